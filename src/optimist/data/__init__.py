@@ -1,0 +1,21 @@
+"""What was logged: recording it, keeping it, and turning it into transitions."""
+
+from optimist.data.formats.arrays import from_arrays
+from optimist.data.sampling import Rows, Sampler, stacked, transitions
+from optimist.data.store import Dataset, Episodes, Recorder, Tape, open_dataset
+from optimist.data.transition import Spec, Transition
+
+__all__ = [
+    "Dataset",
+    "Episodes",
+    "Recorder",
+    "Rows",
+    "Sampler",
+    "Spec",
+    "Tape",
+    "Transition",
+    "from_arrays",
+    "open_dataset",
+    "stacked",
+    "transitions",
+]

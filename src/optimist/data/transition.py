@@ -33,9 +33,13 @@ class Spec:
         if self.frame_dtype not in ("uint8", "bool", "float32"):
             raise DataError(f"observations of type {self.frame_dtype}: store uint8, bool or float32")
         if bool(self.actions) == bool(self.action_low):
-            raise DataError("a spec needs either a number of discrete actions or the bounds of vector actions")
+            raise DataError(
+                "a spec needs either a number of discrete actions or the bounds of vector actions"
+            )
         if self.stack < 1 or not self.frame_shape:
-            raise DataError(f"a stack of {self.stack} frames of shape {self.frame_shape} makes no observation")
+            raise DataError(
+                f"a stack of {self.stack} frames of shape {self.frame_shape} makes no observation"
+            )
 
     @property
     def discrete(self) -> bool:

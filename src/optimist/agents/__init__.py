@@ -1,0 +1,61 @@
+"""The folder is the registry: `agents/rem.py` is the agent "rem", its class is `Rem`."""
+
+import importlib
+import pkgutil
+from dataclasses import asdict
+
+from optimist.agent import Agent
+from optimist.errors import UsageError, did_you_mean
+from optimist.optimizers import Adam, RmsProp
+
+OPTIMIZERS = {"adam": Adam, "rmsprop": RmsProp}
+
+
+def available() -> list[str]:
+    """The names of all agents, read off the folder."""
+    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+
+
+def agent_class(name: str) -> type[Agent]:
+    """The agent that the file of this name defines."""
+    module = importlib.import_module(f"{__name__}.{_known(name)}")
+    found = [c for c in vars(module).values() if isinstance(c, type) and c.__module__ == module.__name__]
+    (only,) = [c for c in found if issubclass(c, Agent)]
+    return only
+
+
+def presets(name: str) -> dict[str, Agent]:
+    """The named settings of an agent; the first is the default."""
+    module = importlib.import_module(f"{__name__}.{_known(name)}")
+    return getattr(module, "PRESETS", None) or {"paper": agent_class(name)()}
+
+
+def name_of(agent: Agent) -> str:
+    return type(agent).__module__.rpartition(".")[2]
+
+
+def described(agent: Agent) -> dict:
+    """The agent as plain values, for a configuration file."""
+    optimizer = {"name": type(agent.optimizer).__name__.lower(), **asdict(agent.optimizer)}
+    return {"name": name_of(agent), **asdict(agent), "optimizer": optimizer}
+
+
+def from_description(description: dict) -> Agent:
+    fields = {**description, "optimizer": {**description["optimizer"]}}
+    optimizer = OPTIMIZERS[fields["optimizer"].pop("name")](**fields.pop("optimizer"))
+    return agent_class(fields.pop("name"))(**fields, optimizer=optimizer)
+
+
+def _known(name: str) -> str:
+    name = name.replace("-", "_").lower()
+    if name not in available():
+        raise UsageError(f'there is no agent "{name}": {did_you_mean(name, available())}')
+    return name
+
+
+def __getattr__(attribute: str):
+    """`optimist.agents.Rem`, imported when first asked for."""
+    for name in available():
+        if name.replace("_", "") == attribute.lower():
+            return agent_class(name)
+    raise AttributeError(f"optimist.agents has no {attribute}")

@@ -1,0 +1,103 @@
+"""A dataset in figures: what a person wants to know before training on it."""
+
+from math import prod
+
+import numpy as np
+
+from optimist.data.store import Dataset, Episodes
+from optimist.data.transition import Spec
+
+FEWEST_WINDOW_EPISODES = 20  # a mean over fewer says little about the policy that played them
+
+
+def card(dataset: Dataset) -> dict:
+    """Counts, returns, actions, sizes and origin of a dataset or a view; returns are of complete episodes,
+    undiscounted and unclipped, and None where there are none."""
+    episodes = dataset.episodes
+    complete = Episodes(*(column[episodes.complete] for column in episodes))
+    in_time = np.argsort(complete.time)
+    return {
+        "steps": len(dataset),
+        "episodes": len(dataset.starts),
+        "complete_episodes": len(complete.returns),
+        "spec": in_words(dataset.spec),
+        **_return_figures(complete.returns[in_time]),
+        "return_per_tenth": _return_per_tenth(dataset, complete),
+        "episode_length": _length_figures(episodes.lengths),
+        "terminal_rate": float(episodes.terminal.mean()),
+        "truncated_rate": float(episodes.truncated.mean()),
+        **_action_figures(dataset),
+        **_size_figures(dataset),
+        "provenance": dataset.provenance,
+        "fingerprint": dataset.fingerprint,
+    }
+
+
+def in_words(spec: Spec) -> str:
+    shape = "x".join(map(str, spec.frame_shape))
+    actions = f"{spec.actions} actions" if spec.discrete else f"action vectors of {len(spec.action_low)}"
+    stack = f", {spec.stack} stacked" if spec.stack > 1 else ""
+    return f"{shape} {spec.frame_dtype} frames{stack}; {actions}"
+
+
+def _return_figures(returns: np.ndarray) -> dict:
+    """Figures of the returns of complete episodes in the order in which they were played."""
+    names = (
+        "return_mean",
+        "return_median",
+        "return_best",
+        "return_worst",
+        "return_best_tenth",
+        "best_policy_return",
+    )
+    if not len(returns):
+        return dict.fromkeys(names)
+    best_tenth = np.sort(returns)[-max(1, len(returns) // 10) :]
+    figures = (returns.mean(), np.median(returns), returns.max(), returns.min(), best_tenth.mean())
+    return dict(zip(names, map(float, (*figures, best_policy_return(returns))), strict=True))
+
+
+def best_policy_return(returns: np.ndarray) -> float:
+    """The best mean return over a window of a twentieth of the episodes, in the order of experience:
+    what the best policy that took part in the recording scored."""
+    window = min(len(returns), max(FEWEST_WINDOW_EPISODES, len(returns) // 20))
+    total = np.concatenate([[0.0], np.cumsum(returns)])
+    return float((total[window:] - total[:-window]).max() / window)
+
+
+def _return_per_tenth(dataset: Dataset, complete: Episodes) -> list[float | None]:
+    """The mean return of the episodes that ended in each tenth of the view's experience."""
+    time = dataset.tape.time[dataset.steps()]
+    borders = np.quantile(time, np.linspace(0, 1, 11)[1:-1])
+    tenth = np.searchsorted(borders, complete.time)
+    groups = [complete.returns[tenth == number] for number in range(10)]
+    return [float(group.mean()) if len(group) else None for group in groups]
+
+
+def _length_figures(lengths: np.ndarray) -> dict:
+    figures = {"mean": lengths.mean(), "median": np.median(lengths), "longest": lengths.max()}
+    return {name: float(value) for name, value in figures.items()} | {"shortest": float(lengths.min())}
+
+
+def _action_figures(dataset: Dataset) -> dict:
+    actions = dataset.tape.action[dataset.steps()]
+    if not dataset.spec.discrete:
+        return {"action_mean": actions.mean(axis=0).tolist(), "action_std": actions.std(axis=0).tolist()}
+    frequency = np.bincount(actions, minlength=dataset.spec.actions) / len(actions)
+    seen = frequency[frequency > 0]
+    # In nats; ln(actions) would be play at random. Adding 0.0 turns -0.0 into 0.0.
+    return {
+        "action_frequency": frequency.tolist(),
+        "action_entropy": float(-(seen * np.log(seen)).sum() + 0.0),
+    }
+
+
+def _size_figures(dataset: Dataset) -> dict:
+    """Sizes of the whole tape, also for a view; frames of flags count one byte a flag when raw."""
+    tape, spec = dataset.tape, dataset.spec
+    kept = tape.source.frame_bytes
+    return {
+        "bytes_on_disk": kept + tape.source.step_bytes if dataset.path else 0,
+        "bytes_per_frame_raw": prod(spec.frame_shape) * np.dtype(spec.frame_dtype).itemsize,
+        "bytes_per_frame_stored": kept / tape.frame_count,
+    }

@@ -1,0 +1,126 @@
+"""Frames to bytes and back: each frame is compressed by itself, so that any one can be read alone."""
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import zstandard
+
+from optimist.data.transition import Spec
+from optimist.errors import DataError
+
+LEVEL = 7  # the last that is cheap for busy frames: level 9 takes twice the time for 1% less
+OFFSET_BYTES = 8  # what the column spends per compressed frame besides its bytes
+DICTIONARY_BYTES = 4096  # larger ones gained nothing on game frames and fill the memory of a reader
+TRAINING_FRAMES = 500
+SEGMENT = {"k": 1024, "d": 8}  # how the trainer cuts samples; searching for better took ten times as long
+FEWEST_FRAMES_FOR_A_DICTIONARY = 256
+MEND = "run `optimist data verify` on the dataset and restore the file from a copy"
+FEW_ROWS = 24  # below this a plain loop beats the call that decompresses many frames at once
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """The bytes of many frames; without offsets they are rows of one width, not compressed."""
+
+    data: memoryview | np.ndarray
+    offsets: np.ndarray | None = None
+    dictionary: bytes | None = None
+
+    def __len__(self) -> int:
+        return len(self.data) if self.offsets is None else len(self.offsets) - 1
+
+
+def frame_bytes(spec: Spec) -> int:
+    """How many bytes one frame takes before compression; eight flags share a byte."""
+    size = prod(spec.frame_shape)
+    if spec.frame_dtype == "bool":
+        return (size + 7) // 8
+    return size * np.dtype(spec.frame_dtype).itemsize
+
+
+def encode(frames: np.ndarray, spec: Spec) -> Encoded:
+    """Compress frames one by one with the dictionary that helps most; keep them plain where none helps."""
+    flat = frames.reshape(len(frames), prod(spec.frame_shape))
+    if spec.frame_dtype == "float32":
+        return Encoded(np.ascontiguousarray(flat))
+    packed = np.packbits(flat, axis=1) if spec.frame_dtype == "bool" else np.ascontiguousarray(flat)
+    dictionary = _best_dictionary(packed)
+    blobs = _compressed(packed, dictionary)
+    lengths = np.fromiter(map(len, blobs), np.int64, len(blobs))
+    if lengths.sum() + OFFSET_BYTES * len(blobs) >= packed.nbytes:
+        return Encoded(packed)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    return Encoded(memoryview(b"".join(blobs)), offsets, dictionary)
+
+
+def _compressed(packed: np.ndarray, dictionary: bytes | None) -> list[bytes]:
+    compressor = zstandard.ZstdCompressor(
+        level=LEVEL,
+        dict_data=dictionary and zstandard.ZstdCompressionDict(dictionary),
+        write_checksum=True,
+        write_content_size=True,
+        write_dict_id=False,  # the shard holds its only dictionary; the number would cost 4 bytes a frame
+    )
+    return [compressor.compress(row) for row in packed]
+
+
+def _best_dictionary(packed: np.ndarray) -> bytes | None:
+    """A dictionary trained on these frames, if others of them become smaller with it than without."""
+    if len(packed) < FEWEST_FRAMES_FOR_A_DICTIONARY:
+        return None
+    samples = [row.tobytes() for row in packed[:: max(2, len(packed) // TRAINING_FRAMES)]]
+    try:
+        dictionary = zstandard.train_dictionary(DICTIONARY_BYTES, samples, **SEGMENT).as_bytes()
+    except zstandard.ZstdError:
+        return None  # frames too small or too alike to train on
+    judged = packed[1 :: max(2, len(packed) // FEWEST_FRAMES_FOR_A_DICTIONARY)]
+    plain, helped = (sum(map(len, _compressed(judged, option))) for option in (None, dictionary))
+    gain = (plain - helped) * len(packed) / len(judged)
+    return dictionary if gain > len(dictionary) else None
+
+
+class Decoder:
+    """Reads the frames of one shard; safe to share between threads."""
+
+    def __init__(self, spec: Spec, encoded: Encoded, name: str):
+        self.spec, self.name, self._frame_bytes = spec, name, frame_bytes(spec)
+        self._data, self._offsets = encoded.data, encoded.offsets
+        self._dictionary = encoded.dictionary and zstandard.ZstdCompressionDict(encoded.dictionary)
+
+    def decode(self, rows: np.ndarray) -> np.ndarray:
+        """The frames of these rows, (n, *frame_shape)."""
+        packed = self._packed(rows)
+        if self.spec.frame_dtype == "bool":
+            packed = np.unpackbits(packed, axis=1, count=prod(self.spec.frame_shape)).view(bool)
+        return packed.reshape(len(rows), *self.spec.frame_shape)
+
+    def _packed(self, rows: np.ndarray) -> np.ndarray:
+        if self._offsets is None:
+            return self._data[rows]
+        decompressed = self._one_by_one if len(rows) < FEW_ROWS else self._together
+        try:
+            pixels = decompressed(rows)
+        except (zstandard.ZstdError, ValueError, MemoryError) as problem:
+            raise DataError(f"{self.name}: a frame is damaged ({problem}); {MEND}") from problem
+        return np.frombuffer(pixels, np.uint8).reshape(len(rows), self._frame_bytes)
+
+    def _one_by_one(self, rows: np.ndarray) -> bytes:
+        # A fresh decompressor each time: a kept one is neither thread-safe nor small.
+        decompressor = zstandard.ZstdDecompressor(dict_data=self._dictionary)
+        size, data = self._frame_bytes, self._data
+        borders = zip(self._offsets[rows].tolist(), self._offsets[rows + 1].tolist(), strict=True)
+        blobs = [data[start:stop] for start, stop in borders]
+        # The size in the header is what would be allocated, so it is read before it is believed.
+        if any(zstandard.frame_content_size(blob) != size for blob in blobs):
+            raise ValueError(f"its header does not say {size} bytes")
+        return b"".join([decompressor.decompress(blob) for blob in blobs])
+
+    def _together(self, rows: np.ndarray) -> bytes:
+        offsets = self._offsets.view(np.uint64)
+        segments = np.stack([offsets[rows], offsets[rows + 1] - offsets[rows]], axis=1)
+        frames = zstandard.ZstdDecompressor(dict_data=self._dictionary).multi_decompress_to_buffer(
+            zstandard.BufferWithSegments(self._data, segments),
+            decompressed_sizes=np.full(len(rows), self._frame_bytes, np.uint64),
+        )
+        return b"".join(frames)

@@ -1,0 +1,84 @@
+"""How a dataset's files reach the disk, whole or not at all, and how they are found again."""
+
+import contextlib
+import hashlib
+import os
+import shutil
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from optimist.errors import DataError, StorageError
+
+TEMPORARY = ".partial"
+
+
+@dataclass(frozen=True)
+class File:
+    """One file of the dataset as it was written."""
+
+    file: str
+    bytes: int
+    sha256: str
+
+
+def checked_path(folder: Path, file: File) -> Path:
+    """Where this file lies, after making sure that it is a plain file of the stated size."""
+    path = folder / file.file
+    try:
+        status = os.lstat(path)
+    except FileNotFoundError:
+        raise DataError(f"{path} is missing; restore it from a copy") from None
+    if not stat.S_ISREG(status.st_mode):
+        raise DataError(f"{path} is a link or not a plain file; a dataset holds its own files: copy it there")
+    if status.st_size != file.bytes:
+        raise DataError(f"{path} has {status.st_size} bytes instead of {file.bytes}; restore it from a copy")
+    return path
+
+
+def write_whole(path: Path, content) -> File:
+    """Put these bytes under this name: after a crash either all of them are there or none."""
+    partial = path.with_name(path.name + TEMPORARY)
+    try:
+        with open(partial, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(partial, path)
+        _sync_folder(path.parent)
+    except OSError as problem:
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise _storage_error(path, len(content), problem) from problem
+    return File(path.name, len(content), hashlib.sha256(content).hexdigest())
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _storage_error(path: Path, needed: int, problem: OSError) -> StorageError:
+    free = shutil.disk_usage(path.parent).free if path.parent.exists() else 0
+    return StorageError(
+        f"cannot write {path}: {problem.strerror} (needed {needed} bytes, {free} are free); "
+        "make room or choose another folder: what was flushed before is safe"
+    )
+
+
+def make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise StorageError(f"cannot make {folder}: {problem.strerror}; choose another folder") from problem
+
+
+def remove(*paths: Path) -> None:
+    try:
+        for path in paths:
+            path.unlink(missing_ok=True)
+    except OSError as problem:
+        raise StorageError(f"cannot remove {path}: {problem.strerror}; make the folder writable") from problem

@@ -1,0 +1,168 @@
+"""People's own logs: plain arrays in time order become a dataset in one call."""
+
+import hashlib
+import json
+
+import numpy as np
+
+from optimist.data.store import Dataset
+from optimist.data.tape import MemoryFrames, Tape
+from optimist.data.transition import Spec
+from optimist.errors import DataError
+
+Columns = dict[str, np.ndarray]
+
+
+def from_arrays(
+    observations,
+    actions,
+    rewards,
+    terminals,
+    truncated=None,
+    *,
+    next_observations=None,
+    actions_count: int | None = None,
+    action_low=None,
+    action_high=None,
+    stack: int = 1,
+    provenance: dict | None = None,
+) -> Dataset:
+    """A dataset in memory from the steps of one actor, in the order in which they happened.
+
+    Whole numbers are discrete actions (as many as the largest says, unless `actions_count` does);
+    fractions are vectors, with bounds from the data unless given.
+
+    With `next_observations` nothing is lost, and a step whose successor is not the observation that
+    follows it ends its episode as truncated. Without them a terminal step gets a black final observation,
+    which its zero discount hides; and where an episode is truncated, or the log just ends, the successor
+    of the last step is unknown: that step is dropped, and its observation closes the episode.
+    """
+    frames = _observations("observations", observations)
+    action = _actions(actions, len(frames))
+    spec = _spec(frames, action, actions_count, action_low, action_high, stack)
+    columns = {
+        "action": action.astype(spec.action_dtype),
+        "reward": _numbers("rewards", rewards, len(frames)).astype(np.float32),
+        "terminal": _flags("terminals", terminals, len(frames)),
+        "truncated": _flags(
+            "truncated", np.zeros(len(frames)) if truncated is None else truncated, len(frames)
+        ),
+    }
+    if next_observations is None:
+        frames, columns = _without_successors(frames, columns)
+    else:
+        successors = _observations("next_observations", next_observations, like=frames)
+        frames, columns = _with_successors(frames, successors, columns)
+    return _dataset(spec, frames, columns, dict(provenance or {}))
+
+
+def _dataset(spec: Spec, frames: np.ndarray, columns: Columns, provenance: dict) -> Dataset:
+    steps = len(columns["reward"])
+    if not steps:
+        raise DataError("no transition is left: give next_observations, or longer episodes")
+    time, lane = np.arange(steps), np.zeros(steps, np.int32)
+    tape = Tape(**columns, time=time, lane=lane, source=MemoryFrames(frames))
+    return Dataset.whole(spec, tape, _fingerprint(spec, frames, columns), provenance)
+
+
+def _with_successors(
+    frames: np.ndarray, successors: np.ndarray, columns: Columns
+) -> tuple[np.ndarray, Columns]:
+    terminal, truncated = columns["terminal"], columns["truncated"]
+    follows = np.all((frames[1:] == successors[:-1]).reshape(len(frames) - 1, -1), axis=1)
+    truncated[:-1] |= ~follows & ~terminal[:-1]
+    closes = terminal | truncated
+    closes[-1] = True
+    places = np.flatnonzero(closes) + 1
+    return np.insert(frames, places, successors[closes], axis=0), columns
+
+
+def _without_successors(frames: np.ndarray, columns: Columns) -> tuple[np.ndarray, Columns]:
+    terminal = columns["terminal"]
+    truncated = columns["truncated"] & ~terminal
+    begins = np.append(True, (terminal | truncated)[:-1])
+    unknown = truncated.copy()
+    unknown[-1] |= ~terminal[-1]
+    lonely = unknown & begins  # a one-step episode without a successor leaves nothing, not even its frame
+    places = np.flatnonzero(terminal) + 1
+    with_black_ends = np.insert(frames, places, np.zeros((), frames.dtype), axis=0)
+    known_frames = with_black_ends[np.insert(~lonely, places, True)]
+    # The step before a dropped one is now the one at which its episode was truncated.
+    columns["truncated"] = np.append(truncated[1:] & ~begins[1:], False)
+    return known_frames, {name: column[~unknown] for name, column in columns.items()}
+
+
+def _spec(frames, action, actions_count, action_low, action_high, stack) -> Spec:
+    shape, dtype = frames.shape[1:], str(frames.dtype)
+    if action.ndim == 1:
+        count = int(action.max()) + 1 if actions_count is None else actions_count
+        if action.min() < 0 or action.max() >= count:
+            raise DataError(
+                f"actions go from {action.min()} to {action.max()}: they must lie in 0 to {count - 1}"
+            )
+        return Spec(shape, dtype, actions=count, stack=stack)
+    low = action.min(axis=0) if action_low is None else np.broadcast_to(action_low, action.shape[1:])
+    high = action.max(axis=0) if action_high is None else np.broadcast_to(action_high, action.shape[1:])
+    return Spec(shape, dtype, action_low=tuple(low.tolist()), action_high=tuple(high.tolist()), stack=stack)
+
+
+def _observations(name: str, values, like: np.ndarray | None = None) -> np.ndarray:
+    array = np.asarray(values)
+    if array.dtype.kind == "f":
+        array = array.astype(np.float32)
+    if array.dtype not in (np.uint8, np.bool_, np.float32):
+        raise DataError(f"{name} have type {array.dtype}: give uint8, bool or floating numbers")
+    if array.ndim < 2 or not array.size:
+        raise DataError(f"{name} have shape {array.shape}: give (steps, ...) with at least one number each")
+    if like is not None and (array.shape, array.dtype) != (like.shape, like.dtype):
+        raise DataError(
+            f"{name} are {array.shape} {array.dtype}, observations {like.shape} {like.dtype}: make them alike"
+        )
+    _check_finite(name, array)
+    return array
+
+
+def _actions(values, count: int) -> np.ndarray:
+    array = np.asarray(values)
+    if array.ndim == 2 and array.shape[1] == 1 and array.dtype.kind in "iu":
+        array = array[:, 0]
+    if array.dtype.kind in "iu" and array.shape == (count,):
+        return array
+    if array.dtype.kind == "f" and array.ndim in (1, 2) and len(array) == count:
+        _check_finite("actions", array)
+        return array.reshape(count, -1).astype(np.float32)
+    raise DataError(
+        f"actions are {array.shape} {array.dtype}: give {count} whole numbers or {count} float vectors"
+    )
+
+
+def _numbers(name: str, values, count: int) -> np.ndarray:
+    array = np.asarray(values)
+    if array.shape == (count, 1):
+        array = array[:, 0]
+    if array.shape != (count,) or array.dtype.kind not in "fiub":
+        raise DataError(
+            f"{name} are {array.shape} {array.dtype}: give {count} numbers, one for each observation"
+        )
+    _check_finite(name, array)
+    return array
+
+
+def _flags(name: str, values, count: int) -> np.ndarray:
+    array = _numbers(name, values, count)
+    if not np.isin(array, (0, 1)).all():
+        raise DataError(f"{name} hold other values than true and false")
+    return array.astype(bool)
+
+
+def _check_finite(name: str, array: np.ndarray) -> None:
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        row = int(np.argwhere(~np.isfinite(array))[0, 0])
+        raise DataError(f"{name} hold NaN or infinity (first in row {row}); remove or mend those steps")
+
+
+def _fingerprint(spec: Spec, frames: np.ndarray, columns: dict[str, np.ndarray]) -> str:
+    digest = hashlib.sha256(json.dumps(spec.as_json(), sort_keys=True).encode())
+    for array in (frames, *columns.values()):
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()

@@ -1,0 +1,144 @@
+"""From a dataset folder to its tape: which row of which shard is which step and which frame."""
+
+import hashlib
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from optimist.data.codec import Decoder
+from optimist.data.files import checked_path
+from optimist.data.manifest import Manifest
+from optimist.data.shard import MEND, Steps, open_frames, read_steps
+from optimist.data.tape import Tape
+from optimist.errors import DataError
+
+THREADS = 4  # hashing and decompressing leave the interpreter free
+ROWS_AT_ONCE = 1024  # bounds the extra memory of decoding everything
+FEWEST_BYTES_PER_STEP = 16  # a steps file smaller than this per declared step is lying
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Where each block of each shard lies: in its files and on the tape. Arrays in manifest order."""
+
+    shard: np.ndarray
+    lane: np.ndarray
+    steps: np.ndarray
+    frames: np.ndarray  # those that belong to the tape: the spare last one of a continued block does not
+    file_step: np.ndarray
+    file_frame: np.ndarray
+    tape_step: np.ndarray
+    tape_frame: np.ndarray
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> "Layout":
+        rows = [
+            (number, block.lane, block.steps, block.frames, block.ends_open)
+            for number, shard in enumerate(manifest.shards)
+            for block in shard.blocks
+        ]
+        shard, lane, steps, stored, ends_open = np.array(rows, np.int64).reshape(-1, 5).T
+        order = np.lexsort((shard, lane))
+        continued = np.zeros(len(rows), bool)
+        continued[order[:-1]] = lane[order[1:]] == lane[order[:-1]]
+        frames = stored - (ends_open.astype(bool) & continued)
+        tape_step, tape_frame = _running_total(steps[order]), _running_total(frames[order])
+        place = np.argsort(order)
+        first = np.searchsorted(shard, shard)
+        in_file = [_running_total(n) - _running_total(n)[first] for n in (steps, stored)]
+        return cls(shard, lane, steps, frames, *in_file, tape_step[place], tape_frame[place])
+
+    def blocks(self, shard: int) -> slice:
+        return slice(*np.searchsorted(self.shard, [shard, shard + 1]))
+
+
+def _running_total(counts: np.ndarray) -> np.ndarray:
+    return np.cumsum(counts) - counts
+
+
+def _spread(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """starts[0], starts[0] + 1, ... (counts[0] of them), starts[1], ..."""
+    return np.repeat(starts - _running_total(counts), counts) + np.arange(counts.sum())
+
+
+class ShardFrames:
+    """Frames in the memory-mapped shards of a folder, decoded when they are asked for."""
+
+    def __init__(self, folder: Path, manifest: Manifest, layout: Layout):
+        self.folder, self.manifest, self.layout = folder, manifest, layout
+        self.frame_bytes = sum(shard.frames.bytes for shard in manifest.shards)
+        self.step_bytes = sum(shard.steps.bytes for shard in manifest.shards)
+        self._order = np.argsort(layout.tape_frame)
+        self._borders = layout.tape_frame[self._order]
+        self._decoders: dict[int, Decoder] = {}
+
+    def _decoder(self, number: int) -> Decoder:
+        if number not in self._decoders:
+            shard = self.manifest.shards[number]
+            spec = self.manifest.spec
+            self._decoders[number] = open_frames(self.folder, shard.frames, shard.frame_rows, spec)
+        return self._decoders[number]
+
+    def _empty(self, count: int) -> np.ndarray:
+        return np.empty((count, *self.manifest.spec.frame_shape), self.manifest.spec.frame_dtype)
+
+    def take(self, indices: np.ndarray) -> np.ndarray:
+        block = self._order[np.searchsorted(self._borders, indices, side="right") - 1]
+        rows = self.layout.file_frame[block] + indices - self.layout.tape_frame[block]
+        shards = self.layout.shard[block]
+        order = np.argsort(shards, kind="stable")
+        groups = np.split(order, np.flatnonzero(np.diff(shards[order])) + 1)
+        frames = self._empty(len(indices))
+        for group in groups if len(indices) else []:
+            frames[group] = self._decoder(shards[group[0]]).decode(rows[group])
+        return frames
+
+    def decoded(self) -> np.ndarray:
+        frames = self._empty(int(self.layout.frames.sum()))
+        with ThreadPoolExecutor(THREADS) as pool:
+            work = partial(self._decode_shard, frames)
+            list(pool.map(work, range(len(self.manifest.shards))))
+        return frames
+
+    def _decode_shard(self, frames: np.ndarray, number: int) -> None:
+        file = self.manifest.shards[number].frames
+        path = checked_path(self.folder, file)
+        with open(path, "rb") as stream:
+            if hashlib.file_digest(stream, "sha256").hexdigest() != file.sha256:
+                raise DataError(f"{path} is damaged: its hash differs; {MEND}")
+        blocks = self.layout.blocks(number)
+        counts = self.layout.frames[blocks]
+        rows = _spread(self.layout.file_frame[blocks], counts)
+        places = _spread(self.layout.tape_frame[blocks], counts)
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            part = slice(start, start + ROWS_AT_ONCE)
+            frames[places[part]] = self._decoder(number).decode(rows[part])
+
+
+def read_tape(folder: Path, manifest: Manifest) -> Tape:
+    """The tape of a dataset folder; reads and checks every steps file, and only looks at the frames files."""
+    spec = manifest.spec
+    for shard in manifest.shards:
+        checked_path(folder, shard.frames)
+        path = checked_path(folder, shard.steps)
+        if shard.step_rows * FEWEST_BYTES_PER_STEP > shard.steps.bytes:
+            raise DataError(f"{path} is too small for the {shard.step_rows} steps of the manifest; {MEND}")
+    layout = Layout.of(manifest)
+    columns = Steps.empty(int(layout.steps.sum()), spec)
+
+    def fill(number: int) -> None:
+        blocks = layout.blocks(number)
+        steps = read_steps(folder, manifest.shards[number].steps, manifest.shards[number].step_rows, spec)
+        places = _spread(layout.tape_step[blocks], layout.steps[blocks])
+        for column, part in zip(columns, steps, strict=True):
+            column[places] = part
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(fill, range(len(manifest.shards))))
+    tape = Tape(**columns._asdict(), source=ShardFrames(folder, manifest, layout))
+    if tape.frame_count != layout.frames.sum():
+        raise DataError(f"{folder}: steps and frames do not match; run `optimist data verify` on it")
+    return tape

@@ -1,0 +1,124 @@
+"""Which transitions each step of training sees, and how frames become stacked observations."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from optimist.data.store import Dataset
+from optimist.data.transition import Transition
+from optimist.errors import DataError
+
+STEPS_PER_BLOCK = 256  # one counter block of the generator serves this many steps
+
+
+class Rows(NamedTuple):
+    """Everything about transitions except pixels. The age of an observation is how many earlier frames
+    of its stack exist."""
+
+    frame: np.ndarray
+    age: np.ndarray
+    action: np.ndarray
+    reward: np.ndarray
+    discount: np.ndarray
+    next_frame: np.ndarray
+    next_age: np.ndarray
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """Uniform batches: step t's batch depends on the dataset, the seed and t, and on nothing else."""
+
+    dataset: Dataset
+    batch: int = 32
+    gamma: float = 0.99
+    n_step: int = 1
+    clip: float | None = None  # rewards are clipped to [-clip, clip] before they are summed
+    seed: int = 0
+
+    def __post_init__(self):
+        if self.batch < 1 or self.n_step < 1 or not 0 <= self.gamma <= 1:
+            raise DataError(
+                f"batch {self.batch}, n_step {self.n_step}, gamma {self.gamma}: "
+                "the first two start at 1, gamma lies between 0 and 1"
+            )
+
+    @cached_property
+    def _key(self) -> int:
+        digest = hashlib.sha256(f"{self.dataset.fingerprint} {self.seed}".encode()).digest()
+        return int.from_bytes(digest[:16], "little")
+
+    def positions(self, first_step: int, count: int) -> np.ndarray:
+        """The positions in the dataset that steps `first_step`, ... train on, (count, batch)."""
+        first_block, skipped = divmod(first_step, STEPS_PER_BLOCK)
+        blocks = -(-(skipped + count) // STEPS_PER_BLOCK)
+        drawn = [self._block(first_block + number) for number in range(blocks)]
+        empty = np.empty((0, self.batch), np.int64)
+        return np.concatenate([empty, *drawn])[skipped : skipped + count]
+
+    def _block(self, number: int) -> np.ndarray:
+        # The block number is the counter's upper part, so that blocks never overlap.
+        generator = np.random.Generator(np.random.Philox(key=self._key, counter=number << 64))
+        return generator.integers(0, len(self.dataset), size=(STEPS_PER_BLOCK, self.batch))
+
+    def rows(self, positions: np.ndarray) -> Rows:
+        """The n-step transitions at these positions. A window ends with its range, and bootstraps from
+        the frame there unless the episode terminated."""
+        dataset, tape = self.dataset, self.dataset.tape
+        ranges = dataset.ranges_at(positions)
+        step = dataset.starts[ranges] + positions - dataset.offsets[ranges]
+        length = np.minimum(self.n_step, dataset.stops[ranges] - step)
+        episode = tape.episode_of(step)
+        since_start = step - tape.episode_starts[episode]
+        oldest = dataset.spec.stack - 1
+        discount = np.power(self.gamma, length) * ~tape.terminal[step + length - 1]
+        return Rows(
+            frame=step + episode,
+            age=np.minimum(since_start, oldest).astype(np.int32),
+            action=tape.action[step],
+            reward=self._folded_reward(step, length),
+            discount=discount.astype(np.float32),
+            next_frame=step + episode + length,
+            next_age=np.minimum(since_start + length, oldest).astype(np.int32),
+        )
+
+    def _folded_reward(self, step: np.ndarray, length: np.ndarray) -> np.ndarray:
+        folded = np.zeros(np.shape(step))
+        for ahead in range(self.n_step):
+            reward = self.dataset.tape.reward[np.minimum(step + ahead, step + length - 1)]
+            if self.clip is not None:
+                reward = np.clip(reward, -self.clip, self.clip)
+            folded += np.where(ahead < length, self.gamma**ahead * reward, 0)
+        return folded.astype(np.float32)
+
+    def all_rows(self) -> Rows:
+        """The rows of every position, for data that lives on the device."""
+        return self.rows(np.arange(len(self.dataset)))
+
+
+FramesOf = Callable[[np.ndarray], np.ndarray]
+
+
+def stacked(frames_of: FramesOf, frame: np.ndarray, age: np.ndarray, stack: int) -> np.ndarray:
+    """Frames joined on the last axis, oldest first, black before the episode's start; `frames_of` gives
+    the frames of distinct numbers, each asked for once."""
+    back = np.arange(stack - 1, -1, -1)
+    exists = back <= np.expand_dims(age, -1)
+    wanted = np.expand_dims(frame, -1) - back * exists
+    numbers, place = np.unique(wanted, return_inverse=True)
+    frames = frames_of(numbers)[place.reshape(wanted.shape)]
+    frames[~exists] = 0
+    joined = np.moveaxis(frames, wanted.ndim - 1, -2)
+    return joined.reshape(*joined.shape[:-2], joined.shape[-2] * joined.shape[-1])
+
+
+def transitions(sampler: Sampler, positions: np.ndarray, frames_of: FramesOf) -> Transition:
+    """The transitions at these positions; a frame needed by both observations is decoded once."""
+    rows = sampler.rows(positions)
+    frame = np.stack([rows.frame, rows.next_frame])
+    age = np.stack([rows.age, rows.next_age])
+    observation, next_observation = stacked(frames_of, frame, age, sampler.dataset.spec.stack)
+    return Transition(observation, rows.action, rows.reward, rows.discount, next_observation)

@@ -1,0 +1,74 @@
+"""Views of a dataset: other ranges of the same tape, nothing is copied."""
+
+import hashlib
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from optimist.errors import DataError
+
+if TYPE_CHECKING:
+    from optimist.data.store import Dataset
+
+
+def first(dataset: "Dataset", count: int) -> "Dataset":
+    """The `count` transitions that were experienced first; it may cut episodes."""
+    kept = _kept_before(dataset, _whole_number(dataset, count))
+    return _view(dataset, dataset.starts, dataset.starts + kept, f"first({count})")
+
+
+def last(dataset: "Dataset", count: int) -> "Dataset":
+    """The `count` transitions that were experienced last; it may cut episodes."""
+    dropped = _kept_before(dataset, len(dataset) - _whole_number(dataset, count))
+    return _view(dataset, dataset.starts + dropped, dataset.stops, f"last({count})")
+
+
+def fraction(dataset: "Dataset", share: float, seed: int = 0) -> "Dataset":
+    """A random share of the trajectories, each of them whole."""
+    trajectories = len(dataset.starts)
+    chosen = np.random.default_rng(seed).permutation(trajectories)[: _count(trajectories, share)]
+    return _chosen(dataset, chosen, f"fraction({share}, {seed})")
+
+
+def best(dataset: "Dataset", share: float) -> "Dataset":
+    """The share of the complete episodes with the highest returns; of equals the earlier."""
+    episodes = dataset.episodes
+    complete = np.flatnonzero(episodes.complete)
+    if not len(complete):
+        raise DataError("there is no complete episode to choose the best from; use first, last or fraction")
+    order = np.lexsort((episodes.time[complete], -episodes.returns[complete]))
+    return _chosen(dataset, complete[order[: _count(len(complete), share)]], f"best({share})")
+
+
+def _whole_number(dataset: "Dataset", count: int) -> int:
+    if count < 1:
+        raise DataError(f"a view of {count} transitions is empty; ask for 1 to {len(dataset)}")
+    return min(int(count), len(dataset))
+
+
+def _count(available: int, share: float) -> int:
+    if not 0 < share <= 1:
+        raise DataError(f"a share of {share} makes no view; choose one above 0 and at most 1")
+    return max(1, round(available * share))
+
+
+def _kept_before(dataset: "Dataset", count: int) -> np.ndarray:
+    """How many steps of each range are among the view's first `count`."""
+    if count == 0:
+        return np.zeros(len(dataset.starts), np.int64)
+    time = dataset.tape.time
+    latest = np.partition(time[dataset.steps()], count - 1)[count - 1]
+    early = np.concatenate([[0], np.cumsum(time <= latest)])
+    return early[dataset.stops] - early[dataset.starts]
+
+
+def _chosen(dataset: "Dataset", ranges: np.ndarray, recipe: str) -> "Dataset":
+    ranges = np.sort(ranges)
+    return _view(dataset, dataset.starts[ranges], dataset.stops[ranges], recipe)
+
+
+def _view(dataset: "Dataset", starts: np.ndarray, stops: np.ndarray, recipe: str) -> "Dataset":
+    kept = stops > starts
+    fingerprint = hashlib.sha256(f"{dataset.fingerprint} {recipe}".encode()).hexdigest()
+    return replace(dataset, starts=starts[kept], stops=stops[kept], fingerprint=fingerprint)

@@ -1,0 +1,125 @@
+"""What the families share: single environments stepped side by side, and the check of every action."""
+
+import importlib
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any, Protocol
+
+import numpy as np
+
+from optimist.data.transition import Spec
+from optimist.envs import Step
+from optimist.errors import UsageError
+
+
+class Lane(Protocol):
+    """One environment that does not reset by itself."""
+
+    def reset(self) -> np.ndarray: ...
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool]:
+        """Frame, reward, terminal, truncated."""
+        ...
+
+    def render(self) -> np.ndarray: ...
+
+    def close(self) -> None: ...
+
+
+class Lanes:
+    """An `Environment` made of single ones, each reset as soon as its episode ends."""
+
+    def __init__(self, name: str, spec: Spec, members: Sequence[Lane], versions: dict[str, str]):
+        self.name = name
+        self.spec = spec
+        self.lanes = len(members)
+        self._members = members
+        self._versions = versions
+        self._started = False
+
+    def reset(self) -> np.ndarray:
+        self._started = True
+        return np.array([member.reset() for member in self._members], self.spec.frame_dtype)
+
+    def step(self, actions: Any) -> Step:
+        if not self._started:
+            raise UsageError(f"{self.name}: call reset() before the first step()")
+        actions = checked_actions(actions, self.spec, self.lanes)
+        rows = actions.tolist() if self.spec.discrete else actions
+        outcomes = [member.step(row) for member, row in zip(self._members, rows, strict=True)]
+        frames, rewards, terminals, truncations = zip(*outcomes, strict=True)
+        following = np.array(frames, self.spec.frame_dtype)
+        terminal = np.array(terminals, bool)
+        truncated = np.array(truncations, bool) & ~terminal
+        return Step(
+            observation=self._restarted(following, terminal | truncated),
+            reward=np.array(rewards, np.float32),
+            terminal=terminal,
+            truncated=truncated,
+            next_observation=following,
+        )
+
+    def render(self) -> np.ndarray:
+        return self._members[0].render()
+
+    def versions(self) -> dict[str, str]:
+        return dict(self._versions)
+
+    def close(self) -> None:
+        for member in self._members:
+            member.close()
+
+    def _restarted(self, frames: np.ndarray, ended: np.ndarray) -> np.ndarray:
+        """The frames to act on: the first of a new episode where one `ended`."""
+        if not ended.any():
+            return frames
+        frames = frames.copy()
+        for lane in np.flatnonzero(ended):
+            frames[lane] = self._members[lane].reset()
+        return frames
+
+
+def checked_actions(actions: Any, spec: Spec, lanes: int) -> np.ndarray:
+    """The actions in the spec's type, or a refusal: some environments hang or misbehave on bad ones."""
+    actions = np.asarray(actions)
+    expected = (lanes, *spec.action_shape)
+    if actions.shape != expected:
+        raise UsageError(f"actions have shape {actions.shape}, this environment takes {expected}")
+    if actions.dtype.kind not in ("iu" if spec.discrete else "iuf"):
+        wanted = "whole numbers" if spec.discrete else "numbers"
+        raise UsageError(f"actions are of type {actions.dtype}, this environment takes {wanted}")
+    return _within_set(actions, spec.actions) if spec.discrete else _within_bounds(actions, spec)
+
+
+def _within_set(actions: np.ndarray, count: int) -> np.ndarray:
+    if actions.min() < 0 or actions.max() >= count:
+        lane = int(np.flatnonzero((actions < 0) | (actions >= count))[0])
+        raise UsageError(f"action {actions[lane]} in lane {lane} is not one of 0 to {count - 1}")
+    return actions
+
+
+def _within_bounds(actions: np.ndarray, spec: Spec) -> np.ndarray:
+    actions = actions.astype(spec.action_dtype)
+    low = np.array(spec.action_low, spec.action_dtype)
+    high = np.array(spec.action_high, spec.action_dtype)
+    inside = (actions >= low) & (actions <= high)  # false for NaN
+    if not inside.all():
+        lane, part = np.argwhere(~inside)[0].tolist()
+        value, bounds = actions[lane, part], f"{low[part]} to {high[part]}"
+        raise UsageError(f"action {value} in lane {lane}, part {part}, is outside its bounds {bounds}")
+    return actions
+
+
+def lane_seeds(seed: int, lanes: int) -> list[int]:
+    """One independent seed per lane."""
+    return [int(child.generate_state(1)[0]) for child in np.random.SeedSequence(seed).spawn(lanes)]
+
+
+def package(name: str, *, extra: str) -> ModuleType:
+    """The optional package, or the line that installs it."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        raise UsageError(f'{name} is not installed: pip install "optimist[{extra}]"') from error

@@ -1,0 +1,131 @@
+"""Any Gymnasium environment with Box observations and Discrete or bounded Box actions, as `gym/<id>`.
+
+Images (uint8 or bool, rank 2 or 3) stay frames; every other observation becomes a flat float32 vector.
+`max_steps` replaces the environment's own time limit; other options go to the environment itself.
+"""
+
+import sys
+import warnings
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+
+from optimist.data.transition import Spec
+from optimist.envs import Environment
+from optimist.envs._lanes import Lanes, lane_seeds, package
+from optimist.errors import UsageError, did_you_mean
+
+# those that need nothing but gymnasium itself
+CLASSIC_CONTROL = ("Acrobot-v1", "CartPole-v1", "MountainCar-v0", "MountainCarContinuous-v0", "Pendulum-v1")
+SIMULATORS = ("mujoco", "Box2D", "ale_py")  # their versions decide what happens in an environment
+SUPPORTED = "supported are Box observations with Discrete or bounded float Box actions"
+
+
+def games() -> list[str]:
+    return list(CLASSIC_CONTROL)
+
+
+def make(game: str, *, lanes: int, seed: int, max_steps: int | None = None, **options) -> Environment:
+    gymnasium = package("gymnasium", extra="gym")
+    # an id with ":" names the module that will register it
+    if ":" not in game and game not in gymnasium.registry:
+        raise UsageError(f'no environment "gym/{game}": {did_you_mean(game, gymnasium.registry)}')
+    if max_steps is not None:
+        options["max_episode_steps"] = max_steps
+    first = _single(gymnasium, game, options)
+    spec = _spec(gymnasium, game, first)
+    if "rgb_array" in (first.metadata.get("render_modes") or ()):
+        first.close()
+        first = _single(gymnasium, game, {"render_mode": "rgb_array", **options})
+    others = [_single(gymnasium, game, options) for _ in range(lanes - 1)]
+    seeds = lane_seeds(seed, lanes)
+    members = [_Lane(env, spec, lane) for env, lane in zip([first, *others], seeds, strict=True)]
+    return Lanes(f"gym/{game}", spec, members, _versions(first))
+
+
+class _Lane:
+    """One Gymnasium environment whose frames and actions have the types of the spec."""
+
+    def __init__(self, env, spec: Spec, seed: int):
+        self._env = env
+        self._spec = spec
+        self._seed: int | None = seed
+
+    def reset(self) -> np.ndarray:
+        observation, _ = self._env.reset(seed=self._seed)
+        self._seed = None  # a seed given again would replay the first episode for ever
+        return self._frame(observation)
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool]:
+        observation, reward, terminal, truncated, _ = self._env.step(self._native(action))
+        return self._frame(observation), float(reward), bool(terminal), bool(truncated)
+
+    def render(self) -> np.ndarray:
+        if self._env.render_mode != "rgb_array":
+            raise UsageError(f"{self._env.spec.id} cannot be rendered: it has no rgb_array mode")
+        try:
+            return np.asarray(self._env.render(), np.uint8)
+        except Exception as error:  # whatever the renderer lacks: a package, a display, a reset
+            raise UsageError(f"{self._env.spec.id} cannot be rendered: {_first_line(error)}") from error
+
+    def close(self) -> None:
+        self._env.close()
+
+    def _frame(self, observation: Any) -> np.ndarray:
+        return np.asarray(observation, self._spec.frame_dtype).reshape(self._spec.frame_shape)
+
+    def _native(self, action: Any) -> Any:
+        space = self._env.action_space
+        if self._spec.discrete:
+            return action + int(space.start)
+        return action.reshape(space.shape).astype(space.dtype)
+
+
+def _single(gymnasium, game: str, options: dict):
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("once")  # an old version is worth a word, but never an error
+            return gymnasium.make(game, disable_env_checker=True, **options)
+    except (gymnasium.error.Error, ImportError, TypeError, ValueError, AssertionError) as error:
+        raise UsageError(f"gym/{game} cannot be made: {_first_line(error)}") from error
+
+
+def _spec(gymnasium, game: str, env) -> Spec:
+    spaces = gymnasium.spaces
+    observations, actions = env.observation_space, env.action_space
+    if not isinstance(observations, spaces.Box):
+        raise UsageError(f"gym/{game} has {type(observations).__name__} observations: {SUPPORTED}")
+    frame_shape, frame_dtype = _frame_type(observations)
+    if isinstance(actions, spaces.Discrete):
+        return Spec(frame_shape, frame_dtype, actions=int(actions.n))
+    if not isinstance(actions, spaces.Box) or actions.dtype.kind != "f" or not actions.is_bounded():
+        raise UsageError(f"gym/{game} has actions {actions}: {SUPPORTED}")
+    low, high = (tuple(bound.ravel().tolist()) for bound in (actions.low, actions.high))
+    return Spec(frame_shape, frame_dtype, action_low=low, action_high=high)
+
+
+def _frame_type(space) -> tuple[tuple[int, ...], str]:
+    """Shape and type of one recorded frame."""
+    rank, kind = len(space.shape), space.dtype.name
+    if kind in ("uint8", "bool") and rank in (2, 3):
+        return (*space.shape, 1)[:3], kind
+    size = int(np.prod(space.shape, dtype=int))
+    return (size,), "bool" if kind == "bool" else "float32"
+
+
+def _versions(env) -> dict[str, str]:
+    """Versions of what has been loaded to make the environment, with the package that defines it."""
+    author = type(env.unwrapped).__module__.partition(".")[0]
+    loaded = [name for name in SIMULATORS if name in sys.modules]
+    found = {}
+    for name in dict.fromkeys(["gymnasium", "numpy", author, *loaded]):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue  # a module beside the user's own script has no version
+    return found
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

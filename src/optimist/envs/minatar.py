@@ -1,0 +1,106 @@
+"""The five MinAtar games (Young & Tian 2019) as the `minatar` package ships them.
+
+Sticky actions 0.1 (the repeated action outlives a reset) and difficulty ramping are on. Actions are those
+of `minimal_action_set()`, the set of the package's "-v1" names; its "-v0" names have 6 in every game.
+One addition: MinAtar has no time limit, and a good policy would never finish its evaluation, so an episode
+is truncated after `max_steps`.
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from types import ModuleType
+
+import numpy as np
+
+from optimist.data.transition import Spec
+from optimist.envs import Environment
+from optimist.envs._lanes import Lanes, lane_seeds, package
+from optimist.errors import UsageError, did_you_mean
+
+GAMES = ("asterix", "breakout", "freeway", "seaquest", "space_invaders")
+CELL = 16  # pixels along one side of a cell in a picture
+BACKGROUND = (14, 14, 22)
+
+
+def games() -> list[str]:
+    return list(GAMES)
+
+
+def make(game: str, *, lanes: int, seed: int, max_steps: int = 10_000) -> Environment:
+    if game not in GAMES:
+        raise UsageError(f'no environment "minatar/{game}": {did_you_mean(game, GAMES)}')
+    if max_steps < 1:
+        raise UsageError(f"max_steps={max_steps}: an episode has at least one step")
+    single = _minatar().Environment
+    members = [_Lane(single(game), lane_seed, max_steps) for lane_seed in lane_seeds(seed, lanes)]
+    versions = {name: version(name) for name in ("minatar", "numpy")}
+    return Lanes(f"minatar/{game}", members[0].spec, members, versions)
+
+
+class _Lane:
+    """One game with its own random stream and the cap on its episodes."""
+
+    def __init__(self, game, seed: int, max_steps: int):
+        game.seed(seed)  # before the first reset, which already draws from the stream
+        self._game = game
+        self._actions = game.minimal_action_set()
+        self._max_steps = max_steps
+        self._age = 0
+        self.spec = Spec(tuple(game.state_shape()), "bool", actions=len(self._actions))
+
+    def reset(self) -> np.ndarray:
+        self._game.reset()
+        self._age = 0
+        return self._game.state()
+
+    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool]:
+        reward, terminal = self._game.act(self._actions[action])
+        self._age += 1
+        return self._game.state(), reward, terminal, self._age >= self._max_steps
+
+    def render(self) -> np.ndarray:
+        return picture(self._game.state())
+
+    def close(self) -> None:
+        pass
+
+
+def picture(frame: np.ndarray) -> np.ndarray:
+    """Every cell in the colour of its last channel that is set, (H, W, C) -> (16 H, 16 W, 3)."""
+    channels = frame.shape[-1]
+    topmost = (frame * np.arange(1, channels + 1)).max(axis=-1)
+    colours = np.vstack([np.array([BACKGROUND], np.uint8), _cubehelix(channels)])
+    pixels = colours[topmost].repeat(CELL, axis=0).repeat(CELL, axis=1)
+    pixels[::CELL] = pixels[:, ::CELL] = BACKGROUND  # a thin gap, so that neighbours can be counted
+    return pixels
+
+
+def _cubehelix(count: int) -> np.ndarray:
+    """Green (2011), eq. 2, from medium dark to nearly white, more saturated than usual; (count, 3) uint8."""
+    lightness = np.linspace(0.4, 0.92, count)[:, None]
+    angle = 2 * np.pi * (0.5 / 3 - 1.5 * lightness)
+    amplitude = 2.0 * lightness * (1 - lightness) / 2
+    cosine, sine = np.array([-0.14861, -0.29227, 1.97294]), np.array([1.78277, -0.90649, 0.0])
+    colours = lightness + amplitude * (np.cos(angle) * cosine + np.sin(angle) * sine)
+    return (255 * colours.clip(0, 1)).astype(np.uint8)
+
+
+def _minatar() -> ModuleType:
+    with _silent_root_logger():
+        return package("minatar", extra="minatar")
+
+
+@contextmanager
+def _silent_root_logger() -> Iterator[None]:
+    """Swallow the warning about missing plotting packages that importing minatar logs."""
+    root, placeholder = logging.getLogger(), logging.NullHandler()
+    disabled_before = root.manager.disable
+    root.addHandler(placeholder)  # without a handler, logging.warning would install one for good
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(disabled_before)
+        root.removeHandler(placeholder)

@@ -1,0 +1,71 @@
+"""A training state on disk: one safetensors file whose name carries its own hash, whole or not there at all."""
+
+import hashlib
+import logging
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from optimist.data.files import TEMPORARY, make_folder, remove, write_whole
+from optimist.errors import RunError
+
+KEPT = 2  # the newest, and one to fall back on
+log = logging.getLogger("optimist")
+
+
+def save_state(folder: Path, step: int, state: Any) -> Path:
+    """Write the state of this step beside the older ones, then drop all but the newest few."""
+    make_folder(folder)
+    content = save({name: np.ascontiguousarray(leaf) for name, leaf in _named(jax.device_get(state))})
+    path = folder / f"step-{step:012d}-{_digest(content)}.safetensors"
+    write_whole(path, content)
+    remove(*_newest_first(folder)[KEPT:], *folder.glob(f"*{TEMPORARY}"))
+    return path
+
+
+def load_state(folder: Path, like: Any) -> tuple[int, Any] | None:
+    """The newest undamaged state and its step, or None where none was ever saved. `like` gives the structure."""
+    found = _newest_first(folder)
+    for path in found:
+        content = path.read_bytes()
+        if path.stem.endswith(_digest(content)):
+            return _step(path), _restored(path, content, like)
+        log.warning("%s is damaged and passed over", path)
+    if found:
+        raise RunError(f"every checkpoint in {folder} is damaged: start again with --restart")
+    return None
+
+
+def _newest_first(folder: Path) -> list[Path]:
+    return sorted(folder.glob("step-*.safetensors"), reverse=True)
+
+
+def _step(path: Path) -> int:
+    return int(path.stem.split("-")[1])
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:32]
+
+
+def _named(state: Any) -> list[tuple[str, Any]]:
+    leaves, _ = jax.tree_util.tree_flatten_with_path(state)
+    return [
+        (jax.tree_util.keystr(path, simple=True, separator="/"), np.asarray(leaf)) for path, leaf in leaves
+    ]
+
+
+def _restored(path: Path, content: bytes, like: Any) -> Any:
+    try:
+        arrays = load(content)
+    except SafetensorError as problem:
+        raise RunError(f"{path} is not a checkpoint ({problem}): remove it") from problem
+    wanted = {name: leaf.shape for name, leaf in _named(like)}
+    if wanted != {name: array.shape for name, array in arrays.items()}:
+        raise RunError(f"{path} holds another agent's parameters: give this run a folder of its own")
+    leaves = [arrays[name] for name in wanted]
+    return jax.tree.unflatten(jax.tree.structure(like), map(jax.numpy.asarray, leaves))

@@ -1,0 +1,177 @@
+"""Where the data lives while an agent trains: on the device, decoded in memory, or compressed on disk.
+
+All homes give the same batches. A home hands the learner `resident` arrays that stay, one item per step, and
+`minibatch`, which makes transitions of both inside the compiled program.
+"""
+
+import os
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from optimist.data.sampling import Rows, Sampler, transitions
+from optimist.data.transition import Spec, Transition
+from optimist.errors import UsageError, did_you_mean
+
+HOMES = ("auto", "device", "memory", "compressed")
+STREAMED_BYTES = 16 * 2**20  # what one prefetched chunk may take; two are in flight
+
+
+class Home(Protocol):
+    resident: Any
+    minibatch: Any  # (resident, item) -> Transition of one minibatch; hashable, so that programs are shared
+    steps_at_once: int  # the longest chunk it can hand out
+
+    def items(self, first_step: int, count: int) -> Any:
+        """What steps `first_step`, ... train on, (count, seeds, ...)."""
+        ...
+
+
+def home_of(samplers: list[Sampler], where: str = "auto", memory: int | None = None) -> Home:
+    """The home for these samplers, one per seed: the fastest whose decoded frames fit into `memory` bytes."""
+    if where not in HOMES:
+        raise UsageError(f'the data cannot live in "{where}": {did_you_mean(where, HOMES)}')
+    dataset, budget = samplers[0].dataset, memory or _default_budget()
+    if where == "auto":
+        decoded = dataset.tape.frame_count * frame_bytes(dataset.spec)
+        where = (
+            "device"
+            if decoded <= min(budget, _device_bytes())
+            else "memory"
+            if decoded <= budget
+            else "compressed"
+        )
+    if where == "device":
+        return DeviceHome(samplers)
+    kept = dataset.tape.frame_count if where == "memory" else budget // frame_bytes(dataset.spec)
+    return StreamedHome(samplers, kept)
+
+
+def frame_bytes(spec: Spec) -> int:
+    return prod(spec.frame_shape) * np.dtype(spec.frame_dtype).itemsize
+
+
+def _default_budget() -> int:
+    """Half of this machine's memory."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+
+
+def _device_bytes() -> int:
+    """What the data may take of an accelerator's memory; a CPU shares the budget of the host."""
+    limit = (jax.devices()[0].memory_stats() or {}).get("bytes_limit")
+    return limit * 6 // 10 if limit else _default_budget()
+
+
+@dataclass(frozen=True)
+class Gather:
+    """Stacked transitions out of resident frames."""
+
+    stack: int
+
+    def __call__(self, resident, positions) -> Transition:
+        frames, rows = resident
+        row = Rows(*(column[positions] for column in rows))
+        return Transition(
+            observation=self._stacked(frames, row.frame, row.age),
+            action=row.action,
+            reward=row.reward,
+            discount=row.discount,
+            next_observation=self._stacked(frames, row.next_frame, row.next_age),
+        )
+
+    def _stacked(self, frames, frame, age):
+        """(B,) -> (B, *observation_shape): the frames up to `frame`, black before the episode's start."""
+        if self.stack == 1:
+            return frames[frame]
+        images = [self._earlier(frames, frame, age, back) for back in range(self.stack - 1, -1, -1)]
+        return jnp.concatenate(images, axis=-1)
+
+    def _earlier(self, frames, frame, age, back: int):
+        exists = back <= age
+        image = frames[jnp.where(exists, frame - back, frame)]
+        return image * exists.reshape(-1, *(1,) * (image.ndim - 1)).astype(image.dtype)
+
+
+class DeviceHome:
+    """Every frame decoded on the device: a step's item is its positions, a few bytes."""
+
+    def __init__(self, samplers: list[Sampler]):
+        self._samplers = samplers
+        dataset, rows = samplers[0].dataset, samplers[0].all_rows()
+        rows, frames = _only_what_is_needed(dataset.tape, rows, dataset.spec.stack)
+        narrow = [column.astype(np.int32) if column.dtype == np.int64 else column for column in rows]
+        self.resident = (jnp.asarray(frames), Rows(*map(jnp.asarray, narrow)))
+        self.minibatch = Gather(dataset.spec.stack)
+        self.steps_at_once = 1 << 30
+
+    def items(self, first_step: int, count: int):
+        drawn = [sampler.positions(first_step, count) for sampler in self._samplers]
+        return jnp.asarray(np.stack(drawn, axis=1).astype(np.int32))
+
+
+def _only_what_is_needed(tape, rows: Rows, stack: int) -> tuple[Rows, np.ndarray]:
+    """A view of a few trajectories takes their frames along and no others."""
+    needed = np.zeros(tape.frame_count, bool)
+    for back in range(stack):
+        needed[rows.frame - np.minimum(back, rows.age)] = True
+        needed[rows.next_frame - np.minimum(back, rows.next_age)] = True
+    if needed.all():
+        return rows, tape.decoded()
+    number = np.cumsum(needed) - 1
+    moved = rows._replace(frame=number[rows.frame], next_frame=number[rows.next_frame])
+    return moved, tape.frames(np.flatnonzero(needed))
+
+
+@dataclass(frozen=True)
+class AsItCame:
+    """Transitions that were made on the host."""
+
+    def __call__(self, resident, item) -> Transition:
+        return item
+
+
+class StreamedHome:
+    """Batches made on the host, one chunk ahead of the learner; the first `kept` frames stay decoded."""
+
+    def __init__(self, samplers: list[Sampler], kept: int):
+        self._samplers, self._tape = samplers, samplers[0].dataset.tape
+        kept = min(kept, self._tape.frame_count)
+        self._decoded = (
+            self._tape.decoded() if kept == self._tape.frame_count else self._tape.frames(np.arange(kept))
+        )
+        self._thread = ThreadPoolExecutor(1, "batches")
+        self._ahead: tuple[tuple[int, int], Future] | None = None
+        spec = samplers[0].dataset.spec
+        per_step = 2 * spec.stack * frame_bytes(spec) * samplers[0].batch * len(samplers)
+        self.resident, self.minibatch = (), AsItCame()
+        self.steps_at_once = max(1, STREAMED_BYTES // per_step)
+
+    def items(self, first_step: int, count: int):
+        wanted = (first_step, count)
+        future = self._ahead[1] if self._ahead and self._ahead[0] == wanted else self._begin(*wanted)
+        items = future.result()
+        following = (first_step + count, count)
+        self._ahead = (following, self._begin(*following))
+        return items
+
+    def _begin(self, first_step: int, count: int) -> Future:
+        return self._thread.submit(self._batches, first_step, count)
+
+    def _batches(self, first_step: int, count: int) -> Transition:
+        drawn = [transitions(s, s.positions(first_step, count), self._frames) for s in self._samplers]
+        return Transition(*(np.stack(column, axis=1) for column in zip(*drawn, strict=True)))
+
+    def _frames(self, numbers: np.ndarray) -> np.ndarray:
+        kept = len(self._decoded)
+        if kept == self._tape.frame_count:
+            return self._decoded[numbers]
+        near = numbers < kept
+        frames = np.empty((len(numbers), *self._decoded.shape[1:]), self._decoded.dtype)
+        frames[near] = self._decoded[numbers[near]]
+        frames[~near] = self._tape.frames(numbers[~near])
+        return frames

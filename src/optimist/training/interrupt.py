@@ -1,0 +1,48 @@
+"""Ctrl-C and SIGTERM as a request: finish the chunk, save, then leave. A second one leaves at once."""
+
+import signal
+from types import FrameType
+
+from optimist.errors import OptimistError
+
+
+class Interrupted(OptimistError):
+    """The run was asked to stop, and saved itself."""
+
+    def __init__(self, message: str, signal_number: int):
+        super().__init__(message)
+        self.exit_code = 128 + signal_number
+
+
+class StopRequest:
+    """While entered, remembers the first signal instead of dying of it."""
+
+    SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+    def __init__(self) -> None:
+        self.received = 0
+
+    def __enter__(self) -> "StopRequest":
+        try:
+            self._before = {number: signal.signal(number, self._remember) for number in self.SIGNALS}
+        except ValueError:  # only the main thread hears signals
+            self._before = {}
+        return self
+
+    def _remember(self, number: int, frame: FrameType | None) -> None:
+        self.received = number
+        self._restore()
+
+    def _restore(self) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def __exit__(self, *_) -> None:
+        self._restore()
+
+    def leave(self, where: str) -> None:
+        """Stop here if asked to; call it when everything is saved."""
+        if self.received:
+            raise Interrupted(
+                f"stopped at {where}, saved; the same command goes on from there", self.received
+            )

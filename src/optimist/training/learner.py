@@ -1,0 +1,96 @@
+"""The one learner of all agents: a pure update, scanned over steps and fused over seeds."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from optimist.agent import Agent, Objective
+from optimist.data.transition import Spec, Transition
+
+
+class TrainState(NamedTuple):
+    """All there is to a training run; every leaf but `step` has a leading axis of seeds."""
+
+    params: dict
+    targets: dict
+    slots: dict  # the optimiser's moments, by parameter group
+    step: Any  # gradient steps done, shared by the fused seeds so that periods stay branches
+    key: Any  # the root of every random draw; a step folds its number into it
+
+
+PER_SEED = TrainState(params=0, targets=0, slots=0, step=None, key=0)
+
+
+@dataclass(frozen=True)
+class Learner:
+    """Trains one agent on data of one spec; equal learners share their compiled programs."""
+
+    agent: Agent
+    spec: Spec
+
+    def init(self, seeds: tuple[int, ...]) -> TrainState:
+        """Fresh states of all seeds; the target starts as a copy of the network."""
+        states = [self._init_one(jax.random.PRNGKey(seed)) for seed in seeds]
+        step = states[0].step
+        stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
+        return stacked._replace(step=step)
+
+    def _init_one(self, key) -> TrainState:
+        init_key, run_key = jax.random.split(key)
+        params = self.agent.init(init_key, self.spec)
+        slots = {name: self.agent.optimizer.transform().init(group) for name, group in params.items()}
+        targets = jax.tree.map(jnp.copy, params)  # a buffer of its own, so that both can be donated
+        return TrainState(params, targets, slots, jnp.zeros((), jnp.int32), run_key)
+
+    def update(self, state: TrainState, batch: Transition) -> tuple[TrainState, dict]:
+        """One gradient step of one seed: every due objective in turn, then the target when its period is due."""
+        losses = {}
+        step_key = jax.random.fold_in(state.key, state.step)
+        for number, objective in enumerate(self.agent.objectives(self.spec)):
+            loss_key = jax.random.fold_in(step_key, number)
+            state, losses[objective.name] = self._descend(state, objective, batch, loss_key)
+        # As the released code: after the gradient step, and after the very first one too.
+        due = state.step % self.agent.target_period == 0
+        targets = jax.lax.cond(due, lambda s: s.params, lambda s: s.targets, state)
+        return state._replace(targets=targets, step=state.step + 1), losses
+
+    def _descend(self, state: TrainState, objective: Objective, batch: Transition, key):
+        name = objective.name
+
+        def loss(group):
+            return objective.loss({**state.params, name: group}, state.targets, batch, key)
+
+        def step(state):
+            value, gradient = jax.value_and_grad(loss)(state.params[name])
+            updates, slots = self.agent.optimizer.transform().update(
+                gradient, state.slots[name], state.params[name]
+            )
+            group = optax.apply_updates(state.params[name], updates)
+            params, slots = {**state.params, name: group}, {**state.slots, name: slots}
+            return state._replace(params=params, slots=slots), value
+
+        if objective.period == 1:
+            return step(state)
+        due = state.step % objective.period == 0
+        return jax.lax.cond(due, step, lambda state: (state, jnp.zeros(())), state)
+
+
+@partial(jax.jit, static_argnames=("learner", "minibatch"), donate_argnames="state")
+def advance(learner: Learner, state: TrainState, minibatch, resident, items) -> tuple[TrainState, dict]:
+    """Take one step per item: (steps, seeds, ...) -> losses (steps, seeds) by objective, in one program."""
+
+    def update(state, item):
+        return learner.update(state, minibatch(resident, item))
+
+    if state.key.shape[0] > 1:
+        fused = jax.vmap(update, in_axes=(PER_SEED, 0), out_axes=(PER_SEED, 0))
+        return jax.lax.scan(fused, state, items)
+    # One seed alone goes without the extra axis: a fifth faster on a CPU.
+    alone = jax.tree.map(lambda leaf: leaf[0], state._replace(step=state.step[None]))
+    alone, losses = jax.lax.scan(update, alone, jax.tree.map(lambda leaf: leaf[:, 0], items))
+    together = jax.tree.map(lambda leaf: leaf[None], alone)
+    return together._replace(step=alone.step), jax.tree.map(lambda leaf: leaf[:, None], losses)

@@ -1,0 +1,61 @@
+"""Watches the numbers of a run: what goes into its logs, and when to warn or to stop."""
+
+import logging
+from functools import partial
+
+import jax
+import numpy as np
+
+from optimist.errors import DivergedError
+from optimist.training.learner import Learner, TrainState
+
+log = logging.getLogger("optimist")
+ALARM = 10  # estimates this many times the largest possible return are taken for divergence
+
+
+class Monitor:
+    """Losses and estimated returns of every seed, on a fixed batch of observations."""
+
+    def __init__(self, learner: Learner, seeds: tuple[int, ...], observations, largest_return: float):
+        self._learner, self._seeds, self._observations = learner, seeds, observations
+        self._largest_return, self._warned = largest_return, False
+
+    def rows(self, step: int, state: TrainState, losses: dict) -> list[dict]:
+        """One row of metrics per seed; a number that is not finite stops the run."""
+        means = {f"loss_{name}": np.asarray(values).mean(axis=0) for name, values in losses.items()}
+        columns = {
+            **means,
+            "estimate": np.asarray(_estimates(self._learner, state.params, self._observations)),
+        }
+        for name, values in columns.items():
+            self._stop_if_not_finite(step, name, values)
+        self._warn_if_too_large(step, columns["estimate"])
+        return [
+            {"step": step, "seed": seed, **{name: float(values[i]) for name, values in columns.items()}}
+            for i, seed in enumerate(self._seeds)
+        ]
+
+    def _stop_if_not_finite(self, step: int, name: str, values: np.ndarray) -> None:
+        bad = [seed for seed, value in zip(self._seeds, values, strict=True) if not np.isfinite(value)]
+        if bad:
+            raise DivergedError(
+                f"{name} of seed {bad[0]} is not finite before step {step:,}: the state is kept in diverged/; "
+                "try a smaller learning rate or clipped rewards"
+            )
+
+    def _warn_if_too_large(self, step: int, estimates: np.ndarray) -> None:
+        if not self._warned and np.abs(estimates).max() > ALARM * self._largest_return:
+            self._warned = True
+            log.warning(
+                "step %s: estimates reach %.0f where no return exceeds %.0f; the agent may be diverging",
+                f"{step:,}",
+                np.abs(estimates).max(),
+                self._largest_return,
+            )
+
+
+@partial(jax.jit, static_argnames="learner")
+def _estimates(learner: Learner, params: dict, observations):
+    """The mean estimated return of each seed, (S,)."""
+    estimate = partial(learner.agent.estimate, learner.spec)
+    return jax.vmap(lambda one: jax.vmap(partial(estimate, one))(observations).mean())(params)

@@ -1,0 +1,176 @@
+"""Training on a fixed dataset, without touching the environment but to evaluate."""
+
+import math
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from optimist.agent import Agent
+from optimist.agents import described, name_of
+from optimist.data.sampling import Sampler, transitions
+from optimist.data.store import Dataset
+from optimist.errors import DivergedError, UsageError
+from optimist.training import checkpoint
+from optimist.training.curves import Curves
+from optimist.training.evaluation import evaluate, mean_scores
+from optimist.training.homes import Home, home_of
+from optimist.training.interrupt import StopRequest
+from optimist.training.learner import Learner, TrainState, advance
+from optimist.training.monitor import Monitor
+from optimist.training.progress import Bar
+from optimist.training.run import RunFolder, as_config
+
+CHUNK = 250  # gradient steps between looks at the clock, the losses and the signals
+LARGE_CHUNK = 50  # the same for large images, so that Ctrl-C is heard within seconds on a CPU too
+PROBE_STEP = 2**40  # a step that no training reaches: its batch is the one the logs look at
+
+
+@dataclass(frozen=True)
+class Training:
+    """How an agent is trained on a dataset; the defaults are the paper's."""
+
+    steps: int = 12_500_000  # gradient steps; the paper's 1X
+    evaluate_every: int = 62_500  # gradient steps between evaluations
+    episodes: int = 20  # full episodes per evaluation and seed
+    epsilon: float = 0.001  # random actions in evaluation
+    batch: int = 32
+    gamma: float = 0.99
+    n_step: int = 1
+    clip_rewards: float | None = 1.0  # rewards are clipped to +- this for training; none: as logged
+    home: str = "auto"  # where the data lives: device, memory, compressed
+    memory_gib: float | None = None  # what decoded frames may take; half of the machine's unless said
+    checkpoint_seconds: float = 60.0
+
+    def __post_init__(self):
+        for name in ("steps", "evaluate_every", "batch", "n_step"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name} is {getattr(self, name)}: it counts from 1")
+
+
+class OfflineTraining:
+    """One agent, one dataset, one or more seeds, one folder."""
+
+    def __init__(
+        self,
+        agent: Agent,
+        dataset: Dataset,
+        training: Training,
+        *,
+        out: str | Path,
+        seeds: tuple[int, ...] = (0,),
+        environment: str | None = None,
+        restart: bool = False,
+    ):
+        agent.check(dataset.spec)
+        if not seeds or len(set(seeds)) != len(seeds):
+            raise UsageError(f"seeds {seeds}: give at least one, each once")
+        self.learner, self.dataset = Learner(agent, dataset.spec), dataset
+        self.training, self.seeds, self.environment = training, tuple(seeds), environment
+        self.folder = RunFolder(out, self._config(), restart=restart)
+
+    def _config(self) -> dict:
+        return {
+            "kind": "offline",
+            "seeds": list(self.seeds),
+            "environment": self.environment or "",
+            "dataset": {
+                "path": str(self.dataset.path or "in memory"),
+                "fingerprint": self.dataset.fingerprint,
+            },
+            "spec": self.dataset.spec.as_json(),
+            "agent": described(self.learner.agent),
+            "training": as_config(self.training),
+        }
+
+    def run(self) -> TrainState:
+        """Train to the end, from the last checkpoint on if there is one."""
+        with self.folder, StopRequest() as stop:
+            self.folder.record_versions({"dataset": self.dataset.fingerprint})
+            fresh = self.learner.init(self.seeds)
+            step, state = checkpoint.load_state(self.folder.checkpoints, like=fresh) or (0, fresh)
+            self.folder.rewind(step)
+            if step < self.training.steps:
+                state = self._train(step, state, stop)
+            self.folder.finish()
+            return state
+
+    def _train(self, step: int, state: TrainState, stop: StopRequest) -> TrainState:
+        home, monitor = home_of(self._samplers(), self.training.home, self._memory()), self._monitor()
+        chunk, saved = self._chunk(home), time.monotonic()
+        note = ""
+        with self._bar(step) as bar, Curves(self.folder.path, self.seeds, step) as curves:
+            while step < self.training.steps:
+                count = min(chunk, self.training.steps - step)
+                items = home.items(step, count)
+                state, losses = advance(self.learner, state, home.minibatch, home.resident, items)
+                step += count
+                self._log(monitor, step, state, losses, curves)
+                evaluated = step % self.training.evaluate_every == 0 or step == self.training.steps
+                if evaluated and self.environment:
+                    note = self._evaluate(step, state, curves)
+                bar.update(step, note)
+                if evaluated or stop.received or time.monotonic() - saved > self.training.checkpoint_seconds:
+                    checkpoint.save_state(self.folder.checkpoints, step, state)
+                    saved = time.monotonic()
+                stop.leave(f"gradient step {step:,} of {self.training.steps:,}")
+        return state
+
+    def _log(self, monitor: Monitor, step: int, state: TrainState, losses: dict, curves: Curves) -> None:
+        try:
+            rows = monitor.rows(step, state, losses)
+        except DivergedError:
+            checkpoint.save_state(self.folder.path / "diverged", step, state)
+            raise
+        self.folder.add_metrics(rows)
+        curves.add(rows)
+
+    def _evaluate(self, step: int, state: TrainState, curves: Curves) -> str:
+        training = self.training
+        rows = evaluate(
+            self.learner,
+            state.params,
+            self.environment or "",
+            seeds=self.seeds,
+            episodes=training.episodes,
+            epsilon=training.epsilon,
+            step=step,
+        )
+        self.folder.add_episodes(rows)
+        means = mean_scores(rows)
+        curves.add([{"step": step, "seed": seed, "return": mean} for seed, mean in means.items()])
+        return f"return {np.mean(list(means.values())):.2f}"
+
+    def _bar(self, step: int) -> Bar:
+        title = name_of(self.learner.agent) + (f" x {len(self.seeds)} seeds" if len(self.seeds) > 1 else "")
+        return Bar(title, self.training.steps, "update", step)
+
+    def _samplers(self) -> list[Sampler]:
+        training = self.training
+        return [
+            Sampler(
+                self.dataset, training.batch, training.gamma, training.n_step, training.clip_rewards, seed
+            )
+            for seed in self.seeds
+        ]
+
+    def _memory(self) -> int | None:
+        return None if self.training.memory_gib is None else int(self.training.memory_gib * 2**30)
+
+    def _monitor(self) -> Monitor:
+        sampler = self._samplers()[0]
+        probe = transitions(sampler, sampler.positions(PROBE_STEP, 1)[0], self.dataset.tape.frames)
+        largest = np.abs(self.dataset.tape.reward).max()
+        if self.training.clip_rewards is not None:
+            largest = min(largest, self.training.clip_rewards)
+        return Monitor(
+            self.learner, self.seeds, probe.observation, largest / max(1 - self.training.gamma, 1e-6)
+        )
+
+    def _chunk(self, home: Home) -> int:
+        """The longest chunk that divides the way to an evaluation, so that one program serves all chunks."""
+        large = math.prod(self.dataset.spec.observation_shape) > 10_000
+        longest = min(LARGE_CHUNK if large else CHUNK, home.steps_at_once)
+        every = self.training.evaluate_every
+        return max(size for size in range(1, longest + 1) if every % size == 0)

@@ -1,0 +1,48 @@
+"""What a person sees while waiting: a bar with rate and time left, or plain lines without a terminal."""
+
+import time
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+console = Console(stderr=True)
+PLAIN_SECONDS = 15  # between lines where there is no terminal
+
+
+class Bar:
+    """Progress of one loop."""
+
+    def __init__(self, title: str, total: int, unit: str, done: int = 0):
+        self._title, self._total, self._unit, self._begun_at = title, total, unit, done
+        self._start = self._last_line = time.monotonic()
+        self._bar = Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+            TextColumn("[dim]{task.fields[note]}"),
+            console=console,
+        )
+        self._task = self._bar.add_task(title, total=total, completed=done, rate="", note="")
+
+    def __enter__(self) -> "Bar":
+        if console.is_terminal:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_) -> None:
+        if console.is_terminal:
+            self._bar.stop()
+
+    def update(self, done: int, note: str = "") -> None:
+        now = time.monotonic()
+        rate = (done - self._begun_at) / max(now - self._start, 1e-9)
+        self._bar.update(self._task, completed=done, rate=f"{rate:,.0f} {self._unit}/s", note=note)
+        if not console.is_terminal and (now - self._last_line > PLAIN_SECONDS or done >= self._total):
+            self._last_line = now
+            left = (self._total - done) / max(rate, 1e-9)
+            print(
+                f"{self._title}: {done:,}/{self._total:,} {self._unit}s, {rate:,.0f}/s, {left:,.0f} s left  {note}",
+                flush=True,
+            )

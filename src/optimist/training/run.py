@@ -1,0 +1,198 @@
+"""A run folder: what was asked for, what happened, and how to go on from where it stopped."""
+
+import contextlib
+import csv
+import dataclasses
+import importlib.metadata
+import json
+import os
+import platform
+import shutil
+import tomllib
+from pathlib import Path
+
+import jax
+from filelock import FileLock, Timeout
+
+from optimist.data.files import make_folder, write_whole
+from optimist.errors import RunError, StorageError
+from optimist.training.evaluation import EpisodeScore
+
+EPISODE_COLUMNS = ["step", "seed", "episode", "return", "length"]
+PACKAGES = ("optimist", "jax", "jaxlib", "optax", "numpy", "pyarrow", "zstandard")
+
+
+class RunFolder:
+    """One run on disk, held by one process at a time."""
+
+    def __init__(self, path: str | Path, config: dict, *, restart: bool = False):
+        self.path = Path(path)
+        self.config = config
+        make_folder(self.path)
+        self._hold()
+        if restart:
+            self._forget()
+        self._agree_on_config()
+
+    def _hold(self) -> None:
+        """A lock that dies with its process; a second run is refused at once and told who has it."""
+        holder = self.path / ".holder"
+        self._lock = FileLock(self.path / ".lock", timeout=0)
+        try:
+            self._lock.acquire()
+        except Timeout:
+            who = holder.read_text() if holder.exists() else "another process"
+            raise RunError(f"{self.path} is in use by {who}: wait for it, or choose another --out") from None
+        except OSError as problem:
+            raise StorageError(f"cannot write in {self.path}: {problem.strerror}") from problem
+        holder.write_text(f"process {os.getpid()} on {platform.node()}")
+
+    def _forget(self) -> None:
+        """Begin anew: everything this class writes goes, and nothing else."""
+        for name in ("checkpoints", "tensorboard", "videos"):
+            shutil.rmtree(self.path / name, ignore_errors=True)
+        for name in ("config.toml", "versions.json", "metrics.jsonl", "episodes.csv", "DONE"):
+            (self.path / name).unlink(missing_ok=True)
+
+    def _agree_on_config(self) -> None:
+        """A folder belongs to one configuration; only more steps may be asked of it later."""
+        file = self.path / "config.toml"
+        if file.exists():
+            before = read_config(self.path)
+            changed = [
+                f"{name}: {old!r} there, {new!r} asked"
+                for name, old, new in _differences(before, self.config)
+                if not (name == "training.steps" and new > old)
+            ]
+            if changed:
+                raise RunError(
+                    f"{self.path} holds another run ({'; '.join(changed)}): "
+                    "choose another --out, or begin anew with --restart"
+                )
+        write_whole(file, toml(self.config).encode())
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    def record_versions(self, more: dict) -> None:
+        write_whole(self.path / "versions.json", json.dumps({**versions(), **more}, indent=2).encode())
+
+    def rewind(self, step: int) -> None:
+        """Drop what was written after the checkpoint that the run goes on from: it will be written again."""
+        (self.path / "DONE").unlink(missing_ok=True)
+        for name, step_of in (("metrics.jsonl", _json_step), ("episodes.csv", _csv_step)):
+            file = self.path / name
+            if file.exists():
+                kept = [line for line in file.read_text().splitlines(keepends=True) if step_of(line) <= step]
+                write_whole(file, "".join(kept).encode())
+
+    def add_metrics(self, rows: list[dict]) -> None:
+        self._append("metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+
+    def add_episodes(self, rows: list[EpisodeScore]) -> None:
+        header = "" if (self.path / "episodes.csv").exists() else ",".join(EPISODE_COLUMNS) + "\n"
+        self._append("episodes.csv", header + "".join(",".join(map(str, row)) + "\n" for row in rows))
+
+    def _append(self, name: str, text: str) -> None:
+        try:
+            with open(self.path / name, "a") as stream:
+                stream.write(text)
+        except OSError as problem:
+            raise StorageError(
+                f"cannot write {self.path / name}: {problem.strerror}; make room and run again"
+            ) from problem
+
+    def finish(self) -> None:
+        write_whole(self.path / "DONE", b"")
+
+    def release(self) -> None:
+        (self.path / ".holder").unlink(missing_ok=True)
+        self._lock.release()
+
+    def __enter__(self) -> "RunFolder":
+        return self
+
+    def __exit__(self, *_) -> None:
+        with contextlib.suppress(OSError):
+            self.release()
+
+
+def read_config(path: Path) -> dict:
+    """The resolved configuration of a run."""
+    file = Path(path) / "config.toml"
+    if not file.exists():
+        raise RunError(f"{path} is not a run folder: it has no config.toml")
+    try:
+        return tomllib.loads(file.read_text())
+    except tomllib.TOMLDecodeError as problem:
+        raise RunError(
+            f"{file} cannot be read ({problem}): restore it, or begin anew with --restart"
+        ) from problem
+
+
+def read_episodes(path: Path) -> list[EpisodeScore]:
+    """All evaluation episodes of a run."""
+    with open(Path(path) / "episodes.csv") as stream:
+        rows = [tuple(row.values()) for row in csv.DictReader(stream)]
+    return [EpisodeScore(int(r[0]), int(r[1]), int(r[2]), float(r[3]), int(r[4])) for r in rows]
+
+
+def versions() -> dict:
+    """What produced a result: packages, Python and the device."""
+    installed = {}
+    for name in PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            installed[name] = importlib.metadata.version(name)
+    device = jax.devices()[0]
+    return {
+        "python": platform.python_version(),
+        **installed,
+        "device": device.device_kind,
+        "platform": device.platform,
+    }
+
+
+def as_config(record) -> dict:
+    """A dataclass as a plain table; fields that are None are left out, as TOML has no null."""
+    table = dataclasses.asdict(record)
+    return {name: value for name, value in table.items() if value is not None}
+
+
+def toml(table: dict, prefix: str = "") -> str:
+    """Nested tables of plain values as TOML text (the standard library only reads it)."""
+    lines = [f"{name} = {_toml_value(value)}" for name, value in table.items() if not isinstance(value, dict)]
+    for name, value in table.items():
+        if isinstance(value, dict):
+            lines += ["", f"[{prefix}{name}]", toml(value, f"{prefix}{name}.").strip("\n")]
+    return "\n".join(lines).strip("\n") + "\n"
+
+
+def _toml_value(value) -> str:
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_toml_value, value))}]"
+    return json.dumps(value) if isinstance(value, (str, bool, int)) else repr(float(value))
+
+
+def _differences(before: dict, after: dict, prefix: str = ""):
+    """(name, old, new) of every value that differs, names dotted."""
+    for name in {**before, **after}:
+        old, new = before.get(name), after.get(name)
+        if isinstance(old, dict) and isinstance(new, dict):
+            yield from _differences(old, new, f"{prefix}{name}.")
+        elif old != (list(new) if isinstance(new, tuple) else new):
+            yield f"{prefix}{name}", old, new
+
+
+def _json_step(line: str) -> float:
+    try:
+        return json.loads(line)["step"]
+    except json.JSONDecodeError:  # the last line of a killed run
+        return float("inf")
+
+
+def _csv_step(line: str) -> float:
+    first = line.split(",")[0]
+    if first == EPISODE_COLUMNS[0]:
+        return 0
+    return int(first) if line.endswith("\n") and line.count(",") == 4 else float("inf")

@@ -1,0 +1,17 @@
+"""The dataset that the tests of damage spoil."""
+
+import shutil
+
+import pytest
+from damage import recorded
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory):
+    return recorded(tmp_path_factory.mktemp("pristine"))
+
+
+@pytest.fixture
+def folder(pristine, tmp_path):
+    shutil.copytree(pristine, tmp_path / "data")
+    return tmp_path / "data"

@@ -1,0 +1,37 @@
+"""The card says what is in a dataset, and None where there is nothing to say."""
+
+import json
+
+import numpy as np
+import pytest
+from reference import SPECS, record
+
+from optimist.data import from_arrays, open_dataset
+from optimist.data.health import card
+
+
+def test_the_card_sums_up_what_was_recorded(pristine):
+    figures = card(open_dataset(pristine))
+    assert (figures["steps"], figures["episodes"], figures["complete_episodes"]) == (120, 12, 12)
+    assert figures["return_mean"] == figures["best_policy_return"] == 10.0
+    assert figures["return_per_tenth"] == [10.0] * 10
+    assert figures["action_frequency"] == pytest.approx([1 / 3] * 3)
+    assert figures["action_entropy"] == pytest.approx(np.log(3))
+    assert figures["terminal_rate"] == 1.0 and figures["bytes_per_frame_raw"] == 144
+    assert figures["bytes_on_disk"] == sum(path.stat().st_size for path in pristine.glob("*.arrow"))
+    assert json.loads(json.dumps(figures)) == figures
+
+
+def test_the_best_policy_is_the_best_stretch_of_play_not_the_best_episode():
+    returns = np.zeros(400)
+    returns[100] = 50
+    returns[200:220] = 7
+    data = from_arrays(np.zeros((400, 1), bool), np.zeros(400, int), returns, np.ones(400, bool))
+    assert card(data)["best_policy_return"] == 7.0
+
+
+def test_the_card_of_unfinished_play_has_no_returns(tmp_path):
+    record(tmp_path, SPECS["vectors"], rows=10, ends=0)
+    figures = card(open_dataset(tmp_path))
+    assert figures["return_mean"] is None and figures["complete_episodes"] == 0
+    assert len(figures["action_mean"]) == 2

@@ -1,0 +1,125 @@
+"""A recording that is killed, or runs out of disk, keeps every shard it flushed."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from optimist.data import Recorder, Spec, open_dataset
+from optimist.data.health import verify
+from optimist.errors import DataError
+
+SPEC = Spec((8, 8), "uint8", actions=2)
+HEAD = """
+import resource, sys
+import numpy as np
+from optimist.data import Recorder, Spec
+from optimist.errors import StorageError
+
+spec = Spec((8, 8), "uint8", actions=2)
+
+def play(recorder, first):
+    "Frame t of a lane shows t; every 20th step ends an episode."
+    for t in range(first, first + 10**7):
+        frame = np.full((2, 8, 8), t % 251, np.uint8)
+        end = np.full(2, t % 20 == 19)
+        following = np.full((2, 8, 8), (t + 1) % 251, np.uint8)
+        recorder.add(frame, [t % 2] * 2, [float(t)] * 2, end, np.zeros(2, bool), following)
+"""
+ENDLESS = HEAD + "play(Recorder(sys.argv[1], spec, lanes=2, shard_steps=16), 0)"
+FULL = (
+    HEAD
+    + """
+recorder = Recorder(sys.argv[1], spec, lanes=2, shard_steps=512)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
+try:
+    play(recorder, 0)
+except StorageError as problem:
+    print(problem, file=sys.stderr)
+    sys.exit(problem.exit_code)
+"""
+)
+
+
+def assert_valid_prefix(folder):
+    """Each lane's steps are 0, 1, 2, ... as they were played."""
+    dataset = open_dataset(folder)
+    tape = dataset.tape
+    for lane in np.unique(tape.lane):
+        reward = tape.reward[tape.lane == lane]
+        np.testing.assert_array_equal(reward, np.arange(len(reward)))
+    frames = tape.decoded()
+    steps = np.arange(len(tape))
+    shown = frames[steps + tape.episode_of(steps), 0, 0]
+    np.testing.assert_array_equal(shown, tape.reward.astype(int) % 251)
+    return dataset
+
+
+def test_kill_9_at_random_moments_leaves_a_valid_prefix(tmp_path):
+    random = np.random.default_rng(os.getpid())
+    before = 0
+    for _ in range(6):
+        child = subprocess.Popen([sys.executable, "-c", ENDLESS, str(tmp_path)])
+        deadline = time.monotonic() + 60
+        while not (tmp_path / f"steps-{before:06d}.arrow").exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(random.uniform(0, 0.4))
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+        try:
+            assert_valid_prefix(tmp_path)
+        except DataError as problem:
+            assert "is empty" in str(problem) and not before
+        before = len(list(tmp_path.glob("steps-*.arrow")))
+    Recorder(tmp_path, SPEC, lanes=1)
+    assert verify(tmp_path) == []
+    assert assert_valid_prefix(tmp_path).tape.lane.max() >= 2
+
+
+def test_a_full_disk_is_one_line_and_keeps_the_earlier_shards(tmp_path):
+    # The manifest grows with every shard, so some write must meet the limit.
+    found = subprocess.run(
+        [sys.executable, "-c", FULL, str(tmp_path), "20000"], capture_output=True, text=True, timeout=120
+    )
+    assert found.returncode == 6, found.stderr
+    assert "needed" in found.stderr and "are free" in found.stderr and found.stderr.count("\n") == 1
+    assert len(assert_valid_prefix(tmp_path)) >= 512
+    assert not list(tmp_path.glob("*.partial"))
+    Recorder(tmp_path, SPEC, lanes=1)
+    assert verify(tmp_path) == []
+
+
+def test_what_the_disk_refused_is_written_when_there_is_room(tmp_path, monkeypatch):
+    from optimist.data import recorder as module
+    from optimist.errors import StorageError
+
+    recorder = Recorder(tmp_path, SPEC, lanes=1, shard_steps=4)
+    whole = module.write_whole
+
+    def refusing(path, content):
+        raise StorageError("no room")
+
+    def add(number):
+        frame = np.full((1, 8, 8), number, np.uint8)
+        recorder.add(frame, [0], [float(number)], [False], [False], frame + 1)
+
+    monkeypatch.setattr(module, "write_whole", refusing)
+    with pytest.raises(StorageError):
+        for number in range(4):
+            add(number)
+    monkeypatch.setattr(module, "write_whole", whole)
+    for number in range(4, 9):
+        add(number)
+    recorder.close()
+    assert len(assert_valid_prefix(tmp_path)) == recorder.steps == 9
+
+
+def test_leftovers_of_a_crash_are_removed(tmp_path):
+    (tmp_path / "steps-000000.arrow.partial").write_bytes(b"half")
+    (tmp_path / "frames-000000.arrow").write_bytes(b"whole, but the manifest never named it")
+    Recorder(tmp_path, SPEC, lanes=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["manifest.json"]

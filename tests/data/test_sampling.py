@@ -1,0 +1,137 @@
+"""Batches are uniform and repeatable, and equal the plain-loop reference in every position."""
+
+import itertools
+
+import numpy as np
+import pytest
+from reference import SPECS, episodes_of, record, slow_transition
+
+from optimist.data import Sampler, from_arrays, open_dataset, stacked, transitions
+from optimist.errors import DataError
+
+OPTIONS = [(1, None), (3, 1.0), (5, None), (50, 0.5)]
+
+
+def reference_positions(view, episodes):
+    """(episode, index, stop) of every position of a view, by counting."""
+    first_of_episode = list(itertools.accumulate((len(e) for e in episodes), initial=0))
+    for start, stop in zip(view.starts.tolist(), view.stops.tolist(), strict=True):
+        number = max(n for n, first in enumerate(first_of_episode) if first <= start and n < len(episodes))
+        first = first_of_episode[number]
+        for step in range(start, stop):
+            yield episodes[number], step - first, stop - first
+
+
+@pytest.mark.parametrize(("n_step", "clip"), OPTIONS)
+@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize("view", ["all", "first", "last"])
+def test_every_transition_equals_the_slow_reference(tmp_path, name, n_step, clip, view):
+    episodes = episodes_of(
+        record(tmp_path, SPECS[name], lanes=3, rows=120, shard_steps=50)
+        + record(tmp_path, SPECS[name], lanes=2, rows=60, seed=4)
+    )
+    dataset = open_dataset(tmp_path)
+    dataset = {"all": dataset, "first": dataset.first(300), "last": dataset.last(211)}[view]
+    sampler = Sampler(dataset, gamma=0.9, n_step=n_step, clip=clip)
+    expected = [
+        slow_transition(e, i, stop=stop, stack=dataset.spec.stack, n_step=n_step, gamma=0.9, clip=clip)
+        for e, i, stop in reference_positions(dataset, episodes)
+    ]
+    assert len(expected) == len(dataset)
+    order = np.random.default_rng(0).permutation(len(dataset))
+    found = transitions(sampler, order, dataset.tape.frames)
+    for column, values in zip(found, zip(*(expected[i] for i in order), strict=True), strict=True):
+        np.testing.assert_allclose(column, np.stack(values), rtol=1e-5, atol=1e-6)
+    assert found.observation.shape[1:] == dataset.spec.observation_shape
+    assert found.observation.dtype == dataset.spec.frame_dtype
+    assert found.reward.dtype == found.discount.dtype == np.float32
+
+
+def test_all_rows_are_the_rows_of_every_position(tmp_path):
+    record(tmp_path, SPECS["pixels"], lanes=2)
+    dataset = open_dataset(tmp_path)
+    sampler = Sampler(dataset, n_step=3)
+    positions = np.random.default_rng(1).integers(0, len(dataset), (4, 9))
+    for some, every in zip(sampler.rows(positions), sampler.all_rows(), strict=True):
+        np.testing.assert_array_equal(some, every[positions])
+
+
+def test_a_decoded_array_serves_as_well_as_the_shards(tmp_path):
+    record(tmp_path, SPECS["planes"], lanes=2)
+    dataset = open_dataset(tmp_path)
+    sampler = Sampler(dataset)
+    frames = dataset.tape.decoded()
+    positions = sampler.positions(0, 5)
+    for here, there in zip(
+        transitions(sampler, positions, dataset.tape.frames),
+        transitions(sampler, positions, lambda numbers: frames.take(numbers, axis=0)),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(here, there)
+
+
+def test_each_frame_is_asked_for_once():
+    asked = []
+
+    def frames_of(numbers):
+        asked.extend(numbers.tolist())
+        return np.zeros((len(numbers), 2, 1), np.uint8)
+
+    stacked(frames_of, np.array([[5, 6], [6, 3]]), np.array([[3, 3], [3, 0]]), stack=4)
+    assert sorted(asked) == [2, 3, 4, 5, 6]
+
+
+def test_stack_is_black_before_the_episode_starts():
+    frames = np.arange(1, 7, dtype=np.uint8).reshape(6, 1)
+    found = stacked(frames.__getitem__, np.array([3, 3, 3]), np.array([0, 1, 2]), stack=3)
+    np.testing.assert_array_equal(found, [[0, 0, 4], [0, 3, 4], [2, 3, 4]])
+
+
+def dataset_of(steps):
+    return from_arrays(
+        np.zeros((steps, 1), bool), np.zeros(steps, int), np.zeros(steps), np.ones(steps, bool)
+    )
+
+
+def test_positions_do_not_depend_on_how_they_are_asked_for():
+    sampler = Sampler(dataset_of(1000), batch=7, seed=3)
+    whole = sampler.positions(0, 1500)
+    assert whole.shape == (1500, 7) and whole.dtype == np.int64
+    borders = np.sort(np.random.default_rng(0).integers(0, 1500, 20))
+    parts = [sampler.positions(a, b - a) for a, b in itertools.pairwise([0, *borders.tolist(), 1500])]
+    np.testing.assert_array_equal(np.concatenate(parts), whole)
+    assert sampler.positions(4, 0).shape == (0, 7)
+
+
+def test_positions_differ_by_seed_and_by_dataset():
+    data, other = dataset_of(1000), dataset_of(1001)
+    drawn = [Sampler(data, seed=s).positions(0, 9) for s in (0, 1)] + [Sampler(other).positions(0, 9)]
+    for one, two in itertools.combinations(drawn, 2):
+        assert (one == two).mean() < 0.05
+    np.testing.assert_array_equal(Sampler(dataset_of(1000)).positions(0, 9), drawn[0])
+
+
+@pytest.mark.parametrize("steps", [2, 37, 1000])
+def test_positions_are_uniform_and_reach_both_ends(steps):
+    drawn = Sampler(dataset_of(steps)).positions(0, 20_000).ravel()
+    counts = np.bincount(drawn, minlength=steps)
+    assert len(counts) == steps and counts[0] and counts[-1]
+    expected = drawn.size / steps
+    chi_square = ((counts - expected) ** 2 / expected).sum()
+    degrees = steps - 1
+    assert abs(chi_square - degrees) < 5 * np.sqrt(2 * degrees)
+
+
+def test_the_first_positions_are_pinned():
+    """A changed generator would silently change every resumed run."""
+    data = dataset_of(100)
+    assert Sampler(data, batch=6).positions(255, 2).tolist() == PINNED
+
+
+PINNED = [[76, 20, 92, 46, 18, 18], [92, 23, 65, 17, 8, 93]]
+
+
+@pytest.mark.parametrize("options", [{"batch": 0}, {"n_step": 0}, {"gamma": 1.5}])
+def test_senseless_options_are_refused(options):
+    with pytest.raises(DataError):
+        Sampler(dataset_of(3), **options)

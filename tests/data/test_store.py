@@ -1,0 +1,160 @@
+"""What is recorded is what is read: every type, lane, shard border and session."""
+
+import os
+import resource
+import stat
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from reference import SPECS, episodes_of, record
+
+from optimist.data import Recorder, Spec, open_dataset
+from optimist.errors import StorageError
+
+
+def assert_same(dataset, lanes):
+    episodes = episodes_of(lanes)
+    steps = [step for episode in episodes for step in episode]
+    tape = dataset.tape
+    assert len(dataset) == len(tape) == len(steps)
+    for name in ("action", "reward", "terminal", "truncated", "time"):
+        np.testing.assert_array_equal(getattr(tape, name), np.array([getattr(step, name) for step in steps]))
+    lengths = [len(episode) for episode in episodes]
+    np.testing.assert_array_equal(dataset.stops - dataset.starts, lengths)
+    frames = np.concatenate(
+        [[step.observation for step in episode] + [episode[-1].next_observation] for episode in episodes]
+    )
+    assert tape.frame_count == len(frames)
+    decoded = tape.decoded()
+    assert decoded.dtype == frames.dtype
+    np.testing.assert_array_equal(decoded, frames)
+    numbers = np.random.default_rng(0).integers(0, len(frames), (7, 30))
+    np.testing.assert_array_equal(tape.frames(numbers), frames[numbers])
+
+
+@pytest.mark.parametrize("lanes", [1, 3])
+@pytest.mark.parametrize("name", SPECS)
+def test_two_sessions_come_back_step_by_step(tmp_path, name, lanes):
+    played = record(tmp_path / "d", SPECS[name], lanes=lanes, rows=130)
+    played += record(tmp_path / "d", SPECS[name], lanes=2, rows=50, seed=1)
+    dataset = open_dataset(tmp_path / "d")
+    assert dataset.spec == SPECS[name]
+    assert_same(dataset, played)
+    np.testing.assert_array_equal(np.sort(dataset.tape.time), np.arange(len(dataset)))
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    lanes=st.integers(1, 4),
+    rows=st.integers(1, 40),
+    shard_steps=st.integers(1, 50),
+    ends=st.sampled_from([0.0, 0.1, 0.6, 2.0]),
+    seed=st.integers(0, 2**16),
+)
+def test_any_shard_size_and_episode_length_comes_back(tmp_path_factory, lanes, rows, shard_steps, ends, seed):
+    folder = tmp_path_factory.mktemp("any")
+    spec = Spec((3, 2), "uint8", actions=4)
+    played = record(folder, spec, lanes=lanes, rows=rows, shard_steps=shard_steps, ends=ends, seed=seed)
+    assert_same(open_dataset(folder), played)
+
+
+def test_frames_that_compress_come_back(tmp_path):
+    spec = Spec((20, 20), "uint8", actions=2)
+    ramp = np.arange(700, dtype=np.uint8)[:, None, None] * np.ones((20, 20), np.uint8)
+    with Recorder(tmp_path, spec, lanes=1) as recorder:
+        for now, following in zip(ramp[:-1], ramp[1:], strict=True):
+            recorder.add(now[None], [0], [0.0], [False], [False], following[None])
+    dataset = open_dataset(tmp_path)
+    assert dataset.tape.source.frame_bytes < ramp.nbytes / 3
+    for count in (1, 5, 23, 24, 700):
+        numbers = np.random.default_rng(count).integers(0, 700, count)
+        np.testing.assert_array_equal(dataset.tape.frames(numbers), ramp[numbers])
+    np.testing.assert_array_equal(dataset.tape.decoded(), ramp)
+
+
+def test_threads_read_the_same_frames(tmp_path):
+    record(tmp_path, SPECS["pixels"], lanes=3, rows=300)
+    tape = open_dataset(tmp_path).tape
+    frames = tape.decoded()
+    asked = np.random.default_rng(0).integers(0, len(frames), (200, 20))
+    with ThreadPoolExecutor(4) as pool:
+        for numbers, found in zip(asked, pool.map(tape.frames, asked), strict=True):
+            np.testing.assert_array_equal(found, frames[numbers])
+
+
+def test_the_data_floor_does_not_need_jax():
+    code = "import sys, optimist.data.health; sys.exit('jax' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_a_frame_number_off_the_tape_is_an_error(tmp_path):
+    record(tmp_path, SPECS["pixels"], rows=5)
+    tape = open_dataset(tmp_path).tape
+    for number in (-1, tape.frame_count):
+        with pytest.raises(IndexError):
+            tape.frames(np.array([number]))
+    assert tape.frames(np.array([], np.int64)).shape == (0, 6, 5, 1)
+
+
+def test_the_fingerprint_follows_the_contents(tmp_path):
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        record(tmp_path / name, SPECS["pixels"], seed=seed)
+    a, b, c = (open_dataset(tmp_path / name).fingerprint for name in "abc")
+    assert a == b != c
+
+
+def test_returns_are_sums_of_unclipped_rewards(tmp_path):
+    episodes = episodes_of(record(tmp_path, SPECS["pixels"], lanes=3, rows=200))
+    found = open_dataset(tmp_path).episodes
+    np.testing.assert_allclose(found.returns, [sum(float(s.reward) for s in e) for e in episodes], atol=1e-9)
+    np.testing.assert_array_equal(found.terminal, [e[-1].terminal for e in episodes])
+    np.testing.assert_array_equal(found.cut, [not (e[-1].terminal or e[-1].truncated) for e in episodes])
+    np.testing.assert_array_equal(found.time, [e[-1].time for e in episodes])
+
+
+def test_paths_may_hold_spaces_and_any_letters(tmp_path):
+    folder = tmp_path / "Spiel Tübingen 遊戲"
+    played = record(folder, SPECS["planes"])
+    assert_same(open_dataset(str(folder)), played)
+
+
+def test_a_read_only_folder_opens(tmp_path):
+    played = record(tmp_path, SPECS["pixels"])
+    for path in [*tmp_path.iterdir(), tmp_path]:
+        path.chmod(path.stat().st_mode & ~(stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH))
+    try:
+        assert_same(open_dataset(tmp_path), played)
+        if os.geteuid():  # nothing is read-only for root
+            with pytest.raises(StorageError, match="are free"):
+                Recorder(tmp_path, SPECS["pixels"], lanes=1)
+    finally:
+        tmp_path.chmod(0o755)
+
+
+def test_truncate_drops_the_shards_after_the_mark(tmp_path):
+    played = record(tmp_path, SPECS["pixels"], lanes=2, rows=96, shard_steps=64)
+    with Recorder(tmp_path, SPECS["pixels"], lanes=2) as recorder:
+        assert recorder.steps == 192
+        assert recorder.truncate(130) == 128
+        assert recorder.steps == 128
+    assert_same(open_dataset(tmp_path), [lane[:64] for lane in played])
+    assert len(list(tmp_path.glob("*.arrow"))) == 4
+    later = record(tmp_path, SPECS["pixels"], lanes=1, rows=10, seed=3)
+    assert later[0][0].time == 128
+    assert_same(open_dataset(tmp_path), [lane[:64] for lane in played] + later)
+
+
+def test_thousands_of_shards_do_not_exhaust_the_file_descriptors(tmp_path):
+    record(tmp_path, Spec((2,), "uint8", actions=2), rows=150, shard_steps=1)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (100, hard))
+    try:
+        tape = open_dataset(tmp_path).tape
+        tape.frames(np.arange(tape.frame_count))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -1,0 +1,98 @@
+"""Views choose by experience, by chance or by return, and each is a dataset of its own."""
+
+import numpy as np
+import pytest
+from reference import SPECS, record
+
+from optimist.data import Sampler, open_dataset, transitions
+from optimist.errors import DataError
+
+
+@pytest.fixture
+def dataset(tmp_path):
+    record(tmp_path, SPECS["pixels"], lanes=3, rows=100)
+    record(tmp_path, SPECS["pixels"], lanes=2, rows=40, seed=9)
+    return open_dataset(tmp_path)
+
+
+def times(view):
+    return np.sort(view.tape.time[view.steps()])
+
+
+@pytest.mark.parametrize("count", [1, 2, 77, 300, 379])
+def test_first_and_last_are_by_experienced_time_across_lanes(dataset, count):
+    np.testing.assert_array_equal(times(dataset.first(count)), np.arange(count))
+    np.testing.assert_array_equal(times(dataset.last(count)), np.arange(len(dataset) - count, len(dataset)))
+    np.testing.assert_array_equal(times(dataset.first(300).last(10)), np.arange(290, 300))
+
+
+def test_asking_for_more_than_there_is_gives_everything(dataset):
+    assert len(dataset.first(10**9)) == len(dataset.last(10**9)) == len(dataset) == 380
+
+
+def test_ranges_stay_inside_episodes(dataset):
+    for view in (dataset.first(111), dataset.last(111), dataset.fraction(0.3), dataset.best(0.2)):
+        assert (view.stops > view.starts).all() and (np.diff(view.starts) > 0).all()
+        episode = view.tape.episode_of
+        np.testing.assert_array_equal(episode(view.starts), episode(view.stops - 1))
+        assert len(view) == (view.stops - view.starts).sum()
+
+
+def test_a_fraction_keeps_whole_trajectories_and_follows_the_seed(dataset):
+    view = dataset.fraction(0.25, seed=1)
+    assert len(view.starts) == round(0.25 * len(dataset.starts))
+    assert set(zip(view.starts, view.stops, strict=True)) < set(
+        zip(dataset.starts, dataset.stops, strict=True)
+    )
+    np.testing.assert_array_equal(view.starts, dataset.fraction(0.25, seed=1).starts)
+    assert set(view.starts) != set(dataset.fraction(0.25, seed=2).starts)
+
+
+def test_the_best_are_complete_and_no_other_complete_one_is_better(dataset):
+    view = dataset.best(0.1)
+    complete = dataset.episodes.returns[dataset.episodes.complete]
+    np.testing.assert_allclose(np.sort(view.episodes.returns), np.sort(complete)[-len(view.starts) :])
+    assert view.episodes.complete.all() and len(view.starts) == round(0.1 * len(complete))
+
+
+def test_an_episode_cut_by_a_view_is_not_complete(dataset):
+    number = np.flatnonzero(dataset.episodes.complete & (dataset.episodes.lengths > 1))[0]
+    start, stop = dataset.starts[number], dataset.stops[number]
+    view = dataset.last(len(dataset) - 1 - dataset.tape.time[start])  # loses the episode's first step
+    cut = np.flatnonzero(view.starts == start + 1)[0]
+    assert view.stops[cut] == stop and view.episodes.cut[cut]
+    assert view.episodes.complete.any()
+
+
+def test_views_have_their_own_fingerprints(dataset):
+    views = [
+        dataset,
+        dataset.first(9),
+        dataset.last(9),
+        dataset.fraction(0.5),
+        dataset.fraction(0.5, seed=1),
+        dataset.best(0.5),
+    ]
+    assert len({view.fingerprint for view in views}) == len(views)
+    assert dataset.first(9).fingerprint == dataset.first(9).fingerprint
+
+
+def test_a_view_samples_only_itself(dataset):
+    view = dataset.first(50)
+    sampler = Sampler(view)
+    found = transitions(sampler, sampler.positions(0, 20), view.tape.frames)
+    assert np.isin(found.reward, view.tape.reward[view.steps()]).all()
+
+
+@pytest.mark.parametrize(
+    "ask", [lambda d: d.first(0), lambda d: d.last(-3), lambda d: d.fraction(0), lambda d: d.best(1.1)]
+)
+def test_empty_views_are_refused(dataset, ask):
+    with pytest.raises(DataError):
+        ask(dataset)
+
+
+def test_the_best_of_no_complete_episode_is_refused(tmp_path):
+    record(tmp_path, SPECS["pixels"], rows=10, ends=0)
+    with pytest.raises(DataError, match="complete"):
+        open_dataset(tmp_path).best(0.5)

@@ -1,0 +1,123 @@
+"""Environments are found by name, and a wrong name, option or action is refused in one helpful line."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from optimist import envs
+from optimist.data.transition import Spec
+from optimist.envs import minatar
+from optimist.envs._lanes import checked_actions
+from optimist.errors import UsageError
+
+DISCRETE = Spec((4,), "float32", actions=3)
+VECTOR = Spec((4,), "float32", action_low=(-1.0, -2.0), action_high=(1.0, 2.0))
+
+
+def refusal(call, *arguments, **options) -> str:
+    with pytest.raises(UsageError) as caught:
+        call(*arguments, **options)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", envs.available())
+def test_every_available_environment_plays(name):
+    env = envs.make(name, lanes=2, seed=1)
+    assert (env.name, env.lanes) == (name, 2)
+    first = env.reset()
+    assert first.shape == (2, *env.spec.frame_shape) and first.dtype == env.spec.frame_dtype
+    step = env.step(np.zeros((2, *env.spec.action_shape), env.spec.action_dtype))
+    for frames in (step.observation, step.next_observation):
+        assert frames.shape == first.shape and frames.dtype == first.dtype
+    assert [array.dtype.name for array in step[1:4]] == ["float32", "bool", "bool"]
+    assert [array.shape for array in step[1:4]] == [(2,)] * 3
+    assert all(env.versions().values())
+    env.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("breakout", '"breakout" is not of the form family/game: did you mean "minatar/breakout"?'),
+        ("Minatar/pong", 'no environment family "Minatar" in "Minatar/pong": did you mean "minatar"?'),
+        ("minatar/Breakout", 'no environment "minatar/Breakout": did you mean "breakout"?'),
+        ("minatar/x", 'no environment "minatar/x": known: ' + ", ".join(minatar.games())),
+        ("gym/CartPole", 'no environment "gym/CartPole": did you mean "CartPole-v1"?'),
+        ("gym/cartpole-v1", 'no environment "gym/cartpole-v1": did you mean "CartPole-v1"?'),
+        ("_lanes/breakout", 'no environment family "_lanes" in "_lanes/breakout": known: gym, minatar'),
+    ],
+)
+def test_an_unknown_name_is_answered_with_the_nearest(name, message):
+    assert refusal(envs.make, name) == message
+
+
+def test_unknown_options_and_senseless_numbers_are_refused():
+    expected = 'no environment option "max_step": did you mean "max_steps"?'
+    assert refusal(envs.make, "minatar/breakout", max_step=5) == expected
+    assert "max_steps=0" in refusal(envs.make, "minatar/breakout", max_steps=0)
+    assert "cannot be made" in refusal(envs.make, "gym/CartPole-v1", max_steps=0)
+    assert "gravity" in refusal(envs.make, "gym/CartPole-v1", gravity=5)
+    assert "lanes=0" in refusal(envs.make, "minatar/breakout", lanes=0)
+    assert "seed=-1" in refusal(envs.make, "minatar/breakout", seed=-1)
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "message"),
+    [
+        ("minatar/breakout", "minatar", 'minatar is not installed: pip install "optimist[minatar]"'),
+        ("gym/CartPole-v1", "gymnasium", 'gymnasium is not installed: pip install "optimist[gym]"'),
+    ],
+)
+def test_a_missing_package_is_named_with_its_extra(monkeypatch, name, module, message):
+    monkeypatch.setitem(sys.modules, module, None)
+    assert refusal(envs.make, name) == message
+
+
+@pytest.mark.parametrize("name", ["minatar/breakout", "gym/CartPole-v1"])
+def test_stepping_before_the_reset_is_refused(name):
+    assert "reset()" in refusal(envs.make(name).step, [0])
+
+
+@pytest.mark.parametrize(
+    ("actions", "part"),
+    [
+        ([0], "shape (1,)"),
+        ([[0, 1]], "shape (1, 2)"),
+        ([0.0, 1.0], "float64"),
+        ([True, False], "bool"),
+        ([0, 3], "action 3 in lane 1 is not one of 0 to 2"),
+        ([-1, 0], "action -1 in lane 0"),
+    ],
+)
+def test_bad_discrete_actions_are_refused(actions, part):
+    assert part in refusal(checked_actions, actions, DISCRETE, 2)
+
+
+@pytest.mark.parametrize(
+    ("actions", "part"),
+    [
+        ([0.0, 0.0], "shape (2,)"),
+        ([["a", "b"]], "type <U1"),
+        ([[0.0, np.nan]], "action nan in lane 0, part 1"),
+        ([[np.inf, 0.0]], "action inf in lane 0, part 0"),
+        ([[0.0, 2.1]], "outside its bounds -2.0 to 2.0"),
+    ],
+)
+def test_bad_vector_actions_are_refused(actions, part):
+    assert part in refusal(checked_actions, actions, VECTOR, 1)
+
+
+def test_good_actions_pass_unchanged():
+    np.testing.assert_array_equal(checked_actions([2, 0], DISCRETE, 2), [2, 0])
+    passed = checked_actions([[-1.0, 2.0]], VECTOR, 1)
+    assert passed.dtype == np.float32
+    np.testing.assert_array_equal(passed, [[-1.0, 2.0]])
+
+
+@pytest.mark.parametrize("name", ["minatar/breakout", "gym/CartPole-v1"])
+def test_both_families_check_before_they_step(name):
+    env = envs.make(name)
+    env.reset()
+    assert "action 9 in lane 0" in refusal(env.step, [9])

@@ -1,0 +1,43 @@
+"""A stack holds a lane's last frames, oldest first, and nothing from before its episode."""
+
+import numpy as np
+import pytest
+
+from optimist.data.transition import Spec
+from optimist.envs import FrameStack
+
+
+def stacked_by_hand(episode, depth):
+    """The last `depth` frames of one lane's episode so far, joined with a plain loop."""
+    frames = [np.zeros_like(episode[0])] * depth + episode
+    return np.concatenate(frames[-depth:], axis=-1)
+
+
+@pytest.mark.parametrize(("shape", "dtype"), [((5, 4, 2), "uint8"), ((3,), "float32"), ((5, 4, 1), "bool")])
+def test_stacks_equal_a_plain_loop(shape, dtype):
+    rng, lanes = np.random.default_rng(0), 3
+    frames = rng.integers(0, 255, (20, lanes, *shape)).astype(dtype)
+    ended = rng.random((20, lanes)) < 0.2
+    stack = FrameStack(Spec(shape, dtype, actions=2, stack=4), lanes)
+    episodes = [[frame] for frame in frames[0]]
+    kept = [(stack.reset(frames[0]), [stacked_by_hand(episode, 4) for episode in episodes])]
+    for now, over in zip(frames[1:], ended[1:], strict=True):
+        episodes = [[f] if o else [*e, f] for e, f, o in zip(episodes, now, over, strict=True)]
+        kept.append((stack.push(now, over), [stacked_by_hand(episode, 4) for episode in episodes]))
+    for result, expected in kept:  # compared at the end: later pushes must not touch earlier results
+        assert result.dtype == dtype
+        np.testing.assert_array_equal(result, expected)
+
+
+def test_a_reset_forgets_everything():
+    stack = FrameStack(Spec((1,), "uint8", actions=2, stack=3), lanes=1)
+    stack.reset(np.array([[7]], np.uint8))
+    stack.push(np.array([[8]], np.uint8), np.array([False]))
+    np.testing.assert_array_equal(stack.reset(np.array([[9]], np.uint8)), [[0, 0, 9]])
+
+
+def test_a_stack_of_one_passes_frames_through():
+    frames = np.ones((2, 3), np.float32)
+    stack = FrameStack(Spec((3,), "float32", actions=2), lanes=2)
+    assert stack.reset(frames) is frames
+    assert stack.push(frames, np.array([True, False])) is frames

@@ -1,0 +1,211 @@
+"""Gymnasium's environments become lanes with typed frames; ends, seeds and actions are Gymnasium's own."""
+
+import sys
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from optimist import envs
+from optimist.errors import UsageError
+
+
+class Probe(gymnasium.Env):
+    """Shows its last action in every cell; terminal after `length` steps."""
+
+    metadata = {"render_modes": ["rgb_array"]}
+
+    def __init__(self, observations, actions, length=4, render_mode=None):
+        self.observation_space, self.action_space = observations, actions
+        self.length, self.render_mode = length, render_mode
+
+    def _filled(self, value):
+        return np.full(self.observation_space.shape, value, self.observation_space.dtype)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.age = 0
+        return self._filled(0), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action), action
+        self.age += 1
+        return self._filled(np.max(action)), 1.0, self.age == self.length, False, {}
+
+    def render(self):
+        return np.full((6, 8, 3), self.age, np.uint8)
+
+
+class Blind(Probe):
+    """A probe without any way of rendering."""
+
+    metadata = {"render_modes": []}
+
+
+def probe(observations, actions=None, *, kind=Probe, lanes=1, **options):
+    gymnasium.register("Probe-v0", entry_point=kind)
+    try:
+        actions = actions or spaces.Discrete(3)
+        return envs.make("gym/Probe-v0", lanes=lanes, observations=observations, actions=actions, **options)
+    finally:
+        del gymnasium.registry["Probe-v0"]
+
+
+def box(shape, dtype, low=0, high=1):
+    return spaces.Box(low, high, shape, dtype)
+
+
+def refusal(call, *arguments, **options) -> str:
+    with pytest.raises(UsageError) as caught:
+        call(*arguments, **options)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def played_alone(seed, actions):
+    """First observation and rows (acted on next, reward, terminal, truncated, successor) of CartPole."""
+    env = gymnasium.make("CartPole-v1", max_episode_steps=15)
+    first, _ = env.reset(seed=seed)
+    rows = []
+    for action in actions:
+        successor, reward, terminal, truncated, _ = env.step(int(action))
+        acted_on = env.reset()[0] if terminal or truncated else successor
+        rows.append((acted_on, reward, terminal, truncated and not terminal, successor))
+    return first, rows
+
+
+def test_cartpole_lanes_equal_gymnasium_alone():
+    lanes, actions = 3, np.random.default_rng(0).integers(0, 2, (300, 3))
+    env = envs.make("gym/CartPole-v1", lanes=lanes, seed=9, max_steps=15)
+    assert (env.spec.frame_shape, env.spec.frame_dtype, env.spec.actions) == ((4,), "float32", 2)
+    first, steps = env.reset(), [env.step(row) for row in actions]
+    for lane, child in enumerate(np.random.SeedSequence(9).spawn(lanes)):
+        alone_first, rows = played_alone(int(child.generate_state(1)[0]), actions[:, lane])
+        np.testing.assert_array_equal(first[lane], alone_first)
+        for step, row in zip(steps, rows, strict=True):
+            for ours, alone in zip(step, row, strict=True):
+                np.testing.assert_array_equal(ours[lane], alone)
+    assert any(step.terminal.any() for step in steps) and any(step.truncated.any() for step in steps)
+
+
+def test_the_seed_decides_and_lanes_differ():
+    first, again, other = (envs.make("gym/CartPole-v1", lanes=2, seed=s).reset() for s in (1, 1, 2))
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any() and (first[0] != first[1]).any()
+
+
+def test_a_second_reset_goes_on_with_the_random_stream():
+    env = envs.make("gym/CartPole-v1")
+    assert (env.reset() != env.reset()).any()
+
+
+def test_the_time_limit_truncates_and_does_not_terminate():
+    env = envs.make("gym/Pendulum-v1", max_steps=5)
+    env.reset()
+    steps = [env.step([[0.0]]) for _ in range(5)]
+    assert [bool(step.truncated[0]) for step in steps] == [False] * 4 + [True]
+    assert not any(step.terminal[0] for step in steps)
+
+
+def test_an_episode_that_terminates_at_its_time_limit_is_terminal_only():
+    env = probe(box((2,), np.float32), max_steps=4, length=4)
+    env.reset()
+    step = [env.step([1]) for _ in range(4)][-1]
+    assert step.terminal[0] and not step.truncated[0]
+
+
+def test_pendulum_has_bounds():
+    env = envs.make("gym/Pendulum-v1", lanes=2)
+    assert (env.spec.discrete, env.spec.action_low, env.spec.action_high) == (False, (-2.0,), (2.0,))
+    env.reset()
+    assert "outside its bounds -2.0 to 2.0" in refusal(env.step, [[0.0], [2.5]])
+    assert env.step(np.array([[2.0], [-2.0]])).reward.shape == (2,)
+
+
+@pytest.mark.parametrize(
+    ("space", "shape", "dtype"),
+    [
+        (box((5, 4, 3), np.uint8), (5, 4, 3), "uint8"),
+        (box((5, 4), np.uint8), (5, 4, 1), "uint8"),
+        (box((5, 4, 2), np.bool_), (5, 4, 2), "bool"),
+        (box((6,), np.bool_), (6,), "bool"),
+        (box((6,), np.uint8), (6,), "float32"),
+        (box((2, 3), np.float64), (6,), "float32"),
+        (box((), np.float32), (1,), "float32"),
+        (box((2,), np.int64), (2,), "float32"),
+    ],
+)
+def test_observations_become_frames_or_vectors(space, shape, dtype):
+    env = probe(space, lanes=2)
+    assert (env.spec.frame_shape, env.spec.frame_dtype) == (shape, dtype)
+    env.reset()
+    frames = env.step([1, 0]).observation
+    assert frames.dtype == dtype
+    np.testing.assert_array_equal(frames, np.stack([np.ones(shape), np.zeros(shape)]))
+
+
+def test_actions_are_shifted_to_the_start_of_the_set():
+    env = probe(box((1,), np.float32, 0, 9), spaces.Discrete(3, start=5), lanes=3)
+    env.reset()
+    np.testing.assert_array_equal(env.step([0, 1, 2]).observation, [[5], [6], [7]])
+
+
+def test_vector_actions_reach_the_environment_in_its_own_shape_and_type():
+    env = probe(box((1,), np.float32), spaces.Box(-1, 1, (2, 2), np.float64))
+    assert env.spec.action_low == (-1.0,) * 4
+    env.reset()
+    np.testing.assert_array_equal(env.step([[0.0, 0.5, 0.25, -1.0]]).observation, [[0.5]])
+
+
+@pytest.mark.parametrize(
+    ("observations", "actions", "part"),
+    [
+        (spaces.Dict({"x": box((1,), np.float32)}), spaces.Discrete(2), "has Dict observations: supp"),
+        (box((1,), np.float32), spaces.MultiDiscrete([2, 2]), "has actions MultiDiscrete([2 2])"),
+        (box((1,), np.float32), box((1,), np.float32, -np.inf, np.inf), "has actions Box(-inf"),
+        (box((1,), np.float32), box((1,), np.int64), "has actions Box(0"),
+    ],
+)
+def test_other_spaces_are_refused(observations, actions, part):
+    assert part in refusal(probe, observations, actions)
+
+
+def test_frozen_lake_is_refused():
+    message = refusal(envs.make, "gym/FrozenLake-v1")
+    assert message.startswith("gym/FrozenLake-v1 has Discrete observations: supported are Box")
+
+
+def test_an_old_version_warns_but_plays():
+    with pytest.warns(DeprecationWarning, match="out of date"):
+        env = envs.make("gym/CartPole-v0")
+    assert env.reset().shape == (1, 4)
+
+
+def test_a_module_that_does_not_exist_is_one_line():
+    assert "No module named 'no_such_module'" in refusal(envs.make, "gym/no_such_module:Game-v0")
+
+
+def test_pictures_are_of_lane_zero():
+    env = probe(box((1,), np.float32), lanes=2)
+    env.reset()
+    env.step([0, 0])
+    pixels = env.render()
+    assert pixels.shape == (6, 8, 3) and pixels.dtype == np.uint8 and (pixels == 1).all()
+
+
+def test_an_environment_without_pictures_says_so():
+    env = probe(box((1,), np.float32), kind=Blind)
+    env.reset()
+    assert refusal(env.render) == "Probe-v0 cannot be rendered: it has no rgb_array mode"
+
+
+def test_a_renderer_without_its_package_says_so(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pygame", None)
+    env = envs.make("gym/CartPole-v1")
+    env.reset()
+    assert "CartPole-v1 cannot be rendered: pygame is not installed" in refusal(env.render)
+
+
+def test_versions_name_gymnasium():
+    assert envs.make("gym/CartPole-v1").versions()["gymnasium"] == gymnasium.__version__

@@ -1,0 +1,174 @@
+"""MinAtar's lanes play exactly what the package plays alone, seed for seed."""
+
+import logging
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from optimist import envs
+from optimist.envs import minatar
+
+SIZES = {  # channels and minimal actions
+    "asterix": (4, 5),
+    "breakout": (4, 3),
+    "freeway": (7, 3),
+    "seaquest": (10, 6),
+    "space_invaders": (6, 4),
+}
+
+
+def lane_seed(seed, lanes, lane):
+    return int(np.random.SeedSequence(seed).spawn(lanes)[lane].generate_state(1)[0])
+
+
+def recorded(name, *, lanes, seed, actions, **options):
+    env = envs.make(name, lanes=lanes, seed=seed, **options)
+    return env.reset(), [env.step(row) for row in actions]
+
+
+def random_actions(game, steps, lanes, seed=0):
+    return np.random.default_rng(seed).integers(0, SIZES[game][1], (steps, lanes))
+
+
+def played_alone(game, seed, actions, max_steps):
+    """First frame and rows (acted on next, reward, terminal, truncated, successor) of the plain package."""
+    from minatar import Environment
+
+    env, age, rows = Environment(game), 0, []
+    env.seed(seed)
+    env.reset()
+    first = env.state()
+    for action in actions:
+        reward, terminal = env.act(env.minimal_action_set()[action])
+        successor, age = env.state(), age + 1
+        truncated = age == max_steps and not terminal
+        if terminal or truncated:
+            env.reset()
+            age = 0
+        rows.append((env.state(), reward, terminal, truncated, successor))
+    return first, rows
+
+
+@pytest.mark.parametrize("game", sorted(SIZES))
+def test_lanes_equal_the_package_alone(game):
+    lanes, max_steps, actions = 3, 60, random_actions(game, 400, 3)
+    first, steps = recorded(f"minatar/{game}", lanes=lanes, seed=5, actions=actions, max_steps=max_steps)
+    for lane in range(lanes):
+        seed = lane_seed(5, lanes, lane)
+        alone_first, rows = played_alone(game, seed, actions[:, lane], max_steps)
+        np.testing.assert_array_equal(first[lane], alone_first)
+        for step, row in zip(steps, rows, strict=True):
+            for ours, alone in zip(step, row, strict=True):
+                np.testing.assert_array_equal(ours[lane], alone)
+    assert sum((step.terminal | step.truncated).sum() for step in steps) > 5
+
+
+@pytest.mark.parametrize("game", sorted(SIZES))
+def test_specs_have_the_games_channels_and_minimal_actions(game):
+    channels, actions = SIZES[game]
+    spec = envs.make(f"minatar/{game}").spec
+    assert (spec.frame_shape, spec.frame_dtype, spec.actions) == ((10, 10, channels), "bool", actions)
+
+
+def test_all_five_games_are_listed():
+    assert minatar.games() == sorted(SIZES)
+
+
+def test_the_seed_decides_everything():
+    actions = random_actions("seaquest", 300, 2)
+    first, steps = recorded("minatar/seaquest", lanes=2, seed=1, actions=actions)
+    again_first, again = recorded("minatar/seaquest", lanes=2, seed=1, actions=actions)
+    _, other = recorded("minatar/seaquest", lanes=2, seed=2, actions=actions)
+    np.testing.assert_array_equal(first, again_first)
+    for one, two in zip(steps, again, strict=True):
+        for ours, theirs in zip(one, two, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+    assert any((one.observation != two.observation).any() for one, two in zip(steps, other, strict=True))
+
+
+def test_lanes_differ_under_the_same_actions():
+    actions = np.repeat(random_actions("asterix", 100, 1), 2, axis=1)
+    _, steps = recorded("minatar/asterix", lanes=2, seed=0, actions=actions)
+    assert any((step.observation[0] != step.observation[1]).any() for step in steps)
+
+
+def test_the_cap_truncates_and_does_not_terminate():
+    env = envs.make("minatar/freeway", lanes=2, max_steps=7)
+    env.reset()
+    steps = [env.step([0, 0]) for _ in range(21)]
+    truncated = np.array([step.truncated for step in steps])
+    assert not np.array([step.terminal for step in steps]).any()
+    np.testing.assert_array_equal(np.flatnonzero(truncated.all(axis=1)), [6, 13, 20])
+    assert truncated.sum() == 6
+
+
+def test_a_terminal_step_at_the_cap_is_not_truncated():
+    actions = [[0]] * 200
+    _, free = recorded("minatar/breakout", lanes=1, seed=0, actions=actions)
+    length = int(np.flatnonzero([step.terminal[0] for step in free])[0]) + 1
+    _, capped = recorded("minatar/breakout", lanes=1, seed=0, actions=actions, max_steps=length)
+    assert capped[length - 1].terminal[0] and not capped[length - 1].truncated[0]
+
+
+def test_steps_keep_their_arrays():
+    env = envs.make("minatar/breakout", lanes=2)
+    env.reset()
+    step = env.step([1, 1])
+    copies = [array.copy() for array in step]
+    for _ in range(30):
+        env.step([1, 1])
+    for array, copy in zip(step, copies, strict=True):
+        np.testing.assert_array_equal(array, copy)
+
+
+def test_a_picture_shows_the_last_channel_on_top():
+    frame = np.zeros((10, 10, 4), bool)
+    frame[0, 0, 0] = frame[0, 1, 3] = True
+    frame[0, 2, [0, 3]] = True
+    pixels = minatar.picture(frame)
+    assert pixels.shape == (160, 160, 3) and pixels.dtype == np.uint8
+    centres = pixels[8::16, 8::16]
+    np.testing.assert_array_equal(centres[0, 1], centres[0, 2])
+    assert (centres[0, 0] != centres[0, 1]).any()
+    np.testing.assert_array_equal(centres[5, 5], minatar.BACKGROUND)
+
+
+@pytest.mark.parametrize("channels", [4, 6, 7, 10])
+def test_colours_are_apart_and_stand_out_from_the_background(channels):
+    colours = np.vstack([minatar.BACKGROUND, minatar._cubehelix(channels)]).astype(float)
+    distances = np.linalg.norm(colours[:, None] - colours[None], axis=-1)
+    distances[np.diag_indices(len(colours))] = np.inf
+    assert distances.min() > 20
+    assert distances[0].min() > 100
+
+
+def test_render_shows_lane_zero():
+    env = envs.make("minatar/asterix", lanes=2, seed=3)
+    env.reset()
+    for _ in range(30):
+        step = env.step([0, 0])
+    np.testing.assert_array_equal(env.render(), minatar.picture(step.observation[0]))
+
+
+def test_importing_the_package_is_silent_and_leaves_logging_alone():
+    script = (
+        "import logging; from optimist import envs; envs.make('minatar/breakout');"
+        "root = logging.getLogger(); assert not root.handlers and root.manager.disable == 0"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert logging.root.manager.disable == 0
+
+
+def test_speed_is_printed(capsys):
+    env, actions = envs.make("minatar/breakout", lanes=16), random_actions("breakout", 1000, 16)
+    env.reset()
+    start = time.perf_counter()
+    for row in actions:
+        env.step(row)
+    speed = actions.size / (time.perf_counter() - start)
+    with capsys.disabled():
+        print(f"\nminatar/breakout, 16 lanes: {speed:,.0f} lane-steps/s")

@@ -1,0 +1,43 @@
+"""The suite's own instruments work: recorded traces notice a change, and silent broadcasting is an error."""
+
+import jax.numpy as jnp
+import pytest
+
+import conftest
+
+TRACE = {"loss": [1.0, 0.5]}
+
+
+@pytest.fixture
+def recorded(monkeypatch, tmp_path):
+    """The golden fixture in an empty folder; recorded(update=True) is the one that writes."""
+    monkeypatch.setattr(conftest, "GOLDEN", tmp_path)
+
+    def fixture(update: bool):
+        return conftest.recorder(update=update, remedy="pytest --update-golden")
+
+    return fixture
+
+
+def test_a_recorded_trace_is_met(recorded):
+    recorded(update=True)("trace", TRACE)
+    recorded(update=False)("trace", {"loss": [1.0 + 1e-7, 0.5]})
+
+
+@pytest.mark.parametrize(
+    "changed", [{"loss": [1.0, 0.51]}, {"loss": [1.0]}, {"loss": [1.0, 0.5], "q": []}, {}]
+)
+def test_a_changed_trace_is_noticed(recorded, changed):
+    recorded(update=True)("trace", TRACE)
+    with pytest.raises(AssertionError):
+        recorded(update=False)("trace", changed)
+
+
+def test_a_missing_trace_fails_with_the_command_that_makes_it(recorded):
+    with pytest.raises(pytest.fail.Exception, match="pytest --update-golden"):
+        recorded(update=False)("trace", TRACE)
+
+
+def test_silent_broadcasting_is_an_error():
+    with pytest.raises(ValueError, match="rank promotion|rank_promotion"):
+        jnp.ones((3, 1)) - jnp.ones(3)

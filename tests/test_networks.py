@@ -1,0 +1,234 @@
+"""The networks are the paper's: the same convolutions, shapes, initial weights and scaling."""
+
+import math
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from optimist.data.transition import Spec
+from optimist.errors import UsageError
+from optimist.networks import (
+    TORSOS,
+    Convolution,
+    Layer,
+    MultiHead,
+    Table,
+    Torso,
+    convolve,
+    initial_weight,
+    torso_for,
+)
+
+ATARI = Spec(frame_shape=(84, 84, 1), frame_dtype="uint8", actions=4, stack=4)
+MINATAR = Spec(frame_shape=(10, 10, 4), frame_dtype="bool", actions=6)
+CARTPOLE = Spec(frame_shape=(4,), frame_dtype="float32", actions=2)
+
+
+def library_convolution(layer: Layer, image, convolution: Convolution):
+    """The same layer by XLA's own convolution."""
+    output = jax.lax.conv_general_dilated(
+        image[None],
+        layer.weight,
+        window_strides=(convolution.stride, convolution.stride),
+        padding=convolution.padding,
+        dimension_numbers=("NHWC", "HWIO", "NHWC"),
+    )[0]
+    return output + layer.bias.reshape(1, 1, -1)
+
+
+def random_layer(rng, convolution: Convolution, inputs: int) -> Layer:
+    shape = (convolution.size, convolution.size, inputs, convolution.channels)
+    weight = rng.normal(size=shape) / math.sqrt(math.prod(shape[:3]))
+    return Layer(jnp.float32(weight), jnp.float32(rng.normal(size=convolution.channels)))
+
+
+def assert_same_convolution(convolution: Convolution, shape: tuple[int, int, int], seed: int = 0):
+    """The outputs agree, and so do the gradients of weight, bias and image in a random direction."""
+    rng = np.random.default_rng(seed)
+    image = jnp.float32(rng.normal(size=shape))
+    layer = random_layer(rng, convolution, shape[2])
+    expected_shape = jax.eval_shape(lambda: library_convolution(layer, image, convolution)).shape
+    direction = jnp.float32(rng.normal(size=expected_shape))
+
+    def both_ways(function):
+        output, pull = jax.vjp(lambda layer, image: function(layer, image, convolution), layer, image)
+        return output, pull(direction)
+
+    ours, theirs = jax.jit(lambda: (both_ways(convolve), both_ways(library_convolution)))()
+    for mine, reference in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
+        np.testing.assert_allclose(mine, reference, rtol=1e-4, atol=2e-5 * np.abs(reference).max())
+
+
+CONVOLUTIONS = {
+    f"{name}-{number}": convolution
+    for name, torso in TORSOS.items()
+    for number, convolution in enumerate(torso.convolutions)
+}
+
+
+@pytest.mark.parametrize("size", [(10, 10), (21, 21), (13, 8), (11, 23)], ids=str)
+@pytest.mark.parametrize("convolution", CONVOLUTIONS.values(), ids=CONVOLUTIONS)
+def test_convolve_is_the_librarys_convolution(convolution, size):
+    assert_same_convolution(convolution, (*size, 3))
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(
+    height=st.integers(1, 17),
+    width=st.integers(1, 17),
+    inputs=st.integers(1, 3),
+    channels=st.integers(1, 3),
+    stride=st.integers(1, 4),
+    reach=st.integers(1, 3),
+    padding=st.sampled_from(["SAME", "VALID"]),
+)
+def test_any_size_and_stride_is_the_librarys(height, width, inputs, channels, stride, reach, padding):
+    size = stride * reach
+    if padding == "VALID":  # an image of whole strides that holds at least one window
+        height, width = (size + stride * (length // stride) for length in (height, width))
+    assert_same_convolution(Convolution(channels, size, stride, padding), (height, width, inputs))
+
+
+@pytest.mark.xfail(strict=True, reason="jnp.pad refuses to crop what a VALID stride leaves over")
+def test_a_valid_convolution_drops_the_rows_that_fill_no_window():
+    assert_same_convolution(Convolution(2, 4, 2, "VALID"), (7, 9, 1))
+
+
+def test_the_nature_torso_sees_21_then_11_then_11_cells_and_7744_features():
+    torso, shape, seen = TORSOS["nature"], ATARI.observation_shape, []
+    for convolution in torso.convolutions:
+        layer = random_layer(np.random.default_rng(0), convolution, shape[2])
+        image = jax.ShapeDtypeStruct(shape, "float32")
+        shape = jax.eval_shape(partial(convolve, layer, convolution=convolution), image).shape
+        seen.append(shape)
+    assert seen == [(21, 21, 32), (11, 11, 64), (11, 11, 64)]
+    assert torso.shapes(ATARI.observation_shape)[-1] == (7744, 512)
+    assert features(torso, ATARI).shape == (512,)
+
+
+def features(torso: Torso, spec: Spec):
+    """The shape of a torso's output, without computing it."""
+    layers = jax.eval_shape(lambda: torso.init(jax.random.PRNGKey(0), spec.observation_shape, "glorot"))
+    observation = jax.ShapeDtypeStruct(spec.observation_shape, spec.frame_dtype)
+    return jax.eval_shape(torso, layers, observation)
+
+
+@pytest.mark.parametrize(
+    ("name", "spec", "columns", "count"),
+    [
+        ("mlp", CARTPOLE, 1, (4 * 64 + 64) + (64 * 64 + 64) + (64 * 2 + 2)),
+        ("minatar", MINATAR, 1, (3 * 3 * 4 * 16 + 16) + (8 * 8 * 16 * 128 + 128) + (128 * 6 + 6)),
+        (
+            "nature",
+            ATARI,
+            200,
+            (8 * 8 * 4 * 32 + 32)
+            + (4 * 4 * 32 * 64 + 64)
+            + (3 * 3 * 64 * 64 + 64)
+            + (7744 * 512 + 512)
+            + (512 * 4 * 200 + 4 * 200),
+        ),
+    ],
+)
+def test_parameters_are_as_many_as_counted_by_hand(name, spec, columns, count):
+    network = MultiHead(torso_for(spec, name), spec.actions, columns, "fan_in")
+    params = jax.eval_shape(lambda: network.init(jax.random.PRNGKey(0), spec.observation_shape))
+    assert sum(leaf.size for leaf in jax.tree.leaves(params)) == count
+
+
+@pytest.mark.parametrize("size", [(5, 5), (9, 12), (7, 30)], ids=str)
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+def test_the_declared_shapes_fit_any_image(padding, size):
+    """Were a declared shape wrong, the first dense layer would not multiply."""
+    torso = Torso((Convolution(2, 3, 1, padding), Convolution(3, 2, 1, padding)), hidden=(5,))
+    spec = Spec(frame_shape=(*size, 2), frame_dtype="float32", actions=2)
+    assert features(torso, spec).shape == (5,)
+
+
+@pytest.mark.parametrize(
+    ("shape", "fan_in", "fan_out"), [((300, 200), 300, 200), ((8, 8, 4, 32), 8 * 8 * 4, 8 * 8 * 32)]
+)
+def test_initial_weights_are_uniform_up_to_their_limit(shape, fan_in, fan_out):
+    variance_scale = 1 / math.sqrt(3)
+    limits = {"glorot": math.sqrt(6 / (fan_in + fan_out)), "fan_in": math.sqrt(3 * variance_scale / fan_in)}
+    for initializer, limit in limits.items():
+        weight = np.array(initial_weight(jax.random.PRNGKey(0), shape, initializer))
+        assert weight.shape == shape
+        assert limit * 0.99 < weight.max() <= limit
+        assert -limit <= weight.min() < -limit * 0.99
+        np.testing.assert_allclose(weight.std(), limit / math.sqrt(3), rtol=0.02)
+
+
+@pytest.mark.parametrize("initializer", ["glorot", "fan_in"])
+def test_a_table_is_one_dense_layer_with_no_bias_at_first(initializer):
+    """The limit of the last layer counts all actions * columns outputs, as a dense layer does."""
+    network = MultiHead(TORSOS["mlp"], actions=2, columns=100, initializer=initializer)
+    params = jax.device_get(network.init(jax.random.PRNGKey(0), (4,)))
+    limit = {"glorot": math.sqrt(6 / (64 + 200)), "fan_in": math.sqrt(math.sqrt(3) / 64)}[initializer]
+    assert params["weight"].shape == (64, 2, 100)
+    assert 0.99 * limit < np.abs(params["weight"]).max() <= limit
+    for bias in (params["bias"], *(layer.bias for layer in params["torso"])):
+        assert not np.any(bias)
+
+
+def test_layers_start_with_different_weights():
+    layers = TORSOS["mlp"].init(jax.random.PRNGKey(0), (64,), "glorot")
+    assert layers[0].weight.shape == layers[1].weight.shape
+    assert not np.allclose(layers[0].weight, layers[1].weight)
+
+
+def test_bytes_are_scaled_to_one_inside_and_other_types_are_not():
+    torso = TORSOS["mlp"]
+    layers = torso.init(jax.random.PRNGKey(0), (4,), "glorot")
+
+    def by_hand(values):
+        for layer in layers:
+            values = np.maximum(values @ np.array(layer.weight) + np.array(layer.bias), 0)
+        return values
+
+    cells = np.array([0, 1, 51, 255])
+    np.testing.assert_allclose(torso(layers, jnp.uint8(cells)), by_hand(cells / 255), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(torso(layers, jnp.float32(cells)), by_hand(cells), rtol=1e-5, atol=1e-4)
+    bits = np.array([True, False, True, True])
+    np.testing.assert_allclose(torso(layers, jnp.array(bits)), by_hand(bits * 1.0), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("columns", [1, 3, 200])
+def test_mixing_a_table_is_mixing_its_columns(columns):
+    rng = np.random.default_rng(columns)
+    shapes = {"features": (7,), "weight": (7, 4, columns), "bias": (4, columns)}
+    table = Table(**{name: np.float32(rng.normal(size=shape)) for name, shape in shapes.items()})
+    alpha = np.float32(rng.uniform(size=columns))
+    values, mixed, mean = jax.jit(lambda: (table.columns(), table @ alpha, table.mean()))()
+    for a in range(4):
+        row = [sum(table.features * table.weight[:, a, k]) + table.bias[a, k] for k in range(columns)]
+        np.testing.assert_allclose(values[a], row, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(mixed[a], sum(row * alpha), rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(mean[a], sum(row) / columns, rtol=1e-4, atol=1e-5)
+
+
+def test_the_network_is_chosen_by_the_observations():
+    assert torso_for(ATARI) is TORSOS["nature"]
+    assert torso_for(MINATAR) is TORSOS["minatar"]
+    assert torso_for(CARTPOLE) is TORSOS["mlp"]
+    assert torso_for(MINATAR, "mlp") is TORSOS["mlp"]
+
+
+def test_an_unknown_name_is_answered_with_the_nearest_one():
+    with pytest.raises(UsageError, match='unknown network "natur": did you mean "nature"'):
+        torso_for(ATARI, "natur")
+    with pytest.raises(UsageError, match='unknown initializer "glorott": did you mean "glorot"'):
+        initial_weight(jax.random.PRNGKey(0), (2, 2), "glorott")
+    with pytest.raises(UsageError, match="known: auto, minatar, mlp, nature"):
+        torso_for(ATARI, "zzz")
+
+
+@pytest.mark.parametrize("name", ["nature", "minatar"])
+def test_an_image_network_refuses_vectors(name):
+    with pytest.raises(UsageError, match=f'"{name}" network needs images.*use "mlp"'):
+        torso_for(CARTPOLE, name)
