@@ -30,6 +30,14 @@ def presets(name: str) -> dict[str, Agent]:
     return getattr(module, "PRESETS", None) or {"paper": agent_class(name)()}
 
 
+def preset(name: str, chosen: str | None = None) -> Agent:
+    """An agent by its name and the name of its settings."""
+    known = presets(name)
+    if chosen is not None and chosen not in known:
+        raise UsageError(f'{name} has no preset "{chosen}": {did_you_mean(chosen, known)}')
+    return known[chosen or next(iter(known))]
+
+
 def name_of(agent: Agent) -> str:
     return type(agent).__module__.rpartition(".")[2]
 

@@ -128,3 +128,9 @@ def _clean_up(folder: Path, manifest: Manifest) -> None:
             "the manifest is old: restore it, or move the file away"
         )
     remove(*(folder / name for name in unlisted))
+
+
+def discard(folder: Path) -> None:
+    """Remove a recording and nothing else: the manifest, the shards it names, and leftovers."""
+    remove(folder / manifests.NAME, *folder.glob("steps-*.arrow"), *folder.glob("frames-*.arrow"))
+    remove(*folder.glob(f"*{TEMPORARY}"))

@@ -91,8 +91,9 @@ class RunFolder:
         self._append("metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
 
     def add_episodes(self, rows: list[EpisodeScore]) -> None:
-        header = "" if (self.path / "episodes.csv").exists() else ",".join(EPISODE_COLUMNS) + "\n"
-        self._append("episodes.csv", header + "".join(",".join(map(str, row)) + "\n" for row in rows))
+        text = csv_text(rows)
+        exists = (self.path / "episodes.csv").exists()
+        self._append("episodes.csv", text.partition("\n")[2] if exists else text)
 
     def _append(self, name: str, text: str) -> None:
         try:
@@ -136,6 +137,15 @@ def read_episodes(path: Path) -> list[EpisodeScore]:
     with open(Path(path) / "episodes.csv") as stream:
         rows = [tuple(row.values()) for row in csv.DictReader(stream)]
     return [EpisodeScore(int(r[0]), int(r[1]), int(r[2]), float(r[3]), int(r[4])) for r in rows]
+
+
+def write_episodes(path: Path, rows: list[EpisodeScore]) -> None:
+    """A file of evaluation episodes, one a row."""
+    write_whole(path, csv_text(rows).encode())
+
+
+def csv_text(rows: list[EpisodeScore]) -> str:
+    return "".join(",".join(map(str, row)) + "\n" for row in (EPISODE_COLUMNS, *rows))
 
 
 def versions() -> dict:

@@ -1,0 +1,7 @@
+"""`python -m optimist`."""
+
+import sys
+
+from optimist.cli import main
+
+sys.exit(main())

@@ -1,0 +1,75 @@
+"""The whole system in three lines of Python."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from optimist.agent import Agent
+from optimist.agents import name_of, presets
+from optimist.data.store import Dataset
+from optimist.errors import UsageError
+from optimist.training.offline import OfflineTraining, Training
+from optimist.training.online import Collection, OnlineTraining
+from optimist.training.scales import scale_for
+from optimist.training.trained import Run, load_run
+
+
+def open(path: str | Path) -> Dataset:
+    """The dataset in this folder."""
+    return Dataset.open(path)
+
+
+def load(path: str | Path) -> Run:
+    """The run in this folder."""
+    return load_run(path)
+
+
+def train(
+    agent: Agent,
+    data: Dataset | str | Path,
+    *,
+    steps: int | None = None,
+    seeds: Iterable[int] = (0,),
+    out: str | Path | None = None,
+    environment: str | None = None,
+    restart: bool = False,
+    **settings,
+) -> Run:
+    """Train on the data alone; further settings are the fields of `Training`.
+
+    Evaluation plays the environment the data came from, unless another (or "" for none) is named. The same call
+    again continues an unfinished run.
+    """
+    if not isinstance(agent, Agent):
+        raise UsageError(f"{agent!r} is not an agent: pass one such as optimist.agents.Rem()")
+    dataset = data if isinstance(data, Dataset) else Dataset.open(data)
+    if environment is None:
+        environment = dataset.provenance.get("environment", "")
+    out = out or Path("runs") / f"{name_of(agent)}-{dataset.fingerprint[:8]}"
+    scale = scale_for(dataset.spec)
+    settings = {"evaluate_every": scale.evaluate_every, **settings, "steps": steps or scale.offline_steps}
+    training = OfflineTraining(
+        agent,
+        dataset,
+        Training(**settings),
+        out=out,
+        seeds=tuple(seeds),
+        environment=environment,
+        restart=restart,
+    )
+    training.run()
+    return load_run(out)
+
+
+def collect(
+    environment: str,
+    *,
+    out: str | Path,
+    agent: Agent | None = None,
+    seed: int = 0,
+    restart: bool = False,
+    **settings,
+) -> Dataset:
+    """Let an online agent play and keep every step; further settings are the fields of `Collection`."""
+    agent = agent or presets("dqn")["nature"]
+    OnlineTraining(agent, environment, Collection(**settings), out=out, seed=seed, restart=restart).run()
+    return Dataset.open(out)

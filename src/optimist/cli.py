@@ -1,0 +1,68 @@
+"""The command line: finds the command, and turns whatever goes wrong into one line and an exit code."""
+
+import logging
+import os
+import sys
+import traceback
+
+import optimist
+from optimist import commands
+from optimist.errors import OptimistError, UsageError, did_you_mean
+
+USAGE = """usage: optimist COMMAND ...
+
+  demo                              the whole path in minutes: play, log, train on the log, report
+  collect ENV --out DATA            an online agent plays; everything it saw is kept
+  train AGENT DATA --out RUN        learn from the data alone; --seeds 0,1,2 trains them together
+  evaluate RUN                      full episodes with the trained policy
+  play RUN --out video.gif          watch it
+  data info DATA                    what a dataset holds
+  data verify DATA                  check every byte of it
+
+Every command explains itself with --help. The same command again continues what was interrupted.
+--debug shows the whole traceback of an error.
+
+exit codes: 0 done, 2 a wrong word or value, 3 a problem with the data, 4 a problem with the run folder,
+5 training diverged, 6 the disk refused, 130 or 143 interrupted and saved, 1 anything else."""
+
+
+COMMANDS = {
+    "demo": commands.demo,
+    "collect": commands.collect,
+    "train": commands.train,
+    "evaluate": commands.evaluate,
+    "play": commands.play,
+    "data": commands.data,
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; whatever a person can mend is one line on stderr and an exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in words
+    logging.basicConfig(format="optimist: %(message)s", level=logging.WARNING)
+    try:
+        _command([word for word in words if word != "--debug"])
+        return 0
+    except OptimistError as problem:
+        if debug:
+            traceback.print_exc()
+        print(f"optimist: {problem}", file=sys.stderr)
+        return problem.exit_code
+    except KeyboardInterrupt:
+        print("optimist: stopped at once; the same command goes on from the last checkpoint", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of our output left
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _command(words: list[str]) -> None:
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(USAGE)
+    elif words[0] == "--version":
+        print(optimist.__version__)
+    elif words[0] not in COMMANDS:
+        raise UsageError(f'there is no command "{words[0]}": {did_you_mean(words[0], COMMANDS)}')
+    else:
+        COMMANDS[words[0]](words[1:])

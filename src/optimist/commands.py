@@ -1,0 +1,240 @@
+"""The commands, each a few calls into the floors below.
+
+Imports that take a second stand inside the functions, so that help and mistakes are answered at once.
+"""
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from optimist.errors import DataError, UsageError, did_you_mean
+from optimist.options import Parser, add_fields, seeds, whole_number, with_options
+
+if TYPE_CHECKING:
+    from optimist.data.store import Dataset
+
+
+def demo(words: list[str]) -> None:
+    parser = Parser(
+        "optimist demo",
+        description="MinAtar Breakout: an online DQN plays and is logged; DQN, QR-DQN and REM learn from the log "
+        "alone; a page shows how well.",
+    )
+    parser.add_argument("--out", type=Path, default=Path("demo"), help="the folder it fills [demo]")
+    from optimist.studies.demo import Demo, run_demo
+    from optimist.tables import print_table, results_table
+
+    add_fields(parser, Demo())
+    options = parser.options(words)
+    outcome = run_demo(options.out, with_options(Demo(), options))
+    print_table(results_table(outcome.summaries, outcome.card))
+    print(f"the page with everything: {outcome.report}")
+
+
+def collect(words: list[str]) -> None:
+    from optimist import agents, envs
+    from optimist.training.online import Collection, OnlineTraining
+    from optimist.training.scales import scale_for
+
+    parser = Parser("optimist collect", description="An online agent plays; everything it saw is kept.")
+    parser.add_argument(
+        "environment", metavar="ENV", nargs="?", help=f"{', '.join(envs.available())}, gym/<id>"
+    )
+    parser.add_argument(
+        "--out", type=Path, help="the dataset's folder; the player's own run is its folder agent"
+    )
+    parser.add_argument(
+        "--agent", metavar="name", default="dqn", help=f"{', '.join(agents.available())} [dqn]"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="int", help="covers everything random [0]")
+    first = _first_look(parser, words)
+    if not first.helps:
+        _demand(first.environment, f"name an environment: {', '.join(envs.available())}, gym/<id>")
+        _demand(first.out, "say where to keep the data: --out DATA")
+    scale = scale_for(envs.make(first.environment or "minatar/breakout").spec, first.scale)
+    agent = scale.fitted(agents.preset(first.agent, first.preset))
+    settings = Collection(
+        steps=scale.online_steps,
+        lanes=scale.lanes,
+        window=scale.window,
+        warm_up=scale.warm_up,
+        epsilon_decay=scale.epsilon_decay,
+    )
+    options = _second_look(parser, words, settings, agent)
+    settings, agent = with_options(settings, options), with_options(agent, options)
+    OnlineTraining(
+        agent, first.environment, settings, out=first.out, seed=first.seed, restart=first.restart
+    ).run()
+    print(f"recorded in {first.out}; see: optimist data info {first.out}")
+
+
+def train(words: list[str]) -> None:
+    from optimist import agents
+    from optimist.training.offline import OfflineTraining, Training
+    from optimist.training.scales import SCALES, scale_for
+
+    parser = Parser("optimist train", description="Learn from logged data alone.", epilog=_agent_lines())
+    parser.add_argument("agent", metavar="AGENT", nargs="?", help=", ".join(agents.available()))
+    parser.add_argument("data", metavar="DATA", nargs="?", type=Path, help="a dataset's folder")
+    parser.add_argument("--out", type=Path, metavar="RUN", help="the run's folder [runs/AGENT-DATA]")
+    parser.add_argument("--seeds", type=seeds, default=(0,), metavar="0,1,2", help="trained together [0]")
+    parser.add_argument(
+        "--environment", metavar="ENV", help="where to evaluate, or none [where the data is from]"
+    )
+    _add_views(parser)
+    first = _first_look(parser, words)
+    if not first.helps:
+        _demand(first.agent, f"name an agent: {', '.join(agents.available())}")
+        agents.preset(first.agent, first.preset)
+        _demand(first.data, "name a dataset's folder, such as one made by optimist collect")
+    dataset = None if first.helps else _view(first)
+    scale = scale_for(dataset.spec, first.scale) if dataset else SCALES["paper"]
+    agent = scale.fitted(agents.preset(first.agent or "rem", first.preset))
+    settings = Training(steps=scale.offline_steps, evaluate_every=scale.evaluate_every)
+    options = _second_look(parser, words, settings, agent)
+    assert dataset is not None  # help has left by now
+    environment = first.environment or dataset.provenance.get("environment", "")
+    out = first.out or Path("runs") / f"{agents.name_of(agent)}-{first.data.name}"
+    OfflineTraining(
+        with_options(agent, options),
+        dataset,
+        with_options(settings, options),
+        out=out,
+        seeds=first.seeds,
+        environment="" if environment == "none" else environment,
+        restart=first.restart,
+    ).run()
+    print(f"trained in {out}; watch it: optimist play {out} --out video.gif")
+
+
+def evaluate(words: list[str]) -> None:
+    parser = Parser("optimist evaluate", description="Full episodes with every seed of a run, side by side.")
+    parser.add_argument("run", metavar="RUN", type=Path, help="a run's folder")
+    parser.add_argument("--episodes", type=whole_number, default=100, metavar="int", help="per seed [100]")
+    parser.add_argument(
+        "--epsilon", type=float, default=0.001, metavar="number", help="random actions [0.001]"
+    )
+    parser.add_argument("--environment", metavar="ENV", default="", help="[where the data is from]")
+    parser.add_argument("--out", type=Path, metavar="CSV", help="one row per episode [RUN/evaluation.csv]")
+    options = parser.options(words)
+    from optimist.tables import evaluation_table, print_table
+    from optimist.training.run import write_episodes
+    from optimist.training.trained import load_run
+
+    if options.episodes < 1:
+        raise UsageError(f"{options.episodes} episodes tell nothing: ask for at least one")
+    run = load_run(options.run)
+    rows = run.evaluate(options.episodes, options.epsilon, options.environment)
+    out = options.out or options.run / "evaluation.csv"
+    write_episodes(out, rows)
+    print_table(evaluation_table(run.step, rows))
+    print(f"every episode is in {out}")
+
+
+def play(words: list[str]) -> None:
+    parser = Parser("optimist play", description="An animated picture of a trained agent at play.")
+    parser.add_argument("run", metavar="RUN", type=Path, help="a run's folder")
+    parser.add_argument("--out", type=Path, default=Path("video.gif"), metavar="GIF", help="[video.gif]")
+    parser.add_argument("--seed", type=int, metavar="int", help="which seed's policy [the first]")
+    parser.add_argument("--frames", type=whole_number, default=400, metavar="int", help="its length [400]")
+    parser.add_argument("--fps", type=int, default=15, metavar="int", help="frames a second [15]")
+    options = parser.options(words)
+    from optimist.training.trained import load_run
+    from optimist.training.video import write_gif
+
+    write_gif(options.out, load_run(options.run).pictures(options.seed, options.frames), options.fps)
+    print(f"wrote {options.out}")
+
+
+def data(words: list[str]) -> None:
+    actions = {"info": _data_info, "verify": _data_verify}
+    if not words or words[0] in ("-h", "--help"):
+        print("usage: optimist data info DATA\n       optimist data verify DATA")
+    elif words[0] not in actions:
+        raise UsageError(f'there is no "data {words[0]}": {did_you_mean(words[0], actions)}')
+    else:
+        actions[words[0]](words[1:])
+
+
+def _data_info(words: list[str]) -> None:
+    parser = Parser("optimist data info", description="What a dataset, or a view of it, holds.")
+    parser.add_argument("data", metavar="DATA", type=Path, help="a dataset's folder")
+    parser.add_argument("--json", action="store_true", help="everything, for programs")
+    _add_views(parser)
+    options = parser.options(words)
+    from optimist.data.card import card
+    from optimist.tables import card_table, print_table
+
+    facts = card(_view(options))
+    print(json.dumps(facts, indent=2)) if options.json else print_table(card_table(facts, str(options.data)))
+
+
+def _data_verify(words: list[str]) -> None:
+    parser = Parser("optimist data verify", description="Check every byte of a dataset against its manifest.")
+    parser.add_argument("data", metavar="DATA", type=Path, help="a dataset's folder")
+    options = parser.options(words)
+    from optimist.data.health import verify
+
+    problems = verify(options.data)
+    for problem in problems:
+        print(problem)
+    if problems:
+        raise DataError(f"{options.data}: {len(problems)} problems; restore those files from a copy")
+    print(f"{options.data}: every byte is as it was written")
+
+
+def _first_look(parser: Parser, words: list[str]) -> argparse.Namespace:
+    """What decides the defaults of everything else; `helps` says that only help was asked for."""
+    parser.add_argument("--preset", metavar="name", help="the agent's named settings [its first]")
+    parser.add_argument(
+        "--scale", default="auto", metavar="name", help="paper, small, or by the observations [auto]"
+    )
+    parser.add_argument("--restart", action="store_true", help="begin anew over what is there")
+    helping = [word for word in words if word in ("-h", "--help")]
+    first, _ = parser.parse_known_args([word for word in words if word not in helping])
+    first.helps = bool(helping)
+    return first
+
+
+def _second_look(parser: Parser, words: list[str], *records: Any) -> argparse.Namespace:
+    """All options, with the fields of the records among them; prints the help where it was asked for."""
+    for record in records:
+        title = (type(record).__doc__ or "").splitlines()[0]
+        add_fields(parser.add_argument_group(title), record)
+    return parser.options(words)
+
+
+def _demand(value: Any, remedy: str) -> None:
+    if value is None:
+        raise UsageError(remedy)
+
+
+def _add_views(parser: Parser) -> None:
+    group = parser.add_argument_group("a part of the data")
+    group.add_argument("--first", type=whole_number, metavar="int", help="only the first so many steps")
+    group.add_argument("--last", type=whole_number, metavar="int", help="only the last so many steps")
+    group.add_argument(
+        "--fraction", type=float, metavar="number", help="only a random share of the trajectories"
+    )
+    group.add_argument("--best", type=float, metavar="number", help="only the share with the best returns")
+
+
+def _view(options: argparse.Namespace) -> "Dataset":
+    """The dataset, or the part of it that was asked for."""
+    from optimist.data.store import Dataset
+
+    dataset = Dataset.open(options.data)
+    for name in ("first", "last", "fraction", "best"):
+        if getattr(options, name) is not None:
+            dataset = getattr(dataset, name)(getattr(options, name))
+    return dataset
+
+
+def _agent_lines() -> str:
+    from optimist import agents
+
+    lines = [
+        f"{name}: {(agents.agent_class(name).__doc__ or '').splitlines()[0]}" for name in agents.available()
+    ]
+    return "agents -- " + "  ".join(lines)

@@ -1,0 +1,113 @@
+"""The whole path in minutes: play and log, learn from the log alone, show how well it worked."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from optimist.agents import preset
+from optimist.data.card import card
+from optimist.data.files import write_whole
+from optimist.data.store import Dataset
+from optimist.errors import UsageError
+from optimist.studies.report import write_report
+from optimist.studies.scores import Summary, scores, summary
+from optimist.training.offline import OfflineTraining, Training
+from optimist.training.online import Collection, OnlineTraining
+from optimist.training.progress import console
+from optimist.training.scales import SCALES
+from optimist.training.trained import load_run
+from optimist.training.video import gif_bytes
+
+AGENTS = {"DQN": "dqn", "QR-DQN": "qr_dqn", "REM": "rem"}
+
+
+@dataclass(frozen=True)
+class Demo:
+    """How much the demo plays and learns; made to end within minutes on two cores."""
+
+    environment: str = "minatar/breakout"
+    online_steps: int = 100_000  # agent steps to log
+    offline_steps: int = 10_000  # gradient steps of each agent
+    evaluations: int = 10
+    episodes: int = 20  # per evaluation and seed
+    seeds: int = 3
+
+    def __post_init__(self):
+        if self.offline_steps % self.evaluations:
+            raise UsageError(f"{self.offline_steps} steps do not divide into {self.evaluations} evaluations")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the demo found, and where the page is."""
+
+    report: Path
+    summaries: dict[str, Summary]
+    card: dict
+
+
+def run_demo(out: Path, demo: Demo) -> Outcome:
+    """Everything, into one folder; the same call again goes on where it stopped."""
+    console.print(f"[bold]1[/] an online DQN plays {demo.environment}; every step is logged")
+    dataset = _collected(out / "data", demo)
+    console.print(f"[bold]2[/] {', '.join(AGENTS)} learn from the log alone, {demo.seeds} seeds each")
+    runs = {label: _trained(out / name, name, dataset, demo) for label, name in AGENTS.items()}
+    console.print("[bold]3[/] the report")
+    facts = card(dataset)
+    video = gif_bytes(load_run(runs["REM"]).pictures(frames=300))
+    write_whole(out / "rem.gif", video)
+    write_report(
+        out / "report.html",
+        title=f"Learning {demo.environment} from logged play",
+        runs=runs,
+        card=facts,
+        video_gif=video,
+        versions=json.loads((runs["REM"] / "versions.json").read_text()),
+        commands=_commands(demo),
+    )
+    return Outcome(out / "report.html", {label: summary(scores(run)) for label, run in runs.items()}, facts)
+
+
+def _collected(path: Path, demo: Demo) -> Dataset:
+    scale = SCALES["small"]
+    collection = Collection(
+        steps=demo.online_steps,
+        lanes=scale.lanes,
+        window=scale.window,
+        warm_up=min(scale.warm_up, demo.online_steps // 10),
+        epsilon_decay=demo.online_steps // 3,  # the scale's own decay would outlast so short a log
+    )
+    OnlineTraining(scale.fitted(preset("dqn")), demo.environment, collection, out=path).run()
+    return Dataset.open(path)
+
+
+def _trained(path: Path, agent: str, dataset: Dataset, demo: Demo) -> Path:
+    training = Training(
+        steps=demo.offline_steps,
+        evaluate_every=demo.offline_steps // demo.evaluations,
+        episodes=demo.episodes,
+    )
+    OfflineTraining(
+        SCALES["small"].fitted(preset(agent)),
+        dataset,
+        training,
+        out=path,
+        seeds=tuple(range(demo.seeds)),
+        environment=demo.environment,
+    ).run()
+    return path
+
+
+def _commands(demo: Demo) -> list[str]:
+    """The same by hand."""
+    decay = f"--epsilon-decay {demo.online_steps // 3}"
+    seeds = ",".join(map(str, range(demo.seeds)))
+    every = f"--evaluate-every {demo.offline_steps // demo.evaluations} --episodes {demo.episodes}"
+    return [
+        f"optimist collect {demo.environment} --steps {demo.online_steps} {decay} --out data",
+        *(
+            f"optimist train {name} data --out {name} --steps {demo.offline_steps} {every} --seeds {seeds}"
+            for name in AGENTS.values()
+        ),
+        "optimist play rem --out rem.gif",
+    ]

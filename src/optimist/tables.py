@@ -1,0 +1,81 @@
+"""What the command line prints: small tables."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from optimist.studies.scores import Summary
+from optimist.studies.wording import in_words, number, spread
+from optimist.training.evaluation import EpisodeScore, mean_scores
+
+SKIPPED = ("provenance",)  # too long for a terminal; --json has it
+
+
+def print_table(table: Table) -> None:
+    Console().print(table)
+
+
+def card_table(card: Mapping, title: str) -> Table:
+    """The facts about a dataset, one a line."""
+    table = Table(title=title, show_header=False, title_justify="left")
+    for name, value in card.items():
+        if name not in SKIPPED and value is not None:
+            table.add_row(name.replace("_", " "), in_words(value))
+    origin = card.get("provenance", {}).get("environment")
+    if origin:
+        table.add_row("environment", origin)
+    return table
+
+
+def evaluation_table(step: int, rows: list[EpisodeScore]) -> Table:
+    table = Table(
+        "seed",
+        "episodes",
+        "average return",
+        "worst",
+        "best",
+        "average length",
+        title=f"after {step:,} updates",
+    )
+    means = mean_scores(rows)
+    for seed, mean in means.items():
+        mine = [row for row in rows if row.seed == seed]
+        scores = [row.score for row in mine]
+        length = np.mean([row.length for row in mine])
+        table.add_row(
+            str(seed),
+            str(len(mine)),
+            f"{mean:.2f}",
+            number(min(scores)),
+            number(max(scores)),
+            f"{length:.0f}",
+        )
+    if len(means) > 1:
+        every = list(means.values())
+        table.add_row(
+            "all", str(len(rows)), f"{np.mean(every):.2f} ± {np.std(every, ddof=1):.2f}", "", "", ""
+        )
+    return table
+
+
+def results_table(summaries: Mapping[str, Summary], card: Mapping) -> Table:
+    """Every agent's scores beside the two yardsticks of the data."""
+    table = Table(
+        "",
+        "last",
+        "best of n evaluations",
+        "mean of last three",
+        title="average return, mean ± sd over seeds",
+    )
+    for label, summary in summaries.items():
+        best = f"{spread(summary.best)} of {summary.evaluations}"
+        table.add_row(label, spread(summary.last), best, spread(summary.mean_of_last))
+    for name, key in (
+        ("best policy in the data", "best_policy_return"),
+        ("average behaviour", "return_mean"),
+    ):
+        if card.get(key) is not None:
+            table.add_row(f"[dim]{name}", f"[dim]{number(card[key])}", "", "")
+    return table

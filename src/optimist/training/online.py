@@ -1,0 +1,175 @@
+"""Learning while playing: parallel lanes, a replay window, and a recorder that keeps every step."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from optimist import envs
+from optimist.agent import Agent
+from optimist.agents import described
+from optimist.data.recorder import Recorder, discard
+from optimist.errors import UsageError
+from optimist.training import checkpoint
+from optimist.training.acting import act
+from optimist.training.curves import Curves
+from optimist.training.interrupt import StopRequest
+from optimist.training.learner import Learner, TrainState
+from optimist.training.progress import Bar
+from optimist.training.replay import Replay
+from optimist.training.run import RunFolder, as_config, versions
+
+LOG_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Collection:
+    """How an online agent plays and learns; the defaults are the paper's, but for the number of lanes."""
+
+    steps: int = 50_000_000  # agent steps over all lanes
+    lanes: int = 16  # environments side by side; the paper's own loop has one
+    window: int = 1_000_000  # transitions the agent learns from
+    warm_up: int = 20_000  # steps before it learns
+    epsilon: float = 0.01  # random actions at the end of the decay
+    epsilon_decay: int = 250_000  # steps from all random to `epsilon`, after the warm-up
+    update_period: int = 4  # agent steps per gradient step
+    batch: int = 32
+    gamma: float = 0.99
+    clip_rewards: float | None = 1.0
+    checkpoint_seconds: float = 120.0
+
+    def __post_init__(self):
+        for name in ("steps", "lanes", "window", "update_period", "batch"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name} is {getattr(self, name)}: it counts from 1")
+
+    def exploration(self, step: int) -> float:
+        """Epsilon at this agent step: 1 through the warm-up, then falling linearly."""
+        left = 1 - (step - self.warm_up) / max(self.epsilon_decay, 1)
+        return self.epsilon + (1 - self.epsilon) * float(np.clip(left, 0, 1))
+
+
+class LaneReturns:
+    """The returns of the episodes that ended lately."""
+
+    def __init__(self, lanes: int):
+        self._running, self._recent = np.zeros(lanes), np.zeros(0)
+
+    def add(self, reward: np.ndarray, ended: np.ndarray) -> None:
+        self._running += reward
+        self._recent = np.append(self._recent, self._running[ended])[-100:]
+        self._running[ended] = 0
+
+    @property
+    def mean(self) -> float:
+        return float(self._recent.mean()) if len(self._recent) else 0.0
+
+
+class OnlineTraining:
+    """One agent playing one environment; `out` becomes a dataset, `out/agent` the run of who played."""
+
+    def __init__(
+        self,
+        agent: Agent,
+        environment: str,
+        collection: Collection,
+        *,
+        out: str | Path,
+        seed: int = 0,
+        restart: bool = False,
+    ):
+        self.path, self.seed, self.collection = Path(out), seed, collection
+        self.play = envs.make(environment, lanes=collection.lanes, seed=seed)
+        agent.check(self.play.spec)
+        self.learner = Learner(agent, self.play.spec)
+        self.folder = RunFolder(self.path / "agent", self._config(environment), restart=restart)
+        if restart:
+            discard(self.path)
+
+    def _config(self, environment: str) -> dict:
+        return {
+            "kind": "online",
+            "seeds": [self.seed],
+            "environment": environment,
+            "spec": self.learner.spec.as_json(),
+            "agent": described(self.learner.agent),
+            "training": as_config(self.collection),
+        }
+
+    def run(self) -> TrainState:
+        """Play to the end, from the last checkpoint on if there is one.
+
+        A resumed run begins new episodes, because environments cannot be saved in the middle of one.
+        """
+        with self.folder, StopRequest() as stop:
+            self.folder.record_versions(self.play.versions())
+            fresh = self.learner.init((self.seed,))
+            step, state = checkpoint.load_state(self.folder.checkpoints, like=fresh) or (0, fresh)
+            with self._recorder() as recorder:
+                step = recorder.truncate(step)
+                self.folder.rewind(step)
+                replay = Replay(self.learner, state, self.collection, self.seed)
+                replay.refill(self.path, step)
+                if step < self.collection.steps:
+                    self._play(step, replay, recorder, stop)
+            self.folder.finish()
+            return replay.state
+
+    def _recorder(self) -> Recorder:
+        config = self.folder.config
+        provenance = {
+            "environment": config["environment"],
+            "agent": config["agent"],
+            "collection": config["training"],
+            "seed": self.seed,
+            "versions": {**versions(), **self.play.versions()},
+        }
+        return Recorder(self.path, self.learner.spec, lanes=self.collection.lanes, provenance=provenance)
+
+    def _play(self, step: int, replay: Replay, recorder: Recorder, stop: StopRequest) -> None:
+        stack = envs.FrameStack(self.learner.spec, self.collection.lanes)
+        returns, key = LaneReturns(self.collection.lanes), jax.random.PRNGKey(self.seed)
+        frame = self.play.reset()
+        observation = stack.reset(frame)
+        saved = logged = time.monotonic()
+        title = f"{self.folder.config['agent']['name']} plays {self.play.name}"
+        with (
+            Bar(title, self.collection.steps, "step", step) as bar,
+            Curves(self.folder.path, (self.seed,), step) as curves,
+        ):
+            while step < self.collection.steps:
+                epsilon = self.collection.exploration(step)
+                chosen = act(self.learner, replay.state.params, observation[None], epsilon, key, step)
+                action = np.asarray(chosen)[0]
+                taken = self.play.step(action)
+                ended = taken.terminal | taken.truncated
+                recorder.add(
+                    frame, action, taken.reward, taken.terminal, taken.truncated, taken.next_observation
+                )
+                step += self.collection.lanes
+                replay.add(frame, action, taken.reward, taken.terminal, taken.truncated)
+                replay.learn(step)
+                returns.add(taken.reward, ended)
+                frame, observation = taken.observation, stack.push(taken.observation, ended)
+                now = time.monotonic()
+                if now - logged > LOG_SECONDS or step >= self.collection.steps:
+                    logged = now
+                    self._log(step, replay, epsilon, returns, curves)
+                    bar.update(step, f"return {returns.mean:.2f}")
+                if stop.received or now - saved > self.collection.checkpoint_seconds:
+                    saved = now
+                    self._save(step, replay, recorder)
+                stop.leave(f"step {step:,} of {self.collection.steps:,}")
+        self._save(step, replay, recorder)
+
+    def _log(self, step: int, replay: Replay, epsilon: float, returns: LaneReturns, curves: Curves) -> None:
+        row = {"step": step, "seed": self.seed, "return": returns.mean, "epsilon": epsilon, **replay.losses()}
+        self.folder.add_metrics([row])
+        curves.add([row])
+
+    def _save(self, step: int, replay: Replay, recorder: Recorder) -> None:
+        """The log first: a checkpoint never knows of steps that the log does not have."""
+        recorder.flush()
+        checkpoint.save_state(self.folder.checkpoints, step, replay.state)

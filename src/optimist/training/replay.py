@@ -1,0 +1,135 @@
+"""The online agent's memory: the last steps of every lane, on the device, sampled uniformly."""
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from optimist.data.store import Dataset
+from optimist.data.transition import Spec, Transition
+from optimist.training.learner import Learner, TrainState, advance
+
+
+class Window(NamedTuple):
+    """A ring of vector steps, (slots, lanes, ...); slot t+1 holds the successors of slot t."""
+
+    frame: Any
+    action: Any
+    reward: Any
+    terminal: Any
+    age: Any  # earlier frames of the same episode, as many as a stack needs
+
+
+def empty_window(spec: Spec, slots: int, lanes: int) -> Window:
+    shape = (slots, lanes)
+    return Window(
+        frame=jnp.zeros((*shape, *spec.frame_shape), spec.frame_dtype),
+        action=jnp.zeros((*shape, *spec.action_shape), spec.action_dtype),
+        reward=jnp.zeros(shape, jnp.float32),
+        terminal=jnp.zeros(shape, bool),
+        age=jnp.zeros(shape, jnp.int32),
+    )
+
+
+@dataclass(frozen=True)
+class Recall:
+    """Transitions out of a window; an item is the slots and lanes of a minibatch, (2, B)."""
+
+    stack: int
+    gamma: float
+    clip: float | None
+
+    def __call__(self, window: Window, item) -> Transition:
+        slot, lane = item
+        following = (slot + 1) % window.reward.shape[0]
+        reward = window.reward[slot, lane]
+        age = window.age[slot, lane]
+        return Transition(
+            observation=self._stacked(window, slot, lane, age),
+            action=window.action[slot, lane],
+            reward=reward if self.clip is None else jnp.clip(reward, -self.clip, self.clip),
+            discount=self.gamma * (1.0 - window.terminal[slot, lane]),
+            next_observation=self._stacked(window, following, lane, age + 1),
+        )
+
+    def _stacked(self, window: Window, slot, lane, age):
+        images = [self._earlier(window, slot, lane, age, back) for back in range(self.stack - 1, -1, -1)]
+        return images[0] if self.stack == 1 else jnp.concatenate(images, axis=-1)
+
+    def _earlier(self, window: Window, slot, lane, age, back: int):
+        image = window.frame[(slot - back) % window.reward.shape[0], lane]
+        return image * (back <= age).reshape(-1, *(1,) * (image.ndim - 1)).astype(image.dtype)
+
+
+@partial(jax.jit, donate_argnames="window")
+def remember(window: Window, slot, row: Window) -> Window:
+    return Window(*(column.at[slot].set(value) for column, value in zip(window, row, strict=True)))
+
+
+class Replay:
+    """An online agent that learns from a window of what it lately did."""
+
+    def __init__(self, learner: Learner, state: TrainState, settings, seed: int):
+        self.learner, self.state, self._settings, self._seed = learner, state, settings, seed
+        self._lanes, self._stack = settings.lanes, learner.spec.stack
+        self._slots = max(settings.window // settings.lanes, self._stack + 2)
+        self._window = empty_window(learner.spec, self._slots, self._lanes)
+        self._recall = Recall(self._stack, settings.gamma, settings.clip_rewards)
+        self._rows, self._updates, self._losses = 0, int(state.step), {}
+        self._truncated = np.zeros((self._slots, self._lanes), bool)
+        self._age = np.zeros(self._lanes, np.int32)
+
+    def add(self, frame, action, reward, terminal, truncated) -> None:
+        """One vector step, over the oldest."""
+        slot = self._rows % self._slots
+        self._window = remember(self._window, slot, Window(frame, action, reward, terminal, self._age))
+        self._truncated[slot] = truncated
+        self._age = np.where(terminal | truncated, 0, np.minimum(self._age + 1, self._stack)).astype(np.int32)
+        self._rows += 1
+
+    def learn(self, step: int) -> None:
+        """The gradient steps that are due at this agent step."""
+        due = max(0, step - self._settings.warm_up) // self._settings.update_period - self._updates
+        if due < 1:
+            return
+        items = self.draw(self._updates, due, self._settings.batch)
+        self.state, self._losses = advance(self.learner, self.state, self._recall, self._window, items)
+        self._updates += due
+
+    def losses(self) -> dict[str, float]:
+        return {f"loss_{name}": float(np.mean(values)) for name, values in self._losses.items()}
+
+    def draw(self, first_update: int, updates: int, batch: int) -> np.ndarray:
+        """The minibatches of these updates, (updates, 1, 2, batch): slots and lanes.
+
+        Exactly uniform over the steps whose successor and earlier frames are in the window. A truncated step is
+        passed over: its final observation is in the log, but here its successor is the next episode.
+        """
+        oldest = 0 if self._rows <= self._slots else self._rows - self._slots + self._stack - 1
+        count = (self._rows - 1 - oldest) * self._lanes
+        random = np.random.Generator(np.random.Philox(key=self._seed, counter=first_update << 64))
+        drawn = random.integers(0, count, (updates, batch))
+        while True:
+            slot, lane = (drawn // self._lanes + oldest) % self._slots, drawn % self._lanes
+            refused = self._truncated[slot, lane]
+            if not refused.any():
+                return np.stack([slot, lane], axis=1)[:, None].astype(np.int32)
+            drawn[refused] = random.integers(0, count, refused.sum())
+
+    def refill(self, path: Path, steps: int) -> None:
+        """Remember the end of what was recorded, as a run that goes on does."""
+        if not steps:
+            return
+        recorded = Dataset.open(path).last(self._slots * self._lanes)
+        tape, order = recorded.tape, recorded.steps()
+        order = order[np.argsort(tape.time[order])].reshape(-1, self._lanes)
+        # The new episodes that follow are no successors of the last recorded steps.
+        truncated = tape.truncated.copy()
+        truncated[order[-1]] |= ~tape.terminal[order[-1]]
+        for row in order:
+            frame = tape.frames(row + tape.episode_of(row))
+            self.add(frame, tape.action[row], tape.reward[row], tape.terminal[row], truncated[row])

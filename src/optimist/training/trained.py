@@ -1,0 +1,104 @@
+"""A finished or unfinished run, read back: its parameters, its policy, its scores."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from optimist import envs
+from optimist.agents import from_description
+from optimist.data.transition import Spec
+from optimist.errors import RunError, UsageError
+from optimist.training import checkpoint
+from optimist.training.acting import Policy, act
+from optimist.training.evaluation import EpisodeScore, evaluate
+from optimist.training.learner import Learner
+from optimist.training.run import read_config, read_episodes
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run folder holds: `run.policy(observation)` acts."""
+
+    path: Path
+    learner: Learner
+    environment: str
+    seeds: tuple[int, ...]
+    step: int
+    params: dict  # every leaf with a leading axis of seeds
+
+    @cached_property
+    def policy(self) -> Policy:
+        """The first seed's greedy policy."""
+        return self.policy_of(self.seeds[0])
+
+    def policy_of(self, seed: int) -> Policy:
+        return Policy(self.learner, self._params_of(seed))
+
+    def _params_of(self, seed: int) -> dict:
+        if seed not in self.seeds:
+            raise UsageError(f"{self.path} has no seed {seed}: it has {', '.join(map(str, self.seeds))}")
+        place = self.seeds.index(seed)
+        return jax.tree.map(lambda leaf: leaf[place], self.params)
+
+    def episodes(self) -> list[EpisodeScore]:
+        """The evaluations made while it trained."""
+        return read_episodes(self.path)
+
+    def evaluate(
+        self, episodes: int = 100, epsilon: float = 0.001, environment: str = ""
+    ) -> list[EpisodeScore]:
+        """Fresh episodes of every seed."""
+        return evaluate(
+            self.learner,
+            self.params,
+            self._playable(environment),
+            seeds=self.seeds,
+            episodes=episodes,
+            epsilon=epsilon,
+            step=self.step,
+        )
+
+    def pictures(
+        self, seed: int | None = None, frames: int = 400, epsilon: float = 0.001
+    ) -> list[np.ndarray]:
+        """So many frames of its play, episode after episode."""
+        chosen = self.seeds[0] if seed is None else seed
+        params = jax.tree.map(lambda leaf: leaf[None], self._params_of(chosen))
+        play = envs.make(self._playable(), lanes=1, seed=chosen)
+        stack, key = envs.FrameStack(self.learner.spec, 1), jax.random.PRNGKey(chosen)
+        observation, seen = stack.reset(play.reset()), [play.render()]
+        for turn in range(frames - 1):
+            action = act(self.learner, params, observation[None], epsilon, key, turn)
+            taken = play.step(np.asarray(action)[0])
+            observation = stack.push(taken.observation, taken.terminal | taken.truncated)
+            seen.append(play.render())
+        play.close()
+        return seen
+
+    def _playable(self, environment: str = "") -> str:
+        name = environment or self.environment
+        if not name:
+            raise UsageError(f"{self.path} knows no environment: name one with --environment")
+        spec = envs.make(name).spec
+        if (spec.frame_shape, spec.actions) != (self.learner.spec.frame_shape, self.learner.spec.actions):
+            raise UsageError(
+                f"{name} shows {spec.frame_shape} and takes {spec.actions} actions; this agent learned on "
+                f"{self.learner.spec.frame_shape} with {self.learner.spec.actions}"
+            )
+        return name
+
+
+def load_run(path: str | Path) -> Run:
+    """The run in this folder at its newest undamaged checkpoint."""
+    path = Path(path)
+    config = read_config(path)
+    learner = Learner(from_description(config["agent"]), Spec.from_json(config["spec"]))
+    seeds = tuple(config["seeds"])
+    found = checkpoint.load_state(path / "checkpoints", like=learner.init(seeds))
+    if found is None:
+        raise RunError(f"{path} has no checkpoint yet: train it first")
+    step, state = found
+    return Run(path, learner, config["environment"], seeds, step, state.params)
