@@ -7,7 +7,7 @@ _PLACES = {
     **dict.fromkeys(("open", "load", "train", "collect"), "optimist.api"),
     **dict.fromkeys(("Dataset", "Recorder", "Spec", "Transition"), "optimist.data"),
 }
-__all__ = ["agents", *_PLACES]  # noqa: PLE0604
+__all__ = ["agents", *_PLACES]
 
 
 def __getattr__(name: str):

@@ -36,8 +36,8 @@ def train(
 ) -> Run:
     """Train on the data alone; further settings are the fields of `Training`.
 
-    Evaluation plays the environment the data came from, unless another (or "" for none) is named. The same call
-    again continues an unfinished run.
+    Evaluation plays the environment the data came from, unless another (or "" for none) is named. The same
+    call again continues an unfinished run.
     """
     if not isinstance(agent, Agent):
         raise UsageError(f"{agent!r} is not an agent: pass one such as optimist.agents.Rem()")

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def demo(words: list[str]) -> None:
     parser = Parser(
         "optimist demo",
-        description="MinAtar Breakout: an online DQN plays and is logged; DQN, QR-DQN and REM learn from the log "
-        "alone; a page shows how well.",
+        description="MinAtar Breakout: an online DQN plays and is logged; DQN, QR-DQN and REM learn from the "
+        "log alone; a page shows how well.",
     )
     parser.add_argument("--out", type=Path, default=Path("demo"), help="the folder it fills [demo]")
     from optimist.studies.demo import Demo, run_demo

@@ -17,10 +17,11 @@ def huber(error, delta: float = 1.0):
 
 @jax.custom_jvp
 def quantile_huber(quantiles, targets):
-    """Quantile regression of `quantiles` (K,) on samples `targets` (N,) (Dabney et al. 2018, eq. 10, kappa 1).
+    """Quantile regression of `quantiles` (K,) on samples `targets` (N,) (Dabney et al. 2018, eq. 10).
 
-    The sum over quantiles of the mean over targets, as in the paper's algorithm 1. Means are matrix products
-    and the derivative is given, because XLA's reductions on CPUs are 15 times slower.
+    The sum over quantiles of the mean over targets with kappa 1, as in the paper's algorithm 1; the targets
+    are held fixed. Means are matrix products and the derivative is given, because XLA's reductions on CPUs
+    are 15 times slower.
     """
     error, weight, clipped = _quantile_errors(quantiles, targets)
     return _mean(weight * clipped * (error - 0.5 * clipped)).sum()  # clipped * (error - clipped / 2) is Huber
@@ -46,6 +47,6 @@ def _mean(matrix):
 
 
 def random_convex_weights(key, count: int):
-    """Uniform draws divided by their sum: REM's distribution over the simplex (Agarwal et al. 2020, eq. 7)."""
+    """Uniform draws divided by their sum: REM's mixtures (Agarwal et al. 2020, section 3.3)."""
     draws = jax.random.uniform(key, (count,))
     return draws / draws.sum()

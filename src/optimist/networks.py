@@ -45,9 +45,9 @@ def initial_weight(key, shape: tuple[int, ...], initializer: str):
 def convolve(layer: Layer, image, convolution: Convolution):
     """(H, W, C) -> (H', W', channels), as one matrix product.
 
-    Moving each stride x stride block into the channels turns a strided convolution into one of stride 1 with a
-    kernel of size/stride: the same numbers in a shape that is fast on CPUs (whose convolutions inside a scan
-    are 15 times slower) and on GPUs.
+    Moving each stride x stride block into the channels turns a strided convolution into one of stride 1 with
+    a kernel of size/stride: the same numbers in a shape that is fast on CPUs (whose convolutions inside a
+    scan are 15 times slower) and on GPUs.
     """
     _, size, stride, padding = convolution
     image = jnp.pad(image, (*(_padding(n, convolution) for n in image.shape[:2]), (0, 0)))
@@ -122,8 +122,8 @@ TORSOS = {
     "mlp": Torso(hidden=(64, 64)),
     # Young and Tian 2019: one small convolution is enough for 10 x 10 cells.
     "minatar": Torso((Convolution(16, 3, 1, "VALID"),), hidden=(128,)),
-    # Mnih et al. 2015, but with the SAME padding of the paper's code: 11 * 11 * 64 = 7,744 features before the
-    # dense layer, where the usual ports have 3,136.
+    # Mnih et al. 2015, but with the SAME padding of the paper's code: 11 * 11 * 64 = 7,744 features before
+    # the dense layer, where the usual ports have 3,136.
     "nature": Torso((Convolution(32, 8, 4), Convolution(64, 4, 2), Convolution(64, 3, 1)), hidden=(512,)),
 }
 

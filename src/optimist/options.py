@@ -5,6 +5,7 @@ import dataclasses
 import inspect
 import re
 import types
+from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar, get_args
 
 from optimist.errors import UsageError, did_you_mean
@@ -15,8 +16,10 @@ Record = TypeVar("Record")
 class Parser(argparse.ArgumentParser):
     """Complains in one line, with the word that was probably meant."""
 
-    def __init__(self, *arguments, **options):
-        super().__init__(*arguments, allow_abbrev=False, formatter_class=HelpFormatter, **options)
+    def __init__(self, prog: str, description: str, epilog: str | None = None):
+        super().__init__(
+            prog, description=description, epilog=epilog, allow_abbrev=False, formatter_class=HelpFormatter
+        )
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}; see {self.prog} --help")
@@ -81,7 +84,8 @@ def seeds(text: str) -> tuple[int, ...]:
 def _reader(kind: Any):
     optional = isinstance(kind, types.UnionType)
     plain = next(k for k in get_args(kind) if k is not type(None)) if optional else kind
-    read = {int: whole_number, float: float, bool: _yes_or_no, str: str}[plain]
+    readers: dict[Any, Callable] = {int: whole_number, float: float, bool: _yes_or_no, str: str}
+    read = readers[plain]
 
     def value(text: str):
         return None if optional and text.lower() == "none" else read(text)

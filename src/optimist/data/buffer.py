@@ -20,7 +20,7 @@ class Buffer:
         self._reward = np.empty(shape, np.float32)
         self._terminal = np.empty(shape, bool)
         self._truncated = np.empty(shape, bool)
-        self._successor: np.ndarray | None = None
+        self._successor = np.empty((lanes, *spec.frame_shape), spec.frame_dtype)
         self._goes_on = np.zeros(lanes, bool)
 
     @property

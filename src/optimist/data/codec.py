@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 import zstandard
@@ -23,8 +24,8 @@ FEW_ROWS = 24  # below this a plain loop beats the call that decompresses many f
 class Encoded:
     """The bytes of many frames; without offsets they are rows of one width, not compressed."""
 
-    data: memoryview | np.ndarray
-    offsets: np.ndarray | None = None
+    data: Any  # a buffer, or rows of an array
+    offsets: Any = None
     dictionary: bytes | None = None
 
     def __len__(self) -> int:
@@ -57,7 +58,7 @@ def encode(frames: np.ndarray, spec: Spec) -> Encoded:
 def _compressed(packed: np.ndarray, dictionary: bytes | None) -> list[bytes]:
     compressor = zstandard.ZstdCompressor(
         level=LEVEL,
-        dict_data=dictionary and zstandard.ZstdCompressionDict(dictionary),
+        dict_data=zstandard.ZstdCompressionDict(dictionary) if dictionary else None,
         write_checksum=True,
         write_content_size=True,
         write_dict_id=False,  # the shard holds its only dictionary; the number would cost 4 bytes a frame
@@ -86,7 +87,8 @@ class Decoder:
     def __init__(self, spec: Spec, encoded: Encoded, name: str):
         self.spec, self.name, self._frame_bytes = spec, name, frame_bytes(spec)
         self._data, self._offsets = encoded.data, encoded.offsets
-        self._dictionary = encoded.dictionary and zstandard.ZstdCompressionDict(encoded.dictionary)
+        dictionary = encoded.dictionary
+        self._dictionary = zstandard.ZstdCompressionDict(dictionary) if dictionary else None
 
     def decode(self, rows: np.ndarray) -> np.ndarray:
         """The frames of these rows, (n, *frame_shape)."""
@@ -118,9 +120,10 @@ class Decoder:
 
     def _together(self, rows: np.ndarray) -> bytes:
         offsets = self._offsets.view(np.uint64)
-        segments = np.stack([offsets[rows], offsets[rows + 1] - offsets[rows]], axis=1)
-        frames = zstandard.ZstdDecompressor(dict_data=self._dictionary).multi_decompress_to_buffer(
+        segments: Any = np.stack([offsets[rows], offsets[rows + 1] - offsets[rows]], axis=1)
+        sizes: Any = np.full(len(rows), self._frame_bytes, np.uint64)
+        frames: Any = zstandard.ZstdDecompressor(dict_data=self._dictionary).multi_decompress_to_buffer(
             zstandard.BufferWithSegments(self._data, segments),
-            decompressed_sizes=np.full(len(rows), self._frame_bytes, np.uint64),
+            decompressed_sizes=sizes,
         )
         return b"".join(frames)

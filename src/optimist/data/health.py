@@ -110,7 +110,7 @@ def _wrong_rows(folder: Path, shard: Shard, spec: Spec) -> list[str]:
 
 
 def _wrong_values(steps: Steps, shard: Shard, spec: Spec) -> Iterator[str]:
-    counts = [block.steps for block in shard.blocks]
+    counts = np.array([block.steps for block in shard.blocks], np.int64)
     lanes = np.repeat([block.lane for block in shard.blocks], counts)
     last = np.cumsum(counts) - 1
     ended = steps.terminal | steps.truncated

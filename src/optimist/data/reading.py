@@ -48,8 +48,8 @@ class Layout:
         tape_step, tape_frame = _running_total(steps[order]), _running_total(frames[order])
         place = np.argsort(order)
         first = np.searchsorted(shard, shard)
-        in_file = [_running_total(n) - _running_total(n)[first] for n in (steps, stored)]
-        return cls(shard, lane, steps, frames, *in_file, tape_step[place], tape_frame[place])
+        file_step, file_frame = (_running_total(n) - _running_total(n)[first] for n in (steps, stored))
+        return cls(shard, lane, steps, frames, file_step, file_frame, tape_step[place], tape_frame[place])
 
     def blocks(self, shard: int) -> slice:
         return slice(*np.searchsorted(self.shard, [shard, shard + 1]))

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,13 +19,13 @@ class Rows(NamedTuple):
     """Everything about transitions except pixels. The age of an observation is how many earlier frames
     of its stack exist."""
 
-    frame: np.ndarray
-    age: np.ndarray
-    action: np.ndarray
-    reward: np.ndarray
-    discount: np.ndarray
-    next_frame: np.ndarray
-    next_age: np.ndarray
+    frame: Any
+    age: Any
+    action: Any
+    reward: Any
+    discount: Any
+    next_frame: Any
+    next_age: Any
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ def steps_content(steps: Steps, spec: Spec) -> pa.Buffer:
 
 def frames_content(frames: np.ndarray, spec: Spec) -> pa.Buffer:
     encoded = encode(frames, spec)
-    metadata = {"encoding": "plain" if encoded.offsets is None else "zstd"}
+    metadata: dict[str, str | bytes] = {"encoding": "plain" if encoded.offsets is None else "zstd"}
     if encoded.dictionary:
         metadata["dictionary"] = encoded.dictionary
     column = _frame_column(encoded, spec)

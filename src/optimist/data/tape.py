@@ -10,8 +10,15 @@ import numpy as np
 class Frames(Protocol):
     """Where the frames of a tape come from, in tape order."""
 
-    frame_bytes: int  # what they take where they are kept
-    step_bytes: int  # what everything else takes on disk
+    @property
+    def frame_bytes(self) -> int:
+        """What they take where they are kept."""
+        ...
+
+    @property
+    def step_bytes(self) -> int:
+        """What everything else takes on disk."""
+        ...
 
     def take(self, indices: np.ndarray) -> np.ndarray: ...
 

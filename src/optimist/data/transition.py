@@ -63,4 +63,5 @@ class Spec:
 
     @classmethod
     def from_json(cls, record: dict) -> "Spec":
-        return cls(**{name: tuple(v) if isinstance(v, list) else v for name, v in record.items()})
+        fields: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in record.items()}
+        return cls(**fields)

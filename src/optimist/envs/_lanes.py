@@ -74,7 +74,7 @@ class Lanes:
         if not ended.any():
             return frames
         frames = frames.copy()
-        for lane in np.flatnonzero(ended):
+        for lane in np.flatnonzero(ended).tolist():
             frames[lane] = self._members[lane].reset()
         return frames
 

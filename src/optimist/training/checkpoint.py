@@ -1,4 +1,4 @@
-"""A training state on disk: one safetensors file whose name carries its own hash, whole or not there at all."""
+"""A training state on disk: one safetensors file, named with its own hash, whole or not there at all."""
 
 import hashlib
 import logging
@@ -28,7 +28,7 @@ def save_state(folder: Path, step: int, state: Any) -> Path:
 
 
 def load_state(folder: Path, like: Any) -> tuple[int, Any] | None:
-    """The newest undamaged state and its step, or None where none was ever saved. `like` gives the structure."""
+    """The newest undamaged state, shaped as `like`, and its step; None where none was ever saved."""
     found = _newest_first(folder)
     for path in found:
         content = path.read_bytes()

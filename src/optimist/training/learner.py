@@ -15,9 +15,9 @@ from optimist.data.transition import Spec, Transition
 class TrainState(NamedTuple):
     """All there is to a training run; every leaf but `step` has a leading axis of seeds."""
 
-    params: dict
-    targets: dict
-    slots: dict  # the optimiser's moments, by parameter group
+    params: Any  # by parameter group
+    targets: Any
+    slots: Any  # the optimiser's moments, by parameter group
     step: Any  # gradient steps done, shared by the fused seeds so that periods stay branches
     key: Any  # the root of every random draw; a step folds its number into it
 
@@ -47,7 +47,7 @@ class Learner:
         return TrainState(params, targets, slots, jnp.zeros((), jnp.int32), run_key)
 
     def update(self, state: TrainState, batch: Transition) -> tuple[TrainState, dict]:
-        """One gradient step of one seed: every due objective in turn, then the target when its period is due."""
+        """One gradient step of one seed: every due objective in turn, then the target when it is due."""
         losses = {}
         step_key = jax.random.fold_in(state.key, state.step)
         for number, objective in enumerate(self.agent.objectives(self.spec)):

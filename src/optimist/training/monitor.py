@@ -39,8 +39,8 @@ class Monitor:
         bad = [seed for seed, value in zip(self._seeds, values, strict=True) if not np.isfinite(value)]
         if bad:
             raise DivergedError(
-                f"{name} of seed {bad[0]} is not finite before step {step:,}: the state is kept in diverged/; "
-                "try a smaller learning rate or clipped rewards"
+                f"{name} of seed {bad[0]} is not finite before step {step:,}: the state is kept in "
+                "diverged/; try a smaller learning rate or clipped rewards"
             )
 
     def _warn_if_too_large(self, step: int, estimates: np.ndarray) -> None:

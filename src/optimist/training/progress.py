@@ -42,7 +42,5 @@ class Bar:
         if not console.is_terminal and (now - self._last_line > PLAIN_SECONDS or done >= self._total):
             self._last_line = now
             left = (self._total - done) / max(rate, 1e-9)
-            print(
-                f"{self._title}: {done:,}/{self._total:,} {self._unit}s, {rate:,.0f}/s, {left:,.0f} s left  {note}",
-                flush=True,
-            )
+            ahead = f"{done:,}/{self._total:,} {self._unit}s, {rate:,.0f}/s, {left:,.0f} s left"
+            print(f"{self._title}: {ahead}  {note}", flush=True)

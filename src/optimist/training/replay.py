@@ -79,7 +79,8 @@ class Replay:
         self._slots = max(settings.window // settings.lanes, self._stack + 2)
         self._window = empty_window(learner.spec, self._slots, self._lanes)
         self._recall = Recall(self._stack, settings.gamma, settings.clip_rewards)
-        self._rows, self._updates, self._losses = 0, int(state.step), {}
+        self._rows, self._updates = 0, int(state.step)
+        self._losses: dict = {}
         self._truncated = np.zeros((self._slots, self._lanes), bool)
         self._age = np.zeros(self._lanes, np.int32)
 
@@ -106,8 +107,8 @@ class Replay:
     def draw(self, first_update: int, updates: int, batch: int) -> np.ndarray:
         """The minibatches of these updates, (updates, 1, 2, batch): slots and lanes.
 
-        Exactly uniform over the steps whose successor and earlier frames are in the window. A truncated step is
-        passed over: its final observation is in the log, but here its successor is the next episode.
+        Exactly uniform over the steps whose successor and earlier frames are in the window. A truncated step
+        is passed over: its final observation is in the log, but here its successor is the next episode.
         """
         oldest = 0 if self._rows <= self._slots else self._rows - self._slots + self._stack - 1
         count = (self._rows - 1 - oldest) * self._lanes

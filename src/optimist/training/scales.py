@@ -1,8 +1,8 @@
 """Two sizes of experiment: the paper's own numbers, and those that learn small games in minutes.
 
-Sources: `paper` is the hyperparameter table of Agarwal et al. 2020 and its released code. `small` was found by
-trying on MinAtar; it keeps the paper's ratios where they matter (batch, discount, clipping, update period) and
-shortens what is proportional to the length of training.
+Sources: `paper` is the hyperparameter table of Agarwal et al. 2020 and its released code. `small` was found
+by trying on MinAtar; it keeps the paper's batch, discount, clipping and update period, and shortens what is
+proportional to the length of training.
 """
 
 from dataclasses import dataclass, replace
