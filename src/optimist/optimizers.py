@@ -51,8 +51,8 @@ class Adam:
         return optax.GradientTransformation(self._init, self._update)
 
     def _init(self, params) -> AdamSlots:
-        zeros = jax.tree.map(jnp.zeros_like, params)
-        return AdamSlots(count=jnp.zeros((), jnp.int32), mean=zeros, square=zeros)
+        mean, square = jax.tree.map(jnp.zeros_like, params), jax.tree.map(jnp.zeros_like, params)
+        return AdamSlots(jnp.zeros((), jnp.int32), mean, square)
 
     def _update(self, gradients, slots: AdamSlots, params=None):
         count = slots.count + 1

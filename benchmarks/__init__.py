@@ -1,0 +1,1 @@
+"""Every speed, size and memory figure that this project states: `python -m benchmarks`."""

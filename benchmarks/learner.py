@@ -1,0 +1,90 @@
+"""Gradient steps per second on the MinAtar network: our agents, alone and fused, beside eager PyTorch.
+
+The parts are timed in turns and compared within a round, because machines are shared and noisy; a ratio is
+the median over rounds.
+"""
+
+import time
+from collections.abc import Callable
+from statistics import median
+
+import jax
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from optimist.agents import available, preset
+from optimist.data.formats.arrays import from_arrays
+from optimist.data.sampling import Sampler
+from optimist.training.homes import home_of
+from optimist.training.learner import Learner, advance
+
+ROUNDS, STEPS, TRANSITIONS = 7, 200, 50_000
+
+
+def logged_play() -> dict[str, np.ndarray]:
+    random = np.random.default_rng(0)
+    return {
+        "observations": random.random((TRANSITIONS, 10, 10, 4)) < 0.1,
+        "actions": random.integers(0, 3, TRANSITIONS).astype(np.int32),
+        "rewards": random.random(TRANSITIONS).astype(np.float32),
+        "terminals": random.random(TRANSITIONS) < 0.01,
+    }
+
+
+def ours(agent_name: str, seeds: int, play: dict) -> Callable[[], None]:
+    """A function that trains for `STEPS` steps, compiled already."""
+    dataset = from_arrays(**play)
+    learner = Learner(preset(agent_name), dataset.spec)
+    home = home_of([Sampler(dataset, seed=seed) for seed in range(seeds)])
+    state = learner.init(tuple(range(seeds)))
+    done = 0
+
+    def chunk() -> None:
+        nonlocal state, done
+        state, losses = advance(learner, state, home.minibatch, home.resident, home.items(done, STEPS))
+        jax.block_until_ready(losses)
+        done += STEPS
+
+    chunk()
+    return chunk
+
+
+def eager_pytorch(play: dict) -> Callable[[], None]:
+    from benchmarks.torch_rem import EagerRem
+
+    discounts = (0.99 * ~play["terminals"]).astype(np.float32)
+    peer = EagerRem(play["observations"], play["actions"][:-1], play["rewards"][:-1], discounts[:-1], 3)
+
+    def chunk() -> None:
+        for _ in range(STEPS):
+            peer.step()
+
+    chunk()
+    return chunk
+
+
+def rate(chunk: Callable[[], None], updates: int) -> float:
+    start = time.perf_counter()
+    chunk()
+    return updates / (time.perf_counter() - start)
+
+
+def main() -> None:
+    play = logged_play()
+    parts = {"REM in eager PyTorch": (eager_pytorch(play), STEPS)}
+    for name in available():
+        for seeds in (1, 3):
+            parts[f"{name}, {seeds} fused" if seeds > 1 else name] = (ours(name, seeds, play), STEPS * seeds)
+    rounds = [{label: rate(*part) for label, part in parts.items()} for _ in range(ROUNDS)]
+    table = Table("MinAtar network, batch 32", "updates/s, median", "x PyTorch REM", "x DQN", title="learner")
+    for label in parts:
+        against = [median(r[label] / r[base] for r in rounds) for base in ("REM in eager PyTorch", "dqn")]
+        table.add_row(
+            label, f"{median(r[label] for r in rounds):,.0f}", *(f"{value:.2f}" for value in against)
+        )
+    Console().print(table)
+    speed_up = median(r["rem"] / r["REM in eager PyTorch"] for r in rounds)
+    cost = median(r["dqn"] / r["rem"] for r in rounds)
+    print(f"REM (200 heads) does {speed_up:.1f} times the steps of eager PyTorch (promised: 3)")
+    print(f"a REM step costs {cost:.2f} times a DQN step (promised: at most 1.3)")
