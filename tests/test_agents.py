@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+import json
 import re
 import sys
 from dataclasses import dataclass
@@ -45,7 +46,7 @@ every_table = pytest.mark.parametrize("agent", TABLES.values(), ids=TABLES)
 
 
 def default(name: str) -> Agent:
-    return small(next(iter(agents.presets(name).values())))
+    return small(agents.preset(name))
 
 
 def spec_for(agent: Agent) -> Spec:
@@ -117,6 +118,10 @@ def it_is_a_frozen_record(agent):
     assert agent == dataclasses.replace(agent)
 
 
+def its_description_as_text_builds_it_again(agent):
+    assert agents.from_description(json.loads(json.dumps(agents.described(agent)))) == agent
+
+
 @dataclass(frozen=True)
 class OneObjective:
     """An agent cut down to one of its objectives."""
@@ -182,6 +187,7 @@ def its_docstrings_name_a_paper_and_its_year(agent):
 CONTRACT = [
     its_losses_are_finite_scalars,
     it_is_a_frozen_record,
+    its_description_as_text_builds_it_again,
     an_objective_changes_only_its_own_parameters,
     equal_seeds_give_equal_bits,
     other_seeds_give_other_bits,
@@ -270,12 +276,17 @@ def test_an_agent_is_found_by_its_name_in_any_spelling():
         _ = agents.Ren
 
 
-@pytest.mark.xfail(strict=True, reason="the folder answers to any letter case, with the class")
 def test_a_file_is_a_module_from_the_first_time_it_is_asked_for(monkeypatch):
     monkeypatch.delitem(sys.modules, "optimist.agents.rem", raising=False)
     monkeypatch.delattr(agents, "rem", raising=False)
     with pytest.raises(AttributeError):
         _ = agents.rem  # not the class Rem: after the first import the same words mean the module
+
+
+def test_the_first_preset_is_the_default():
+    assert agents.preset("dqn") == agents.preset("dqn", "nature") != agents.preset("dqn", "adam")
+    with pytest.raises(UsageError, match='dqn has no preset "natur": did you mean "nature"'):
+        agents.preset("dqn", "natur")
 
 
 @pytest.mark.parametrize(("field", "value"), [("columns", 0), ("target_period", 0)])
@@ -292,7 +303,7 @@ def test_the_settings_are_the_papers():
         ("rem paper", Adam(), 200, "fan_in"),
     ]:
         name, preset = label.split()
-        agent = agents.presets(name)[preset]
+        agent = agents.preset(name, preset)
         assert (agent.optimizer, agent.columns, agent.initializer) == (optimizer, columns, initializer)
         assert agent.target_period == 2000
 

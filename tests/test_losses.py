@@ -123,7 +123,6 @@ def test_convex_weights_concentrate_as_columns_grow(count):
     np.testing.assert_allclose(np.std(weights), 0.577 / count, rtol=0.03)
 
 
-@pytest.mark.xfail(strict=True, reason="a draw of exactly zero is divided by itself")
 def test_one_convex_weight_is_one_even_when_the_draw_is_zero():
     """One draw in 8 million is zero, and 12.5 million steps make so many draws."""
     key = jax.random.PRNGKey(780233)

@@ -46,7 +46,11 @@ def train(
         environment = dataset.provenance.get("environment", "")
     out = out or Path("runs") / f"{name_of(agent)}-{dataset.fingerprint[:8]}"
     scale = scale_for(dataset.spec)
-    settings = {"evaluate_every": scale.evaluate_every, **settings, "steps": steps or scale.offline_steps}
+    settings = {
+        "evaluate_every": scale.evaluate_every,
+        **settings,
+        "steps": scale.offline_steps if steps is None else steps,
+    }
     training = OfflineTraining(
         agent,
         dataset,

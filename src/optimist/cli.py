@@ -7,7 +7,7 @@ import traceback
 
 import optimist
 from optimist import commands
-from optimist.errors import OptimistError, UsageError, did_you_mean
+from optimist.errors import OptimistError, StorageError, UsageError, did_you_mean
 
 USAGE = """usage: optimist COMMAND ...
 
@@ -49,17 +49,23 @@ def main(arguments: list[str] | None = None) -> int:
             traceback.print_exc()
         print(f"optimist: {problem}", file=sys.stderr)
         return problem.exit_code
-    except KeyboardInterrupt:
-        print("optimist: stopped at once; the same command goes on from the last checkpoint", file=sys.stderr)
-        return 130
     except BrokenPipeError:  # the reader of our output left
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as problem:
+        if debug:
+            traceback.print_exc()
+        print(f"optimist: {problem.filename or 'a file'}: {problem.strerror or problem}", file=sys.stderr)
+        return StorageError.exit_code
+    except KeyboardInterrupt:
+        print("optimist: stopped at once; the same command goes on from the last checkpoint", file=sys.stderr)
+        return 130
 
 
 def _command(words: list[str]) -> None:
     if not words or words[0] in ("-h", "--help", "help"):
-        print(USAGE)
+        print(USAGE, flush=True)  # at once; to list the agents takes a second
+        print(f"\n{commands.agent_lines()}")
     elif words[0] == "--version":
         print(optimist.__version__)
     elif words[0] not in COMMANDS:

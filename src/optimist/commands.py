@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optimist.errors import DataError, UsageError, did_you_mean
-from optimist.options import Parser, add_fields, seeds, whole_number, with_options
+from optimist.options import Parser, add_fields, number, option_names, seeds, whole_number, with_options
 
 if TYPE_CHECKING:
     from optimist.data.store import Dataset
@@ -48,7 +48,7 @@ def collect(words: list[str]) -> None:
         "--agent", metavar="name", default="dqn", help=f"{', '.join(agents.available())} [dqn]"
     )
     parser.add_argument("--seed", type=int, default=0, metavar="int", help="covers everything random [0]")
-    first = _first_look(parser, words)
+    first = _first_look(parser, words, Collection())
     if not first.helps:
         _demand(first.environment, f"name an environment: {', '.join(envs.available())}, gym/<id>")
         _demand(first.out, "say where to keep the data: --out DATA")
@@ -74,7 +74,7 @@ def train(words: list[str]) -> None:
     from optimist.training.offline import OfflineTraining, Training
     from optimist.training.scales import SCALES, scale_for
 
-    parser = Parser("optimist train", description="Learn from logged data alone.", epilog=_agent_lines())
+    parser = Parser("optimist train", description="Learn from logged data alone.", epilog=agent_lines())
     parser.add_argument("agent", metavar="AGENT", nargs="?", help=", ".join(agents.available()))
     parser.add_argument("data", metavar="DATA", nargs="?", type=Path, help="a dataset's folder")
     parser.add_argument("--out", type=Path, metavar="RUN", help="the run's folder [runs/AGENT-DATA]")
@@ -83,7 +83,7 @@ def train(words: list[str]) -> None:
         "--environment", metavar="ENV", help="where to evaluate, or none [where the data is from]"
     )
     _add_views(parser)
-    first = _first_look(parser, words)
+    first = _first_look(parser, words, Training())
     if not first.helps:
         _demand(first.agent, f"name an agent: {', '.join(agents.available())}")
         agents.preset(first.agent, first.preset)
@@ -95,7 +95,7 @@ def train(words: list[str]) -> None:
     options = _second_look(parser, words, settings, agent)
     assert dataset is not None  # help has left by now
     environment = first.environment or dataset.provenance.get("environment", "")
-    out = first.out or Path("runs") / f"{agents.name_of(agent)}-{first.data.name}"
+    out = first.out or Path("runs") / f"{agents.name_of(agent)}-{first.data.resolve().name}"
     OfflineTraining(
         with_options(agent, options),
         dataset,
@@ -113,7 +113,7 @@ def evaluate(words: list[str]) -> None:
     parser.add_argument("run", metavar="RUN", type=Path, help="a run's folder")
     parser.add_argument("--episodes", type=whole_number, default=100, metavar="int", help="per seed [100]")
     parser.add_argument(
-        "--epsilon", type=float, default=0.001, metavar="number", help="random actions [0.001]"
+        "--epsilon", type=number, default=0.001, metavar="number", help="random actions [0.001]"
     )
     parser.add_argument("--environment", metavar="ENV", default="", help="[where the data is from]")
     parser.add_argument("--out", type=Path, metavar="CSV", help="one row per episode [RUN/evaluation.csv]")
@@ -122,8 +122,6 @@ def evaluate(words: list[str]) -> None:
     from optimist.training.run import write_episodes
     from optimist.training.trained import load_run
 
-    if options.episodes < 1:
-        raise UsageError(f"{options.episodes} episodes tell nothing: ask for at least one")
     run = load_run(options.run)
     rows = run.evaluate(options.episodes, options.epsilon, options.environment)
     out = options.out or options.run / "evaluation.csv"
@@ -184,15 +182,19 @@ def _data_verify(words: list[str]) -> None:
     print(f"{options.data}: every byte is as it was written")
 
 
-def _first_look(parser: Parser, words: list[str]) -> argparse.Namespace:
+def _first_look(parser: Parser, words: list[str], settings: Any) -> argparse.Namespace:
     """What decides the defaults of everything else; `helps` says that only help was asked for."""
+    from optimist import agents
+
     parser.add_argument("--preset", metavar="name", help="the agent's named settings [its first]")
     parser.add_argument(
         "--scale", default="auto", metavar="name", help="paper, small, or by the observations [auto]"
     )
     parser.add_argument("--restart", action="store_true", help="begin anew over what is there")
     helping = [word for word in words if word in ("-h", "--help")]
-    first, _ = parser.parse_known_args([word for word in words if word not in helping])
+    every_agent = [agent for name in agents.available() for agent in agents.presets(name).values()]
+    later = frozenset().union(*map(option_names, (settings, *every_agent)))
+    first = parser.options([word for word in words if word not in helping], later)
     first.helps = bool(helping)
     return first
 
@@ -200,7 +202,7 @@ def _first_look(parser: Parser, words: list[str]) -> argparse.Namespace:
 def _second_look(parser: Parser, words: list[str], *records: Any) -> argparse.Namespace:
     """All options, with the fields of the records among them; prints the help where it was asked for."""
     for record in records:
-        title = (type(record).__doc__ or "").splitlines()[0]
+        title = (type(record).__doc__ or "").splitlines()[0].rstrip(".")
         add_fields(parser.add_argument_group(title), record)
     return parser.options(words)
 
@@ -215,9 +217,9 @@ def _add_views(parser: Parser) -> None:
     group.add_argument("--first", type=whole_number, metavar="int", help="only the first so many steps")
     group.add_argument("--last", type=whole_number, metavar="int", help="only the last so many steps")
     group.add_argument(
-        "--fraction", type=float, metavar="number", help="only a random share of the trajectories"
+        "--fraction", type=number, metavar="number", help="only a random share of the trajectories"
     )
-    group.add_argument("--best", type=float, metavar="number", help="only the share with the best returns")
+    group.add_argument("--best", type=number, metavar="number", help="only the share with the best returns")
 
 
 def _view(options: argparse.Namespace) -> "Dataset":
@@ -231,10 +233,9 @@ def _view(options: argparse.Namespace) -> "Dataset":
     return dataset
 
 
-def _agent_lines() -> str:
+def agent_lines() -> str:
+    """Every agent with its one line."""
     from optimist import agents
 
-    lines = [
-        f"{name}: {(agents.agent_class(name).__doc__ or '').splitlines()[0]}" for name in agents.available()
-    ]
-    return "agents -- " + "  ".join(lines)
+    lines = [(name, (agents.agent_class(name).__doc__ or "").splitlines()[0]) for name in agents.available()]
+    return "agents:\n" + "\n".join(f"  {name:8} {line}" for name, line in lines)

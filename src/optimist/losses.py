@@ -47,6 +47,6 @@ def _mean(matrix):
 
 
 def random_convex_weights(key, count: int):
-    """Uniform draws divided by their sum: REM's mixtures (Agarwal et al. 2020, section 3.3)."""
-    draws = jax.random.uniform(key, (count,))
+    """Uniform draws divided by their sum: REM's mixtures (Agarwal et al. 2020, section 4.2)."""
+    draws = jax.random.uniform(key, (count,), minval=jnp.finfo(jnp.float32).tiny)  # one zero alone has no sum
     return draws / draws.sum()

@@ -50,7 +50,8 @@ def convolve(layer: Layer, image, convolution: Convolution):
     scan are 15 times slower) and on GPUs.
     """
     _, size, stride, padding = convolution
-    image = jnp.pad(image, (*(_padding(n, convolution) for n in image.shape[:2]), (0, 0)))
+    margins = [(*_padding(length, convolution), 0) for length in image.shape[:2]]
+    image = jax.lax.pad(image, jnp.zeros((), image.dtype), [*margins, (0, 0, 0)])  # a negative margin crops
     blocks, reach = _blocks(image, stride), size // stride
     height, width = blocks.shape[0] - reach + 1, blocks.shape[1] - reach + 1
     windows = [blocks[i : i + height, j : j + width] for i in range(reach) for j in range(reach)]
@@ -62,7 +63,7 @@ def convolve(layer: Layer, image, convolution: Convolution):
 
 
 def _padding(length: int, convolution: Convolution) -> tuple[int, int]:
-    """Zeros before and after, so that windows cover the image and whole blocks remain."""
+    """Zeros before and after (or, negative, rows too many for a window), so that whole blocks remain."""
     _, size, stride, padding = convolution
     if padding == "VALID":
         windows, before = (length - size) // stride + 1, 0

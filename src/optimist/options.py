@@ -2,10 +2,13 @@
 
 import argparse
 import dataclasses
+import difflib
 import inspect
+import math
 import re
+import textwrap
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn, TypeVar, get_args
 
 from optimist.errors import UsageError, did_you_mean
@@ -24,23 +27,50 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}; see {self.prog} --help")
 
-    def options(self, arguments: list[str]) -> argparse.Namespace:
-        """Everything parsed, or a complaint about the first word that is not known."""
-        found, unknown = self.parse_known_args(arguments)
+    def options(self, arguments: list[str], later: frozenset[str] = frozenset()) -> argparse.Namespace:
+        """Everything parsed, or a complaint about the first word that is not known.
+
+        The options named in `later` are passed over with their values.
+        """
+        found, unknown = self.parse_known_args(list(_without(arguments, later)))
         if unknown:
             word = unknown[0].split("=")[0]
-            known = [
-                name for action in self._actions for name in action.option_strings if name.startswith("--")
-            ]
+            known = {name for action in self._actions for name in action.option_strings} | later
             kind = "option" if word.startswith("-") else "argument"
-            hint = did_you_mean(word, known) if kind == "option" else f"see {self.prog} --help"
+            hint = _closest(word, known) if kind == "option" else f"see {self.prog} --help"
             raise UsageError(f'{self.prog} has no {kind} "{word}": {hint}')
         return found
+
+
+def _without(arguments: list[str], names: frozenset[str]) -> Iterator[str]:
+    """The arguments less these options; each of them takes one value."""
+    is_value = False
+    for word in arguments:
+        name, equals, _ = word.partition("=")
+        if name in names:
+            is_value = not equals
+        elif not is_value or word.startswith("--"):
+            is_value = False
+            yield word
+        else:
+            is_value = False
+
+
+def _closest(word: str, known: set[str]) -> str:
+    """The option that was probably meant; --learning-rate means --optimizer.learning-rate."""
+    long = {name for name in known if name.startswith("--")}
+    meant = {f"--{name.removeprefix('--').rpartition('.')[2]}": name for name in long} | {n: n for n in long}
+    close = difflib.get_close_matches(word, meant, n=1, cutoff=0.5)
+    return did_you_mean(meant[close[0]] if close else word, long)
 
 
 class HelpFormatter(argparse.HelpFormatter):
     def __init__(self, prog: str):
         super().__init__(prog, max_help_position=34, width=110)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        """Each line stays a line."""
+        return "\n".join(textwrap.fill(line, width) for line in text.splitlines())
 
 
 def add_fields(parser: argparse._ActionsContainer, record: Any, prefix: str = "") -> None:
@@ -60,6 +90,13 @@ def add_fields(parser: argparse._ActionsContainer, record: Any, prefix: str = ""
             metavar=_type_name(field.type),
             help=f"{comments.get(field.name, '')} [{shown}]".replace("%", "%%").strip(),
         )
+
+
+def option_names(record: Any, prefix: str = "") -> frozenset[str]:
+    """The options that `add_fields` would add."""
+    parser = argparse.ArgumentParser(add_help=False)
+    add_fields(parser, record, prefix)
+    return frozenset(name for action in parser._actions for name in action.option_strings)
 
 
 def with_options(record: Record, options: argparse.Namespace, prefix: str = "") -> Record:
@@ -84,7 +121,7 @@ def seeds(text: str) -> tuple[int, ...]:
 def _reader(kind: Any):
     optional = isinstance(kind, types.UnionType)
     plain = next(k for k in get_args(kind) if k is not type(None)) if optional else kind
-    readers: dict[Any, Callable] = {int: whole_number, float: float, bool: _yes_or_no, str: str}
+    readers: dict[Any, Callable] = {int: whole_number, float: number, bool: _yes_or_no, str: str}
     read = readers[plain]
 
     def value(text: str):
@@ -96,14 +133,31 @@ def _reader(kind: Any):
 
 def whole_number(text: str) -> int:
     """An integer, 1e6 and 1_000_000 included."""
-    number = float(text.replace("_", ""))
-    if number != int(number):
-        raise ValueError(text)
-    return int(number)
+    try:
+        return int(text)
+    except ValueError:
+        value = number(text)
+    if value != int(value):
+        raise argparse.ArgumentTypeError(f'"{text}" is not a whole number')
+    return int(value)
+
+
+def number(text: str) -> float:
+    """A finite number."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f'"{text}" is not a number')
+    return value
 
 
 def _yes_or_no(text: str) -> bool:
-    return {"yes": True, "true": True, "no": False, "false": False}[text.lower()]
+    words = {"yes": True, "true": True, "no": False, "false": False}
+    if text.lower() not in words:
+        raise argparse.ArgumentTypeError(f'"{text}" is neither yes nor no')
+    return words[text.lower()]
 
 
 def _type_name(kind: Any) -> str:

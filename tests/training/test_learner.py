@@ -11,8 +11,9 @@ import pytest
 from optimist.agent import Agent, Objective
 from optimist.agents.rem import Rem
 from optimist.data.transition import Spec, Transition
+from optimist.errors import UsageError
 from optimist.optimizers import Adam
-from optimist.training.learner import Learner, advance
+from optimist.training.learner import Learner, advance, check_seeds
 
 SPEC = Spec(frame_shape=(5,), frame_dtype="float32", actions=3)
 REM = Learner(Rem(columns=4, optimizer=Adam(learning_rate=1e-3), target_period=5), SPEC)
@@ -60,11 +61,6 @@ def test_chunks_leave_every_bit_as_it_is(seeds):
     assert_same_bits(train(REM, seeds, chunks=(12,)), train(REM, seeds, chunks=(5, 7)))
 
 
-@pytest.mark.xfail(reason="XLA takes a loop of one step apart and rounds it differently, on most machines")
-def test_chunks_of_one_step_leave_every_bit_as_it_is():
-    assert_same_bits(train(REM, (3,), chunks=(12,)), train(REM, (3,), chunks=(1,) * 12))
-
-
 def test_fused_seeds_are_each_the_seed_alone():
     seeds = (3, 4, 5)
     together, losses = train(REM, seeds, chunks=(12,))
@@ -95,6 +91,19 @@ def test_a_run_starts_from_its_seed_with_a_target_of_its_own():
     assert_same_bits(state, REM.init((3, 4)))
     weight = state.params["q"]["weight"]
     assert not np.allclose(weight[0], weight[1])
+
+
+def test_the_shapes_of_a_state_are_known_without_making_it():
+    shapes, state = REM.shapes((3, 4)), REM.init((3, 4))
+    assert jax.tree.structure(shapes) == jax.tree.structure(state)
+    for shape, leaf in zip(jax.tree.leaves(shapes), jax.tree.leaves(state), strict=True):
+        assert (shape.shape, shape.dtype) == (leaf.shape, leaf.dtype)
+
+
+@pytest.mark.parametrize("seeds", [(), (1, 1), (-1,), (2**32,)], ids=str)
+def test_no_seeds_equal_seeds_and_seeds_out_of_range_are_refused(seeds):
+    with pytest.raises(UsageError, match="give at least one, each once"):
+        check_seeds(seeds)
 
 
 # Toys whose every step can be followed by hand.

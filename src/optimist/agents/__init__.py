@@ -64,6 +64,6 @@ def _known(name: str) -> str:
 def __getattr__(attribute: str):
     """`optimist.agents.Rem`, imported when first asked for."""
     for name in available():
-        if name.replace("_", "") == attribute.lower():
+        if name.title().replace("_", "") == attribute:
             return agent_class(name)
     raise AttributeError(f"optimist.agents has no {attribute}")

@@ -1,7 +1,7 @@
 """The whole path in minutes: play and log, learn from the log alone, show how well it worked."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from optimist.agents import preset
@@ -19,6 +19,8 @@ from optimist.training.trained import load_run
 from optimist.training.video import gif_bytes
 
 AGENTS = {"DQN": "dqn", "QR-DQN": "qr_dqn", "REM": "rem"}
+# A demo trains a sixteenth as long as the scale it borrows from, so it learns in larger steps.
+SCALE = replace(SCALES["small"], learning_rate=1e-3, target_period=100)
 
 
 @dataclass(frozen=True)
@@ -26,13 +28,16 @@ class Demo:
     """How much the demo plays and learns; made to end within minutes on two cores."""
 
     environment: str = "minatar/breakout"
-    online_steps: int = 100_000  # agent steps to log
-    offline_steps: int = 10_000  # gradient steps of each agent
+    online_steps: int = 80_000  # agent steps to log
+    offline_steps: int = 6_000  # gradient steps of each agent
     evaluations: int = 10
     episodes: int = 20  # per evaluation and seed
     seeds: int = 3
 
     def __post_init__(self):
+        for name in ("online_steps", "offline_steps", "evaluations", "episodes", "seeds"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name} is {getattr(self, name)}: it is a whole number from 1 upwards")
         if self.offline_steps % self.evaluations:
             raise UsageError(f"{self.offline_steps} steps do not divide into {self.evaluations} evaluations")
 
@@ -69,15 +74,14 @@ def run_demo(out: Path, demo: Demo) -> Outcome:
 
 
 def _collected(path: Path, demo: Demo) -> Dataset:
-    scale = SCALES["small"]
     collection = Collection(
         steps=demo.online_steps,
-        lanes=scale.lanes,
-        window=scale.window,
-        warm_up=min(scale.warm_up, demo.online_steps // 10),
+        lanes=SCALE.lanes,
+        window=SCALE.window,
+        warm_up=min(SCALE.warm_up, demo.online_steps // 10),
         epsilon_decay=demo.online_steps // 3,  # the scale's own decay would outlast so short a log
     )
-    OnlineTraining(scale.fitted(preset("dqn")), demo.environment, collection, out=path).run()
+    OnlineTraining(SCALE.fitted(preset("dqn")), demo.environment, collection, out=path).run()
     return Dataset.open(path)
 
 
@@ -88,7 +92,7 @@ def _trained(path: Path, agent: str, dataset: Dataset, demo: Demo) -> Path:
         episodes=demo.episodes,
     )
     OfflineTraining(
-        SCALES["small"].fitted(preset(agent)),
+        SCALE.fitted(preset(agent)),
         dataset,
         training,
         out=path,
@@ -100,13 +104,15 @@ def _trained(path: Path, agent: str, dataset: Dataset, demo: Demo) -> Path:
 
 def _commands(demo: Demo) -> list[str]:
     """The same by hand."""
+    learning = f"--optimizer.learning-rate {SCALE.learning_rate} --target-period {SCALE.target_period}"
     decay = f"--epsilon-decay {demo.online_steps // 3}"
     seeds = ",".join(map(str, range(demo.seeds)))
     every = f"--evaluate-every {demo.offline_steps // demo.evaluations} --episodes {demo.episodes}"
     return [
-        f"optimist collect {demo.environment} --steps {demo.online_steps} {decay} --out data",
+        f"optimist collect {demo.environment} --steps {demo.online_steps} {decay} {learning} --out data",
         *(
-            f"optimist train {name} data --out {name} --steps {demo.offline_steps} {every} --seeds {seeds}"
+            f"optimist train {name} data --out {name} --steps {demo.offline_steps} "
+            f"{every} {learning} --seeds {seeds}"
             for name in AGENTS.values()
         ),
         "optimist play rem --out rem.gif",

@@ -20,7 +20,8 @@ log = logging.getLogger("optimist")
 def save_state(folder: Path, step: int, state: Any) -> Path:
     """Write the state of this step beside the older ones, then drop all but the newest few."""
     make_folder(folder)
-    content = save({name: np.ascontiguousarray(leaf) for name, leaf in _named(jax.device_get(state))})
+    # Not ascontiguousarray, which turns a scalar into a vector.
+    content = save({name: np.asarray(leaf, order="C") for name, leaf in _named(jax.device_get(state))})
     path = folder / f"step-{step:012d}-{_digest(content)}.safetensors"
     write_whole(path, content)
     remove(*_newest_first(folder)[KEPT:], *folder.glob(f"*{TEMPORARY}"))
@@ -54,9 +55,7 @@ def _digest(content: bytes) -> str:
 
 def _named(state: Any) -> list[tuple[str, Any]]:
     leaves, _ = jax.tree_util.tree_flatten_with_path(state)
-    return [
-        (jax.tree_util.keystr(path, simple=True, separator="/"), np.asarray(leaf)) for path, leaf in leaves
-    ]
+    return [(jax.tree_util.keystr(path, simple=True, separator="/"), leaf) for path, leaf in leaves]
 
 
 def _restored(path: Path, content: bytes, like: Any) -> Any:

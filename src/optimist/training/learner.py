@@ -10,6 +10,7 @@ import optax
 
 from optimist.agent import Agent, Objective
 from optimist.data.transition import Spec, Transition
+from optimist.errors import UsageError
 
 
 class TrainState(NamedTuple):
@@ -20,6 +21,11 @@ class TrainState(NamedTuple):
     slots: Any  # the optimiser's moments, by parameter group
     step: Any  # gradient steps done, shared by the fused seeds so that periods stay branches
     key: Any  # the root of every random draw; a step folds its number into it
+
+
+def check_seeds(seeds: tuple[int, ...]) -> None:
+    if not seeds or len(set(seeds)) != len(seeds) or not all(0 <= seed < 2**32 for seed in seeds):
+        raise UsageError(f"seeds {seeds}: give at least one, each once, from 0 to {2**32 - 1}")
 
 
 PER_SEED = TrainState(params=0, targets=0, slots=0, step=None, key=0)
@@ -38,6 +44,10 @@ class Learner:
         step = states[0].step
         stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
         return stacked._replace(step=step)
+
+    def shapes(self, seeds: tuple[int, ...]) -> TrainState:
+        """The shapes of such a state, for nothing: what a checkpoint is compared with."""
+        return jax.eval_shape(lambda: self.init(seeds))
 
     def _init_one(self, key) -> TrainState:
         init_key, run_key = jax.random.split(key)
@@ -81,7 +91,11 @@ class Learner:
 
 @partial(jax.jit, static_argnames=("learner", "minibatch"), donate_argnames="state")
 def advance(learner: Learner, state: TrainState, minibatch, resident, items) -> tuple[TrainState, dict]:
-    """Take one step per item: (steps, seeds, ...) -> losses (steps, seeds) by objective, in one program."""
+    """Take one step per item: (steps, seeds, ...) -> losses (steps, seeds) by objective, in one program.
+
+    However steps are cut into chunks of two or more, the bits are the same. (XLA takes a loop of one step
+    apart and may round it differently.)
+    """
 
     def update(state, item):
         return learner.update(state, minibatch(resident, item))

@@ -11,16 +11,16 @@ from optimist.agent import Agent
 from optimist.agents import described, name_of
 from optimist.data.sampling import Sampler, transitions
 from optimist.data.store import Dataset
-from optimist.errors import DivergedError, UsageError
+from optimist.errors import DivergedError
 from optimist.training import checkpoint
 from optimist.training.curves import Curves
-from optimist.training.evaluation import evaluate, mean_scores
+from optimist.training.evaluation import check_playable, evaluate, mean_scores
 from optimist.training.homes import Home, home_of
 from optimist.training.interrupt import StopRequest
-from optimist.training.learner import Learner, TrainState, advance
+from optimist.training.learner import Learner, TrainState, advance, check_seeds
 from optimist.training.monitor import Monitor
 from optimist.training.progress import Bar
-from optimist.training.run import RunFolder, as_config
+from optimist.training.run import RunFolder, as_config, demand, read_episodes
 
 CHUNK = 250  # gradient steps between looks at the clock, the losses and the signals
 LARGE_CHUNK = 50  # the same for large images, so that Ctrl-C is heard within seconds on a CPU too
@@ -44,9 +44,11 @@ class Training:
     checkpoint_seconds: float = 60.0
 
     def __post_init__(self):
-        for name in ("steps", "evaluate_every", "batch", "n_step"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name} is {getattr(self, name)}: it counts from 1")
+        counts = ("steps", "evaluate_every", "episodes", "batch", "n_step")
+        demand(self, counts, lambda n: isinstance(n, int) and n >= 1, "it is a whole number from 1 upwards")
+        demand(self, ("epsilon", "gamma"), lambda x: 0 <= x <= 1, "it lies between 0 and 1")
+        demand(self, ("clip_rewards", "memory_gib"), lambda x: 0 < x < math.inf, "it is more than 0")
+        demand(self, ("checkpoint_seconds",), lambda x: x >= 0, "it is at least 0")
 
 
 class OfflineTraining:
@@ -64,8 +66,9 @@ class OfflineTraining:
         restart: bool = False,
     ):
         agent.check(dataset.spec)
-        if not seeds or len(set(seeds)) != len(seeds):
-            raise UsageError(f"seeds {seeds}: give at least one, each once")
+        check_seeds(seeds)
+        if environment:
+            check_playable(dataset.spec, environment)
         self.learner, self.dataset = Learner(agent, dataset.spec), dataset
         self.training, self.seeds, self.environment = training, tuple(seeds), environment
         self.folder = RunFolder(out, self._config(), restart=restart)
@@ -86,32 +89,42 @@ class OfflineTraining:
 
     def run(self) -> TrainState:
         """Train to the end, from the last checkpoint on if there is one."""
-        with self.folder, StopRequest() as stop:
+        with self.folder:
             self.folder.record_versions({"dataset": self.dataset.fingerprint})
-            fresh = self.learner.init(self.seeds)
-            step, state = checkpoint.load_state(self.folder.checkpoints, like=fresh) or (0, fresh)
+            found = checkpoint.load_state(self.folder.checkpoints, like=self.learner.shapes(self.seeds))
+            step, state = found or (0, self.learner.init(self.seeds))
             self.folder.rewind(step)
-            if step < self.training.steps:
-                state = self._train(step, state, stop)
+            if step < self.training.steps or self._owes_evaluation(step):
+                state = self._train(step, state)
             self.folder.finish()
             return state
 
-    def _train(self, step: int, state: TrainState, stop: StopRequest) -> TrainState:
+    def _train(self, step: int, state: TrainState) -> TrainState:
         home, monitor = home_of(self._samplers(), self.training.home, self._memory()), self._monitor()
         chunk, saved = self._chunk(home), time.monotonic()
         note = ""
-        with self._bar(step) as bar, Curves(self.folder.path, self.seeds, step) as curves:
+        with (
+            StopRequest() as stop,
+            self._bar(step) as bar,
+            Curves(self.folder.path, self.seeds, step) as curves,
+        ):
+            if self._owes_evaluation(step):
+                note = self._evaluate(step, state, curves, stop)
+                stop.leave(f"gradient step {step:,} of {self.training.steps:,}")
             while step < self.training.steps:
-                count = min(chunk, self.training.steps - step)
+                count = self._steps_to_take(step, chunk)
                 items = home.items(step, count)
                 state, losses = advance(self.learner, state, home.minibatch, home.resident, items)
                 step += count
                 self._log(monitor, step, state, losses, curves)
-                evaluated = step % self.training.evaluate_every == 0 or step == self.training.steps
-                if evaluated and self.environment:
-                    note = self._evaluate(step, state, curves)
+                if self._due(step) and self.environment:
+                    note = self._evaluate(step, state, curves, stop)
                 bar.update(step, note)
-                if evaluated or stop.received or time.monotonic() - saved > self.training.checkpoint_seconds:
+                if (
+                    self._due(step)
+                    or stop.received
+                    or time.monotonic() - saved > self.training.checkpoint_seconds
+                ):
                     checkpoint.save_state(self.folder.checkpoints, step, state)
                     saved = time.monotonic()
                 stop.leave(f"gradient step {step:,} of {self.training.steps:,}")
@@ -126,7 +139,16 @@ class OfflineTraining:
         self.folder.add_metrics(rows)
         curves.add(rows)
 
-    def _evaluate(self, step: int, state: TrainState, curves: Curves) -> str:
+    def _due(self, step: int) -> bool:
+        return step % self.training.evaluate_every == 0 or step == self.training.steps
+
+    def _owes_evaluation(self, step: int) -> bool:
+        """Was the run stopped while it was being evaluated?"""
+        if not (step and self.environment and self._due(step)):
+            return False
+        return all(row.step != step for row in read_episodes(self.folder.path))
+
+    def _evaluate(self, step: int, state: TrainState, curves: Curves, stop: StopRequest) -> str:
         training = self.training
         rows = evaluate(
             self.learner,
@@ -136,7 +158,10 @@ class OfflineTraining:
             episodes=training.episodes,
             epsilon=training.epsilon,
             step=step,
+            stop=lambda: bool(stop.received),
         )
+        if not rows:
+            return ""
         self.folder.add_episodes(rows)
         means = mean_scores(rows)
         curves.add([{"step": step, "seed": seed, "return": mean} for seed, mean in means.items()])
@@ -169,8 +194,15 @@ class OfflineTraining:
         )
 
     def _chunk(self, home: Home) -> int:
-        """The longest chunk that divides the way to an evaluation, so that one program serves all chunks."""
+        """A long chunk; if possible it divides the way to an evaluation, so that one program serves all."""
         large = math.prod(self.dataset.spec.observation_shape) > 10_000
-        longest = min(LARGE_CHUNK if large else CHUNK, home.steps_at_once)
         every = self.training.evaluate_every
-        return max(size for size in range(1, longest + 1) if every % size == 0)
+        longest = min(LARGE_CHUNK if large else CHUNK, home.steps_at_once, every)
+        whole = [size for size in range(longest // 4 + 1, longest + 1) if every % size == 0]
+        return max(whole, default=longest)
+
+    def _steps_to_take(self, step: int, chunk: int) -> int:
+        """As many as lead to the next border, wherever a run goes on from: borders count from evaluations."""
+        since = step % self.training.evaluate_every
+        ahead = (self.training.evaluate_every - since, self.training.steps - step)
+        return min(chunk - since % chunk, *ahead)

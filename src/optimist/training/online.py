@@ -1,5 +1,6 @@
 """Learning while playing: parallel lanes, a replay window, and a recorder that keeps every step."""
 
+import math
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,15 +12,15 @@ from optimist import envs
 from optimist.agent import Agent
 from optimist.agents import described
 from optimist.data.recorder import Recorder, discard
-from optimist.errors import UsageError
+from optimist.errors import DivergedError, RunError
 from optimist.training import checkpoint
 from optimist.training.acting import act
 from optimist.training.curves import Curves
 from optimist.training.interrupt import StopRequest
-from optimist.training.learner import Learner, TrainState
+from optimist.training.learner import Learner, TrainState, check_seeds
 from optimist.training.progress import Bar
 from optimist.training.replay import Replay
-from optimist.training.run import RunFolder, as_config, versions
+from optimist.training.run import RunFolder, as_config, demand, versions
 
 LOG_SECONDS = 2.0
 
@@ -28,7 +29,7 @@ LOG_SECONDS = 2.0
 class Collection:
     """How an online agent plays and learns; the defaults are the paper's, but for the number of lanes."""
 
-    steps: int = 50_000_000  # agent steps over all lanes
+    steps: int = 50_000_000  # agent steps over all lanes, rounded up to whole vector steps
     lanes: int = 16  # environments side by side; the paper's own loop has one
     window: int = 1_000_000  # transitions the agent learns from
     warm_up: int = 20_000  # steps before it learns
@@ -41,9 +42,11 @@ class Collection:
     checkpoint_seconds: float = 120.0
 
     def __post_init__(self):
-        for name in ("steps", "lanes", "window", "update_period", "batch"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name} is {getattr(self, name)}: it counts from 1")
+        counts = ("steps", "lanes", "window", "update_period", "batch")
+        demand(self, counts, lambda n: isinstance(n, int) and n >= 1, "it is a whole number from 1 upwards")
+        demand(self, ("epsilon", "gamma"), lambda x: 0 <= x <= 1, "it lies between 0 and 1")
+        demand(self, ("clip_rewards",), lambda x: 0 < x < math.inf, "it is more than 0")
+        demand(self, ("warm_up", "epsilon_decay", "checkpoint_seconds"), lambda x: x >= 0, "it is at least 0")
 
     def exploration(self, step: int) -> float:
         """Epsilon at this agent step: 1 through the warm-up, then falling linearly."""
@@ -80,13 +83,24 @@ class OnlineTraining:
         seed: int = 0,
         restart: bool = False,
     ):
+        check_seeds((seed,))
         self.path, self.seed, self.collection = Path(out), seed, collection
         self.play = envs.make(environment, lanes=collection.lanes, seed=seed)
         agent.check(self.play.spec)
         self.learner = Learner(agent, self.play.spec)
+        if not restart:
+            self._refuse_recording_of_others()
         self.folder = RunFolder(self.path / "agent", self._config(environment), restart=restart)
         if restart:
             discard(self.path)
+
+    def _refuse_recording_of_others(self) -> None:
+        """Going on means cutting the recording back to the last checkpoint; without one, to nothing."""
+        if (self.path / "manifest.json").exists() and not (self.path / "agent" / "config.toml").exists():
+            raise RunError(
+                f"{self.path} holds a recording that no run here made: choose another --out, "
+                "or write over it with --restart"
+            )
 
     def _config(self, environment: str) -> dict:
         return {
@@ -105,14 +119,14 @@ class OnlineTraining:
         """
         with self.folder, StopRequest() as stop:
             self.folder.record_versions(self.play.versions())
-            fresh = self.learner.init((self.seed,))
-            step, state = checkpoint.load_state(self.folder.checkpoints, like=fresh) or (0, fresh)
+            found = checkpoint.load_state(self.folder.checkpoints, like=self.learner.shapes((self.seed,)))
+            step, state = found or (0, self.learner.init((self.seed,)))
             with self._recorder() as recorder:
                 step = recorder.truncate(step)
                 self.folder.rewind(step)
                 replay = Replay(self.learner, state, self.collection, self.seed)
-                replay.refill(self.path, step)
                 if step < self.collection.steps:
+                    replay.refill(self.path, step)
                     self._play(step, replay, recorder, stop)
             self.folder.finish()
             return replay.state
@@ -154,18 +168,26 @@ class OnlineTraining:
                 returns.add(taken.reward, ended)
                 frame, observation = taken.observation, stack.push(taken.observation, ended)
                 now = time.monotonic()
-                if now - logged > LOG_SECONDS or step >= self.collection.steps:
+                saves = stop.received or now - saved > self.collection.checkpoint_seconds
+                if saves or now - logged > LOG_SECONDS or step >= self.collection.steps:
                     logged = now
                     self._log(step, replay, epsilon, returns, curves)
                     bar.update(step, f"return {returns.mean:.2f}")
-                if stop.received or now - saved > self.collection.checkpoint_seconds:
+                if saves:
                     saved = now
                     self._save(step, replay, recorder)
                 stop.leave(f"step {step:,} of {self.collection.steps:,}")
         self._save(step, replay, recorder)
 
     def _log(self, step: int, replay: Replay, epsilon: float, returns: LaneReturns, curves: Curves) -> None:
-        row = {"step": step, "seed": self.seed, "return": returns.mean, "epsilon": epsilon, **replay.losses()}
+        losses = replay.losses()
+        if not all(map(math.isfinite, losses.values())):
+            checkpoint.save_state(self.folder.path / "diverged", step, replay.state)
+            raise DivergedError(
+                f"the loss is not finite before step {step:,}: the state is kept in agent/diverged/; "
+                "try a smaller learning rate or clipped rewards"
+            )
+        row = {"step": step, "seed": self.seed, "return": returns.mean, "epsilon": epsilon, **losses}
         self.folder.add_metrics([row])
         curves.add([row])
 

@@ -95,7 +95,7 @@ class Replay:
     def learn(self, step: int) -> None:
         """The gradient steps that are due at this agent step."""
         due = max(0, step - self._settings.warm_up) // self._settings.update_period - self._updates
-        if due < 1:
+        if due < 1 or not self._drawable():
             return
         items = self.draw(self._updates, due, self._settings.batch)
         self.state, self._losses = advance(self.learner, self.state, self._recall, self._window, items)
@@ -104,13 +104,22 @@ class Replay:
     def losses(self) -> dict[str, float]:
         return {f"loss_{name}": float(np.mean(values)) for name, values in self._losses.items()}
 
+    def _oldest(self) -> int:
+        """The first row whose whole stack is in the window."""
+        return 0 if self._rows <= self._slots else self._rows - self._slots + self._stack - 1
+
+    def _drawable(self) -> bool:
+        """Is there anything to draw? At the very start, and after a resumption, there may not be yet."""
+        rows = range(self._oldest(), self._rows - 1)
+        return any(not self._truncated[row % self._slots].all() for row in rows)
+
     def draw(self, first_update: int, updates: int, batch: int) -> np.ndarray:
         """The minibatches of these updates, (updates, 1, 2, batch): slots and lanes.
 
         Exactly uniform over the steps whose successor and earlier frames are in the window. A truncated step
         is passed over: its final observation is in the log, but here its successor is the next episode.
         """
-        oldest = 0 if self._rows <= self._slots else self._rows - self._slots + self._stack - 1
+        oldest = self._oldest()
         count = (self._rows - 1 - oldest) * self._lanes
         random = np.random.Generator(np.random.Philox(key=self._seed, counter=first_update << 64))
         drawn = random.integers(0, count, (updates, batch))
@@ -128,9 +137,8 @@ class Replay:
         recorded = Dataset.open(path).last(self._slots * self._lanes)
         tape, order = recorded.tape, recorded.steps()
         order = order[np.argsort(tape.time[order])].reshape(-1, self._lanes)
-        # The new episodes that follow are no successors of the last recorded steps.
-        truncated = tape.truncated.copy()
-        truncated[order[-1]] |= ~tape.terminal[order[-1]]
+        # A lane ends where play was stopped; the new episodes that follow are not what its last step led to.
+        truncated = tape.truncated | (np.append(np.diff(tape.lane) != 0, True) & ~tape.terminal)
         for row in order:
             frame = tape.frames(row + tape.episode_of(row))
             self.add(frame, tape.action[row], tape.reward[row], tape.terminal[row], truncated[row])

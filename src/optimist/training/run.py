@@ -5,21 +5,25 @@ import csv
 import dataclasses
 import importlib.metadata
 import json
+import logging
 import os
 import platform
 import shutil
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jax
 from filelock import FileLock, Timeout
 
 from optimist.data.files import make_folder, write_whole
-from optimist.errors import RunError, StorageError
+from optimist.errors import RunError, StorageError, UsageError
 from optimist.training.evaluation import EpisodeScore
 
 EPISODE_COLUMNS = ["step", "seed", "episode", "return", "length"]
 PACKAGES = ("optimist", "jax", "jaxlib", "optax", "numpy", "pyarrow", "zstandard")
+log = logging.getLogger("optimist")
 
 
 class RunFolder:
@@ -30,9 +34,13 @@ class RunFolder:
         self.config = config
         make_folder(self.path)
         self._hold()
-        if restart:
-            self._forget()
-        self._agree_on_config()
+        try:
+            if restart:
+                self._forget()
+            self._agree_on_config()
+        except BaseException:
+            self.release()
+            raise
 
     def _hold(self) -> None:
         """A lock that dies with its process; a second run is refused at once and told who has it."""
@@ -45,24 +53,27 @@ class RunFolder:
             raise RunError(f"{self.path} is in use by {who}: wait for it, or choose another --out") from None
         except OSError as problem:
             raise StorageError(f"cannot write in {self.path}: {problem.strerror}") from problem
-        holder.write_text(f"process {os.getpid()} on {platform.node()}")
+        if holder.exists():
+            log.warning("taking over %s from %s, which is gone", self.path, holder.read_text())
+        write_whole(holder, f"process {os.getpid()} on {platform.node()}".encode())
 
     def _forget(self) -> None:
         """Begin anew: everything this class writes goes, and nothing else."""
-        for name in ("checkpoints", "tensorboard", "videos"):
+        for name in ("checkpoints", "diverged", "tensorboard"):
             shutil.rmtree(self.path / name, ignore_errors=True)
         for name in ("config.toml", "versions.json", "metrics.jsonl", "episodes.csv", "DONE"):
             (self.path / name).unlink(missing_ok=True)
 
     def _agree_on_config(self) -> None:
-        """A folder belongs to one configuration; only more steps may be asked of it later."""
+        """What was saved belongs to one configuration; only more steps may be asked of it later."""
         file = self.path / "config.toml"
-        if file.exists():
+        if file.exists() and self.checkpoints.exists():
             before = read_config(self.path)
             changed = [
                 f"{name}: {old!r} there, {new!r} asked"
                 for name, old, new in _differences(before, self.config)
-                if not (name == "training.steps" and new > old)
+                if not (name == "training.steps" and old and new > old)
+                and name != "dataset.path"  # its fingerprint says whether it is the same data
             ]
             if changed:
                 raise RunError(
@@ -92,8 +103,9 @@ class RunFolder:
 
     def add_episodes(self, rows: list[EpisodeScore]) -> None:
         text = csv_text(rows)
-        exists = (self.path / "episodes.csv").exists()
-        self._append("episodes.csv", text.partition("\n")[2] if exists else text)
+        file = self.path / "episodes.csv"
+        begun = file.exists() and file.stat().st_size > 0
+        self._append("episodes.csv", text.partition("\n")[2] if begun else text)
 
     def _append(self, name: str, text: str) -> None:
         try:
@@ -125,16 +137,19 @@ def read_config(path: Path) -> dict:
     if not file.exists():
         raise RunError(f"{path} is not a run folder: it has no config.toml")
     try:
-        return tomllib.loads(file.read_text())
-    except tomllib.TOMLDecodeError as problem:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except ValueError as problem:  # not TOML, or not even text
         raise RunError(
             f"{file} cannot be read ({problem}): restore it, or begin anew with --restart"
         ) from problem
 
 
 def read_episodes(path: Path) -> list[EpisodeScore]:
-    """All evaluation episodes of a run."""
-    with open(Path(path) / "episodes.csv") as stream:
+    """All evaluation episodes of a run; none where it was never evaluated."""
+    file = Path(path) / "episodes.csv"
+    if not file.exists():
+        return []
+    with open(file) as stream:
         rows = [tuple(row.values()) for row in csv.DictReader(stream)]
     return [EpisodeScore(int(r[0]), int(r[1]), int(r[2]), float(r[3]), int(r[4])) for r in rows]
 
@@ -163,6 +178,14 @@ def versions() -> dict:
     }
 
 
+def demand(record, names: tuple[str, ...], holds: Callable[[Any], bool], rule: str) -> None:
+    """Refuse values that make no sense, before anything is written; None is the absence of one."""
+    for name in names:
+        value = getattr(record, name)
+        if value is not None and not holds(value):
+            raise UsageError(f"{name} is {value}: {rule}")
+
+
 def as_config(record) -> dict:
     """A dataclass as a plain table; fields that are None are left out, as TOML has no null."""
     table = dataclasses.asdict(record)
@@ -181,7 +204,8 @@ def toml(table: dict, prefix: str = "") -> str:
 def _toml_value(value) -> str:
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_toml_value, value))}]"
-    return json.dumps(value) if isinstance(value, (str, bool, int)) else repr(float(value))
+    plain = isinstance(value, (str, bool, int))
+    return json.dumps(value, ensure_ascii=False) if plain else repr(float(value))
 
 
 def _differences(before: dict, after: dict, prefix: str = ""):
@@ -202,7 +226,7 @@ def _json_step(line: str) -> float:
 
 
 def _csv_step(line: str) -> float:
+    if not line.endswith("\n"):  # the last line of a killed run
+        return float("inf")
     first = line.split(",")[0]
-    if first == EPISODE_COLUMNS[0]:
-        return 0
-    return int(first) if line.endswith("\n") and line.count(",") == 4 else float("inf")
+    return 0 if first == EPISODE_COLUMNS[0] else int(first)

@@ -13,7 +13,7 @@ from optimist.data.transition import Spec
 from optimist.errors import RunError, UsageError
 from optimist.training import checkpoint
 from optimist.training.acting import Policy, act
-from optimist.training.evaluation import EpisodeScore, evaluate
+from optimist.training.evaluation import EpisodeScore, check_playable, evaluate
 from optimist.training.learner import Learner
 from optimist.training.run import read_config, read_episodes
 
@@ -51,6 +51,8 @@ class Run:
         self, episodes: int = 100, epsilon: float = 0.001, environment: str = ""
     ) -> list[EpisodeScore]:
         """Fresh episodes of every seed."""
+        if episodes < 1 or not 0 <= epsilon <= 1:
+            raise UsageError(f"{episodes} episodes at epsilon {epsilon}: at least 1, and between 0 and 1")
         return evaluate(
             self.learner,
             self.params,
@@ -65,6 +67,8 @@ class Run:
         self, seed: int | None = None, frames: int = 400, epsilon: float = 0.001
     ) -> list[np.ndarray]:
         """So many frames of its play, episode after episode."""
+        if frames < 1:
+            raise UsageError(f"a film of {frames} frames shows nothing: ask for at least one")
         chosen = self.seeds[0] if seed is None else seed
         params = jax.tree.map(lambda leaf: leaf[None], self._params_of(chosen))
         play = envs.make(self._playable(), lanes=1, seed=chosen)
@@ -82,12 +86,7 @@ class Run:
         name = environment or self.environment
         if not name:
             raise UsageError(f"{self.path} knows no environment: name one with --environment")
-        spec = envs.make(name).spec
-        if (spec.frame_shape, spec.actions) != (self.learner.spec.frame_shape, self.learner.spec.actions):
-            raise UsageError(
-                f"{name} shows {spec.frame_shape} and takes {spec.actions} actions; this agent learned on "
-                f"{self.learner.spec.frame_shape} with {self.learner.spec.actions}"
-            )
+        check_playable(self.learner.spec, name)
         return name
 
 
@@ -95,10 +94,13 @@ def load_run(path: str | Path) -> Run:
     """The run in this folder at its newest undamaged checkpoint."""
     path = Path(path)
     config = read_config(path)
-    learner = Learner(from_description(config["agent"]), Spec.from_json(config["spec"]))
-    seeds = tuple(config["seeds"])
-    found = checkpoint.load_state(path / "checkpoints", like=learner.init(seeds))
+    try:
+        learner = Learner(from_description(config["agent"]), Spec.from_json(config["spec"]))
+        seeds, environment = tuple(config["seeds"]), config["environment"]
+    except (KeyError, TypeError) as problem:
+        raise RunError(f"{path / 'config.toml'} is not the configuration of a run ({problem})") from problem
+    found = checkpoint.load_state(path / "checkpoints", like=learner.shapes(seeds))
     if found is None:
         raise RunError(f"{path} has no checkpoint yet: train it first")
     step, state = found
-    return Run(path, learner, config["environment"], seeds, step, state.params)
+    return Run(path, learner, environment, seeds, step, state.params)
