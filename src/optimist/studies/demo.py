@@ -9,6 +9,7 @@ from optimist.data.card import card
 from optimist.data.files import write_whole
 from optimist.data.store import Dataset
 from optimist.errors import UsageError
+from optimist.studies.figures import learning_curves, save_png
 from optimist.studies.report import write_report
 from optimist.studies.scores import Summary, scores, summary
 from optimist.training.offline import OfflineTraining, Training
@@ -61,6 +62,8 @@ def run_demo(out: Path, demo: Demo) -> Outcome:
     facts = card(dataset)
     video = gif_bytes(load_run(runs["REM"]).pictures(frames=300))
     write_whole(out / "rem.gif", video)
+    lines = {"best": facts["best_policy_return"], "average": facts["return_mean"]}
+    save_png(learning_curves(runs, **lines), out / "curves.png")
     write_report(
         out / "report.html",
         title=f"Learning {demo.environment} from logged play",

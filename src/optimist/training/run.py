@@ -95,7 +95,9 @@ class RunFolder:
         for name, step_of in (("metrics.jsonl", _json_step), ("episodes.csv", _csv_step)):
             file = self.path / name
             if file.exists():
-                kept = [line for line in file.read_text().splitlines(keepends=True) if step_of(line) <= step]
+                lines = file.read_text().splitlines(keepends=True)
+                whole = [line for line in lines if line.endswith("\n")]  # a kill may cut off the last one
+                kept = [line for line in whole if step_of(line) <= step]
                 write_whole(file, "".join(kept).encode())
 
     def add_metrics(self, rows: list[dict]) -> None:
@@ -218,15 +220,10 @@ def _differences(before: dict, after: dict, prefix: str = ""):
             yield f"{prefix}{name}", old, new
 
 
-def _json_step(line: str) -> float:
-    try:
-        return json.loads(line)["step"]
-    except json.JSONDecodeError:  # the last line of a killed run
-        return float("inf")
+def _json_step(line: str) -> int:
+    return json.loads(line)["step"]
 
 
-def _csv_step(line: str) -> float:
-    if not line.endswith("\n"):  # the last line of a killed run
-        return float("inf")
+def _csv_step(line: str) -> int:
     first = line.split(",")[0]
     return 0 if first == EPISODE_COLUMNS[0] else int(first)

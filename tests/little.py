@@ -1,0 +1,110 @@
+"""Small logs, small agents, and the command line as a process that can be killed."""
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from optimist import envs
+from optimist.agent import Agent
+from optimist.agents import preset
+from optimist.data import Dataset, Recorder, Spec, from_arrays
+
+GAME = "minatar/breakout"
+PIXELS = Spec((6, 5, 1), "uint8", actions=3, stack=4)
+PATIENCE = 120  # seconds that a slow machine may take to get going
+
+
+def played(path: Path, *, game: str = GAME, rows: int = 150, lanes: int = 4, **options) -> Path:
+    """A log of random play."""
+    play, random = envs.make(game, lanes=lanes, seed=0, **options), np.random.default_rng(0)
+    with Recorder(path, play.spec, lanes=lanes, provenance={"environment": game}) as recorder:
+        frame = play.reset()
+        for _ in range(rows):
+            action = random.integers(play.spec.actions, size=lanes)
+            taken = play.step(action)
+            recorder.add(frame, action, taken.reward, taken.terminal, taken.truncated, taken.next_observation)
+            frame = taken.observation
+    return path
+
+
+def random_play(spec: Spec, *, rows: int, lanes: int, seed: int = 0):
+    """Random frames, and episodes that end in either way: what a recorder and a replay are given."""
+    random = np.random.default_rng(seed)
+
+    def frames():
+        return random.integers(0, 256, (lanes, *spec.frame_shape)).astype(spec.frame_dtype)
+
+    frame = frames()
+    for _ in range(rows):
+        action = random.integers(spec.actions, size=lanes).astype(np.int32)
+        reward = (2 * random.normal(size=lanes)).astype(np.float32)
+        terminal = random.random(lanes) < 0.08
+        truncated = (random.random(lanes) < 0.08) & ~terminal
+        following = frames()
+        yield frame, action, reward, terminal, truncated, following
+        over = (terminal | truncated).reshape(lanes, *(1 for _ in spec.frame_shape))
+        frame = np.where(over, frames(), following)
+
+
+def pixels(path: Path, *, rows: int = 60, lanes: int = 3) -> Dataset:
+    """Stacked images of several lanes in several shards, with terminals and truncations."""
+    with Recorder(path, PIXELS, lanes=lanes, shard_steps=70) as recorder:
+        for step in random_play(PIXELS, rows=rows, lanes=lanes):
+            recorder.add(*step)
+    return Dataset.open(path)
+
+
+def vectors(steps: int = 200, **options) -> Dataset:
+    """A log without an environment, such as people have."""
+    random = np.random.default_rng(0)
+    return from_arrays(
+        random.normal(size=(steps, 4)),
+        random.integers(2, size=steps),
+        random.normal(size=steps),
+        random.random(steps) < 0.1,
+        **options,
+    )
+
+
+def small(name: str, **changes) -> Agent:
+    """The agent with a network that compiles in a second."""
+    agent = preset(name)
+    few = {} if agent.columns == 1 else {"columns": 3}
+    return replace(agent, **{"network": "mlp", "target_period": 7, **few, **changes})
+
+
+def small_words(name: str) -> list[str]:
+    """The same on the command line."""
+    columns = [] if name == "dqn" else ["--columns", "3"]
+    return ["--network", "mlp", "--target-period", "7", *columns]
+
+
+def begin(*words) -> subprocess.Popen:
+    """A command that runs on its own."""
+    line = [sys.executable, "-m", "optimist", *map(str, words)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(line, env={**os.environ, "JAX_PLATFORMS": "cpu"}, **pipes)
+
+
+def wait_for(happened, child: subprocess.Popen) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not happened():
+        assert child.poll() is None, child.communicate()[1]
+        assert time.monotonic() < deadline, "it never came to that"
+        time.sleep(0.01)
+
+
+def lines(path: Path) -> int:
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def outcome(run: Path) -> dict:
+    """What a run came to: its newest checkpoint by its hash, and every row it wrote."""
+    newest = max((run / "checkpoints").iterdir()).name
+    files = ("metrics.jsonl", "episodes.csv")
+    return {"checkpoint": newest, **{n: (run / n).read_text() for n in files if (run / n).exists()}}

@@ -1,0 +1,152 @@
+"""An evaluation counts every episode it begins, of every seed alike, and can be repeated exactly."""
+
+from dataclasses import dataclass
+
+import gymnasium
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from optimist.agent import Agent
+from optimist.data import Spec
+from optimist.errors import UsageError
+from optimist.training.evaluation import EpisodeScore, check_playable, evaluate, mean_scores
+from optimist.training.learner import Learner
+
+
+class Coin(gymnasium.Env):
+    """Heads is an episode of one step worth nothing, tails one of nine steps worth 1 at its end."""
+
+    observation_space = gymnasium.spaces.Box(0, 1, (1,), np.float32)
+    action_space = gymnasium.spaces.Discrete(3)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self._left = 9 if self.np_random.random() < 0.5 else 1
+        self._long = self._left == 9
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self._left -= 1
+        over = self._left == 0
+        return np.zeros(1, np.float32), float(over and self._long), over, False, {}
+
+
+class Pay(gymnasium.Env):
+    """Four steps, each worth its action."""
+
+    observation_space = gymnasium.spaces.Box(0, 1, (1,), np.float32)
+    action_space = gymnasium.spaces.Discrete(3)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self._left = 4
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self._left -= 1
+        return np.zeros(1, np.float32), float(action), False, self._left == 0, {}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def registered():
+    names = {"Coin-v0": Coin, "Pay-v0": Pay}
+    for name, kind in names.items():
+        gymnasium.register(name, entry_point=kind)
+    yield
+    for name in names:
+        gymnasium.registry.pop(name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stubborn(Agent):
+    """Its only parameter is its only action."""
+
+    def check(self, spec):
+        pass
+
+    def init(self, key, spec):
+        return {"choice": jnp.int32(0)}
+
+    def objectives(self, spec):
+        return ()
+
+    def action(self, spec, params, observation):
+        return params["choice"]
+
+    def estimate(self, spec, params, observation):
+        return jnp.float32(0)
+
+
+LEARNER = Learner(Stubborn(), Spec((1,), "float32", actions=3))
+
+
+def choosing(*choices: int) -> dict:
+    return {"choice": jnp.array(choices, jnp.int32)}
+
+
+def test_long_episodes_weigh_as_much_as_short_ones():
+    """The first 400 to finish among endlessly playing lanes would be long in one case of ten or fewer."""
+    rows = evaluate(LEARNER, choosing(0), "gym/Coin-v0", seeds=(0,), episodes=400)
+    scores, lengths = np.array([(row.score, row.length) for row in rows]).T
+    np.testing.assert_array_equal(lengths, np.where(scores == 1, 9, 1))
+    assert abs(scores.mean() - 0.5) < 0.1  # four standard deviations
+
+
+def test_every_seed_plays_exactly_so_many_episodes():
+    rows = evaluate(LEARNER, choosing(0, 0, 0), "gym/Coin-v0", seeds=(4, 7, 5), episodes=11, step=30)
+    assert [row[:3] for row in rows] == [(30, seed, n) for seed in (4, 7, 5) for n in range(11)]
+    assert len({row.length for row in rows}) == 2
+
+
+def test_fused_seeds_each_play_by_their_own_parameters():
+    rows = evaluate(LEARNER, choosing(2, 0, 1), "gym/Pay-v0", seeds=(0, 1, 2), episodes=3, epsilon=0.0)
+    assert mean_scores(rows) == {0: 8.0, 1: 0.0, 2: 4.0}
+    assert {row.length for row in rows} == {4}
+
+
+def test_the_same_step_gives_the_same_rows_whatever_was_evaluated_before():
+    def rows(step):
+        return evaluate(
+            LEARNER, choosing(0, 0), "gym/Coin-v0", seeds=(3, 4), episodes=20, step=step, epsilon=0.5
+        )
+
+    first = rows(step=10)
+    other = rows(step=20)
+    assert rows(step=10) == first
+    assert [row[1:] for row in other] != [row[1:] for row in first]
+
+
+def test_epsilon_is_the_share_of_random_actions():
+    def mean(epsilon):
+        rows = evaluate(LEARNER, choosing(2), "gym/Pay-v0", seeds=(0,), episodes=300, epsilon=epsilon)
+        return mean_scores(rows)[0] / 4
+
+    assert mean(0.0) == 2
+    assert abs(mean(1.0) - 1) < 0.1
+    assert abs(mean(0.5) - 1.5) < 0.1
+
+
+def test_an_evaluation_that_is_told_to_stop_counts_nothing():
+    answers = iter([False, False, True])
+    rows = evaluate(LEARNER, choosing(0), "gym/Pay-v0", seeds=(0,), episodes=2, stop=lambda: next(answers))
+    assert rows == []
+
+
+def test_options_reach_the_environment():
+    rows = evaluate(
+        LEARNER, choosing(1), "gym/Pay-v0", seeds=(0,), episodes=2, options={"max_steps": 2}, epsilon=0.0
+    )
+    assert rows == [EpisodeScore(0, 0, n, 2.0, 2) for n in range(2)]
+
+
+def test_mean_scores_are_per_seed_in_the_order_given():
+    rows = [EpisodeScore(0, 5, 0, 1.0, 1), EpisodeScore(0, 5, 1, 2.0, 1), EpisodeScore(0, 2, 0, 7.0, 1)]
+    assert list(mean_scores(rows).items()) == [(5, 1.5), (2, 7.0)]
+
+
+@pytest.mark.parametrize("name", ["gym/CartPole-v1", "minatar/breakout"])
+def test_an_environment_of_other_shapes_is_refused(name):
+    with pytest.raises(UsageError, match=rf"{name} shows .* this agent learns on \(1,\) with 3"):
+        check_playable(LEARNER.spec, name)
+    check_playable(LEARNER.spec, "gym/Pay-v0")

@@ -1,0 +1,195 @@
+"""Training on a log: evaluated when it is due, done when it is done, and the same wherever the log lives."""
+
+import json
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+from little import GAME, outcome, small, vectors
+from optimist.agents import from_description
+from optimist.data import Dataset
+from optimist.errors import DataError, OptimistError, RunError, UsageError
+from optimist.training.offline import OfflineTraining, Training
+from optimist.training.run import read_config, read_episodes
+from optimist.training.trained import load_run
+
+SHORT = Training(steps=60, evaluate_every=20, episodes=2, batch=8)
+
+
+def train(log, out, training=SHORT, *, agent="rem", **options):
+    options = {"seeds": (0, 1), "environment": GAME, **options}
+    return OfflineTraining(small(agent), Dataset.open(log), training, out=out, **options).run()
+
+
+@pytest.fixture(scope="module")
+def finished(log, tmp_path_factory):
+    run = tmp_path_factory.mktemp("finished")
+    return run, train(log, run)
+
+
+def rows_of(run):
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_every_seed_is_evaluated_when_it_is_due(finished):
+    run, _ = finished
+    expected = [(step, seed, n) for step in (20, 40, 60) for seed in (0, 1) for n in (0, 1)]
+    assert [row[:3] for row in read_episodes(run)] == expected
+
+
+def test_every_chunk_has_one_row_of_metrics_per_seed(finished):
+    rows = rows_of(finished[0])
+    assert [(row["step"], row["seed"]) for row in rows] == [
+        (s, seed) for s in (20, 40, 60) for seed in (0, 1)
+    ]
+    assert all(np.isfinite(row["loss_q"]) and np.isfinite(row["estimate"]) for row in rows)
+
+
+def test_the_folder_says_what_was_asked_and_with_what(finished, log):
+    run, _ = finished
+    config = read_config(run)
+    assert from_description(config["agent"]) == small("rem")
+    assert config["dataset"]["fingerprint"] == Dataset.open(log).fingerprint
+    assert config["training"]["steps"] == 60
+    versions = json.loads((run / "versions.json").read_text())
+    assert {"python", "jax", "numpy", "device", "dataset"} <= versions.keys()
+    assert (run / "DONE").exists()
+    events = [*(run / "tensorboard").rglob("events*")]
+    assert {path.parent.name for path in events} == {"seed-0", "seed-1"}
+
+
+def test_the_same_command_again_is_done_at_once(finished, log):
+    run, state = finished
+    before, stamps = outcome(run), [path.stat().st_mtime_ns for path in (run / "checkpoints").iterdir()]
+    again = train(log, run)
+    assert outcome(run) == before
+    assert [path.stat().st_mtime_ns for path in (run / "checkpoints").iterdir()] == stamps
+    for ours, theirs in zip(jax.tree.leaves(again), jax.tree.leaves(state), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_more_steps_go_on_as_if_they_had_been_asked_for_at_once(finished, log, tmp_path):
+    """Fifty steps end between two evaluations; what follows is evaluated where it always would have been."""
+    train(log, tmp_path, replace(SHORT, steps=50))
+    train(log, tmp_path)
+    longer, straight = outcome(tmp_path), outcome(finished[0])
+    assert longer["checkpoint"] == straight["checkpoint"]
+    assert {row.step for row in read_episodes(tmp_path)} == {20, 40, 50, 60}
+    assert [row for row in read_episodes(tmp_path) if row.step != 50] == read_episodes(finished[0])
+
+
+def test_an_evaluation_that_was_stopped_is_made_up_for(finished, log, tmp_path):
+    """On disk: the state of a step is saved, its episodes are missing."""
+    train(log, tmp_path, replace(SHORT, steps=40))
+    rows = (tmp_path / "episodes.csv").read_text().splitlines(keepends=True)
+    (tmp_path / "episodes.csv").write_text("".join(row for row in rows if not row.startswith("40,")))
+    train(log, tmp_path, replace(SHORT, steps=40))
+    assert (tmp_path / "episodes.csv").read_text() == "".join(rows)
+
+
+def test_a_fresh_evaluation_at_the_last_step_repeats_the_last_rows(finished):
+    run = load_run(finished[0])
+    assert run.evaluate(episodes=2) == [row for row in read_episodes(finished[0]) if row.step == 60]
+
+
+@pytest.mark.parametrize("home", ["device", "memory", "compressed"])
+def test_every_home_ends_with_the_same_checkpoint(log, tmp_path, finished, home):
+    train(log, tmp_path, replace(SHORT, home=home, memory_gib=1e-5))
+    assert outcome(tmp_path) == outcome(finished[0])
+
+
+def test_a_log_without_an_environment_is_trained_on_alone(tmp_path):
+    OfflineTraining(small("dqn"), vectors(), Training(steps=30, batch=8), out=tmp_path).run()
+    assert not (tmp_path / "episodes.csv").exists()
+    assert load_run(tmp_path).step == 30
+    assert load_run(tmp_path).episodes() == []
+
+
+def test_an_awkward_distance_between_evaluations_does_not_shorten_the_chunks(tmp_path):
+    OfflineTraining(
+        small("dqn"), vectors(), Training(steps=600, evaluate_every=257, batch=4), out=tmp_path
+    ).run()
+    assert [row["step"] for row in rows_of(tmp_path)] == [250, 257, 507, 514, 600]
+
+
+def test_restart_begins_anew(log, tmp_path, finished):
+    train(log, tmp_path, replace(SHORT, steps=20, batch=4))
+    with pytest.raises(RunError, match="training.batch: 4 there, 8 asked"):
+        train(log, tmp_path)
+    train(log, tmp_path, restart=True)
+    assert outcome(tmp_path) == outcome(finished[0])
+
+
+def test_a_damaged_checkpoint_costs_one_interval_and_no_bit(log, tmp_path, finished, caplog):
+    train(log, tmp_path)
+    newest = max((tmp_path / "checkpoints").iterdir())
+    newest.write_bytes(newest.read_bytes()[:-1] + b"?")
+    train(log, tmp_path)
+    assert f"{newest} is damaged" in caplog.text
+    assert outcome(tmp_path) == outcome(finished[0])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"steps": 0},
+        {"steps": -5},
+        {"steps": 1e6},
+        {"evaluate_every": 0},
+        {"episodes": 0},
+        {"batch": 0},
+        {"n_step": 0},
+        {"gamma": 1.01},
+        {"gamma": float("nan")},
+        {"epsilon": -0.1},
+        {"clip_rewards": 0.0},
+        {"memory_gib": 0.0},
+        {"memory_gib": float("inf")},
+        {"checkpoint_seconds": -1.0},
+    ],
+    ids=str,
+)
+def test_senseless_settings_are_refused(values):
+    (name,) = values
+    with pytest.raises(UsageError, match=f"{name} is "):
+        Training(**values)
+
+
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [
+        ({"seeds": ()}, UsageError),
+        ({"seeds": (1, 1)}, UsageError),
+        ({"seeds": (-1,)}, UsageError),
+        ({"seeds": (2**32,)}, UsageError),
+        ({"environment": "minatar/freeway"}, UsageError),
+        ({"environment": "minatar/brekout"}, UsageError),
+        ({"environment": "gym/CartPole-v1"}, UsageError),
+    ],
+    ids=str,
+)
+def test_what_cannot_work_is_refused_before_anything_is_written(log, tmp_path, options, kind):
+    with pytest.raises(kind):
+        train(log, tmp_path / "run", **options)
+    assert not (tmp_path / "run").exists()
+
+
+def test_vector_actions_are_refused_before_anything_is_written(tmp_path):
+    data = vectors()
+    arms = np.random.default_rng(0).normal(size=(50, 2))
+    vector_actions = Dataset.from_arrays(np.zeros((50, 3)), arms, np.zeros(50), np.ones(50, bool))
+    assert data.spec.discrete and not vector_actions.spec.discrete
+    with pytest.raises(DataError, match="discrete actions"):
+        OfflineTraining(small("rem"), vector_actions, SHORT, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("changes", [{"initializer": "glorrot"}, {"network": "nature"}], ids=str)
+def test_a_mistake_found_late_does_not_bind_the_folder(tmp_path, changes):
+    with pytest.raises(OptimistError):
+        OfflineTraining(small("dqn", **changes), vectors(), SHORT, out=tmp_path / "run").run()
+    training = Training(steps=5, batch=4)
+    OfflineTraining(small("dqn"), vectors(), training, out=tmp_path / "run").run()
+    assert load_run(tmp_path / "run").step == 5

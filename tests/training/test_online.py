@@ -1,0 +1,227 @@
+"""An online agent: every step it takes is kept, it learns on schedule, and it survives being killed."""
+
+import signal
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from little import GAME, begin, played, small, small_words, wait_for
+from optimist.cli import main
+from optimist.data import Dataset
+from optimist.data.health import verify
+from optimist.errors import DataError, DivergedError, RunError, UsageError
+from optimist.optimizers import RmsProp
+from optimist.training.online import Collection, OnlineTraining
+from optimist.training.run import read_config
+from optimist.training.trained import load_run
+
+SHORT = Collection(
+    steps=240,
+    lanes=4,
+    window=100,
+    warm_up=40,
+    epsilon_decay=100,
+    update_period=4,
+    batch=8,
+    checkpoint_seconds=1e9,
+)
+
+
+def collect(out, collection=SHORT, *, agent=None, game=GAME, **options):
+    return OnlineTraining(agent or small("dqn"), game, collection, out=out, **options).run()
+
+
+@pytest.fixture(scope="module")
+def collected(tmp_path_factory):
+    out = tmp_path_factory.mktemp("collected")
+    return out, collect(out)
+
+
+def assert_continuous(data: Dataset, steps: int, lanes: int):
+    """All steps are there, each once, and each lane is one stretch of time."""
+    assert len(data) == steps
+    np.testing.assert_array_equal(np.sort(data.tape.time), np.arange(steps))
+    for lane in np.unique(data.tape.lane):
+        assert set(np.diff(data.tape.time[data.tape.lane == lane])) <= {lanes}
+
+
+def test_everything_seen_is_recorded(collected):
+    out, _ = collected
+    assert verify(out) == []
+    assert_continuous(Dataset.open(out), steps=240, lanes=4)
+
+
+def test_the_recording_says_where_it_is_from(collected):
+    out, _ = collected
+    origin, config = Dataset.open(out).provenance, read_config(out / "agent")
+    assert origin["environment"] == config["environment"] == GAME
+    assert origin["agent"] == config["agent"]
+    assert origin["collection"]["epsilon_decay"] == 100
+    assert origin["seed"] == 0
+    assert {"minatar", "numpy", "jax", "optimist"} - {"optimist"} <= origin["versions"].keys()
+
+
+def test_the_player_is_a_run_like_any_other(collected):
+    out, state = collected
+    run = load_run(out / "agent")
+    assert run.step == 240
+    assert run.policy(np.zeros(run.learner.spec.observation_shape, bool)) in range(3)
+    assert int(state.step) == (240 - 40) // 4
+    assert (out / "agent" / "DONE").exists()
+
+
+def test_steps_are_rounded_up_to_whole_vector_steps(tmp_path):
+    collect(tmp_path, replace(SHORT, steps=30, warm_up=1000))
+    assert len(Dataset.open(tmp_path)) == 32
+
+
+@pytest.mark.parametrize(("period", "equal"), [(49, True), (48, False), (1, True)])
+def test_the_target_follows_its_period(tmp_path, period, equal):
+    """Fifty updates, numbered from 0: the last is number 49, and a period of 49 is due at it."""
+    state = collect(tmp_path, agent=small("dqn", target_period=period))
+    assert int(state.step) == 50
+    weights = state.params["q"]["weight"], state.targets["q"]["weight"]
+    assert np.array_equal(*weights) == equal
+
+
+def test_exploration_is_all_through_the_warm_up_then_falls_in_a_line():
+    schedule = Collection(warm_up=100, epsilon_decay=200, epsilon=0.1)
+    steps = [0, 50, 100, 150, 200, 300, 301, 10**6]
+    expected = [1, 1, 1, 0.775, 0.55, 0.1, 0.1, 0.1]
+    np.testing.assert_allclose([schedule.exploration(step) for step in steps], expected)
+    at_once = Collection(warm_up=100, epsilon_decay=0, epsilon=0.1)
+    assert [at_once.exploration(step) for step in (100, 101)] == [1, 0.1]
+
+
+def test_the_warm_up_is_played_at_random(tmp_path):
+    collect(tmp_path, replace(SHORT, steps=1200, warm_up=1200))
+    counts = np.bincount(Dataset.open(tmp_path).tape.action, minlength=3)
+    assert abs(counts - 400).max() < 5 * np.sqrt(1200 * 2 / 9)
+
+
+@pytest.mark.parametrize("warm_up", [0, 1, 4, 5])
+def test_a_short_warm_up_only_delays_the_first_updates(tmp_path, warm_up):
+    state = collect(tmp_path, replace(SHORT, steps=40, warm_up=warm_up))
+    assert int(state.step) == (40 - warm_up) // 4
+
+
+def test_the_same_seed_plays_the_same_game(collected, tmp_path):
+    collect(tmp_path)
+    assert Dataset.open(tmp_path).fingerprint == Dataset.open(collected[0]).fingerprint
+    collect(tmp_path / "other", seed=1)
+    assert Dataset.open(tmp_path / "other").fingerprint != Dataset.open(collected[0]).fingerprint
+
+
+def test_the_same_call_again_changes_nothing_and_more_steps_go_on(tmp_path):
+    collect(tmp_path)
+    before = Dataset.open(tmp_path).fingerprint
+    collect(tmp_path)
+    assert Dataset.open(tmp_path).fingerprint == before
+    state = collect(tmp_path, replace(SHORT, steps=320))
+    data = Dataset.open(tmp_path)
+    assert_continuous(data, steps=320, lanes=4)
+    assert data.tape.lane.max() == 7  # new episodes, hence new lanes
+    assert int(state.step) == (320 - 40) // 4
+
+
+def test_a_recording_made_by_others_is_never_cut_back(tmp_path):
+    """A run goes on from its checkpoint and drops what came after: here there is none."""
+    played(tmp_path, rows=20)
+    before = Dataset.open(tmp_path).fingerprint
+    with pytest.raises(RunError, match="holds a recording that no run here made"):
+        collect(tmp_path)
+    assert Dataset.open(tmp_path).fingerprint == before
+    collect(tmp_path, restart=True)
+    assert len(Dataset.open(tmp_path)) == 240
+
+
+def test_restart_throws_the_recording_away(tmp_path):
+    collect(tmp_path, replace(SHORT, steps=80))
+    with pytest.raises(RunError, match="training.lanes: 4 there, 2 asked"):
+        collect(tmp_path, replace(SHORT, lanes=2))
+    collect(tmp_path, replace(SHORT, lanes=2), restart=True)
+    assert_continuous(Dataset.open(tmp_path), steps=240, lanes=2)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"steps": 0},
+        {"lanes": 0},
+        {"window": 0},
+        {"update_period": 0},
+        {"batch": -1},
+        {"warm_up": -1},
+        {"epsilon": 1.5},
+        {"epsilon_decay": -1},
+        {"gamma": 2.0},
+        {"clip_rewards": -1.0},
+        {"checkpoint_seconds": -1.0},
+    ],
+    ids=str,
+)
+def test_senseless_settings_are_refused(values):
+    (name,) = values
+    with pytest.raises(UsageError, match=f"{name} is "):
+        Collection(**values)
+
+
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [
+        ({"seed": -1}, UsageError),
+        ({"game": "gym/Pendulum-v1"}, DataError),
+        ({"game": "gym/Pong"}, UsageError),
+    ],
+    ids=str,
+)
+def test_what_cannot_work_is_refused_before_anything_is_written(tmp_path, options, kind):
+    with pytest.raises(kind):
+        collect(tmp_path / "data", **options)
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_loss_that_is_not_finite_stops_the_play(tmp_path):
+    hot = small("dqn", optimizer=RmsProp(learning_rate=1e30))
+    with pytest.raises(DivergedError, match="not finite"):
+        collect(tmp_path, agent=hot)
+    assert list((tmp_path / "agent" / "diverged").glob("step-*.safetensors"))
+    assert not (tmp_path / "agent" / "checkpoints").exists()
+
+
+def test_killed_and_interrupted_play_goes_on_to_exactly_the_steps_asked(tmp_path, capsys):
+    out = tmp_path / "data"
+    settings = ["--lanes", 4, "--warm-up", 100, "--window", 500, "--batch", 8, "--checkpoint-seconds", 0.05]
+    words = ["collect", GAME, "--out", out, "--steps", 6000, *settings, *small_words("dqn")]
+    checkpoints = out / "agent" / "checkpoints"
+    random = np.random.default_rng()
+
+    def known() -> int:
+        return max(
+            (int(path.name.split("-")[1]) for path in checkpoints.glob("step-*.safetensors")), default=0
+        )
+
+    with begin(*words) as child:
+        wait_for(lambda: known() > 200, child)
+        begun = time.monotonic()
+        child.send_signal(signal.SIGINT)
+        _, complaint = child.communicate(timeout=60)
+        assert time.monotonic() - begun < 10
+        assert child.returncode == 130
+    assert complaint.count("\n") == 1 and complaint.startswith("optimist: stopped at step ")
+    assert len(Dataset.open(out)) == known()
+    for _ in range(2):
+        before = known()
+        with begin(*words) as child:
+            wait_for(lambda before=before: known() > before, child)
+            time.sleep(random.uniform(0, 0.3))
+            child.kill()
+        assert child.returncode == -signal.SIGKILL
+    assert main([*map(str, words)]) == 0
+    data = Dataset.open(out)
+    assert verify(out) == []
+    assert_continuous(data, steps=6000, lanes=4)
+    run = load_run(out / "agent")
+    assert run.step == 6000

@@ -1,0 +1,240 @@
+"""A run folder belongs to one process and one configuration, and forgets only what it is told to."""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from little import played
+from optimist.data.files import write_whole
+from optimist.errors import RunError, StorageError
+from optimist.training.checkpoint import save_state
+from optimist.training.evaluation import EpisodeScore
+from optimist.training.run import RunFolder, read_config, read_episodes, toml, write_episodes
+
+CONFIG = {
+    "kind": "offline",
+    "seeds": [0, 1],
+    "dataset": {"path": "data", "fingerprint": "c0ffee"},
+    "spec": {"frame_shape": (10, 10, 4), "action_low": ()},
+    "training": {"steps": 100, "batch": 32, "gamma": 0.99},
+}
+
+
+def changed(**training) -> dict:
+    return {**CONFIG, "training": {**CONFIG["training"], **training}}
+
+
+@pytest.fixture
+def begun(tmp_path):
+    """The folder of a run that has saved something, and is no longer held."""
+    with RunFolder(tmp_path / "run", CONFIG) as folder:
+        save_state(folder.checkpoints, 10, {"step": 10})
+    return tmp_path / "run"
+
+
+def test_the_same_configuration_goes_on(begun):
+    with RunFolder(begun, CONFIG):
+        assert read_config(begun) == json.loads(json.dumps(CONFIG))
+
+
+@pytest.mark.parametrize(
+    ("config", "difference"),
+    [
+        (changed(batch=64), "training.batch: 32 there, 64 asked"),
+        (changed(steps=99), "training.steps: 100 there, 99 asked"),
+        (changed(n_step=3), "training.n_step: None there, 3 asked"),
+        ({**CONFIG, "seeds": [0]}, r"seeds: \[0, 1\] there, \[0\] asked"),
+        (
+            {**CONFIG, "dataset": {"path": "data", "fingerprint": "f00"}},
+            "dataset.fingerprint: 'c0ffee' there",
+        ),
+        ({key: CONFIG[key] for key in CONFIG if key != "kind"}, "kind: 'offline' there, None asked"),
+    ],
+    ids=["another value", "fewer steps", "a new field", "other seeds", "other data", "a field gone"],
+)
+def test_another_configuration_is_refused_with_the_difference(begun, config, difference):
+    with pytest.raises(RunError, match=f"holds another run .*{difference}.* --restart"):
+        RunFolder(begun, config)
+    with RunFolder(begun, CONFIG):  # the refusal changed nothing, and gave the lock back
+        pass
+
+
+def test_more_steps_may_be_asked_for_later(begun):
+    with RunFolder(begun, changed(steps=500)):
+        assert read_config(begun)["training"]["steps"] == 500
+
+
+def test_data_that_only_moved_is_the_same_data(begun):
+    with RunFolder(begun, {**CONFIG, "dataset": {"path": "/mnt/data", "fingerprint": "c0ffee"}}):
+        pass
+
+
+def test_a_run_that_never_saved_anything_binds_nobody(tmp_path):
+    with RunFolder(tmp_path, CONFIG):
+        pass
+    with RunFolder(tmp_path, changed(batch=64)):
+        assert read_config(tmp_path)["training"]["batch"] == 64
+
+
+def test_restart_forgets_the_run_and_nothing_else(begun):
+    with RunFolder(begun, CONFIG) as folder:
+        folder.add_metrics([{"step": 1}])
+        folder.add_episodes([EpisodeScore(1, 0, 0, 1.0, 2)])
+        folder.finish()
+        save_state(begun / "diverged", 10, {"step": 10})
+    (begun / "notes.txt").write_text("mine")
+    with RunFolder(begun, changed(batch=64), restart=True):
+        left = {path.name for path in begun.iterdir()} - {".lock", ".holder"}
+        assert left == {"config.toml", "notes.txt"}
+
+
+def test_restart_mends_a_damaged_configuration(begun):
+    (begun / "config.toml").write_bytes(b"\xff\xfe not toml")
+    with pytest.raises(RunError, match="config.toml cannot be read .*--restart"):
+        RunFolder(begun, CONFIG)
+    with RunFolder(begun, CONFIG, restart=True):
+        assert read_config(begun)["kind"] == "offline"
+
+
+HOLD = """
+import sys
+from optimist.training.run import RunFolder
+folder = RunFolder(sys.argv[1], {})
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_second_process_is_refused_at_once_and_a_dead_ones_lock_is_taken_over(tmp_path, caplog):
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], **pipes) as holder:
+        assert holder.stdout.readline() == "held\n"
+        begin = time.monotonic()
+        with pytest.raises(RunError, match=f"is in use by process {holder.pid} on .*: wait for it"):
+            RunFolder(tmp_path, {})
+        assert time.monotonic() - begin < 1
+        holder.send_signal(signal.SIGKILL)
+    with RunFolder(tmp_path, {}):
+        assert f"taking over {tmp_path} from process {holder.pid}" in caplog.text
+        with pytest.raises(RunError, match=f"process {os.getpid()} "):
+            RunFolder(tmp_path, {})
+    caplog.clear()
+    with RunFolder(tmp_path, {}):
+        assert not caplog.records
+
+
+def test_a_refusal_gives_the_lock_back_while_the_error_is_still_looked_at(begun):
+    """A notebook keeps the last exception, and with it everything it refers to."""
+    with pytest.raises(RunError) as caught:
+        RunFolder(begun, changed(batch=1))
+    with RunFolder(begun, CONFIG):
+        assert caught.value
+
+
+DROP = """
+import os, sys
+import optimist.training.offline, optimist.training.trained, optimist.envs.minatar  # while we may read all
+from optimist.cli import main
+if os.getuid() == 0:
+    os.setgid(65534)
+    os.setuid(65534)
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("out", ["shelf", "shelf/run"], ids=["the folder", "its parent"])
+def test_a_read_only_folder_is_told_in_one_line(out):
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        played(folder / "data", rows=5)
+        (folder / "shelf").mkdir()
+        (folder / "shelf").chmod(stat.S_IRUSR | stat.S_IXUSR | stat.S_IROTH | stat.S_IXOTH)
+        folder.chmod(0o755)
+        words = ["train", "dqn", folder / "data", "--out", folder / out, "--steps", "5"]
+        found = subprocess.run(
+            [sys.executable, "-c", DROP, *map(str, words)], capture_output=True, text=True, timeout=120
+        )
+    assert found.returncode == StorageError.exit_code
+    assert found.stderr.count("\n") == 1
+    assert found.stderr.startswith("optimist: ") and str(folder / out) in found.stderr
+    assert "Permission denied" in found.stderr
+
+
+def test_rewinding_drops_what_came_after_the_checkpoint(tmp_path):
+    with RunFolder(tmp_path, CONFIG) as folder:
+        for step in (10, 20, 30):
+            folder.add_metrics([{"step": step, "seed": seed, "loss": 0.5} for seed in (0, 1)])
+            folder.add_episodes([EpisodeScore(step, seed, 0, 1.5, 7) for seed in (0, 1)])
+        folder.finish()
+        folder.rewind(20)
+        assert not (tmp_path / "DONE").exists()
+        rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+        assert [(row["step"], row["seed"]) for row in rows] == [(10, 0), (10, 1), (20, 0), (20, 1)]
+        assert [row[:2] for row in read_episodes(tmp_path)] == [(10, 0), (10, 1), (20, 0), (20, 1)]
+
+
+@pytest.mark.parametrize("cut", range(1, 40, 3))
+def test_a_line_cut_off_by_a_kill_is_dropped_wherever_it_was_cut(tmp_path, cut):
+    with RunFolder(tmp_path, CONFIG) as folder:
+        row, score = {"step": 10, "seed": 0, "loss": 0.25}, EpisodeScore(10, 0, 0, 1.5, 7)
+        folder.add_metrics([row])
+        folder.add_episodes([score])
+        for name in ("metrics.jsonl", "episodes.csv"):
+            whole = (tmp_path / name).read_bytes()
+            (tmp_path / name).write_bytes(whole[:-cut])
+        folder.rewind(10)
+        folder.add_metrics([row])
+        folder.add_episodes([score])
+        assert json.loads((tmp_path / "metrics.jsonl").read_text()) == row
+        assert read_episodes(tmp_path) == [score]
+
+
+def test_episodes_come_back_as_they_were_written(tmp_path):
+    rows = [EpisodeScore(5, 3, 0, -1.25, 10), EpisodeScore(5, 3, 1, 1e-7, 10_000)]
+    write_episodes(tmp_path / "episodes.csv", rows)
+    assert (tmp_path / "episodes.csv").read_text().splitlines()[0] == "step,seed,episode,return,length"
+    assert read_episodes(tmp_path) == rows
+    assert read_episodes(tmp_path / "elsewhere") == []
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        0,
+        -3,
+        1e-5,
+        2.5,
+        10**12,
+        True,
+        "plain",
+        'a "quoted" \\ one\n',
+        "Übung 🎲 日本",
+        "",
+        [],
+        [1, 2],
+        ["a", "b"],
+    ],
+)
+def test_any_plain_value_survives_the_configuration_file(value):
+    table = {"top": value, "inner": {"value": value, "deeper": {"value": value}}}
+    assert tomllib.loads(toml(table)) == table
+
+
+def test_a_folder_without_configuration_is_no_run(tmp_path):
+    with pytest.raises(RunError, match="is not a run folder"):
+        read_config(tmp_path)
+
+
+def test_a_folder_that_is_a_file_is_refused(tmp_path):
+    write_whole(tmp_path / "file", b"")
+    with pytest.raises(StorageError, match="cannot make"):
+        RunFolder(tmp_path / "file", CONFIG)
