@@ -77,13 +77,16 @@ def test_steps_are_rounded_up_to_whole_vector_steps(tmp_path):
     assert len(Dataset.open(tmp_path)) == 32
 
 
-@pytest.mark.parametrize(("period", "equal"), [(49, True), (48, False), (1, True)])
-def test_the_target_follows_its_period(tmp_path, period, equal):
-    """Fifty updates, numbered from 0: the last is number 49, and a period of 49 is due at it."""
-    state = collect(tmp_path, agent=small("dqn", target_period=period))
-    assert int(state.step) == 50
-    weights = state.params["q"]["weight"], state.targets["q"]["weight"]
-    assert np.array_equal(*weights) == equal
+def test_the_target_follows_its_period(collected, tmp_path):
+    """Updates are numbered from 0, and every seventh is followed by a copy: the 50th is, the 51st is not."""
+
+    def is_a_copy(state) -> bool:
+        return np.array_equal(state.params["q"]["weight"], state.targets["q"]["weight"])
+
+    _, state = collected
+    assert int(state.step) == 50 and is_a_copy(state)
+    state = collect(tmp_path, replace(SHORT, steps=244))
+    assert int(state.step) == 51 and not is_a_copy(state)
 
 
 def test_exploration_is_all_through_the_warm_up_then_falls_in_a_line():
@@ -101,7 +104,7 @@ def test_the_warm_up_is_played_at_random(tmp_path):
     assert abs(counts - 400).max() < 5 * np.sqrt(1200 * 2 / 9)
 
 
-@pytest.mark.parametrize("warm_up", [0, 1, 4, 5])
+@pytest.mark.parametrize("warm_up", [0, 5])
 def test_a_short_warm_up_only_delays_the_first_updates(tmp_path, warm_up):
     state = collect(tmp_path, replace(SHORT, steps=40, warm_up=warm_up))
     assert int(state.step) == (40 - warm_up) // 4
@@ -139,10 +142,12 @@ def test_a_recording_made_by_others_is_never_cut_back(tmp_path):
 
 def test_restart_throws_the_recording_away(tmp_path):
     collect(tmp_path, replace(SHORT, steps=80))
-    with pytest.raises(RunError, match="training.lanes: 4 there, 2 asked"):
-        collect(tmp_path, replace(SHORT, lanes=2))
-    collect(tmp_path, replace(SHORT, lanes=2), restart=True)
-    assert_continuous(Dataset.open(tmp_path), steps=240, lanes=2)
+    with pytest.raises(RunError, match="training.epsilon_decay: 100 there, 50 asked"):
+        collect(tmp_path, replace(SHORT, epsilon_decay=50))
+    collect(tmp_path, replace(SHORT, epsilon_decay=50), restart=True)
+    data = Dataset.open(tmp_path)
+    assert_continuous(data, steps=240, lanes=4)
+    assert data.tape.lane.max() == 3
 
 
 @pytest.mark.parametrize(
@@ -194,9 +199,8 @@ def test_a_loss_that_is_not_finite_stops_the_play(tmp_path):
 def test_killed_and_interrupted_play_goes_on_to_exactly_the_steps_asked(tmp_path, capsys):
     out = tmp_path / "data"
     settings = ["--lanes", 4, "--warm-up", 100, "--window", 500, "--batch", 8, "--checkpoint-seconds", 0.05]
-    words = ["collect", GAME, "--out", out, "--steps", 6000, *settings, *small_words("dqn")]
+    words = ["collect", GAME, "--out", out, "--steps", 4000, *settings, *small_words("dqn")]
     checkpoints = out / "agent" / "checkpoints"
-    random = np.random.default_rng()
 
     def known() -> int:
         return max(
@@ -212,16 +216,15 @@ def test_killed_and_interrupted_play_goes_on_to_exactly_the_steps_asked(tmp_path
         assert child.returncode == 130
     assert complaint.count("\n") == 1 and complaint.startswith("optimist: stopped at step ")
     assert len(Dataset.open(out)) == known()
-    for _ in range(2):
-        before = known()
-        with begin(*words) as child:
-            wait_for(lambda before=before: known() > before, child)
-            time.sleep(random.uniform(0, 0.3))
-            child.kill()
-        assert child.returncode == -signal.SIGKILL
+    before = known()
+    with begin(*words) as child:
+        wait_for(lambda: known() > before, child)
+        time.sleep(np.random.default_rng(0).uniform(0, 0.5))
+        child.kill()
+    assert child.returncode == -signal.SIGKILL
     assert main([*map(str, words)]) == 0
     data = Dataset.open(out)
     assert verify(out) == []
-    assert_continuous(data, steps=6000, lanes=4)
+    assert_continuous(data, steps=4000, lanes=4)
     run = load_run(out / "agent")
-    assert run.step == 6000
+    assert run.step == 4000

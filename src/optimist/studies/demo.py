@@ -54,8 +54,11 @@ class Outcome:
 
 def run_demo(out: Path, demo: Demo) -> Outcome:
     """Everything, into one folder; the same call again goes on where it stopped."""
+    player = SCALE.fitted(preset("dqn"))
+    play = OnlineTraining(player, demo.environment, _collection(demo), out=out / "data")
     console.print(f"[bold]1[/] an online DQN plays {demo.environment}; every step is logged")
-    dataset = _collected(out / "data", demo)
+    play.run()
+    dataset = Dataset.open(out / "data")
     console.print(f"[bold]2[/] {', '.join(AGENTS)} learn from the log alone, {demo.seeds} seeds each")
     runs = {label: _trained(out / name, name, dataset, demo) for label, name in AGENTS.items()}
     console.print("[bold]3[/] the report")
@@ -76,16 +79,14 @@ def run_demo(out: Path, demo: Demo) -> Outcome:
     return Outcome(out / "report.html", {label: summary(scores(run)) for label, run in runs.items()}, facts)
 
 
-def _collected(path: Path, demo: Demo) -> Dataset:
-    collection = Collection(
+def _collection(demo: Demo) -> Collection:
+    return Collection(
         steps=demo.online_steps,
         lanes=SCALE.lanes,
         window=SCALE.window,
         warm_up=min(SCALE.warm_up, demo.online_steps // 10),
         epsilon_decay=demo.online_steps // 3,  # the scale's own decay would outlast so short a log
     )
-    OnlineTraining(SCALE.fitted(preset("dqn")), demo.environment, collection, out=path).run()
-    return Dataset.open(path)
 
 
 def _trained(path: Path, agent: str, dataset: Dataset, demo: Demo) -> Path:
@@ -108,11 +109,12 @@ def _trained(path: Path, agent: str, dataset: Dataset, demo: Demo) -> Path:
 def _commands(demo: Demo) -> list[str]:
     """The same by hand."""
     learning = f"--optimizer.learning-rate {SCALE.learning_rate} --target-period {SCALE.target_period}"
-    decay = f"--epsilon-decay {demo.online_steps // 3}"
+    play = _collection(demo)
+    pace = f"--steps {play.steps} --warm-up {play.warm_up} --epsilon-decay {play.epsilon_decay}"
     seeds = ",".join(map(str, range(demo.seeds)))
     every = f"--evaluate-every {demo.offline_steps // demo.evaluations} --episodes {demo.episodes}"
     return [
-        f"optimist collect {demo.environment} --steps {demo.online_steps} {decay} {learning} --out data",
+        f"optimist collect {demo.environment} {pace} {learning} --out data",
         *(
             f"optimist train {name} data --out {name} --steps {demo.offline_steps} "
             f"{every} {learning} --seeds {seeds}"

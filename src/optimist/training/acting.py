@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from optimist.data.transition import Spec
+from optimist.errors import UsageError
 from optimist.training.learner import Learner
 
 
@@ -43,8 +44,10 @@ class Policy:
         self._greedy = jax.jit(partial(learner.agent.action, learner.spec))
 
     def __call__(self, observation):
-        observation = jnp.asarray(observation)
-        if observation.shape == self.learner.spec.observation_shape:
+        observation, single = jnp.asarray(observation), self.learner.spec.observation_shape
+        if observation.shape[-len(single) :] != single or observation.ndim > len(single) + 1:
+            raise UsageError(f"observations of {observation.shape}: give one {single} or a batch of them")
+        if observation.shape == single:
             return (
                 self._greedy(self.params, observation).item()
                 if self.learner.spec.discrete

@@ -1,0 +1,134 @@
+"""Three lines of Python: open a log, train on it, act by what was learned."""
+
+import jax
+import numpy as np
+import pytest
+
+import optimist
+from little import GAME, outcome, played, small, vectors
+from optimist.errors import DataError, RunError, UsageError
+
+SHORT = {"steps": 30, "evaluate_every": 15, "episodes": 2, "batch": 8}
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    return played(tmp_path_factory.mktemp("log"), rows=60)
+
+
+@pytest.fixture(scope="module")
+def run(log, tmp_path_factory):
+    data = optimist.open(log)
+    return optimist.train(small("rem"), data, seeds=range(2), out=tmp_path_factory.mktemp("run"), **SHORT)
+
+
+def test_a_policy_acts_on_one_observation_and_on_many(run):
+    observation = np.zeros((10, 10, 4), bool)
+    action = run.policy(observation)
+    assert type(action) is int and action in range(3)
+    batch = run.policy(np.stack([observation] * 5))
+    assert batch.shape == (5,) and set(batch.tolist()) == {action}
+    assert run.policy(np.zeros((0, 10, 10, 4), bool)).shape == (0,)
+
+
+def test_a_policy_chooses_the_best_value_of_its_own_seed(run):
+    observations = np.random.default_rng(0).random((40, 10, 10, 4)) < 0.2
+    chosen, network = [], run.learner.agent.table(run.learner.spec)
+    for place, seed in enumerate((0, 1)):
+        params = jax.tree.map(lambda leaf, place=place: leaf[place], run.params["q"])
+        best = [int(np.argmax(network(params, one).mean())) for one in observations]
+        chosen.append(run.policy_of(seed)(observations).tolist())
+        assert chosen[-1] == best
+    assert chosen[0] != chosen[1]
+    assert run.policy(observations).tolist() == chosen[0]
+
+
+def test_observations_of_another_shape_are_refused(run):
+    with pytest.raises(UsageError, match=r"one \(10, 10, 4\) or a batch"):
+        run.policy(np.zeros((10, 10, 3), bool))
+
+
+def test_a_seed_that_was_not_trained_is_refused(run):
+    with pytest.raises(UsageError, match="has no seed 7: it has 0, 1"):
+        run.policy_of(7)
+
+
+def test_recorded_data_is_evaluated_where_it_came_from(run):
+    assert run.environment == GAME
+    assert [row[:3] for row in run.episodes()] == [
+        (s, seed, n) for s in (15, 30) for seed in (0, 1) for n in (0, 1)
+    ]
+    assert run.evaluate(episodes=2) == run.episodes()[-4:]
+
+
+def test_a_run_is_loaded_as_it_was_trained(run):
+    loaded = optimist.load(run.path)
+    assert (loaded.seeds, loaded.step, loaded.learner) == (run.seeds, 30, run.learner)
+    observations = np.random.default_rng(0).random((20, 10, 10, 4)) < 0.2
+    np.testing.assert_array_equal(loaded.policy(observations), run.policy(observations))
+
+
+def test_the_same_call_again_continues(run, log, tmp_path):
+    optimist.train(small("rem"), log, seeds=(0, 1), out=tmp_path, **{**SHORT, "steps": 15})
+    again = optimist.train(small("rem"), str(log), seeds=[0, 1], out=tmp_path, **SHORT)
+    assert again.step == 30
+    assert outcome(tmp_path) == outcome(run.path)
+
+
+def test_pictures_are_frames_of_play(run):
+    frames = run.pictures(frames=7)
+    assert len(frames) == 7
+    assert {frame.shape for frame in frames} == {(160, 160, 3)}
+
+
+def test_a_log_of_ones_own_needs_no_environment_and_no_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data = vectors()
+    run = optimist.train(small("dqn"), data, steps=20, batch=4)
+    assert run.path.parts == ("runs", f"dqn-{data.fingerprint[:8]}")
+    assert run.policy(np.zeros(4)) in (0, 1)
+    assert run.policy(np.zeros((3, 4))).shape == (3,)
+    assert run.policy([0.0, 0.5, 1.0, 2.0]) in (0, 1)
+    with pytest.raises(UsageError, match="knows no environment"):
+        run.evaluate()
+
+
+def test_an_empty_environment_means_no_evaluation(log, tmp_path):
+    run = optimist.train(small("rem"), log, seeds=(0, 1), out=tmp_path, environment="", **SHORT)
+    assert run.episodes() == []
+
+
+@pytest.mark.parametrize("agent", ["rem", None, optimist.agents.Rem])
+def test_what_is_not_an_agent_is_refused(agent, tmp_path):
+    with pytest.raises(UsageError, match="is not an agent: pass one such as"):
+        optimist.train(agent, vectors(), out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("steps", [0, -1, 1e3])
+def test_senseless_steps_are_refused_and_not_replaced(steps, tmp_path):
+    with pytest.raises(UsageError, match="steps is"):
+        optimist.train(small("dqn"), vectors(), steps=steps, out=tmp_path / "run")
+
+
+def test_what_is_not_there_is_said(tmp_path):
+    with pytest.raises(DataError, match="does not exist"):
+        optimist.open(tmp_path / "nothing")
+    with pytest.raises(DataError, match="does not exist"):
+        optimist.train(small("dqn"), tmp_path / "nothing")
+    with pytest.raises(RunError, match="is not a run folder"):
+        optimist.load(tmp_path)
+
+
+def test_play_is_collected_into_a_dataset(tmp_path):
+    data = optimist.collect(GAME, out=tmp_path, agent=small("dqn"), steps=40, lanes=4, warm_up=100, seed=3)
+    assert len(data) == 40
+    assert data.provenance["seed"] == 3
+
+
+def test_the_package_offers_what_it_says():
+    for name in optimist.__all__:
+        assert getattr(optimist, name)
+    assert optimist.agents.QrDqn().columns == 200
+    with pytest.raises(AttributeError):
+        optimist.Nonsense  # noqa: B018
