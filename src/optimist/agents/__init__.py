@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 from optimist.agent import Agent
 from optimist.errors import UsageError, did_you_mean
+from optimist.mixtures import Mixture
 from optimist.optimizers import Adam, RmsProp
 
 OPTIMIZERS = {"adam": Adam, "rmsprop": RmsProp}
@@ -45,13 +46,16 @@ def name_of(agent: Agent) -> str:
 def described(agent: Agent) -> dict:
     """The agent as plain values, for a configuration file."""
     optimizer = {"name": type(agent.optimizer).__name__.lower(), **asdict(agent.optimizer)}
-    return {"name": name_of(agent), **asdict(agent), "optimizer": optimizer}
+    fields = {name: value for name, value in asdict(agent).items() if value is not None}
+    return {"name": name_of(agent), **fields, "optimizer": optimizer}
 
 
 def from_description(description: dict) -> Agent:
-    fields = {**description, "optimizer": {**description["optimizer"]}}
-    optimizer = OPTIMIZERS[fields["optimizer"].pop("name")](**fields.pop("optimizer"))
-    return agent_class(fields.pop("name"))(**fields, optimizer=optimizer)
+    fields = dict(description)
+    kind, settings = agent_class(fields.pop("name")), dict(fields.pop("optimizer"))
+    optimizer = OPTIMIZERS[settings.pop("name")](**settings)
+    mixtures = {name: Mixture(**value) for name, value in fields.items() if isinstance(value, dict)}
+    return kind(**{**fields, **mixtures}, optimizer=optimizer)
 
 
 def _known(name: str) -> str:

@@ -16,14 +16,31 @@ def act(learner: Learner, params: dict, observations, epsilon, key, turn):
 
     `turn` numbers the calls: each folds it into the one key, so that acting keeps no state.
     """
-    keys = jax.random.split(jax.random.fold_in(key, turn), observations.shape[:2])
 
     def choose(params, observation, key):
-        greedy = learner.agent.action(learner.spec, params, observation)
-        return explore(learner.spec, greedy, epsilon, key)
+        action_key, explore_key = jax.random.split(key)
+        best = learner.agent.action(learner.spec, params, observation, action_key)
+        return explore(learner.spec, best, epsilon, explore_key)
 
-    lanes = jax.vmap(choose, in_axes=(None, 0, 0))
-    return jax.vmap(lanes)(params, observations, keys)
+    keys = jax.random.split(jax.random.fold_in(key, turn), observations.shape[:2])
+    return jax.vmap(jax.vmap(choose, in_axes=(None, 0, 0)))(params, observations, keys)
+
+
+@partial(jax.jit, static_argnames="learner")
+def act_online(learner: Learner, params: dict, observations, epsilon, key, turn, episodes):
+    """The same for an agent that collects: `episodes` (S, L) numbers the episode each lane is in, because
+    some agents explore with one mixture of their heads from an episode's beginning to its end."""
+
+    def choose(params, observation, key, episode_key):
+        action_key, explore_key = jax.random.split(key)
+        best = learner.agent.online_action(learner.spec, params, observation, action_key, episode_key)
+        return explore(learner.spec, best, epsilon, explore_key)
+
+    turn_key, lane_key = jax.random.split(key)
+    keys = jax.random.split(jax.random.fold_in(turn_key, turn), episodes.shape)
+    lane_keys = jax.random.split(lane_key, episodes.shape)
+    episode_keys = jax.vmap(jax.vmap(jax.random.fold_in))(lane_keys, episodes)
+    return jax.vmap(jax.vmap(choose, in_axes=(None, 0, 0, 0)))(params, observations, keys, episode_keys)
 
 
 def explore(spec: Spec, greedy, epsilon, key) -> Any:
@@ -40,7 +57,10 @@ class Policy:
 
     def __init__(self, learner: Learner, params: dict):
         self.learner, self.params = learner, params
-        self._greedy = jax.jit(partial(learner.agent.action, learner.spec))
+        key = jax.random.PRNGKey(0)
+        self._greedy = jax.jit(
+            lambda params, observation: learner.agent.action(learner.spec, params, observation, key)
+        )
 
     def __call__(self, observation):
         observation = jnp.asarray(observation)
