@@ -26,7 +26,7 @@ class Mixture:
     def __post_init__(self):
         if self.kind not in KINDS:
             raise UsageError(f'unknown mixture "{self.kind}": {did_you_mean(self.kind, KINDS)}')
-        if not self.concentration > 0 or self.count < 1:
+        if not 0 < self.concentration < jnp.inf or self.count < 1:
             raise UsageError(
                 f"{self.count} mixtures of concentration {self.concentration}: at least one, above zero"
             )

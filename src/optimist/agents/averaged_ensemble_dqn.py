@@ -1,4 +1,4 @@
-"""Averaged Ensemble-DQN: many heads, all trained towards the mean of the target heads."""
+"""Averaged Ensemble-DQN: many heads, trained towards the mean of the target heads."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Behaviour cloning: predict the logged action, whatever it was worth."""
+"""Behaviour cloning: trained towards the logged action, whatever it was worth."""
 
 from dataclasses import dataclass
 

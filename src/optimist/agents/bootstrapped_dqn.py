@@ -1,4 +1,4 @@
-"""Bootstrapped-DQN: separate networks, of which one plays a whole episode."""
+"""Bootstrapped-DQN: separate networks, each trained towards its own target; one plays an episode."""
 
 from dataclasses import dataclass
 

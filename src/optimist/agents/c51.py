@@ -1,4 +1,4 @@
-"""Categorical DQN: the columns are logits of the return's distribution over fixed atoms."""
+"""Categorical DQN: columns are logits over fixed atoms, trained towards the best next action's distribution."""
 
 from dataclasses import dataclass
 
@@ -22,8 +22,8 @@ class C51(TableAgent):
 
     def __post_init__(self):
         super().__post_init__()
-        if not self.low < self.high:
-            raise UsageError(f"atoms from {self.low} to {self.high}: low must lie below high")
+        if self.columns < 2 or not -jnp.inf < self.low < self.high < jnp.inf:
+            raise UsageError(f"{self.columns} atoms, {self.low} to {self.high}: 2 or more, low below high")
 
     @property
     def atoms(self):

@@ -1,4 +1,4 @@
-"""REM over C51: heads that each hold a distribution over fixed atoms, mixed as distributions are."""
+"""REM over C51: a random mixture of distributions, trained towards the target's same mixture."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 
 from optimist.agent import DistributionalEnsemble
-from optimist.losses import categorical_projection
+from optimist.errors import UsageError
+from optimist.losses import categorical_projection, cross_entropy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,20 +17,24 @@ class C51Rem(DistributionalEnsemble):
     columns: int = 204  # 4 heads of 51 atoms
     limit: float = 10.0  # the atoms span [-limit, limit]
 
+    def __post_init__(self):
+        super().__post_init__()
+        if self.width < 2 or not 0 < self.limit < jnp.inf:
+            raise UsageError(f"{self.width} atoms up to {self.limit}: 2 or more, and a limit above zero")
+
     def values(self, table):
-        return self._mixed(table, jnp.full(self.heads, 1 / self.heads)) @ self._atoms()
+        return jax.nn.softmax(self._logits(table, jnp.full(self.heads, 1 / self.heads))) @ self._atoms()
 
     def loss(self, q, q_target, step, key):
         alpha, atoms = self.alpha(key), self._atoms()
-        following = self._mixed(q_target(step.next_observation), alpha)
-        best = (following @ atoms).argmax()
-        target = categorical_projection(step.reward + step.discount * atoms, following[best], atoms)
-        return -target @ jnp.log(self._mixed(q(step.observation), alpha)[step.action] + 1e-8)
+        following = jax.nn.softmax(self._logits(q_target(step.next_observation), alpha))
+        moved, best = step.reward + step.discount * atoms, (following @ atoms).argmax()
+        target = categorical_projection(moved, following[best], atoms)
+        return cross_entropy(self._logits(q(step.observation), alpha)[step.action], target)
 
     def _atoms(self):
-        return jnp.linspace(-abs(self.limit), abs(self.limit), self.width)
+        return jnp.linspace(-self.limit, self.limit, self.width)
 
-    def _mixed(self, table, alpha):
-        """One distribution per action, (A, atoms)."""
-        heads = table.columns().reshape(-1, self.heads, self.width)
-        return jnp.tensordot(jax.nn.softmax(heads), alpha, axes=(1, 0))
+    def _logits(self, table, alpha):
+        heads = jax.nn.log_softmax(table.columns().reshape(-1, self.heads, self.width))
+        return jax.nn.logsumexp(heads, axis=1, b=alpha[None, :, None])  # of the mixture, (A, atoms)

@@ -1,4 +1,4 @@
-"""Deep Q-learning (Mnih et al. 2015): one column, trained towards the best value the target network sees."""
+"""Deep Q-learning: one column, trained towards the best value that the target network sees."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Ensemble-DQN with a pessimistic target: for every action the smallest of the target heads."""
+"""Minimum-target ensemble: many heads, trained towards the smallest of the target heads."""
 
 from dataclasses import dataclass
 

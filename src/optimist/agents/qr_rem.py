@@ -1,4 +1,4 @@
-"""REM over quantiles: heads that each hold all quantiles of the return, mixed quantile by quantile."""
+"""REM over QR-DQN: a random mixture of quantiles, trained towards the target's same mixture."""
 
 from dataclasses import dataclass
 

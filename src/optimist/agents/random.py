@@ -1,4 +1,4 @@
-"""A random agent: the yardstick below which nobody should fall."""
+"""A random agent: trained towards nothing, the yardstick below which nobody should fall."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Random Ensemble Mixture (Agarwal et al. 2020): Q-learning on a random convex combination of many heads."""
+"""Random Ensemble Mixture: a random mixture of heads, trained towards the target's same mixture."""
 
 from dataclasses import dataclass
 

@@ -56,18 +56,15 @@ class Policy:
     """A trained agent as a function: observation -> action, for one observation or a batch of them."""
 
     def __init__(self, learner: Learner, params: dict):
-        self.learner, self.params = learner, params
-        key = jax.random.PRNGKey(0)
-        self._greedy = jax.jit(
-            lambda params, observation: learner.agent.action(learner.spec, params, observation, key)
-        )
+        self.learner, self.params, self.turn = learner, params, 0
+        self._action = jax.jit(partial(learner.agent.action, learner.spec))
+        self._actions = jax.jit(jax.vmap(self._action, in_axes=(None, 0, 0)))
 
     def __call__(self, observation):
-        observation = jnp.asarray(observation)
+        observation, key = jnp.asarray(observation), jax.random.fold_in(jax.random.PRNGKey(0), self.turn)
+        self.turn += 1  # an agent that chooses at random chooses anew
         if observation.shape == self.learner.spec.observation_shape:
-            return (
-                self._greedy(self.params, observation).item()
-                if self.learner.spec.discrete
-                else jax.device_get(self._greedy(self.params, observation))
-            )
-        return jax.device_get(jax.vmap(self._greedy, in_axes=(None, 0))(self.params, observation))
+            action = jax.device_get(self._action(self.params, observation, key))
+            return action.item() if self.learner.spec.discrete else action
+        keys = jax.random.split(key, observation.shape[0])
+        return jax.device_get(self._actions(self.params, observation, keys))
