@@ -1,4 +1,4 @@
-"""Categorical DQN: columns are logits over fixed atoms, trained towards the best next action's distribution."""
+"""Categorical DQN: columns are logits over atoms, trained towards the best next action's distribution."""
 
 from dataclasses import dataclass
 
