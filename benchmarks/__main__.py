@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-PARTS = ("learner", "storage", "memory")
+PARTS = ("learner", "storage", "memory", "agents")
 
 for part in sys.argv[1:] or PARTS:
     importlib.import_module(f"benchmarks.{part}").main()

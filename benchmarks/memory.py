@@ -1,7 +1,7 @@
 """Memory of training from compressed frames ten times larger than the budget for decoded ones.
 
-Each case trains in a process of its own; what counts is what the compressed case takes beyond the same training
-on a log too small to matter, which has the same interpreter, network and compiled program.
+Each case trains in a process of its own; what counts is what the compressed case takes beyond the same
+training on a log too small to matter, which has the same interpreter, network and compiled program.
 """
 
 import json
@@ -86,7 +86,5 @@ def main() -> None:
         f"peak memory: {base / MIB:,.0f} MiB on a log of 500 steps, {decoded / MIB:,.0f} MiB with all decoded"
     )
     beyond = (compressed - base) / MIB
-    print(
-        f"compressed, with a budget of {BUDGET / MIB:.0f} MiB for decoded frames: {compressed / MIB:,.0f} MiB,"
-    )
+    print(f"compressed, with {BUDGET / MIB:.0f} MiB for decoded frames: {compressed / MIB:,.0f} MiB,")
     print(f"that is {beyond:,.0f} MiB beyond the small log (promised: at most {BUDGET / MIB + 300:.0f})")

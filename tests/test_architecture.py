@@ -17,7 +17,7 @@ PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 
 FLOORS = {
     **dict.fromkeys(("errors", "data"), 0),
-    **dict.fromkeys(("envs", "losses", "networks", "optimizers"), 1),
+    **dict.fromkeys(("envs", "losses", "mixtures", "networks", "optimizers"), 1),
     **dict.fromkeys(("agent", "agents"), 2),
     "training": 3,
     "studies": 4,

@@ -11,7 +11,9 @@ import jax.numpy as jnp
 
 from optimist.data.transition import Spec, Transition
 from optimist.errors import DataError, UsageError
-from optimist.networks import MultiHead, Table, torso_for
+from optimist.losses import huber, td_error
+from optimist.mixtures import Mixture
+from optimist.networks import MultiHead, MultiNetwork, SplitTable, Table, torso_for
 from optimist.optimizers import Adam, RmsProp
 
 
@@ -43,8 +45,12 @@ class Agent(ABC):
         """The losses in the order in which a step applies them."""
 
     @abstractmethod
-    def action(self, spec: Spec, params: dict, observation) -> Any:
-        """The action the agent thinks best."""
+    def action(self, spec: Spec, params: dict, observation, key) -> Any:
+        """The action the agent thinks best; `key` is for agents that choose at random."""
+
+    @abstractmethod
+    def online_action(self, spec: Spec, params: dict, observation, key, episode_key) -> Any:
+        """The action while it collects; `episode_key` stays the same through an episode."""
 
     @abstractmethod
     def estimate(self, spec: Spec, params: dict, observation) -> Any:
@@ -59,19 +65,23 @@ class TableAgent(Agent):
     """
 
     columns: int = 1
+    networks: int = 1  # 1: all columns are heads of one network; more: separate networks share them out
     network: str = "auto"  # "mlp", "minatar", "nature", or by the observation's shape
     initializer: str = "fan_in"
+    explore: Mixture | None = None  # of columns, drawn for an episode of collecting; none: the values
 
     def __post_init__(self):
-        if self.columns < 1:
-            raise UsageError(f"{self.columns} columns: a table has at least one")
+        if self.columns < 1 or self.networks < 1 or self.columns % self.networks:
+            raise UsageError(
+                f"{self.columns} columns on {self.networks} networks: at least one each, shared out evenly"
+            )
         if self.target_period < 1:
             raise UsageError(
                 f"a target period of {self.target_period}: it is counted in gradient steps, from 1"
             )
 
     @abstractmethod
-    def values(self, table: Table) -> Any:
+    def values(self, table: Table | SplitTable) -> Any:
         """What each action is worth, (A,)."""
 
     @abstractmethod
@@ -86,8 +96,10 @@ class TableAgent(Agent):
             )
         torso_for(spec, self.network)
 
-    def table(self, spec: Spec) -> MultiHead:
-        return MultiHead(torso_for(spec, self.network), spec.actions, self.columns, self.initializer)
+    def table(self, spec: Spec) -> MultiHead | MultiNetwork:
+        torso, heads = torso_for(spec, self.network), self.columns // self.networks
+        network = MultiHead(torso, spec.actions, heads, self.initializer)
+        return network if self.networks == 1 else MultiNetwork(network, self.networks)
 
     def init(self, key, spec: Spec) -> dict:
         return {"q": self.table(spec).init(key, spec.observation_shape)}
@@ -101,8 +113,59 @@ class TableAgent(Agent):
 
         return (Objective("q", loss),)
 
-    def action(self, spec: Spec, params: dict, observation) -> Any:
+    def action(self, spec: Spec, params: dict, observation, key) -> Any:
         return jnp.argmax(self.values(self.table(spec)(params["q"], observation)))
+
+    def online_action(self, spec: Spec, params: dict, observation, key, episode_key) -> Any:
+        if self.explore is None:
+            return self.action(spec, params, observation, key)
+        table = self.table(spec)(params["q"], observation)
+        return jnp.argmax((table @ self.explore.draw(episode_key, self.columns))[:, 0])
 
     def estimate(self, spec: Spec, params: dict, observation) -> Any:
         return self.values(self.table(spec)(params["q"], observation)).max()
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnsembleAgent(TableAgent):
+    """Columns that are Q-functions, each trained by itself; they act by their mean.
+
+    The ensembles of the paper differ only in what a head is trained towards, and REM in training mixtures.
+    """
+
+    columns: int = 200
+
+    @abstractmethod
+    def next_values(self, table: Table | SplitTable) -> Any:
+        """What the next state is worth: to each head, (K,), or to all of them, ()."""
+
+    def values(self, table: Table | SplitTable) -> Any:
+        return table.mean()
+
+    def loss(self, q: Callable, q_target: Callable, step: Transition, key) -> Any:
+        next_values = self.next_values(q_target(step.next_observation))
+        return huber(td_error(step, q(step.observation).columns()[step.action], next_values)).mean()
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistributionalEnsemble(TableAgent):
+    """Columns that are several heads, each a whole distribution of the return, mixed part by part."""
+
+    columns: int = 200  # heads x what one distribution takes
+    heads: int = 4
+    mixture: Mixture = Mixture()
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.heads < 1 or self.columns % self.heads:
+            raise UsageError(f"{self.columns} columns do not divide into {self.heads} heads")
+        if self.mixture.count != 1:
+            raise UsageError(f"{self.mixture.count} mixtures a minibatch: distributional heads take one")
+
+    @property
+    def width(self) -> int:
+        """How many columns one distribution takes."""
+        return self.columns // self.heads
+
+    def alpha(self, key) -> Any:
+        return self.mixture.draw(key, self.heads)[:, 0]

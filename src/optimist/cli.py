@@ -18,6 +18,8 @@ USAGE = """usage: optimist COMMAND ...
   play RUN --out video.gif          watch it
   data info DATA                    what a dataset holds
   data verify DATA                  check every byte of it
+  agents                            every agent and its presets
+  study run proposition-1           REM's heads become one function, and it is Q*: seconds, with a figure
 
 Every command explains itself with --help. The same command again continues what was interrupted.
 --debug shows the whole traceback of an error.
@@ -33,6 +35,8 @@ COMMANDS = {
     "evaluate": commands.evaluate,
     "play": commands.play,
     "data": commands.data,
+    "agents": commands.agents,
+    "study": commands.study,
 }
 
 

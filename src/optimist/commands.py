@@ -145,6 +145,41 @@ def play(words: list[str]) -> None:
     print(f"wrote {options.out}")
 
 
+def agents(words: list[str]) -> None:
+    parser = Parser(
+        "optimist agents", description="Every agent and preset: table, target, mixture, optimiser."
+    )
+    parser.options(words)
+    from optimist.tables import agents_table, print_table
+
+    print_table(agents_table())
+
+
+def study(words: list[str]) -> None:
+    if not words or words[0] in ("-h", "--help"):
+        print("usage: optimist study run proposition-1 --out FOLDER")
+    elif words[0] != "run":
+        raise UsageError(f'there is no "study {words[0]}": {did_you_mean(words[0], ["run"])}')
+    elif words[1:2] != ["proposition-1"]:
+        asked = words[1] if words[1:] else ""
+        raise UsageError(f'there is no study "{asked}": {did_you_mean(asked, ["proposition-1"])}')
+    else:
+        _proposition(words[2:])
+
+
+def _proposition(words: list[str]) -> None:
+    parser = Parser("optimist study run proposition-1", description="Do the heads of REM become one, and Q*?")
+    parser.add_argument("--out", type=Path, default=Path("proposition-1"), help="[proposition-1]")
+    from optimist.studies.proposition import Proposition, run, write_results
+    from optimist.tables import print_table, proposition_table
+
+    add_fields(parser, Proposition())
+    options = parser.options(words)
+    readings = list(run(with_options(Proposition(), options)))
+    print_table(proposition_table(readings))
+    print("wrote " + " and ".join(map(str, write_results(options.out, readings))))
+
+
 def data(words: list[str]) -> None:
     actions = {"info": _data_info, "verify": _data_verify}
     if not words or words[0] in ("-h", "--help"):

@@ -3,6 +3,8 @@
 import jax
 import jax.numpy as jnp
 
+from optimist.data.transition import Transition
+
 
 def huber(error, delta: float = 1.0):
     """Quadratic within `delta` of zero and linear beyond (Huber 1964), the loss of DQN (Mnih et al. 2015).
@@ -50,3 +52,22 @@ def random_convex_weights(key, count: int):
     """Uniform draws divided by their sum: REM's mixtures (Agarwal et al. 2020, section 4.2)."""
     draws = jax.random.uniform(key, (count,), minval=jnp.finfo(jnp.float32).tiny)  # one zero alone has no sum
     return draws / draws.sum()
+
+
+def td_error(step: Transition, value, next_value):
+    """How far a value lies from its one-step target (Sutton and Barto 2018, eq. 6.5)."""
+    return step.reward + step.discount * next_value - value
+
+
+def categorical_projection(support, probabilities, atoms):
+    """The distribution over `support` (N,) moved onto the evenly spaced `atoms` (K,) (Bellemare et al. 2017,
+    eq. 7): each point gives its mass to its two neighbours, in proportion to nearness."""
+    gap = atoms[1] - atoms[0]
+    inside = jnp.clip(support, atoms[0], atoms[-1])
+    nearness = jnp.clip(1 - jnp.abs(inside[None, :] - atoms[:, None]) / gap, 0, 1)
+    return nearness @ probabilities
+
+
+def cross_entropy(logits, target):
+    """Of a target distribution (K,) and the softmax of `logits` (K,)."""
+    return -target @ jax.nn.log_softmax(logits)

@@ -120,6 +120,7 @@ class Torso:
 
 
 TORSOS = {
+    "linear": Torso(hidden=()),  # the observation itself: with one-hot states, a table of values
     "mlp": Torso(hidden=(64, 64)),
     # Young and Tian 2019: one small convolution is enough for 10 x 10 cells.
     "minatar": Torso((Convolution(16, 3, 1, "VALID"),), hidden=(128,)),
@@ -157,8 +158,8 @@ class Table:
     bias: Any  # (A, K)
 
     def __matmul__(self, alpha):
-        """Mix the columns: (K,) -> (A,)."""
-        return self.features @ (self.weight @ alpha) + self.bias @ alpha
+        """Mix the columns: (K,) -> (A,), or several mixtures at once, (K, M) -> (A, M)."""
+        return jnp.tensordot(self.features, self.weight @ alpha, axes=1) + self.bias @ alpha
 
     def mean(self):
         """The plain mean of the columns, (A,)."""
@@ -168,6 +169,29 @@ class Table:
     def columns(self):
         """Every value, (A, K)."""
         return jnp.tensordot(self.features, self.weight, axes=1) + self.bias
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class SplitTable:
+    """A table whose columns are shared out among separate networks, each with features of its own."""
+
+    parts: Table  # every leaf with a leading axis of networks
+
+    def __matmul__(self, alpha):
+        """Mix the columns of all networks: (K, ...) -> (A, ...)."""
+        networks, _, _, columns = self.parts.weight.shape
+        shares = alpha.reshape(networks, columns, *alpha.shape[1:])
+        return jax.vmap(Table.__matmul__)(self.parts, shares).sum(axis=0)
+
+    def mean(self):
+        columns = self.parts.bias.shape[0] * self.parts.bias.shape[-1]
+        return self @ jnp.full(columns, 1 / columns)
+
+    def columns(self):
+        """Every value, (A, K), network after network."""
+        values = jax.vmap(Table.columns)(self.parts)
+        return values.transpose(1, 0, 2).reshape(values.shape[1], -1)
 
 
 @dataclass(frozen=True)
@@ -181,7 +205,11 @@ class MultiHead:
 
     def init(self, key, observation_shape: tuple[int, ...]) -> dict:
         torso_key, head_key = jax.random.split(key)
-        features = self.torso.shapes(observation_shape)[-1][-1]
+        widths = [
+            math.prod(observation_shape),
+            *(shape[-1] for shape in self.torso.shapes(observation_shape)),
+        ]
+        features = widths[-1]
         head = initial_weight(head_key, (features, self.actions * self.columns), self.initializer)
         return {
             "torso": self.torso.init(torso_key, observation_shape, self.initializer),
@@ -191,3 +219,18 @@ class MultiHead:
 
     def __call__(self, params: dict, observation) -> Table:
         return Table(self.torso(params["torso"], observation), params["weight"], params["bias"])
+
+
+@dataclass(frozen=True)
+class MultiNetwork:
+    """Separate networks, trained in one program, that share out the columns of a table."""
+
+    network: MultiHead
+    count: int
+
+    def init(self, key, observation_shape: tuple[int, ...]) -> dict:
+        keys = jax.random.split(key, self.count)
+        return jax.vmap(lambda one: self.network.init(one, observation_shape))(keys)
+
+    def __call__(self, params: dict, observation) -> SplitTable:
+        return SplitTable(jax.vmap(self.network, in_axes=(0, None))(params, observation))

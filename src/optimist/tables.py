@@ -1,11 +1,13 @@
 """What the command line prints: small tables."""
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from optimist import agents
 from optimist.studies.scores import Summary
 from optimist.studies.wording import in_words, number, spread
 from optimist.training.evaluation import EpisodeScore, mean_scores
@@ -78,4 +80,36 @@ def results_table(summaries: Mapping[str, Summary], card: Mapping) -> Table:
     ):
         if card.get(key) is not None:
             table.add_row(f"[dim]{name}", f"[dim]{number(card[key])}", "", "")
+    return table
+
+
+def agents_table() -> Table:
+    """Every preset of every agent: its table, target, mixture, optimiser and source."""
+    heads = ("agent", "preset", "columns", "networks", "mixture", "optimiser", "what it is", "source")
+    table = Table(*heads, title="agents", show_lines=True)
+    for name in agents.available():
+        kind = agents.agent_class(name)
+        words = [inspect.getdoc(inspect.getmodule(kind)), (kind.__doc__ or "").splitlines()[0]]
+        for preset, agent in agents.presets(name).items():
+            shape = [str(getattr(agent, field, "")) for field in ("columns", "networks")]
+            mixture = getattr(agent, "mixture", None) or getattr(agent, "explore", None)
+            optimizer = f"{type(agent.optimizer).__name__} {agent.optimizer.learning_rate:g}"
+            table.add_row(name, preset, *shape, mixture.kind if mixture else "", optimizer, *words)
+            name, words = "", ["", ""]
+    return table
+
+
+def proposition_table(readings: Sequence) -> Table:
+    """The last reading of every ensemble."""
+    table = Table(
+        "",
+        "heads disagree by",
+        "their mean is off by",
+        "a head is off by",
+        "loss varies by",
+        title="at the end",
+    )
+    for reading in {reading.agent: reading for reading in readings}.values():
+        figures = (reading.disagreement, reading.distance, reading.head_distance, reading.spread)
+        table.add_row(reading.agent, *(f"{figure:.1e}" for figure in figures))
     return table

@@ -1,15 +1,15 @@
-"""Deep Q-learning (Mnih et al. 2015): one column, trained towards the best value the target network sees."""
+"""Deep Q-learning: one column, trained towards the best value that the target network sees."""
 
 from dataclasses import dataclass
 
 from optimist.agent import TableAgent
-from optimist.losses import huber
+from optimist.losses import huber, td_error
 from optimist.optimizers import Adam, RmsProp
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dqn(TableAgent):
-    """DQN (Nature): Mnih et al. 2015, algorithm 1, with the paper's centred RMSProp."""
+    """DQN (Mnih et al. 2015, algorithm 1), with the centred RMSProp of Agarwal et al. 2020."""
 
     initializer: str = "glorot"
     optimizer: RmsProp | Adam = RmsProp()
@@ -19,9 +19,8 @@ class Dqn(TableAgent):
 
     def loss(self, q, q_target, step, key):
         next_value = q_target(step.next_observation).mean().max()
-        target = step.reward + step.discount * next_value
-        return huber(target - q(step.observation).mean()[step.action])
+        return huber(td_error(step, q(step.observation).mean()[step.action], next_value))
 
 
-# DQN (Adam) of the paper's section 5: the same loss with REM's optimiser.
+# DQN (Nature), online and offline, and DQN (Adam), offline (Agarwal et al. 2020, sections 5.1 and 5.2).
 PRESETS = {"nature": Dqn(), "adam": Dqn(optimizer=Adam())}

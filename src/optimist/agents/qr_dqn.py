@@ -1,4 +1,4 @@
-"""Quantile regression DQN: the columns are quantiles of the return's distribution."""
+"""Quantile regression DQN: columns are quantiles, trained towards those of the best next action."""
 
 from dataclasses import dataclass
 

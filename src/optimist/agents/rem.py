@@ -1,22 +1,33 @@
-"""Random Ensemble Mixture: Q-learning on a random convex combination of many heads."""
+"""Random Ensemble Mixture: a random mixture of heads, trained towards the target's same mixture."""
 
 from dataclasses import dataclass
 
 from optimist.agent import TableAgent
-from optimist.losses import huber, random_convex_weights
+from optimist.losses import huber, td_error
+from optimist.mixtures import Mixture
+from optimist.optimizers import Adam
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rem(TableAgent):
-    """REM, multi-head (Agarwal et al. 2020, eq. 7): one mixture per minibatch, for both networks."""
+    """REM (Agarwal et al. 2020, section 4.2): one mixture per minibatch, the same for both networks."""
 
     columns: int = 200
+    mixture: Mixture = Mixture()
 
     def values(self, table):
         return table.mean()
 
     def loss(self, q, q_target, step, key):
-        alpha = random_convex_weights(key, self.columns)
-        next_value = (q_target(step.next_observation) @ alpha).max()
-        target = step.reward + step.discount * next_value
-        return huber(target - (q(step.observation) @ alpha)[step.action])
+        alpha = self.mixture.draw(key, self.columns)
+        next_value = (q_target(step.next_observation) @ alpha).max(axis=0)
+        return huber(td_error(step, (q(step.observation) @ alpha)[step.action], next_value)).mean()
+
+
+PRESETS = {
+    "paper": Rem(),  # offline, 200 heads on one torso
+    "networks-4": Rem(columns=4, networks=4),  # offline, the separate networks of the paper's appendix
+    "networks-16": Rem(columns=16, networks=16),
+    # Section 5.3: 4 networks, epsilon-greedy on one mixture per episode, an Adam epsilon of its own.
+    "online": Rem(columns=4, networks=4, explore=Mixture(), optimizer=Adam(epsilon=0.001 / 32)),
+}

@@ -17,14 +17,31 @@ def act(learner: Learner, params: dict, observations, epsilon, key, turn):
 
     `turn` numbers the calls: each folds it into the one key, so that acting keeps no state.
     """
-    keys = jax.random.split(jax.random.fold_in(key, turn), observations.shape[:2])
 
     def choose(params, observation, key):
-        greedy = learner.agent.action(learner.spec, params, observation)
-        return explore(learner.spec, greedy, epsilon, key)
+        action_key, explore_key = jax.random.split(key)
+        best = learner.agent.action(learner.spec, params, observation, action_key)
+        return explore(learner.spec, best, epsilon, explore_key)
 
-    lanes = jax.vmap(choose, in_axes=(None, 0, 0))
-    return jax.vmap(lanes)(params, observations, keys)
+    keys = jax.random.split(jax.random.fold_in(key, turn), observations.shape[:2])
+    return jax.vmap(jax.vmap(choose, in_axes=(None, 0, 0)))(params, observations, keys)
+
+
+@partial(jax.jit, static_argnames="learner")
+def act_online(learner: Learner, params: dict, observations, epsilon, key, turn, episodes):
+    """The same for an agent that collects: `episodes` (S, L) numbers the episode each lane is in, because
+    some agents explore with one mixture of their heads from an episode's beginning to its end."""
+
+    def choose(params, observation, key, episode_key):
+        action_key, explore_key = jax.random.split(key)
+        best = learner.agent.online_action(learner.spec, params, observation, action_key, episode_key)
+        return explore(learner.spec, best, epsilon, explore_key)
+
+    turn_key, lane_key = jax.random.split(key)
+    keys = jax.random.split(jax.random.fold_in(turn_key, turn), episodes.shape)
+    lane_keys = jax.random.split(lane_key, episodes.shape)
+    episode_keys = jax.vmap(jax.vmap(jax.random.fold_in))(lane_keys, episodes)
+    return jax.vmap(jax.vmap(choose, in_axes=(None, 0, 0, 0)))(params, observations, keys, episode_keys)
 
 
 def explore(spec: Spec, greedy, epsilon, key) -> Any:
@@ -40,17 +57,18 @@ class Policy:
     """A trained agent as a function: observation -> action, for one observation or a batch of them."""
 
     def __init__(self, learner: Learner, params: dict):
-        self.learner, self.params = learner, params
-        self._greedy = jax.jit(partial(learner.agent.action, learner.spec))
+        self.learner, self.params, self.turn = learner, params, 0
+        self._action = jax.jit(partial(learner.agent.action, learner.spec))
+        self._actions = jax.jit(jax.vmap(self._action, in_axes=(None, 0, 0)))
 
     def __call__(self, observation):
         observation, single = jnp.asarray(observation), self.learner.spec.observation_shape
         if observation.shape[-len(single) :] != single or observation.ndim > len(single) + 1:
             raise UsageError(f"observations of {observation.shape}: give one {single} or a batch of them")
+        key = jax.random.fold_in(jax.random.PRNGKey(0), self.turn)
+        self.turn += 1  # an agent that chooses at random chooses anew
         if observation.shape == single:
-            return (
-                self._greedy(self.params, observation).item()
-                if self.learner.spec.discrete
-                else jax.device_get(self._greedy(self.params, observation))
-            )
-        return jax.device_get(jax.vmap(self._greedy, in_axes=(None, 0))(self.params, observation))
+            action = jax.device_get(self._action(self.params, observation, key))
+            return action.item() if self.learner.spec.discrete else action
+        keys = jax.random.split(key, observation.shape[0])
+        return jax.device_get(self._actions(self.params, observation, keys))

@@ -25,7 +25,9 @@ class Monitor:
         means = {f"loss_{name}": np.asarray(values).mean(axis=0) for name, values in losses.items()}
         columns = {
             **means,
-            "estimate": np.asarray(_estimates(self._learner, state.params, self._observations)),
+            "estimate": np.asarray(
+                _estimates(self._learner, len(self._seeds), state.params, self._observations)
+            ),
         }
         for name, values in columns.items():
             self._stop_if_not_finite(step, name, values)
@@ -54,8 +56,12 @@ class Monitor:
             )
 
 
-@partial(jax.jit, static_argnames="learner")
-def _estimates(learner: Learner, params: dict, observations):
+@partial(jax.jit, static_argnames=("learner", "seeds"))
+def _estimates(learner: Learner, seeds: int, params: dict, observations):
     """The mean estimated return of each seed, (S,)."""
     estimate = partial(learner.agent.estimate, learner.spec)
-    return jax.vmap(lambda one: jax.vmap(partial(estimate, one))(observations).mean())(params)
+
+    def mean_estimate(params):
+        return jax.vmap(partial(estimate, params))(observations).mean()
+
+    return jax.vmap(mean_estimate, axis_size=seeds)(params)  # an agent may have no parameters

@@ -14,7 +14,7 @@ from optimist.agents import described
 from optimist.data.recorder import Recorder, discard
 from optimist.errors import DivergedError, RunError
 from optimist.training import checkpoint
-from optimist.training.acting import act
+from optimist.training.acting import act_online
 from optimist.training.curves import Curves
 from optimist.training.interrupt import StopRequest
 from optimist.training.learner import Learner, TrainState, check_seeds
@@ -145,6 +145,7 @@ class OnlineTraining:
     def _play(self, step: int, replay: Replay, recorder: Recorder, stop: StopRequest) -> None:
         stack = envs.FrameStack(self.learner.spec, self.collection.lanes)
         returns, key = LaneReturns(self.collection.lanes), jax.random.PRNGKey(self.seed)
+        episodes = np.zeros(self.collection.lanes, np.int32)
         frame = self.play.reset()
         observation = stack.reset(frame)
         saved = logged = time.monotonic()
@@ -155,7 +156,9 @@ class OnlineTraining:
         ):
             while step < self.collection.steps:
                 epsilon = self.collection.exploration(step)
-                chosen = act(self.learner, replay.state.params, observation[None], epsilon, key, step)
+                chosen = act_online(
+                    self.learner, replay.state.params, observation[None], epsilon, key, step, episodes[None]
+                )
                 action = np.asarray(chosen)[0]
                 taken = self.play.step(action)
                 ended = taken.terminal | taken.truncated
@@ -166,6 +169,7 @@ class OnlineTraining:
                 replay.add(frame, action, taken.reward, taken.terminal, taken.truncated)
                 replay.learn(step)
                 returns.add(taken.reward, ended)
+                episodes = episodes + ended
                 frame, observation = taken.observation, stack.push(taken.observation, ended)
                 now = time.monotonic()
                 saves = stop.received or now - saved > self.collection.checkpoint_seconds

@@ -1,0 +1,40 @@
+"""Categorical DQN: columns are logits over atoms, trained towards the best next action's distribution."""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from optimist.agent import TableAgent
+from optimist.errors import UsageError
+from optimist.losses import categorical_projection, cross_entropy
+from optimist.optimizers import Adam, RmsProp
+
+
+@dataclass(frozen=True, kw_only=True)
+class C51(TableAgent):
+    """C51 (Bellemare et al. 2017, algorithm 1), with the settings of Agarwal et al. 2020's code."""
+
+    columns: int = 51
+    low: float = -10.0  # the atoms span [low, high]
+    high: float = 10.0
+    optimizer: RmsProp | Adam = Adam(learning_rate=2.5e-4)
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.columns < 2 or not -jnp.inf < self.low < self.high < jnp.inf:
+            raise UsageError(f"{self.columns} atoms, {self.low} to {self.high}: 2 or more, low below high")
+
+    @property
+    def atoms(self):
+        return jnp.linspace(self.low, self.high, self.columns)
+
+    def values(self, table):
+        return jax.nn.softmax(table.columns()) @ self.atoms
+
+    def loss(self, q, q_target, step, key):
+        next_table = q_target(step.next_observation)
+        best = self.values(next_table).argmax()
+        moved = step.reward + step.discount * self.atoms
+        target = categorical_projection(moved, jax.nn.softmax(next_table.columns()[best]), self.atoms)
+        return cross_entropy(q(step.observation).columns()[step.action], target)

@@ -1,0 +1,13 @@
+"""Ensemble-DQN: many heads, each trained towards its own target."""
+
+from dataclasses import dataclass
+
+from optimist.agent import EnsembleAgent
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnsembleDqn(EnsembleAgent):
+    """Ensemble-DQN (Agarwal et al. 2020, section 4.1): each head against its own target."""
+
+    def next_values(self, table):
+        return table.columns().max(axis=0)

@@ -1,0 +1,13 @@
+"""Minimum-target ensemble: many heads, trained towards the smallest of the target heads."""
+
+from dataclasses import dataclass
+
+from optimist.agent import EnsembleAgent
+
+
+@dataclass(frozen=True, kw_only=True)
+class MinimumEnsembleDqn(EnsembleAgent):
+    """The minimum-target ablation of Agarwal et al. 2020, section 5.2 (after Fujimoto et al. 2018)."""
+
+    def next_values(self, table):
+        return table.columns().min(axis=1).max()

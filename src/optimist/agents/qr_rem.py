@@ -1,0 +1,23 @@
+"""REM over QR-DQN: a random mixture of quantiles, trained towards the target's same mixture."""
+
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+
+from optimist.agent import DistributionalEnsemble
+from optimist.losses import quantile_huber
+
+
+@dataclass(frozen=True, kw_only=True)
+class QrRem(DistributionalEnsemble):
+    """Distributional REM on QR-DQN, named as future work by Agarwal et al. 2020; not evaluated there."""
+
+    def values(self, table):
+        return table.mean()
+
+    def loss(self, q, q_target, step, key):
+        mix = jnp.kron(self.alpha(key)[:, None], jnp.eye(self.width))
+        next_quantiles = q_target(step.next_observation) @ mix
+        best = next_quantiles.mean(axis=1).argmax()
+        target = step.reward + step.discount * next_quantiles[best]
+        return quantile_huber((q(step.observation) @ mix)[step.action], target)
