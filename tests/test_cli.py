@@ -65,7 +65,7 @@ MISTAKES = [
     ("--verson", 2, 'there is no command "--verson"'),
     ("data inof {log}", 2, 'there is no "data inof": did you mean "info"?'),
     # an agent and its settings
-    ("train", 2, "name an agent: dqn, qr_dqn, rem"),
+    ("train", 2, "name an agent: averaged_ensemble_dqn, "),
     ("train rme {log}", 2, 'there is no agent "rme": did you mean "rem"?'),
     ("train rem", 2, "name a dataset's folder"),
     ("train rem {log} {log}", 2, "has no argument"),

@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 
 from optimist.data.transition import Spec, Transition
-from optimist.errors import DataError, UsageError
+from optimist.errors import DataError, UsageError, did_you_mean
 from optimist.losses import huber, td_error
-from optimist.mixtures import Mixture
+from optimist.mixtures import KINDS, Mixture
 from optimist.networks import MultiHead, MultiNetwork, SplitTable, Table, torso_for
 from optimist.optimizers import Adam, RmsProp
 
@@ -68,13 +68,15 @@ class TableAgent(Agent):
     networks: int = 1  # 1: all columns are heads of one network; more: separate networks share them out
     network: str = "auto"  # "mlp", "minatar", "nature", or by the observation's shape
     initializer: str = "fan_in"
-    explore: Mixture | None = None  # of columns, drawn for an episode of collecting; none: the values
+    explore: str = "values"  # by them while collecting, or by a kind of mixture drawn for each episode
 
     def __post_init__(self):
         if self.columns < 1 or self.networks < 1 or self.columns % self.networks:
             raise UsageError(
                 f"{self.columns} columns on {self.networks} networks: at least one each, shared out evenly"
             )
+        if self.explore not in ("values", *KINDS):
+            raise UsageError(f'cannot explore by "{self.explore}": {did_you_mean(self.explore, KINDS)}')
         if self.target_period < 1:
             raise UsageError(
                 f"a target period of {self.target_period}: it is counted in gradient steps, from 1"
@@ -117,10 +119,10 @@ class TableAgent(Agent):
         return jnp.argmax(self.values(self.table(spec)(params["q"], observation)))
 
     def online_action(self, spec: Spec, params: dict, observation, key, episode_key) -> Any:
-        if self.explore is None:
+        if self.explore == "values":
             return self.action(spec, params, observation, key)
         table = self.table(spec)(params["q"], observation)
-        return jnp.argmax((table @ self.explore.draw(episode_key, self.columns))[:, 0])
+        return jnp.argmax((table @ Mixture(self.explore).draw(episode_key, self.columns))[:, 0])
 
     def estimate(self, spec: Spec, params: dict, observation) -> Any:
         return self.values(self.table(spec)(params["q"], observation)).max()

@@ -76,7 +76,7 @@ class HelpFormatter(argparse.HelpFormatter):
 def add_fields(parser: argparse._ActionsContainer, record: Any, prefix: str = "") -> None:
     """One option per field, named after it, with the record's value as the default."""
     comments = _comments(type(record))
-    for field in _options_of(record):
+    for field in dataclasses.fields(record):
         value, name = getattr(record, field.name), f"{prefix}{field.name}"
         if dataclasses.is_dataclass(value):
             add_fields(parser, value, f"{name}.")
@@ -92,14 +92,6 @@ def add_fields(parser: argparse._ActionsContainer, record: Any, prefix: str = ""
         )
 
 
-def _options_of(record: Any) -> list[dataclasses.Field]:
-    """The fields; a record that may be there and is not has no options."""
-    absent = [
-        f for f in dataclasses.fields(record) if getattr(record, f.name) is None and not _readable(f.type)
-    ]
-    return [field for field in dataclasses.fields(record) if field not in absent]
-
-
 def option_names(record: Any, prefix: str = "") -> frozenset[str]:
     """The options that `add_fields` would add."""
     parser = argparse.ArgumentParser(add_help=False)
@@ -110,7 +102,7 @@ def option_names(record: Any, prefix: str = "") -> frozenset[str]:
 def with_options(record: Record, options: argparse.Namespace, prefix: str = "") -> Record:
     """The record with the values that were given."""
     values = {}
-    for field in _options_of(record):
+    for field in dataclasses.fields(record):  # type: ignore[arg-type]
         value, name = getattr(record, field.name), f"{prefix}{field.name}"
         nested = dataclasses.is_dataclass(value)
         values[field.name] = with_options(value, options, f"{name}.") if nested else getattr(options, name)
@@ -126,20 +118,11 @@ def seeds(text: str) -> tuple[int, ...]:
         raise argparse.ArgumentTypeError(f'"{text}" are no seeds: write 0,1,2 or 0-4') from None
 
 
-def _plain(kind: Any) -> Any:
-    """int of int and of int | None."""
-    optional = isinstance(kind, types.UnionType)
-    return next(k for k in get_args(kind) if k is not type(None)) if optional else kind
-
-
-def _readable(kind: Any) -> bool:
-    return _plain(kind) in (int, float, bool, str)
-
-
 def _reader(kind: Any):
     optional = isinstance(kind, types.UnionType)
     readers: dict[Any, Callable] = {int: whole_number, float: number, bool: _yes_or_no, str: str}
-    read = readers[_plain(kind)]
+    plain = next(k for k in get_args(kind) if k is not type(None)) if optional else kind
+    read = readers[plain]
 
     def value(text: str):
         return None if optional and text.lower() == "none" else read(text)

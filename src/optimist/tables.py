@@ -92,9 +92,9 @@ def agents_table() -> Table:
         words = [inspect.getdoc(inspect.getmodule(kind)), (kind.__doc__ or "").splitlines()[0]]
         for preset, agent in agents.presets(name).items():
             shape = [str(getattr(agent, field, "")) for field in ("columns", "networks")]
-            mixture = getattr(agent, "mixture", None) or getattr(agent, "explore", None)
+            mixture = getattr(agent, "mixture", None)
             optimizer = f"{type(agent.optimizer).__name__} {agent.optimizer.learning_rate:g}"
-            table.add_row(name, preset, *shape, mixture.kind if mixture else "", optimizer, *words)
+            table.add_row(name, preset, *shape, mixture.kind if mixture else "none", optimizer, *words)
             name, words = "", ["", ""]
     return table
 

@@ -3,8 +3,6 @@
 import dataclasses
 import importlib
 import pkgutil
-from types import NoneType
-from typing import get_args
 
 from optimist.agent import Agent
 from optimist.errors import UsageError, did_you_mean
@@ -46,19 +44,17 @@ def name_of(agent: Agent) -> str:
 
 
 def described(agent: Agent) -> dict:
-    """The agent as plain values, for a configuration file, which has no word for none and leaves it out."""
+    """The agent as plain values, for a configuration file."""
     optimizer = {"name": type(agent.optimizer).__name__.lower(), **dataclasses.asdict(agent.optimizer)}
-    fields = {name: value for name, value in dataclasses.asdict(agent).items() if value is not None}
-    return {"name": name_of(agent), **fields, "optimizer": optimizer}
+    return {"name": name_of(agent), **dataclasses.asdict(agent), "optimizer": optimizer}
 
 
 def from_description(description: dict) -> Agent:
     fields = dict(description)
     kind, settings = agent_class(fields.pop("name")), dict(fields.pop("optimizer"))
     optimizer = OPTIMIZERS[settings.pop("name")](**settings)
-    absent = {field.name: None for field in dataclasses.fields(kind) if NoneType in get_args(field.type)}
     mixtures = {name: Mixture(**value) for name, value in fields.items() if isinstance(value, dict)}
-    return kind(**{**absent, **fields, **mixtures}, optimizer=optimizer)
+    return kind(**{**fields, **mixtures}, optimizer=optimizer)
 
 
 def _known(name: str) -> str:

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from optimist.agents.ensemble_dqn import EnsembleDqn
-from optimist.mixtures import Mixture
 from optimist.optimizers import Adam, RmsProp
 
 
@@ -17,5 +16,5 @@ class BootstrappedDqn(EnsembleDqn):
 
     columns: int = 4
     networks: int = 4
-    explore: Mixture | None = Mixture("one_hot")
+    explore: str = "one_hot"
     optimizer: RmsProp | Adam = Adam(epsilon=0.001 / 32)

@@ -16,7 +16,7 @@ class C51(TableAgent):
     """C51 (Bellemare et al. 2017, algorithm 1), with the settings of Agarwal et al. 2020's code."""
 
     columns: int = 51
-    low: float = -10.0  # the atoms span [low, high]
+    low: float = -10.0  # the atoms go from low to high
     high: float = 10.0
     optimizer: RmsProp | Adam = Adam(learning_rate=2.5e-4)
 

@@ -15,7 +15,7 @@ class C51Rem(DistributionalEnsemble):
     """Distributional REM on C51, named as future work by Agarwal et al. 2020; not evaluated there."""
 
     columns: int = 204  # 4 heads of 51 atoms
-    limit: float = 10.0  # the atoms span [-limit, limit]
+    limit: float = 10.0  # the atoms go from -limit to limit
 
     def __post_init__(self):
         super().__post_init__()

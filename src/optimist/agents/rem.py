@@ -29,5 +29,5 @@ PRESETS = {
     "networks-4": Rem(columns=4, networks=4),  # offline, the separate networks of the paper's appendix
     "networks-16": Rem(columns=16, networks=16),
     # Section 5.3: 4 networks, epsilon-greedy on one mixture per episode, an Adam epsilon of its own.
-    "online": Rem(columns=4, networks=4, explore=Mixture(), optimizer=Adam(epsilon=0.001 / 32)),
+    "online": Rem(columns=4, networks=4, explore="uniform", optimizer=Adam(epsilon=0.001 / 32)),
 }
