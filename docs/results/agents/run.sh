@@ -27,6 +27,8 @@ beside train dqn-adam dqn --preset adam
 for agent in c51 qr_dqn ensemble_dqn averaged_ensemble_dqn minimum_ensemble_dqn rem qr_rem c51_rem \
   bootstrapped_dqn behaviour_cloning random; do beside train $agent $agent; done
 beside train rem-networks-4 rem --preset networks-4
-for agent in dqn c51 qr_dqn bootstrapped_dqn; do beside play $agent $agent; done
-beside play rem rem --preset online
+for seed in 0 1 2; do
+  for agent in dqn c51 qr_dqn bootstrapped_dqn; do beside play $agent-$seed $agent --seed $seed; done
+  beside play rem-$seed rem --preset online --seed $seed
+done
 wait
