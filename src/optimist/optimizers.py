@@ -4,12 +4,22 @@ Both differences matter because the paper's epsilons are large: with 3e-4 inside
 or before or after bias correction, the first thousands of steps are different steps.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
+
+from optimist.errors import UsageError
+
+
+def check_positive(optimizer) -> None:
+    """Refuse what would climb, or divide by nothing."""
+    rate, epsilon = optimizer.learning_rate, optimizer.epsilon
+    if not (0 < rate < math.inf and 0 < epsilon < math.inf):
+        raise UsageError(f"a learning rate of {rate} and an epsilon of {epsilon}: both are more than 0")
 
 
 @dataclass(frozen=True)
@@ -19,6 +29,9 @@ class RmsProp:
     learning_rate: float = 2.5e-4
     decay: float = 0.95
     epsilon: float = 1e-5
+
+    def __post_init__(self):
+        check_positive(self)
 
     def transform(self) -> optax.GradientTransformation:
         return optax.rmsprop(
@@ -46,6 +59,9 @@ class Adam:
     epsilon: float = 0.01 / 32
     b1: float = 0.9
     b2: float = 0.999
+
+    def __post_init__(self):
+        check_positive(self)
 
     def transform(self) -> optax.GradientTransformation:
         return optax.GradientTransformation(self._init, self._update)

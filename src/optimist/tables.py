@@ -39,7 +39,7 @@ def evaluation_table(step: int, rows: list[EpisodeScore]) -> Table:
         "worst",
         "best",
         "average length",
-        title=f"after {step:,} updates",
+        title=f"after {step:,} steps",
     )
     means = mean_scores(rows)
     for seed, mean in means.items():
