@@ -258,7 +258,7 @@ def test_evaluate_writes_every_episode_and_prints_a_table(places, tmp_path, caps
     rows = read_episodes(tmp_path)
     assert [row[:3] for row in rows] == [(20, seed, n) for seed in (0, 1) for n in range(3)]
     text = capsys.readouterr().out
-    assert "after 20 updates" in text and "average return" in text and str(out) in text
+    assert "after 20 steps" in text and "average return" in text and str(out) in text
 
 
 def test_play_writes_a_film(places, tmp_path, capsys):

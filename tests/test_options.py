@@ -183,3 +183,12 @@ def test_help_names_all_agents_with_their_line(words, capsys):
     for name in available():
         (kind,) = {type(agent) for agent in presets(name).values()}
         assert f" {name} {kind.__doc__.splitlines()[0]}" in text
+
+
+def test_options_may_stand_between_the_arguments():
+    parser = Parser("optimist test", "A test.")
+    parser.add_argument("agent", nargs="?")
+    parser.add_argument("data", nargs="?")
+    add_fields(parser, Outer())
+    found = parser.options(["rem", "--count", "4", "log"])
+    assert (found.agent, found.count, found.data) == ("rem", 4, "log")

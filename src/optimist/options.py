@@ -32,7 +32,7 @@ class Parser(argparse.ArgumentParser):
 
         The options named in `later` are passed over with their values.
         """
-        found, unknown = self.parse_known_args(list(_without(arguments, later)))
+        found, unknown = self.parse_known_intermixed_args(list(_without(arguments, later)))
         if unknown:
             word = unknown[0].split("=")[0]
             known = {name for action in self._actions for name in action.option_strings} | later
