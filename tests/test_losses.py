@@ -1,6 +1,7 @@
 """Every shared equation equals its paper's definition, written here with plain loops."""
 
 import doctest
+import math
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +9,15 @@ import numpy as np
 import pytest
 
 import optimist.losses
-from optimist.losses import huber, quantile_huber, random_convex_weights
+from optimist.data.transition import Transition
+from optimist.losses import (
+    categorical_projection,
+    cross_entropy,
+    huber,
+    quantile_huber,
+    random_convex_weights,
+    td_error,
+)
 
 SIZES = [(1, 5), (5, 1), (7, 3)]  # (quantiles, targets)
 
@@ -102,6 +111,98 @@ def test_a_batch_of_quantile_losses_is_each_loss_alone():
         loss, slope = both(quantiles[row], targets[row])
         np.testing.assert_allclose(losses[row], loss, rtol=1e-6)
         np.testing.assert_allclose(slopes[row], slope, rtol=1e-6, atol=1e-8)
+
+
+def projection_by_loops(support, probabilities, atoms) -> list[float]:
+    """Bellemare et al. 2017, algorithm 1: a point gives its mass to the atoms below and above it.
+
+    A point on an atom has the same one below and above, and gives it all; the printed algorithm loses it.
+    """
+    projected, last = [0.0] * len(atoms), len(atoms) - 1
+    for point, mass in zip(support, probabilities, strict=True):
+        place = min(max((point - atoms[0]) / (atoms[-1] - atoms[0]) * last, 0), last)
+        lower, upper = math.floor(place), math.ceil(place)
+        if lower == upper:
+            projected[lower] += mass
+        else:
+            projected[lower] += mass * (upper - place)
+            projected[upper] += mass * (place - lower)
+    return projected
+
+
+def random_distribution(rng, count: int) -> np.ndarray:
+    return rng.dirichlet(np.ones(count)).astype(np.float32)
+
+
+@pytest.mark.parametrize(("count", "low", "high"), [(2, 0, 1), (5, -2, 2), (51, -10, 10)])
+@pytest.mark.parametrize("spread", [0.3, 1, 3], ids=["inside", "about", "beyond"])
+def test_the_projection_is_algorithm_1(spread, count, low, high):
+    rng = np.random.default_rng(count)
+    atoms = np.linspace(low, high, count, dtype=np.float32)
+    support = (rng.normal(size=9) * spread * (high - low) / 2).astype(np.float32)
+    probabilities = random_distribution(rng, 9)
+    projected = categorical_projection(support, probabilities, jnp.array(atoms))
+    expected = projection_by_loops(support.tolist(), probabilities.tolist(), atoms.tolist())
+    np.testing.assert_allclose(projected, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.31, -7.0, 100.0])
+def test_the_projection_keeps_all_mass(shift):
+    """Also of points on an atom, where the printed algorithm loses it, and of points beyond the last."""
+    atoms, probabilities = jnp.linspace(-10, 10, 51), random_distribution(np.random.default_rng(0), 51)
+    projected = np.array(categorical_projection(atoms + shift, probabilities, atoms))
+    assert projected.min() >= 0
+    np.testing.assert_allclose(projected.sum(), 1, rtol=1e-5)
+
+
+def test_a_distribution_on_the_atoms_stays_as_it_is():
+    atoms, probabilities = jnp.linspace(-10, 10, 51), random_distribution(np.random.default_rng(1), 51)
+    np.testing.assert_allclose(
+        categorical_projection(atoms, probabilities, atoms), probabilities, rtol=1e-3, atol=1e-6
+    )
+
+
+def test_the_projection_keeps_the_mean_inside_the_range_and_cuts_it_outside():
+    rng = np.random.default_rng(2)
+    atoms, probabilities = jnp.linspace(-10, 10, 51), random_distribution(rng, 20)
+    inside = rng.uniform(-10, 10, size=20).astype(np.float32)
+    projected = categorical_projection(inside, probabilities, atoms)
+    np.testing.assert_allclose(projected @ atoms, inside @ probabilities, rtol=1e-4, atol=1e-4)
+    beyond = categorical_projection(inside + 100, probabilities, atoms)
+    np.testing.assert_allclose(beyond @ atoms, 10, rtol=1e-5)
+
+
+def test_the_end_of_an_episode_puts_all_mass_beside_the_reward():
+    atoms = jnp.linspace(-10, 10, 21)  # one apart
+    moved = 2.25 + 0.0 * atoms
+    projected = categorical_projection(moved, random_distribution(np.random.default_rng(3), 21), atoms)
+    expected = [0.0] * 21
+    expected[12], expected[13] = 0.75, 0.25
+    np.testing.assert_allclose(projected, expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1, 60], ids=["even", "near-certain"])
+def test_cross_entropy_is_its_definition(scale):
+    rng = np.random.default_rng(scale)
+    logits, target = (scale * rng.normal(size=7)).astype(np.float32), random_distribution(rng, 7)
+    total = math.fsum(math.exp(logit) for logit in logits.tolist())
+    expected = -sum(t * (z - math.log(total)) for t, z in zip(target.tolist(), logits.tolist(), strict=True))
+    np.testing.assert_allclose(cross_entropy(logits, target), expected, rtol=1e-5)
+
+
+def test_the_slope_of_cross_entropy_is_what_is_predicted_less_what_is_true():
+    rng = np.random.default_rng(0)
+    logits, target = rng.normal(size=7).astype(np.float32), random_distribution(rng, 7)
+    slope = jax.grad(cross_entropy)(logits, target)
+    np.testing.assert_allclose(slope, jax.nn.softmax(logits) - target, rtol=1e-4, atol=1e-6)
+
+
+def test_the_td_error_is_the_target_less_the_value():
+    step = Transition(None, None, reward=0.5, discount=0.9, next_observation=None)
+    np.testing.assert_allclose(td_error(step, 2.0, 3.0), 0.5 + 0.9 * 3.0 - 2.0)
+    heads, next_heads = np.array([1.0, 2.0]), np.array([3.0, 5.0])
+    np.testing.assert_allclose(td_error(step, heads, next_heads), [0.5 + 2.7 - 1, 0.5 + 4.5 - 2])
+    np.testing.assert_allclose(td_error(step, heads, 3.0), [0.5 + 2.7 - 1, 0.5 + 2.7 - 2])
 
 
 @pytest.mark.parametrize("count", [1, 2, 200])

@@ -17,6 +17,8 @@ from optimist.networks import (
     Convolution,
     Layer,
     MultiHead,
+    MultiNetwork,
+    SplitTable,
     Table,
     Torso,
     convolve,
@@ -211,6 +213,96 @@ def test_mixing_a_table_is_mixing_its_columns(columns):
         np.testing.assert_allclose(mean[a], sum(row) / columns, rtol=1e-4, atol=1e-5)
 
 
+# Separate networks: one program, the numbers of each by itself.
+
+HEADS = MultiHead(Torso(hidden=(5,)), actions=3, columns=2, initializer="fan_in")
+NETWORKS = MultiNetwork(HEADS, count=4)
+OBSERVATION = np.float32([0.3, -1.2, 0.8, 2.0])
+
+
+def separate_networks() -> tuple[dict, SplitTable, list[Table]]:
+    """The parameters of four networks, their table, and the table that each makes by itself."""
+    params = NETWORKS.init(jax.random.PRNGKey(0), (4,))
+    alone = [HEADS(jax.tree.map(lambda leaf, n=n: leaf[n], params), OBSERVATION) for n in range(4)]
+    return params, NETWORKS(params, OBSERVATION), alone
+
+
+def test_separate_networks_are_each_computed_by_itself():
+    """The columns of the first network come first, then the second's: eight in all."""
+    _, table, alone = separate_networks()
+    by_hand = np.concatenate([part.columns() for part in alone], axis=1)
+    assert by_hand.shape == (3, 8)
+    np.testing.assert_allclose(table.columns(), by_hand, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("mixtures", [(), (1,), (5,)], ids=str)
+def test_mixing_separate_networks_is_mixing_their_columns(mixtures):
+    _, table, _ = separate_networks()
+    columns = np.array(table.columns())
+    alpha = np.random.default_rng(0).uniform(size=(8, *mixtures)).astype(np.float32)
+    expected = np.zeros((3, *mixtures))
+    for a in range(3):
+        for k in range(8):
+            expected[a] += columns[a, k] * alpha[k]
+    np.testing.assert_allclose(table @ alpha, expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(table.mean(), columns.mean(axis=1), rtol=1e-5, atol=1e-6)
+
+
+def test_one_network_among_separate_ones_is_the_network():
+    params = HEADS.init(jax.random.PRNGKey(1), (4,))
+    plain = HEADS(params, OBSERVATION)
+    table = MultiNetwork(HEADS, count=1)(jax.tree.map(lambda leaf: leaf[None], params), OBSERVATION)
+    alpha = np.float32([0.25, 0.75])
+    np.testing.assert_allclose(table.columns(), plain.columns(), rtol=1e-6)
+    np.testing.assert_allclose(table @ alpha, plain @ alpha, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(table.mean(), plain.mean(), rtol=1e-5, atol=1e-7)
+
+
+def test_separate_networks_start_apart_and_within_the_limits_of_one():
+    """Each is drawn by a key of its own, as if it were alone: the limits count its own outputs only."""
+    params, _, _ = separate_networks()
+    for n, key in enumerate(jax.random.split(jax.random.PRNGKey(0), 4)):
+        alone = HEADS.init(key, (4,))
+        for together, own in zip(jax.tree.leaves(params), jax.tree.leaves(alone), strict=True):
+            np.testing.assert_allclose(together[n], own, rtol=1e-6)
+    for weight in (params["weight"], *(layer.weight for layer in params["torso"])):
+        for one in range(4):
+            for other in range(one):
+                assert not np.allclose(weight[one], weight[other])
+
+
+@pytest.mark.parametrize("column", [0, 3, 7])
+def test_the_gradient_of_a_column_stays_in_its_own_network(column):
+    params, _, _ = separate_networks()
+
+    def value(params):
+        return NETWORKS(params, OBSERVATION).columns()[:, column].sum()
+
+    gradient = jax.grad(value)(params)
+    touched = {n for leaf in jax.tree.leaves(gradient) for n in range(4) if np.any(leaf[n] != 0)}
+    assert touched == {column // 2}
+    shared = jax.grad(lambda params: HEADS(params, OBSERVATION).columns()[:, 0].sum())
+    torso = shared(HEADS.init(jax.random.PRNGKey(0), (4,)))["torso"]
+    assert np.any(torso[0].weight != 0)  # heads of one network do share a torso
+
+
+def test_separate_networks_have_as_many_parameters_as_so_many_networks():
+    one, four = (
+        sum(leaf.size for leaf in jax.tree.leaves(network.init(jax.random.PRNGKey(0), (4,))))
+        for network in (HEADS, NETWORKS)
+    )
+    assert four == 4 * one == 4 * ((4 * 5 + 5) + (5 * 3 * 2 + 3 * 2))
+
+
+def test_a_linear_network_over_one_hot_states_is_a_table_of_values():
+    network = MultiHead(TORSOS["linear"], actions=3, columns=1, initializer="glorot")
+    params = network.init(jax.random.PRNGKey(0), (4,))
+    assert params["torso"] == []
+    for state in range(4):
+        table = network(params, np.eye(4, dtype=np.float32)[state])
+        np.testing.assert_allclose(table.columns(), params["weight"][state], rtol=1e-6)
+
+
 def test_the_network_is_chosen_by_the_observations():
     assert torso_for(ATARI) is TORSOS["nature"]
     assert torso_for(MINATAR) is TORSOS["minatar"]
@@ -223,7 +315,7 @@ def test_an_unknown_name_is_answered_with_the_nearest_one():
         torso_for(ATARI, "natur")
     with pytest.raises(UsageError, match='unknown initializer "glorott": did you mean "glorot"'):
         initial_weight(jax.random.PRNGKey(0), (2, 2), "glorott")
-    with pytest.raises(UsageError, match="known: auto, minatar, mlp, nature"):
+    with pytest.raises(UsageError, match="known: auto, linear, minatar, mlp, nature"):
         torso_for(ATARI, "zzz")
 
 

@@ -16,10 +16,12 @@ from optimist.errors import UsageError
 
 
 def check_positive(optimizer) -> None:
-    """Refuse what would climb, or divide by nothing."""
+    """Refuse what would climb."""
     rate, epsilon = optimizer.learning_rate, optimizer.epsilon
-    if not (0 < rate < math.inf and 0 < epsilon < math.inf):
-        raise UsageError(f"a learning rate of {rate} and an epsilon of {epsilon}: both are more than 0")
+    if not (0 < rate < math.inf and 0 <= epsilon < math.inf):
+        raise UsageError(
+            f"a learning rate of {rate} and an epsilon of {epsilon}: neither is negative, and the rate not 0"
+        )
 
 
 @dataclass(frozen=True)

@@ -71,8 +71,11 @@ class Stubborn(Agent):
     def objectives(self, spec):
         return ()
 
-    def action(self, spec, params, observation):
+    def action(self, spec, params, observation, key):
         return params["choice"]
+
+    def online_action(self, spec, params, observation, key, episode_key):
+        return self.action(spec, params, observation, key)
 
     def estimate(self, spec, params, observation):
         return jnp.float32(0)

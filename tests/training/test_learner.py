@@ -125,8 +125,11 @@ class Toy(Agent):
     def objectives(self, spec):
         return self.given
 
-    def action(self, spec, params, observation):
+    def action(self, spec, params, observation, key):
         return jnp.int32(0)
+
+    def online_action(self, spec, params, observation, key, episode_key):
+        return self.action(spec, params, observation, key)
 
     def estimate(self, spec, params, observation):
         return jnp.float32(0)

@@ -37,8 +37,11 @@ class Fuse(Agent):
 
         return (Objective("count", loss),)
 
-    def action(self, spec, params, observation):
+    def action(self, spec, params, observation, key):
         return jnp.int32(0)
+
+    def online_action(self, spec, params, observation, key, episode_key):
+        return self.action(spec, params, observation, key)
 
     def estimate(self, spec, params, observation):
         return params["count"] * 0 + self.boasts

@@ -145,7 +145,7 @@ class OnlineTraining:
     def _play(self, step: int, replay: Replay, recorder: Recorder, stop: StopRequest) -> None:
         stack = envs.FrameStack(self.learner.spec, self.collection.lanes)
         returns, key = LaneReturns(self.collection.lanes), jax.random.PRNGKey(self.seed)
-        episodes = np.zeros(self.collection.lanes, np.int32)
+        episodes = np.full(self.collection.lanes, step, np.int32)  # a resumed run draws mixtures of its own
         frame = self.play.reset()
         observation = stack.reset(frame)
         saved = logged = time.monotonic()
