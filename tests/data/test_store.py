@@ -1,11 +1,12 @@
 """What is recorded is what is read: every type, lane, shard border and session."""
 
-import os
 import resource
 import stat
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +15,6 @@ from hypothesis import strategies as st
 from reference import SPECS, episodes_of, record
 
 from optimist.data import Recorder, Spec, open_dataset
-from optimist.errors import StorageError
 
 
 def assert_same(dataset, lanes):
@@ -129,11 +129,32 @@ def test_a_read_only_folder_opens(tmp_path):
         path.chmod(path.stat().st_mode & ~(stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH))
     try:
         assert_same(open_dataset(tmp_path), played)
-        if os.geteuid():  # nothing is read-only for root
-            with pytest.raises(StorageError, match="are free"):
-                Recorder(tmp_path, SPECS["pixels"], lanes=1)
     finally:
         tmp_path.chmod(0o755)
+
+
+RECORD_AS_NOBODY = """
+import os, sys
+from optimist.data import Recorder, Spec
+from optimist.errors import StorageError
+if os.getuid() == 0:  # for whom nothing is read-only
+    os.setgid(65534)
+    os.setuid(65534)
+try:
+    Recorder(sys.argv[1], Spec((4, 4, 1), "uint8", actions=2), lanes=1)
+except StorageError as problem:
+    print(problem)
+"""
+
+
+def test_recording_into_a_read_only_folder_is_refused_in_one_line():
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o555)
+        words = [sys.executable, "-c", RECORD_AS_NOBODY, folder]
+        found = subprocess.run(words, capture_output=True, text=True, timeout=60)
+        Path(folder).chmod(0o755)
+    assert found.stdout.startswith(f"cannot write {folder}") and "are free" in found.stdout, found
+    assert found.stdout.count("\n") == 1
 
 
 def test_truncate_drops_the_shards_after_the_mark(tmp_path):
