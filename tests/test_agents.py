@@ -265,7 +265,7 @@ def test_every_preset_of_full_size_is_built_again_from_its_description(name):
 @pytest.mark.parametrize(
     "agent",
     [
-        agents.BootstrappedDqn(explore="values"),
+        agents.BootstrappedDqn(explore="mean"),
         agents.Rem(mixture=Mixture("dirichlet", 0.1, 3), explore="one_hot"),
         agents.C51(low=-1.0, high=2.0, optimizer=RmsProp(decay=0.5)),
         agents.QrRem(columns=6, heads=2, mixture=Mixture("mean")),
@@ -473,7 +473,7 @@ def test_the_settings_are_the_papers():
         found = agent.optimizer, agent.columns, agent.networks, agent.initializer, agent.target_period
         assert found == (optimizer, columns, networks, initializer, 2000), label
         explores = {"bootstrapped_dqn paper": "one_hot", "rem online": "uniform"}
-        assert agent.explore == explores.get(label, "values"), label
+        assert getattr(agent, "explore", "mean") == explores.get(label, "mean"), label
     assert (agents.C51().low, agents.C51().high) == (-10, 10)
     assert agents.Rem().mixture == Mixture("uniform", count=1)
     assert RmsProp() == RmsProp(learning_rate=2.5e-4, decay=0.95, epsilon=1e-5)
@@ -878,7 +878,7 @@ LANES = 40
 COMPROMISE = [[1.0, 0.0, 0.6], [0.0, 1.0, 0.6]]  # each head wants an action of its own, their mean a third
 
 
-def voters(explore: str = "values") -> tuple[Learner, dict]:
+def voters(explore: str = "mean") -> tuple[Learner, dict]:
     """Two separate networks that value the three actions as above, whatever they see."""
     agent = agents.EnsembleDqn(columns=2, networks=2, network="linear", explore=explore)
     params = {
@@ -950,7 +950,7 @@ def test_evaluation_plays_the_mean_whatever_explores():
 
 
 def test_without_a_mixture_to_explore_with_the_mean_collects():
-    learner, stacked = voters(explore="values")
+    learner, stacked = voters(explore="mean")
     params, key = jax.tree.map(lambda leaf: leaf[0], stacked), jax.random.PRNGKey(0)
     for seed in range(5):
         assert learner.agent.online_action(VECTORS, params, jnp.zeros(6), key, jax.random.PRNGKey(seed)) == 2

@@ -7,6 +7,7 @@ import pytest
 import optimist
 from little import GAME, outcome, played, small, vectors
 from optimist.errors import DataError, RunError, UsageError
+from optimist.training.scales import SCALES
 
 SHORT = {"steps": 30, "evaluate_every": 15, "episodes": 2, "batch": 8}
 
@@ -98,9 +99,14 @@ def test_an_empty_environment_means_no_evaluation(log, tmp_path):
     assert run.episodes() == []
 
 
-@pytest.mark.parametrize("agent", ["rem", None, optimist.agents.Rem])
+def test_the_name_of_an_agent_is_fitted_to_the_data(log, tmp_path):
+    run = optimist.train("dqn", log, out=tmp_path, environment="", **SHORT)
+    assert run.learner.agent == SCALES["small"].fitted(optimist.agents.Dqn())
+
+
+@pytest.mark.parametrize("agent", [None, optimist.agents.Rem])
 def test_what_is_not_an_agent_is_refused(agent, tmp_path):
-    with pytest.raises(UsageError, match="is not an agent: pass one such as"):
+    with pytest.raises(UsageError, match="is not an agent: pass"):
         optimist.train(agent, vectors(), out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 
 from optimist.data.transition import Spec, Transition
-from optimist.errors import DataError, UsageError, did_you_mean
+from optimist.errors import DataError, UsageError
 from optimist.losses import huber, td_error
-from optimist.mixtures import KINDS, Mixture
+from optimist.mixtures import Mixture
 from optimist.networks import MultiHead, MultiNetwork, SplitTable, Table, torso_for
 from optimist.optimizers import Adam, RmsProp
 
@@ -68,15 +68,12 @@ class TableAgent(Agent):
     networks: int = 1  # 1: all columns are heads of one network; more: separate networks share them out
     network: str = "auto"  # "mlp", "minatar", "nature", or by the observation's shape
     initializer: str = "fan_in"
-    explore: str = "values"  # by them while collecting, or by a kind of mixture drawn for each episode
 
     def __post_init__(self):
         if self.columns < 1 or self.networks < 1 or self.columns % self.networks:
             raise UsageError(
                 f"{self.columns} columns on {self.networks} networks: at least one each, shared out evenly"
             )
-        if self.explore not in ("values", *KINDS):
-            raise UsageError(f'cannot explore by "{self.explore}": {did_you_mean(self.explore, KINDS)}')
         if self.target_period < 1:
             raise UsageError(
                 f"a target period of {self.target_period}: it is counted in gradient steps, from 1"
@@ -119,30 +116,42 @@ class TableAgent(Agent):
         return jnp.argmax(self.values(self.table(spec)(params["q"], observation)))
 
     def online_action(self, spec: Spec, params: dict, observation, key, episode_key) -> Any:
-        if self.explore == "values":
-            return self.action(spec, params, observation, key)
         table = self.table(spec)(params["q"], observation)
-        return jnp.argmax((table @ Mixture(self.explore).draw(episode_key, self.columns))[:, 0])
+        return jnp.argmax(self.online_values(table, episode_key))
+
+    def online_values(self, table: Table | SplitTable, episode_key) -> Any:
+        """What each action is worth while collecting, (A,)."""
+        return self.values(table)
 
     def estimate(self, spec: Spec, params: dict, observation) -> Any:
         return self.values(self.table(spec)(params["q"], observation)).max()
 
 
 @dataclass(frozen=True, kw_only=True)
-class EnsembleAgent(TableAgent):
-    """Columns that are Q-functions, each trained by itself; they act by their mean.
-
-    The ensembles of the paper differ only in what a head is trained towards, and REM in training mixtures.
-    """
+class ManyHeads(TableAgent):
+    """Columns that are Q-functions; they act by their mean, and may explore by a mixture an episode."""
 
     columns: int = 200
+    explore: str = "mean"  # of the heads while collecting, or another kind of mixture drawn for each episode
+
+    def __post_init__(self):
+        super().__post_init__()
+        Mixture(self.explore)  # complains of a kind it does not know
+
+    def values(self, table: Table | SplitTable) -> Any:
+        return table.mean()
+
+    def online_values(self, table: Table | SplitTable, episode_key) -> Any:
+        return (table @ Mixture(self.explore).draw(episode_key, self.columns))[:, 0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnsembleAgent(ManyHeads):
+    """Heads that are each trained by itself: the ensembles of the paper differ only in what towards."""
 
     @abstractmethod
     def next_values(self, table: Table | SplitTable) -> Any:
         """What the next state is worth: to each head, (K,), or to all of them, ()."""
-
-    def values(self, table: Table | SplitTable) -> Any:
-        return table.mean()
 
     def loss(self, q: Callable, q_target: Callable, step: Transition, key) -> Any:
         next_values = self.next_values(q_target(step.next_observation))

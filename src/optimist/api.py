@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from optimist.agent import Agent
-from optimist.agents import name_of, presets
+from optimist.agents import name_of, preset
 from optimist.data.store import Dataset
 from optimist.errors import UsageError
 from optimist.training.offline import OfflineTraining, Training
@@ -24,7 +24,7 @@ def load(path: str | Path) -> Run:
 
 
 def train(
-    agent: Agent,
+    agent: Agent | str,
     data: Dataset | str | Path,
     *,
     steps: int | None = None,
@@ -36,16 +36,18 @@ def train(
 ) -> Run:
     """Train on the data alone; further settings are the fields of `Training`.
 
+    An agent is taken as it is; the name of one is fitted to the size of the data's observations.
     Evaluation plays the environment the data came from, unless another (or "" for none) is named. The same
     call again continues an unfinished run.
     """
-    if not isinstance(agent, Agent):
-        raise UsageError(f"{agent!r} is not an agent: pass one such as optimist.agents.Rem()")
     dataset = data if isinstance(data, Dataset) else Dataset.open(data)
+    scale = scale_for(dataset.spec)
+    agent = scale.fitted(preset(agent)) if isinstance(agent, str) else agent
+    if not isinstance(agent, Agent):
+        raise UsageError(f'{agent!r} is not an agent: pass "rem" or one such as optimist.agents.Rem()')
     if environment is None:
         environment = dataset.provenance.get("environment", "")
     out = out or Path("runs") / f"{name_of(agent)}-{dataset.fingerprint[:8]}"
-    scale = scale_for(dataset.spec)
     settings = {
         "evaluate_every": scale.evaluate_every,
         **settings,
@@ -74,6 +76,6 @@ def collect(
     **settings,
 ) -> Dataset:
     """Let an online agent play and keep every step; further settings are the fields of `Collection`."""
-    agent = agent or presets("dqn")["nature"]
+    agent = agent or preset("dqn")
     OnlineTraining(agent, environment, Collection(**settings), out=out, seed=seed, restart=restart).run()
     return Dataset.open(out)

@@ -2,21 +2,17 @@
 
 from dataclasses import dataclass
 
-from optimist.agent import TableAgent
+from optimist.agent import ManyHeads
 from optimist.losses import huber, td_error
 from optimist.mixtures import Mixture
 from optimist.optimizers import Adam
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rem(TableAgent):
+class Rem(ManyHeads):
     """REM (Agarwal et al. 2020, section 4.2): one mixture per minibatch, the same for both networks."""
 
-    columns: int = 200
     mixture: Mixture = Mixture()
-
-    def values(self, table):
-        return table.mean()
 
     def loss(self, q, q_target, step, key):
         alpha = self.mixture.draw(key, self.columns)
