@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from optimist import envs
-from optimist.agent import Agent
+from optimist.agent import Agent, TableAgent
 from optimist.agents import preset
 from optimist.data import Dataset, Recorder, Spec, from_arrays
 
@@ -73,15 +73,23 @@ def vectors(steps: int = 200, **options) -> Dataset:
 
 def small(name: str, **changes) -> Agent:
     """The agent with a network that compiles in a second."""
-    agent = preset(name)
-    few = {} if agent.columns == 1 else {"columns": 3}
-    return replace(agent, **{"network": "mlp", "target_period": 7, **few, **changes})
+    return replace(preset(name), **{**_smallest(name), **changes})
 
 
 def small_words(name: str) -> list[str]:
     """The same on the command line."""
-    columns = [] if name == "dqn" else ["--columns", "3"]
-    return ["--network", "mlp", "--target-period", "7", *columns]
+    words = [(f"--{field.replace('_', '-')}", str(value)) for field, value in _smallest(name).items()]
+    return [word for pair in words for word in pair]
+
+
+def _smallest(name: str) -> dict:
+    """Few columns, as many as networks and heads allow; an agent without a table has none."""
+    agent = preset(name)
+    if not isinstance(agent, TableAgent):
+        return {"target_period": 7}
+    parts = max(agent.networks, getattr(agent, "heads", 1))
+    columns = 1 if agent.columns == 1 else 3 if parts == 1 else 2 * parts
+    return {"network": "mlp", "target_period": 7, "columns": columns}
 
 
 def begin(*words) -> subprocess.Popen:

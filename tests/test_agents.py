@@ -30,7 +30,7 @@ VECTORS = Spec(frame_shape=(6,), frame_dtype="float32", actions=3)
 CONTROL = Spec(frame_shape=(6,), frame_dtype="float32", action_low=(-1.0, -1.0), action_high=(1.0, 1.0))
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(autouse=True)
 def quick_compilation():
     """These programs run for milliseconds: XLA shall not take seconds to polish them."""
     jax.config.update("jax_disable_most_optimizations", True)

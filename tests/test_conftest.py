@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import pytest
 
-import conftest
+import traces
 
 TRACE = {"loss": [1.0, 0.5]}
 
@@ -11,10 +11,10 @@ TRACE = {"loss": [1.0, 0.5]}
 @pytest.fixture
 def recorded(monkeypatch, tmp_path):
     """The golden fixture in an empty folder; recorded(update=True) is the one that writes."""
-    monkeypatch.setattr(conftest, "GOLDEN", tmp_path)
+    monkeypatch.setattr(traces, "GOLDEN", tmp_path)
 
     def fixture(update: bool):
-        return conftest.recorder(update=update, remedy="pytest --update-golden")
+        return traces.recorder(update=update, remedy="pytest --update-golden")
 
     return fixture
 

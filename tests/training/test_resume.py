@@ -6,9 +6,8 @@ import time
 import numpy as np
 import pytest
 
-from little import begin, lines, outcome, small_words, wait_for
+from little import PATIENCE, begin, lines, outcome, small_words, wait_for
 from optimist.agents import available
-from optimist.cli import main
 
 
 @pytest.mark.parametrize("name", available())
@@ -24,8 +23,9 @@ def test_kill_9_changes_no_bit_of_the_outcome(name, log, tmp_path):
             child.kill()
         assert child.returncode == -signal.SIGKILL, "it was done before it was killed"
     assert not (killed / "DONE").exists()
-    assert main([*words, "--out", str(killed)]) == 0
-    assert main([*words, "--out", str(tmp_path / "straight")]) == 0
+    for out in (killed, tmp_path / "straight"):
+        with begin(*words, "--out", out) as child:
+            assert child.wait(timeout=PATIENCE) == 0, child.communicate()[1]
     assert outcome(killed) == outcome(tmp_path / "straight")
     rows = (killed / "episodes.csv").read_text().splitlines()
     assert len(rows) == len(set(rows)) == 1 + 50 * 2 * 2
