@@ -1,9 +1,12 @@
-"""All figures, one after the other: `python -m benchmarks [learner|memory|storage ...]`."""
+"""The figures, one after the other: `python -m benchmarks [PART ...]`.
+
+`agents` times every agent on both networks; it is for accelerators, and named when it is wanted.
+"""
 
 import importlib
 import sys
 
-PARTS = ("learner", "storage", "memory", "agents")
+PARTS = ("learner", "storage", "memory")
 
 for part in sys.argv[1:] or PARTS:
     importlib.import_module(f"benchmarks.{part}").main()

@@ -13,7 +13,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from optimist.agents import available, preset
+from optimist.agents import preset
 from optimist.data.formats.arrays import from_arrays
 from optimist.data.sampling import Sampler
 from optimist.training.homes import home_of
@@ -73,7 +73,7 @@ def rate(chunk: Callable[[], None], updates: int) -> float:
 def main() -> None:
     play = logged_play()
     parts = {"REM in eager PyTorch": (eager_pytorch(play), STEPS)}
-    for name in available():
+    for name in ("dqn", "qr_dqn", "rem"):
         for seeds in (1, 3):
             parts[f"{name}, {seeds} fused" if seeds > 1 else name] = (ours(name, seeds, play), STEPS * seeds)
     rounds = [{label: rate(*part) for label, part in parts.items()} for _ in range(ROUNDS)]
