@@ -6,7 +6,7 @@ import sys
 import traceback
 
 import optimist
-from optimist import commands
+from optimist import commands, data_commands
 from optimist.errors import OptimistError, StorageError, UsageError, did_you_mean
 
 USAGE = """usage: optimist COMMAND ...
@@ -34,7 +34,7 @@ COMMANDS = {
     "train": commands.train,
     "evaluate": commands.evaluate,
     "play": commands.play,
-    "data": commands.data,
+    "data": data_commands.data,
     "agents": commands.agents,
     "study": commands.study,
 }

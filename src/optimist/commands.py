@@ -4,15 +4,12 @@ Imports that take a second stand inside the functions, so that help and mistakes
 """
 
 import argparse
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from optimist.errors import DataError, UsageError, did_you_mean
+from optimist.data_commands import add_views, view
+from optimist.errors import UsageError, did_you_mean
 from optimist.options import Parser, add_fields, number, option_names, seeds, whole_number, with_options
-
-if TYPE_CHECKING:
-    from optimist.data.store import Dataset
 
 
 def demo(words: list[str]) -> None:
@@ -82,13 +79,13 @@ def train(words: list[str]) -> None:
     parser.add_argument(
         "--environment", metavar="ENV", help="where to evaluate, or none [where the data is from]"
     )
-    _add_views(parser)
+    add_views(parser)
     first = _first_look(parser, words, Training())
     if not first.helps:
         _demand(first.agent, f"name an agent: {', '.join(agents.available())}")
         agents.preset(first.agent, first.preset)
         _demand(first.data, "name a dataset's folder, such as one made by optimist collect")
-    dataset = None if first.helps else _view(first)
+    dataset = None if first.helps else view(first)
     scale = scale_for(dataset.spec, first.scale) if dataset else SCALES["paper"]
     agent = scale.fitted(agents.preset(first.agent or "rem", first.preset))
     settings = Training(steps=scale.offline_steps, evaluate_every=scale.evaluate_every)
@@ -180,43 +177,6 @@ def _proposition(words: list[str]) -> None:
     print("wrote " + " and ".join(map(str, write_results(options.out, readings))))
 
 
-def data(words: list[str]) -> None:
-    actions = {"info": _data_info, "verify": _data_verify}
-    if not words or words[0] in ("-h", "--help"):
-        print("usage: optimist data info DATA\n       optimist data verify DATA")
-    elif words[0] not in actions:
-        raise UsageError(f'there is no "data {words[0]}": {did_you_mean(words[0], actions)}')
-    else:
-        actions[words[0]](words[1:])
-
-
-def _data_info(words: list[str]) -> None:
-    parser = Parser("optimist data info", description="What a dataset, or a view of it, holds.")
-    parser.add_argument("data", metavar="DATA", type=Path, help="a dataset's folder")
-    parser.add_argument("--json", action="store_true", help="everything, for programs")
-    _add_views(parser)
-    options = parser.options(words)
-    from optimist.data.card import card
-    from optimist.tables import card_table, print_table
-
-    facts = card(_view(options))
-    print(json.dumps(facts, indent=2)) if options.json else print_table(card_table(facts, str(options.data)))
-
-
-def _data_verify(words: list[str]) -> None:
-    parser = Parser("optimist data verify", description="Check every byte of a dataset against its manifest.")
-    parser.add_argument("data", metavar="DATA", type=Path, help="a dataset's folder")
-    options = parser.options(words)
-    from optimist.data.health import verify
-
-    problems = verify(options.data)
-    for problem in problems:
-        print(problem)
-    if problems:
-        raise DataError(f"{options.data}: {len(problems)} problems; restore those files from a copy")
-    print(f"{options.data}: every byte is as it was written")
-
-
 def _first_look(parser: Parser, words: list[str], settings: Any) -> argparse.Namespace:
     """What decides the defaults of everything else; `helps` says that only help was asked for."""
     from optimist import agents
@@ -245,27 +205,6 @@ def _second_look(parser: Parser, words: list[str], *records: Any) -> argparse.Na
 def _demand(value: Any, remedy: str) -> None:
     if value is None:
         raise UsageError(remedy)
-
-
-def _add_views(parser: Parser) -> None:
-    group = parser.add_argument_group("a part of the data")
-    group.add_argument("--first", type=whole_number, metavar="int", help="only the first so many steps")
-    group.add_argument("--last", type=whole_number, metavar="int", help="only the last so many steps")
-    group.add_argument(
-        "--fraction", type=number, metavar="number", help="only a random share of the trajectories"
-    )
-    group.add_argument("--best", type=number, metavar="number", help="only the share with the best returns")
-
-
-def _view(options: argparse.Namespace) -> "Dataset":
-    """The dataset, or the part of it that was asked for."""
-    from optimist.data.store import Dataset
-
-    dataset = Dataset.open(options.data)
-    for name in ("first", "last", "fraction", "best"):
-        if getattr(options, name) is not None:
-            dataset = getattr(dataset, name)(getattr(options, name))
-    return dataset
 
 
 def agent_lines() -> str:

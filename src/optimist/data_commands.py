@@ -1,0 +1,70 @@
+"""`optimist data ...`: what a dataset holds, whether it is whole, and which part of it is meant."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from optimist.errors import DataError, UsageError, did_you_mean
+from optimist.options import Parser, number, whole_number
+
+if TYPE_CHECKING:
+    from optimist.data.store import Dataset
+
+
+def data(words: list[str]) -> None:
+    actions = {"info": _info, "verify": _verify}
+    if not words or words[0] in ("-h", "--help"):
+        print("usage: optimist data info DATA\n       optimist data verify DATA")
+    elif words[0] not in actions:
+        raise UsageError(f'there is no "data {words[0]}": {did_you_mean(words[0], actions)}')
+    else:
+        actions[words[0]](words[1:])
+
+
+def _info(words: list[str]) -> None:
+    parser = Parser("optimist data info", description="What a dataset, or a view of it, holds.")
+    parser.add_argument("data", metavar="DATA", type=Path, help="a dataset's folder")
+    parser.add_argument("--json", action="store_true", help="everything, for programs")
+    add_views(parser)
+    options = parser.options(words)
+    from optimist.data.card import card
+    from optimist.tables import card_table, print_table
+
+    facts = card(view(options))
+    print(json.dumps(facts, indent=2)) if options.json else print_table(card_table(facts, str(options.data)))
+
+
+def _verify(words: list[str]) -> None:
+    parser = Parser("optimist data verify", description="Check every byte of a dataset against its manifest.")
+    parser.add_argument("data", metavar="DATA", type=Path, help="a dataset's folder")
+    options = parser.options(words)
+    from optimist.data.health import verify
+
+    problems = verify(options.data)
+    for problem in problems:
+        print(problem)
+    if problems:
+        raise DataError(f"{options.data}: {len(problems)} problems; restore those files from a copy")
+    print(f"{options.data}: every byte is as it was written")
+
+
+def add_views(parser: Parser) -> None:
+    group = parser.add_argument_group("a part of the data")
+    group.add_argument("--first", type=whole_number, metavar="int", help="only the first so many steps")
+    group.add_argument("--last", type=whole_number, metavar="int", help="only the last so many steps")
+    group.add_argument(
+        "--fraction", type=number, metavar="number", help="only a random share of the trajectories"
+    )
+    group.add_argument("--best", type=number, metavar="number", help="only the share with the best returns")
+
+
+def view(options: argparse.Namespace) -> "Dataset":
+    """The dataset, or the part of it that was asked for."""
+    from optimist.data.store import Dataset
+
+    dataset = Dataset.open(options.data)
+    for name in ("first", "last", "fraction", "best"):
+        if getattr(options, name) is not None:
+            dataset = getattr(dataset, name)(getattr(options, name))
+    return dataset
