@@ -46,7 +46,10 @@ def test_every_available_environment_plays(name):
         ("minatar/x", 'no environment "minatar/x": known: ' + ", ".join(minatar.games())),
         ("gym/CartPole", 'no environment "gym/CartPole": did you mean "CartPole-v1"?'),
         ("gym/cartpole-v1", 'no environment "gym/cartpole-v1": did you mean "CartPole-v1"?'),
-        ("_lanes/breakout", 'no environment family "_lanes" in "_lanes/breakout": known: gym, minatar'),
+        (
+            "_lanes/breakout",
+            'no environment family "_lanes" in "_lanes/breakout": known: atari, gym, minatar',
+        ),
     ],
 )
 def test_an_unknown_name_is_answered_with_the_nearest(name, message):

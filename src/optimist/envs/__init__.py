@@ -1,8 +1,13 @@
-"""Where a policy acts: lanes of an environment behind one interface, found by the name "family/game"."""
+"""Where a policy acts: lanes of an environment behind one interface, found by the name "family/game".
+
+What makes a game another game is part of its name, as in an address: "atari/Breakout?no_ops=30". So it
+travels with a dataset and a run to wherever the game is played again.
+"""
 
 import importlib
 import inspect
 import pkgutil
+from dataclasses import asdict, fields
 from types import ModuleType
 from typing import Any, NamedTuple, Protocol
 
@@ -72,22 +77,78 @@ class FrameStack:
 
 def make(name: str, *, lanes: int = 1, seed: int = 0, **options) -> Environment:
     """The environment called "family/game"; `options` are those of the family's own `make`."""
-    family_name, slash, game = name.partition("/")
-    if not slash:
-        raise UsageError(f'"{name}" is not of the form family/game: {did_you_mean(name, available())}')
-    if family_name not in _families():
-        known = did_you_mean(family_name, _families())
-        raise UsageError(f'no environment family "{family_name}" in "{name}": {known}')
+    family, game = _found(name)
+    options = {**_options_in(name), **options}
     if lanes < 1 or seed < 0:
         raise UsageError(f"lanes={lanes}, seed={seed}: at least one lane and a seed from 0 upwards, please")
-    family = _family(family_name)
     _refuse_unknown_options(family, options)
     return family.make(game, lanes=lanes, seed=seed, **options)
+
+
+def base_name(name: str) -> str:
+    """The game without its options."""
+    return name.partition("?")[0]
+
+
+def options_of(name: str) -> Any:
+    """The options of a named environment as a record, or None where its family has none."""
+    options = getattr(_found(name)[0], "Options", None)
+    return options and options(**_options_in(name))
+
+
+def named(name: str, options: Any) -> str:
+    """The name that says these options, as far as they differ from the family's own."""
+    usual = asdict(type(options)())
+    changed = {field: value for field, value in asdict(options).items() if value != usual[field]}
+    said = "&".join(f"{field}={_as_word(value)}" for field, value in changed.items())
+    return base_name(name) + (f"?{said}" if said else "")
 
 
 def available() -> list[str]:
     """Every name that is known to work once its family's package is installed."""
     return [f"{name}/{game}" for name in _families() for game in _family(name).games()]
+
+
+def _found(name: str) -> tuple[ModuleType, str]:
+    """The family and the game of a name."""
+    family, slash, game = base_name(name).partition("/")
+    if not slash:
+        raise UsageError(f'"{name}" is not of the form family/game: {did_you_mean(name, available())}')
+    if family not in _families():
+        known = did_you_mean(family, _families())
+        raise UsageError(f'no environment family "{family}" in "{name}": {known}')
+    return _family(family), game
+
+
+def _options_in(name: str) -> dict[str, Any]:
+    """The options that are said in a name, each in the type of its field."""
+    query = name.partition("?")[2]
+    if not query:
+        return {}
+    family, _ = _found(name)
+    usual = {field.name: field.default for field in fields(family.Options)} if _has_options(family) else {}
+    said = [part.partition("=") for part in query.split("&")]
+    for word, _, _ in said:
+        if word not in usual:
+            hint = did_you_mean(word, usual) if usual else f"write {base_name(name)}, it has none"
+            raise UsageError(f'no environment option "{word}" in "{name}": {hint}')
+    return {word: _read(f"{name}: {word}", text, type(usual[word])) for word, _, text in said}
+
+
+def _has_options(family: ModuleType) -> bool:
+    return hasattr(family, "Options")
+
+
+def _read(where: str, text: str, kind: type) -> Any:
+    try:
+        return {"yes": True, "no": False}[text] if kind is bool else kind(text)
+    except (KeyError, ValueError):
+        wanted = {bool: "yes or no", int: "a whole number", float: "a number"}[kind]
+        raise UsageError(f'{where} is "{text}": write {wanted}') from None
+
+
+def _as_word(value: Any) -> str:
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
 def _families() -> list[str]:
@@ -99,7 +160,7 @@ def _family(name: str) -> ModuleType:
 
 
 def _refuse_unknown_options(family: ModuleType, options: dict) -> None:
-    parameters = inspect.signature(family.make).parameters
+    parameters = inspect.signature(family.Options if _has_options(family) else family.make).parameters
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return
     known = set(parameters) - {"game", "lanes", "seed"}

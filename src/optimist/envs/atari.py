@@ -1,0 +1,190 @@
+"""The paper's 60 Atari games on the Arcade Learning Environment, seen as the paper's agents saw them.
+
+Every fourth emulator frame, the brighter of its last two, grey, 84 x 84; sticky actions on every emulator
+frame; the game's minimal actions; no no-ops; an episode is the whole game, truncated after 27,000 steps. The
+released code crops nothing and resizes by area, and so does `ale_py` with the settings below.
+"""
+
+import csv
+import hashlib
+import logging
+import os
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from optimist.data.transition import Spec
+from optimist.envs import Environment, Step
+from optimist.envs._lanes import checked_actions, lane_seeds, package
+from optimist.errors import UsageError, did_you_mean
+
+FRAME_SKIP = 4
+ROMS = "OPTIMIST_ROMS"  # the environment variable that names a folder of one's own ROMs
+HEIGHT = {"AirRaid": 250, "Carnival": 214, "JourneyEscape": 230, "Pooyan": 220}  # the others' screens: 210
+log = logging.getLogger("optimist")
+
+
+@dataclass(frozen=True)
+class Options:
+    """The game; the defaults are the paper's."""
+
+    sticky: float = 0.25  # how likely an emulator frame repeats the action before it
+    episodic_life: bool = False  # whether a lost life ends the episode
+    no_ops: int = 0  # up to so many random no-ops begin an episode
+    full_action_set: bool = False  # all 18 actions, not only those that the game knows
+    max_steps: int = 27_000  # an episode is truncated after so many steps
+
+    def __post_init__(self):
+        if not 0 <= self.sticky < 1 or self.no_ops < 0 or self.max_steps < 1:
+            raise UsageError(
+                f"sticky={self.sticky}, no_ops={self.no_ops}, max_steps={self.max_steps}: a probability "
+                "below 1, a number from 0 and a number from 1 upwards, please"
+            )
+
+
+def games() -> list[str]:
+    return list(_public_roms())
+
+
+def make(game: str, *, lanes: int, seed: int, **options) -> Environment:
+    if game not in games():
+        raise UsageError(f'no environment "atari/{game}": {_meant(game)}')
+    ale_py = package("ale_py", extra="atari")
+    return Atari(ale_py, game, Options(**options), lanes, seed)
+
+
+class Atari:
+    """Lanes of one game, stepped by the emulator's own threads."""
+
+    def __init__(self, ale_py, game: str, options: Options, lanes: int, seed: int):
+        self.name, self.lanes = f"atari/{game}", lanes
+        self._ale_py, self._game, self._options = ale_py, game, options
+        self._rom = _rom(ale_py, game)
+        self._md5 = hashlib.md5(self._rom.read_bytes()).hexdigest()
+        _warn_of_another_rom(game, self._md5)
+        self._ale = self._interface(lanes)
+        self.spec = Spec((84, 84, 1), "uint8", actions=len(self._ale.get_action_set()), stack=4)
+        self._seeds = np.array(lane_seeds(seed, lanes)) >> 1  # the emulator's are 31 bits wide
+        self._full_strength = np.ones(lanes, np.float32)
+        self._resets, self._steps = 0, 0
+        self._screen: Any = None
+
+    def _interface(self, lanes: int, **changes):
+        settings = {
+            "rom_path": self._rom,
+            "num_envs": lanes,
+            "frame_skip": FRAME_SKIP,
+            "stack_num": 1,  # a frame is recorded once and stacked when it is read
+            "grayscale": True,
+            "maxpool": True,
+            "noop_max": self._options.no_ops,
+            "use_fire_reset": False,
+            "episodic_life": self._options.episodic_life,
+            "reward_clipping": False,
+            "max_episode_steps": FRAME_SKIP * self._options.max_steps,  # counted in emulator frames
+            "repeat_action_probability": self._options.sticky,
+            "full_action_space": self._options.full_action_set,
+            "autoreset_mode": "SameStep",
+        }
+        return self._ale_py.ALEVectorInterface(**{**settings, **changes})
+
+    def reset(self) -> np.ndarray:
+        # The emulator keeps its random streams where the seed is negative.
+        seeds = np.full(self.lanes, -1) if self._resets else self._seeds
+        self._resets += 1
+        if self._screen is not None:
+            self._picture = self._screen.reset(np.arange(1), np.full(1, -1))[0]
+        frames, _ = self._ale.reset(np.arange(self.lanes), seeds)
+        return self._shaped(frames)
+
+    def step(self, actions: Any) -> Step:
+        if not self._resets:
+            raise UsageError(f"{self.name}: call reset() before the first step()")
+        # The emulator waits for ever on an action that it does not know.
+        actions = checked_actions(actions, self.spec, self.lanes).astype(np.int32)
+        self._ale.send(actions, self._full_strength)
+        frames, reward, terminal, truncated, info = self._ale.recv()
+        self._steps += 1
+        if self._screen is not None:
+            self._screen.send(actions[:1], self._full_strength[:1])
+            self._picture = self._screen.recv()[0]
+        observation = self._shaped(frames)
+        return Step(
+            observation=observation,
+            reward=reward.astype(np.float32),
+            terminal=terminal,
+            truncated=truncated & ~terminal,
+            next_observation=self._successors(observation, terminal | truncated, info),
+        )
+
+    def _successors(self, observation: np.ndarray, ended: np.ndarray, info: dict) -> np.ndarray:
+        if not ended.any():
+            return observation
+        following = observation.copy()
+        following[ended] = self._shaped(info["final_obs"])[ended]
+        return following
+
+    def _shaped(self, frames: np.ndarray) -> np.ndarray:
+        return frames.reshape(-1, *self.spec.frame_shape)
+
+    def render(self) -> np.ndarray:
+        """The game in colour. The lanes show grey frames only, so a second emulator plays lane 0 along; it
+        must see every action, so the first picture is to be asked for before the first step."""
+        if self._screen is None and self._steps == 0 and self._resets:
+            self._screen = self._interface(
+                1, grayscale=False, img_height=HEIGHT.get(self._game, 210), img_width=160
+            )
+            for number in range(self._resets):
+                seed = -1 if number else self._seeds[0]
+                self._picture = self._screen.reset(np.arange(1), np.array([seed]))[0]
+        if self._screen is None:
+            raise UsageError(f"{self.name}: ask for the first picture before the first step")
+        return self._picture[0, 0]
+
+    def versions(self) -> dict[str, str]:
+        return {"ale_py": version("ale-py"), "numpy": version("numpy"), "rom_md5": self._md5}
+
+    def close(self) -> None:
+        self._screen = None
+
+
+@cache
+def _public_roms() -> dict[str, str]:
+    """The MD5 of the ROM with which the public dataset of each game was logged (those of atari-py 0.2.5)."""
+    text = files("optimist.envs").joinpath("atari_games.csv").read_text()
+    return {row["game"]: row["rom_md5_of_public_data"] for row in csv.DictReader(text.splitlines())}
+
+
+def _meant(game: str) -> str:
+    """The game in another spelling: ms_pacman, MSPACMAN, MsPacmanNoFrameskip-v4."""
+    plain = {known.lower(): known for known in games()}
+    word = re.sub(r"(NoFrameskip|Deterministic)?-v\d+$", "", game).replace("_", "").replace("-", "").lower()
+    return did_you_mean(plain.get(word, game), games())
+
+
+def _rom(ale_py, game: str) -> Path:
+    snake_case = re.sub(r"(?<!^)(?=[A-Z])", "_", game).lower()
+    folder = os.environ.get(ROMS)
+    if not folder:
+        package("ale_py.roms", extra="atari")
+        return Path(ale_py.roms.get_rom_path(snake_case))
+    rom = Path(folder) / f"{snake_case}.bin"
+    if not rom.is_file() or not rom.stat().st_size:
+        raise UsageError(f"{rom} is not there or empty: put the game's ROM there, or unset {ROMS}")
+    return rom
+
+
+@cache  # one word about it is enough
+def _warn_of_another_rom(game: str, md5: str) -> None:
+    if md5 != _public_roms()[game]:
+        log.warning(
+            "atari/%s: this ROM differs from the one that the public DQN Replay Dataset was logged with, so "
+            "scores of agents trained on that data are not comparable; --roms FOLDER takes another",
+            game,
+        )

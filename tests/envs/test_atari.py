@@ -1,0 +1,255 @@
+"""Atari against a re-statement of Dopamine's preprocessing on the single emulator, one frame at a time."""
+
+import hashlib
+import logging
+import shutil
+from pathlib import Path
+
+import ale_py
+import cv2
+import numpy as np
+import pytest
+from ale_py import roms
+
+from optimist import envs
+from optimist.envs import atari
+from optimist.envs._lanes import lane_seeds
+from optimist.errors import UsageError
+
+# An action that the emulator does not know would make it wait for ever.
+pytestmark = pytest.mark.timeout(120)
+DIFFERENT_ROMS = 29  # of the 60, as ale-py ships them, from those of the public data
+
+
+class Dopamine:
+    """What the paper's agents saw (Castro et al. 2018): repeat the action for 4 emulator frames, sum their
+    rewards, keep the brighter of the last two grey screens, and resize it by area. Screens before the second
+    one of an episode are black."""
+
+    def __init__(self, game: str, seed: int, sticky: float = 0.25):
+        self._ale = ale_py.ALEInterface()
+        self._ale.setInt("random_seed", seed)
+        self._ale.setFloat("repeat_action_probability", sticky)
+        self._ale.setInt("frame_skip", 1)
+        self._ale.loadROM(str(atari._rom(ale_py, game)))
+        self.actions = self._ale.getMinimalActionSet()
+
+    def reset(self) -> np.ndarray:
+        self._ale.reset_game()
+        screen = self._ale.getScreenGrayscale()
+        return self._resized([screen, np.zeros_like(screen)])
+
+    def step(self, action: int) -> tuple[np.ndarray, float, bool]:
+        reward, screens = 0.0, []
+        for _ in range(4):
+            reward += self._ale.act(self.actions[action])
+            screens.append(self._ale.getScreenGrayscale())
+            if self._ale.game_over():
+                break
+        return self._resized(screens[-2:]), reward, self._ale.game_over()
+
+    @staticmethod
+    def _resized(screens: list[np.ndarray]) -> np.ndarray:
+        brighter = np.maximum.reduce(screens)
+        return cv2.resize(brighter, (84, 84), interpolation=cv2.INTER_AREA)[..., None]
+
+
+def emulator_seed(seed: int) -> int:
+    return lane_seeds(seed, 1)[0] >> 1
+
+
+@pytest.mark.parametrize("game", atari.games())
+def test_frames_and_rewards_are_those_of_the_paper(game):
+    ours, theirs = envs.make(f"atari/{game}", seed=3), Dopamine(game, emulator_seed(3))
+    assert ours.spec.actions == len(theirs.actions)
+    random = np.random.default_rng(0)
+    assert np.array_equal(ours.reset()[0], theirs.reset())
+    for _ in range(300):
+        action = random.integers(ours.spec.actions)
+        taken = ours.step(np.array([action]))
+        frame, reward, over = theirs.step(action)
+        assert (taken.reward[0], taken.terminal[0], taken.truncated[0]) == (reward, over, False)
+        if over:
+            # The screen at the end differs from game to game; nobody learns from it.
+            frame = theirs.reset()
+        assert np.array_equal(taken.observation[0], frame)
+
+
+def test_there_are_sixty_games():
+    assert len(atari.games()) == len(set(atari.games())) == 60
+
+
+def test_a_lane_has_a_stream_of_its_own():
+    together = envs.make("atari/Breakout", lanes=3, seed=5)
+    seeds = [seed >> 1 for seed in lane_seeds(5, 3)]
+    alone = [Dopamine("Breakout", seed) for seed in seeds]
+    assert np.array_equal(together.reset(), [single.reset() for single in alone])
+    random = np.random.default_rng(1)
+    for _ in range(200):
+        actions = random.integers(4, size=3)
+        taken = together.step(actions)
+        for lane, (single, action) in enumerate(zip(alone, actions, strict=True)):
+            frame, reward, over = single.step(action)
+            assert taken.reward[lane] == reward
+            assert np.array_equal(taken.observation[lane], single.reset() if over else frame)
+
+
+def test_the_successor_of_a_last_step_is_the_end_of_its_own_episode():
+    play, single = envs.make("atari/Breakout", seed=0), Dopamine("Breakout", emulator_seed(0))
+    play.reset(), single.reset()
+    for turn in range(2_000):
+        taken = play.step(np.array([turn % 4]))
+        frame, _, over = single.step(turn % 4)
+        if over:
+            assert np.array_equal(taken.next_observation[0], frame)
+            assert not np.array_equal(taken.next_observation[0], taken.observation[0])
+            return
+    raise AssertionError("no episode of Breakout ended in 2,000 steps")
+
+
+def test_an_episode_is_truncated_after_so_many_steps():
+    play = envs.make("atari/Pong?max_steps=50", lanes=2)
+    play.reset()
+    cut = [play.step(np.zeros(2, int)).truncated.all() for _ in range(150)]
+    assert np.flatnonzero(cut).tolist() == [49, 99, 149]
+
+
+def test_the_cap_is_the_papers():
+    assert atari.Options() == atari.Options(
+        sticky=0.25, episodic_life=False, no_ops=0, full_action_set=False, max_steps=27_000
+    )
+    assert 4 * atari.Options().max_steps == 108_000
+
+
+def test_a_lost_life_can_end_an_episode():
+    def ends(name: str) -> int:
+        play = envs.make(name, seed=2)
+        play.reset()
+        return sum(int(play.step(np.array([turn % 4])).terminal[0]) for turn in range(400))
+
+    assert ends("atari/Breakout?episodic_life=yes") > 2 * ends("atari/Breakout") > 0
+
+
+def test_no_ops_begin_an_episode_at_another_place():
+    plain, delayed = (
+        envs.make(name, lanes=8).reset() for name in ("atari/Seaquest", "atari/Seaquest?no_ops=30")
+    )
+    assert all(np.array_equal(plain[0], frame) for frame in plain)
+    assert len({frame.tobytes() for frame in delayed}) > 2
+
+
+def test_the_full_action_set_has_18_actions():
+    assert envs.make("atari/Pong").spec.actions == 6
+    assert envs.make("atari/Pong?full_action_set=yes").spec.actions == 18
+
+
+@pytest.mark.parametrize("action", [-1, 4, 18, 2**31])
+def test_an_unknown_action_is_refused_before_it_reaches_the_emulator(action):
+    play = envs.make("atari/Breakout")
+    play.reset()
+    with pytest.raises(UsageError, match=f"action {action} in lane 0 is not one of 0 to 3"):
+        play.step(np.array([action]))
+
+
+def test_a_step_needs_a_reset():
+    with pytest.raises(UsageError, match="call reset"):
+        envs.make("atari/Breakout").step(np.array([0]))
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("ms_pacman", "MsPacman"),
+        ("MSPACMAN", "MsPacman"),
+        ("BreakoutNoFrameskip-v4", "Breakout"),
+        ("Q*bert", "Qbert"),
+        ("up-n-down", "UpNDown"),
+        ("Brekout", "Breakout"),
+    ],
+)
+def test_another_spelling_is_answered_with_the_right_one(written, meant):
+    with pytest.raises(UsageError, match=f'did you mean "{meant}"'):
+        envs.make(f"atari/{written}")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "atari/Pong?sticky=2",
+        "atari/Pong?no_ops=-1",
+        "atari/Pong?max_steps=0",
+        "atari/Pong?full_action_set=1",
+        "atari/Pong?noop=3",
+        "atari/Pong?no_ops",
+    ],
+)
+def test_options_that_make_no_sense_are_refused(name):
+    with pytest.raises(UsageError):
+        envs.make(name)
+
+
+def test_options_travel_in_the_name():
+    name = "atari/Pong?no_ops=30&full_action_set=yes"
+    assert envs.options_of(name) == atari.Options(no_ops=30, full_action_set=True)
+    assert envs.named("atari/Pong", envs.options_of(name)) == name
+    assert envs.named(name, atari.Options()) == envs.base_name(name) == "atari/Pong"
+    assert envs.options_of("minatar/breakout") is None
+
+
+def test_the_rom_is_recorded():
+    rom = Path(roms.get_rom_path("pong")).read_bytes()
+    versions = envs.make("atari/Pong").versions()
+    assert versions["rom_md5"] == hashlib.md5(rom).hexdigest() == "60e0ea3cbe0913d39803477945e9e5ec"
+    assert versions["ale_py"]
+
+
+@pytest.fixture
+def warnings(caplog):
+    atari._warn_of_another_rom.cache_clear()
+    with caplog.at_level(logging.WARNING, "optimist"):
+        yield caplog
+
+
+def test_a_rom_that_is_not_the_public_datas_is_mentioned_once(warnings):
+    for game in atari.games():
+        envs.make(f"atari/{game}")
+        envs.make(f"atari/{game}")
+    assert sum("differs from the one" in record.message for record in warnings.records) == DIFFERENT_ROMS
+
+
+def test_a_folder_of_ones_own_roms_is_taken(tmp_path, monkeypatch, warnings):
+    changed = bytearray(Path(roms.get_rom_path("pong")).read_bytes())
+    changed[-1] ^= 1
+    (tmp_path / "pong.bin").write_bytes(changed)
+    shutil.copy(roms.get_rom_path("breakout"), tmp_path / "breakout.bin")
+    monkeypatch.setenv(atari.ROMS, str(tmp_path))
+    assert envs.make("atari/Pong").versions()["rom_md5"] == hashlib.md5(changed).hexdigest()
+    assert "atari/Pong: this ROM differs" in warnings.text
+    warnings.clear()
+    envs.make("atari/Breakout")
+    assert not warnings.records
+    with pytest.raises(UsageError, match=r"seaquest\.bin is not there or empty"):
+        envs.make("atari/Seaquest")
+
+
+def test_pictures_are_of_the_same_game_in_colour():
+    play = envs.make("atari/Breakout", seed=1)
+    play.reset()
+    pictures = [play.render()]
+    for turn in range(260):
+        taken = play.step(np.array([turn % 4]))
+        pictures.append(play.render())
+        grey = cv2.resize(
+            cv2.cvtColor(pictures[-1], cv2.COLOR_RGB2GRAY), (84, 84), interpolation=cv2.INTER_AREA
+        )
+        # The emulator's own grey differs from the picture's by a little, nowhere by a ball or a brick.
+        assert np.abs(grey.astype(int) - taken.observation[0, ..., 0]).max() < 24
+    assert pictures[0].shape == (210, 160, 3)
+
+
+def test_pictures_begin_at_the_beginning():
+    play = envs.make("atari/Breakout")
+    play.reset()
+    play.step(np.array([0]))
+    with pytest.raises(UsageError, match="before the first step"):
+        play.render()
