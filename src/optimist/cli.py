@@ -20,9 +20,10 @@ USAGE = """usage: optimist COMMAND ...
   data verify DATA                  check every byte of it
   agents                            every agent and its presets
   study run proposition-1           REM's heads become one function, and it is Q*: seconds, with a figure
+  study run random-scores           what random play scores on the 60 Atari games
 
 Every command explains itself with --help. The same command again continues what was interrupted.
---debug shows the whole traceback of an error.
+--debug shows the whole traceback of an error; --roms FOLDER plays Atari from ROMs of your own.
 
 exit codes: 0 done, 2 a wrong word or value, 3 a problem with the data, 4 a problem with the run folder,
 5 training diverged, 6 the disk refused, 130 or 143 interrupted and saved, 1 anything else."""
@@ -46,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
     debug = "--debug" in words
     logging.basicConfig(format="optimist: %(message)s", level=logging.WARNING)
     try:
-        _command([word for word in words if word != "--debug"])
+        _command(_with_own_roms([word for word in words if word != "--debug"]))
         return 0
     except OptimistError as problem:
         if debug:
@@ -64,6 +65,18 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("optimist: stopped at once; the same command goes on from the last checkpoint", file=sys.stderr)
         return 130
+
+
+def _with_own_roms(words: list[str]) -> list[str]:
+    """The words without --roms FOLDER: where the ROMs lie is about this machine, not about an experiment."""
+    if "--roms" not in words:
+        return words
+    place = words.index("--roms")
+    folder = "".join(words[place + 1 : place + 2])
+    if not os.path.isdir(folder):
+        raise UsageError(f'--roms "{folder}" is no folder: name one with ROMs such as breakout.bin')
+    os.environ["OPTIMIST_ROMS"] = folder
+    return words[:place] + words[place + 2 :]
 
 
 def _command(words: list[str]) -> None:

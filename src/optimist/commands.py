@@ -42,15 +42,18 @@ def collect(words: list[str]) -> None:
         "--out", type=Path, help="the dataset's folder; the player's own run is its folder agent"
     )
     parser.add_argument(
-        "--agent", metavar="name", default="dqn", help=f"{', '.join(agents.available())} [dqn]"
+        "--agent", metavar="name", help=f"{', '.join(agents.available())} [dqn, or as the preset says]"
     )
     parser.add_argument("--seed", type=int, default=0, metavar="int", help="covers everything random [0]")
     first = _first_look(parser, words, Collection())
     if not first.helps:
         _demand(first.environment, f"name an environment: {', '.join(envs.available())}, gym/<id>")
         _demand(first.out, "say where to keep the data: --out DATA")
-    scale = scale_for(envs.make(first.environment or "minatar/breakout").spec, first.scale)
-    agent = scale.fitted(agents.preset(first.agent, first.preset))
+    name = first.environment or "minatar/breakout"
+    scale = scale_for(envs.make(name).spec, first.scale)
+    if first.preset and not first.agent and first.preset not in agents.presets("dqn"):
+        first.agent, first.preset = agents.from_preset(first.preset)
+    agent = scale.fitted(agents.preset(first.agent or "dqn", first.preset))
     settings = Collection(
         steps=scale.online_steps,
         lanes=scale.lanes,
@@ -58,16 +61,19 @@ def collect(words: list[str]) -> None:
         warm_up=scale.warm_up,
         epsilon_decay=scale.epsilon_decay,
     )
-    options = _second_look(parser, words, settings, agent)
+    options = _second_look(parser, words, settings, agent, envs.options_of(name))
     settings, agent = with_options(settings, options), with_options(agent, options)
     OnlineTraining(
-        agent, first.environment, settings, out=first.out, seed=first.seed, restart=first.restart
+        agent, _asked_for(name, options), settings, out=first.out, seed=first.seed, restart=first.restart
     ).run()
     print(f"recorded in {first.out}; see: optimist data info {first.out}")
 
 
 def train(words: list[str]) -> None:
-    from optimist import agents
+    from optimist import agents, envs
+    from optimist.data.card import card
+    from optimist.studies.scores import scores, summary
+    from optimist.tables import print_table, results_table
     from optimist.training.offline import OfflineTraining, Training
     from optimist.training.scales import SCALES, scale_for
 
@@ -88,10 +94,17 @@ def train(words: list[str]) -> None:
     dataset = None if first.helps else view(first)
     scale = scale_for(dataset.spec, first.scale) if dataset else SCALES["paper"]
     agent = scale.fitted(agents.preset(first.agent or "rem", first.preset))
-    settings = Training(steps=scale.offline_steps, evaluate_every=scale.evaluate_every)
-    options = _second_look(parser, words, settings, agent)
+    settings = Training(
+        steps=scale.offline_steps,
+        evaluate_every=scale.evaluate_every,
+        evaluation_steps=scale.evaluation_steps,
+    )
+    environment = first.environment or (dataset.provenance.get("environment", "") if dataset else "")
+    environment = "" if environment == "none" else environment
+    options = _second_look(
+        parser, words, settings, agent, envs.options_of(environment) if environment else None
+    )
     assert dataset is not None  # help has left by now
-    environment = first.environment or dataset.provenance.get("environment", "")
     out = first.out or Path("runs") / f"{agents.name_of(agent)}-{first.data.resolve().name}"
     OfflineTraining(
         with_options(agent, options),
@@ -99,16 +112,24 @@ def train(words: list[str]) -> None:
         with_options(settings, options),
         out=out,
         seeds=first.seeds,
-        environment="" if environment == "none" else environment,
+        environment=_asked_for(environment, options),
         restart=first.restart,
     ).run()
+    if environment:
+        print_table(results_table({agents.name_of(agent): summary(scores(out))}, card(dataset)))
     print(f"trained in {out}; watch it: optimist play {out} --out video.gif")
 
 
 def evaluate(words: list[str]) -> None:
     parser = Parser("optimist evaluate", description="Full episodes with every seed of a run, side by side.")
     parser.add_argument("run", metavar="RUN", type=Path, help="a run's folder")
-    parser.add_argument("--episodes", type=whole_number, default=100, metavar="int", help="per seed [100]")
+    parser.add_argument("--episodes", type=whole_number, metavar="int", help="so many per seed [100]")
+    parser.add_argument(
+        "--steps",
+        type=whole_number,
+        metavar="int",
+        help="instead: full episodes until so many steps [125000 for Atari]",
+    )
     parser.add_argument(
         "--epsilon", type=number, default=0.001, metavar="number", help="random actions [0.001]"
     )
@@ -117,10 +138,12 @@ def evaluate(words: list[str]) -> None:
     options = parser.options(words)
     from optimist.tables import evaluation_table, print_table
     from optimist.training.run import write_episodes
+    from optimist.training.scales import scale_for
     from optimist.training.trained import load_run
 
     run = load_run(options.run)
-    rows = run.evaluate(options.episodes, options.epsilon, options.environment)
+    usual = scale_for(run.learner.spec).evaluation_steps if options.episodes is None else None
+    rows = run.evaluate(options.episodes or 100, options.epsilon, options.environment, options.steps or usual)
     out = options.out or options.run / "evaluation.csv"
     write_episodes(out, rows)
     print_table(evaluation_table(run.step, rows))
@@ -153,15 +176,31 @@ def agents(words: list[str]) -> None:
 
 
 def study(words: list[str]) -> None:
+    studies = {"proposition-1": _proposition, "random-scores": _random_scores}
     if not words or words[0] in ("-h", "--help"):
-        print("usage: optimist study run proposition-1 --out FOLDER")
+        print("\n".join(f"usage: optimist study run {name} --out FOLDER" for name in studies))
     elif words[0] != "run":
         raise UsageError(f'there is no "study {words[0]}": {did_you_mean(words[0], ["run"])}')
-    elif words[1:2] != ["proposition-1"]:
-        asked = words[1] if words[1:] else ""
-        raise UsageError(f'there is no study "{asked}": {did_you_mean(asked, ["proposition-1"])}')
+    elif "".join(words[1:2]) not in studies:
+        asked = "".join(words[1:2])
+        raise UsageError(f'there is no study "{asked}": {did_you_mean(asked, studies)}')
     else:
-        _proposition(words[2:])
+        studies[words[1]](words[2:])
+
+
+def _random_scores(words: list[str]) -> None:
+    parser = Parser(
+        "optimist study run random-scores",
+        description="What uniformly random play scores on Atari with sticky actions, by the paper's protocol.",
+    )
+    parser.add_argument("--out", type=Path, default=Path("random-scores"), help="[random-scores]")
+    from optimist.studies.random_scores import RandomStudy, run
+
+    add_fields(parser, RandomStudy())
+    options = parser.options(words)
+    table = options.out / "scores.csv"
+    rows = run(with_options(RandomStudy(), options), table)
+    print(f"{len(rows)} games in {table}")
 
 
 def _proposition(words: list[str]) -> None:
@@ -180,15 +219,19 @@ def _proposition(words: list[str]) -> None:
 def _first_look(parser: Parser, words: list[str], settings: Any) -> argparse.Namespace:
     """What decides the defaults of everything else; `helps` says that only help was asked for."""
     from optimist import agents
+    from optimist.envs.atari import Options
 
     parser.add_argument("--preset", metavar="name", help="the agent's named settings [its first]")
     parser.add_argument(
-        "--scale", default="auto", metavar="name", help="paper, small, or by the observations [auto]"
+        "--scale",
+        default="auto",
+        metavar="name",
+        help="paper, paper-5x, small, or by the observations [auto]",
     )
     parser.add_argument("--restart", action="store_true", help="begin anew over what is there")
     helping = [word for word in words if word in ("-h", "--help")]
     every_agent = [agent for name in agents.available() for agent in agents.presets(name).values()]
-    later = frozenset().union(*map(option_names, (settings, *every_agent)))
+    later = frozenset().union(*map(option_names, (settings, Options(), *every_agent)))
     first = parser.options([word for word in words if word not in helping], later)
     first.helps = bool(helping)
     return first
@@ -196,10 +239,18 @@ def _first_look(parser: Parser, words: list[str], settings: Any) -> argparse.Nam
 
 def _second_look(parser: Parser, words: list[str], *records: Any) -> argparse.Namespace:
     """All options, with the fields of the records among them; prints the help where it was asked for."""
-    for record in records:
+    for record in filter(None, records):
         title = (type(record).__doc__ or "").splitlines()[0].rstrip(".")
         add_fields(parser.add_argument_group(title), record)
     return parser.options(words)
+
+
+def _asked_for(environment: str, options: argparse.Namespace) -> str:
+    """The environment's name, with the options that were given."""
+    from optimist import envs
+
+    usual = envs.options_of(environment) if environment else None
+    return envs.named(environment, with_options(usual, options)) if usual else environment
 
 
 def _demand(value: Any, remedy: str) -> None:

@@ -12,6 +12,7 @@ from optimist import envs
 from optimist.data import Dataset, Recorder, Sampler, transitions
 from optimist.errors import DataError, UsageError
 from optimist.training import homes
+from optimist.training.acting import FrameStack
 from optimist.training.homes import DeviceHome, StreamedHome, home_of
 from optimist.training.learner import Learner, advance
 
@@ -159,7 +160,7 @@ def test_what_an_agent_saw_while_playing_is_what_sampling_gives(tmp_path):
     lanes, rows = 3, 60
     play, random = envs.make(GAME, lanes=lanes, seed=1, max_steps=9), np.random.default_rng(1)
     spec = replace(play.spec, stack=4)
-    stack, seen = envs.FrameStack(spec, lanes), []
+    stack, seen = FrameStack(spec, lanes), []
     with Recorder(tmp_path, spec, lanes=lanes) as recorder:
         frame = play.reset()
         observation = stack.reset(frame)

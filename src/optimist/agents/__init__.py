@@ -39,6 +39,18 @@ def preset(name: str, chosen: str | None = None) -> Agent:
     return known[chosen or next(iter(known))]
 
 
+def from_preset(text: str) -> tuple[str, str]:
+    """An agent and its settings in one word: "dqn-nature" is the agent "dqn" with its preset "nature"."""
+    words = {
+        f"{name.replace('_', '-')}-{chosen}": (name, chosen)
+        for name in available()
+        for chosen in presets(name)
+    }
+    if text.replace("_", "-") not in words:
+        raise UsageError(f'there is no preset "{text}": {did_you_mean(text, words)}')
+    return words[text.replace("_", "-")]
+
+
 def name_of(agent: Agent) -> str:
     return type(agent).__module__.rpartition(".")[2]
 

@@ -55,26 +55,6 @@ class Environment(Protocol):
     def close(self) -> None: ...
 
 
-class FrameStack:
-    """The last `spec.stack` frames of every lane on the last axis, oldest first, as sampling joins them."""
-
-    def __init__(self, spec: Spec, lanes: int):
-        self._depth = spec.stack
-        self._channels = spec.frame_shape[-1]
-        self._stacked = np.zeros((lanes, *spec.observation_shape), spec.frame_dtype)
-
-    def reset(self, observations: np.ndarray) -> np.ndarray:
-        return self.push(observations, np.ones(len(observations), bool))
-
-    def push(self, observations: np.ndarray, ended: np.ndarray) -> np.ndarray:
-        """Add the frames to act on next; a lane that `ended` begins anew with zeros before its frame."""
-        if self._depth == 1:
-            return observations
-        self._stacked = np.concatenate([self._stacked[..., self._channels :], observations], axis=-1)
-        self._stacked[ended, ..., : -self._channels] = 0
-        return self._stacked
-
-
 def make(name: str, *, lanes: int = 1, seed: int = 0, **options) -> Environment:
     """The environment called "family/game"; `options` are those of the family's own `make`."""
     family, game = _found(name)
@@ -160,9 +140,11 @@ def _family(name: str) -> ModuleType:
 
 
 def _refuse_unknown_options(family: ModuleType, options: dict) -> None:
-    parameters = inspect.signature(family.Options if _has_options(family) else family.make).parameters
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+    parameters = inspect.signature(family.make).parameters.values()
+    known = {parameter.name for parameter in parameters} - {"game", "lanes", "seed", "options"}
+    if _has_options(family):
+        known |= {field.name for field in fields(family.Options)}
+    elif any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         return
-    known = set(parameters) - {"game", "lanes", "seed"}
     for option in options.keys() - known:
         raise UsageError(f'no environment option "{option}": {did_you_mean(option, known)}')

@@ -52,19 +52,20 @@ def games() -> list[str]:
     return list(_public_roms())
 
 
-def make(game: str, *, lanes: int, seed: int, **options) -> Environment:
+def make(game: str, *, lanes: int, seed: int, threads: int | None = None, **options) -> Environment:
     if game not in games():
         raise UsageError(f'no environment "atari/{game}": {_meant(game)}')
     ale_py = package("ale_py", extra="atari")
-    return Atari(ale_py, game, Options(**options), lanes, seed)
+    threads = threads or min(lanes, len(os.sched_getaffinity(0)))
+    return Atari(ale_py, game, Options(**options), lanes, seed, threads)
 
 
 class Atari:
     """Lanes of one game, stepped by the emulator's own threads."""
 
-    def __init__(self, ale_py, game: str, options: Options, lanes: int, seed: int):
+    def __init__(self, ale_py, game: str, options: Options, lanes: int, seed: int, threads: int):
         self.name, self.lanes = f"atari/{game}", lanes
-        self._ale_py, self._game, self._options = ale_py, game, options
+        self._ale_py, self._game, self._options, self._threads = ale_py, game, options, threads
         self._rom = _rom(ale_py, game)
         self._md5 = hashlib.md5(self._rom.read_bytes()).hexdigest()
         _warn_of_another_rom(game, self._md5)
@@ -79,6 +80,7 @@ class Atari:
         settings = {
             "rom_path": self._rom,
             "num_envs": lanes,
+            "num_threads": min(lanes, self._threads),
             "frame_skip": FRAME_SKIP,
             "stack_num": 1,  # a frame is recorded once and stacked when it is read
             "grayscale": True,

@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from optimist.data.transition import Spec
 from optimist.errors import UsageError
@@ -51,6 +52,32 @@ def explore(spec: Spec, greedy, epsilon, key) -> Any:
     gamble_key, action_key = jax.random.split(key)
     anything = jax.random.randint(action_key, (), 0, spec.actions, greedy.dtype)
     return jnp.where(jax.random.uniform(gamble_key) < epsilon, anything, greedy)
+
+
+class FrameStack:
+    """The last `spec.stack` frames of every lane on the last axis, oldest first, as sampling joins them; on
+    the device, so that a frame travels there once."""
+
+    def __init__(self, spec: Spec, lanes: int):
+        self._depth = spec.stack
+        self._seen = jnp.zeros((lanes, *spec.observation_shape), spec.frame_dtype)
+
+    def reset(self, frames: np.ndarray) -> Any:
+        return self.push(frames, np.ones(len(frames), bool))
+
+    def push(self, frames: np.ndarray, ended: np.ndarray) -> Any:
+        """Add the frames to act on next; a lane that `ended` begins anew with zeros before its frame."""
+        if self._depth == 1:
+            return frames
+        self._seen = _pushed(self._seen, frames, ended)
+        return self._seen
+
+
+@jax.jit
+def _pushed(seen, frames, ended):
+    began = ended.reshape(-1, *(1,) * (frames.ndim - 1))
+    older = jnp.where(began, jnp.zeros((), seen.dtype), seen[..., frames.shape[-1] :])
+    return jnp.concatenate([older, frames], axis=-1)
 
 
 class Policy:

@@ -1,4 +1,4 @@
-"""Scores by full episodes: every episode that is begun is counted, so that long ones weigh no less."""
+"""Scores by full episodes. Which ones count does not depend on how long they take."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -9,8 +9,11 @@ import numpy as np
 from optimist import envs
 from optimist.data.transition import Spec
 from optimist.errors import UsageError
-from optimist.training.acting import act
+from optimist.training.acting import FrameStack, act
 from optimist.training.learner import Learner
+
+Choice = Callable[[np.ndarray, np.ndarray, int], np.ndarray]  # (frames, episode began?, turn) -> actions
+LANES = 16  # per seed, where an evaluation is as long as the paper's
 
 
 class EpisodeScore(NamedTuple):
@@ -23,6 +26,76 @@ class EpisodeScore(NamedTuple):
     length: int
 
 
+class Series:
+    """One seed's episodes, numbered as they begin, until there are `episodes` of them or `steps` steps.
+
+    The paper plays one episode after another until 125,000 steps are done, the last one to its end. Lanes
+    side by side would favour short episodes if the first to finish counted. So an episode gets its number
+    before anything is known about it, and those count that one player would have played: numbers 0, 1, ...
+    up to the first whose end is at or beyond the last step. What began beyond it is thrown away.
+    """
+
+    def __init__(self, episodes: int, steps: int | None):
+        self._episodes, self._steps = episodes, steps
+        self._over: dict[int, tuple[float, int]] = {}
+        self._begun = 0
+
+    def begin(self, played: int) -> int | None:
+        """The number of the next episode, or None if no other is needed; `played` counts steps so far."""
+        if self._complete(self._begun, played):
+            return None
+        self._begun += 1
+        return self._begun - 1
+
+    def end(self, number: int, score: float, length: int) -> None:
+        self._over[number] = (score, length)
+
+    def counted(self) -> list[tuple[float, int]] | None:
+        """Score and length of the episodes that count, or None while one of them is being played."""
+        found: list[tuple[float, int]] = []
+        steps = 0
+        while not self._complete(len(found), steps):
+            if len(found) not in self._over:
+                return None
+            found.append(self._over[len(found)])
+            steps += found[-1][1]
+        return found
+
+    def _complete(self, episodes: int, steps: int) -> bool:
+        return episodes >= self._episodes if self._steps is None else steps >= self._steps
+
+
+class Lanes:
+    """Who plays what: every lane's seed, the number of its episode, and its score so far."""
+
+    def __init__(self, series: list[Series], lanes: int):
+        self.series, self._lanes = series, lanes
+        count = len(series) * lanes
+        self._score, self._length = np.zeros(count), np.zeros(count, int)
+        self._played = np.zeros(len(series), int)
+        self._number: list[int | None] = [None] * count
+        self._busy = np.zeros(count, bool)
+        for lane in range(count):
+            self._begin(lane)
+
+    def _begin(self, lane: int) -> None:
+        seed = lane // self._lanes
+        playing = self._length[seed * self._lanes : (seed + 1) * self._lanes].sum()
+        self._number[lane] = self.series[seed].begin(int(self._played[seed] + playing))
+        self._busy[lane] = self._number[lane] is not None
+
+    def add(self, reward: np.ndarray, ended: np.ndarray) -> None:
+        self._score += np.where(self._busy, reward, 0)
+        self._length += self._busy
+        for lane in np.flatnonzero(ended & self._busy).tolist():
+            number, seed = self._number[lane], lane // self._lanes
+            assert number is not None  # the lane is busy
+            self.series[seed].end(number, float(self._score[lane]), int(self._length[lane]))
+            self._played[seed] += self._length[lane]
+            self._score[lane] = self._length[lane] = 0
+            self._begin(lane)
+
+
 def evaluate(
     learner: Learner,
     params: dict,
@@ -30,45 +103,53 @@ def evaluate(
     *,
     seeds: tuple[int, ...],
     episodes: int,
+    steps: int | None = None,
     epsilon: float = 0.001,
     step: int = 0,
     options: dict | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> list[EpisodeScore]:
-    """Play exactly `episodes` episodes with every seed's parameters, all side by side; none if told to stop.
+    """Play with every seed's parameters, all side by side: exactly `episodes` episodes each, or, where
+    `steps` is given, full episodes until that many steps are done. None count if it is told to stop."""
+    lanes = episodes if steps is None else LANES
+    play = envs.make(environment, lanes=len(seeds) * lanes, seed=_stream(seeds[0], step), **(options or {}))
+    stack, key = FrameStack(learner.spec, play.lanes), jax.random.PRNGKey(_stream(seeds[0], step))
 
-    Each lane plays one episode from beginning to end. Counting the first n to finish among endlessly playing
-    lanes would favour the short ones.
-    """
-    shape = (len(seeds), episodes)
-    play = envs.make(
-        environment, lanes=len(seeds) * episodes, seed=_stream(seeds[0], step), **(options or {})
-    )
-    stack = envs.FrameStack(learner.spec, play.lanes)
-    key = jax.random.PRNGKey(_stream(seeds[0], step))
-    observation, turn = stack.reset(play.reset()), 0
-    score, length = np.zeros(play.lanes), np.zeros(play.lanes, int)
-    playing = np.ones(play.lanes, bool)
-    while playing.any() and not stop():
-        lanes = observation.reshape(*shape, *observation.shape[1:])
-        actions = act(learner, params, lanes, epsilon, key, turn)
-        taken = play.step(np.asarray(actions).reshape(play.lanes, *actions.shape[2:]))
-        score += np.where(playing, taken.reward, 0)
-        length += playing
-        ended = taken.terminal | taken.truncated
-        playing &= ~ended
-        observation, turn = stack.push(taken.observation, ended), turn + 1
-    play.close()
-    if playing.any():
-        return []
-    each = [(seed, episode) for seed in seeds for episode in range(episodes)]
+    def choose(frames: np.ndarray, began: np.ndarray, turn: int) -> np.ndarray:
+        seen = stack.push(frames, began)
+        seen = seen.reshape(len(seeds), lanes, *seen.shape[1:])
+        actions = act(learner, params, seen, epsilon, key, turn)
+        return np.asarray(actions).reshape(play.lanes, *actions.shape[2:])
+
+    played = play_out(play, choose, [Series(episodes, steps) for _ in seeds], stop)
     return [
-        EpisodeScore(step, *names, float(s), int(n)) for names, s, n in zip(each, score, length, strict=True)
+        EpisodeScore(step, seed, number, *each)
+        for seed, episodes_of_seed in zip(seeds, played, strict=True)
+        for number, each in enumerate(episodes_of_seed)
     ]
 
 
-def check_playable(spec: Spec, environment: str) -> None:
-    """Refuse an environment that shows or takes something else than this agent knows."""
+def play_out(
+    play: envs.Environment, choose: Choice, series: list[Series], stop: Callable[[], bool] = lambda: False
+) -> list[list[tuple[float, int]]]:
+    """Play until every series is complete: score and length of the episodes of each, or none if stopped."""
+    who = Lanes(series, play.lanes // len(series))
+    frames, began, turn = play.reset(), np.ones(play.lanes, bool), 0
+    while not stop():
+        taken = play.step(choose(frames, began, turn))
+        began = taken.terminal | taken.truncated
+        who.add(taken.reward, began)
+        frames, turn = taken.observation, turn + 1
+        counted = [each.counted() for each in series] if began.any() else [None]
+        if None not in counted:
+            play.close()
+            return counted  # type: ignore[return-value]
+    play.close()
+    return [[] for _ in series]
+
+
+def check_playable(spec: Spec, environment: str, trained_on: str = "") -> None:
+    """Refuse an environment that is another game, or that shows or takes what this agent does not know."""
     play = envs.make(environment)
     play.close()
     shows, takes = play.spec.frame_shape, play.spec.actions
@@ -77,6 +158,8 @@ def check_playable(spec: Spec, environment: str) -> None:
             f"{environment} shows {shows} and takes {takes} actions; this agent learns on "
             f"{spec.frame_shape} with {spec.actions}"
         )
+    if trained_on and envs.base_name(environment) != envs.base_name(trained_on):
+        raise UsageError(f"the data is from {trained_on}, not from {environment}: evaluate where it is from")
 
 
 def _stream(seed: int, step: int) -> int:

@@ -9,9 +9,10 @@ import numpy as np
 
 from optimist.agent import Agent
 from optimist.agents import described, name_of
+from optimist.data.buffers import SAMPLERS
 from optimist.data.sampling import Sampler, transitions
 from optimist.data.store import Dataset
-from optimist.errors import DivergedError
+from optimist.errors import DivergedError, UsageError, did_you_mean
 from optimist.training import checkpoint
 from optimist.training.curves import Curves
 from optimist.training.evaluation import check_playable, evaluate, mean_scores
@@ -34,21 +35,25 @@ class Training:
     steps: int = 12_500_000  # gradient steps; the paper's 1X
     evaluate_every: int = 62_500  # gradient steps between evaluations
     episodes: int = 20  # full episodes per evaluation and seed
+    evaluation_steps: int | None = None  # instead: full episodes until so many steps, as the paper counts
     epsilon: float = 0.001  # random actions in evaluation
     batch: int = 32
     gamma: float = 0.99
     n_step: int = 1
     clip_rewards: float | None = 1.0  # rewards are clipped to +- this for training; none: as logged
+    sampling: str = "uniform"  # or five-buffers, the released code's: five stretches of a million at a time
     home: str = "auto"  # where the data lives: device, memory, compressed
     memory_gib: float | None = None  # what decoded frames may take; half of the machine's unless said
     checkpoint_seconds: float = 60.0
 
     def __post_init__(self):
-        counts = ("steps", "evaluate_every", "episodes", "batch", "n_step")
+        counts = ("steps", "evaluate_every", "episodes", "evaluation_steps", "batch", "n_step")
         demand(self, counts, lambda n: isinstance(n, int) and n >= 1, "it is a whole number from 1 upwards")
         demand(self, ("epsilon", "gamma"), lambda x: 0 <= x <= 1, "it lies between 0 and 1")
         demand(self, ("clip_rewards", "memory_gib"), lambda x: 0 < x < math.inf, "it is more than 0")
         demand(self, ("checkpoint_seconds",), lambda x: x >= 0, "it is at least 0")
+        if self.sampling not in SAMPLERS:
+            raise UsageError(f'no sampling "{self.sampling}": {did_you_mean(self.sampling, SAMPLERS)}')
 
 
 class OfflineTraining:
@@ -68,7 +73,7 @@ class OfflineTraining:
         agent.check(dataset.spec)
         check_seeds(seeds)
         if environment:
-            check_playable(dataset.spec, environment)
+            check_playable(dataset.spec, environment, dataset.provenance.get("environment", ""))
         self.learner, self.dataset = Learner(agent, dataset.spec), dataset
         self.training, self.seeds, self.environment = training, tuple(seeds), environment
         self.folder = RunFolder(out, self._config(), restart=restart)
@@ -156,6 +161,7 @@ class OfflineTraining:
             self.environment or "",
             seeds=self.seeds,
             episodes=training.episodes,
+            steps=training.evaluation_steps,
             epsilon=training.epsilon,
             step=step,
             stop=lambda: bool(stop.received),
@@ -173,12 +179,8 @@ class OfflineTraining:
 
     def _samplers(self) -> list[Sampler]:
         training = self.training
-        return [
-            Sampler(
-                self.dataset, training.batch, training.gamma, training.n_step, training.clip_rewards, seed
-            )
-            for seed in self.seeds
-        ]
+        settings = (training.batch, training.gamma, training.n_step, training.clip_rewards)
+        return [SAMPLERS[training.sampling](self.dataset, *settings, seed) for seed in self.seeds]
 
     def _memory(self) -> int | None:
         return None if self.training.memory_gib is None else int(self.training.memory_gib * 2**30)

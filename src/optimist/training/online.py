@@ -14,7 +14,7 @@ from optimist.agents import described
 from optimist.data.recorder import Recorder, discard
 from optimist.errors import DivergedError, RunError
 from optimist.training import checkpoint
-from optimist.training.acting import act_online
+from optimist.training.acting import FrameStack, act_online
 from optimist.training.curves import Curves
 from optimist.training.interrupt import StopRequest
 from optimist.training.learner import Learner, TrainState, check_seeds
@@ -143,7 +143,7 @@ class OnlineTraining:
         return Recorder(self.path, self.learner.spec, lanes=self.collection.lanes, provenance=provenance)
 
     def _play(self, step: int, replay: Replay, recorder: Recorder, stop: StopRequest) -> None:
-        stack = envs.FrameStack(self.learner.spec, self.collection.lanes)
+        stack = FrameStack(self.learner.spec, self.collection.lanes)
         returns, key = LaneReturns(self.collection.lanes), jax.random.PRNGKey(self.seed)
         episodes = np.full(self.collection.lanes, step, np.int32)  # a resumed run draws mixtures of its own
         frame = self.play.reset()
@@ -160,6 +160,8 @@ class OnlineTraining:
                     self.learner, replay.state.params, observation[None], epsilon, key, step, episodes[None]
                 )
                 action = np.asarray(chosen)[0]
+                # Learning is only begun here: the device works on it while the environments take their step.
+                replay.learn(step)
                 taken = self.play.step(action)
                 ended = taken.terminal | taken.truncated
                 recorder.add(
@@ -167,7 +169,6 @@ class OnlineTraining:
                 )
                 step += self.collection.lanes
                 replay.add(frame, action, taken.reward, taken.terminal, taken.truncated)
-                replay.learn(step)
                 returns.add(taken.reward, ended)
                 episodes = episodes + ended
                 frame, observation = taken.observation, stack.push(taken.observation, ended)
@@ -181,6 +182,7 @@ class OnlineTraining:
                     saved = now
                     self._save(step, replay, recorder)
                 stop.leave(f"step {step:,} of {self.collection.steps:,}")
+        replay.learn(step)
         self._save(step, replay, recorder)
 
     def _log(self, step: int, replay: Replay, epsilon: float, returns: LaneReturns, curves: Curves) -> None:

@@ -13,6 +13,8 @@ from optimist.data.store import Dataset
 from optimist.data.transition import Spec, Transition
 from optimist.training.learner import Learner, TrainState, advance
 
+ROWS_AT_ONCE = 256  # vector steps that a refill decodes together
+
 
 class Window(NamedTuple):
     """A ring of vector steps, (slots, lanes, ...); slot t+1 holds the successors of slot t."""
@@ -67,6 +69,7 @@ class Recall:
 
 @partial(jax.jit, donate_argnames="window")
 def remember(window: Window, slot, row: Window) -> Window:
+    """Write one row over a slot, or several over several."""
     return Window(*(column.at[slot].set(value) for column, value in zip(window, row, strict=True)))
 
 
@@ -139,6 +142,15 @@ class Replay:
         order = order[np.argsort(tape.time[order])].reshape(-1, self._lanes)
         # A lane ends where play was stopped; the new episodes that follow are not what its last step led to.
         truncated = tape.truncated | (np.append(np.diff(tape.lane) != 0, True) & ~tape.terminal)
-        for row in order:
-            frame = tape.frames(row + tape.episode_of(row))
-            self.add(frame, tape.action[row], tape.reward[row], tape.terminal[row], truncated[row])
+        episode = tape.episode_of(order)
+        # A stack reaches back to the beginning of its episode or of this window, whichever is nearer.
+        age = np.minimum(order - tape.episode_starts[episode], np.arange(len(order))[:, None])
+        for first in range(0, len(order), ROWS_AT_ONCE):
+            part = slice(first, first + ROWS_AT_ONCE)
+            row = order[part]
+            frame = tape.frames(row + episode[part])
+            age_there = np.minimum(age[part], self._stack).astype(np.int32)
+            rows = Window(frame, tape.action[row], tape.reward[row], tape.terminal[row], age_there)
+            self._window = remember(self._window, first + np.arange(len(row)), rows)
+            self._truncated[first : first + len(row)] = truncated[row]
+        self._rows = len(order)

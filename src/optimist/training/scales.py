@@ -1,8 +1,9 @@
-"""Two sizes of experiment: the paper's own numbers, and those that learn small games in minutes.
+"""The sizes of experiments: the paper's own numbers, and those that learn small games in minutes.
 
-Sources: `paper` is the hyperparameter table of Agarwal et al. 2020 and its released code. `small` was found
-by trying on MinAtar; it keeps the paper's batch, discount, clipping and update period, and shortens what is
-proportional to the length of training.
+Sources: `paper` is the hyperparameter table of Agarwal et al. 2020 and its released code, with as many
+gradient steps as the online agent took (the paper's 1X); `paper-5x` takes five times as many. `small` was
+found by trying on MinAtar; it keeps the paper's batch, discount, clipping and update period, and shortens
+what is proportional to the length of training.
 """
 
 from dataclasses import dataclass, replace
@@ -22,6 +23,7 @@ class Scale:
     target_period: int  # gradient steps
     offline_steps: int  # gradient steps
     evaluate_every: int  # gradient steps: an iteration of the paper
+    evaluation_steps: int | None  # the length of an evaluation; None: counted in episodes
     online_steps: int  # agent steps
     lanes: int
     window: int  # transitions of the online agent's replay
@@ -45,6 +47,7 @@ SCALES = {
         target_period=2_000,
         offline_steps=12_500_000,
         evaluate_every=62_500,
+        evaluation_steps=125_000,
         online_steps=50_000_000,
         lanes=16,
         window=1_000_000,
@@ -59,6 +62,7 @@ SCALES = {
         target_period=250,
         offline_steps=100_000,
         evaluate_every=5_000,
+        evaluation_steps=None,
         online_steps=500_000,
         lanes=16,
         window=100_000,
@@ -66,6 +70,7 @@ SCALES = {
         epsilon_decay=100_000,
     ),
 }
+SCALES["paper-5x"] = replace(SCALES["paper"], offline_steps=62_500_000)
 
 
 def scale_for(spec: Spec, name: str = "auto") -> Scale:

@@ -12,7 +12,7 @@ from optimist.agents import from_description
 from optimist.data.transition import Spec
 from optimist.errors import RunError, UsageError
 from optimist.training import checkpoint
-from optimist.training.acting import Policy, act
+from optimist.training.acting import FrameStack, Policy, act
 from optimist.training.evaluation import EpisodeScore, check_playable, evaluate
 from optimist.training.learner import Learner
 from optimist.training.run import read_config, read_episodes
@@ -48,17 +48,20 @@ class Run:
         return read_episodes(self.path)
 
     def evaluate(
-        self, episodes: int = 100, epsilon: float = 0.001, environment: str = ""
+        self, episodes: int = 100, epsilon: float = 0.001, environment: str = "", steps: int | None = None
     ) -> list[EpisodeScore]:
-        """Fresh episodes of every seed."""
+        """Fresh episodes of every seed: so many, or, with `steps`, until so many steps are done."""
         if episodes < 1 or not 0 <= epsilon <= 1:
             raise UsageError(f"{episodes} episodes at epsilon {epsilon}: at least 1, and between 0 and 1")
+        if steps is not None and steps < 1:
+            raise UsageError(f"an evaluation of {steps} steps: it takes at least 1")
         return evaluate(
             self.learner,
             self.params,
             self._playable(environment),
             seeds=self.seeds,
             episodes=episodes,
+            steps=steps,
             epsilon=epsilon,
             step=self.step,
         )
@@ -72,7 +75,7 @@ class Run:
         chosen = self.seeds[0] if seed is None else seed
         params = jax.tree.map(lambda leaf: leaf[None], self._params_of(chosen))
         play = envs.make(self._playable(), lanes=1, seed=chosen)
-        stack, key = envs.FrameStack(self.learner.spec, 1), jax.random.PRNGKey(chosen)
+        stack, key = FrameStack(self.learner.spec, 1), jax.random.PRNGKey(chosen)
         observation, seen = stack.reset(play.reset()), [play.render()]
         for turn in range(frames - 1):
             action = act(self.learner, params, observation[None], epsilon, key, turn)
@@ -86,7 +89,7 @@ class Run:
         name = environment or self.environment
         if not name:
             raise UsageError(f"{self.path} knows no environment: name one with --environment")
-        check_playable(self.learner.spec, name)
+        check_playable(self.learner.spec, name, self.environment)
         return name
 
 

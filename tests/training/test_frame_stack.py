@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from optimist.data.transition import Spec
-from optimist.envs import FrameStack
+from optimist.training.acting import FrameStack
 
 
 def stacked_by_hand(episode, depth):
