@@ -191,7 +191,7 @@ def study(words: list[str]) -> None:
 def _random_scores(words: list[str]) -> None:
     parser = Parser(
         "optimist study run random-scores",
-        description="What uniformly random play scores on Atari with sticky actions, by the paper's protocol.",
+        description="What random play scores on Atari with sticky actions, by the paper's protocol.",
     )
     parser.add_argument("--out", type=Path, default=Path("random-scores"), help="[random-scores]")
     from optimist.studies.random_scores import RandomStudy, run

@@ -149,6 +149,7 @@ class OnlineTraining:
         frame = self.play.reset()
         observation = stack.reset(frame)
         saved = logged = time.monotonic()
+        step_logged = step
         title = f"{self.folder.config['agent']['name']} plays {self.play.name}"
         with (
             Bar(title, self.collection.steps, "step", step) as bar,
@@ -175,8 +176,10 @@ class OnlineTraining:
                 now = time.monotonic()
                 saves = stop.received or now - saved > self.collection.checkpoint_seconds
                 if saves or now - logged > LOG_SECONDS or step >= self.collection.steps:
-                    logged = now
-                    self._log(step, replay, epsilon, returns, curves)
+                    rate = (step - step_logged) / (now - logged)
+                    logged, step_logged = now, step
+                    figures = {"return": returns.mean, "epsilon": epsilon, "steps_per_second": rate}
+                    self._log(step, replay, figures, curves)
                     bar.update(step, f"return {returns.mean:.2f}")
                 if saves:
                     saved = now
@@ -185,7 +188,7 @@ class OnlineTraining:
         replay.learn(step)
         self._save(step, replay, recorder)
 
-    def _log(self, step: int, replay: Replay, epsilon: float, returns: LaneReturns, curves: Curves) -> None:
+    def _log(self, step: int, replay: Replay, figures: dict[str, float], curves: Curves) -> None:
         losses = replay.losses()
         if not all(map(math.isfinite, losses.values())):
             checkpoint.save_state(self.folder.path / "diverged", step, replay.state)
@@ -193,7 +196,7 @@ class OnlineTraining:
                 f"the loss is not finite before step {step:,}: the state is kept in agent/diverged/; "
                 "try a smaller learning rate or clipped rewards"
             )
-        row = {"step": step, "seed": self.seed, "return": returns.mean, "epsilon": epsilon, **losses}
+        row = {"step": step, "seed": self.seed, **figures, **losses}
         self.folder.add_metrics([row])
         curves.add([row])
 
