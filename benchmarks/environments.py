@@ -1,8 +1,8 @@
-"""Are the environments kept busy? Steps per second of an Atari game alone, while evaluating, while collecting.
+"""Are the environments kept busy? Steps per second of an Atari game alone, when evaluating, when collecting.
 
 `python -m benchmarks environments`, meant for a machine with a GPU and many cores. The vector environment is
-first stepped alone with random actions; evaluation and collection are printed as shares of that rate. LANES and
-SECONDS change the size.
+first stepped alone with random actions; evaluation and collection are printed as shares of that rate. LANES
+and SECONDS change the size.
 """
 
 import json

@@ -2,6 +2,7 @@
 
 import math
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -154,6 +155,7 @@ class OnlineTraining:
         with (
             Bar(title, self.collection.steps, "step", step) as bar,
             Curves(self.folder.path, (self.seed,), step) as curves,
+            ThreadPoolExecutor(1, "learner") as learner,
         ):
             while step < self.collection.steps:
                 epsilon = self.collection.exploration(step)
@@ -161,14 +163,15 @@ class OnlineTraining:
                     self.learner, replay.state.params, observation[None], epsilon, key, step, episodes[None]
                 )
                 action = np.asarray(chosen)[0]
-                # Learning is only begun here: the device works on it while the environments take their step.
-                replay.learn(step)
+                # Learning and playing go on at the same time, both with what was known before this step.
+                learning = learner.submit(replay.learn, step)
                 taken = self.play.step(action)
                 ended = taken.terminal | taken.truncated
                 recorder.add(
                     frame, action, taken.reward, taken.terminal, taken.truncated, taken.next_observation
                 )
                 step += self.collection.lanes
+                learning.result()
                 replay.add(frame, action, taken.reward, taken.terminal, taken.truncated)
                 returns.add(taken.reward, ended)
                 episodes = episodes + ended
