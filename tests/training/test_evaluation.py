@@ -153,3 +153,24 @@ def test_an_environment_of_other_shapes_is_refused(name):
     with pytest.raises(UsageError, match=rf"{name} shows .* this agent learns on \(1,\) with 3"):
         check_playable(LEARNER.spec, name)
     check_playable(LEARNER.spec, "gym/Pay-v0")
+
+
+def test_by_steps_long_episodes_weigh_as_much_as_short_ones():
+    """Of the first to finish within so many steps on 16 lanes, far more would be short."""
+    rows = evaluate(LEARNER, choosing(0), "gym/Coin-v0", seeds=(0,), episodes=0, steps=2_000)
+    lengths = np.array([row.length for row in rows])
+    assert lengths[:-1].sum() < 2_000 <= lengths.sum()
+    assert abs((lengths == 9).mean() - 0.5) < 0.1  # four standard deviations
+
+
+def test_every_seed_plays_its_own_number_of_steps():
+    rows = evaluate(LEARNER, choosing(2, 1), "gym/Pay-v0", seeds=(3, 1), episodes=0, steps=41, epsilon=0.0)
+    assert [row.seed for row in rows] == [3] * 11 + [1] * 11
+    assert mean_scores(rows) == {3: 8.0, 1: 4.0}
+
+
+def test_another_game_of_the_same_shapes_is_refused():
+    check_playable(LEARNER.spec, "gym/Pay-v0", trained_on="gym/Pay-v0")
+    check_playable(LEARNER.spec, "gym/Pay-v0", trained_on="")
+    with pytest.raises(UsageError, match="the data is from gym/Coin-v0, not from gym/Pay-v0"):
+        check_playable(LEARNER.spec, "gym/Pay-v0", trained_on="gym/Coin-v0")
