@@ -15,6 +15,7 @@ from little import GAME, outcome, played, small_words
 from optimist.agents import agent_class, available
 from optimist.cli import main
 from optimist.data import Recorder, Spec
+from optimist.envs.atari import ROMS
 from optimist.training.run import read_episodes
 from optimist.training.trained import load_run
 
@@ -33,6 +34,7 @@ def places(tmp_path_factory):
     root = tmp_path_factory.mktemp("places")
     log, run = played(root / "log", rows=60), root / "run"
     assert main(["train", "dqn", str(log), "--out", str(run), *TRAIN]) == 0
+    played(root / "atari", game="atari/Pong", rows=3)
     (root / "empty").mkdir()
     (root / "file").write_text("not a folder")
     for name in ("bad_manifest", "bad_steps", "short_steps", "no_frames", "bad_frames"):
@@ -70,7 +72,7 @@ MISTAKES = [
     ("train rem", 2, "name a dataset's folder"),
     ("train rem {log} {log}", 2, "has no argument"),
     ("train rem {log} --preset nature", 2, 'rem has no preset "nature"'),
-    ("train rem {log} --scale huge", 2, 'unknown scale "huge": known: auto, paper, small'),
+    ("train rem {log} --scale huge", 2, 'unknown scale "huge": known: auto, paper, paper-5x, small'),
     ("train rem {log} --network resnet", 2, 'unknown network "resnet"'),
     ("train rem {log} --initializer gloriot", 2, 'unknown initializer "gloriot": did you mean "glorot"?'),
     ("train rem {log} --columns 0", 2, "0 columns"),
@@ -188,6 +190,24 @@ MISTAKES = [
     ("collect minatar/breakout --seed one --out {out}", 2, "invalid int value: 'one'"),
     ("collect minatar/breakout --out {log}", 4, "holds a recording that no run here made"),
     ("collect minatar/breakout --out {file}", 6, "cannot make"),
+    # Atari
+    ("collect atari/ms_pacman --out {out}", 2, 'no environment "atari/ms_pacman": did you mean "MsPacman"?'),
+    ("collect ALE/Breakout-v5 --out {out}", 2, 'no environment family "ALE"'),
+    ("collect atari/Pong --no-ops -1 --out {out}", 2, "no_ops=-1"),
+    ("collect atari/Pong --full-action-set maybe --out {out}", 2, '"maybe" is neither yes nor no'),
+    ("collect atari/Pong?noops=3 --out {out}", 2, 'did you mean "no_ops"?'),
+    ("collect minatar/breakout?no_ops=3 --out {out}", 2, "write minatar/breakout, it has none"),
+    ("collect minatar/breakout --no-ops 3 --out {out}", 2, 'has no option "--no-ops"'),
+    ("collect atari/Pong --preset dqn-natur --out {out}", 2, 'did you mean "dqn-nature"?'),
+    ("collect atari/Pong --roms {nowhere} --out {out}", 2, "is no folder"),
+    ("collect atari/Pong --roms {empty} --out {out}", 2, "pong.bin is not there or empty"),
+    ("train dqn {atari} --environment atari/SpaceInvaders", 2, "the data is from atari/Pong, not from"),
+    ("train dqn {atari} --environment atari/Breakout", 2, "atari/Breakout shows (84, 84, 1) and takes 4"),
+    ("train dqn {log} --sampling five", 2, 'no sampling "five": did you mean "five-buffers"?'),
+    ("train dqn {log} --evaluation-steps 0", 2, "evaluation_steps is 0"),
+    ("evaluate {run} --steps 0", 2, "an evaluation of 0 steps"),
+    ("study run random-score", 2, 'did you mean "random-scores"?'),
+    ("study run random-scores --games Pon --out {out}", 2, 'there is no game "Pon": did you mean "Pong"?'),
     # the demo
     ("demo --evaluations 0 --out {out}", 2, "evaluations is 0"),
     ("demo --offline-steps 100 --evaluations 3 --out {out}", 2, "100 steps do not divide into 3 evaluations"),
@@ -199,6 +219,7 @@ MISTAKES = [
 
 @pytest.mark.parametrize(("line", "code", "phrase"), MISTAKES, ids=[line for line, _, _ in MISTAKES])
 def test_a_mistake_is_one_line_with_its_remedy(line, code, phrase, places, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv(ROMS, "")  # put back afterwards, whatever --roms says
     monkeypatch.chdir(tmp_path)
     names = {path.name: path for path in places.iterdir()}
     line = line.replace("{trained}", " ".join(TRAIN))

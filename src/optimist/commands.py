@@ -11,6 +11,8 @@ from optimist.data_commands import add_views, view
 from optimist.errors import UsageError, did_you_mean
 from optimist.options import Parser, add_fields, number, option_names, seeds, whole_number, with_options
 
+ENVIRONMENTS = "atari/<Game> as in atari/Breakout, minatar/<game> as in minatar/breakout, or gym/<id>"
+
 
 def demo(words: list[str]) -> None:
     parser = Parser(
@@ -35,9 +37,7 @@ def collect(words: list[str]) -> None:
     from optimist.training.scales import scale_for
 
     parser = Parser("optimist collect", description="An online agent plays; everything it saw is kept.")
-    parser.add_argument(
-        "environment", metavar="ENV", nargs="?", help=f"{', '.join(envs.available())}, gym/<id>"
-    )
+    parser.add_argument("environment", metavar="ENV", nargs="?", help=ENVIRONMENTS)
     parser.add_argument(
         "--out", type=Path, help="the dataset's folder; the player's own run is its folder agent"
     )
@@ -47,7 +47,7 @@ def collect(words: list[str]) -> None:
     parser.add_argument("--seed", type=int, default=0, metavar="int", help="covers everything random [0]")
     first = _first_look(parser, words, Collection())
     if not first.helps:
-        _demand(first.environment, f"name an environment: {', '.join(envs.available())}, gym/<id>")
+        _demand(first.environment, f"name an environment: {ENVIRONMENTS}")
         _demand(first.out, "say where to keep the data: --out DATA")
     name = first.environment or "minatar/breakout"
     scale = scale_for(envs.make(name).spec, first.scale)

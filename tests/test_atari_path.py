@@ -1,0 +1,115 @@
+"""The whole path on a real Atari game, in miniature: collect, go on, inspect, train, evaluate, watch."""
+
+import csv
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from optimist.cli import main
+from optimist.data import Dataset
+from optimist.data.health import verify
+from optimist.studies import reference
+from optimist.studies.random_scores import read
+from optimist.training.run import read_config, read_episodes
+
+pytestmark = pytest.mark.timeout(240)
+SMALL = ["--network", "mlp"]  # the paper's network takes minutes here
+COLLECT = ["collect", "atari/Breakout", "--preset", "dqn-nature", "--lanes", "4", "--warm-up", "160"]
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    out = tmp_path_factory.mktemp("atari") / "log"
+    for steps in ("240", "400"):  # stopped and gone on with
+        assert main([*COLLECT, *SMALL, "--window", "1000", "--out", str(out), "--steps", steps]) == 0
+    return out
+
+
+def test_the_log_is_whole_and_says_what_played_where(log):
+    assert verify(log) == []
+    data = Dataset.open(log)
+    assert len(data) == 400
+    assert data.spec.observation_shape == (84, 84, 4)
+    assert data.provenance["environment"] == "atari/Breakout"
+    assert data.provenance["versions"]["rom_md5"] == "f34f08e5eb96e500e851a80be3277a56"
+    settings = read_config(log / "agent")
+    assert settings["agent"]["optimizer"]["name"] == "rmsprop"
+    assert settings["agent"]["target_period"] == 2_000
+
+
+def test_an_agent_learns_from_it_and_is_evaluated_by_steps(log, tmp_path, capsys):
+    run = tmp_path / "run"
+    words = ["train", "rem", str(log), "--out", str(run), "--columns", "4", "--steps", "6", *SMALL]
+    words += [
+        "--evaluate-every",
+        "3",
+        "--evaluation-steps",
+        "700",
+        "--epsilon",
+        "0.5",
+        "--sampling",
+        "five-buffers",
+    ]
+    assert main(words) == 0
+    assert "best of n evaluations" in capsys.readouterr().out
+    rows = read_episodes(run)
+    for step in (3, 6):
+        lengths = [row.length for row in rows if row.step == step]
+        assert sum(lengths[:-1]) < 700 <= sum(lengths)
+    assert main(["evaluate", str(run), "--steps", "300", "--epsilon", "0.5"]) == 0
+    assert main(["play", str(run), "--frames", "8", "--out", str(tmp_path / "film.gif")]) == 0
+    with Image.open(tmp_path / "film.gif") as film:
+        assert film.size == (320, 420)
+        assert len(np.unique(np.asarray(film.convert("RGB")).reshape(-1, 3), axis=0)) > 5  # in colour
+
+
+def test_the_papers_numbers_are_the_defaults(log, capsys):
+    with pytest.raises(SystemExit):
+        main(["train", "rem", str(log), "--help"])
+    shown = capsys.readouterr().out
+    for option in (
+        "[12500000]",
+        "[62500]",
+        "[125000]",
+        "[0.001]",
+        "[2000]",
+        "[5e-05]",
+        "[0.0003125]",
+        "[200]",
+    ):
+        assert option in shown
+
+
+def test_options_of_the_game_travel_with_the_log(tmp_path):
+    words = ["collect", "atari/Pong", "--out", str(tmp_path), "--steps", "8", "--lanes", "2", *SMALL]
+    assert main([*words, "--full-action-set", "yes", "--no-ops", "30"]) == 0
+    data = Dataset.open(tmp_path)
+    assert data.provenance["environment"] == "atari/Pong?no_ops=30&full_action_set=yes"
+    assert data.spec.actions == 18
+
+
+def test_random_play_is_scored_game_by_game_and_goes_on_where_it_stopped(tmp_path, capsys):
+    def score(games):
+        words = ["study", "run", "random-scores", "--steps", "1200", "--out", str(tmp_path)]
+        return main([*words, "--games", games, "--processes", "1"])
+
+    assert score("Breakout") == 0
+    first = (tmp_path / "scores.csv").read_text()
+    assert score("Breakout,Pong") == 0
+    assert "Breakout:" not in capsys.readouterr().out.split("1 games")[1]
+    rows = {row.game: row for row in read(tmp_path / "scores.csv")}
+    assert first.splitlines()[1] in (tmp_path / "scores.csv").read_text()
+    assert rows["Pong"].steps >= 1200
+    assert -21 <= rows["Pong"].mean < -18
+    assert 0 <= rows["Breakout"].mean < 4
+
+
+def test_reference_scores_are_of_the_sixty_games():
+    from optimist.envs.atari import games
+
+    assert list(reference.published()) == games()
+    assert reference.reference_score("Pong", "human") == 14.6
+    with open(reference.FOLDER / "atari_random_sticky.csv") as stream:
+        assert [row["game"] for row in csv.DictReader(stream)] == sorted(games())
+    assert set(reference.random_with_sticky_actions()) == set(games())
