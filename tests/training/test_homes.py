@@ -9,7 +9,7 @@ import pytest
 
 from little import GAME, pixels, small, vectors
 from optimist import envs
-from optimist.data import Dataset, Recorder, Sampler, transitions
+from optimist.data import Dataset, Recorder, Sampler, reading, transitions
 from optimist.errors import DataError, UsageError
 from optimist.training import homes
 from optimist.training.homes import DeviceHome, StreamedHome, home_of
@@ -85,6 +85,20 @@ def test_items_are_the_samplers_positions_seed_by_seed(images):
         expected = transitions(sampler, positions, images.tape.frames)
         for here, there in zip(streamed, expected, strict=True):
             np.testing.assert_array_equal(here[:, place], there)
+
+
+@pytest.mark.parametrize("kept", [0, 10, 10**6])
+@pytest.mark.parametrize("n_step", [1, 2, 7])
+def test_streamed_batches_do_not_depend_on_the_number_of_threads(tmp_path, monkeypatch, n_step, kept):
+    pixels(tmp_path)
+    monkeypatch.setattr(reading, "BYTES_WORTH_THREADS", 0)
+    for threads in (1, 2, 4):
+        monkeypatch.setattr(reading, "THREADS", threads)
+        data = Dataset.open(tmp_path)
+        sampler = Sampler(data, batch=6, n_step=n_step)
+        expected = transitions(sampler, sampler.positions(7, 20), data.tape.frames)
+        streamed = batches(StreamedHome([sampler], kept), 7, 20)
+        assert_same_bits([column[:, 0] for column in streamed], list(expected))
 
 
 def test_a_chunk_does_not_depend_on_what_was_asked_for_before(images):
