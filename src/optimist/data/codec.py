@@ -2,11 +2,13 @@
 
 import os
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import Any
 
 import numpy as np
 import zstandard
+from numpy.lib.stride_tricks import sliding_window_view
 
 from optimist.data.transition import Spec
 from optimist.errors import DataError
@@ -109,7 +111,9 @@ class Decoder:
 
     def __init__(self, spec: Spec, encoded: Encoded, name: str):
         self.spec, self.name, self._frame_bytes = spec, name, frame_bytes(spec)
-        self._data, self._offsets = encoded.data, encoded.offsets
+        self._data = encoded.data
+        # (start, stop) of every frame, without a copy of the offsets.
+        self._borders = None if encoded.offsets is None else sliding_window_view(encoded.offsets, 2)
         dictionary = encoded.dictionary
         self._dictionary = zstandard.ZstdCompressionDict(dictionary) if dictionary else None
 
@@ -121,33 +125,36 @@ class Decoder:
         return packed.reshape(len(rows), *self.spec.frame_shape)
 
     def _packed(self, rows: np.ndarray) -> np.ndarray:
-        if self._offsets is None:
+        if self._borders is None:
             return self._data[rows]
         few = len(rows) < (FEW_ROWS if self._frame_bytes < LARGE else 2)
         decompressed = self._one_by_one if few else self._together
         try:
-            pixels = decompressed(rows)
+            pixels = decompressed(self._borders[rows])
         except (zstandard.ZstdError, ValueError, MemoryError) as problem:
             raise DataError(f"{self.name}: a frame is damaged ({problem}); {MEND}") from problem
         return np.frombuffer(pixels, np.uint8).reshape(len(rows), self._frame_bytes)
 
-    def _one_by_one(self, rows: np.ndarray) -> bytes:
+    def _one_by_one(self, borders: np.ndarray) -> bytes:
         # A fresh decompressor each time: a kept one is neither thread-safe nor small.
         decompressor = zstandard.ZstdDecompressor(dict_data=self._dictionary)
         size, data = self._frame_bytes, self._data
-        borders = zip(self._offsets[rows].tolist(), self._offsets[rows + 1].tolist(), strict=True)
-        blobs = [data[start:stop] for start, stop in borders]
+        blobs = [data[start:stop] for start, stop in borders.tolist()]
         # The size in the header is what would be allocated, so it is read before it is believed.
         if any(zstandard.frame_content_size(blob) != size for blob in blobs):
             raise ValueError(f"its header does not say {size} bytes")
         return b"".join([decompressor.decompress(blob) for blob in blobs])
 
-    def _together(self, rows: np.ndarray) -> bytes:
-        offsets = self._offsets.view(np.uint64)
-        segments: Any = np.stack([offsets[rows], offsets[rows + 1] - offsets[rows]], axis=1)
-        sizes: Any = np.full(len(rows), self._frame_bytes, np.uint64)
+    def _together(self, borders: np.ndarray) -> bytes:
+        borders[:, 1] -= borders[:, 0]  # where each begins and how long it is
+        segments: Any = borders
         frames: Any = zstandard.ZstdDecompressor(dict_data=self._dictionary).multi_decompress_to_buffer(
             zstandard.BufferWithSegments(self._data, segments),
-            decompressed_sizes=sizes,
+            decompressed_sizes=_sizes(len(borders), self._frame_bytes),
         )
         return b"".join(frames)
+
+
+@lru_cache(maxsize=32)
+def _sizes(count: int, size: int) -> Any:
+    return np.full(count, size, np.uint64)
