@@ -109,7 +109,12 @@ class ShardFrames:
 
     def _fill(self, frames: np.ndarray, groups: list[tuple[int, np.ndarray, np.ndarray]]) -> None:
         for shard, places, rows in groups:
-            frames[places] = self._decoder(shard).decode(rows)
+            first, last = int(places[0]), int(places[-1])
+            side_by_side = (
+                last - first == len(places) - 1
+            )  # as a transition's are; a slice is cheaper to fill
+            where = slice(first, last + 1) if side_by_side else places
+            frames[where] = self._decoder(shard).decode(rows)
 
     @cached_property
     def _pool(self) -> ThreadPoolExecutor:
@@ -172,9 +177,12 @@ def _columns(folder: Path, manifest: Manifest, layout: Layout, names: tuple[str,
     def fill(number: int) -> None:
         blocks = layout.blocks(number)
         steps = read_steps(folder, shards[number].steps, shards[number].step_rows, spec)
-        places = _spread(layout.tape_step[blocks], layout.steps[blocks])
+        numbers = (layout.file_step[blocks], layout.tape_step[blocks], layout.steps[blocks])
+        parts = list(zip(*(array.tolist() for array in numbers), strict=True))
         for name, column in zip(names, columns, strict=True):
-            column[places] = getattr(steps, name)
+            rows = getattr(steps, name)
+            for row, place, count in parts:
+                column[place : place + count] = rows[row : row + count]
 
     with ThreadPoolExecutor(THREADS) as pool:
         list(pool.map(fill, range(len(shards))))
