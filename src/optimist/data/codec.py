@@ -1,6 +1,7 @@
 """Frames to bytes and back: each frame is compressed by itself, so that any one can be read alone."""
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -119,40 +120,47 @@ class Decoder:
 
     def decode(self, rows: np.ndarray) -> np.ndarray:
         """The frames of these rows, (n, *frame_shape)."""
-        packed = self._packed(rows)
-        if self.spec.frame_dtype == "bool":
-            packed = np.unpackbits(packed, axis=1, count=prod(self.spec.frame_shape)).view(bool)
-        return packed.reshape(len(rows), *self.spec.frame_shape)
+        frames = np.empty((len(rows), *self.spec.frame_shape), self.spec.frame_dtype)
+        self.decode_into(frames, rows)
+        return frames
 
-    def _packed(self, rows: np.ndarray) -> np.ndarray:
+    def decode_into(self, frames: np.ndarray, rows: np.ndarray) -> None:
+        """Fill an unbroken array with the frames of these rows."""
+        flat = frames.reshape(len(rows), prod(self.spec.frame_shape))
+        if self.spec.frame_dtype == "bool":
+            packed = np.empty((len(rows), self._frame_bytes), np.uint8)
+            self._unpack(packed, rows)
+            flat[:] = np.unpackbits(packed, axis=1, count=flat.shape[1]).view(bool)
+        else:
+            self._unpack(flat, rows)
+
+    def _unpack(self, packed: np.ndarray, rows: np.ndarray) -> None:
         if self._borders is None:
-            return self._data[rows]
-        few = len(rows) < (FEW_ROWS if self._frame_bytes < LARGE else 2)
-        decompressed = self._one_by_one if few else self._together
+            packed[:] = self._data[rows]
+            return
+        data, size, target = self._data, self._frame_bytes, memoryview(packed.reshape(-1).data)
+        blobs = [data[start:stop] for start, stop in self._borders[rows].tolist()]
+        few = len(rows) < (FEW_ROWS if size < LARGE else 2)
         try:
-            pixels = decompressed(self._borders[rows])
+            pixels = self._one_by_one(blobs) if few else self._together(blobs)
+            for number, frame in enumerate(pixels):
+                target[number * size : (number + 1) * size] = frame
         except (zstandard.ZstdError, ValueError, MemoryError) as problem:
             raise DataError(f"{self.name}: a frame is damaged ({problem}); {MEND}") from problem
-        return np.frombuffer(pixels, np.uint8).reshape(len(rows), self._frame_bytes)
 
-    def _one_by_one(self, borders: np.ndarray) -> bytes:
+    def _one_by_one(self, blobs: list[memoryview]) -> Iterable[Any]:
         # A fresh decompressor each time: a kept one is neither thread-safe nor small.
         decompressor = zstandard.ZstdDecompressor(dict_data=self._dictionary)
-        size, data = self._frame_bytes, self._data
-        blobs = [data[start:stop] for start, stop in borders.tolist()]
         # The size in the header is what would be allocated, so it is read before it is believed.
-        if any(zstandard.frame_content_size(blob) != size for blob in blobs):
-            raise ValueError(f"its header does not say {size} bytes")
-        return b"".join([decompressor.decompress(blob) for blob in blobs])
+        if any(zstandard.frame_content_size(blob) != self._frame_bytes for blob in blobs):
+            raise ValueError(f"its header does not say {self._frame_bytes} bytes")
+        return map(decompressor.decompress, blobs)
 
-    def _together(self, borders: np.ndarray) -> bytes:
-        borders[:, 1] -= borders[:, 0]  # where each begins and how long it is
-        segments: Any = borders
-        frames: Any = zstandard.ZstdDecompressor(dict_data=self._dictionary).multi_decompress_to_buffer(
-            zstandard.BufferWithSegments(self._data, segments),
-            decompressed_sizes=_sizes(len(borders), self._frame_bytes),
-        )
-        return b"".join(frames)
+    def _together(self, blobs: list[memoryview]) -> Iterable[Any]:
+        """All of them in one call, during which other threads run."""
+        decompressor: Any = zstandard.ZstdDecompressor(dict_data=self._dictionary)
+        sizes = _sizes(len(blobs), self._frame_bytes)
+        return decompressor.multi_decompress_to_buffer(blobs, decompressed_sizes=sizes)
 
 
 @lru_cache(maxsize=32)
