@@ -125,10 +125,10 @@ def main() -> None:
         dataset = Dataset.open(folder)
         seconds = time.perf_counter() - start
         source = dataset.tape.source
-        print(
-            f"{len(dataset):,} steps in {len(source.manifest.shards):,} shards, {DISTINCT} of them distinct:"
-        )
-        print(f"{source.frame_bytes / dataset.tape.frame_count:.0f} bytes a frame")
+        shards, stored = len(source.manifest.shards), source.frame_bytes / dataset.tape.frame_count
+        distinct = min(DISTINCT, shards) / shards * source.frame_bytes / 1e9
+        print(f"{len(dataset):,} steps in {shards:,} shards, {stored:.0f} bytes a frame;")
+        print(f"{distinct:.1f} GB of frames are distinct and in the page cache, the rest are links to them")
         print(f"opened in {seconds:.1f} s, every steps file hashed (promised: 5)")
         home = StreamedHome([Sampler(dataset)], kept=0)
         for label, used, stack in (
