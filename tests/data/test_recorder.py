@@ -1,11 +1,16 @@
-"""The recorder takes only steps that fit, and never records over what it does not know."""
+"""The recorder takes only steps that fit, loses none, and never records over what it does not know."""
+
+import threading
+from concurrent.futures import wait
 
 import numpy as np
 import pytest
 from reference import SPECS, record
 
-from optimist.data import Recorder, open_dataset
-from optimist.errors import DataError
+from optimist.data import Recorder, Spec, open_dataset
+from optimist.data import recorder as module
+from optimist.data.health import verify
+from optimist.errors import DataError, StorageError
 
 
 def step(**changes):
@@ -84,3 +89,105 @@ def test_provenance_is_kept_and_must_be_json(tmp_path):
     assert open_dataset(tmp_path).provenance == {"agent": "dqn", "note": "Größe"}
     with pytest.raises(DataError, match="JSON"):
         Recorder(tmp_path, SPECS["pixels"], lanes=1, provenance={"array": np.zeros(2)})
+
+
+IMAGES = Spec((84, 84, 1), "uint8", actions=4)
+STEPS = 200  # 1.4 MB of frames: enough for a thread to write them
+
+
+def image(number):
+    frame = np.full((1, 84, 84, 1), number % 256, np.uint8)
+    frame[0, 0, 0] = number // 256
+    return frame
+
+
+def add_images(recorder, first, stop):
+    """Frame t shows t; every 30th step ends an episode."""
+    for t in range(first, stop):
+        recorder.add(image(t), [t % 4], [float(t)], [t % 30 == 29], [False], image(t + 1))
+
+
+def assert_images(folder, steps):
+    tape = open_dataset(folder).tape
+    np.testing.assert_array_equal(tape.reward, np.arange(steps))
+    np.testing.assert_array_equal(tape.time, np.arange(steps))
+    numbers = np.arange(steps)
+    frames = tape.frames(numbers + tape.episode_of(numbers))
+    successors = tape.frames(numbers + tape.episode_of(numbers) + 1)
+    for t in range(steps):
+        np.testing.assert_array_equal(frames[t], image(t)[0])
+        np.testing.assert_array_equal(successors[t], image(t + 1)[0])
+    assert verify(folder) == []
+
+
+def test_play_goes_on_while_a_thread_writes(tmp_path, monkeypatch):
+    may_write, asked = threading.Event(), threading.Event()
+    whole = module.write_whole
+
+    def slow(path, content):
+        asked.set()
+        assert may_write.wait(20)
+        return whole(path, content)
+
+    recorder = Recorder(tmp_path, IMAGES, lanes=1, shard_steps=STEPS)
+    monkeypatch.setattr(module, "write_whole", slow)
+    add_images(recorder, 0, 2 * STEPS - 1)  # the first shard is still not on disk
+    assert asked.wait(20) and recorder.steps == 2 * STEPS - 1
+    assert not list(tmp_path.glob("*.arrow"))
+    may_write.set()
+    recorder.flush()
+    assert len(open_dataset(tmp_path)) == recorder.steps == 2 * STEPS - 1
+    add_images(recorder, 2 * STEPS - 1, 5 * STEPS + 7)
+    recorder.close()
+    assert recorder.steps == 5 * STEPS + 7
+    assert_images(tmp_path, 5 * STEPS + 7)
+
+
+@pytest.mark.parametrize("then", ["add", "flush", "close"])
+def test_what_a_thread_could_not_write_is_raised_by_the_next_call_and_kept(tmp_path, monkeypatch, then):
+    whole = module.write_whole
+
+    def refusing(path, content):
+        raise StorageError("no room")
+
+    recorder = Recorder(tmp_path, IMAGES, lanes=1, shard_steps=STEPS)
+    monkeypatch.setattr(module, "write_whole", refusing)
+    add_images(recorder, 0, STEPS)
+    wait([recorder._writing])
+    for _ in range(3):
+        with pytest.raises(StorageError, match="no room"):
+            add_images(recorder, STEPS, STEPS + 1) if then == "add" else getattr(recorder, then)()
+    assert recorder.steps == STEPS  # the refused call recorded nothing
+    monkeypatch.setattr(module, "write_whole", whole)
+    add_images(recorder, STEPS, 2 * STEPS + 5)
+    recorder.close()
+    assert_images(tmp_path, 2 * STEPS + 5)
+
+
+def test_both_buffers_survive_a_disk_that_is_full_for_long(tmp_path, monkeypatch):
+    whole, refused = module.write_whole, threading.Event()
+
+    def refusing(path, content):
+        assert refused.wait(20)
+        raise StorageError("no room")
+
+    recorder = Recorder(tmp_path, IMAGES, lanes=1, shard_steps=STEPS)
+    monkeypatch.setattr(module, "write_whole", refusing)
+    add_images(recorder, 0, 2 * STEPS - 1)
+    refused.set()
+    wait([recorder._writing])
+    with pytest.raises(StorageError):
+        add_images(recorder, 2 * STEPS - 1, 2 * STEPS)
+    monkeypatch.setattr(module, "write_whole", whole)
+    add_images(recorder, 2 * STEPS - 1, 3 * STEPS)
+    recorder.close()
+    assert_images(tmp_path, 3 * STEPS)
+
+
+def test_minus_zero_is_zero_where_steps_are_joined(tmp_path):
+    spec = SPECS["vectors"]
+    with Recorder(tmp_path, spec, lanes=1) as recorder:
+        zero = np.zeros((1, 7), np.float32)
+        recorder.add(zero, [[0.0, 0.0]], [0.0], [False], [False], -zero)
+        recorder.add(zero, [[0.0, 0.0]], [0.0], [False], [False], zero)
+    assert len(open_dataset(tmp_path)) == 2

@@ -1,12 +1,14 @@
 """Batches are uniform and repeatable, and equal the plain-loop reference in every position."""
 
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from reference import SPECS, episodes_of, record, slow_transition
 
-from optimist.data import Sampler, from_arrays, open_dataset, stacked, transitions
+from optimist.data import Sampler, from_arrays, open_dataset, reading, stacked, transitions
+from optimist.data.sampling import window
 from optimist.errors import DataError
 
 OPTIONS = [(1, None), (3, 1.0), (5, None), (50, 0.5)]
@@ -126,6 +128,48 @@ def test_the_first_positions_are_pinned():
     """A changed generator would silently change every resumed run."""
     data = dataset_of(100)
     assert Sampler(data, batch=6).positions(255, 2).tolist() == PINNED
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_the_first_100_000_indices_do_not_depend_on_the_number_of_threads(threads):
+    sampler = Sampler(dataset_of(1000))
+    starts = range(0, 3125, 25)
+    with ThreadPoolExecutor(threads) as pool:
+        drawn = list(pool.map(lambda first: sampler.positions(first, 25), starts))
+    np.testing.assert_array_equal(np.concatenate(drawn), sampler.positions(0, 3125))
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_the_number_of_threads_changes_no_frame(tmp_path, monkeypatch, name):
+    record(tmp_path, SPECS[name], lanes=3, rows=150)
+    found = []
+    monkeypatch.setattr(reading, "BYTES_WORTH_THREADS", 0)
+    for threads in (1, 2, 4):
+        monkeypatch.setattr(reading, "THREADS", threads)
+        dataset = open_dataset(tmp_path)
+        sampler = Sampler(dataset)
+        found.append(transitions(sampler, sampler.positions(0, 40), dataset.tape.frames))
+    for other in found[1:]:
+        for here, there in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(here, there)
+
+
+@pytest.mark.parametrize("n_step", [1, 2, 3, 9])
+def test_a_window_holds_the_stack_and_its_successor(tmp_path, n_step):
+    record(tmp_path, SPECS["pixels"], lanes=2)
+    dataset = open_dataset(tmp_path)
+    sampler, stack = Sampler(dataset, n_step=n_step), dataset.spec.stack
+    rows = sampler.all_rows()
+    numbers = window(rows, stack, n_step)
+    assert numbers.shape == (len(dataset), stack + 1 if n_step == 1 else 2 * stack)
+    back = np.arange(stack - 1, -1, -1)
+    for held, frame, age in (
+        (numbers[:, :stack], rows.frame, rows.age),
+        (numbers[:, -stack:], rows.next_frame, rows.next_age),
+    ):
+        exists = back <= age[:, None]
+        np.testing.assert_array_equal(held[exists], (frame[:, None] - back)[exists])
+    assert numbers.min() >= 0 and numbers.max() < dataset.tape.frame_count
 
 
 PINNED = [[76, 20, 92, 46, 18, 18], [92, 23, 65, 17, 8, 93]]

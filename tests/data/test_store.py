@@ -9,12 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reference import SPECS, episodes_of, record
 
-from optimist.data import Recorder, Spec, open_dataset
+from optimist.data import Recorder, Sampler, Spec, open_dataset, transitions
+from optimist.errors import DataError
 
 
 def assert_same(dataset, lanes):
@@ -179,3 +181,29 @@ def test_thousands_of_shards_do_not_exhaust_the_file_descriptors(tmp_path):
         tape.frames(np.arange(tape.frame_count))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_time_and_lane_are_read_when_asked_for_and_are_those_of_the_files(tmp_path, name):
+    record(tmp_path, SPECS[name], lanes=3, rows=130)
+    record(tmp_path, SPECS[name], lanes=2, rows=50, seed=1)
+    dataset = open_dataset(tmp_path)
+    transitions(Sampler(dataset), np.arange(len(dataset)), dataset.tape.frames)
+    assert not {"time", "lane"} & set(vars(dataset.tape))  # sampling needs neither
+    files = [pa.ipc.open_file(path).read_all() for path in sorted(tmp_path.glob("steps-*.arrow"))]
+    time, lane = (np.concatenate([file[column].to_numpy() for file in files]) for column in ("time", "lane"))
+    order = np.lexsort((time, lane))
+    np.testing.assert_array_equal(dataset.tape.time, time[order])
+    np.testing.assert_array_equal(dataset.tape.lane, lane[order])
+    assert dataset.tape.time.dtype == np.int64 and dataset.tape.lane.dtype == np.int32
+
+
+def test_a_steps_file_that_changes_after_opening_is_refused_when_its_time_is_read(tmp_path):
+    record(tmp_path, SPECS["pixels"], lanes=2)
+    dataset = open_dataset(tmp_path)
+    file = tmp_path / "steps-000001.arrow"
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(DataError, match="steps-000001"):
+        dataset.first(10)

@@ -9,7 +9,7 @@ import pytest
 
 from little import GAME, pixels, small, vectors
 from optimist import envs
-from optimist.data import Dataset, Recorder, Sampler, transitions
+from optimist.data import Dataset, Recorder, Sampler, reading, transitions
 from optimist.errors import DataError, UsageError
 from optimist.training import homes
 from optimist.training.acting import FrameStack
@@ -44,6 +44,12 @@ def trained(home, learner, seeds, steps=24):
     return state
 
 
+def batches(home, first, count):
+    """What a home's items become inside the compiled program, (count, seeds, B, ...)."""
+    each = jax.vmap(jax.vmap(lambda item: home.minibatch(home.resident, item)))
+    return each(home.items(first, count))
+
+
 def test_every_home_trains_to_the_same_bits(images):
     seeds = (4, 5)
     learner = Learner(small("rem"), images.spec)
@@ -73,13 +79,27 @@ def test_the_device_gathers_what_the_host_would(images, view, n_step):
 def test_items_are_the_samplers_positions_seed_by_seed(images):
     samplers = [Sampler(images, batch=5, seed=seed) for seed in (3, 8)]
     on_device = DeviceHome(samplers).items(250, 10)
-    streamed = StreamedHome(samplers, kept=10).items(250, 10)
+    streamed = batches(StreamedHome(samplers, kept=10), 250, 10)
     for place, sampler in enumerate(samplers):
         positions = sampler.positions(250, 10)
         np.testing.assert_array_equal(on_device[:, place], positions)
         expected = transitions(sampler, positions, images.tape.frames)
         for here, there in zip(streamed, expected, strict=True):
             np.testing.assert_array_equal(here[:, place], there)
+
+
+@pytest.mark.parametrize("kept", [0, 10, 10**6])
+@pytest.mark.parametrize("n_step", [1, 2, 7])
+def test_streamed_batches_do_not_depend_on_the_number_of_threads(tmp_path, monkeypatch, n_step, kept):
+    pixels(tmp_path)
+    monkeypatch.setattr(reading, "BYTES_WORTH_THREADS", 0)
+    for threads in (1, 2, 4):
+        monkeypatch.setattr(reading, "THREADS", threads)
+        data = Dataset.open(tmp_path)
+        sampler = Sampler(data, batch=6, n_step=n_step)
+        expected = transitions(sampler, sampler.positions(7, 20), data.tape.frames)
+        streamed = batches(StreamedHome([sampler], kept), 7, 20)
+        assert_same_bits([column[:, 0] for column in streamed], list(expected))
 
 
 def test_a_chunk_does_not_depend_on_what_was_asked_for_before(images):
@@ -151,7 +171,7 @@ def test_arrays_in_memory_need_no_folder():
     samplers = [Sampler(data, batch=4)]
     on_device, streamed = DeviceHome(samplers), home_of(samplers, "compressed", memory=100)
     gathered = on_device.minibatch(on_device.resident, on_device.items(0, 1)[0, 0])
-    for here, there in zip(gathered, streamed.items(0, 1), strict=True):
+    for here, there in zip(gathered, batches(streamed, 0, 1), strict=True):
         np.testing.assert_array_equal(here, there[0, 0])
 
 

@@ -1,23 +1,41 @@
 """Frames to bytes and back: each frame is compressed by itself, so that any one can be read alone."""
 
+import os
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import Any
 
 import numpy as np
 import zstandard
+from numpy.lib.stride_tricks import sliding_window_view
 
 from optimist.data.transition import Spec
 from optimist.errors import DataError
 
-LEVEL = 7  # the last that is cheap for busy frames: level 9 takes twice the time for 1% less
 OFFSET_BYTES = 8  # what the column spends per compressed frame besides its bytes
-DICTIONARY_BYTES = 4096  # larger ones gained nothing on game frames and fill the memory of a reader
 TRAINING_FRAMES = 500
-SEGMENT = {"k": 1024, "d": 8}  # how the trainer cuts samples; searching for better took ten times as long
 FEWEST_FRAMES_FOR_A_DICTIONARY = 256
+LARGE = 4096  # bytes from which a frame is an image and no longer a few flags
+FEW_ROWS = 24  # of small frames: a plain loop beats the call that decompresses many at once
+THREADS = min(4, os.cpu_count() or 1)  # they share the frames out; the bytes are the same for any number
 MEND = "run `optimist data verify` on the dataset and restore the file from a copy"
-FEW_ROWS = 24  # below this a plain loop beats the call that decompresses many frames at once
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard compressing tries; benchmarks/atari.py prints what it gives."""
+
+    level: int
+    dictionary_bytes: int  # a reader keeps one dictionary per shard in memory
+    segment_bytes: int  # the trainer's unit; searching for better took ten times as long
+
+
+SMALL_FRAMES = Effort(level=7, dictionary_bytes=4096, segment_bytes=1024)
+# On five Atari games level 7 took half more time for 3% less, and level 3 a third of it for 10% more. A
+# dictionary of 4 KiB in short segments took 242 bytes a frame, 16 KiB in long ones 149, 32 KiB 138.
+LARGE_FRAMES = Effort(level=5, dictionary_bytes=16384, segment_bytes=4096)
 
 
 @dataclass(frozen=True)
@@ -46,8 +64,9 @@ def encode(frames: np.ndarray, spec: Spec) -> Encoded:
     if spec.frame_dtype == "float32":
         return Encoded(np.ascontiguousarray(flat))
     packed = np.packbits(flat, axis=1) if spec.frame_dtype == "bool" else np.ascontiguousarray(flat)
-    dictionary = _best_dictionary(packed)
-    blobs = _compressed(packed, dictionary)
+    effort = LARGE_FRAMES if packed.shape[1] >= LARGE else SMALL_FRAMES
+    dictionary = _best_dictionary(packed, effort)
+    blobs = _compressed(packed, dictionary, effort.level)
     lengths = np.fromiter(map(len, blobs), np.int64, len(blobs))
     if lengths.sum() + OFFSET_BYTES * len(blobs) >= packed.nbytes:
         return Encoded(packed)
@@ -55,28 +74,35 @@ def encode(frames: np.ndarray, spec: Spec) -> Encoded:
     return Encoded(memoryview(b"".join(blobs)), offsets, dictionary)
 
 
-def _compressed(packed: np.ndarray, dictionary: bytes | None) -> list[bytes]:
+def _compressed(packed: np.ndarray, dictionary: bytes | None, level: int) -> Any:
+    """The bytes of each row, one after the other."""
     compressor = zstandard.ZstdCompressor(
-        level=LEVEL,
+        level=level,
         dict_data=zstandard.ZstdCompressionDict(dictionary) if dictionary else None,
         write_checksum=True,
         write_content_size=True,
         write_dict_id=False,  # the shard holds its only dictionary; the number would cost 4 bytes a frame
     )
-    return [compressor.compress(row) for row in packed]
+    rows: Any = np.ascontiguousarray(packed)
+    if rows.nbytes < LARGE * THREADS:
+        return [compressor.compress(row) for row in rows]
+    count, size = rows.shape
+    segments: Any = np.stack([np.arange(count) * size, np.full(count, size)], axis=1).astype(np.uint64)
+    return compressor.multi_compress_to_buffer(zstandard.BufferWithSegments(rows, segments), threads=THREADS)
 
 
-def _best_dictionary(packed: np.ndarray) -> bytes | None:
+def _best_dictionary(packed: np.ndarray, effort: Effort) -> bytes | None:
     """A dictionary trained on these frames, if others of them become smaller with it than without."""
     if len(packed) < FEWEST_FRAMES_FOR_A_DICTIONARY:
         return None
     samples = [row.tobytes() for row in packed[:: max(2, len(packed) // TRAINING_FRAMES)]]
     try:
-        dictionary = zstandard.train_dictionary(DICTIONARY_BYTES, samples, **SEGMENT).as_bytes()
+        trained = zstandard.train_dictionary(effort.dictionary_bytes, samples, k=effort.segment_bytes, d=8)
     except zstandard.ZstdError:
         return None  # frames too small or too alike to train on
+    dictionary = trained.as_bytes()
     judged = packed[1 :: max(2, len(packed) // FEWEST_FRAMES_FOR_A_DICTIONARY)]
-    plain, helped = (sum(map(len, _compressed(judged, option))) for option in (None, dictionary))
+    plain, helped = (sum(map(len, _compressed(judged, tried, effort.level))) for tried in (None, dictionary))
     gain = (plain - helped) * len(packed) / len(judged)
     return dictionary if gain > len(dictionary) else None
 
@@ -86,44 +112,57 @@ class Decoder:
 
     def __init__(self, spec: Spec, encoded: Encoded, name: str):
         self.spec, self.name, self._frame_bytes = spec, name, frame_bytes(spec)
-        self._data, self._offsets = encoded.data, encoded.offsets
+        self._data = encoded.data
+        # (start, stop) of every frame, without a copy of the offsets.
+        self._borders = None if encoded.offsets is None else sliding_window_view(encoded.offsets, 2)
         dictionary = encoded.dictionary
         self._dictionary = zstandard.ZstdCompressionDict(dictionary) if dictionary else None
 
     def decode(self, rows: np.ndarray) -> np.ndarray:
         """The frames of these rows, (n, *frame_shape)."""
-        packed = self._packed(rows)
-        if self.spec.frame_dtype == "bool":
-            packed = np.unpackbits(packed, axis=1, count=prod(self.spec.frame_shape)).view(bool)
-        return packed.reshape(len(rows), *self.spec.frame_shape)
+        frames = np.empty((len(rows), *self.spec.frame_shape), self.spec.frame_dtype)
+        self.decode_into(frames, rows)
+        return frames
 
-    def _packed(self, rows: np.ndarray) -> np.ndarray:
-        if self._offsets is None:
-            return self._data[rows]
-        decompressed = self._one_by_one if len(rows) < FEW_ROWS else self._together
+    def decode_into(self, frames: np.ndarray, rows: np.ndarray) -> None:
+        """Fill an unbroken array with the frames of these rows."""
+        flat = frames.reshape(len(rows), prod(self.spec.frame_shape))
+        if self.spec.frame_dtype == "bool":
+            packed = np.empty((len(rows), self._frame_bytes), np.uint8)
+            self._unpack(packed, rows)
+            flat[:] = np.unpackbits(packed, axis=1, count=flat.shape[1]).view(bool)
+        else:
+            self._unpack(flat, rows)
+
+    def _unpack(self, packed: np.ndarray, rows: np.ndarray) -> None:
+        if self._borders is None:
+            packed[:] = self._data[rows]
+            return
+        data, size, target = self._data, self._frame_bytes, memoryview(packed.reshape(-1).data)
+        blobs = [data[start:stop] for start, stop in self._borders[rows].tolist()]
+        few = len(rows) < (FEW_ROWS if size < LARGE else 2)
         try:
-            pixels = decompressed(rows)
+            pixels = self._one_by_one(blobs) if few else self._together(blobs)
+            for number, frame in enumerate(pixels):
+                target[number * size : (number + 1) * size] = frame
         except (zstandard.ZstdError, ValueError, MemoryError) as problem:
             raise DataError(f"{self.name}: a frame is damaged ({problem}); {MEND}") from problem
-        return np.frombuffer(pixels, np.uint8).reshape(len(rows), self._frame_bytes)
 
-    def _one_by_one(self, rows: np.ndarray) -> bytes:
+    def _one_by_one(self, blobs: list[memoryview]) -> Iterable[Any]:
         # A fresh decompressor each time: a kept one is neither thread-safe nor small.
         decompressor = zstandard.ZstdDecompressor(dict_data=self._dictionary)
-        size, data = self._frame_bytes, self._data
-        borders = zip(self._offsets[rows].tolist(), self._offsets[rows + 1].tolist(), strict=True)
-        blobs = [data[start:stop] for start, stop in borders]
         # The size in the header is what would be allocated, so it is read before it is believed.
-        if any(zstandard.frame_content_size(blob) != size for blob in blobs):
-            raise ValueError(f"its header does not say {size} bytes")
-        return b"".join([decompressor.decompress(blob) for blob in blobs])
+        if any(zstandard.frame_content_size(blob) != self._frame_bytes for blob in blobs):
+            raise ValueError(f"its header does not say {self._frame_bytes} bytes")
+        return map(decompressor.decompress, blobs)
 
-    def _together(self, rows: np.ndarray) -> bytes:
-        offsets = self._offsets.view(np.uint64)
-        segments: Any = np.stack([offsets[rows], offsets[rows + 1] - offsets[rows]], axis=1)
-        sizes: Any = np.full(len(rows), self._frame_bytes, np.uint64)
-        frames: Any = zstandard.ZstdDecompressor(dict_data=self._dictionary).multi_decompress_to_buffer(
-            zstandard.BufferWithSegments(self._data, segments),
-            decompressed_sizes=sizes,
-        )
-        return b"".join(frames)
+    def _together(self, blobs: list[memoryview]) -> Iterable[Any]:
+        """All of them in one call, during which other threads run."""
+        decompressor: Any = zstandard.ZstdDecompressor(dict_data=self._dictionary)
+        sizes = _sizes(len(blobs), self._frame_bytes)
+        return decompressor.multi_decompress_to_buffer(blobs, decompressed_sizes=sizes)
+
+
+@lru_cache(maxsize=32)
+def _sizes(count: int, size: int) -> Any:
+    return np.full(count, size, np.uint64)

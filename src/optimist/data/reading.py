@@ -1,9 +1,11 @@
 """From a dataset folder to its tape: which row of which shard is which step and which frame."""
 
 import hashlib
+import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +17,8 @@ from optimist.data.shard import MEND, Steps, open_frames, read_steps
 from optimist.data.tape import Tape
 from optimist.errors import DataError
 
-THREADS = 4  # hashing and decompressing leave the interpreter free
+THREADS = min(4, os.cpu_count() or 1)  # hashing and decompressing leave the interpreter free
+BYTES_WORTH_THREADS = 2**19  # a smaller request is answered sooner than threads wake up
 ROWS_AT_ONCE = 1024  # bounds the extra memory of decoding everything
 FEWEST_BYTES_PER_STEP = 16  # a steps file smaller than this per declared step is lying
 
@@ -86,15 +89,36 @@ class ShardFrames:
         return np.empty((count, *self.manifest.spec.frame_shape), self.manifest.spec.frame_dtype)
 
     def take(self, indices: np.ndarray) -> np.ndarray:
+        """The frames of these numbers; many are shared out to threads, which changes nothing but the time."""
+        frames, groups = self._empty(len(indices)), self._by_shard(indices)
+        if frames.nbytes < BYTES_WORTH_THREADS or len(groups) < 2:
+            self._fill(frames, groups)
+        else:
+            list(self._pool.map(partial(self._fill, frames), [groups[n::THREADS] for n in range(THREADS)]))
+        return frames
+
+    def _by_shard(self, indices: np.ndarray) -> list[tuple[int, np.ndarray, np.ndarray]]:
+        """(shard, places among the indices, rows in the shard's file) of every shard that is needed."""
         block = self._order[np.searchsorted(self._borders, indices, side="right") - 1]
         rows = self.layout.file_frame[block] + indices - self.layout.tape_frame[block]
         shards = self.layout.shard[block]
         order = np.argsort(shards, kind="stable")
-        groups = np.split(order, np.flatnonzero(np.diff(shards[order])) + 1)
-        frames = self._empty(len(indices))
-        for group in groups if len(indices) else []:
-            frames[group] = self._decoder(shards[group[0]]).decode(rows[group])
-        return frames
+        borders = np.flatnonzero(np.diff(shards[order], prepend=-1, append=-1)).tolist()
+        groups = [order[start:stop] for start, stop in pairwise(borders)]
+        return [(int(shards[group[0]]), group, rows[group]) for group in groups]
+
+    def _fill(self, frames: np.ndarray, groups: list[tuple[int, np.ndarray, np.ndarray]]) -> None:
+        for shard, places, rows in groups:
+            first, last = int(places[0]), int(places[-1])
+            side_by_side = (
+                last - first == len(places) - 1
+            )  # as a transition's are; a slice is cheaper to fill
+            where = slice(first, last + 1) if side_by_side else places
+            frames[where] = self._decoder(shard).decode(rows)
+
+    @cached_property
+    def _pool(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(THREADS, "frames")
 
     def decoded(self) -> np.ndarray:
         frames = self._empty(int(self.layout.frames.sum()))
@@ -120,25 +144,46 @@ class ShardFrames:
 
 def read_tape(folder: Path, manifest: Manifest) -> Tape:
     """The tape of a dataset folder; reads and checks every steps file, and only looks at the frames files."""
-    spec = manifest.spec
     for shard in manifest.shards:
         checked_path(folder, shard.frames)
         path = checked_path(folder, shard.steps)
         if shard.step_rows * FEWEST_BYTES_PER_STEP > shard.steps.bytes:
             raise DataError(f"{path} is too small for the {shard.step_rows} steps of the manifest; {MEND}")
     layout = Layout.of(manifest)
-    columns = Steps.empty(int(layout.steps.sum()), spec)
-
-    def fill(number: int) -> None:
-        blocks = layout.blocks(number)
-        steps = read_steps(folder, manifest.shards[number].steps, manifest.shards[number].step_rows, spec)
-        places = _spread(layout.tape_step[blocks], layout.steps[blocks])
-        for column, part in zip(columns, steps, strict=True):
-            column[places] = part
-
-    with ThreadPoolExecutor(THREADS) as pool:
-        list(pool.map(fill, range(len(manifest.shards))))
-    tape = Tape(**columns._asdict(), source=ShardFrames(folder, manifest, layout))
+    columns = partial(_columns, folder, manifest, layout)
+    numbers, first = np.unique(layout.lane, return_index=True)
+    action, reward, terminal, truncated = columns(("action", "reward", "terminal", "truncated"))
+    tape = Tape(
+        action=action,
+        reward=reward,
+        terminal=terminal,
+        truncated=truncated,
+        lanes=numbers.astype(np.int32),
+        lane_starts=layout.tape_step[first],
+        clock=lambda: columns(("time",))[0],
+        source=ShardFrames(folder, manifest, layout),
+    )
     if tape.frame_count != layout.frames.sum():
         raise DataError(f"{folder}: steps and frames do not match; run `optimist data verify` on it")
     return tape
+
+
+def _columns(folder: Path, manifest: Manifest, layout: Layout, names: tuple[str, ...]) -> list[np.ndarray]:
+    """These columns of all steps in the tape's order; every byte of every steps file is checked."""
+    spec, shards = manifest.spec, manifest.shards
+    empty = Steps.empty(int(layout.steps.sum()), spec)
+    columns = [getattr(empty, name) for name in names]
+
+    def fill(number: int) -> None:
+        blocks = layout.blocks(number)
+        steps = read_steps(folder, shards[number].steps, shards[number].step_rows, spec)
+        numbers = (layout.file_step[blocks], layout.tape_step[blocks], layout.steps[blocks])
+        parts = list(zip(*(array.tolist() for array in numbers), strict=True))
+        for name, column in zip(names, columns, strict=True):
+            rows = getattr(steps, name)
+            for row, place, count in parts:
+                column[place : place + count] = rows[row : row + count]
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(fill, range(len(shards))))
+    return columns

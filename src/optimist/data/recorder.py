@@ -1,5 +1,6 @@
 """Writes play as it happens: every step of every lane, in shards that survive a crash."""
 
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from optimist.data import manifest as manifests
@@ -10,10 +11,15 @@ from optimist.data.shard import frames_content, steps_content
 from optimist.data.transition import Spec
 from optimist.errors import DataError, StorageError
 
+WORTH_A_THREAD = 2**20  # bytes of frames; fewer are on disk before a second buffer would be filled
+
 
 class Recorder:
     """Appends the play of `lanes` parallel environments to a dataset folder. Recording again into a
-    folder adds new lanes, so that a lane is always one stretch of uninterrupted experience."""
+    folder adds new lanes, so that a lane is always one stretch of uninterrupted experience.
+
+    A full buffer of images is written by a thread while play goes on in a second one. What the disk refuses
+    is raised by the next call, before it records anything, kept, and tried again by the call after that."""
 
     def __init__(
         self,
@@ -28,7 +34,12 @@ class Recorder:
             raise DataError(f"{lanes} lanes in shards of {shard_steps} steps: both must be at least 1")
         self.path, self.spec, self.lanes = Path(path), spec, lanes
         self._manifest = _manifest_to_extend(self.path, spec, provenance)
-        self._buffer = Buffer(spec, lanes, rows=max(1, shard_steps // lanes))
+        self._rows = max(1, shard_steps // lanes)
+        self._buffer = Buffer(spec, lanes, self._rows)
+        self._spare: Buffer | None = None
+        self._handed_over: Buffer | None = None  # full, and not known to be on disk
+        self._writing: Future[Manifest] | None = None
+        self._thread = ThreadPoolExecutor(1, "recorder")
         self._added = False
         self._begin_after_what_is_there()
 
@@ -40,39 +51,70 @@ class Recorder:
     @property
     def steps(self) -> int:
         """All steps so far, those of earlier sessions and those not yet flushed included."""
-        return self._flushed + self._buffer.filled * self.lanes
+        waiting = self._handed_over.filled if self._handed_over else 0
+        return self._flushed + (waiting + self._buffer.filled) * self.lanes
 
     def add(self, observation, action, reward, terminal, truncated, next_observation) -> None:
         """Record one step of every lane; `next_observation` is its true successor, also where it ended."""
+        if self._writing is None or self._writing.done():
+            self._settle()
         if self._buffer.full:  # the disk refused it last time
-            self.flush()
+            self._hand_over()
         self._buffer.put(observation, action, reward, terminal, truncated, next_observation)
         self._added = True
         if self._buffer.full:
-            self.flush()
+            self._hand_over()
 
     def flush(self) -> None:
         """Write what is in memory as a shard; afterwards a crash cannot lose it."""
-        if not self._buffer.filled:
+        self._settle()
+        if self._buffer.filled:
+            self._adopt(self._grown(self._buffer))
+            self._buffer.clear()
+
+    def _hand_over(self) -> None:
+        """Let the full buffer be written; no more than two are ever in memory."""
+        if self._buffer.bytes < WORTH_A_THREAD:
+            return self.flush()
+        self._settle()
+        following = self._spare or Buffer(self.spec, self.lanes, self._rows)
+        following.continue_from(self._buffer)
+        self._handed_over, self._buffer, self._spare = self._buffer, following, None
+        self._writing = self._thread.submit(self._grown, self._handed_over)
+
+    def _settle(self) -> None:
+        """Wait until what was handed over is on disk; what was refused before is tried again here."""
+        if self._handed_over is None:
             return
+        try:
+            grown = self._writing.result() if self._writing else self._grown(self._handed_over)
+        except Exception:  # and no interrupt: the thread would still be writing
+            self._writing = None
+            raise
+        self._adopt(grown)
+        self._spare, self._handed_over, self._writing = self._handed_over, None, None
+
+    def _adopt(self, manifest: Manifest) -> None:
+        self._manifest, self._flushed = manifest, manifest.steps
+
+    def _grown(self, buffer: Buffer) -> Manifest:
+        """The manifest with this buffer's shard, once all of it is on disk; changes nothing in memory."""
         number = len(self._manifest.shards)
-        steps = self._buffer.steps(self._first_lane, first_time=self._flushed)
+        steps = buffer.steps(self._first_lane, first_time=self._flushed)
         steps_file = self.path / f"steps-{number:06d}.arrow"
         frames_file = self.path / f"frames-{number:06d}.arrow"
         shard = Shard(
             steps=write_whole(steps_file, steps_content(steps, self.spec)),
-            frames=write_whole(frames_file, frames_content(self._buffer.frames(), self.spec)),
-            blocks=self._blocks(),
+            frames=write_whole(frames_file, frames_content(buffer.frames(), self.spec)),
+            blocks=self._blocks(buffer),
         )
         grown = Manifest(self.spec, self._manifest.provenance, [*self._manifest.shards, shard])
         grown.write(self.path)
-        self._manifest = grown
-        self._flushed = self.steps
-        self._buffer.clear()
+        return grown
 
-    def _blocks(self) -> tuple[Block, ...]:
-        steps = self._buffer.filled
-        ended, ends_open = self._buffer.episodes_ended().tolist(), self._buffer.ends_open().tolist()
+    def _blocks(self, buffer: Buffer) -> tuple[Block, ...]:
+        steps = buffer.filled
+        ended, ends_open = buffer.episodes_ended().tolist(), buffer.ends_open().tolist()
         return tuple(
             Block(self._first_lane + lane, steps, frames=steps + closed + is_open, ends_open=is_open)
             for lane, (closed, is_open) in enumerate(zip(ended, ends_open, strict=True))

@@ -99,6 +99,20 @@ class Sampler:
         return self.rows(np.arange(len(self.dataset)))
 
 
+def window(rows: Rows, stack: int, n_step: int) -> np.ndarray:
+    """The numbers of the frames that each transition needs, oldest first, (..., frames): its stack is the
+    first `stack` of them, its successor's the last. Frames before the episode's start stand for black."""
+    back = np.arange(stack - 1, -1, -1)
+    observation = _last(rows.frame, rows.age, back)
+    if n_step == 1:
+        return np.concatenate([observation, np.expand_dims(rows.next_frame, -1)], axis=-1)
+    return np.concatenate([observation, _last(rows.next_frame, rows.next_age, back)], axis=-1)
+
+
+def _last(frame: np.ndarray, age: np.ndarray, back: np.ndarray) -> np.ndarray:
+    return np.expand_dims(frame, -1) - np.minimum(back, np.expand_dims(age, -1))
+
+
 FramesOf = Callable[[np.ndarray], np.ndarray]
 
 

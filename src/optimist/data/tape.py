@@ -1,5 +1,6 @@
 """All experience in one order, lane by lane: numbered steps, and the frames that lie between them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -34,17 +35,28 @@ class Tape:
     reward: np.ndarray
     terminal: np.ndarray
     truncated: np.ndarray
-    time: np.ndarray
-    lane: np.ndarray
+    lanes: np.ndarray  # the number of each lane
+    lane_starts: np.ndarray  # and its first step
+    clock: Callable[[], np.ndarray]  # reads the time of every step, which training never asks for
     source: Frames
 
     def __len__(self) -> int:
         return len(self.reward)
 
     @cached_property
+    def time(self) -> np.ndarray:
+        """When each step was experienced, counted over all lanes."""
+        return self.clock()
+
+    @cached_property
+    def lane(self) -> np.ndarray:
+        return np.repeat(self.lanes, np.diff(self.lane_starts, append=len(self)))
+
+    @cached_property
     def episode_starts(self) -> np.ndarray:
-        begins = np.ones(len(self), bool)
-        begins[1:] = self.terminal[:-1] | self.truncated[:-1] | (self.lane[1:] != self.lane[:-1])
+        begins = np.zeros(len(self), bool)
+        np.logical_or(self.terminal[:-1], self.truncated[:-1], out=begins[1:])
+        begins[self.lane_starts] = True
         return np.flatnonzero(begins)
 
     @property

@@ -8,13 +8,13 @@ import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from optimist.data.sampling import Rows, Sampler, transitions
+from optimist.data.sampling import Rows, Sampler, window
 from optimist.data.transition import Spec, Transition
 from optimist.errors import UsageError, did_you_mean
 
@@ -88,13 +88,38 @@ class Gather:
         """(B,) -> (B, *observation_shape): the frames up to `frame`, black before the episode's start."""
         if self.stack == 1:
             return frames[frame]
-        images = [self._earlier(frames, frame, age, back) for back in range(self.stack - 1, -1, -1)]
-        return jnp.concatenate(images, axis=-1)
+        earlier = [jnp.minimum(back, age) for back in range(self.stack - 1, -1, -1)]
+        return joined([frames[frame - steps] for steps in earlier], age)
 
-    def _earlier(self, frames, frame, age, back: int):
-        exists = back <= age
-        image = frames[jnp.where(exists, frame - back, frame)]
-        return image * exists.reshape(-1, *(1,) * (image.ndim - 1)).astype(image.dtype)
+
+@dataclass(frozen=True)
+class Join:
+    """Stacked transitions out of the frames that came with them: the stack first, its successor's last."""
+
+    stack: int
+
+    def __call__(self, resident, item: "Window") -> Transition:
+        frames = [item.frames[:, place] for place in range(item.frames.shape[1])]
+        return Transition(
+            observation=joined(frames[: self.stack], item.age),
+            action=item.action,
+            reward=item.reward,
+            discount=item.discount,
+            next_observation=joined(frames[-self.stack :], item.next_age),
+        )
+
+
+def joined(images: list, age):
+    """(B, *frame_shape) of each place, oldest first -> (B, *observation_shape): black where the episode had
+    not begun, which is where a place lies further back than the age."""
+    if len(images) == 1:
+        return images[0]
+    exists = [back <= age for back in range(len(images) - 1, -1, -1)]
+    shape = (-1, *(1,) * (images[0].ndim - 1))
+    masked = [
+        image * there.reshape(shape).astype(image.dtype) for image, there in zip(images, exists, strict=True)
+    ]
+    return jnp.concatenate(masked, axis=-1)
 
 
 class DeviceHome:
@@ -127,12 +152,15 @@ def _only_what_is_needed(tape, rows: Rows, stack: int) -> tuple[Rows, np.ndarray
     return moved, tape.frames(np.flatnonzero(needed))
 
 
-@dataclass(frozen=True)
-class AsItCame:
-    """Transitions that were made on the host."""
+class Window(NamedTuple):
+    """Transitions whose frames lie side by side and are stacked on the device: each travels there once."""
 
-    def __call__(self, resident, item) -> Transition:
-        return item
+    frames: Any  # (B, frames of a transition, *frame_shape)
+    age: Any
+    next_age: Any
+    action: Any
+    reward: Any
+    discount: Any
 
 
 class StreamedHome:
@@ -148,7 +176,7 @@ class StreamedHome:
         self._ahead: tuple[tuple[int, int], Future] | None = None
         spec = samplers[0].dataset.spec
         per_step = 2 * spec.stack * frame_bytes(spec) * samplers[0].batch * len(samplers)
-        self.resident, self.minibatch = (), AsItCame()
+        self.resident, self.minibatch = (), Join(spec.stack)
         self.steps_at_once = max(1, STREAMED_BYTES // per_step)
 
     def items(self, first_step: int, count: int):
@@ -162,14 +190,26 @@ class StreamedHome:
     def _begin(self, first_step: int, count: int) -> Future:
         return self._thread.submit(self._batches, first_step, count)
 
-    def _batches(self, first_step: int, count: int) -> Transition:
-        drawn = [transitions(s, s.positions(first_step, count), self._frames) for s in self._samplers]
-        return Transition(*(np.stack(column, axis=1) for column in zip(*drawn, strict=True)))
+    def _batches(self, first_step: int, count: int) -> Window:
+        sampler = self._samplers[0]  # they differ by their seeds alone
+        positions = np.stack([s.positions(first_step, count) for s in self._samplers], axis=1)
+        rows = sampler.rows(positions)
+        numbers = window(rows, sampler.dataset.spec.stack, sampler.n_step)
+        return Window(
+            frames=self._frames(numbers.ravel()).reshape(*numbers.shape, *sampler.dataset.spec.frame_shape),
+            age=rows.age,
+            next_age=rows.next_age,
+            action=rows.action,
+            reward=rows.reward,
+            discount=rows.discount,
+        )
 
     def _frames(self, numbers: np.ndarray) -> np.ndarray:
         kept = len(self._decoded)
         if kept == self._tape.frame_count:
             return self._decoded[numbers]
+        if not kept:
+            return self._tape.frames(numbers)
         near = numbers < kept
         frames = np.empty((len(numbers), *self._decoded.shape[1:]), self._decoded.dtype)
         frames[near] = self._decoded[numbers[near]]

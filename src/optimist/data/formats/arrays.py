@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from functools import partial
 
 import numpy as np
 
@@ -60,8 +61,13 @@ def _dataset(spec: Spec, frames: np.ndarray, columns: Columns, provenance: dict)
     steps = len(columns["reward"])
     if not steps:
         raise DataError("no transition is left: give next_observations, or longer episodes")
-    time, lane = np.arange(steps), np.zeros(steps, np.int32)
-    tape = Tape(**columns, time=time, lane=lane, source=MemoryFrames(frames))
+    tape = Tape(
+        **columns,
+        lanes=np.zeros(1, np.int32),
+        lane_starts=np.zeros(1, np.int64),
+        clock=partial(np.arange, steps),
+        source=MemoryFrames(frames),
+    )
     return Dataset.whole(spec, tape, _fingerprint(spec, frames, columns), provenance)
 
 

@@ -1,0 +1,132 @@
+"""Real 84x84 Atari frames: bytes a frame as stored, beside gzip and PNG, and the time to encode and decode.
+
+DATA names dataset folders, separated by colons; without it a player who mostly holds an action for a while
+plays the five games of the paper's figures.
+"""
+
+import gzip
+import io
+import os
+import tempfile
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import ale_py
+import numpy as np
+from ale_py import roms
+from PIL import Image
+from rich.console import Console
+from rich.table import Table
+
+from optimist.data import Dataset, Recorder, Spec
+from optimist.data.codec import OFFSET_BYTES, Decoder, encode
+
+GAMES = ("pong", "breakout", "seaquest", "qbert", "asterix")
+SPEC = Spec((84, 84, 1), "uint8", actions=18, stack=4)
+LANES, FRAMES = 8, 16384  # as many as a shard holds
+RECORDED, RECORDED_LANES = 64_000, 64
+PROMISED = 250
+
+
+def played(game: str, frames: int = FRAMES) -> np.ndarray:
+    """Frames of scripted play, lane by lane."""
+    play = ale_py.ALEVectorInterface(
+        rom_path=roms.get_rom_path(game),
+        num_envs=LANES,
+        frame_skip=4,
+        stack_num=1,
+        img_height=84,
+        img_width=84,
+        grayscale=True,
+        maxpool=True,
+        noop_max=0,
+        use_fire_reset=False,
+        episodic_life=False,
+        life_loss_info=False,
+        reward_clipping=False,
+        max_episode_steps=108_000,
+        repeat_action_probability=0.25,
+        full_action_space=False,
+        batch_size=0,
+        num_threads=0,
+        thread_affinity_offset=-1,
+        autoreset_mode="SameStep",
+    )
+    random, actions = np.random.default_rng(0), len(play.get_action_set())
+    seen = np.empty((LANES, frames // LANES, *SPEC.frame_shape), np.uint8)
+    observation, _ = play.reset(np.arange(LANES), np.arange(LANES))
+    held = np.ones(LANES, np.int64)
+    for step in range(seen.shape[1]):
+        seen[:, step] = np.reshape(observation, (LANES, *SPEC.frame_shape))
+        changes = random.random(LANES) < 0.15
+        held[changes] = random.integers(0, actions, changes.sum())
+        play.send(np.where(random.random(LANES) < 0.05, 1, held), np.ones(LANES, np.float32))  # 1 is FIRE
+        observation = play.recv()[0]
+    return seen.reshape(-1, *SPEC.frame_shape)
+
+
+def recorded(folder: str) -> np.ndarray:
+    """A shard's worth of frames from the end of a recording, where its agent had learned most."""
+    tape = Dataset.open(folder).tape
+    return tape.frames(np.arange(max(0, tape.frame_count - FRAMES), tape.frame_count))
+
+
+def png(frame: np.ndarray) -> int:
+    file = io.BytesIO()
+    Image.fromarray(frame[..., 0]).save(file, "png", optimize=True)
+    return len(file.getvalue())
+
+
+def figures(frames: np.ndarray) -> tuple[float, float, float, float, float]:
+    """Bytes a frame stored, by gzip over all and by PNG; microseconds of processor to encode and decode."""
+    start = time.process_time()
+    encoded = encode(frames, SPEC)
+    encoding = time.process_time() - start
+    rows = np.random.default_rng(0).permutation(len(frames))[:4000].reshape(-1, 5)
+    decoder = Decoder(SPEC, encoded, "frames")
+    start = time.process_time()
+    for five in rows:
+        decoder.decode(five)
+    decoding = time.process_time() - start
+    stored = len(encoded.data) + len(encoded.dictionary or b"") + OFFSET_BYTES * len(frames)
+    zipped = len(gzip.compress(frames.tobytes(), 6))
+    pictures = [png(frame) for frame in frames[::64]]
+    sizes = (stored / len(frames), zipped / len(frames), sum(pictures) / len(pictures))
+    return *sizes, encoding / len(frames) * 1e6, decoding / rows.size * 1e6
+
+
+def recording(frames: np.ndarray) -> None:
+    """Play these frames in 64 lanes into a recorder as fast as it takes them, and print how fast that is."""
+    rows = np.resize(frames, (RECORDED // RECORDED_LANES + 1, RECORDED_LANES, *SPEC.frame_shape))
+    action, reward = np.zeros(RECORDED_LANES, np.int32), np.zeros(RECORDED_LANES, np.float32)
+    never, spent = np.zeros(RECORDED_LANES, bool), []
+    with tempfile.TemporaryDirectory() as folder:
+        start, cpu = time.perf_counter(), time.process_time()
+        with Recorder(folder, SPEC, lanes=RECORDED_LANES) as recorder:
+            for now, then in pairwise(rows):
+                began = time.perf_counter()
+                recorder.add(now, action, reward, never, never, then)
+                spent.append(time.perf_counter() - began)
+        seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+    print(f"recording {RECORDED_LANES} lanes: {np.median(spent) * 1e6:.0f} us to add a step of all (median),")
+    print(f"{cpu / RECORDED * 1e6:.0f} us of processor a frame until it is on disk, all included;")
+    print(f"{RECORDED / seconds:,.0f} frames/s with nothing else to do on {os.cpu_count()} cores")
+
+
+def main() -> None:
+    folders = list(filter(None, os.environ.get("DATA", "").split(":")))
+    table = Table(
+        "84x84 frames", "bytes stored", "gzip of all", "PNG", "us to encode", "us to decode", title="atari"
+    )
+    found = []
+    for name in folders or GAMES:
+        frames = recorded(name) if folders else played(name)
+        found.append(figures(frames))
+        table.add_row(Path(name).name, *(f"{value:,.1f}" for value in found[-1]))
+    average = np.mean(found, axis=0)
+    table.add_row("average", *(f"{value:,.1f}" for value in average))
+    Console().print(table)
+    print(f"{average[0]:.0f} bytes a frame stored, offsets and dictionary included (promised: {PROMISED})")
+    print(f"that is 1 of {np.prod(SPEC.frame_shape) / average[0]:.0f}; gzip of all has no random access")
+    recording(frames)

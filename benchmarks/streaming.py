@@ -1,0 +1,145 @@
+"""Feeding batches from the compressed shards of a dataset as long as the paper's: 50 million steps (STEPS).
+
+There are 400 distinct frames files, about 1 GB; hard links give them 3,051 names. That is far more than the
+CPU caches hold, but the page cache holds it, so this measures decoding and no disk. The frames are real ones
+of five games; each file has its colours exchanged, its picture shifted, a random pixel in every frame.
+"""
+
+import os
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+import jax
+import numpy as np
+
+from benchmarks.atari import GAMES, SPEC, played
+from optimist.data import Dataset, Sampler
+from optimist.data.files import File, write_whole
+from optimist.data.manifest import Block, Manifest, Shard
+from optimist.data.shard import Steps, frames_content, steps_content
+from optimist.training.homes import StreamedHome
+
+STEPS = int(os.environ.get("STEPS", 50_000_000))
+LANES, ROWS, EPISODE = 8, 2048, 512  # 16,384 steps a shard, as the recorder writes them
+FRAMES = LANES * (ROWS + ROWS // EPISODE)
+DISTINCT = 400
+CHUNKS, ROUNDS = 40, 7
+IN_MEMORY = 1_000_000  # steps whose frames take 7 GB
+FRAME_BYTES = 84 * 84
+GIB = 2**30
+
+
+def changed(frames: np.ndarray, number: int) -> np.ndarray:
+    random = np.random.default_rng(number)
+    frames = np.roll(random.permutation(256).astype(np.uint8)[frames], random.integers(84), axis=2)
+    y, x = random.integers(0, 84, (2, len(frames)))
+    frames[np.arange(len(frames)), y, x, 0] = random.integers(0, 256, len(frames))
+    return frames
+
+
+def write_frames(folder: Path, shards: int) -> list[File]:
+    """The frames files of all shards; the later ones are links."""
+    play = [np.resize(played(game), (FRAMES, *SPEC.frame_shape)) for game in GAMES]
+    files = []
+    for number in range(shards):
+        path = folder / f"frames-{number:06d}.arrow"
+        if number < DISTINCT:
+            content = frames_content(changed(play[number % len(play)], number), SPEC)
+            files.append(write_whole(path, content))
+        else:
+            same = files[number % DISTINCT]
+            os.link(folder / same.file, path)
+            files.append(File(path.name, same.bytes, same.sha256))
+    return files
+
+
+def columns(number: int) -> Steps:
+    """The steps of one shard; an episode ends every 512 steps."""
+    random, count = np.random.default_rng(number), LANES * ROWS
+    lane, row = np.divmod(np.arange(count), ROWS)
+    return Steps(
+        lane=lane.astype(np.int32),
+        time=number * count + row * LANES + lane,
+        action=random.integers(0, SPEC.actions, count).astype(np.int32),
+        reward=random.integers(0, 2, count).astype(np.float32),
+        terminal=row % EPISODE == EPISODE - 1,
+        truncated=np.zeros(count, bool),
+    )
+
+
+def write_dataset(folder: Path) -> None:
+    shards = max(1, STEPS // (LANES * ROWS))
+    blocks = tuple(Block(lane, ROWS, FRAMES // LANES, ends_open=False) for lane in range(LANES))
+    manifest = Manifest(SPEC, {"made": "by benchmarks/streaming.py"})
+    for number, frames in enumerate(write_frames(folder, shards)):
+        steps = write_whole(folder / f"steps-{number:06d}.arrow", steps_content(columns(number), SPEC))
+        manifest.shards.append(Shard(steps, frames, blocks))
+    manifest.write(folder)
+
+
+def own_memory() -> int:
+    """What this process holds, apart from pages of files that the system may drop again."""
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(status["RssAnon"].split()[0]) * 1024
+
+
+def feeding(home: StreamedHome, cores: set[int], stack: bool) -> str:
+    """Batches a second on these cores, handed over or also stacked by the compiled program, in words."""
+    for task in Path("/proc/self/task").iterdir():
+        os.sched_setaffinity(int(task.name), cores)
+    each = jax.jit(jax.vmap(jax.vmap(lambda item: home.minibatch(home.resident, item))))
+    chunk, rates = home.steps_at_once, []
+    for turn in range(ROUNDS):
+        first = turn * CHUNKS * chunk
+        start, cpu = time.perf_counter(), time.process_time()
+        for number in range(CHUNKS):
+            items = home.items(first + number * chunk, chunk)
+            if stack:
+                jax.block_until_ready(each(items))
+        batches = CHUNKS * chunk
+        rates.append((batches / (time.perf_counter() - start), (time.process_time() - cpu) / batches * 1e3))
+    wall, cpu = (median(column) for column in zip(*rates, strict=True))
+    return f"{wall:,.0f} batches/s (best round {max(rates)[0]:,.0f}), {cpu:.2f} ms of processor a batch"
+
+
+def gathering() -> float:
+    """Batches a second out of an array of raw frames in memory, by one thread."""
+    frames = np.zeros((IN_MEMORY, FRAME_BYTES), np.uint8)
+    frames[:, ::4096] = 1  # every page is real
+    numbers = np.random.default_rng(0).integers(4, IN_MEMORY, (500, 32, 1)) - np.arange(4, -1, -1)
+    start = time.perf_counter()
+    for batch in numbers:
+        frames[batch]
+    return len(numbers) / (time.perf_counter() - start)
+
+
+def main() -> None:
+    cores = sorted(os.sched_getaffinity(0))[:2]
+    before = own_memory()
+    with tempfile.TemporaryDirectory() as folder:
+        write_dataset(Path(folder))
+        made = own_memory()
+        start = time.perf_counter()
+        dataset = Dataset.open(folder)
+        seconds = time.perf_counter() - start
+        source = dataset.tape.source
+        shards, stored = len(source.manifest.shards), source.frame_bytes / dataset.tape.frame_count
+        distinct = min(DISTINCT, shards) / shards * source.frame_bytes / 1e9
+        print(f"{len(dataset):,} steps in {shards:,} shards, {stored:.0f} bytes a frame;")
+        print(f"{distinct:.1f} GB of frames are distinct and in the page cache, the rest are links to them")
+        print(f"opened in {seconds:.1f} s, every steps file hashed (promised: 5)")
+        home = StreamedHome([Sampler(dataset)], kept=0)
+        for label, used, stack in (
+            ("2 cores", cores, False),
+            ("1 core", cores[:1], False),
+            ("2 cores, stacked", cores, True),
+        ):
+            print(f"{label}: {feeding(home, set(used), stack)}", flush=True)
+        print(f"own memory while feeding: {(own_memory() - made) / GIB:.2f} GiB more (promised: 1.5)")
+        print(f"({(made - before) / GIB:.2f} GiB were left from making the dataset)")
+    print(f"uncompressed, {IN_MEMORY:,} steps in memory: {gathering():,.0f} batches/s gathered by one thread")
+    whole = STEPS * FRAME_BYTES / 1e9
+    print(f"the released code keeps 5 x 1M raw frames: {5e6 * FRAME_BYTES / 1e9:.1f} GB")
+    print(f"d3rlpy keeps every frame of {STEPS:,} steps: {whole:,.0f} GB, four times that where stacked")
