@@ -10,6 +10,8 @@ from optimist.data import open_dataset
 from optimist.data.formats.dqn_replay_import import import_dqn_replay
 from optimist.data.health import verify
 
+pytestmark = pytest.mark.usefixtures("quick_disk")
+
 
 def assert_imports(ring: Ring, out, **options):
     summary = import_dqn_replay(ring.folder, out, **options)
