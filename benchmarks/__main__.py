@@ -6,7 +6,7 @@
 import importlib
 import sys
 
-PARTS = ("learner", "storage", "memory")
+PARTS = ("learner", "storage", "memory", "imports")
 
 for part in sys.argv[1:] or PARTS:
     importlib.import_module(f"benchmarks.{part}").main()
