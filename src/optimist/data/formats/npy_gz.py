@@ -9,7 +9,7 @@ import numpy as np
 from optimist.data.places import Place
 from optimist.errors import DataError
 
-try:  # the same results in less than half the time
+try:  # the same results, faster
     from isal import isal_zlib as inflate
 except ImportError:
     import zlib as inflate  # type: ignore[no-redef]
