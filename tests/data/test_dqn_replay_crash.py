@@ -12,10 +12,12 @@ from replay_ring import Ring, assert_same, expected, imported, play
 
 from optimist.cli import main
 from optimist.data import open_dataset
+from optimist.data.files import write_whole
+from optimist.data.formats import assembly
 from optimist.data.formats.dqn_replay_health import verify_dqn_replay
 from optimist.data.formats.dqn_replay_import import import_dqn_replay
 from optimist.data.health import verify
-from optimist.errors import DataError, UsageError
+from optimist.errors import DataError, StorageError, UsageError
 from optimist.replay_commands import game_of
 
 KILLED = """
@@ -87,6 +89,25 @@ def test_kill_9_at_random_moments_then_the_same_bytes(ring, tmp_path, seed):
     assert int(found.stdout) >= 7
     import_dqn_replay(ring.folder, tmp_path / "straight", shard_steps=13)
     assert contents(tmp_path / "killed") == contents(tmp_path / "straight")
+
+
+def test_a_full_disk_is_said_at_once_and_the_import_goes_on_later(ring, tmp_path, monkeypatch):
+    written = []
+
+    def refusing(path, content):
+        written.append(path)
+        if len(written) > 9:
+            raise StorageError(f"cannot write {path}: no room")
+        return write_whole(path, content)
+
+    monkeypatch.setattr(assembly, "write_whole", refusing)
+    with pytest.raises(StorageError, match="no room"):
+        import_dqn_replay(ring.folder, tmp_path / "out", shard_steps=4)
+    assert len(written) < 30
+    monkeypatch.undo()
+    for name in ("out", "straight"):
+        import_dqn_replay(ring.folder, tmp_path / name, shard_steps=4)
+    assert contents(tmp_path / "out") == contents(tmp_path / "straight")
 
 
 def test_a_finished_import_reads_no_frame_again(ring, tmp_path, monkeypatch):

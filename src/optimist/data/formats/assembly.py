@@ -78,6 +78,9 @@ class Writers:
         self._shards: dict[int, Future[Shard]] = {}
 
     def write(self, draft: Draft) -> None:
+        for shard in self._shards.values():
+            if shard.done():
+                shard.result()  # what the disk refused is said now, not at the end of a window
         unfinished = [shard for shard in self._shards.values() if not shard.done()]
         if len(unfinished) >= WRITERS:
             wait(unfinished, return_when=FIRST_COMPLETED)
