@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from replay_ring import Ring, assert_same, expected, imported, play
 
@@ -114,9 +114,15 @@ def test_any_log(tmp_path_factory, lengths, unfinished, capacity, every_add, los
     ring.finish()
     if lost in ring.fresh and lost != max(ring.fresh):
         ring.lose(lost)
-    if not expected(ring):
-        return
+    assume(expected(ring) and shows_a_skip(ring))
     assert_imports_lanes_in_order(ring, folder / "out", shard_steps)
+
+
+def shows_a_skip(ring):
+    """Only the stale slots of the last dump tell that the window before it was skipped; few may agree by
+    chance."""
+    last = max(ring.fresh)
+    return last - 1 in ring.fresh or ring.fresh[last] < ring.capacity - 4
 
 
 def assert_imports_lanes_in_order(ring, out, shard_steps):
