@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 from replay_ring import Ring, play, put
 
+from optimist.data import open_dataset
 from optimist.data.formats.dqn_replay_health import verify_dqn_replay
 from optimist.data.formats.dqn_replay_import import import_dqn_replay
+from optimist.data.health import verify
 from optimist.errors import DataError
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
@@ -211,6 +213,9 @@ def test_a_bad_window_leaves_the_ones_before_it(logs, tmp_path):
     assert named["provenance"]["windows_imported"] == 2
     listed = {shard[kind]["file"] for shard in named["shards"] for kind in ("steps", "frames")}
     assert listed == {path.name for path in (tmp_path / "out").glob("*.arrow")}
+    with pytest.raises(DataError, match="is not complete: the import was interrupted; give the same command"):
+        open_dataset(tmp_path / "out")
+    assert any("is not complete" in problem for problem in verify(tmp_path / "out"))
     (logs / "$store$_observation_ckpt.2.gz").write_bytes(good)
     import_dqn_replay(logs, tmp_path / "out", shard_steps=10)
     import_dqn_replay(logs, tmp_path / "straight", shard_steps=10)
@@ -279,6 +284,7 @@ def test_a_game_s_folder_names_its_runs(logs, tmp_path):
 BOMB = """
 import resource, sys, time
 from optimist.data.formats.dqn_replay_import import import_dqn_replay
+from optimist.data.health import verify
 from optimist.errors import DataError
 before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
 try:

@@ -56,6 +56,8 @@ class Writing:
         self.manifest.shards.extend(self._writers.finished(len(self.manifest.shards)))
         done = max(windows, self.manifest.provenance["windows_imported"])
         self.manifest.provenance = {**self.manifest.provenance, "windows_imported": done}
+        if done == len(self.plan.pieces):
+            self.manifest.provenance.pop("unfinished", None)
         self.manifest.write(self.folder)
 
     def drafts(self, lane: Lane, first: int, last: int) -> list[Draft]:

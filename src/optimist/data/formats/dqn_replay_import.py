@@ -95,6 +95,7 @@ def _provenance(log: Log, made: Plan, environment: str, shard_steps: int) -> dic
         "notes": list(made.notes),
         "shard_steps": shard_steps,
         "windows_imported": 0,
+        "unfinished": "the import was interrupted; give the same command again",
     }
 
 
@@ -108,8 +109,7 @@ def _manifest_to_extend(folder: Path, wanted: Manifest) -> Manifest:
         wanted.write(folder)
         return wanted
     found = manifests.read(folder)
-    progress = {"windows_imported": found.provenance.get("windows_imported")}
-    if found.provenance != {**wanted.provenance, **progress} or found.spec != wanted.spec:
+    if _lasting(found) != _lasting(wanted) or found.spec != wanted.spec:
         raise DataError(f"{folder} holds {_difference(found, wanted)}; import into another folder")
     _remove_leftovers(folder, found)
     return found
@@ -128,7 +128,12 @@ def _difference(found: Manifest, wanted: Manifest) -> str:
         return "another dataset"
     if found.spec != wanted.spec:
         return f"an import with {found.spec.actions} actions, not {wanted.spec.actions}"
-    names = [name for name in wanted.provenance if found.provenance.get(name) != wanted.provenance[name]]
-    name = next(name for name in names if name != "windows_imported")
-    before, now = found.provenance.get(name), wanted.provenance[name]
-    return f"an import of {found.provenance.get('source')} whose {name} was {before}, not {now}"
+    before, now = _lasting(found), _lasting(wanted)
+    name = next(name for name in {**now, **before} if before.get(name) != now.get(name))
+    return f"an import of {before.get('source')} whose {name} was {before.get(name)}, not {now.get(name)}"
+
+
+def _lasting(manifest: Manifest) -> dict:
+    """What a manifest says about its origin that does not change while windows are added."""
+    passing = ("windows_imported", "unfinished")
+    return {name: value for name, value in manifest.provenance.items() if name not in passing}
