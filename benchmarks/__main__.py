@@ -1,7 +1,8 @@
 """The figures, one after the other: `python -m benchmarks [PART ...]`.
 
-`agents` times every agent on both networks; it is for accelerators, and named when it is wanted. So are
-`atari` and `streaming`, the figures of 84x84 frames: they play real games and fill a few GB of disk.
+Without a name it runs what takes minutes anywhere. Named when they are wanted: `agents` (every agent on both
+networks) and `environments` (are they kept busy), for accelerators; `atari`, `streaming` and `imports`, the
+figures of 84x84 frames, which need ale-py and a few GB of disk.
 """
 
 import importlib

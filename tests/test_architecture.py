@@ -22,7 +22,18 @@ FLOORS = {
     "training": 3,
     "studies": 4,
     **dict.fromkeys(
-        ("api", "options", "tables", "commands", "data_commands", "cli", "__init__", "__main__"), 5
+        (
+            "api",
+            "options",
+            "tables",
+            "commands",
+            "data_commands",
+            "replay_commands",
+            "cli",
+            "__init__",
+            "__main__",
+        ),
+        5,
     ),
 }
 SAME_FLOOR = {("data", "errors"), ("agents", "agent")}  # a folder that builds on a file of its own floor

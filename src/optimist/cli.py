@@ -17,7 +17,11 @@ USAGE = """usage: optimist COMMAND ...
   evaluate RUN                      full episodes with the trained policy
   play RUN --out video.gif          watch it
   data info DATA                    what a dataset holds
-  data verify DATA                  check every byte of it
+  data verify PATH                  check every byte of it, or of DQN Replay logs
+  data import dqn-replay PATH --out DATA
+                                    public logs become a dataset
+  data export dqn-replay DATA --out FOLDER
+                                    and a dataset becomes such logs
   agents                            every agent and its presets
   study run proposition-1           REM's heads become one function, and it is Q*: seconds, with a figure
   study run random-scores           what random play scores on the 60 Atari games

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from optimist import replay_commands
 from optimist.errors import DataError, UsageError, did_you_mean
 from optimist.options import Parser, number, whole_number
 
@@ -12,10 +13,21 @@ if TYPE_CHECKING:
     from optimist.data.store import Dataset
 
 
+USAGE = """usage: optimist data info DATA
+       optimist data verify PATH
+       optimist data import dqn-replay PATH --out DATA
+       optimist data export dqn-replay DATA --out FOLDER"""
+
+
 def data(words: list[str]) -> None:
-    actions = {"info": _info, "verify": _verify}
+    actions = {
+        "info": _info,
+        "verify": _verify,
+        "import": replay_commands.import_logs,
+        "export": replay_commands.export_logs,
+    }
     if not words or words[0] in ("-h", "--help"):
-        print("usage: optimist data info DATA\n       optimist data verify DATA")
+        print(USAGE)
     elif words[0] not in actions:
         raise UsageError(f'there is no "data {words[0]}": {did_you_mean(words[0], actions)}')
     else:
@@ -28,6 +40,11 @@ def _info(words: list[str]) -> None:
     parser.add_argument("--json", action="store_true", help="everything, for programs")
     add_views(parser)
     options = parser.options(words)
+    if _are_logs(options.data):
+        raise DataError(
+            f"{options.data} holds DQN Replay logs; import them first: "
+            f"optimist data import dqn-replay {options.data} --out DATA"
+        )
     from optimist.data.card import card
     from optimist.tables import card_table, print_table
 
@@ -36,17 +53,29 @@ def _info(words: list[str]) -> None:
 
 
 def _verify(words: list[str]) -> None:
-    parser = Parser("optimist data verify", description="Check every byte of a dataset against its manifest.")
-    parser.add_argument("data", metavar="DATA", type=Path, help="a dataset's folder")
+    parser = Parser(
+        "optimist data verify", description="Check every byte of a dataset, or of DQN Replay logs."
+    )
+    parser.add_argument("data", metavar="PATH", help="a dataset's folder, or a run's logs (also at gs://...)")
     options = parser.options(words)
+    if _are_logs(options.data):
+        replay_commands.verify_logs(options.data)
+        return
     from optimist.data.health import verify
 
-    problems = verify(options.data)
+    problems = verify(Path(options.data))
     for problem in problems:
         print(problem)
     if problems:
         raise DataError(f"{options.data}: {len(problems)} problems; restore those files from a copy")
     print(f"{options.data}: every byte is as it was written")
+
+
+def _are_logs(path: str | Path) -> bool:
+    """An address elsewhere can only be logs: datasets are opened from this machine."""
+    from optimist.data.formats.dqn_replay import is_log
+
+    return "://" in str(path) or is_log(path)
 
 
 def add_views(parser: Parser) -> None:

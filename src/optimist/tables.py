@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from optimist import agents
+from optimist.data.formats.dqn_replay_health import Report
 from optimist.studies.scores import Summary
 from optimist.studies.wording import in_words, number, spread
 from optimist.training.evaluation import EpisodeScore, mean_scores
@@ -28,6 +29,18 @@ def card_table(card: Mapping, title: str) -> Table:
     origin = card.get("provenance", {}).get("environment")
     if origin:
         table.add_row("environment", origin)
+    return table
+
+
+def replay_table(report: Report, title: str) -> Table:
+    """The windows of DQN Replay logs, one a line."""
+    columns = ("suffix", "window", "steps", "episodes", "mean clipped return", "actions", "problems")
+    table = Table(*columns, title=title, title_justify="left")
+    for row in report.windows:
+        shown = "" if row.mean_return is None else f"{row.mean_return:.2f}"
+        seen = "" if row.smallest_action is None else f"{row.smallest_action} to {row.largest_action}"
+        counts = (row.suffix, row.window, f"{row.steps:,}", f"{row.episodes:,}", shown, seen, row.problems)
+        table.add_row(*map(str, counts))
     return table
 
 

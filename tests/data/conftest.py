@@ -1,5 +1,6 @@
 """The dataset that the tests of damage spoil."""
 
+import os
 import shutil
 
 import pytest
@@ -15,3 +16,11 @@ def pristine(tmp_path_factory):
 def folder(pristine, tmp_path):
     shutil.copytree(pristine, tmp_path / "data")
     return tmp_path / "data"
+
+
+@pytest.fixture(scope="module")
+def quick_disk():
+    """Files are not forced to the disk: nothing is pulled out of the wall in these tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield

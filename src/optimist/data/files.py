@@ -5,8 +5,10 @@ import hashlib
 import os
 import shutil
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from optimist.errors import DataError, StorageError
 
@@ -51,6 +53,25 @@ def write_whole(path: Path, content) -> File:
             partial.unlink(missing_ok=True)
         raise _storage_error(path, len(content), problem) from problem
     return File(path.name, len(content), hashlib.sha256(content).hexdigest())
+
+
+@contextlib.contextmanager
+def stored_whole(path: Path) -> Iterator[IO[bytes]]:
+    """A stream for a file too large to hold: under this name it is there whole or not at all."""
+    partial = path.with_name(path.name + TEMPORARY)
+    written = 0
+    try:
+        with open(partial, "wb") as stream:
+            yield stream
+            written = stream.tell()
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(partial, path)
+        _sync_folder(path.parent)
+    except OSError as problem:
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise _storage_error(path, written, problem) from problem
 
 
 def _sync_folder(folder: Path) -> None:

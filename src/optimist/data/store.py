@@ -53,6 +53,8 @@ class Dataset:
         """The dataset in a folder; its steps are read and checked, its frames stay on disk."""
         folder = Path(path)
         manifest = manifests.read(folder)
+        if "unfinished" in manifest.provenance:
+            raise DataError(f"{folder} is not complete: {manifest.provenance['unfinished']}")
         if not manifest.shards:
             raise DataError(f"{folder} is empty: nothing was recorded yet")
         tape = read_tape(folder, manifest)

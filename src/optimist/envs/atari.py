@@ -56,8 +56,7 @@ def make(game: str, *, lanes: int, seed: int, threads: int | None = None, **opti
     if game not in games():
         raise UsageError(f'no environment "atari/{game}": {_meant(game)}')
     ale_py = package("ale_py", extra="atari")
-    threads = threads or min(lanes, len(os.sched_getaffinity(0)))
-    return Atari(ale_py, game, Options(**options), lanes, seed, threads)
+    return Atari(ale_py, game, Options(**options), lanes, seed, threads or _free_cores())
 
 
 class Atari:
@@ -154,6 +153,12 @@ class Atari:
 
     def close(self) -> None:
         self._screen = None
+
+
+def _free_cores() -> int:
+    """Where there are many cores, two are left to whoever chooses the actions and learns from them."""
+    cores = len(os.sched_getaffinity(0))
+    return cores - 2 if cores > 4 else cores
 
 
 @cache

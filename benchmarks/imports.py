@@ -1,0 +1,129 @@
+"""How fast public DQN Replay logs import, beside merely gunzipping them, and the memory it takes.
+
+The logs are made of real Atari frames under random play; each figure is of a process of its own.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+GAME, FRAMES, LANES = "breakout", 100_000, 8
+MIB = 2**20
+
+
+def make_logs(folder: Path) -> None:
+    """Random play of a real game, exported with all of it in one window."""
+    from ale_py import ALEVectorInterface, roms
+
+    from optimist.data import Recorder, Spec, open_dataset
+    from optimist.data.formats.dqn_replay_export import export_dqn_replay
+
+    play = ALEVectorInterface(
+        rom_path=roms.get_rom_path(GAME),
+        num_envs=LANES,
+        frame_skip=4,
+        stack_num=1,
+        img_height=84,
+        img_width=84,
+        grayscale=True,
+        maxpool=True,
+        noop_max=0,
+        use_fire_reset=False,
+        episodic_life=False,
+        life_loss_info=False,
+        reward_clipping=False,
+        max_episode_steps=108000,
+        repeat_action_probability=0.25,
+        full_action_space=False,
+        batch_size=0,
+        num_threads=0,
+        thread_affinity_offset=-1,
+        autoreset_mode="SameStep",
+    )
+    actions, random = 4, np.random.default_rng(0)
+    spec = Spec((84, 84, 1), "uint8", actions=actions, stack=4)
+    frame = play.reset(np.arange(LANES), np.arange(LANES))[0].reshape(LANES, 84, 84, 1)
+    with Recorder(folder / "played", spec, lanes=LANES) as recorder:
+        for _ in range(FRAMES // LANES):
+            action = random.integers(0, actions, LANES).astype(np.int32)
+            play.send(action, np.ones(LANES, np.float32))
+            following, reward, terminal, truncated, _ = play.recv()
+            following = following.reshape(LANES, 84, 84, 1).copy()
+            terminal, truncated = np.asarray(terminal, bool), np.asarray(truncated, bool)
+            last = np.where((terminal | truncated)[:, None, None, None], 0, following).astype(np.uint8)
+            recorder.add(frame, action, np.asarray(reward, np.float32), terminal, truncated, last)
+            frame = following
+    export_dqn_replay(open_dataset(folder / "played"), folder / "logs", capacity=FRAMES)
+
+
+def gunzip(folder: Path, inflate=zlib) -> None:
+    """All that reading needs: inflate every file in blocks and forget them."""
+    for path in sorted((folder / "logs" / "replay_logs").iterdir()):
+        stream = inflate.decompressobj(31)
+        with open(path, "rb") as file:
+            while compressed := file.read(1 << 18):
+                while compressed:
+                    stream.decompress(compressed, 1 << 21)
+                    compressed = stream.unconsumed_tail
+
+
+def gunzip_as_the_import_does(folder: Path) -> None:
+    from optimist.data.formats.npy_gz import inflate
+
+    gunzip(folder, inflate)
+
+
+def convert(folder: Path) -> None:
+    from optimist.data.formats.dqn_replay_import import import_dqn_replay
+
+    with tempfile.TemporaryDirectory(dir=folder) as out:
+        import_dqn_replay(folder / "logs", out)
+
+
+def timed(work: str, folder: Path) -> None:
+    """Run one of the above and print its seconds and this process's peak memory."""
+    import optimist.data.formats.dqn_replay_import  # noqa: F401  (what is imported is not what is timed)
+
+    start, before = time.perf_counter(), time.process_time()
+    globals()[work](folder)
+    spent, busy = time.perf_counter() - start, time.process_time()
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    print(
+        json.dumps({"seconds": spent, "cpu": busy - before, "peak": int(status["VmHWM"].split()[0]) * 1024})
+    )
+
+
+def measured(work: str, folder: Path, times: int = 3) -> dict:
+    """The fastest of a few runs: the others were disturbed."""
+    line = f"from benchmarks.imports import *; timed({work!r}, Path({str(folder)!r}))"
+    runs = [
+        subprocess.run([sys.executable, "-c", line], capture_output=True, text=True, check=True).stdout
+        for _ in range(times)
+    ]
+    return min(map(json.loads, runs), key=lambda run: run["seconds"])
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        make_logs(folder)
+        whole = sum(path.stat().st_size for path in (folder / "logs" / "replay_logs").iterdir())
+        plain, alike, full = (
+            measured(work, folder) for work in ("gunzip", "gunzip_as_the_import_does", "convert")
+        )
+    print(f"DQN Replay logs of {FRAMES:,} {GAME} frames, {whole / MIB:.0f} MiB: gunzip alone with zlib")
+    print(f"takes {plain['seconds']:.2f} s, with the import's decompressor {alike['seconds']:.2f} s")
+    print(
+        f"the import takes {full['seconds']:.2f} s ({FRAMES / full['seconds']:,.0f} frames a second): "
+        f"{plain['seconds'] / full['seconds']:.0%} of zlib's speed (promised: 60%), "
+        f"{alike['seconds'] / full['seconds']:.0%} of its own decompressor's"
+    )
+    # Where other programs share the machine the seconds above say little, and these more.
+    print(f"seconds of processor time: gunzip {plain['cpu']:.2f}, import {full['cpu']:.2f} over its threads")
+    print(f"peak memory of the import: {full['peak'] / MIB:,.0f} MiB (promised: at most 1,024)")
