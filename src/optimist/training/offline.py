@@ -5,6 +5,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import jax
 import numpy as np
 
 from optimist.agent import Agent
@@ -24,7 +25,7 @@ from optimist.training.progress import Bar
 from optimist.training.run import RunFolder, as_config, demand, read_episodes
 
 CHUNK = 250  # gradient steps between looks at the clock, the losses and the signals
-LARGE_CHUNK = 50  # the same for large images, so that Ctrl-C is heard within seconds on a CPU too
+LARGE_CHUNK = 50  # the same for large images on a CPU, so that Ctrl-C is heard within seconds there too
 PROBE_STEP = 2**40  # a step that no training reaches: its batch is the one the logs look at
 
 
@@ -197,9 +198,9 @@ class OfflineTraining:
 
     def _chunk(self, home: Home) -> int:
         """A long chunk; if possible it divides the way to an evaluation, so that one program serves all."""
-        large = math.prod(self.dataset.spec.observation_shape) > 10_000
+        slow = math.prod(self.dataset.spec.observation_shape) > 10_000 and jax.default_backend() == "cpu"
         every = self.training.evaluate_every
-        longest = min(LARGE_CHUNK if large else CHUNK, home.steps_at_once, every)
+        longest = min(LARGE_CHUNK if slow else CHUNK, home.steps_at_once, every)
         whole = [size for size in range(longest // 4 + 1, longest + 1) if every % size == 0]
         return max(whole, default=longest)
 
