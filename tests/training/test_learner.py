@@ -13,7 +13,7 @@ from optimist.agents.rem import Rem
 from optimist.data.transition import Spec, Transition
 from optimist.errors import UsageError
 from optimist.optimizers import Adam
-from optimist.training.learner import Learner, advance, check_seeds
+from optimist.training.learner import Learner, advance, check_seeds, copied_if_due, selected_if_due
 
 SPEC = Spec(frame_shape=(5,), frame_dtype="float32", actions=3)
 REM = Learner(Rem(columns=4, optimizer=Adam(learning_rate=1e-3), target_period=5), SPEC)
@@ -210,3 +210,11 @@ def test_silent_broadcasting_in_a_loss_is_an_error():
 
     with pytest.raises(ValueError, match="rank_promotion"):
         train(toy(Objective("first", careless)), seeds=(0,), chunks=(1,))
+
+
+@pytest.mark.parametrize("due", [False, True])
+def test_both_ways_to_copy_the_target_are_the_same(due):
+    params, targets = ({"q": jnp.arange(3.0) + offset} for offset in (0, 10))
+    results = [jax.jit(way)(due, params, targets)["q"] for way in (copied_if_due, selected_if_due)]
+    for result in results:
+        np.testing.assert_array_equal(result, (params if due else targets)["q"])
