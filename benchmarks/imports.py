@@ -4,6 +4,7 @@ The logs are made of real Atari frames under random play; each figure is of a pr
 """
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -13,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-GAME, FRAMES, LANES = "breakout", 100_000, 8
+GAME, LANES = "breakout", 8
+FRAMES = int(os.environ.get("FRAMES", 100_000))
 MIB = 2**20
 
 

@@ -143,8 +143,8 @@ class Decoder:
         few = len(rows) < (FEW_ROWS if size < LARGE else 2)
         try:
             pixels = self._one_by_one(blobs) if few else self._together(blobs)
-            for number, frame in enumerate(pixels):
-                target[number * size : (number + 1) * size] = frame
+            for start, frame in zip(range(0, len(target), size), pixels, strict=True):
+                target[start : start + size] = frame
         except (zstandard.ZstdError, ValueError, MemoryError) as problem:
             raise DataError(f"{self.name}: a frame is damaged ({problem}); {MEND}") from problem
 

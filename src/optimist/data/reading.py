@@ -110,11 +110,10 @@ class ShardFrames:
     def _fill(self, frames: np.ndarray, groups: list[tuple[int, np.ndarray, np.ndarray]]) -> None:
         for shard, places, rows in groups:
             first, last = int(places[0]), int(places[-1])
-            side_by_side = (
-                last - first == len(places) - 1
-            )  # as a transition's are; a slice is cheaper to fill
-            where = slice(first, last + 1) if side_by_side else places
-            frames[where] = self._decoder(shard).decode(rows)
+            if last - first == len(places) - 1:  # side by side, as a transition's frames are
+                self._decoder(shard).decode_into(frames[first : last + 1], rows)
+            else:
+                frames[places] = self._decoder(shard).decode(rows)
 
     @cached_property
     def _pool(self) -> ThreadPoolExecutor:

@@ -11,6 +11,7 @@ import numpy as np
 
 from optimist.data.store import Dataset
 from optimist.data.transition import Spec, Transition
+from optimist.training.homes import side_by_side
 from optimist.training.learner import Learner, TrainState, advance
 
 ROWS_AT_ONCE = 256  # vector steps that a refill decodes together
@@ -60,7 +61,7 @@ class Recall:
 
     def _stacked(self, window: Window, slot, lane, age):
         images = [self._earlier(window, slot, lane, age, back) for back in range(self.stack - 1, -1, -1)]
-        return images[0] if self.stack == 1 else jnp.concatenate(images, axis=-1)
+        return images[0] if self.stack == 1 else side_by_side(images)
 
     def _earlier(self, window: Window, slot, lane, age, back: int):
         image = window.frame[(slot - back) % window.reward.shape[0], lane]
