@@ -81,6 +81,31 @@ def test_the_papers_numbers_are_the_defaults(log, capsys):
         assert option in shown
 
 
+def test_the_log_goes_out_as_public_files_and_comes_back(log, tmp_path, capsys):
+    logs, again = tmp_path / "Breakout" / "1", tmp_path / "again"
+    assert main(["data", "export", "dqn-replay", str(log), "--out", str(logs), "--capacity", "150"]) == 0
+    assert main(["data", "verify", str(logs)]) == 0
+    assert main(["data", "import", "dqn-replay", str(logs), "--out", str(again)]) == 0
+    assert "environment: atari/Breakout" in capsys.readouterr().out
+    assert verify(again) == []
+    theirs, ours = Dataset.open(again), Dataset.open(log)
+    assert theirs.provenance["environment"] == "atari/Breakout"
+    assert theirs.spec == ours.spec  # the game says how many actions there are, used or not
+    assert 0 < len(theirs) <= len(ours)  # unfinished episodes cannot be told apart in one stream
+    words = ["train", "dqn", str(again), "--out", str(tmp_path / "run"), "--environment", "none", *SMALL]
+    assert main([*words, "--steps", "3", "--home", "compressed"]) == 0
+
+
+def test_actions_that_the_game_does_not_know_are_refused(log, tmp_path, capsys):
+    logs = tmp_path / "Breakout" / "1"
+    assert main(["data", "export", "dqn-replay", str(log), "--out", str(logs), "--capacity", "150"]) == 0
+    words = ["data", "import", "dqn-replay", str(logs), "--out", str(tmp_path / "again")]
+    assert main([*words, "--actions", "3"]) == 3
+    assert "action" in capsys.readouterr().err
+    assert main([*words, "--environment", "atari/Brekout"]) == 2
+    assert 'did you mean "Breakout"' in capsys.readouterr().err
+
+
 def test_options_of_the_game_travel_with_the_log(tmp_path):
     words = ["collect", "atari/Pong", "--out", str(tmp_path), "--steps", "8", "--lanes", "2", *SMALL]
     assert main([*words, "--full-action-set", "yes", "--no-ops", "30"]) == 0

@@ -1,6 +1,5 @@
 """`optimist data import`, `export`, and `verify` for logs in other people's formats."""
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,6 @@ if TYPE_CHECKING:
     from optimist.data.formats.dqn_replay_import import Imported
 
 FORMATS = ("dqn-replay",)
-GAME = re.compile(r"[A-Z][A-Za-z]+")
 
 
 def import_logs(words: list[str]) -> None:
@@ -26,7 +24,7 @@ def import_logs(words: list[str]) -> None:
     parser.add_argument("--out", type=Path, metavar="DATA", help="the dataset's folder")
     parser.add_argument("--environment", metavar="name", help="the game, such as atari/Breakout [from PATH]")
     parser.add_argument(
-        "--actions", type=whole_number, metavar="int", help="how many actions the game has [the largest + 1]"
+        "--actions", type=whole_number, metavar="int", help="how many actions the game has [ask the game]"
     )
     options = parser.options(_with_format(words, parser.prog))
     if options.out is None:
@@ -35,6 +33,7 @@ def import_logs(words: list[str]) -> None:
     from optimist.training.progress import Bar
 
     environment = options.environment if options.environment is not None else game_of(options.logs)
+    actions = _actions_of(environment) if options.actions is None else options.actions
     bar: Bar | None = None
 
     def show(done: int, total: int) -> None:
@@ -44,12 +43,19 @@ def import_logs(words: list[str]) -> None:
 
     try:
         summary = import_dqn_replay(
-            options.logs, options.out, environment=environment, actions=options.actions, progress=show
+            options.logs, options.out, environment=environment, actions=actions, progress=show
         )
     finally:
         if bar:
             bar.__exit__()
     _tell_import(summary, options.out, environment)
+
+
+def _actions_of(environment: str) -> int | None:
+    """What the game takes: a log need not hold every action, and one that the game lacks is an error."""
+    from optimist import envs
+
+    return envs.make(environment).spec.actions if environment else None
 
 
 def _tell_import(summary: "Imported", out: Path, environment: str) -> None:
@@ -68,9 +74,11 @@ def _tell_import(summary: "Imported", out: Path, environment: str) -> None:
 
 def game_of(address: str) -> str:
     """atari/Breakout for .../Breakout/1 or .../Breakout/1/replay_logs, and nothing where that is a guess."""
+    from optimist.envs.atari import games
+
     path = address.partition("://")[2] if "://" in address else str(Path(address).resolve())
     parts = [part for part in path.split("/") if part and part != "replay_logs"]
-    if len(parts) > 1 and parts[-1].isdigit() and GAME.fullmatch(parts[-2]):
+    if len(parts) > 1 and parts[-1].isdigit() and parts[-2] in games():
         return f"atari/{parts[-2]}"
     return ""
 
