@@ -30,7 +30,8 @@ class Agent(ABC):
     """A frozen record of hyperparameters; the learner asks it for parameters, objectives and actions."""
 
     optimizer: RmsProp | Adam = Adam()
-    target_period: int = 2000  # gradient steps between copies of the network into its target
+    target_period: int = 2000  # gradient steps between the times when the target follows the network
+    target_rate: float = 1.0  # how far it follows: 1 copies the network, less moves a part of the way
 
     @abstractmethod
     def check(self, spec: Spec) -> None:

@@ -54,13 +54,7 @@ def collect(words: list[str]) -> None:
     if first.preset and not first.agent and first.preset not in agents.presets("dqn"):
         first.agent, first.preset = agents.from_preset(first.preset)
     agent = scale.fitted(agents.preset(first.agent or "dqn", first.preset))
-    settings = Collection(
-        steps=scale.online_steps,
-        lanes=scale.lanes,
-        window=scale.window,
-        warm_up=scale.warm_up,
-        epsilon_decay=scale.epsilon_decay,
-    )
+    settings = scale.collection
     options = _second_look(parser, words, settings, agent, envs.options_of(name))
     settings, agent = with_options(settings, options), with_options(agent, options)
     OnlineTraining(
@@ -94,11 +88,7 @@ def train(words: list[str]) -> None:
     dataset = None if first.helps else view(first)
     scale = scale_for(dataset.spec, first.scale) if dataset else SCALES["paper"]
     agent = scale.fitted(agents.preset(first.agent or "rem", first.preset))
-    settings = Training(
-        steps=scale.offline_steps,
-        evaluate_every=scale.evaluate_every,
-        evaluation_steps=scale.evaluation_steps,
-    )
+    settings = scale.training
     environment = first.environment or (dataset.provenance.get("environment", "") if dataset else "")
     environment = "" if environment == "none" else environment
     options = _second_look(
@@ -142,7 +132,7 @@ def evaluate(words: list[str]) -> None:
     from optimist.training.trained import load_run
 
     run = load_run(options.run)
-    usual = scale_for(run.learner.spec).evaluation_steps if options.episodes is None else None
+    usual = scale_for(run.learner.spec).training.evaluation_steps if options.episodes is None else None
     rows = run.evaluate(options.episodes or 100, options.epsilon, options.environment, options.steps or usual)
     out = options.out or options.run / "evaluation.csv"
     write_episodes(out, rows)
