@@ -154,7 +154,7 @@ def test_every_field_of_training_and_agent_is_explained_with_its_default(name, c
     text = help_of(capsys, "train", name)
     agent = SCALES["paper"].fitted(next(iter(presets(name).values())))
     assert_explained(agent, text)
-    assert_explained(Training(), text)
+    assert_explained(Training(evaluation_steps=125_000), text)
     assert "gradient steps between copies of the network into its target" in text
 
 

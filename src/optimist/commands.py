@@ -65,9 +65,6 @@ def collect(words: list[str]) -> None:
 
 def train(words: list[str]) -> None:
     from optimist import agents, envs
-    from optimist.data.card import card
-    from optimist.studies.scores import scores, summary
-    from optimist.tables import print_table, results_table
     from optimist.training.offline import OfflineTraining, Training
     from optimist.training.scales import SCALES, scale_for
 
@@ -106,8 +103,16 @@ def train(words: list[str]) -> None:
         restart=first.restart,
     ).run()
     if environment:
-        print_table(results_table({agents.name_of(agent): summary(scores(out))}, card(dataset)))
+        _tell_scores(agents.name_of(agent), out, dataset)
     print(f"trained in {out}; watch it: optimist play {out} --out video.gif")
+
+
+def _tell_scores(name: str, run: Path, dataset: Any) -> None:
+    from optimist.data.card import card
+    from optimist.studies.scores import scores, summary
+    from optimist.tables import print_table, results_table
+
+    print_table(results_table({name: summary(scores(run))}, card(dataset)))
 
 
 def evaluate(words: list[str]) -> None:
