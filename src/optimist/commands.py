@@ -12,8 +12,8 @@ from optimist.errors import UsageError, did_you_mean
 from optimist.options import Parser, add_fields, number, option_names, seeds, whole_number, with_options
 
 ENVIRONMENTS = (
-    "atari/<Game> as in atari/Breakout, minatar/<game> as in minatar/breakout, mujoco/<Task> as in mujoco/Hopper, "
-    "or gym/<id>"
+    "atari/<Game> as in atari/Breakout, minatar/<game> as in minatar/breakout, "
+    "mujoco/<Task> as in mujoco/Hopper, or gym/<id>"
 )
 
 

@@ -236,7 +236,7 @@ def _model(mujoco, file: str) -> Any:
     gymnasium: Any = package("gymnasium", extra="mujoco")
     assets = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"
     told_before = mujoco.get_mju_user_warning()
-    # HalfCheetah's model has an outdated attribute; the warning would go into a file in the working folder too.
+    # HalfCheetah's model has an outdated attribute; MuJoCo would log that in a file in the working folder.
     mujoco.set_mju_user_warning(log.debug)
     try:
         return mujoco.MjModel.from_xml_path(str(assets / file))
