@@ -35,7 +35,7 @@ class Health:
 
     height: Range
     angle: Range
-    rest_of_state: Range = (-np.inf, np.inf)  # every position and velocity but those along x and z
+    rest_of_state: Range | None = None  # every position and velocity but those along x and z
     reward: float = 1.0
 
 
@@ -187,11 +187,10 @@ class Mujoco:
         health = self._task.health
         if health is None:
             return np.ones(self.lanes, bool)
-        return (
-            _between(states[:, 1], health.height)
-            & _between(states[:, 2], health.angle)
-            & _between(states[:, 2:], health.rest_of_state).all(axis=1)
-        )
+        healthy = _between(states[:, 1], health.height) & _between(states[:, 2], health.angle)
+        if health.rest_of_state is not None:
+            healthy &= _between(states[:, 2:], health.rest_of_state).all(axis=1)
+        return healthy
 
     def render(self) -> np.ndarray:
         try:
