@@ -11,7 +11,10 @@ from optimist.data_commands import add_views, view
 from optimist.errors import UsageError, did_you_mean
 from optimist.options import Parser, add_fields, number, option_names, seeds, whole_number, with_options
 
-ENVIRONMENTS = "atari/<Game> as in atari/Breakout, minatar/<game> as in minatar/breakout, or gym/<id>"
+ENVIRONMENTS = (
+    "atari/<Game> as in atari/Breakout, minatar/<game> as in minatar/breakout, "
+    "mujoco/<Task> as in mujoco/Hopper, or gym/<id>"
+)
 
 
 def demo(words: list[str]) -> None:

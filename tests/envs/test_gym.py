@@ -123,6 +123,17 @@ def test_pendulum_has_bounds():
     assert env.step(np.array([[2.0], [-2.0]])).reward.shape == (2,)
 
 
+def test_a_robot_has_bounds_too(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # MuJoCo logs there that HalfCheetah's model has an outdated attribute
+    env = envs.make("gym/HalfCheetah-v5", lanes=2)
+    assert (env.spec.frame_shape, env.spec.frame_dtype) == ((17,), "float32")
+    assert (env.spec.action_low, env.spec.action_high) == ((-1.0,) * 6, (1.0,) * 6)
+    env.reset()
+    step = env.step(np.ones((2, 6), np.float32))
+    assert step.reward.shape == (2,) and np.isfinite(step.observation).all()
+    assert set(env.versions()) >= {"gymnasium", "mujoco", "numpy"}
+
+
 @pytest.mark.parametrize(
     ("space", "shape", "dtype"),
     [

@@ -1,6 +1,7 @@
 """What the families share: single environments stepped side by side, and the check of every action."""
 
 import importlib
+import os
 from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, Protocol
@@ -113,6 +114,12 @@ def _within_bounds(actions: np.ndarray, spec: Spec) -> np.ndarray:
 def lane_seeds(seed: int, lanes: int) -> list[int]:
     """One independent seed per lane."""
     return [int(child.generate_state(1)[0]) for child in np.random.SeedSequence(seed).spawn(lanes)]
+
+
+def free_cores() -> int:
+    """Where there are many cores, two are left to whoever chooses the actions and learns from them."""
+    cores = len(os.sched_getaffinity(0))
+    return cores - 2 if cores > 4 else cores
 
 
 def package(name: str, *, extra: str) -> ModuleType:
