@@ -46,7 +46,8 @@ def small(agent: Agent) -> Agent:
     optimizer = dataclasses.replace(agent.optimizer, learning_rate=1e-3)
     agent = dataclasses.replace(agent, optimizer=optimizer, target_period=3)
     if isinstance(agent, ActorCritic):
-        return dataclasses.replace(agent, hidden="16-8", actor_period=1)
+        sizes = {"vae_hidden": "16-8"} if hasattr(agent, "vae_hidden") else {}
+        return dataclasses.replace(agent, hidden="16-8", actor_period=1, **sizes)
     return narrow(agent) if isinstance(agent, TableAgent) else agent
 
 

@@ -60,8 +60,7 @@ class ActorCritic(Agent):
     actor_period: int = 1  # gradient steps of the critics per one of the actor
 
     def __post_init__(self):
-        if not all(width.isdigit() and int(width) for width in self.hidden.split("-")):
-            raise UsageError(f'hidden layers "{self.hidden}": write their widths as 400-300')
+        widths(self.hidden)  # complains of what it cannot read
         if min(self.target_period, self.actor_period, self.critics) < 1 or not 0 < self.target_rate <= 1:
             raise UsageError(
                 f"target_period {self.target_period}, actor_period {self.actor_period}, critics "
@@ -89,7 +88,7 @@ class ActorCritic(Agent):
             )
 
     def network(self, outputs: int) -> Perceptron:
-        return Perceptron(tuple(map(int, self.hidden.split("-"))), outputs)
+        return Perceptron(widths(self.hidden), outputs)
 
     def init(self, key, spec: Spec) -> dict:
         (observation,), (action,) = spec.observation_shape, spec.action_shape
@@ -114,14 +113,14 @@ class ActorCritic(Agent):
     def objectives(self, spec: Spec) -> tuple[Objective, ...]:
         def critic_loss(params, targets, batch, key):
             now, target = self.players(spec, params), self.players(spec, targets)
-            keys, shared_key = _keys(batch, key)
+            keys, shared_key = keys_for(batch, key)
             return jax.vmap(lambda step, k: self.critic_loss(now, target, step, k, shared_key))(
                 batch, keys
             ).mean()
 
         def actor_loss(params, targets, batch, key):
             now = self.players(spec, params)
-            return jax.vmap(partial(self.actor_loss, now))(batch, _keys(batch, key)[0]).mean()
+            return jax.vmap(partial(self.actor_loss, now))(batch, keys_for(batch, key)[0]).mean()
 
         return (Objective("critic", critic_loss), Objective("actor", actor_loss, self.actor_period))
 
@@ -137,7 +136,14 @@ class ActorCritic(Agent):
         return players.critics(observation, players.actor(observation)).mean()
 
 
-def _keys(batch: Transition, key) -> tuple[Any, Any]:
+def widths(text: str) -> tuple[int, ...]:
+    """The layers of a network, written as 400-300."""
+    if not all(width.isdigit() and int(width) for width in text.split("-")):
+        raise UsageError(f'hidden layers "{text}": write their widths as 400-300')
+    return tuple(map(int, text.split("-")))
+
+
+def keys_for(batch: Transition, key) -> tuple[Any, Any]:
     """A key for every transition, and one that they share."""
     own, shared = jax.random.split(key)
     return jax.random.split(own, batch.reward.shape[0]), shared

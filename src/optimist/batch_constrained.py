@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from optimist.actor_critic import ActorCritic, Bounds, _keys
+from optimist.actor_critic import ActorCritic, Bounds, keys_for, widths
 from optimist.agent import Objective
 from optimist.data.transition import Spec
 from optimist.errors import UsageError
@@ -52,9 +52,11 @@ class BatchConstrained(ActorCritic):
 
     perturbation: float = 0.05  # phi: how far the actor may move an action, where the largest action is 1
     candidates_at_play: int = 100
+    vae_hidden: str = "750-750"  # the widths of the layers of encoder and decoder
 
     def __post_init__(self):
         super().__post_init__()
+        widths(self.vae_hidden)
         if min(self.candidates_at_play, getattr(self, "candidates", 1)) < 1:
             raise UsageError("at least one candidate action is needed: candidates and candidates_at_play")
 
@@ -62,7 +64,7 @@ class BatchConstrained(ActorCritic):
         raise NotImplementedError
 
     def vae(self, spec: Spec) -> ActionVae:
-        return ActionVae(len(spec.action_low))
+        return ActionVae(len(spec.action_low), widths(self.vae_hidden))
 
     def init(self, key, spec: Spec) -> dict:
         vae_key, actor_key, rest = jax.random.split(key, 3)
@@ -84,7 +86,7 @@ class BatchConstrained(ActorCritic):
     def objectives(self, spec: Spec) -> tuple[Objective, ...]:
         def vae_loss(params, targets, batch, key):
             vae = self.players(spec, params).vae
-            return jax.vmap(partial(self.vae_loss, vae))(batch, _keys(batch, key)[0]).mean()
+            return jax.vmap(partial(self.vae_loss, vae))(batch, keys_for(batch, key)[0]).mean()
 
         return (Objective("vae", vae_loss), *super().objectives(spec))
 

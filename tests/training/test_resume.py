@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 from little import PATIENCE, begin, lines, outcome, small_words, wait_for
-from optimist.agents import available
+from optimist.actor_critic import ActorCritic
+from optimist.agents import available, preset
 
 
 @pytest.mark.parametrize("name", available())
-def test_kill_9_changes_no_bit_of_the_outcome(name, log, tmp_path):
+def test_kill_9_changes_no_bit_of_the_outcome(name, log, control_log, tmp_path):
+    log = control_log if isinstance(preset(name), ActorCritic) else log
     settings = ["--steps", 1000, "--evaluate-every", 20, "--episodes", 2, "--checkpoint-seconds", 0]
     words = [*map(str, ["train", name, log, *settings, "--seeds", "3,5", *small_words(name)])]
     killed, random = tmp_path / "killed", np.random.default_rng(len(name))
