@@ -148,7 +148,9 @@ def evaluate(words: list[str]) -> None:
 
     run = load_run(options.run)
     usual = scale_for(run.learner.spec).evaluation_steps if options.episodes is None else None
-    rows = run.evaluate(options.episodes or 100, options.epsilon, options.environment, options.steps or usual)
+    episodes = 100 if options.episodes is None else options.episodes
+    steps = usual if options.steps is None else options.steps
+    rows = run.evaluate(episodes, options.epsilon, options.environment, steps)
     out = options.out or options.run / "evaluation.csv"
     write_episodes(out, rows)
     print_table(evaluation_table(run.step, rows))

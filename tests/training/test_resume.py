@@ -12,7 +12,7 @@ from optimist.agents import available
 
 @pytest.mark.parametrize("name", available())
 def test_kill_9_changes_no_bit_of_the_outcome(name, log, tmp_path):
-    settings = ["--steps", 1000, "--evaluate-every", 20, "--episodes", 2, "--checkpoint-seconds", 0]
+    settings = ["--steps", 500, "--evaluate-every", 20, "--episodes", 2, "--checkpoint-seconds", 0]
     words = [*map(str, ["train", name, log, *settings, "--seeds", "3,5", *small_words(name)])]
     killed, random = tmp_path / "killed", np.random.default_rng(len(name))
     for _ in range(2):
@@ -28,4 +28,4 @@ def test_kill_9_changes_no_bit_of_the_outcome(name, log, tmp_path):
             assert child.wait(timeout=PATIENCE) == 0, child.communicate()[1]
     assert outcome(killed) == outcome(tmp_path / "straight")
     rows = (killed / "episodes.csv").read_text().splitlines()
-    assert len(rows) == len(set(rows)) == 1 + 50 * 2 * 2
+    assert len(rows) == len(set(rows)) == 1 + 25 * 2 * 2
