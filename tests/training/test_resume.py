@@ -17,14 +17,14 @@ def test_kill_9_changes_no_bit_of_the_outcome(name, log, tmp_path):
     killed, random = tmp_path / "killed", np.random.default_rng(len(name))
     for _ in range(2):
         before = lines(killed / "metrics.jsonl")
-        with begin(*words, "--out", killed) as child:
+        with begin(*words, "--out", killed, compiled=tmp_path / "compiled") as child:
             wait_for(lambda before=before: lines(killed / "metrics.jsonl") > before, child)
             time.sleep(random.uniform(0, 0.4))
             child.kill()
         assert child.returncode == -signal.SIGKILL, "it was done before it was killed"
     assert not (killed / "DONE").exists()
     for out in (killed, tmp_path / "straight"):
-        with begin(*words, "--out", out) as child:
+        with begin(*words, "--out", out, compiled=tmp_path / "compiled") as child:
             assert child.wait(timeout=PATIENCE) == 0, child.communicate()[1]
     assert outcome(killed) == outcome(tmp_path / "straight")
     rows = (killed / "episodes.csv").read_text().splitlines()
