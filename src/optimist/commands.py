@@ -225,8 +225,7 @@ def _proposition(words: list[str]) -> None:
 
 def _first_look(parser: Parser, words: list[str], settings: Any) -> argparse.Namespace:
     """What decides the defaults of everything else; `helps` says that only help was asked for."""
-    from optimist import agents
-    from optimist.envs.atari import Options
+    from optimist import agents, envs
 
     parser.add_argument("--preset", metavar="name", help="the agent's named settings [its first]")
     parser.add_argument(
@@ -238,7 +237,7 @@ def _first_look(parser: Parser, words: list[str], settings: Any) -> argparse.Nam
     parser.add_argument("--restart", action="store_true", help="begin anew over what is there")
     helping = [word for word in words if word in ("-h", "--help")]
     every_agent = [agent for name in agents.available() for agent in agents.presets(name).values()]
-    later = frozenset().union(*map(option_names, (settings, Options(), *every_agent)))
+    later = frozenset().union(*map(option_names, (settings, *envs.families_options(), *every_agent)))
     first = parser.options([word for word in words if word not in helping], later)
     first.helps = bool(helping)
     return first
