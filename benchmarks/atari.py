@@ -12,17 +12,16 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
-import ale_py
 import numpy as np
-from ale_py import roms
 from PIL import Image
 from rich.console import Console
 from rich.table import Table
 
+from optimist import envs
 from optimist.data import Dataset, Recorder, Spec
 from optimist.data.codec import OFFSET_BYTES, Decoder, encode
 
-GAMES = ("pong", "breakout", "seaquest", "qbert", "asterix")
+GAMES = ("Pong", "Breakout", "Seaquest", "Qbert", "Asterix")
 SPEC = Spec((84, 84, 1), "uint8", actions=18, stack=4)
 LANES, FRAMES = 8, 16384  # as many as a shard holds
 RECORDED, RECORDED_LANES = 64_000, 64
@@ -31,38 +30,14 @@ PROMISED = 250
 
 def played(game: str, frames: int = FRAMES) -> np.ndarray:
     """Frames of scripted play, lane by lane."""
-    play = ale_py.ALEVectorInterface(
-        rom_path=roms.get_rom_path(game),
-        num_envs=LANES,
-        frame_skip=4,
-        stack_num=1,
-        img_height=84,
-        img_width=84,
-        grayscale=True,
-        maxpool=True,
-        noop_max=0,
-        use_fire_reset=False,
-        episodic_life=False,
-        life_loss_info=False,
-        reward_clipping=False,
-        max_episode_steps=108_000,
-        repeat_action_probability=0.25,
-        full_action_space=False,
-        batch_size=0,
-        num_threads=0,
-        thread_affinity_offset=-1,
-        autoreset_mode="SameStep",
-    )
-    random, actions = np.random.default_rng(0), len(play.get_action_set())
+    play, random = envs.make(f"atari/{game}", lanes=LANES, seed=0), np.random.default_rng(0)
     seen = np.empty((LANES, frames // LANES, *SPEC.frame_shape), np.uint8)
-    observation, _ = play.reset(np.arange(LANES), np.arange(LANES))
-    held = np.ones(LANES, np.int64)
+    observation, held = play.reset(), np.ones(LANES, np.int64)
     for step in range(seen.shape[1]):
-        seen[:, step] = np.reshape(observation, (LANES, *SPEC.frame_shape))
+        seen[:, step] = observation
         changes = random.random(LANES) < 0.15
-        held[changes] = random.integers(0, actions, changes.sum())
-        play.send(np.where(random.random(LANES) < 0.05, 1, held), np.ones(LANES, np.float32))  # 1 is FIRE
-        observation = play.recv()[0]
+        held[changes] = random.integers(0, play.spec.actions, changes.sum())
+        observation = play.step(np.where(random.random(LANES) < 0.05, 1, held)).observation  # 1 is FIRE
     return seen.reshape(-1, *SPEC.frame_shape)
 
 

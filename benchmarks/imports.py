@@ -14,53 +14,25 @@ from pathlib import Path
 
 import numpy as np
 
-GAME, LANES = "breakout", 8
+GAME, LANES = "atari/Breakout", 8
 FRAMES = int(os.environ.get("FRAMES", 100_000))
 MIB = 2**20
 
 
 def make_logs(folder: Path) -> None:
     """Random play of a real game, exported with all of it in one window."""
-    from ale_py import ALEVectorInterface, roms
-
-    from optimist.data import Recorder, Spec, open_dataset
+    from optimist import envs
+    from optimist.data import Recorder, open_dataset
     from optimist.data.formats.dqn_replay_export import export_dqn_replay
 
-    play = ALEVectorInterface(
-        rom_path=roms.get_rom_path(GAME),
-        num_envs=LANES,
-        frame_skip=4,
-        stack_num=1,
-        img_height=84,
-        img_width=84,
-        grayscale=True,
-        maxpool=True,
-        noop_max=0,
-        use_fire_reset=False,
-        episodic_life=False,
-        life_loss_info=False,
-        reward_clipping=False,
-        max_episode_steps=108000,
-        repeat_action_probability=0.25,
-        full_action_space=False,
-        batch_size=0,
-        num_threads=0,
-        thread_affinity_offset=-1,
-        autoreset_mode="SameStep",
-    )
-    actions, random = 4, np.random.default_rng(0)
-    spec = Spec((84, 84, 1), "uint8", actions=actions, stack=4)
-    frame = play.reset(np.arange(LANES), np.arange(LANES))[0].reshape(LANES, 84, 84, 1)
-    with Recorder(folder / "played", spec, lanes=LANES) as recorder:
+    play, random = envs.make(GAME, lanes=LANES, seed=0), np.random.default_rng(0)
+    frame = play.reset()
+    with Recorder(folder / "played", play.spec, lanes=LANES) as recorder:
         for _ in range(FRAMES // LANES):
-            action = random.integers(0, actions, LANES).astype(np.int32)
-            play.send(action, np.ones(LANES, np.float32))
-            following, reward, terminal, truncated, _ = play.recv()
-            following = following.reshape(LANES, 84, 84, 1).copy()
-            terminal, truncated = np.asarray(terminal, bool), np.asarray(truncated, bool)
-            last = np.where((terminal | truncated)[:, None, None, None], 0, following).astype(np.uint8)
-            recorder.add(frame, action, np.asarray(reward, np.float32), terminal, truncated, last)
-            frame = following
+            action = random.integers(play.spec.actions, size=LANES)
+            taken = play.step(action)
+            recorder.add(frame, action, taken.reward, taken.terminal, taken.truncated, taken.next_observation)
+            frame = taken.observation
     export_dqn_replay(open_dataset(folder / "played"), folder / "logs", capacity=FRAMES)
 
 

@@ -102,11 +102,13 @@ def _smallest(name: str) -> dict:
     return {"network": "mlp", "target_period": 7, "columns": columns}
 
 
-def begin(*words) -> subprocess.Popen:
-    """A command that runs on its own."""
+def begin(*words, compiled: Path | None = None) -> subprocess.Popen:
+    """A command that runs on its own; commands that share a folder `compiled` compile their programs once."""
     line = [sys.executable, "-m", "optimist", *map(str, words)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(line, env={**os.environ, "JAX_PLATFORMS": "cpu"}, **pipes)
+    kept = {"JAX_COMPILATION_CACHE_DIR": str(compiled), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1"}
+    more = {"JAX_PLATFORMS": "cpu", **(kept if compiled else {})}
+    return subprocess.Popen(line, env={**os.environ, **more}, **pipes)
 
 
 def wait_for(happened, child: subprocess.Popen) -> None:

@@ -141,7 +141,9 @@ def evaluate(words: list[str]) -> None:
 
     run = load_run(options.run)
     usual = scale_for(run.learner.spec).training.evaluation_steps if options.episodes is None else None
-    rows = run.evaluate(options.episodes or 100, options.epsilon, options.environment, options.steps or usual)
+    episodes = 100 if options.episodes is None else options.episodes
+    steps = usual if options.steps is None else options.steps
+    rows = run.evaluate(episodes, options.epsilon, options.environment, steps)
     out = options.out or options.run / "evaluation.csv"
     write_episodes(out, rows)
     print_table(evaluation_table(run.step, rows))
@@ -216,8 +218,7 @@ def _proposition(words: list[str]) -> None:
 
 def _first_look(parser: Parser, words: list[str], settings: Any) -> argparse.Namespace:
     """What decides the defaults of everything else; `helps` says that only help was asked for."""
-    from optimist import agents
-    from optimist.envs.atari import Options
+    from optimist import agents, envs
 
     parser.add_argument("--preset", metavar="name", help="the agent's named settings [its first]")
     parser.add_argument(
@@ -229,7 +230,7 @@ def _first_look(parser: Parser, words: list[str], settings: Any) -> argparse.Nam
     parser.add_argument("--restart", action="store_true", help="begin anew over what is there")
     helping = [word for word in words if word in ("-h", "--help")]
     every_agent = [agent for name in agents.available() for agent in agents.presets(name).values()]
-    later = frozenset().union(*map(option_names, (settings, Options(), *every_agent)))
+    later = frozenset().union(*map(option_names, (settings, *envs.families_options(), *every_agent)))
     first = parser.options([word for word in words if word not in helping], later)
     first.helps = bool(helping)
     return first

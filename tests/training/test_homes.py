@@ -12,7 +12,7 @@ from optimist import envs
 from optimist.data import Dataset, Recorder, Sampler, reading, transitions
 from optimist.errors import DataError, UsageError
 from optimist.training import homes
-from optimist.training.acting import FrameStack
+from optimist.training.acting import blank, pushed
 from optimist.training.homes import DeviceHome, StreamedHome, home_of
 from optimist.training.learner import Learner, advance
 
@@ -180,17 +180,17 @@ def test_what_an_agent_saw_while_playing_is_what_sampling_gives(tmp_path):
     lanes, rows = 3, 60
     play, random = envs.make(GAME, lanes=lanes, seed=1, max_steps=9), np.random.default_rng(1)
     spec = replace(play.spec, stack=4)
-    stack, seen = FrameStack(spec, lanes), []
+    observation, seen = blank(spec, lanes), []
     with Recorder(tmp_path, spec, lanes=lanes) as recorder:
         frame = play.reset()
-        observation = stack.reset(frame)
+        observation = pushed(observation, frame, np.ones(lanes, bool))
         for _ in range(rows):
-            seen.append(observation.copy())
+            seen.append(observation)
             action = random.integers(spec.actions, size=lanes)
             taken = play.step(action)
             recorder.add(frame, action, taken.reward, taken.terminal, taken.truncated, taken.next_observation)
             ended = taken.terminal | taken.truncated
-            frame, observation = taken.observation, stack.push(taken.observation, ended)
+            frame, observation = taken.observation, pushed(observation, taken.observation, ended)
     data = Dataset.open(tmp_path)
     assert data.tape.truncated.any() and data.tape.terminal.any()
     sampled = transitions(Sampler(data), np.arange(len(data)), data.tape.frames).observation

@@ -44,7 +44,15 @@ def test_the_first_signal_is_remembered_and_named_when_leaving(number):
     assert caught.value.exit_code == 128 + number
 
 
-def test_a_second_ctrl_c_stops_at_once():
+@pytest.fixture
+def at_the_keyboard():
+    """A shell starts what runs in the background with Ctrl-C ignored; here somebody sits in front of it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_a_second_ctrl_c_stops_at_once(at_the_keyboard):
     with StopRequest():
         signal.raise_signal(signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):

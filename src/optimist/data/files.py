@@ -40,30 +40,19 @@ def checked_path(folder: Path, file: File) -> Path:
 
 def write_whole(path: Path, content) -> File:
     """Put these bytes under this name: after a crash either all of them are there or none."""
-    partial = path.with_name(path.name + TEMPORARY)
-    try:
-        with open(partial, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(partial, path)
-        _sync_folder(path.parent)
-    except OSError as problem:
-        with contextlib.suppress(OSError):
-            partial.unlink(missing_ok=True)
-        raise _storage_error(path, len(content), problem) from problem
+    with stored_whole(path, len(content)) as stream:
+        stream.write(content)
     return File(path.name, len(content), hashlib.sha256(content).hexdigest())
 
 
 @contextlib.contextmanager
-def stored_whole(path: Path) -> Iterator[IO[bytes]]:
+def stored_whole(path: Path, needed: int = 0) -> Iterator[IO[bytes]]:
     """A stream for a file too large to hold: under this name it is there whole or not at all."""
     partial = path.with_name(path.name + TEMPORARY)
-    written = 0
     try:
         with open(partial, "wb") as stream:
             yield stream
-            written = stream.tell()
+            needed = stream.tell()
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(partial, path)
@@ -71,7 +60,7 @@ def stored_whole(path: Path) -> Iterator[IO[bytes]]:
     except OSError as problem:
         with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)
-        raise _storage_error(path, written, problem) from problem
+        raise _storage_error(path, needed, problem) from problem
 
 
 def _sync_folder(folder: Path) -> None:

@@ -76,6 +76,11 @@ def options_of(name: str) -> Any:
     return options and options(**_options_in(name))
 
 
+def families_options() -> list[Any]:
+    """The usual options of every family that has some."""
+    return [family.Options() for family in map(_family, _families()) if _has_options(family)]
+
+
 def named(name: str, options: Any) -> str:
     """The name that says these options, as far as they differ from the family's own."""
     usual = asdict(type(options)())

@@ -56,28 +56,35 @@ def explore(spec: Spec, greedy, epsilon, key) -> Any:
     return jnp.where(jax.random.uniform(gamble_key) < epsilon, anything, greedy)
 
 
-class FrameStack:
-    """The last `spec.stack` frames of every lane on the last axis, oldest first, as sampling joins them; on
-    the device, so that a frame travels there once."""
+class Player:
+    """Every seed's parameters playing its share of the lanes. What a lane sees, its last frames, stays on the
+    device: a frame travels there once, and seeing and choosing are one program."""
 
-    def __init__(self, spec: Spec, lanes: int):
-        self._depth = spec.stack
-        self._seen = jnp.zeros((lanes, *spec.observation_shape), spec.frame_dtype)
+    def __init__(self, learner: Learner, lanes: int, choose=act):
+        self._learner, self._choose, self._seen = learner, choose, blank(learner.spec, lanes)
 
-    def reset(self, frames: np.ndarray) -> Any:
-        return self.push(frames, np.ones(len(frames), bool))
-
-    def push(self, frames: np.ndarray, ended: np.ndarray) -> Any:
-        """Add the frames to act on next; a lane that `ended` begins anew with zeros before its frame."""
-        if self._depth == 1:
-            return frames
-        self._seen = _pushed(self._seen, frames, ended)
-        return self._seen
+    def __call__(self, params: dict, frames: np.ndarray, began: np.ndarray, *how) -> Any:
+        """The actions, (S, L, ...); a lane whose episode `began` remembers nothing from before."""
+        chosen, self._seen = _look_and_choose(
+            self._learner, self._choose, params, self._seen, frames, began, *how
+        )
+        return chosen
 
 
-@jax.jit
-def _pushed(seen, frames, ended):
-    began = ended.reshape(-1, *(1,) * (frames.ndim - 1))
+@partial(jax.jit, static_argnames=("learner", "choose"), donate_argnames="seen")
+def _look_and_choose(learner: Learner, choose, params: dict, seen, frames, began, *how):
+    seen, seeds = pushed(seen, frames, began), jax.tree.leaves(params)[0].shape[0]
+    return choose(learner, params, seen.reshape(seeds, -1, *seen.shape[1:]), *how), seen
+
+
+def blank(spec: Spec, lanes: int) -> Any:
+    return jnp.zeros((lanes, *spec.observation_shape), spec.frame_dtype)
+
+
+def pushed(seen, frames, began):
+    """The last frames of every lane on the last axis, oldest first, as sampling joins them; a lane whose
+    episode `began` has zeros before its first frame."""
+    began = began.reshape(-1, *(1,) * (frames.ndim - 1))
     older = jnp.where(began, jnp.zeros((), seen.dtype), seen[..., frames.shape[-1] :])
     return jnp.concatenate([older, frames], axis=-1)
 

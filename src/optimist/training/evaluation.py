@@ -9,7 +9,7 @@ import numpy as np
 from optimist import envs
 from optimist.data.transition import Spec
 from optimist.errors import UsageError
-from optimist.training.acting import FrameStack, act
+from optimist.training.acting import Player
 from optimist.training.learner import Learner
 
 Choice = Callable[[np.ndarray, np.ndarray, int], np.ndarray]  # (frames, episode began?, turn) -> actions
@@ -113,13 +113,11 @@ def evaluate(
     `steps` is given, full episodes until that many steps are done. None count if it is told to stop."""
     lanes = episodes if steps is None else LANES
     play = envs.make(environment, lanes=len(seeds) * lanes, seed=_stream(seeds[0], step), **(options or {}))
-    stack, key = FrameStack(learner.spec, play.lanes), jax.random.PRNGKey(_stream(seeds[0], step))
+    player, key = Player(learner, play.lanes), jax.random.PRNGKey(_stream(seeds[0], step))
 
     def choose(frames: np.ndarray, began: np.ndarray, turn: int) -> np.ndarray:
-        seen = stack.push(frames, began)
-        seen = seen.reshape(len(seeds), lanes, *seen.shape[1:])
-        actions = act(learner, params, seen, epsilon, key, turn)
-        return np.asarray(actions).reshape(play.lanes, *actions.shape[2:])
+        actions = np.asarray(player(params, frames, began, epsilon, key, turn))
+        return actions.reshape(play.lanes, *actions.shape[2:])
 
     played = play_out(play, choose, [Series(episodes, steps) for _ in seeds], stop)
     return [

@@ -140,7 +140,8 @@ class DeviceHome:
         dataset, rows = samplers[0].dataset, samplers[0].all_rows()
         rows, frames = _only_what_is_needed(dataset.tape, rows, dataset.spec.stack)
         narrow = [column.astype(np.int32) if column.dtype == np.int64 else column for column in rows]
-        self.resident = (jnp.asarray(frames), Rows(*map(jnp.asarray, narrow)))
+        # Put, not copied: an accelerator would hold the frames twice while `jnp.asarray` made its copy.
+        self.resident = (jax.device_put(frames), Rows(*map(jax.device_put, narrow)))
         self.minibatch = Gather(dataset.spec.stack)
         self.steps_at_once = 1 << 30
 

@@ -98,8 +98,8 @@ class Learner:
 
 
 def if_due(due, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
-    """One of two states. On a CPU this is a branch: only what is due is computed. An accelerator would have
-    to tell its host which way the branch goes, once a step, and stand still meanwhile: it computes both."""
+    """One of two states. On a CPU this is a branch: only what is due is computed. A branch breaks an
+    accelerator's stride (a small network learns a sixth slower with one): there both are computed."""
 
     def branch(due):
         return jax.lax.cond(due, then, otherwise)
@@ -111,7 +111,22 @@ def select(then: Callable[[], Any], otherwise: Callable[[], Any], due) -> Any:
     return jax.tree.map(partial(jnp.where, due), then(), otherwise())
 
 
-@partial(jax.jit, static_argnames=("learner", "minibatch"), donate_argnames="state")
+# A step is some seventy small kernels, few of which fill a GPU: recorded as a graph of what needs what, the
+# independent ones run side by side and nobody waits for the host. A third faster; nothing to other devices.
+SIDE_BY_SIDE = {
+    "xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CUDNN,DYNAMIC_SLICE_FUSION,"
+    "CONDITIONAL,WHILE",
+    "xla_gpu_command_buffer_scheduling_mode": "CONCURRENT",
+    "xla_gpu_graph_min_graph_size": 1,
+}
+
+
+@partial(
+    jax.jit,
+    static_argnames=("learner", "minibatch"),
+    donate_argnames="state",
+    compiler_options=SIDE_BY_SIDE,
+)
 def advance(learner: Learner, state: TrainState, minibatch, resident, items) -> tuple[TrainState, dict]:
     """Take one step per item: (steps, seeds, ...) -> losses (steps, seeds) by objective, in one program.
 

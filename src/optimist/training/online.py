@@ -5,6 +5,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -13,9 +14,10 @@ from optimist import envs
 from optimist.agent import Agent
 from optimist.agents import described
 from optimist.data.recorder import Recorder, discard
+from optimist.envs import Step
 from optimist.errors import DivergedError, RunError
 from optimist.training import checkpoint
-from optimist.training.acting import FrameStack, act_online
+from optimist.training.acting import Player, act_online
 from optimist.training.curves import Curves
 from optimist.training.interrupt import StopRequest
 from optimist.training.learner import Learner, TrainState, check_seeds
@@ -53,6 +55,15 @@ class Collection:
         """Epsilon at this agent step: 1 through the warm-up, then falling linearly."""
         left = 1 - (step - self.warm_up) / max(self.epsilon_decay, 1)
         return self.epsilon + (1 - self.epsilon) * float(np.clip(left, 0, 1))
+
+
+class Moment(NamedTuple):
+    """One step of every lane."""
+
+    frame: np.ndarray
+    shown: Any  # the same on the device: it travels there once, to act on and to learn from
+    action: np.ndarray
+    taken: Step
 
 
 class LaneReturns:
@@ -144,38 +155,33 @@ class OnlineTraining:
         return Recorder(self.path, self.learner.spec, lanes=self.collection.lanes, provenance=provenance)
 
     def _play(self, step: int, replay: Replay, recorder: Recorder, stop: StopRequest) -> None:
-        stack = FrameStack(self.learner.spec, self.collection.lanes)
+        player = Player(self.learner, self.collection.lanes, act_online)
         returns, key = LaneReturns(self.collection.lanes), jax.random.PRNGKey(self.seed)
         episodes = np.full(self.collection.lanes, step, np.int32)  # a resumed run draws mixtures of its own
-        frame = self.play.reset()
-        observation = stack.reset(frame)
+        frame, began = self.play.reset(), np.ones(self.collection.lanes, bool)
         saved = logged = time.monotonic()
         step_logged = step
+        moment: Moment | None = None  # the last step, while it is nowhere but here
         title = f"{self.folder.config['agent']['name']} plays {self.play.name}"
         with (
             Bar(title, self.collection.steps, "step", step) as bar,
             Curves(self.folder.path, (self.seed,), step) as curves,
-            ThreadPoolExecutor(1, "learner") as learner,
+            ThreadPoolExecutor(1, "learner") as other_thread,
         ):
             while step < self.collection.steps:
                 epsilon = self.collection.exploration(step)
-                chosen = act_online(
-                    self.learner, replay.state.params, observation[None], epsilon, key, step, episodes[None]
-                )
+                shown = jax.device_put(frame)
+                chosen = player(replay.state.params, shown, began, epsilon, key, step, episodes[None])
+                # While the environments play this step, the one before is kept and learned from.
+                behind = other_thread.submit(self._digest, moment, replay, recorder, step)
                 action = np.asarray(chosen)[0]
-                # Learning and playing go on at the same time, both with what was known before this step.
-                learning = learner.submit(replay.learn, step)
                 taken = self.play.step(action)
-                ended = taken.terminal | taken.truncated
-                recorder.add(
-                    frame, action, taken.reward, taken.terminal, taken.truncated, taken.next_observation
-                )
+                behind.result()
+                moment = Moment(frame, shown, action, taken)
                 step += self.collection.lanes
-                learning.result()
-                replay.add(frame, action, taken.reward, taken.terminal, taken.truncated)
-                returns.add(taken.reward, ended)
-                episodes = episodes + ended
-                frame, observation = taken.observation, stack.push(taken.observation, ended)
+                frame, began = taken.observation, taken.terminal | taken.truncated
+                returns.add(taken.reward, began)
+                episodes = episodes + began
                 now = time.monotonic()
                 saves = stop.received or now - saved > self.collection.checkpoint_seconds
                 if saves or now - logged > LOG_SECONDS or step >= self.collection.steps:
@@ -186,10 +192,22 @@ class OnlineTraining:
                     bar.update(step, f"return {returns.mean:.2f}")
                 if saves:
                     saved = now
+                    self._digest(moment, replay, recorder)
+                    moment = None
                     self._save(step, replay, recorder)
                 stop.leave(f"step {step:,} of {self.collection.steps:,}")
-        replay.learn(step)
+        self._digest(moment, replay, recorder, step)
         self._save(step, replay, recorder)
+
+    def _digest(self, moment: Moment | None, replay: Replay, recorder: Recorder, due: int | None = None):
+        """Keep a step, and learn what is due at step `due`: that comes before the log, because an accelerator
+        can go on with it alone."""
+        if moment:
+            replay.add(moment.shown, moment.action, *moment.taken[1:4])
+        if due is not None:
+            replay.learn(due)
+        if moment:
+            recorder.add(moment.frame, moment.action, *moment.taken[1:])
 
     def _log(self, step: int, replay: Replay, figures: dict[str, float], curves: Curves) -> None:
         losses = replay.losses()

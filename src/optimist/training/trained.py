@@ -12,7 +12,7 @@ from optimist.agents import from_description
 from optimist.data.transition import Spec
 from optimist.errors import RunError, UsageError
 from optimist.training import checkpoint
-from optimist.training.acting import FrameStack, Policy, act
+from optimist.training.acting import Player, Policy
 from optimist.training.evaluation import EpisodeScore, check_playable, evaluate
 from optimist.training.learner import Learner
 from optimist.training.run import read_config, read_episodes
@@ -75,12 +75,12 @@ class Run:
         chosen = self.seeds[0] if seed is None else seed
         params = jax.tree.map(lambda leaf: leaf[None], self._params_of(chosen))
         play = envs.make(self._playable(), lanes=1, seed=chosen)
-        stack, key = FrameStack(self.learner.spec, 1), jax.random.PRNGKey(chosen)
-        observation, seen = stack.reset(play.reset()), [play.render()]
+        player, key = Player(self.learner, 1), jax.random.PRNGKey(chosen)
+        frame, began, seen = play.reset(), np.ones(1, bool), [play.render()]
         for turn in range(frames - 1):
-            action = act(self.learner, params, observation[None], epsilon, key, turn)
+            action = player(params, frame, began, epsilon, key, turn)
             taken = play.step(np.asarray(action)[0])
-            observation = stack.push(taken.observation, taken.terminal | taken.truncated)
+            frame, began = taken.observation, taken.terminal | taken.truncated
             seen.append(play.render())
         play.close()
         return seen
