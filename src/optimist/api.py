@@ -69,11 +69,13 @@ def collect(
     *,
     out: str | Path,
     agent: Agent | None = None,
-    seed: int = 0,
+    seeds: tuple[int, ...] = (0,),
     restart: bool = False,
     **settings,
 ) -> Dataset:
     """Let an online agent play and keep every step; further settings are the fields of `Collection`."""
     agent = agent or preset("dqn")
-    OnlineTraining(agent, environment, Collection(**settings), out=out, seed=seed, restart=restart).run()
+    OnlineTraining(
+        agent, environment, Collection(**settings), out=out, seeds=tuple(seeds), restart=restart
+    ).run()
     return Dataset.open(out)

@@ -47,7 +47,14 @@ def collect(words: list[str]) -> None:
     parser.add_argument(
         "--agent", metavar="name", help=f"{', '.join(agents.available())} [dqn, or as the preset says]"
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="int", help="covers everything random [0]")
+    parser.add_argument(
+        "--seeds",
+        "--seed",
+        type=seeds,
+        default=(0,),
+        metavar="0,1,2",
+        help="cover everything random; several play side by side, each for --steps steps [0]",
+    )
     first = _first_look(parser, words, Collection())
     if not first.helps:
         _demand(first.environment, f"name an environment: {ENVIRONMENTS}")
@@ -61,7 +68,7 @@ def collect(words: list[str]) -> None:
     options = _second_look(parser, words, settings, agent, envs.options_of(name))
     settings, agent = with_options(settings, options), with_options(agent, options)
     OnlineTraining(
-        agent, _asked_for(name, options), settings, out=first.out, seed=first.seed, restart=first.restart
+        agent, _asked_for(name, options), settings, out=first.out, seeds=first.seeds, restart=first.restart
     ).run()
     print(f"recorded in {first.out}; see: optimist data info {first.out}")
 

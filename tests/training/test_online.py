@@ -59,7 +59,7 @@ def test_the_recording_says_where_it_is_from(collected):
     assert origin["environment"] == config["environment"] == GAME
     assert origin["agent"] == config["agent"]
     assert origin["collection"]["epsilon_decay"] == 100
-    assert origin["seed"] == 0
+    assert origin["seeds"] == [0]
     assert {"minatar", "numpy", "jax", "optimist"} - {"optimist"} <= origin["versions"].keys()
 
 
@@ -113,7 +113,7 @@ def test_a_short_warm_up_only_delays_the_first_updates(tmp_path, warm_up):
 def test_the_same_seed_plays_the_same_game(collected, tmp_path):
     collect(tmp_path)
     assert Dataset.open(tmp_path).fingerprint == Dataset.open(collected[0]).fingerprint
-    collect(tmp_path / "other", seed=1)
+    collect(tmp_path / "other", seeds=(1,))
     assert Dataset.open(tmp_path / "other").fingerprint != Dataset.open(collected[0]).fingerprint
 
 
@@ -176,7 +176,7 @@ def test_senseless_settings_are_refused(values):
 @pytest.mark.parametrize(
     ("options", "kind"),
     [
-        ({"seed": -1}, UsageError),
+        ({"seeds": (-1,)}, UsageError),
         ({"game": "gym/Pendulum-v1"}, DataError),
         ({"game": "gym/Pong"}, UsageError),
     ],

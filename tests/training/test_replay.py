@@ -31,7 +31,7 @@ def lived(path, *, stack: int, rows: int):
 
 def new_replay(spec, settings=SETTINGS) -> Replay:
     learner = Learner(small("dqn"), spec)
-    return Replay(learner, learner.init((0,)), settings, seed=0)
+    return Replay(learner, learner.init((0,)), settings, seeds=(0,))
 
 
 def recalled(replay: Replay, row: np.ndarray, lane: np.ndarray):
