@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from optimist.data_commands import add_views, view
-from optimist.errors import UsageError, did_you_mean
+from optimist.errors import UsageError
 from optimist.options import Parser, add_fields, number, option_names, seeds, whole_number, with_options
 
 ENVIRONMENTS = (
@@ -180,47 +180,6 @@ def agents(words: list[str]) -> None:
     from optimist.tables import agents_table, print_table
 
     print_table(agents_table())
-
-
-def study(words: list[str]) -> None:
-    studies = {"proposition-1": _proposition, "random-scores": _random_scores}
-    if not words or words[0] in ("-h", "--help"):
-        print("\n".join(f"usage: optimist study run {name} --out FOLDER" for name in studies))
-    elif words[0] != "run":
-        raise UsageError(f'there is no "study {words[0]}": {did_you_mean(words[0], ["run"])}')
-    elif "".join(words[1:2]) not in studies:
-        asked = "".join(words[1:2])
-        raise UsageError(f'there is no study "{asked}": {did_you_mean(asked, studies)}')
-    else:
-        studies[words[1]](words[2:])
-
-
-def _random_scores(words: list[str]) -> None:
-    parser = Parser(
-        "optimist study run random-scores",
-        description="What random play scores on Atari with sticky actions, by the paper's protocol.",
-    )
-    parser.add_argument("--out", type=Path, default=Path("random-scores"), help="[random-scores]")
-    from optimist.studies.random_scores import RandomStudy, run
-
-    add_fields(parser, RandomStudy())
-    options = parser.options(words)
-    table = options.out / "scores.csv"
-    rows = run(with_options(RandomStudy(), options), table)
-    print(f"{len(rows)} games in {table}")
-
-
-def _proposition(words: list[str]) -> None:
-    parser = Parser("optimist study run proposition-1", description="Do the heads of REM become one, and Q*?")
-    parser.add_argument("--out", type=Path, default=Path("proposition-1"), help="[proposition-1]")
-    from optimist.studies.proposition import Proposition, run, write_results
-    from optimist.tables import print_table, proposition_table
-
-    add_fields(parser, Proposition())
-    options = parser.options(words)
-    readings = list(run(with_options(Proposition(), options)))
-    print_table(proposition_table(readings))
-    print("wrote " + " and ".join(map(str, write_results(options.out, readings))))
 
 
 def _first_look(parser: Parser, words: list[str], settings: Any) -> argparse.Namespace:
