@@ -99,7 +99,7 @@ def final_buffer(
     A panel is its title, the curves (step -> mean and deviation) by agent, and the height of the line."""
     agents = list(dict.fromkeys(agent for _, curves, _ in panels for agent in curves))
     with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(4.2 * len(panels), 3.6), layout="constrained", facecolor=PAPER)
+        figure = Figure(figsize=(max(5.0, 4.2 * len(panels)), 3.6), layout="constrained", facecolor=PAPER)
         for axes, (title, curves, level) in zip(
             figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True
         ):
@@ -111,7 +111,7 @@ def final_buffer(
                 )
                 axes.fill_between(steps, low, high, color=line, alpha=0.18, linewidth=0)
                 axes.plot(steps, means, color=line, linewidth=1.6, label=agent)
-            axes.axhline(level, color=INK, linewidth=1.4, label="the data, on average")
+            axes.axhline(level, color=INK, linewidth=1.4, label="mean of the data")
             axes.set_title(title, fontsize=11, fontweight="bold", parse_math=False)
             axes.set(xlabel="gradient updates", ylabel="average return")
             axes.xaxis.set_major_formatter(FuncFormatter(lambda step, _: short_count(step)))
