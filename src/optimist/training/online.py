@@ -155,7 +155,7 @@ class OnlineTraining:
         return Recorder(self.path, self.learner.spec, lanes=self.collection.lanes, provenance=provenance)
 
     def _play(self, step: int, replay: Replay, recorder: Recorder, stop: StopRequest) -> None:
-        player = Player(self.learner, self.collection.lanes, act_online)
+        player = Player(self.learner, self.collection.lanes, choose=act_online)
         returns, key = LaneReturns(self.collection.lanes), jax.random.PRNGKey(self.seed)
         episodes = np.full(self.collection.lanes, step, np.int32)  # a resumed run draws mixtures of its own
         frame, began = self.play.reset(), np.ones(self.collection.lanes, bool)
