@@ -162,11 +162,7 @@ class OnlineTraining:
         return Recorder(self.path, self.learner.spec, lanes=self.lanes, provenance=provenance)
 
     def _play(self, step: int, replay: Replay, recorder: Recorder, stop: StopRequest) -> None:
-        player = Player(self.learner, self.lanes, act_online)
-        returns = LaneReturns(len(self.seeds), self.collection.lanes)
-        key = jax.random.PRNGKey(self.seeds[0])
-        episodes = np.full(self.lanes, step, np.int32)  # a resumed run draws mixtures of its own
-        frame, began = self.play.reset(), np.ones(self.lanes, bool)
+        player = Player(self.learner, self.lanes, len(self.seeds), act_online)
         saved = logged = time.monotonic()
         step_logged = step
         moment: Moment | None = None  # the last step, while it is nowhere but here
