@@ -163,6 +163,11 @@ class OnlineTraining:
 
     def _play(self, step: int, replay: Replay, recorder: Recorder, stop: StopRequest) -> None:
         player = Player(self.learner, self.lanes, len(self.seeds), act_online)
+        returns = LaneReturns(len(self.seeds), self.collection.lanes)
+        key = jax.random.PRNGKey(self.seeds[0])
+        # Which episode every lane is in; a resumed run draws mixtures of its own.
+        episodes = np.full((len(self.seeds), self.collection.lanes), step, np.int32)
+        frame, began = self.play.reset(), np.ones(self.lanes, bool)
         saved = logged = time.monotonic()
         step_logged = step
         moment: Moment | None = None  # the last step, while it is nowhere but here
@@ -175,15 +180,7 @@ class OnlineTraining:
             while step < self.collection.steps:
                 epsilon = self.collection.exploration(step)
                 shown = jax.device_put(frame)
-                chosen = player(
-                    replay.state.params,
-                    shown,
-                    began,
-                    epsilon,
-                    key,
-                    step,
-                    episodes.reshape(len(self.seeds), -1),
-                )
+                chosen = player(replay.state.params, shown, began, epsilon, key, step, episodes)
                 # While the environments play this step, the one before is kept and learned from.
                 behind = other_thread.submit(self._digest, moment, replay, recorder, step)
                 action = np.asarray(chosen).reshape(self.lanes, *chosen.shape[2:])
@@ -193,7 +190,7 @@ class OnlineTraining:
                 step += self.collection.lanes
                 frame, began = taken.observation, taken.terminal | taken.truncated
                 returns.add(taken.reward, began)
-                episodes = episodes + began
+                episodes = episodes + began.reshape(episodes.shape)
                 now = time.monotonic()
                 saves = stop.received or now - saved > self.collection.checkpoint_seconds
                 if saves or now - logged > LOG_SECONDS or step >= self.collection.steps:
