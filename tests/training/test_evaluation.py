@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from optimist import agents, envs
 from optimist.agent import Agent
 from optimist.data import Spec
 from optimist.errors import UsageError
@@ -134,6 +135,15 @@ def test_an_evaluation_that_is_told_to_stop_counts_nothing():
     answers = iter([False, False, True])
     rows = evaluate(LEARNER, choosing(0), "gym/Pay-v0", seeds=(0,), episodes=2, stop=lambda: next(answers))
     assert rows == []
+
+
+@pytest.mark.parametrize("name", ["gym/Pay-v0", "gym/Pendulum-v1"])
+def test_the_random_agent_which_has_no_parameters_is_evaluated_like_any_other(name):
+    learner = Learner(agents.Random(), envs.make(name).spec)
+    params = learner.init((0, 1)).params
+    rows = evaluate(learner, params, name, seeds=(0, 1), episodes=3, options={"max_steps": 4})
+    assert [(row.seed, row.length) for row in rows] == [(0, 4)] * 3 + [(1, 4)] * 3
+    assert len({row.score for row in rows}) > 1
 
 
 def test_options_reach_the_environment():

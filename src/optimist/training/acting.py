@@ -60,20 +60,21 @@ class Player:
     """Every seed's parameters playing its share of the lanes. What a lane sees, its last frames, stays on the
     device: a frame travels there once, and seeing and choosing are one program."""
 
-    def __init__(self, learner: Learner, lanes: int, choose=act):
-        self._learner, self._choose, self._seen = learner, choose, blank(learner.spec, lanes)
+    def __init__(self, learner: Learner, lanes: int, choose=act, seeds: int = 1):
+        self._learner, self._choose, self._seeds = learner, choose, seeds
+        self._seen = blank(learner.spec, lanes)
 
     def __call__(self, params: dict, frames: np.ndarray, began: np.ndarray, *how) -> Any:
         """The actions, (S, L, ...); a lane whose episode `began` remembers nothing from before."""
         chosen, self._seen = _look_and_choose(
-            self._learner, self._choose, params, self._seen, frames, began, *how
+            self._learner, self._choose, self._seeds, params, self._seen, frames, began, *how
         )
         return chosen
 
 
-@partial(jax.jit, static_argnames=("learner", "choose"), donate_argnames="seen")
-def _look_and_choose(learner: Learner, choose, params: dict, seen, frames, began, *how):
-    seen, seeds = pushed(seen, frames, began), jax.tree.leaves(params)[0].shape[0]
+@partial(jax.jit, static_argnames=("learner", "choose", "seeds"), donate_argnames="seen")
+def _look_and_choose(learner: Learner, choose, seeds: int, params: dict, seen, frames, began, *how):
+    seen = pushed(seen, frames, began)
     return choose(learner, params, seen.reshape(seeds, -1, *seen.shape[1:]), *how), seen
 
 

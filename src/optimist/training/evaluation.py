@@ -113,7 +113,8 @@ def evaluate(
     `steps` is given, full episodes until that many steps are done. None count if it is told to stop."""
     lanes = episodes if steps is None else LANES
     play = envs.make(environment, lanes=len(seeds) * lanes, seed=_stream(seeds[0], step), **(options or {}))
-    player, key = Player(learner, play.lanes), jax.random.PRNGKey(_stream(seeds[0], step))
+    player = Player(learner, play.lanes, seeds=len(seeds))
+    key = jax.random.PRNGKey(_stream(seeds[0], step))
 
     def choose(frames: np.ndarray, began: np.ndarray, turn: int) -> np.ndarray:
         actions = np.asarray(player(params, frames, began, epsilon, key, turn))
