@@ -44,6 +44,7 @@ class Players(NamedTuple):
 
     actor: Callable[..., Any]  # observation -> action
     critics: Callable[[Any, Any], Any]  # (observation, action) -> what each critic says, (critics,)
+    first_critic: Callable[[Any, Any], Any]  # the same of the first alone, at the price of one
     bounds: Bounds
 
 
@@ -128,10 +129,17 @@ class ActorCritic(ActorAgent):
         return {**super().init(actor_key, spec), "critic": critics}
 
     def players(self, spec: Spec, params: dict) -> Any:
-        return Players(self.actor(spec, params), partial(self.judged, params), Bounds.of(spec))
+        return Players(self.actor(spec, params), *self.judges(params), Bounds.of(spec))
 
-    def judged(self, params: dict, observation, action) -> Any:
-        return jax.vmap(lambda layers: self.network(1)(layers, observation, action)[0])(params["critic"])
+    def judges(self, params: dict) -> tuple[Callable, Callable]:
+        """All critics, and the first of them."""
+
+        def judged(layers, observation, action):
+            return self.network(1)(layers, observation, action)[0]
+
+        every = jax.vmap(judged, in_axes=(0, None, None))
+        first = jax.tree.map(lambda leaf: leaf[0], params["critic"])
+        return partial(every, params["critic"]), partial(judged, first)
 
     def objectives(self, spec: Spec) -> tuple[Objective, ...]:
         def critic_loss(params, targets, batch, key):
