@@ -24,8 +24,8 @@ ROUNDS, TRANSITIONS, BATCH = 5, 50_000, 100
 STEPS = 20 if jax.default_backend() == "cpu" else 2_000  # of one part in one round: about a second
 OBSERVATION, ACTION = 17, 6
 FUSED = {"td3": (1, 5), "ddpg": (1, 5, 15), "bcq": (1, 5)}
-PEER = "TD3 in eager PyTorch"
-ALONE = f"{PEER}, one thread"  # on a busy machine its threads wait for each other longer than they work
+PEER = "PyTorch td3"
+ALONE = f"{PEER}, 1 thread"  # on a busy machine its threads wait for each other longer than they work
 
 
 def logged_play() -> dict[str, np.ndarray]:
