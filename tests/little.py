@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from optimist import envs
-from optimist.actor_critic import ActorCritic
+from optimist.actor_critic import ActorAgent
 from optimist.agent import Agent, TableAgent
 from optimist.agents import preset
 from optimist.data import Dataset, Recorder, Spec, from_arrays
@@ -92,7 +92,7 @@ def small_words(name: str) -> list[str]:
 def _smallest(name: str) -> dict:
     """Few columns, as many as networks and heads allow; an agent without a table has none."""
     agent = preset(name)
-    if isinstance(agent, ActorCritic):
+    if isinstance(agent, ActorAgent):
         sizes = [field for field in ("hidden", "vae_hidden") if hasattr(agent, field)]
         return {"target_period": 7, **dict.fromkeys(sizes, "16-8")}
     if not isinstance(agent, TableAgent):

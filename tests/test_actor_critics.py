@@ -15,7 +15,7 @@ from optimist.training.learner import Learner, advance
 
 SPEC = Spec((3,), "float32", action_low=(-2.0, 0.0), action_high=(2.0, 1.0))  # a box that is not symmetric
 BATCH, KEY = 7, jax.random.PRNGKey(3)
-NAMES = ("bcq", "ddpg", "td3", "td3_rem")
+NAMES = ("bcq", "cloned_actor", "ddpg", "td3", "td3_rem")
 
 
 def small(name: str, **changes):
@@ -152,6 +152,11 @@ def bcq_vae(loops, step, key):
     return error + 0.5 * divergence
 
 
+def cloned_actor(loops, step, key):
+    said = loops.actor(loops.params, step.observation)
+    return sum((a - b) ** 2 for a, b in zip(said, step.action, strict=True)) / len(said)
+
+
 EQUATIONS = {
     ("ddpg", "critic"): ddpg_critic,
     ("ddpg", "actor"): any_actor,
@@ -162,6 +167,7 @@ EQUATIONS = {
     ("bcq", "critic"): bcq_critic,
     ("bcq", "actor"): bcq_actor,
     ("bcq", "vae"): bcq_vae,
+    ("cloned_actor", "actor"): cloned_actor,
 }
 
 

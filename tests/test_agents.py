@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from optimist import agents
-from optimist.actor_critic import ActorCritic
+from optimist.actor_critic import ActorAgent, ActorCritic
 from optimist.agent import Agent, TableAgent
 from optimist.data.transition import Spec, Transition
 from optimist.errors import DataError, UsageError
@@ -45,9 +45,10 @@ def small(agent: Agent) -> Agent:
     """The same agent with few columns and networks, a high learning rate, a target copied every 3 steps."""
     optimizer = dataclasses.replace(agent.optimizer, learning_rate=1e-3)
     agent = dataclasses.replace(agent, optimizer=optimizer, target_period=3)
-    if isinstance(agent, ActorCritic):
+    if isinstance(agent, ActorAgent):
         sizes = {"vae_hidden": "16-8"} if hasattr(agent, "vae_hidden") else {}
-        return dataclasses.replace(agent, hidden="16-8", actor_period=1, **sizes)
+        periods = {"actor_period": 1} if isinstance(agent, ActorCritic) else {}
+        return dataclasses.replace(agent, hidden="16-8", **sizes, **periods)
     return narrow(agent) if isinstance(agent, TableAgent) else agent
 
 
@@ -299,9 +300,11 @@ def test_a_table_agent_refuses_vector_actions(agent):
         agent.check(CONTROL)
 
 
-def test_the_random_agent_refuses_vector_actions():
-    with pytest.raises(DataError, match="random agent chooses among discrete actions"):
-        agents.Random().check(CONTROL)
+def test_each_way_of_behaviour_cloning_names_the_other_to_data_it_cannot_imitate():
+    with pytest.raises(DataError, match="vector actions of size 2: take an agent such as cloned_actor"):
+        agents.BehaviourCloning().check(CONTROL)
+    with pytest.raises(DataError, match="3 discrete actions: take an agent such as behaviour_cloning"):
+        agents.ClonedActor().check(VECTORS)
 
 
 def shared_windows(texts: dict[str, str], length: int = 6) -> list[tuple[str, str, str]]:
@@ -983,6 +986,22 @@ def test_the_random_agent_plays_every_action_equally_often():
     assert chi_square(played) < 13.8
     assert len({tuple(lane) for lane in played.T.tolist()}) == LANES  # lanes play each for itself
     assert chi_square([0] * 20 + [1] * 40 + [2] * 60) > 13.8
+
+
+def test_the_random_agent_plays_every_corner_of_a_box_equally_often():
+    box = dataclasses.replace(CONTROL, action_low=(-2.0, 0.0), action_high=(2.0, 1.0))
+    learner = Learner(agents.Random(), box)
+    learner.agent.check(box)
+    observations = np.zeros((1, LANES, 6), np.float32)
+    played = [act(learner, {}, observations, 0.0, jax.random.PRNGKey(0), turn)[0] for turn in range(30)]
+    low, high = np.array(box.action_low), np.array(box.action_high)
+    shares = (np.concatenate(played) - low) / (high - low)
+    assert shares.min() >= 0 and shares.max() <= 1
+    for part in range(2):
+        np.testing.assert_allclose(
+            np.quantile(shares[:, part], (0.25, 0.5, 0.75)), (0.25, 0.5, 0.75), atol=0.06
+        )
+    assert abs(np.corrcoef(shares.T)[0, 1]) < 0.1
 
 
 def test_the_policy_of_the_random_agent_is_random_too():

@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -44,27 +44,73 @@ class Players(NamedTuple):
 
     actor: Callable[..., Any]  # observation -> action
     critics: Callable[[Any, Any], Any]  # (observation, action) -> what each critic says, (critics,)
+    first_critic: Callable[[Any, Any], Any]  # the same of the first alone, at the price of one
     bounds: Bounds
 
 
 @dataclass(frozen=True, kw_only=True)
-class ActorCritic(Agent):
-    """What the agents of Fujimoto et al. share: networks of 400 and 300, slowly following targets, noise."""
+class ActorAgent(Agent):
+    """An agent of action vectors: its actor, a network of 400 and 300, chooses them in the box."""
 
+    discrete_peer: ClassVar[str] = "rem"  # whom it recommends where actions are discrete
     optimizer: RmsProp | Adam = Adam(learning_rate=1e-3, epsilon=1e-8)
     target_period: int = 1
     target_rate: float = 0.005
-    hidden: str = "400-300"  # the widths of the layers of actor and critics
-    critics: int = 1
+    hidden: str = "400-300"  # the widths of the layers of every network
     noise: float = 0.5  # of exploration: its standard deviation, where the largest action is 1
-    actor_period: int = 1  # gradient steps of the critics per one of the actor
 
     def __post_init__(self):
         widths(self.hidden)  # complains of what it cannot read
-        if min(self.target_period, self.actor_period, self.critics) < 1 or not 0 < self.target_rate <= 1:
+        if self.target_period < 1 or not 0 < self.target_rate <= 1:
             raise UsageError(
-                f"target_period {self.target_period}, actor_period {self.actor_period}, critics "
-                f"{self.critics}, target_rate {self.target_rate}: whole numbers from 1, and a rate up to 1"
+                f"target_period {self.target_period}, target_rate {self.target_rate}: a whole number from 1, "
+                "and a rate up to 1"
+            )
+
+    def check(self, spec: Spec) -> None:
+        if spec.discrete:
+            raise DataError(
+                f"{type(self).__name__} chooses action vectors; this data has {spec.actions} discrete "
+                f"actions: take an agent such as {self.discrete_peer}"
+            )
+        if len(spec.observation_shape) != 1:
+            raise DataError(
+                f"{type(self).__name__} reads vectors; these observations are {spec.observation_shape}: "
+                "flatten them before they are logged"
+            )
+
+    def network(self, outputs: int) -> Perceptron:
+        return Perceptron(widths(self.hidden), outputs)
+
+    def init(self, key, spec: Spec) -> dict:
+        (observation,), (action,) = spec.observation_shape, spec.action_shape
+        return {"actor": self.network(action).init(key, observation)}
+
+    def actor(self, spec: Spec, params: dict) -> Callable[[Any], Any]:
+        """The network with its parameters filled in: observation -> action."""
+        network, bounds = self.network(len(spec.action_low)), Bounds.of(spec)
+        return lambda observation: bounds.scaled(jnp.tanh(network(params["actor"], observation)))
+
+    def action(self, spec: Spec, params: dict, observation, key) -> Any:
+        return self.actor(spec, params)(observation)
+
+    def online_action(self, spec: Spec, params: dict, observation, key, episode_key) -> Any:
+        bounds, best = Bounds.of(spec), self.action(spec, params, observation, key)
+        return bounds.clip(best + self.noise * bounds.reach * jax.random.normal(key, best.shape))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActorCritic(ActorAgent):
+    """What the agents of Fujimoto et al. share: critics beside the actor, and slowly following targets."""
+
+    critics: int = 1
+    actor_period: int = 1  # gradient steps of the critics per one of the actor
+
+    def __post_init__(self):
+        super().__post_init__()
+        if min(self.actor_period, self.critics) < 1:
+            raise UsageError(
+                f"actor_period {self.actor_period}, critics {self.critics}: both are whole numbers from 1"
             )
 
     @abstractmethod
@@ -75,40 +121,25 @@ class ActorCritic(Agent):
     def actor_loss(self, now: Any, step: Transition, key) -> Any:
         """The actor's loss at one transition."""
 
-    def check(self, spec: Spec) -> None:
-        if spec.discrete:
-            raise DataError(
-                f"{type(self).__name__} chooses action vectors; this data has {spec.actions} discrete "
-                "actions: take an agent such as rem"
-            )
-        if len(spec.observation_shape) != 1:
-            raise DataError(
-                f"{type(self).__name__} reads vectors; these observations are {spec.observation_shape}: "
-                "take an agent with convolutions, such as rem"
-            )
-
-    def network(self, outputs: int) -> Perceptron:
-        return Perceptron(widths(self.hidden), outputs)
-
     def init(self, key, spec: Spec) -> dict:
         (observation,), (action,) = spec.observation_shape, spec.action_shape
         actor_key, critic_key = jax.random.split(key)
         critic = partial(self.network(1).init, inputs=observation + action)
-        return {
-            "actor": self.network(action).init(actor_key, observation),
-            "critic": jax.vmap(critic)(jax.random.split(critic_key, self.critics)),
-        }
+        critics = jax.vmap(critic)(jax.random.split(critic_key, self.critics))
+        return {**super().init(actor_key, spec), "critic": critics}
 
     def players(self, spec: Spec, params: dict) -> Any:
-        actor, bounds = self.network(len(spec.action_low)), Bounds.of(spec)
+        return Players(self.actor(spec, params), *self.judges(params), Bounds.of(spec))
 
-        def act(observation):
-            return bounds.scaled(jnp.tanh(actor(params["actor"], observation)))
+    def judges(self, params: dict) -> tuple[Callable, Callable]:
+        """All critics, and the first of them."""
 
-        return Players(act, partial(self.judged, params), bounds)
+        def judged(layers, observation, action):
+            return self.network(1)(layers, observation, action)[0]
 
-    def judged(self, params: dict, observation, action) -> Any:
-        return jax.vmap(lambda layers: self.network(1)(layers, observation, action)[0])(params["critic"])
+        every = jax.vmap(judged, in_axes=(0, None, None))
+        first = jax.tree.map(lambda leaf: leaf[0], params["critic"])
+        return partial(every, params["critic"]), partial(judged, first)
 
     def objectives(self, spec: Spec) -> tuple[Objective, ...]:
         def critic_loss(params, targets, batch, key):
@@ -123,13 +154,6 @@ class ActorCritic(Agent):
             return jax.vmap(partial(self.actor_loss, now))(batch, keys_for(batch, key)[0]).mean()
 
         return (Objective("critic", critic_loss), Objective("actor", actor_loss, self.actor_period))
-
-    def action(self, spec: Spec, params: dict, observation, key) -> Any:
-        return self.players(spec, params).actor(observation)
-
-    def online_action(self, spec: Spec, params: dict, observation, key, episode_key) -> Any:
-        bounds, best = Bounds.of(spec), self.action(spec, params, observation, key)
-        return bounds.clip(best + self.noise * bounds.reach * jax.random.normal(key, best.shape))
 
     def estimate(self, spec: Spec, params: dict, observation) -> Any:
         players = self.players(spec, params)

@@ -42,6 +42,7 @@ class Players(NamedTuple):
 
     actor: Callable[[Any, Any], Any]  # (observation, action) -> a slightly better action
     critics: Callable[[Any, Any], Any]
+    first_critic: Callable[[Any, Any], Any]
     bounds: Bounds
     vae: Imitator
 
@@ -81,7 +82,7 @@ class BatchConstrained(ActorCritic):
             return bounds.clip(action + self.perturbation * bounds.reach * change)
 
         imitator = Imitator(self.vae(spec), params["vae"], bounds)
-        return Players(better, partial(self.judged, params), bounds, imitator)
+        return Players(better, *self.judges(params), bounds, imitator)
 
     def objectives(self, spec: Spec) -> tuple[Objective, ...]:
         def vae_loss(params, targets, batch, key):
@@ -95,7 +96,7 @@ class BatchConstrained(ActorCritic):
         players = self.players(spec, params)
         imagined = players.vae.imagine(observation, key, self.candidates_at_play)
         better = jax.vmap(partial(players.actor, observation))(imagined)
-        values = jax.vmap(lambda action: players.critics(observation, action)[0])(better)
+        values = jax.vmap(partial(players.first_critic, observation))(better)
         return better[jnp.argmax(values)]
 
     def estimate(self, spec: Spec, params: dict, observation) -> Any:

@@ -209,11 +209,8 @@ class MultiHead:
 
     def init(self, key, observation_shape: tuple[int, ...]) -> dict:
         torso_key, head_key = jax.random.split(key)
-        widths = [
-            math.prod(observation_shape),
-            *(shape[-1] for shape in self.torso.shapes(observation_shape)),
-        ]
-        features = widths[-1]
+        shapes = self.torso.shapes(observation_shape)
+        features = shapes[-1][-1] if shapes else math.prod(observation_shape)
         head = initial_weight(head_key, (features, self.actions * self.columns), self.initializer)
         return {
             "torso": self.torso.init(torso_key, observation_shape, self.initializer),
@@ -295,9 +292,8 @@ class ActionVae:
     def encode(self, params: dict, observation, action):
         """The mean and the standard deviation of the code, (latent,) each."""
         mean, log_deviation = jnp.split(self._encoder(params["encoder"], observation, action), 2)
-        return mean, jnp.exp(
-            jnp.clip(log_deviation, -4, 15)
-        )  # as the authors: a deviation that stays a number
+        deviation = jnp.exp(jnp.clip(log_deviation, -4, 15))  # as the authors: it stays a number
+        return mean, deviation
 
     def decode(self, params: dict, observation, code):
         return jnp.tanh(self._decoder(params["decoder"], observation, code))

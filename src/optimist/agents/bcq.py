@@ -34,4 +34,4 @@ class Bcq(BatchConstrained):
 
     def actor_loss(self, now, step, key):
         (imagined,) = now.vae.imagine(step.observation, key, 1)
-        return -now.critics(step.observation, now.actor(step.observation, imagined))[0]
+        return -now.first_critic(step.observation, now.actor(step.observation, imagined))

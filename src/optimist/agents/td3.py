@@ -31,4 +31,4 @@ class Td3(ActorCritic):
         return target.bounds.clip(target.actor(step.next_observation) + noise)
 
     def actor_loss(self, now, step, key):
-        return -now.critics(step.observation, now.actor(step.observation))[0]
+        return -now.first_critic(step.observation, now.actor(step.observation))
