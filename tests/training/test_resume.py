@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from little import PATIENCE, begin, lines, outcome, small, small_words, wait_for
-from optimist.actor_critic import ActorCritic
+from optimist.actor_critic import ActorAgent
 from optimist.agents import available, preset
 from optimist.data import Dataset
 from optimist.training.offline import OfflineTraining, Training
@@ -17,7 +17,7 @@ from optimist.training.offline import OfflineTraining, Training
 @pytest.fixture
 def data(name, log, control_log):
     """What this agent can learn from."""
-    return control_log if isinstance(preset(name), ActorCritic) else log
+    return control_log if isinstance(preset(name), ActorAgent) else log
 
 
 @pytest.mark.parametrize("name", available())
