@@ -214,3 +214,15 @@ def test_minus_zero_is_zero_where_steps_are_joined(tmp_path):
         recorder.add(zero, [[0.0, 0.0]], [0.0], [False], [False], -zero)
         recorder.add(zero, [[0.0, 0.0]], [0.0], [False], [False], zero)
     assert len(open_dataset(tmp_path)) == 2
+
+
+@pytest.mark.parametrize(
+    ("spec", "lanes", "steps"),
+    [
+        (Spec((17,), "float32", actions=2), 4, 16384),
+        (Spec((17,), "float32", actions=2), 120, 120 * 1024),
+        (Spec((84, 84, 1), "uint8", actions=2), 64, 16384),  # 64 lanes of a thousand images would take 460 MB
+    ],
+)
+def test_shards_grow_with_the_lanes_as_far_as_memory_allows(spec, lanes, steps):
+    assert module.usual_shard_steps(spec, lanes) == steps
