@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from optimist import envs
+from optimist.actor_critic import ActorAgent
 from optimist.agent import Agent, TableAgent
 from optimist.agents import preset
 from optimist.data import Dataset, Recorder, Spec, from_arrays
@@ -25,11 +26,17 @@ def played(path: Path, *, game: str = GAME, rows: int = 150, lanes: int = 4, **o
     with Recorder(path, play.spec, lanes=lanes, provenance={"environment": game}) as recorder:
         frame = play.reset()
         for _ in range(rows):
-            action = random.integers(play.spec.actions, size=lanes)
+            action = any_action(play.spec, lanes, random)
             taken = play.step(action)
             recorder.add(frame, action, taken.reward, taken.terminal, taken.truncated, taken.next_observation)
             frame = taken.observation
     return path
+
+
+def any_action(spec: Spec, lanes: int, random: np.random.Generator) -> np.ndarray:
+    if spec.discrete:
+        return random.integers(spec.actions, size=lanes)
+    return random.uniform(spec.action_low, spec.action_high, (lanes, *spec.action_shape)).astype(np.float32)
 
 
 def random_play(spec: Spec, *, rows: int, lanes: int, seed: int = 0):
@@ -85,6 +92,9 @@ def small_words(name: str) -> list[str]:
 def _smallest(name: str) -> dict:
     """Few columns, as many as networks and heads allow; an agent without a table has none."""
     agent = preset(name)
+    if isinstance(agent, ActorAgent):
+        sizes = [field for field in ("hidden", "vae_hidden") if hasattr(agent, field)]
+        return {"target_period": 7, **dict.fromkeys(sizes, "16-8")}
     if not isinstance(agent, TableAgent):
         return {"target_period": 7}
     parts = max(agent.networks, getattr(agent, "heads", 1))

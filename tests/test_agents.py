@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from optimist import agents
+from optimist.actor_critic import ActorAgent, ActorCritic
 from optimist.agent import Agent, TableAgent
 from optimist.data.transition import Spec, Transition
 from optimist.errors import DataError, UsageError
@@ -26,24 +27,19 @@ from optimist.training.acting import Policy, act, act_online
 from optimist.training.learner import Learner, advance
 from test_losses import projection_by_loops, quantile_huber_by_loops
 
+pytestmark = pytest.mark.usefixtures("quick_compilation")
 VECTORS = Spec(frame_shape=(6,), frame_dtype="float32", actions=3)
 CONTROL = Spec(frame_shape=(6,), frame_dtype="float32", action_low=(-1.0, -1.0), action_high=(1.0, 1.0))
-
-
-@pytest.fixture(autouse=True, scope="module")
-def quick_compilation():
-    """These programs run for milliseconds: XLA shall not take seconds to polish them. Afterwards they are
-    forgotten, or another test in this process would round with them, and differ from a process of its own."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
-    jax.clear_caches()
 
 
 def small(agent: Agent) -> Agent:
     """The same agent with few columns and networks, a high learning rate, a target copied every 3 steps."""
     optimizer = dataclasses.replace(agent.optimizer, learning_rate=1e-3)
     agent = dataclasses.replace(agent, optimizer=optimizer, target_period=3)
+    if isinstance(agent, ActorAgent):
+        sizes = {"vae_hidden": "16-8"} if hasattr(agent, "vae_hidden") else {}
+        periods = {"actor_period": 1} if isinstance(agent, ActorCritic) else {}
+        return dataclasses.replace(agent, hidden="16-8", **sizes, **periods)
     return narrow(agent) if isinstance(agent, TableAgent) else agent
 
 
@@ -157,7 +153,7 @@ def its_actions_are_those_of_the_data(agent):
     ):
         assert action.shape == spec.action_shape
         assert np.issubdtype(action.dtype, np.integer) == spec.discrete
-        assert np.all((low <= action) & (action <= high))
+        assert np.all((np.array(low) <= action) & (action <= np.array(high)))
     assert np.isfinite(agent.estimate(spec, params, observation))
 
 
@@ -221,15 +217,19 @@ def nothing_is_compiled_twice(agent):
     assert advance._cache_size() == compiled
 
 
-def the_target_is_copied_after_steps_0_3_6_and_stays_between(agent):
+def the_target_follows_after_steps_0_3_6_and_stays_between(agent):
     assert agent.target_period == 3
-    state = None
+    state = Learner(agent, spec_for(agent)).init((0,))
     for step in range(8):
+        before = copied(state.targets)
         state, _ = train(agent, steps=1, state=state)
-        if step % 3 == 0:
-            copy = copied(state.params)
-        assert same_bits(state.targets, copy)
-        assert same_bits(state.params, copy) == (step % 3 == 0 or not learns(agent))
+        rate = agent.target_rate if step % 3 == 0 else 0
+        expected = jax.tree.map(lambda t, p, rate=rate: (1 - rate) * t + rate * p, before, state.params)
+        if rate in (0, 1):
+            assert same_bits(state.targets, expected)
+        for target, wanted in zip(jax.tree.leaves(state.targets), jax.tree.leaves(expected), strict=True):
+            np.testing.assert_allclose(target, wanted, rtol=1e-5, atol=1e-7)
+        assert same_bits(state.targets, state.params) == (rate == 1 or not learns(agent))
 
 
 def its_docstrings_name_a_paper_and_its_year(agent):
@@ -247,7 +247,7 @@ CONTRACT = [
     equal_seeds_give_equal_bits,
     other_seeds_give_other_bits,
     nothing_is_compiled_twice,
-    the_target_is_copied_after_steps_0_3_6_and_stays_between,
+    the_target_follows_after_steps_0_3_6_and_stays_between,
     its_docstrings_name_a_paper_and_its_year,
 ]
 
@@ -291,9 +291,11 @@ def test_a_table_agent_refuses_vector_actions(agent):
         agent.check(CONTROL)
 
 
-def test_the_random_agent_refuses_vector_actions():
-    with pytest.raises(DataError, match="random agent chooses among discrete actions"):
-        agents.Random().check(CONTROL)
+def test_each_way_of_behaviour_cloning_names_the_other_to_data_it_cannot_imitate():
+    with pytest.raises(DataError, match="vector actions of size 2: take an agent such as cloned_actor"):
+        agents.BehaviourCloning().check(CONTROL)
+    with pytest.raises(DataError, match="3 discrete actions: take an agent such as behaviour_cloning"):
+        agents.ClonedActor().check(VECTORS)
 
 
 def shared_windows(texts: dict[str, str], length: int = 6) -> list[tuple[str, str, str]]:
@@ -975,6 +977,22 @@ def test_the_random_agent_plays_every_action_equally_often():
     assert chi_square(played) < 13.8
     assert len({tuple(lane) for lane in played.T.tolist()}) == LANES  # lanes play each for itself
     assert chi_square([0] * 20 + [1] * 40 + [2] * 60) > 13.8
+
+
+def test_the_random_agent_plays_every_corner_of_a_box_equally_often():
+    box = dataclasses.replace(CONTROL, action_low=(-2.0, 0.0), action_high=(2.0, 1.0))
+    learner = Learner(agents.Random(), box)
+    learner.agent.check(box)
+    observations = np.zeros((1, LANES, 6), np.float32)
+    played = [act(learner, {}, observations, 0.0, jax.random.PRNGKey(0), turn)[0] for turn in range(30)]
+    low, high = np.array(box.action_low), np.array(box.action_high)
+    shares = (np.concatenate(played) - low) / (high - low)
+    assert shares.min() >= 0 and shares.max() <= 1
+    for part in range(2):
+        np.testing.assert_allclose(
+            np.quantile(shares[:, part], (0.25, 0.5, 0.75)), (0.25, 0.5, 0.75), atol=0.06
+        )
+    assert abs(np.corrcoef(shares.T)[0, 1]) < 0.1
 
 
 def test_the_policy_of_the_random_agent_is_random_too():

@@ -18,7 +18,7 @@ PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 FLOORS = {
     **dict.fromkeys(("errors", "data"), 0),
     **dict.fromkeys(("envs", "losses", "mixtures", "networks", "optimizers"), 1),
-    **dict.fromkeys(("agent", "agents"), 2),
+    **dict.fromkeys(("agent", "actor_critic", "batch_constrained", "agents"), 2),
     "training": 3,
     "studies": 4,
     **dict.fromkeys(
@@ -29,6 +29,7 @@ FLOORS = {
             "commands",
             "data_commands",
             "replay_commands",
+            "study_commands",
             "cli",
             "__init__",
             "__main__",
@@ -36,7 +37,12 @@ FLOORS = {
         5,
     ),
 }
-SAME_FLOOR = {("data", "errors"), ("agents", "agent")}  # a folder that builds on a file of its own floor
+SAME_FLOOR = {
+    ("data", "errors"),
+    ("agents", "agent"),
+    ("agents", "actor_critic"),
+    ("agents", "batch_constrained"),
+}  # a folder that builds on a file of its own floor
 
 
 def part(module: Path, source: Path) -> str:

@@ -10,8 +10,6 @@ from optimist.cli import main
 from optimist.errors import UsageError
 from optimist.options import Parser, add_fields, option_names, seeds, whole_number, with_options
 from optimist.studies.demo import Demo
-from optimist.training.offline import Training
-from optimist.training.online import Collection
 from optimist.training.scales import SCALES
 
 
@@ -154,8 +152,8 @@ def test_every_field_of_training_and_agent_is_explained_with_its_default(name, c
     text = help_of(capsys, "train", name)
     agent = SCALES["paper"].fitted(next(iter(presets(name).values())))
     assert_explained(agent, text)
-    assert_explained(Training(evaluation_steps=125_000), text)
-    assert "gradient steps between copies of the network into its target" in text
+    assert_explained(SCALES["paper"].training, text)
+    assert "gradient steps between the times when the target follows the network" in text
 
 
 @pytest.mark.parametrize("name", available())
@@ -163,14 +161,7 @@ def test_every_field_of_collection_and_player_is_explained_with_its_default(name
     text = help_of(capsys, "collect", "gym/CartPole-v1", "--agent", name)
     scale = SCALES["small"]
     assert_explained(scale.fitted(next(iter(presets(name).values()))), text)
-    settings = Collection(
-        steps=scale.online_steps,
-        lanes=scale.lanes,
-        window=scale.window,
-        warm_up=scale.warm_up,
-        epsilon_decay=scale.epsilon_decay,
-    )
-    assert_explained(settings, text)
+    assert_explained(scale.collection, text)
 
 
 def test_every_field_of_the_demo_is_explained_with_its_default(capsys):

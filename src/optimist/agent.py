@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -30,7 +30,8 @@ class Agent(ABC):
     """A frozen record of hyperparameters; the learner asks it for parameters, objectives and actions."""
 
     optimizer: RmsProp | Adam = Adam()
-    target_period: int = 2000  # gradient steps between copies of the network into its target
+    target_period: int = 2000  # gradient steps between the times when the target follows the network
+    target_rate: float = 1.0  # how far it follows: 1 copies the network, less moves a part of the way
 
     @abstractmethod
     def check(self, spec: Spec) -> None:
@@ -64,6 +65,7 @@ class TableAgent(Agent):
     A new algorithm says how wide the table is, how its rows become values, and how one transition is scored.
     """
 
+    vector_peer: ClassVar[str] = "td3"  # whom it recommends where actions are vectors
     columns: int = 1
     networks: int = 1  # 1: all columns are heads of one network; more: separate networks share them out
     network: str = "auto"  # "mlp", "minatar", "nature", or by the observation's shape
@@ -91,7 +93,7 @@ class TableAgent(Agent):
         if not spec.discrete:
             raise DataError(
                 f"{type(self).__name__} chooses among discrete actions; this data has vector actions "
-                f"of size {len(spec.action_low)}: take an agent for continuous control"
+                f"of size {len(spec.action_low)}: take an agent such as {self.vector_peer}"
             )
         torso_for(spec, self.network)
 

@@ -1,13 +1,14 @@
 """The whole system in three lines of Python."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from optimist.agent import Agent
 from optimist.agents import name_of, preset
 from optimist.data.store import Dataset
 from optimist.errors import UsageError
-from optimist.training.offline import OfflineTraining, Training
+from optimist.training.offline import OfflineTraining
 from optimist.training.online import Collection, OnlineTraining
 from optimist.training.scales import scale_for
 from optimist.training.trained import Run, load_run
@@ -48,15 +49,12 @@ def train(
     if environment is None:
         environment = dataset.provenance.get("environment", "")
     out = out or Path("runs") / f"{name_of(agent)}-{dataset.fingerprint[:8]}"
-    settings = {
-        "evaluate_every": scale.evaluate_every,
-        **settings,
-        "steps": scale.offline_steps if steps is None else steps,
-    }
+    if steps is not None:
+        settings["steps"] = steps
     training = OfflineTraining(
         agent,
         dataset,
-        Training(**settings),
+        replace(scale.training, **settings),
         out=out,
         seeds=tuple(seeds),
         environment=environment,
@@ -71,11 +69,13 @@ def collect(
     *,
     out: str | Path,
     agent: Agent | None = None,
-    seed: int = 0,
+    seeds: tuple[int, ...] = (0,),
     restart: bool = False,
     **settings,
 ) -> Dataset:
     """Let an online agent play and keep every step; further settings are the fields of `Collection`."""
     agent = agent or preset("dqn")
-    OnlineTraining(agent, environment, Collection(**settings), out=out, seed=seed, restart=restart).run()
+    OnlineTraining(
+        agent, environment, Collection(**settings), out=out, seeds=tuple(seeds), restart=restart
+    ).run()
     return Dataset.open(out)

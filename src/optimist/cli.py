@@ -6,7 +6,7 @@ import sys
 import traceback
 
 import optimist
-from optimist import commands, data_commands
+from optimist import commands, data_commands, study_commands
 from optimist.errors import OptimistError, StorageError, UsageError, did_you_mean
 
 USAGE = """usage: optimist COMMAND ...
@@ -24,6 +24,7 @@ USAGE = """usage: optimist COMMAND ...
                                     and a dataset becomes such logs
   agents                            every agent and its presets
   study run proposition-1           REM's heads become one function, and it is Q*: seconds, with a figure
+  study run final-buffer            DDPG plays MuJoCo; DDPG, TD3 and BCQ learn from all of it: Figure 8
   study run random-scores           what random play scores on the 60 Atari games
 
 Every command explains itself with --help. The same command again continues what was interrupted.
@@ -41,7 +42,7 @@ COMMANDS = {
     "play": commands.play,
     "data": data_commands.data,
     "agents": commands.agents,
-    "study": commands.study,
+    "study": study_commands.study,
 }
 
 

@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from optimist.data_commands import add_views, view
-from optimist.errors import UsageError, did_you_mean
+from optimist.errors import UsageError
 from optimist.options import Parser, add_fields, number, option_names, seeds, whole_number, with_options
 
-ENVIRONMENTS = "atari/<Game> as in atari/Breakout, minatar/<game> as in minatar/breakout, or gym/<id>"
+ENVIRONMENTS = (
+    "atari/<Game> as in atari/Breakout, minatar/<game> as in minatar/breakout, "
+    "mujoco/<Task> as in mujoco/Hopper, or gym/<id>"
+)
 
 
 def demo(words: list[str]) -> None:
@@ -44,7 +47,14 @@ def collect(words: list[str]) -> None:
     parser.add_argument(
         "--agent", metavar="name", help=f"{', '.join(agents.available())} [dqn, or as the preset says]"
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="int", help="covers everything random [0]")
+    parser.add_argument(
+        "--seeds",
+        "--seed",
+        type=seeds,
+        default=(0,),
+        metavar="0,1,2",
+        help="cover everything random; several play side by side, each in its own lanes [0]",
+    )
     first = _first_look(parser, words, Collection())
     if not first.helps:
         _demand(first.environment, f"name an environment: {ENVIRONMENTS}")
@@ -54,17 +64,11 @@ def collect(words: list[str]) -> None:
     if first.preset and not first.agent and first.preset not in agents.presets("dqn"):
         first.agent, first.preset = agents.from_preset(first.preset)
     agent = scale.fitted(agents.preset(first.agent or "dqn", first.preset))
-    settings = Collection(
-        steps=scale.online_steps,
-        lanes=scale.lanes,
-        window=scale.window,
-        warm_up=scale.warm_up,
-        epsilon_decay=scale.epsilon_decay,
-    )
+    settings = scale.collection
     options = _second_look(parser, words, settings, agent, envs.options_of(name))
     settings, agent = with_options(settings, options), with_options(agent, options)
     OnlineTraining(
-        agent, _asked_for(name, options), settings, out=first.out, seed=first.seed, restart=first.restart
+        agent, _asked_for(name, options), settings, out=first.out, seeds=first.seeds, restart=first.restart
     ).run()
     print(f"recorded in {first.out}; see: optimist data info {first.out}")
 
@@ -91,11 +95,7 @@ def train(words: list[str]) -> None:
     dataset = None if first.helps else view(first)
     scale = scale_for(dataset.spec, first.scale) if dataset else SCALES["paper"]
     agent = scale.fitted(agents.preset(first.agent or "rem", first.preset))
-    settings = Training(
-        steps=scale.offline_steps,
-        evaluate_every=scale.evaluate_every,
-        evaluation_steps=scale.evaluation_steps,
-    )
+    settings = scale.training
     environment = first.environment or (dataset.provenance.get("environment", "") if dataset else "")
     environment = "" if environment == "none" else environment
     options = _second_look(
@@ -147,7 +147,7 @@ def evaluate(words: list[str]) -> None:
     from optimist.training.trained import load_run
 
     run = load_run(options.run)
-    usual = scale_for(run.learner.spec).evaluation_steps if options.episodes is None else None
+    usual = scale_for(run.learner.spec).training.evaluation_steps if options.episodes is None else None
     episodes = 100 if options.episodes is None else options.episodes
     steps = usual if options.steps is None else options.steps
     rows = run.evaluate(episodes, options.epsilon, options.environment, steps)
@@ -180,47 +180,6 @@ def agents(words: list[str]) -> None:
     from optimist.tables import agents_table, print_table
 
     print_table(agents_table())
-
-
-def study(words: list[str]) -> None:
-    studies = {"proposition-1": _proposition, "random-scores": _random_scores}
-    if not words or words[0] in ("-h", "--help"):
-        print("\n".join(f"usage: optimist study run {name} --out FOLDER" for name in studies))
-    elif words[0] != "run":
-        raise UsageError(f'there is no "study {words[0]}": {did_you_mean(words[0], ["run"])}')
-    elif "".join(words[1:2]) not in studies:
-        asked = "".join(words[1:2])
-        raise UsageError(f'there is no study "{asked}": {did_you_mean(asked, studies)}')
-    else:
-        studies[words[1]](words[2:])
-
-
-def _random_scores(words: list[str]) -> None:
-    parser = Parser(
-        "optimist study run random-scores",
-        description="What random play scores on Atari with sticky actions, by the paper's protocol.",
-    )
-    parser.add_argument("--out", type=Path, default=Path("random-scores"), help="[random-scores]")
-    from optimist.studies.random_scores import RandomStudy, run
-
-    add_fields(parser, RandomStudy())
-    options = parser.options(words)
-    table = options.out / "scores.csv"
-    rows = run(with_options(RandomStudy(), options), table)
-    print(f"{len(rows)} games in {table}")
-
-
-def _proposition(words: list[str]) -> None:
-    parser = Parser("optimist study run proposition-1", description="Do the heads of REM become one, and Q*?")
-    parser.add_argument("--out", type=Path, default=Path("proposition-1"), help="[proposition-1]")
-    from optimist.studies.proposition import Proposition, run, write_results
-    from optimist.tables import print_table, proposition_table
-
-    add_fields(parser, Proposition())
-    options = parser.options(words)
-    readings = list(run(with_options(Proposition(), options)))
-    print_table(proposition_table(readings))
-    print("wrote " + " and ".join(map(str, write_results(options.out, readings))))
 
 
 def _first_look(parser: Parser, words: list[str], settings: Any) -> argparse.Namespace:

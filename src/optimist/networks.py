@@ -32,11 +32,15 @@ def initial_weight(key, shape: tuple[int, ...], initializer: str):
     """Uniform weights (..., inputs, outputs); leading axes are the window of a convolution.
 
     "glorot" is Keras' default, used by DQN; "fan_in" is variance scaling by 1/sqrt(3), used by every
-    multi-headed network of the paper's code.
+    multi-headed network of the paper's code; "torch" is PyTorch's default, used by the actor-critics.
     """
     window = math.prod(shape[:-2])
     fan_in, fan_out = window * shape[-2], window * shape[-1]
-    limits = {"glorot": math.sqrt(6 / (fan_in + fan_out)), "fan_in": math.sqrt(math.sqrt(3) / fan_in)}
+    limits = {
+        "glorot": math.sqrt(6 / (fan_in + fan_out)),
+        "fan_in": math.sqrt(math.sqrt(3) / fan_in),
+        "torch": math.sqrt(1 / fan_in),
+    }
     if initializer not in limits:
         raise UsageError(f'unknown initializer "{initializer}": {did_you_mean(initializer, limits)}')
     return jax.random.uniform(key, shape, minval=-limits[initializer], maxval=limits[initializer])
@@ -205,11 +209,8 @@ class MultiHead:
 
     def init(self, key, observation_shape: tuple[int, ...]) -> dict:
         torso_key, head_key = jax.random.split(key)
-        widths = [
-            math.prod(observation_shape),
-            *(shape[-1] for shape in self.torso.shapes(observation_shape)),
-        ]
-        features = widths[-1]
+        shapes = self.torso.shapes(observation_shape)
+        features = shapes[-1][-1] if shapes else math.prod(observation_shape)
         head = initial_weight(head_key, (features, self.actions * self.columns), self.initializer)
         return {
             "torso": self.torso.init(torso_key, observation_shape, self.initializer),
@@ -234,3 +235,65 @@ class MultiNetwork:
 
     def __call__(self, params: dict, observation) -> SplitTable:
         return SplitTable(jax.vmap(self.network, in_axes=(0, None))(params, observation))
+
+
+@dataclass(frozen=True)
+class Perceptron:
+    """Dense layers with a ReLU between them, and PyTorch's initial weights and biases."""
+
+    hidden: tuple[int, ...]
+    outputs: int
+
+    def init(self, key, inputs: int) -> list[Layer]:
+        widths = (inputs, *self.hidden, self.outputs)
+        pairs = list(zip(widths[:-1], widths[1:], strict=True))
+        keys = jax.random.split(key, len(pairs))
+        return [self._layer(k, *pair) for k, pair in zip(keys, pairs, strict=True)]
+
+    @staticmethod
+    def _layer(key, inputs: int, outputs: int) -> Layer:
+        drawn = initial_weight(key, (inputs + 1, outputs), "torch") * math.sqrt((inputs + 1) / inputs)
+        return Layer(weight=drawn[:-1], bias=drawn[-1])
+
+    def __call__(self, layers: list[Layer], *parts):
+        """The parts of the input, side by side -> (outputs,)."""
+        x = jnp.concatenate(parts)
+        for layer in layers[:-1]:
+            x = jax.nn.relu(x @ layer.weight + layer.bias)
+        return x @ layers[-1].weight + layers[-1].bias
+
+
+@dataclass(frozen=True)
+class ActionVae:
+    """A variational auto-encoder of actions in [-1, 1] that are likely after an observation."""
+
+    actions: int
+    hidden: tuple[int, ...] = (750, 750)
+
+    @property
+    def latent(self) -> int:
+        return 2 * self.actions
+
+    def init(self, key, observation: int) -> dict:
+        code_key, action_key = jax.random.split(key)
+        return {
+            "encoder": self._encoder.init(code_key, observation + self.actions),
+            "decoder": self._decoder.init(action_key, observation + self.latent),
+        }
+
+    @property
+    def _encoder(self) -> Perceptron:
+        return Perceptron(self.hidden, 2 * self.latent)
+
+    @property
+    def _decoder(self) -> Perceptron:
+        return Perceptron(self.hidden, self.actions)
+
+    def encode(self, params: dict, observation, action):
+        """The mean and the standard deviation of the code, (latent,) each."""
+        mean, log_deviation = jnp.split(self._encoder(params["encoder"], observation, action), 2)
+        deviation = jnp.exp(jnp.clip(log_deviation, -4, 15))  # as the authors: it stays a number
+        return mean, deviation
+
+    def decode(self, params: dict, observation, code):
+        return jnp.tanh(self._decoder(params["decoder"], observation, code))

@@ -85,11 +85,22 @@ def test_vector_actions_take_their_bounds_from_the_data_or_the_caller():
     assert spec.action_low == (-2.0, -2.0) and spec.action_high == (2.0, 3.0)
 
 
+def test_an_action_may_leave_its_box_by_a_rounding_error():
+    actions = np.full((6, 1), 0.1, np.float32)
+    assert float(actions[0, 0]) > 0.1
+    assert Dataset.from_arrays(**log(actions=actions), action_low=0, action_high=0.1).spec.action_high == (
+        0.1,
+    )
+
+
 def test_stacks_count_and_contents_are_the_callers_choice():
     dataset = Dataset.from_arrays(**log(), actions_count=9, stack=3, provenance={"by": "me"})
     assert dataset.spec.actions == 9 and dataset.provenance == {"by": "me"}
     np.testing.assert_array_equal(everything(dataset).observation[2], [1, 2, 3])
     assert dataset.fingerprint != Dataset.from_arrays(**log(), actions_count=9).fingerprint
+
+
+BOXED = np.linspace(-1, 1, 6)[:, None] * np.ones((6, 2))
 
 
 @pytest.mark.parametrize(
@@ -112,6 +123,17 @@ def test_stacks_count_and_contents_are_the_callers_choice():
         ({"truncated": np.zeros(3, bool)}, "truncated"),
         ({"next_observations": np.zeros((6, 2))}, "alike"),
         ({"stack": 0}, "stack"),
+        ({"observations": np.full((6, 1), 1e39)}, "observations hold NaN or infinity"),
+        ({"observations": np.full((6, 1), -np.inf)}, "observations hold NaN or infinity"),
+        ({"next_observations": np.full((6, 1), np.nan)}, "next_observations hold NaN"),
+        ({"rewards": np.full(6, 1e39)}, "rewards hold NaN or infinity .first in row 0"),
+        ({"actions": np.full((6, 2), np.nan)}, "actions hold NaN"),
+        ({"actions": BOXED, "action_low": -1, "action_high": 0.5}, r"in row 4 is .*, outside \(-1.0, -1.0\)"),
+        ({"actions": BOXED, "action_low": (-1, -0.5), "action_high": 1}, "row 0 .* clip the actions"),
+        ({"actions": BOXED, "action_low": (-1, -1, -1)}, "action_low is .* one number, or 2"),
+        ({"actions": BOXED, "action_high": "all"}, "action_high is 'all': give one number"),
+        ({"actions": BOXED, "action_low": np.nan}, "finite, none above its high one"),
+        ({"actions": BOXED, "action_low": 2, "action_high": -2}, "none above its high one"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_line(changes, said):

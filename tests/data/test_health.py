@@ -9,7 +9,7 @@ import zstandard
 from damage import arrow, recorded, rewritten, swap_steps, table
 from reference import SPECS, record
 
-from optimist.data import open_dataset
+from optimist.data import Recorder, Spec, open_dataset
 from optimist.data.health import verify
 from optimist.errors import DataError
 
@@ -88,3 +88,61 @@ def test_wrong_values_under_right_hashes_are_named_with_their_rows(folder):
     rewritten(folder, spoiled)
     (problem,) = verify(folder)
     assert "rows 11: the action is outside the spec" in problem
+    with pytest.raises(DataError, match="steps-000000.arrow holds an action outside the spec in row 11"):
+        open_dataset(folder)
+
+
+VECTORS = Spec((2,), "float32", action_low=(-1.0, -1.0), action_high=(1.0, 1.0))
+
+
+@pytest.fixture
+def vectors(tmp_path):
+    """Twelve steps of numbers that only grow, each an episode of its own."""
+    with Recorder(tmp_path / "vectors", VECTORS, lanes=1) as recorder:
+        for row in range(12):
+            frame = np.full((1, 2), row, np.float32)
+            recorder.add(frame, [[0.5, row / 12]], [float(row)], [True], [False], frame + 0.5)
+    return tmp_path / "vectors"
+
+
+def spoiled(name, row, value):
+    """A shard file with one number replaced."""
+
+    def change(path):
+        batch = table(path)
+        column = batch.column(name)
+        numbers = np.array(column.flatten() if pa.types.is_fixed_size_list(column.type) else column)
+        numbers.reshape(batch.num_rows, -1)[row, -1] = value
+        new = pa.array(numbers) if numbers.size == batch.num_rows else list_of(numbers, batch.num_rows)
+        return arrow(batch.set_column(batch.schema.get_field_index(name), batch.schema.field(name), new))
+
+    return change
+
+
+def list_of(numbers, rows):
+    return pa.FixedSizeListArray.from_arrays(pa.array(numbers), numbers.size // rows)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -1.5])
+def test_vector_actions_outside_their_box_are_named_and_not_trained_on(vectors, value):
+    rewritten(vectors, spoiled("action", 7, np.float32(value)))
+    (problem,) = verify(vectors)
+    assert "rows 7: the action is outside the spec" in problem
+    with pytest.raises(DataError, match="holds an action outside the spec in row 7"):
+        open_dataset(vectors)
+
+
+def test_a_reward_that_is_not_finite_is_named_and_not_trained_on(vectors):
+    rewritten(vectors, spoiled("reward", 3, np.float32(np.nan)))
+    (problem,) = verify(vectors)
+    assert "rows 3: the reward is not finite" in problem
+    with pytest.raises(DataError, match="holds a reward that is not finite in row 3"):
+        open_dataset(vectors)
+
+
+def test_an_observation_that_is_not_finite_is_named_and_not_trained_on(vectors):
+    rewritten(vectors, spoiled("frame", 5, np.float32(np.inf)), name="frames")
+    (problem,) = verify(vectors)
+    assert "frames-000000.arrow: row 5 holds NaN or infinity" in problem
+    with pytest.raises(DataError, match="row 5 holds NaN or infinity"):
+        open_dataset(vectors).tape.decoded()

@@ -57,6 +57,29 @@ def test_a_vector_action_must_be_finite(tmp_path):
         recorder.add(frame, [[0.0, np.inf]], [0.0], [False], [False], frame)
 
 
+def test_a_vector_action_lies_in_its_box_give_or_take_rounding(tmp_path):
+    spec = Spec((7,), "float32", action_low=(-0.1, 0.0), action_high=(0.1, 2.0))
+    recorder, frame = Recorder(tmp_path, spec, lanes=2), np.zeros((2, 7), np.float32)
+    ends = ([0.0, 0.0], [True, True], [False, False], frame)
+    for action in ([[0.0, 0.0], [0.2, 0.0]], [[0.0, -0.01], [0.0, 0.0]]):
+        with pytest.raises(DataError, match=r"the spec has actions \(-0.1, 0.0\) to \(0.1, 2.0\)") as refused:
+            recorder.add(frame, action, *ends)
+        assert "\n" not in str(refused.value)
+    recorder.add(frame, np.array([[0.1, 2.0], [-0.1, 2.0000001]], np.float32), *ends)
+    assert recorder.steps == 2
+
+
+@pytest.mark.parametrize("spoiled", ["observation", "next_observation", "reward"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_numbers_that_are_not_finite_are_not_recorded(tmp_path, spoiled, value):
+    recorder = Recorder(tmp_path, SPECS["vectors"], lanes=1)
+    frame, columns = np.zeros((1, 7), np.float32), {"reward": np.zeros(1)}
+    columns |= {"observation": frame, "next_observation": frame, "action": np.zeros((1, 2))}
+    columns |= {"terminal": np.array([True]), "truncated": np.array([False])}
+    with pytest.raises(DataError, match=f"{spoiled} holds NaN or infinity"):
+        recorder.add(**{**columns, spoiled: np.full_like(columns[spoiled], value)})
+
+
 def test_a_step_must_begin_where_the_last_one_led(tmp_path):
     recorder = Recorder(tmp_path, SPECS["pixels"], lanes=2, shard_steps=2)
     recorder.add(**step(terminal=np.array([True, False])))
@@ -191,3 +214,15 @@ def test_minus_zero_is_zero_where_steps_are_joined(tmp_path):
         recorder.add(zero, [[0.0, 0.0]], [0.0], [False], [False], -zero)
         recorder.add(zero, [[0.0, 0.0]], [0.0], [False], [False], zero)
     assert len(open_dataset(tmp_path)) == 2
+
+
+@pytest.mark.parametrize(
+    ("spec", "lanes", "steps"),
+    [
+        (Spec((17,), "float32", actions=2), 4, 16384),
+        (Spec((17,), "float32", actions=2), 120, 120 * 1024),
+        (Spec((84, 84, 1), "uint8", actions=2), 64, 16384),  # 64 lanes of a thousand images would take 460 MB
+    ],
+)
+def test_shards_grow_with_the_lanes_as_far_as_memory_allows(spec, lanes, steps):
+    assert module.usual_shard_steps(spec, lanes) == steps

@@ -45,10 +45,11 @@ def test_every_available_environment_plays(name):
         ("minatar/Breakout", 'no environment "minatar/Breakout": did you mean "breakout"?'),
         ("minatar/x", 'no environment "minatar/x": known: ' + ", ".join(minatar.games())),
         ("gym/CartPole", 'no environment "gym/CartPole": did you mean "CartPole-v1"?'),
+        ("mujoco/hopper", 'no environment "mujoco/hopper": did you mean "Hopper"?'),
         ("gym/cartpole-v1", 'no environment "gym/cartpole-v1": did you mean "CartPole-v1"?'),
         (
             "_lanes/breakout",
-            'no environment family "_lanes" in "_lanes/breakout": known: atari, gym, minatar',
+            'no environment family "_lanes" in "_lanes/breakout": known: atari, gym, minatar, mujoco',
         ),
     ],
 )
@@ -71,6 +72,8 @@ def test_unknown_options_and_senseless_numbers_are_refused():
     [
         ("minatar/breakout", "minatar", 'minatar is not installed: pip install "optimist[minatar]"'),
         ("gym/CartPole-v1", "gymnasium", 'gymnasium is not installed: pip install "optimist[gym]"'),
+        ("mujoco/Hopper", "mujoco", 'mujoco is not installed: pip install "optimist[mujoco]"'),
+        ("mujoco/Hopper", "gymnasium", 'gymnasium is not installed: pip install "optimist[mujoco]"'),
     ],
 )
 def test_a_missing_package_is_named_with_its_extra(monkeypatch, name, module, message):
@@ -78,7 +81,7 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch, name, module, me
     assert refusal(envs.make, name) == message
 
 
-@pytest.mark.parametrize("name", ["minatar/breakout", "gym/CartPole-v1"])
+@pytest.mark.parametrize("name", ["minatar/breakout", "gym/CartPole-v1", "mujoco/Hopper"])
 def test_stepping_before_the_reset_is_refused(name):
     assert "reset()" in refusal(envs.make(name).step, [0])
 

@@ -8,6 +8,8 @@ import pytest
 from gymnasium import spaces
 
 from optimist import envs
+from optimist.data.transition import Spec
+from optimist.envs._lanes import checked_actions
 from optimist.errors import UsageError
 
 
@@ -121,6 +123,26 @@ def test_pendulum_has_bounds():
     env.reset()
     assert "outside its bounds -2.0 to 2.0" in refusal(env.step, [[0.0], [2.5]])
     assert env.step(np.array([[2.0], [-2.0]])).reward.shape == (2,)
+
+
+def test_an_action_outside_by_a_rounding_error_is_the_bound_itself():
+    """An actor's lowest action plus the whole width of its box may be its highest and one bit more."""
+    spec = Spec((1,), "float32", action_low=(0.1,), action_high=(0.7,))
+    beyond = np.nextafter(np.full((1, 1), 0.7, np.float32), np.float32(1))
+    assert beyond > np.float32(0.7)
+    np.testing.assert_array_equal(checked_actions(beyond, spec, lanes=1), np.full((1, 1), 0.7, np.float32))
+    assert "outside its bounds" in refusal(checked_actions, beyond + np.float32(1e-4), spec, 1)
+
+
+def test_a_robot_has_bounds_too(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # MuJoCo logs there that HalfCheetah's model has an outdated attribute
+    env = envs.make("gym/HalfCheetah-v5", lanes=2)
+    assert (env.spec.frame_shape, env.spec.frame_dtype) == ((17,), "float32")
+    assert (env.spec.action_low, env.spec.action_high) == ((-1.0,) * 6, (1.0,) * 6)
+    env.reset()
+    step = env.step(np.ones((2, 6), np.float32))
+    assert step.reward.shape == (2,) and np.isfinite(step.observation).all()
+    assert set(env.versions()) >= {"gymnasium", "mujoco", "numpy"}
 
 
 @pytest.mark.parametrize(

@@ -9,3 +9,9 @@ from little import played
 def log(tmp_path_factory):
     """A few hundred steps of MinAtar Breakout, played at random."""
     return played(tmp_path_factory.mktemp("log") / "data")
+
+
+@pytest.fixture(scope="session")
+def control_log(tmp_path_factory):
+    """The same of a pendulum, whose actions are vectors."""
+    return played(tmp_path_factory.mktemp("control") / "data", game="gym/Pendulum-v1", rows=80, max_steps=40)

@@ -1,5 +1,6 @@
 """An evaluation counts every episode it begins, of every seed alike, and can be repeated exactly."""
 
+import dataclasses
 from dataclasses import dataclass
 
 import gymnasium
@@ -7,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from optimist import agents, envs
 from optimist.agent import Agent
 from optimist.data import Spec
 from optimist.errors import UsageError
@@ -136,6 +138,15 @@ def test_an_evaluation_that_is_told_to_stop_counts_nothing():
     assert rows == []
 
 
+@pytest.mark.parametrize("name", ["gym/Pay-v0", "gym/Pendulum-v1"])
+def test_the_random_agent_which_has_no_parameters_is_evaluated_like_any_other(name):
+    learner = Learner(agents.Random(), envs.make(name).spec)
+    params = learner.init((0, 1)).params
+    rows = evaluate(learner, params, name, seeds=(0, 1), episodes=3, options={"max_steps": 4})
+    assert [(row.seed, row.length) for row in rows] == [(0, 4)] * 3 + [(1, 4)] * 3
+    assert len({row.score for row in rows}) > 1
+
+
 def test_options_reach_the_environment():
     rows = evaluate(
         LEARNER, choosing(1), "gym/Pay-v0", seeds=(0,), episodes=2, options={"max_steps": 2}, epsilon=0.0
@@ -153,6 +164,27 @@ def test_an_environment_of_other_shapes_is_refused(name):
     with pytest.raises(UsageError, match=rf"{name} shows .* this agent learns on \(1,\) with 3"):
         check_playable(LEARNER.spec, name)
     check_playable(LEARNER.spec, "gym/Pay-v0")
+
+
+def box(size: int, bound: float) -> Spec:
+    return Spec((3,), "float32", action_low=(-bound,) * size, action_high=(bound,) * size)
+
+
+def test_an_environment_of_other_action_vectors_is_refused():
+    check_playable(box(1, 2.0), "gym/Pendulum-v1")
+    check_playable(box(1, 1.5), "gym/Pendulum-v1")  # a log whose actions do not reach as far
+    for spec, said in [
+        (
+            box(2, 2.0),
+            "takes action vectors of size 1; .* with action vectors of size 2",
+        ),
+        (Spec((3,), "float32", actions=3), "takes action vectors of size 1; .* with 3 actions"),
+        (dataclasses.replace(box(1, 2.0), frame_shape=(4,)), r"shows \(3,\) .* learns on \(4,\)"),
+        (box(1, 2.5), r"takes actions from \(-2.0,\) to \(2.0,\); this agent learns on \(-2.5,\)"),
+    ]:
+        with pytest.raises(UsageError, match=said) as refused:
+            check_playable(spec, "gym/Pendulum-v1")
+        assert "\n" not in str(refused.value)
 
 
 def test_by_steps_long_episodes_weigh_as_much_as_short_ones():

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from little import GAME, pixels, small, vectors
+from little import GAME, PIXELS, pixels, random_play, small, vectors
 from optimist import envs
 from optimist.data import Dataset, Recorder, Sampler, reading, transitions
 from optimist.errors import DataError, UsageError
@@ -100,6 +100,23 @@ def test_streamed_batches_do_not_depend_on_the_number_of_threads(tmp_path, monke
         expected = transitions(sampler, sampler.positions(7, 20), data.tape.frames)
         streamed = batches(StreamedHome([sampler], kept), 7, 20)
         assert_same_bits([column[:, 0] for column in streamed], list(expected))
+
+
+def test_seeds_with_logs_of_their_own_are_given_those_alone(tmp_path):
+    provenance = {"seeds": [5, 2], "collection": {"lanes": 2}}
+    with Recorder(tmp_path, PIXELS, lanes=4, provenance=provenance) as recorder:
+        for step in random_play(PIXELS, rows=40, lanes=4):
+            recorder.add(*step)
+    data = Dataset.open(tmp_path)
+    samplers = [Sampler(data.played_by(seed), batch=16, seed=seed) for seed in (2, 5)]
+    on_device, streamed = DeviceHome(samplers), home_of(samplers, "compressed", memory=100)
+    gathered = batches(on_device, 3, 5)
+    for here, there in zip(gathered, batches(streamed, 3, 5), strict=True):
+        np.testing.assert_array_equal(here, there)
+    for place, sampler in enumerate(samplers):
+        mine = transitions(sampler, sampler.positions(3, 5), data.tape.frames)
+        for here, there in zip(gathered, mine, strict=True):
+            np.testing.assert_array_equal(here[:, place], there)
 
 
 def test_a_chunk_does_not_depend_on_what_was_asked_for_before(images):

@@ -13,7 +13,7 @@ from optimist.agents.rem import Rem
 from optimist.data.transition import Spec, Transition
 from optimist.errors import UsageError
 from optimist.optimizers import Adam
-from optimist.training.learner import Learner, advance, check_seeds, copied_if_due, selected_if_due
+from optimist.training.learner import Learner, advance, check_seeds, if_due, select
 
 SPEC = Spec(frame_shape=(5,), frame_dtype="float32", actions=3)
 REM = Learner(Rem(columns=4, optimizer=Adam(learning_rate=1e-3), target_period=5), SPEC)
@@ -213,8 +213,9 @@ def test_silent_broadcasting_in_a_loss_is_an_error():
 
 
 @pytest.mark.parametrize("due", [False, True])
-def test_both_ways_to_copy_the_target_are_the_same(due):
-    params, targets = ({"q": jnp.arange(3.0) + offset} for offset in (0, 10))
-    results = [jax.jit(way)(due, params, targets)["q"] for way in (copied_if_due, selected_if_due)]
-    for result in results:
-        np.testing.assert_array_equal(result, (params if due else targets)["q"])
+def test_an_accelerator_computes_both_and_keeps_what_is_due(due):
+    def one(offset):
+        return lambda: {"q": jnp.arange(3.0) + offset}
+
+    for chosen in (if_due(due, one(0), one(10)), select(one(0), one(10), due)):
+        np.testing.assert_array_equal(chosen["q"], one(0 if due else 10)()["q"])

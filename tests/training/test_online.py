@@ -1,9 +1,11 @@
 """An online agent: every step it takes is kept, it learns on schedule, and it survives being killed."""
 
+import json
 import signal
 import time
 from dataclasses import replace
 
+import jax
 import numpy as np
 import pytest
 
@@ -59,7 +61,7 @@ def test_the_recording_says_where_it_is_from(collected):
     assert origin["environment"] == config["environment"] == GAME
     assert origin["agent"] == config["agent"]
     assert origin["collection"]["epsilon_decay"] == 100
-    assert origin["seed"] == 0
+    assert origin["seeds"] == [0]
     assert {"minatar", "numpy", "jax", "optimist"} - {"optimist"} <= origin["versions"].keys()
 
 
@@ -113,7 +115,7 @@ def test_a_short_warm_up_only_delays_the_first_updates(tmp_path, warm_up):
 def test_the_same_seed_plays_the_same_game(collected, tmp_path):
     collect(tmp_path)
     assert Dataset.open(tmp_path).fingerprint == Dataset.open(collected[0]).fingerprint
-    collect(tmp_path / "other", seed=1)
+    collect(tmp_path / "other", seeds=(1,))
     assert Dataset.open(tmp_path / "other").fingerprint != Dataset.open(collected[0]).fingerprint
 
 
@@ -127,6 +129,25 @@ def test_the_same_call_again_changes_nothing_and_more_steps_go_on(tmp_path):
     assert_continuous(data, steps=320, lanes=4)
     assert data.tape.lane.max() == 7  # new episodes, hence new lanes
     assert int(state.step) == (320 - 40) // 4
+
+
+def test_several_seeds_play_side_by_side_and_are_told_apart(tmp_path):
+    """Twice, the second time going on: the players keep their numbers in the new lanes."""
+    for steps in (80, 120):
+        state = collect(tmp_path, replace(SHORT, steps=steps, lanes=2), seeds=(7, 4, 9))
+    data = Dataset.open(tmp_path)
+    assert_continuous(data, steps=3 * 120, lanes=6)
+    assert state.key.shape[0] == 3 and int(state.step) == (120 - 40) // 4
+    for place, seed in enumerate((7, 4, 9)):
+        log = data.played_by(seed)
+        assert len(log) == 120
+        assert set(log.tape.lane[log.steps()]) == {2 * place, 2 * place + 1, 6 + 2 * place, 7 + 2 * place}
+    metrics = [json.loads(line) for line in (tmp_path / "agent" / "metrics.jsonl").read_text().splitlines()]
+    assert {row["seed"] for row in metrics} == {7, 4, 9}
+    weights = jax.tree.leaves(state.params)[0]
+    assert len({np.asarray(each).tobytes() for each in weights}) == 3
+    with pytest.raises(DataError, match="no player of seed 1 was recorded: the data knows 7, 4, 9"):
+        data.played_by(1)
 
 
 def test_a_recording_made_by_others_is_never_cut_back(tmp_path):
@@ -176,7 +197,7 @@ def test_senseless_settings_are_refused(values):
 @pytest.mark.parametrize(
     ("options", "kind"),
     [
-        ({"seed": -1}, UsageError),
+        ({"seeds": (-1,)}, UsageError),
         ({"game": "gym/Pendulum-v1"}, DataError),
         ({"game": "gym/Pong"}, UsageError),
     ],

@@ -31,7 +31,7 @@ def lived(path, *, stack: int, rows: int):
 
 def new_replay(spec, settings=SETTINGS) -> Replay:
     learner = Learner(small("dqn"), spec)
-    return Replay(learner, learner.init((0,)), settings, seed=0)
+    return Replay(learner, learner.init((0,)), settings, seeds=(0,))
 
 
 def recalled(replay: Replay, row: np.ndarray, lane: np.ndarray):
@@ -89,6 +89,34 @@ def test_draws_depend_on_the_update_and_on_nothing_else(tmp_path):
     np.testing.assert_array_equal(replay.draw(7, 1, 8), replay.draw(7, 1, 8))
     assert not np.array_equal(replay.draw(7, 1, 8), replay.draw(8, 1, 8))
     assert replay.draw(0, 5, 8).shape == (5, 1, 2, 8)
+
+
+def test_every_seed_draws_from_its_own_lanes_alone(tmp_path):
+    learner, seeds = Learner(small("dqn"), replace(PIXELS, stack=1)), (3, 5)
+    replay = Replay(learner, learner.init(seeds), Collection(lanes=2, window=2 * SLOTS, batch=8), seeds)
+    for step in random_play(PIXELS, rows=12, lanes=4):
+        replay.add(*step[:5])
+    drawn = replay.draw(0, 300, 32)
+    assert drawn.shape == (300, 2, 2, 32)
+    for place, lanes in enumerate([{0, 1}, {2, 3}]):
+        slot, lane = drawn[:, place].swapaxes(0, 1).reshape(2, -1)
+        assert set(lane.tolist()) == lanes
+        assert set(slot.tolist()) <= set(range(11))  # the last row has no successor yet
+        assert not replay._truncated[slot, lane].any()
+
+
+def test_nobody_learns_before_every_seed_can(tmp_path):
+    learner, seeds = Learner(small("dqn"), replace(PIXELS, stack=1)), (3, 5)
+    settings = Collection(lanes=1, window=SLOTS, batch=8, warm_up=0, update_period=1)
+    replay = Replay(learner, learner.init(seeds), settings, seeds)
+    steps = [step[:4] for step in random_play(PIXELS, rows=3, lanes=2)]
+    replay.add(*steps[0], np.array([False, True]))  # the second seed's only step has no known successor
+    replay.add(*steps[1], np.zeros(2, bool))
+    replay.learn(2)
+    assert replay.state.step == 0
+    replay.add(*steps[2], np.zeros(2, bool))
+    replay.learn(3)
+    assert replay.state.step == 3
 
 
 @pytest.mark.parametrize("rows", [5, 40])

@@ -1,6 +1,7 @@
 """Behaviour cloning: trained towards the logged action, whatever it was worth."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import jax
 
@@ -11,6 +12,8 @@ from optimist.losses import cross_entropy
 @dataclass(frozen=True, kw_only=True)
 class BehaviourCloning(TableAgent):
     """Behaviour cloning (Pomerleau 1989): the paper's section 5.1 says that it performs poorly."""
+
+    vector_peer: ClassVar[str] = "cloned_actor"
 
     def values(self, table):
         return table.mean()

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
+from optimist.actor_critic import Bounds
 from optimist.agent import Agent
-from optimist.errors import DataError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,8 +14,7 @@ class Random(Agent):
     """Uniform actions, the normaliser "random" of Agarwal et al. 2020, appendix A.3; it learns nothing."""
 
     def check(self, spec):
-        if not spec.discrete:
-            raise DataError("the random agent chooses among discrete actions; this data has vector actions")
+        """Any data will do: nothing is learned from it."""
 
     def init(self, key, spec):
         return {}
@@ -24,7 +23,9 @@ class Random(Agent):
         return ()
 
     def action(self, spec, params, observation, key):
-        return jax.random.randint(key, (), 0, spec.actions)
+        if spec.discrete:
+            return jax.random.randint(key, (), 0, spec.actions)
+        return Bounds.of(spec).scaled(jax.random.uniform(key, spec.action_shape, minval=-1, maxval=1))
 
     def online_action(self, spec, params, observation, key, episode_key):
         return self.action(spec, params, observation, key)

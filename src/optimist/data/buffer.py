@@ -41,8 +41,11 @@ class Buffer:
         terminal = checked("terminal", terminal, (self.lanes,), "bool")
         truncated = checked("truncated", truncated, (self.lanes,), "bool")
         next_observation = checked("next_observation", next_observation, frame, spec.frame_dtype)
-        if spec.discrete and not (action.min() >= 0 and action.max() < spec.actions):
-            raise DataError(f"action {action.tolist()}: the spec has actions 0 to {spec.actions - 1}")
+        if spec.outside(action).any():
+            known = (
+                f"0 to {spec.actions - 1}" if spec.discrete else f"{spec.action_low} to {spec.action_high}"
+            )
+            raise DataError(f"action {action.tolist()}: the spec has actions {known}; mend one of them")
         self._check_continuity(observation)
         begins, ended = ~self._goes_on, terminal | truncated
         if begins.any():

@@ -133,6 +133,9 @@ class Decoder:
             flat[:] = np.unpackbits(packed, axis=1, count=flat.shape[1]).view(bool)
         else:
             self._unpack(flat, rows)
+        if self.spec.frame_dtype == "float32" and not np.isfinite(flat).all():
+            row = rows[np.isfinite(flat).all(axis=1).argmin()]
+            raise DataError(f"{self.name}: row {row} holds NaN or infinity; record it again without that")
 
     def _unpack(self, packed: np.ndarray, rows: np.ndarray) -> None:
         if self._borders is None:

@@ -120,19 +120,13 @@ def _wrong_values(steps: Steps, shard: Shard, spec: Spec) -> Iterator[str]:
         "the lane is not the manifest's": steps.lane != lanes,
         "the time does not increase": np.append(False, within & (np.diff(steps.time) <= 0)),
         "the reward is not finite": ~np.isfinite(steps.reward),
-        "the action is outside the spec": _wrong_actions(steps.action, spec),
+        "the action is outside the spec": spec.outside(steps.action),
     }
     yield from (f"rows {_some(rows)}: {what}" for what, rows in wrong.items() if rows.any())
     for block, episodes, stop in zip(shard.blocks, closed, last, strict=True):
         expected = (block.frames - block.steps - block.ends_open, block.ends_open)
         if expected != (episodes, not ended[stop]):
             yield f"rows {stop + 1 - block.steps} to {stop}: episodes and frames do not match"
-
-
-def _wrong_actions(action: np.ndarray, spec: Spec) -> np.ndarray:
-    if spec.discrete:
-        return (action < 0) | (action >= spec.actions)
-    return ~np.isfinite(action).all(axis=1)
 
 
 def _some(rows: np.ndarray) -> str:

@@ -15,6 +15,7 @@ from optimist.data.files import checked_path
 from optimist.data.manifest import Manifest
 from optimist.data.shard import MEND, Steps, open_frames, read_steps
 from optimist.data.tape import Tape
+from optimist.data.transition import Spec
 from optimist.errors import DataError
 
 THREADS = min(4, os.cpu_count() or 1)  # hashing and decompressing leave the interpreter free
@@ -176,6 +177,7 @@ def _columns(folder: Path, manifest: Manifest, layout: Layout, names: tuple[str,
     def fill(number: int) -> None:
         blocks = layout.blocks(number)
         steps = read_steps(folder, shards[number].steps, shards[number].step_rows, spec)
+        _check_values(folder / shards[number].steps.file, steps, spec)
         numbers = (layout.file_step[blocks], layout.tape_step[blocks], layout.steps[blocks])
         parts = list(zip(*(array.tolist() for array in numbers), strict=True))
         for name, column in zip(names, columns, strict=True):
@@ -186,3 +188,15 @@ def _columns(folder: Path, manifest: Manifest, layout: Layout, names: tuple[str,
     with ThreadPoolExecutor(THREADS) as pool:
         list(pool.map(fill, range(len(shards))))
     return columns
+
+
+def _check_values(path: Path, steps: Steps, spec: Spec) -> None:
+    wrong = {
+        "an action outside the spec": spec.outside(steps.action),
+        "a reward that is not finite": ~np.isfinite(steps.reward),
+    }
+    for what, rows in wrong.items():
+        if rows.any():
+            raise DataError(
+                f"{path} holds {what} in row {rows.argmax()}; `optimist data verify` names them all"
+            )

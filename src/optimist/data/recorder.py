@@ -5,12 +5,15 @@ from pathlib import Path
 
 from optimist.data import manifest as manifests
 from optimist.data.buffer import Buffer
+from optimist.data.codec import frame_bytes
 from optimist.data.files import TEMPORARY, make_folder, remove, write_whole
 from optimist.data.manifest import Block, Manifest, Shard
 from optimist.data.shard import frames_content, steps_content
 from optimist.data.transition import Spec
 from optimist.errors import DataError, StorageError
 
+SHARD_STEPS, SHARD_ROWS = 16384, 1024  # a shard has at least so many of both, if its frames allow the latter
+SHARD_BYTES = 2**26
 WORTH_A_THREAD = 2**20  # bytes of frames; fewer are on disk before a second buffer would be filled
 
 
@@ -28,8 +31,10 @@ class Recorder:
         *,
         lanes: int,
         provenance: dict | None = None,
-        shard_steps: int = 16384,
+        shard_steps: int | None = None,
     ):
+        if shard_steps is None:
+            shard_steps = usual_shard_steps(spec, lanes)
         if lanes < 1 or shard_steps < 1:
             raise DataError(f"{lanes} lanes in shards of {shard_steps} steps: both must be at least 1")
         self.path, self.spec, self.lanes = Path(path), spec, lanes
@@ -142,6 +147,12 @@ class Recorder:
     def __exit__(self, kind, problem, trace) -> None:
         if not isinstance(problem, StorageError):
             self.close()
+
+
+def usual_shard_steps(spec: Spec, lanes: int) -> int:
+    """The manifest has a line for every lane of every shard and is written anew with each, so many lanes of
+    small frames take longer shards."""
+    return max(SHARD_STEPS, min(SHARD_ROWS * lanes, SHARD_BYTES // frame_bytes(spec)))
 
 
 def _manifest_to_extend(folder: Path, spec: Spec, provenance: dict | None) -> Manifest:

@@ -120,6 +120,10 @@ class Dataset:
         """A random share of the trajectories."""
         return subset.fraction(self, share, seed)
 
+    def played_by(self, seed: int) -> "Dataset":
+        """What one player did, where several seeds were recorded together."""
+        return subset.played_by(self, seed)
+
     def best(self, share: float) -> "Dataset":
         """The share of the complete episodes with the highest returns."""
         return subset.best(self, share)

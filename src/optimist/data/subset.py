@@ -41,6 +41,19 @@ def best(dataset: "Dataset", share: float) -> "Dataset":
     return _chosen(dataset, complete[order[: _count(len(complete), share)]], f"best({share})")
 
 
+def played_by(dataset: "Dataset", seed: int) -> "Dataset":
+    """What one of the players did where several seeds were recorded together, each in lanes of its own."""
+    players = dataset.provenance.get("seeds", [])
+    if seed not in players:
+        known = ", ".join(map(str, players)) or "nothing of who played"
+        raise DataError(f"no player of seed {seed} was recorded: the data knows {known}")
+    lanes = dataset.provenance["collection"]["lanes"]
+    # A recording that was gone on with has new lanes for all players, in the same order.
+    lane = dataset.tape.lanes[np.searchsorted(dataset.tape.lane_starts, dataset.starts, side="right") - 1]
+    player = lane // lanes % len(players)
+    return _chosen(dataset, np.flatnonzero(player == players.index(seed)), f"played_by({seed})")
+
+
 def _whole_number(dataset: "Dataset", count: int) -> int:
     if count < 1:
         raise DataError(f"a view of {count} transitions is empty; ask for 1 to {len(dataset)}")

@@ -1,11 +1,15 @@
 """The two records every floor shares: what a transition is, and what one step of play looks like."""
 
+import math
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from optimist.errors import DataError
+
+ROUNDING = 1e-6  # of its largest bound: how far an action of 32 bits may lie outside its box
 
 
 class Transition(NamedTuple):
@@ -36,6 +40,14 @@ class Spec:
             raise DataError(
                 "a spec needs either a number of discrete actions or the bounds of vector actions"
             )
+        pairs = list(zip(self.action_low, self.action_high, strict=False))
+        if len(self.action_low) != len(self.action_high) or not all(
+            -math.inf < low <= high < math.inf for low, high in pairs
+        ):
+            raise DataError(
+                f"vector actions from {self.action_low} to {self.action_high}: give as many low bounds as "
+                "high ones, finite, none above its high one"
+            )
         if self.stack < 1 or not self.frame_shape:
             raise DataError(
                 f"a stack of {self.stack} frames of shape {self.frame_shape} makes no observation"
@@ -57,6 +69,20 @@ class Spec:
     @property
     def action_dtype(self) -> np.dtype:
         return np.dtype(np.int32 if self.discrete else np.float32)
+
+    def outside(self, actions: np.ndarray) -> np.ndarray:
+        """Which actions, (n, *action_shape), are none of the discrete ones or not in the box, (n,)."""
+        if self.discrete:
+            return (actions < 0) | (actions >= self.actions)
+        low, high = self._box
+        inside = (actions >= low) & (actions <= high)  # false for NaN
+        return np.any(~inside, axis=-1)
+
+    @cached_property
+    def _box(self) -> tuple[np.ndarray, np.ndarray]:
+        low, high = np.array(self.action_low), np.array(self.action_high)
+        slack = ROUNDING * np.maximum(abs(low), abs(high))
+        return low - slack, high + slack
 
     def as_json(self) -> dict:
         return asdict(self)

@@ -1,6 +1,7 @@
 """What the families share: single environments stepped side by side, and the check of every action."""
 
 import importlib
+import os
 from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, Protocol
@@ -100,19 +101,26 @@ def _within_set(actions: np.ndarray, count: int) -> np.ndarray:
 
 def _within_bounds(actions: np.ndarray, spec: Spec) -> np.ndarray:
     actions = actions.astype(spec.action_dtype)
+    outside = spec.outside(actions)  # by more than an actor's last bit
     low = np.array(spec.action_low, spec.action_dtype)
     high = np.array(spec.action_high, spec.action_dtype)
-    inside = (actions >= low) & (actions <= high)  # false for NaN
-    if not inside.all():
-        lane, part = np.argwhere(~inside)[0].tolist()
+    if outside.any():
+        inside = (actions >= low) & (actions <= high)  # false for NaN
+        lane, part = np.argwhere(outside[:, None] & ~inside)[0].tolist()
         value, bounds = actions[lane, part], f"{low[part]} to {high[part]}"
         raise UsageError(f"action {value} in lane {lane}, part {part}, is outside its bounds {bounds}")
-    return actions
+    return np.clip(actions, low, high)
 
 
 def lane_seeds(seed: int, lanes: int) -> list[int]:
     """One independent seed per lane."""
     return [int(child.generate_state(1)[0]) for child in np.random.SeedSequence(seed).spawn(lanes)]
+
+
+def free_cores() -> int:
+    """Where there are many cores, two are left to whoever chooses the actions and learns from them."""
+    cores = len(os.sched_getaffinity(0))
+    return cores - 2 if cores > 4 else cores
 
 
 def package(name: str, *, extra: str) -> ModuleType:

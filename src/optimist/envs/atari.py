@@ -21,7 +21,7 @@ import numpy as np
 
 from optimist.data.transition import Spec
 from optimist.envs import Environment, Step
-from optimist.envs._lanes import checked_actions, lane_seeds, package
+from optimist.envs._lanes import checked_actions, free_cores, lane_seeds, package
 from optimist.errors import UsageError, did_you_mean
 
 FRAME_SKIP = 4
@@ -56,7 +56,7 @@ def make(game: str, *, lanes: int, seed: int, threads: int | None = None, **opti
     if game not in games():
         raise UsageError(f'no environment "atari/{game}": {_meant(game)}')
     ale_py = package("ale_py", extra="atari")
-    return Atari(ale_py, game, Options(**options), lanes, seed, threads or _free_cores())
+    return Atari(ale_py, game, Options(**options), lanes, seed, threads or free_cores())
 
 
 class Atari:
@@ -153,12 +153,6 @@ class Atari:
 
     def close(self) -> None:
         self._screen = None
-
-
-def _free_cores() -> int:
-    """Where there are many cores, two are left to whoever chooses the actions and learns from them."""
-    cores = len(os.sched_getaffinity(0))
-    return cores - 2 if cores > 4 else cores
 
 
 @cache

@@ -80,11 +80,10 @@ def run_demo(out: Path, demo: Demo) -> Outcome:
 
 
 def _collection(demo: Demo) -> Collection:
-    return Collection(
+    return replace(
+        SCALE.collection,
         steps=demo.online_steps,
-        lanes=SCALE.lanes,
-        window=SCALE.window,
-        warm_up=min(SCALE.warm_up, demo.online_steps // 10),
+        warm_up=min(SCALE.collection.warm_up, demo.online_steps // 10),
         epsilon_decay=demo.online_steps // 3,  # the scale's own decay would outlast so short a log
     )
 

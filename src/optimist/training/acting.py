@@ -47,10 +47,12 @@ def act_online(learner: Learner, params: dict, observations, epsilon, key, turn,
 
 def explore(spec: Spec, greedy, epsilon, key) -> Any:
     """Any action at all with probability epsilon, the greedy one included."""
-    if not spec.discrete:
-        return greedy
     gamble_key, action_key = jax.random.split(key)
-    anything = jax.random.randint(action_key, (), 0, spec.actions, greedy.dtype)
+    if spec.discrete:
+        anything = jax.random.randint(action_key, (), 0, spec.actions, greedy.dtype)
+    else:
+        low, high = jnp.array(spec.action_low), jnp.array(spec.action_high)
+        anything = jax.random.uniform(action_key, greedy.shape, minval=low, maxval=high)
     return jnp.where(jax.random.uniform(gamble_key) < epsilon, anything, greedy)
 
 

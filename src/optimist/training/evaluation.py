@@ -150,14 +150,23 @@ def check_playable(spec: Spec, environment: str, trained_on: str = "") -> None:
     """Refuse an environment that is another game, or that shows or takes what this agent does not know."""
     play = envs.make(environment)
     play.close()
-    shows, takes = play.spec.frame_shape, play.spec.actions
-    if (shows, takes) != (spec.frame_shape, spec.actions):
+    shows, takes = play.spec.frame_shape, play.spec.actions or play.spec.action_shape
+    if (shows, takes) != (spec.frame_shape, spec.actions or spec.action_shape):
         raise UsageError(
-            f"{environment} shows {shows} and takes {takes} actions; this agent learns on "
-            f"{spec.frame_shape} with {spec.actions}"
+            f"{environment} shows {shows} and takes {_choice(play.spec)}; this agent learns on "
+            f"{spec.frame_shape} with {_choice(spec)}"
+        )
+    if not spec.discrete and play.spec.outside(np.array([spec.action_low, spec.action_high])).any():
+        raise UsageError(
+            f"{environment} takes actions from {play.spec.action_low} to {play.spec.action_high}; this agent "
+            f"learns on {spec.action_low} to {spec.action_high}: log with the environment's own bounds"
         )
     if trained_on and envs.base_name(environment) != envs.base_name(trained_on):
         raise UsageError(f"the data is from {trained_on}, not from {environment}: evaluate where it is from")
+
+
+def _choice(spec: Spec) -> str:
+    return f"{spec.actions} actions" if spec.discrete else f"action vectors of size {len(spec.action_low)}"
 
 
 def _stream(seed: int, step: int) -> int:

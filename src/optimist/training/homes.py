@@ -137,7 +137,13 @@ class DeviceHome:
 
     def __init__(self, samplers: list[Sampler]):
         self._samplers = samplers
-        dataset, rows = samplers[0].dataset, samplers[0].all_rows()
+        logs = {id(sampler.dataset): sampler for sampler in samplers}  # seeds may have logs of their own
+        begins = np.cumsum([0, *(len(sampler.dataset) for sampler in logs.values())])
+        self._begin = [begins[list(logs).index(id(sampler.dataset))] for sampler in samplers]
+        rows = Rows(
+            *map(np.concatenate, zip(*(sampler.all_rows() for sampler in logs.values()), strict=True))
+        )
+        dataset = samplers[0].dataset
         rows, frames = _only_what_is_needed(dataset.tape, rows, dataset.spec.stack)
         narrow = [column.astype(np.int32) if column.dtype == np.int64 else column for column in rows]
         # Put, not copied: an accelerator would hold the frames twice while `jnp.asarray` made its copy.
@@ -146,7 +152,10 @@ class DeviceHome:
         self.steps_at_once = 1 << 30
 
     def items(self, first_step: int, count: int):
-        drawn = [sampler.positions(first_step, count) for sampler in self._samplers]
+        drawn = [
+            begin + sampler.positions(first_step, count)
+            for begin, sampler in zip(self._begin, self._samplers, strict=True)
+        ]
         return jnp.asarray(np.stack(drawn, axis=1).astype(np.int32))
 
 
@@ -202,9 +211,9 @@ class StreamedHome:
         return self._thread.submit(self._batches, first_step, count)
 
     def _batches(self, first_step: int, count: int) -> Window:
-        sampler = self._samplers[0]  # they differ by their seeds alone
-        positions = np.stack([s.positions(first_step, count) for s in self._samplers], axis=1)
-        rows = sampler.rows(positions)
+        sampler = self._samplers[0]
+        drawn = [each.rows(each.positions(first_step, count)) for each in self._samplers]
+        rows = Rows(*(np.stack(column, axis=1) for column in zip(*drawn, strict=True)))
         numbers = window(rows, sampler.dataset.spec.stack, sampler.n_step)
         return Window(
             frames=self._frames(numbers.ravel()).reshape(*numbers.shape, *sampler.dataset.spec.frame_shape),

@@ -1,5 +1,6 @@
 """The one learner of all agents: a pure update, scanned over steps and fused over seeds."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -65,10 +66,15 @@ class Learner:
             state, losses[objective.name] = self._descend(state, objective, batch, loss_key)
         # As the released code: after the gradient step, and after the very first one too.
         due = state.step % self.agent.target_period == 0
-        targets = jax.lax.platform_dependent(
-            due, state.params, state.targets, cpu=copied_if_due, default=selected_if_due
-        )
+        targets = if_due(due, lambda: self._followed(state), lambda: state.targets)
         return state._replace(targets=targets, step=state.step + 1), losses
+
+    def _followed(self, state: TrainState) -> Any:
+        """The targets after they have followed the networks, all or a part of the way."""
+        rate = self.agent.target_rate
+        if rate == 1:
+            return state.params
+        return jax.tree.map(lambda p, t: t + rate * (p - t), state.params, state.targets)
 
     def _descend(self, state: TrainState, objective: Objective, batch: Transition, key):
         name = objective.name
@@ -88,18 +94,21 @@ class Learner:
         if objective.period == 1:
             return step(state)
         due = state.step % objective.period == 0
-        return jax.lax.cond(due, step, lambda state: (state, jnp.zeros(())), state)
+        return if_due(due, lambda: step(state), lambda: (state, jnp.zeros(())))
 
 
-def copied_if_due(due, params, targets):
-    """A branch: memory is only touched when it must be."""
-    return jax.lax.cond(due, lambda: params, lambda: targets)
+def if_due(due, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
+    """One of two states. On a CPU this is a branch: only what is due is computed. A branch breaks an
+    accelerator's stride (a small network learns a sixth slower with one): there both are computed."""
+
+    def branch(due):
+        return jax.lax.cond(due, then, otherwise)
+
+    return jax.lax.platform_dependent(due, cpu=branch, default=partial(select, then, otherwise))
 
 
-def selected_if_due(due, params, targets):
-    """The same without a branch, which breaks an accelerator's stride: a small network learns a sixth slower
-    with one, and a large one no faster."""
-    return jax.tree.map(partial(jnp.where, due), params, targets)
+def select(then: Callable[[], Any], otherwise: Callable[[], Any], due) -> Any:
+    return jax.tree.map(partial(jnp.where, due), then(), otherwise())
 
 
 # A step is some seventy small kernels, few of which fill a GPU: recorded as a graph of what needs what, the

@@ -22,7 +22,7 @@ class Monitor:
 
     def rows(self, step: int, state: TrainState, losses: dict) -> list[dict]:
         """One row of metrics per seed; a number that is not finite stops the run."""
-        means = {f"loss_{name}": np.asarray(values).mean(axis=0) for name, values in losses.items()}
+        means = self._means(step, losses)
         columns = {
             **means,
             "estimate": np.asarray(
@@ -36,6 +36,16 @@ class Monitor:
             {"step": step, "seed": seed, **{name: float(values[i]) for name, values in columns.items()}}
             for i, seed in enumerate(self._seeds)
         ]
+
+    def _means(self, step: int, losses: dict) -> dict[str, np.ndarray]:
+        """The mean loss of each objective over the steps on which it was due, if there was one."""
+        found = {}
+        for objective in self._learner.agent.objectives(self._learner.spec):
+            values = np.asarray(losses[objective.name])
+            due = np.arange(step - len(values), step) % objective.period == 0
+            if due.any():
+                found[f"loss_{objective.name}"] = values[due].mean(axis=0)
+        return found
 
     def _stop_if_not_finite(self, step: int, name: str, values: np.ndarray) -> None:
         bad = [seed for seed, value in zip(self._seeds, values, strict=True) if not np.isfinite(value)]

@@ -26,6 +26,7 @@ from optimist.training.run import RunFolder, as_config, demand, read_episodes
 
 CHUNK = 250  # gradient steps between looks at the clock, the losses and the signals
 LARGE_CHUNK = 50  # the same for large images on a CPU, so that Ctrl-C is heard within seconds there too
+LOGS = ("whole", "own")
 PROBE_STEP = 2**40  # a step that no training reaches: its batch is the one the logs look at
 
 
@@ -43,6 +44,7 @@ class Training:
     n_step: int = 1
     clip_rewards: float | None = 1.0  # rewards are clipped to +- this for training; none: as logged
     sampling: str = "uniform"  # or five-buffers, the released code's: five stretches of a million at a time
+    log: str = "whole"  # what a seed learns from; or own: what the player of the same seed did
     home: str = "auto"  # where the data lives: device, memory, compressed
     memory_gib: float | None = None  # what decoded frames may take; half of the machine's unless said
     checkpoint_seconds: float = 60.0
@@ -55,6 +57,8 @@ class Training:
         demand(self, ("checkpoint_seconds",), lambda x: x >= 0, "it is at least 0")
         if self.sampling not in SAMPLERS:
             raise UsageError(f'no sampling "{self.sampling}": {did_you_mean(self.sampling, SAMPLERS)}')
+        if self.log not in LOGS:
+            raise UsageError(f'no log "{self.log}": {did_you_mean(self.log, LOGS)}')
 
 
 class OfflineTraining:
@@ -77,6 +81,8 @@ class OfflineTraining:
             check_playable(dataset.spec, environment, dataset.provenance.get("environment", ""))
         self.learner, self.dataset = Learner(agent, dataset.spec), dataset
         self.training, self.seeds, self.environment = training, tuple(seeds), environment
+        own = training.log == "own"
+        self.logs = [dataset.played_by(seed) if own else dataset for seed in self.seeds]
         self.folder = RunFolder(out, self._config(), restart=restart)
 
     def _config(self) -> dict:
@@ -181,7 +187,10 @@ class OfflineTraining:
     def _samplers(self) -> list[Sampler]:
         training = self.training
         settings = (training.batch, training.gamma, training.n_step, training.clip_rewards)
-        return [SAMPLERS[training.sampling](self.dataset, *settings, seed) for seed in self.seeds]
+        return [
+            SAMPLERS[training.sampling](log, *settings, seed)
+            for log, seed in zip(self.logs, self.seeds, strict=True)
+        ]
 
     def _memory(self) -> int | None:
         return None if self.training.memory_gib is None else int(self.training.memory_gib * 2**30)

@@ -32,8 +32,8 @@ LOG_SECONDS = 2.0
 class Collection:
     """How an online agent plays and learns; the defaults are the paper's, but for the number of lanes."""
 
-    steps: int = 50_000_000  # agent steps over all lanes, rounded up to whole vector steps
-    lanes: int = 16  # environments side by side; the paper's own loop has one
+    steps: int = 50_000_000  # agent steps of a seed over all its lanes, rounded up to whole vector steps
+    lanes: int = 16  # environments side by side for each seed; the paper's own loop has one
     window: int = 1_000_000  # transitions the agent learns from
     warm_up: int = 20_000  # steps before it learns
     epsilon: float = 0.01  # random actions at the end of the decay
@@ -67,23 +67,29 @@ class Moment(NamedTuple):
 
 
 class LaneReturns:
-    """The returns of the episodes that ended lately."""
+    """The returns of the episodes that ended lately, seed by seed."""
 
-    def __init__(self, lanes: int):
-        self._running, self._recent = np.zeros(lanes), np.zeros(0)
+    def __init__(self, seeds: int, lanes: int):
+        self._running, self._recent = np.zeros(seeds * lanes), [np.zeros(0)] * seeds
 
     def add(self, reward: np.ndarray, ended: np.ndarray) -> None:
         self._running += reward
-        self._recent = np.append(self._recent, self._running[ended])[-100:]
+        if not ended.any():
+            return
+        seed_of_lane = np.arange(len(ended)) * len(self._recent) // len(ended)
+        for seed, before in enumerate(self._recent):
+            self._recent[seed] = np.append(before, self._running[ended & (seed_of_lane == seed)])[-100:]
         self._running[ended] = 0
 
-    @property
-    def mean(self) -> float:
-        return float(self._recent.mean()) if len(self._recent) else 0.0
+    def means(self) -> list[float]:
+        return [float(returns.mean()) if len(returns) else 0.0 for returns in self._recent]
 
 
 class OnlineTraining:
-    """One agent playing one environment; `out` becomes a dataset, `out/agent` the run of who played."""
+    """One agent playing one environment; `out` becomes a dataset, `out/agent` the run of who played.
+
+    Several seeds play and learn side by side in one program, each in lanes of its own, and are recorded in
+    one dataset: `Dataset.played_by` tells them apart."""
 
     def __init__(
         self,
@@ -92,12 +98,13 @@ class OnlineTraining:
         collection: Collection,
         *,
         out: str | Path,
-        seed: int = 0,
+        seeds: tuple[int, ...] = (0,),
         restart: bool = False,
     ):
-        check_seeds((seed,))
-        self.path, self.seed, self.collection = Path(out), seed, collection
-        self.play = envs.make(environment, lanes=collection.lanes, seed=seed)
+        check_seeds(seeds)
+        self.path, self.seeds, self.collection = Path(out), tuple(seeds), collection
+        self.lanes = collection.lanes * len(seeds)
+        self.play = envs.make(environment, lanes=self.lanes, seed=seeds[0])
         agent.check(self.play.spec)
         self.learner = Learner(agent, self.play.spec)
         if not restart:
@@ -117,7 +124,7 @@ class OnlineTraining:
     def _config(self, environment: str) -> dict:
         return {
             "kind": "online",
-            "seeds": [self.seed],
+            "seeds": list(self.seeds),
             "environment": environment,
             "spec": self.learner.spec.as_json(),
             "agent": described(self.learner.agent),
@@ -131,12 +138,12 @@ class OnlineTraining:
         """
         with self.folder, StopRequest() as stop:
             self.folder.record_versions(self.play.versions())
-            found = checkpoint.load_state(self.folder.checkpoints, like=self.learner.shapes((self.seed,)))
-            step, state = found or (0, self.learner.init((self.seed,)))
+            found = checkpoint.load_state(self.folder.checkpoints, like=self.learner.shapes(self.seeds))
+            step, state = found or (0, self.learner.init(self.seeds))
             with self._recorder() as recorder:
-                step = recorder.truncate(step)
+                step = recorder.truncate(step * len(self.seeds)) // len(self.seeds)
                 self.folder.rewind(step)
-                replay = Replay(self.learner, state, self.collection, self.seed)
+                replay = Replay(self.learner, state, self.collection, self.seeds)
                 if step < self.collection.steps:
                     replay.refill(self.path, step)
                     self._play(step, replay, recorder, stop)
@@ -149,47 +156,49 @@ class OnlineTraining:
             "environment": config["environment"],
             "agent": config["agent"],
             "collection": config["training"],
-            "seed": self.seed,
+            "seeds": list(self.seeds),
             "versions": {**versions(), **self.play.versions()},
         }
-        return Recorder(self.path, self.learner.spec, lanes=self.collection.lanes, provenance=provenance)
+        return Recorder(self.path, self.learner.spec, lanes=self.lanes, provenance=provenance)
 
     def _play(self, step: int, replay: Replay, recorder: Recorder, stop: StopRequest) -> None:
-        player = Player(self.learner, self.collection.lanes, choose=act_online)
-        returns, key = LaneReturns(self.collection.lanes), jax.random.PRNGKey(self.seed)
-        episodes = np.full(self.collection.lanes, step, np.int32)  # a resumed run draws mixtures of its own
-        frame, began = self.play.reset(), np.ones(self.collection.lanes, bool)
+        player = Player(self.learner, self.lanes, len(self.seeds), act_online)
+        returns = LaneReturns(len(self.seeds), self.collection.lanes)
+        key = jax.random.PRNGKey(self.seeds[0])
+        # Which episode every lane is in; a resumed run draws mixtures of its own.
+        episodes = np.full((len(self.seeds), self.collection.lanes), step, np.int32)
+        frame, began = self.play.reset(), np.ones(self.lanes, bool)
         saved = logged = time.monotonic()
         step_logged = step
         moment: Moment | None = None  # the last step, while it is nowhere but here
         title = f"{self.folder.config['agent']['name']} plays {self.play.name}"
         with (
             Bar(title, self.collection.steps, "step", step) as bar,
-            Curves(self.folder.path, (self.seed,), step) as curves,
+            Curves(self.folder.path, self.seeds, step) as curves,
             ThreadPoolExecutor(1, "learner") as other_thread,
         ):
             while step < self.collection.steps:
                 epsilon = self.collection.exploration(step)
                 shown = jax.device_put(frame)
-                chosen = player(replay.state.params, shown, began, epsilon, key, step, episodes[None])
+                chosen = player(replay.state.params, shown, began, epsilon, key, step, episodes)
                 # While the environments play this step, the one before is kept and learned from.
                 behind = other_thread.submit(self._digest, moment, replay, recorder, step)
-                action = np.asarray(chosen)[0]
+                action = np.asarray(chosen).reshape(self.lanes, *chosen.shape[2:])
                 taken = self.play.step(action)
                 behind.result()
                 moment = Moment(frame, shown, action, taken)
                 step += self.collection.lanes
                 frame, began = taken.observation, taken.terminal | taken.truncated
                 returns.add(taken.reward, began)
-                episodes = episodes + began
+                episodes = episodes + began.reshape(episodes.shape)
                 now = time.monotonic()
                 saves = stop.received or now - saved > self.collection.checkpoint_seconds
                 if saves or now - logged > LOG_SECONDS or step >= self.collection.steps:
                     rate = (step - step_logged) / (now - logged)
                     logged, step_logged = now, step
-                    figures = {"return": returns.mean, "epsilon": epsilon, "steps_per_second": rate}
-                    self._log(step, replay, figures, curves)
-                    bar.update(step, f"return {returns.mean:.2f}")
+                    figures = {"epsilon": epsilon, "steps_per_second": rate}
+                    self._log(step, replay, figures, returns.means(), curves)
+                    bar.update(step, f"return {np.mean(returns.means()):.2f}")
                 if saves:
                     saved = now
                     self._digest(moment, replay, recorder)
@@ -209,17 +218,21 @@ class OnlineTraining:
         if moment:
             recorder.add(moment.frame, moment.action, *moment.taken[1:])
 
-    def _log(self, step: int, replay: Replay, figures: dict[str, float], curves: Curves) -> None:
-        losses = replay.losses()
-        if not all(map(math.isfinite, losses.values())):
+    def _log(
+        self, step: int, replay: Replay, figures: dict[str, float], returns: list[float], curves: Curves
+    ) -> None:
+        rows = [
+            {"step": step, "seed": seed, "return": mean, **figures, **losses}
+            for seed, mean, losses in zip(self.seeds, returns, replay.losses(), strict=True)
+        ]
+        if not all(math.isfinite(value) for row in rows for value in row.values()):
             checkpoint.save_state(self.folder.path / "diverged", step, replay.state)
             raise DivergedError(
                 f"the loss is not finite before step {step:,}: the state is kept in agent/diverged/; "
                 "try a smaller learning rate or clipped rewards"
             )
-        row = {"step": step, "seed": self.seed, **figures, **losses}
-        self.folder.add_metrics([row])
-        curves.add([row])
+        self.folder.add_metrics(rows)
+        curves.add(rows)
 
     def _save(self, step: int, replay: Replay, recorder: Recorder) -> None:
         """The log first: a checkpoint never knows of steps that the log does not have."""

@@ -75,11 +75,12 @@ def remember(window: Window, slot, row: Window) -> Window:
 
 
 class Replay:
-    """An online agent that learns from a window of what it lately did."""
+    """Online agents, one of each seed, that learn from a window of what they lately did. Each seed has the
+    same number of lanes, one seed's after the other's, and learns from its own."""
 
-    def __init__(self, learner: Learner, state: TrainState, settings, seed: int):
-        self.learner, self.state, self._settings, self._seed = learner, state, settings, seed
-        self._lanes, self._stack = settings.lanes, learner.spec.stack
+    def __init__(self, learner: Learner, state: TrainState, settings, seeds: tuple[int, ...]):
+        self.learner, self.state, self._settings, self._seeds = learner, state, settings, seeds
+        self._lanes, self._stack = settings.lanes * len(seeds), learner.spec.stack
         self._slots = max(settings.window // settings.lanes, self._stack + 2)
         self._window = empty_window(learner.spec, self._slots, self._lanes)
         self._recall = Recall(self._stack, settings.gamma, settings.clip_rewards)
@@ -105,33 +106,42 @@ class Replay:
         self.state, self._losses = advance(self.learner, self.state, self._recall, self._window, items)
         self._updates += due
 
-    def losses(self) -> dict[str, float]:
-        return {f"loss_{name}": float(np.mean(values)) for name, values in self._losses.items()}
+    def losses(self) -> list[dict[str, float]]:
+        """Of each seed, the mean over the last gradient steps."""
+        means = {f"loss_{name}": np.mean(values, axis=0) for name, values in self._losses.items()}
+        return [
+            {name: float(mean[place]) for name, mean in means.items()} for place in range(len(self._seeds))
+        ]
 
     def _oldest(self) -> int:
         """The first row whose whole stack is in the window."""
         return 0 if self._rows <= self._slots else self._rows - self._slots + self._stack - 1
 
     def _drawable(self) -> bool:
-        """Is there anything to draw? At the very start, and after a resumption, there may not be yet."""
-        rows = range(self._oldest(), self._rows - 1)
-        return any(not self._truncated[row % self._slots].all() for row in rows)
+        """Is there anything to draw for each? At the very start, and after a resumption, there may not be."""
+        missing = np.ones(len(self._seeds), bool)
+        for row in range(self._oldest(), self._rows - 1):
+            missing &= self._truncated[row % self._slots].reshape(len(self._seeds), -1).all(axis=1)
+            if not missing.any():
+                return True
+        return False
 
     def draw(self, first_update: int, updates: int, batch: int) -> np.ndarray:
-        """The minibatches of these updates, (updates, 1, 2, batch): slots and lanes.
+        """The minibatches of these updates, (updates, seeds, 2, batch): slots and lanes.
 
         Exactly uniform over the steps whose successor and earlier frames are in the window. A truncated step
         is passed over: its final observation is in the log, but here its successor is the next episode.
         """
-        oldest = self._oldest()
-        count = (self._rows - 1 - oldest) * self._lanes
-        random = np.random.Generator(np.random.Philox(key=self._seed, counter=first_update << 64))
-        drawn = random.integers(0, count, (updates, batch))
+        oldest, lanes = self._oldest(), self._settings.lanes
+        count = (self._rows - 1 - oldest) * lanes
+        random = np.random.Generator(np.random.Philox(key=self._seeds[0], counter=first_update << 64))
+        drawn = random.integers(0, count, (updates, len(self._seeds), batch))
+        first_lane = lanes * np.arange(len(self._seeds))[:, None]
         while True:
-            slot, lane = (drawn // self._lanes + oldest) % self._slots, drawn % self._lanes
+            slot, lane = (drawn // lanes + oldest) % self._slots, first_lane + drawn % lanes
             refused = self._truncated[slot, lane]
             if not refused.any():
-                return np.stack([slot, lane], axis=1)[:, None].astype(np.int32)
+                return np.stack([slot, lane], axis=2).astype(np.int32)
             drawn[refused] = random.integers(0, count, refused.sum())
 
     def refill(self, path: Path, steps: int) -> None:

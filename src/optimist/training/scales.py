@@ -12,23 +12,19 @@ from optimist.agent import Agent
 from optimist.data.transition import Spec
 from optimist.errors import UsageError, did_you_mean
 from optimist.optimizers import Adam
+from optimist.training.offline import Training
+from optimist.training.online import Collection
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Everything whose value depends on how long an experiment is."""
+    """Everything whose value depends on how long an experiment is; None leaves an agent what it has."""
 
-    learning_rate: float | None  # None: the agent's own
-    adam_epsilon: float | None  # likewise, for agents that use Adam
-    target_period: int  # gradient steps
-    offline_steps: int  # gradient steps
-    evaluate_every: int  # gradient steps: an iteration of the paper
-    evaluation_steps: int | None  # the length of an evaluation; None: counted in episodes
-    online_steps: int  # agent steps
-    lanes: int
-    window: int  # transitions of the online agent's replay
-    warm_up: int  # steps before it learns
-    epsilon_decay: int  # steps over which exploration falls, after the warm-up
+    collection: Collection
+    training: Training
+    learning_rate: float | None = None
+    adam_epsilon: float | None = None
+    target_period: int | None = None
 
     def fitted(self, agent: Agent) -> Agent:
         """The agent at this scale."""
@@ -37,47 +33,47 @@ class Scale:
             optimizer = replace(optimizer, learning_rate=self.learning_rate)
         if self.adam_epsilon is not None and isinstance(optimizer, Adam):
             optimizer = replace(optimizer, epsilon=self.adam_epsilon)
-        return replace(agent, optimizer=optimizer, target_period=self.target_period)
+        period = agent.target_period if self.target_period is None else self.target_period
+        return replace(agent, optimizer=optimizer, target_period=period)
 
 
+PAPER = Scale(Collection(), Training(evaluation_steps=125_000), target_period=2_000)
 SCALES = {
-    "paper": Scale(
-        learning_rate=None,
-        adam_epsilon=None,
-        target_period=2_000,
-        offline_steps=12_500_000,
-        evaluate_every=62_500,
-        evaluation_steps=125_000,
-        online_steps=50_000_000,
-        lanes=16,
-        window=1_000_000,
-        warm_up=20_000,
-        epsilon_decay=250_000,
-    ),
+    "paper": PAPER,
+    "paper-5x": replace(PAPER, training=replace(PAPER.training, steps=62_500_000)),
     "small": Scale(
+        Collection(steps=500_000, window=100_000, warm_up=5_000, epsilon_decay=100_000),
+        Training(steps=100_000, evaluate_every=5_000),
         learning_rate=5e-4,
         # The paper's online value. Its offline 0.01/32 is larger than the gradients of 200 heads on a small
         # network, and REM then stood still for the first 6,000 steps on MinAtar Breakout.
         adam_epsilon=0.001 / 32,
         target_period=250,
-        offline_steps=100_000,
-        evaluate_every=5_000,
-        evaluation_steps=None,
-        online_steps=500_000,
-        lanes=16,
-        window=100_000,
-        warm_up=5_000,
-        epsilon_decay=100_000,
+    ),
+    "control": Scale(
+        Collection(
+            steps=1_000_000,
+            lanes=1,
+            warm_up=25_000,  # of random actions
+            epsilon=0.0,  # afterwards the agent's own noise explores
+            epsilon_decay=0,
+            update_period=1,
+            batch=100,
+            clip_rewards=None,
+        ),
+        Training(
+            steps=1_000_000, evaluate_every=5_000, episodes=10, epsilon=0.0, batch=100, clip_rewards=None
+        ),
     ),
 }
-SCALES["paper-5x"] = replace(SCALES["paper"], offline_steps=62_500_000)
 
 
 def scale_for(spec: Spec, name: str = "auto") -> Scale:
-    """The named scale, or the one that suits the observations: large images take the paper's."""
+    """The named scale, or the one that suits the data: large images take the paper's."""
     if name == "auto":
         shape = spec.observation_shape
-        name = "paper" if len(shape) == 3 and min(shape[:2]) >= 36 else "small"
+        large = len(shape) == 3 and min(shape[:2]) >= 36
+        name = "control" if not spec.discrete else "paper" if large else "small"
     if name not in SCALES:
         raise UsageError(f'unknown scale "{name}": {did_you_mean(name, [*SCALES, "auto"])}')
     return SCALES[name]

@@ -107,14 +107,30 @@ def _spec(frames, action, actions_count, action_low, action_high, stack) -> Spec
                 f"actions go from {action.min()} to {action.max()}: they must lie in 0 to {count - 1}"
             )
         return Spec(shape, dtype, actions=count, stack=stack)
-    low = action.min(axis=0) if action_low is None else np.broadcast_to(action_low, action.shape[1:])
-    high = action.max(axis=0) if action_high is None else np.broadcast_to(action_high, action.shape[1:])
-    return Spec(shape, dtype, action_low=tuple(low.tolist()), action_high=tuple(high.tolist()), stack=stack)
+    low = action.min(axis=0) if action_low is None else _bound("action_low", action_low, action.shape[1])
+    high = action.max(axis=0) if action_high is None else _bound("action_high", action_high, action.shape[1])
+    spec = Spec(shape, dtype, action_low=tuple(low.tolist()), action_high=tuple(high.tolist()), stack=stack)
+    outside = spec.outside(action)
+    if outside.any():
+        row = int(outside.argmax())
+        raise DataError(
+            f"the action in row {row} is {action[row].tolist()}, outside {spec.action_low} to "
+            f"{spec.action_high}: widen action_low and action_high, or clip the actions"
+        )
+    return spec
+
+
+def _bound(name: str, value, size: int) -> np.ndarray:
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiu" or array.shape not in ((), (size,)):
+        raise DataError(f"{name} is {value!r}: give one number, or {size} of them")
+    return np.broadcast_to(array, (size,)).astype(float)
 
 
 def _observations(name: str, values, like: np.ndarray | None = None) -> np.ndarray:
     array = np.asarray(values)
     if array.dtype.kind == "f":
+        _check_finite(name, array)
         array = array.astype(np.float32)
     if array.dtype not in (np.uint8, np.bool_, np.float32):
         raise DataError(f"{name} have type {array.dtype}: give uint8, bool or floating numbers")
@@ -124,7 +140,6 @@ def _observations(name: str, values, like: np.ndarray | None = None) -> np.ndarr
         raise DataError(
             f"{name} are {array.shape} {array.dtype}, observations {like.shape} {like.dtype}: make them alike"
         )
-    _check_finite(name, array)
     return array
 
 
@@ -162,8 +177,11 @@ def _flags(name: str, values, count: int) -> np.ndarray:
 
 
 def _check_finite(name: str, array: np.ndarray) -> None:
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        row = int(np.argwhere(~np.isfinite(array))[0, 0])
+    if array.dtype.kind != "f":
+        return
+    finite = np.abs(array) <= np.finfo(np.float32).max  # which is what is stored; false for NaN
+    if not finite.all():
+        row = int(np.argwhere(~finite)[0, 0])
         raise DataError(f"{name} hold NaN or infinity (first in row {row}); remove or mend those steps")
 
 

@@ -1,0 +1,100 @@
+"""Gradient steps per second on action vectors: our actor-critics, alone and fused, beside eager PyTorch.
+
+The sizes are HalfCheetah's, the batch that of Fujimoto et al. As in `learner`, the parts are timed in turns
+and compared within a round; a ratio is the median over rounds. Products of matrices are most of the work, so
+it matters on how many cores each side computes: where PyTorch's threads have to share theirs, they wait for
+each other, and OMP_NUM_THREADS=1 makes it faster.
+"""
+
+import importlib.util
+from collections.abc import Callable
+from statistics import median
+
+import jax
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.learner import rate
+from optimist.agents import preset
+from optimist.data.formats.arrays import from_arrays
+from optimist.data.sampling import Sampler
+from optimist.training.homes import home_of
+from optimist.training.learner import Learner, advance
+
+ROUNDS, TRANSITIONS, BATCH = 5, 50_000, 100
+STEPS = 20 if jax.default_backend() == "cpu" else 2_000  # of one part in one round: about a second
+OBSERVATION, ACTION = 17, 6
+FUSED = {"td3": (1, 5), "ddpg": (1, 5, 15), "bcq": (1, 5)}
+PEER = "PyTorch td3"
+
+
+def logged_play() -> dict[str, np.ndarray]:
+    random = np.random.default_rng(0)
+    return {
+        "observations": random.normal(size=(TRANSITIONS, OBSERVATION)).astype(np.float32),
+        "actions": random.uniform(-1, 1, (TRANSITIONS, ACTION)).astype(np.float32),
+        "rewards": random.random(TRANSITIONS).astype(np.float32),
+        "terminals": random.random(TRANSITIONS) < 0.001,
+    }
+
+
+def ours(agent_name: str, seeds: int, play: dict) -> Callable[[], None]:
+    """A function that trains for `STEPS` steps, compiled already."""
+    dataset = from_arrays(**play, action_low=-1.0, action_high=1.0)
+    learner = Learner(preset(agent_name), dataset.spec)
+    samplers = [Sampler(dataset, batch=BATCH, seed=seed) for seed in range(seeds)]
+    home, state, done = home_of(samplers), learner.init(tuple(range(seeds))), 0
+
+    def chunk() -> None:
+        nonlocal state, done
+        state, losses = advance(learner, state, home.minibatch, home.resident, home.items(done, STEPS))
+        jax.block_until_ready(losses)
+        done += STEPS
+
+    chunk()
+    return chunk
+
+
+def eager_pytorch(play: dict) -> Callable[[], None]:
+    from benchmarks.torch_td3 import EagerTd3
+
+    discounts = (0.99 * ~play["terminals"]).astype(np.float32)
+    peer = EagerTd3(
+        play["observations"], play["actions"][:-1], play["rewards"][:-1], discounts[:-1], batch=BATCH
+    )
+
+    def chunk() -> None:
+        for _ in range(STEPS):
+            peer.step()
+        peer.critics.first[0].bias.tolist()  # waits for an accelerator
+
+    chunk()
+    return chunk
+
+
+def main() -> None:
+    play, parts = logged_play(), dict[str, tuple[Callable[[], None], int]]()
+    if importlib.util.find_spec("torch"):
+        parts[PEER] = (eager_pytorch(play), STEPS)
+    else:
+        print("PyTorch is not installed, so nothing is compared with it: pip install 'optimist[bench]'")
+    for name, sizes in FUSED.items():
+        for seeds in sizes:
+            parts[f"{name}, {seeds} fused" if seeds > 1 else name] = (ours(name, seeds, play), STEPS * seeds)
+    rounds = [{label: rate(*part) for label, part in parts.items()} for _ in range(ROUNDS)]
+    print_rates(rounds)
+    if PEER in parts:
+        speed_up = median(r["td3"] / r[PEER] for r in rounds)
+        threads = importlib.import_module("torch").get_num_threads()
+        print(f"TD3 does {speed_up:.1f} times the steps of eager PyTorch on {threads} threads (promised: 3)")
+
+
+def print_rates(rounds: list[dict[str, float]]) -> None:
+    bases = [base for base in (PEER, "td3") if base in rounds[0]]
+    heads = ["updates/s, median", *(f"x {base}" for base in bases)]
+    table = Table(f"400-300, batch {BATCH}, on {jax.default_backend()}", *heads, title="control")
+    for label in rounds[0]:
+        against = [f"{median(r[label] / r[base] for r in rounds):.2f}" for base in bases]
+        table.add_row(label, f"{median(r[label] for r in rounds):,.0f}", *against)
+    Console().print(table)

@@ -1,0 +1,173 @@
+"""Agents of vector actions: an actor proposes an action, critics say what it is worth."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from optimist.agent import Agent, Objective
+from optimist.data.transition import Spec, Transition
+from optimist.errors import DataError, UsageError
+from optimist.networks import Perceptron
+from optimist.optimizers import Adam, RmsProp
+
+
+class Bounds(NamedTuple):
+    """The box of actions."""
+
+    low: Any
+    high: Any
+
+    @classmethod
+    def of(cls, spec: Spec) -> "Bounds":
+        return cls(jnp.array(spec.action_low), jnp.array(spec.action_high))
+
+    @property
+    def reach(self) -> Any:
+        """Half of each side: the unit in which noise is measured."""
+        return (self.high - self.low) / 2
+
+    def scaled(self, share) -> Any:
+        """From [-1, 1] to the box."""
+        return self.low + (share + 1) * self.reach
+
+    def clip(self, action) -> Any:
+        return jnp.clip(action, self.low, self.high)
+
+
+class Players(NamedTuple):
+    """Networks with their parameters filled in, and the box in which they act."""
+
+    actor: Callable[..., Any]  # observation -> action
+    critics: Callable[[Any, Any], Any]  # (observation, action) -> what each critic says, (critics,)
+    first_critic: Callable[[Any, Any], Any]  # the same of the first alone, at the price of one
+    bounds: Bounds
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActorAgent(Agent):
+    """An agent of action vectors: its actor, a network of 400 and 300, chooses them in the box."""
+
+    discrete_peer: ClassVar[str] = "rem"  # whom it recommends where actions are discrete
+    optimizer: RmsProp | Adam = Adam(learning_rate=1e-3, epsilon=1e-8)
+    target_period: int = 1
+    target_rate: float = 0.005
+    hidden: str = "400-300"  # the widths of the layers of every network
+    noise: float = 0.5  # of exploration: its standard deviation, where the largest action is 1
+
+    def __post_init__(self):
+        widths(self.hidden)  # complains of what it cannot read
+        if self.target_period < 1 or not 0 < self.target_rate <= 1:
+            raise UsageError(
+                f"target_period {self.target_period}, target_rate {self.target_rate}: a whole number from 1, "
+                "and a rate up to 1"
+            )
+
+    def check(self, spec: Spec) -> None:
+        if spec.discrete:
+            raise DataError(
+                f"{type(self).__name__} chooses action vectors; this data has {spec.actions} discrete "
+                f"actions: take an agent such as {self.discrete_peer}"
+            )
+        if len(spec.observation_shape) != 1:
+            raise DataError(
+                f"{type(self).__name__} reads vectors; these observations are {spec.observation_shape}: "
+                "flatten them before they are logged"
+            )
+
+    def network(self, outputs: int) -> Perceptron:
+        return Perceptron(widths(self.hidden), outputs)
+
+    def init(self, key, spec: Spec) -> dict:
+        (observation,), (action,) = spec.observation_shape, spec.action_shape
+        return {"actor": self.network(action).init(key, observation)}
+
+    def actor(self, spec: Spec, params: dict) -> Callable[[Any], Any]:
+        """The network with its parameters filled in: observation -> action."""
+        network, bounds = self.network(len(spec.action_low)), Bounds.of(spec)
+        return lambda observation: bounds.scaled(jnp.tanh(network(params["actor"], observation)))
+
+    def action(self, spec: Spec, params: dict, observation, key) -> Any:
+        return self.actor(spec, params)(observation)
+
+    def online_action(self, spec: Spec, params: dict, observation, key, episode_key) -> Any:
+        bounds, best = Bounds.of(spec), self.action(spec, params, observation, key)
+        return bounds.clip(best + self.noise * bounds.reach * jax.random.normal(key, best.shape))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActorCritic(ActorAgent):
+    """What the agents of Fujimoto et al. share: critics beside the actor, and slowly following targets."""
+
+    critics: int = 1
+    actor_period: int = 1  # gradient steps of the critics per one of the actor
+
+    def __post_init__(self):
+        super().__post_init__()
+        if min(self.actor_period, self.critics) < 1:
+            raise UsageError(
+                f"actor_period {self.actor_period}, critics {self.critics}: both are whole numbers from 1"
+            )
+
+    @abstractmethod
+    def critic_loss(self, now: Any, target: Any, step: Transition, key, shared_key) -> Any:
+        """The critics' loss of one transition; every transition has a `key`, the minibatch a `shared_key`."""
+
+    @abstractmethod
+    def actor_loss(self, now: Any, step: Transition, key) -> Any:
+        """The actor's loss at one transition."""
+
+    def init(self, key, spec: Spec) -> dict:
+        (observation,), (action,) = spec.observation_shape, spec.action_shape
+        actor_key, critic_key = jax.random.split(key)
+        critic = partial(self.network(1).init, inputs=observation + action)
+        critics = jax.vmap(critic)(jax.random.split(critic_key, self.critics))
+        return {**super().init(actor_key, spec), "critic": critics}
+
+    def players(self, spec: Spec, params: dict) -> Any:
+        return Players(self.actor(spec, params), *self.judges(params), Bounds.of(spec))
+
+    def judges(self, params: dict) -> tuple[Callable, Callable]:
+        """All critics, and the first of them."""
+
+        def judged(layers, observation, action):
+            return self.network(1)(layers, observation, action)[0]
+
+        every = jax.vmap(judged, in_axes=(0, None, None))
+        first = jax.tree.map(lambda leaf: leaf[0], params["critic"])
+        return partial(every, params["critic"]), partial(judged, first)
+
+    def objectives(self, spec: Spec) -> tuple[Objective, ...]:
+        def critic_loss(params, targets, batch, key):
+            now, target = self.players(spec, params), self.players(spec, targets)
+            keys, shared_key = keys_for(batch, key)
+            return jax.vmap(lambda step, k: self.critic_loss(now, target, step, k, shared_key))(
+                batch, keys
+            ).mean()
+
+        def actor_loss(params, targets, batch, key):
+            now = self.players(spec, params)
+            return jax.vmap(partial(self.actor_loss, now))(batch, keys_for(batch, key)[0]).mean()
+
+        return (Objective("critic", critic_loss), Objective("actor", actor_loss, self.actor_period))
+
+    def estimate(self, spec: Spec, params: dict, observation) -> Any:
+        players = self.players(spec, params)
+        return players.critics(observation, players.actor(observation)).mean()
+
+
+def widths(text: str) -> tuple[int, ...]:
+    """The layers of a network, written as 400-300."""
+    if not all(width.isdigit() and int(width) for width in text.split("-")):
+        raise UsageError(f'hidden layers "{text}": write their widths as 400-300')
+    return tuple(map(int, text.split("-")))
+
+
+def keys_for(batch: Transition, key) -> tuple[Any, Any]:
+    """A key for every transition, and one that they share."""
+    own, shared = jax.random.split(key)
+    return jax.random.split(own, batch.reward.shape[0]), shared

@@ -1,0 +1,27 @@
+"""Behaviour cloning of action vectors: an actor trained towards the logged action, whatever it was worth."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from optimist.actor_critic import ActorAgent
+from optimist.agent import Objective
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClonedActor(ActorAgent):
+    """Behaviour cloning (Pomerleau 1989) by mean squared error, as the baseline of Fujimoto et al. 2019."""
+
+    discrete_peer: ClassVar[str] = "behaviour_cloning"
+
+    def objectives(self, spec):
+        def loss(params, targets, batch, key):
+            said = jax.vmap(self.actor(spec, params))(batch.observation)
+            return ((said - batch.action) ** 2).mean()
+
+        return (Objective("actor", loss),)
+
+    def estimate(self, spec, params, observation):
+        return jnp.zeros(())

@@ -1,0 +1,34 @@
+"""Twin delayed DDPG: the smaller of two critics, a blurred next action, and an actor that waits for them."""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from optimist.actor_critic import ActorCritic
+from optimist.losses import td_error
+from optimist.optimizers import Adam, RmsProp
+
+
+@dataclass(frozen=True, kw_only=True)
+class Td3(ActorCritic):
+    """TD3 (Fujimoto et al. 2018, algorithm 1), with the learning rate of Agarwal et al. 2020, A.2."""
+
+    optimizer: RmsProp | Adam = Adam(learning_rate=5e-4, epsilon=1e-8)
+    critics: int = 2
+    actor_period: int = 2
+    target_period: int = 2
+    blur: float = 0.2  # the noise on the next action, where the largest action is 1
+    blur_limit: float = 0.5
+
+    def critic_loss(self, now, target, step, key, shared_key):
+        next_value = target.critics(step.next_observation, self.next_action(target, step, key)).min()
+        return (td_error(step, now.critics(step.observation, step.action), next_value) ** 2).sum()
+
+    def next_action(self, target, step, key):
+        noise = self.blur * jax.random.normal(key, step.action.shape)
+        noise = jnp.clip(noise, -self.blur_limit, self.blur_limit) * target.bounds.reach
+        return target.bounds.clip(target.actor(step.next_observation) + noise)
+
+    def actor_loss(self, now, step, key):
+        return -now.first_critic(step.observation, now.actor(step.observation))

@@ -1,0 +1,23 @@
+"""TD3 with REM's critics: a random mixture of many critics in place of the smaller of two."""
+
+from dataclasses import dataclass
+
+from optimist.agents.td3 import Td3
+from optimist.losses import td_error
+from optimist.mixtures import Mixture
+
+
+@dataclass(frozen=True, kw_only=True)
+class Td3Rem(Td3):
+    """REM (Agarwal et al. 2020, section 4.2) in an actor-critic, which its section 7 names as future work."""
+
+    critics: int = 4
+    mixture: Mixture = Mixture()
+
+    def critic_loss(self, now, target, step, key, shared_key):
+        alpha = self.mixture.draw(shared_key, self.critics)
+        next_value = target.critics(step.next_observation, self.next_action(target, step, key)) @ alpha
+        return (td_error(step, now.critics(step.observation, step.action) @ alpha, next_value) ** 2).mean()
+
+    def actor_loss(self, now, step, key):
+        return -now.critics(step.observation, now.actor(step.observation)).mean()

@@ -1,0 +1,274 @@
+"""Gymnasium's v5 tasks HalfCheetah, Hopper and Walker2d on MuJoCo, step for step the same, many at a time.
+
+Models and rules are Gymnasium's with its default arguments; `max_steps` is its time limit. Every lane has a
+simulation of its own: MuJoCo's solver begins at its last solution, and `mujoco.rollout`, which steps many
+states on few simulations, does not give that back. Without it HalfCheetah goes another way within 100 steps.
+"""
+
+import logging
+import os
+import warnings
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from optimist.data.transition import Spec
+from optimist.envs import Environment, Step
+from optimist.envs._crew import Crew
+from optimist.envs._lanes import checked_actions, free_cores, lane_seeds, package
+from optimist.errors import UsageError, did_you_mean
+
+TASK_VERSION = "v5"
+PICTURE = 480  # pixels along one side, as in Gymnasium
+CAMERA = "track"  # all three models have it: it moves along with the body
+Range = tuple[float, float]
+log = logging.getLogger("optimist")
+
+
+@dataclass(frozen=True)
+class Health:
+    """Outside one of these open ranges the body has fallen: the episode ends, its last step earns less."""
+
+    height: Range
+    angle: Range
+    rest_of_state: Range | None = None  # every position and velocity but those along x and z
+    reward: float = 1.0
+
+
+@dataclass(frozen=True)
+class Task:
+    model: str
+    frame_skip: int
+    control_cost: float
+    reset_noise: float
+    normal_velocities: bool  # whether a first velocity's noise is normal rather than uniform
+    velocity_limit: float | None = None  # as observed
+    health: Health | None = None
+
+
+TASKS = {
+    "HalfCheetah": Task(
+        "half_cheetah.xml", frame_skip=5, control_cost=0.1, reset_noise=0.1, normal_velocities=True
+    ),
+    "Hopper": Task(
+        "hopper.xml",
+        frame_skip=4,
+        control_cost=1e-3,
+        reset_noise=5e-3,
+        normal_velocities=False,
+        velocity_limit=10.0,
+        health=Health(height=(0.7, np.inf), angle=(-0.2, 0.2), rest_of_state=(-100.0, 100.0)),
+    ),
+    "Walker2d": Task(
+        "walker2d_v5.xml",
+        frame_skip=4,
+        control_cost=1e-3,
+        reset_noise=5e-3,
+        normal_velocities=False,
+        velocity_limit=10.0,
+        health=Health(height=(0.8, 2.0), angle=(-1.0, 1.0)),
+    ),
+}
+
+
+def games() -> list[str]:
+    return list(TASKS)
+
+
+def make(
+    game: str, *, lanes: int, seed: int, threads: int | None = None, max_steps: int = 1000
+) -> Environment:
+    if game not in TASKS:
+        raise UsageError(f'no environment "mujoco/{game}": {_meant(game)}')
+    if max_steps < 1 or (threads is not None and threads < 1):
+        raise UsageError(f"max_steps={max_steps}, threads={threads}: numbers from 1 upwards, please")
+    mujoco = _mujoco()
+    model = _model(mujoco, TASKS[game].model)
+    crew = Crew(partial(mujoco.mj_step, model, nstep=TASKS[game].frame_skip), _crew_size(lanes, threads))
+    return Mujoco(mujoco, game, model, crew, lanes, seed, max_steps)
+
+
+class Mujoco:
+    """Lanes of one task; states, rewards and ends are arrays over the lanes."""
+
+    def __init__(self, mujoco, game: str, model, crew: Crew, lanes: int, seed: int, max_steps: int):
+        self.name, self.lanes = f"mujoco/{game}", lanes
+        self._mujoco, self._task, self._model, self._crew = mujoco, TASKS[game], model, crew
+        low, high = (tuple(bound.tolist()) for bound in model.actuator_ctrlrange.astype(np.float32).T)
+        self.spec = Spec((model.nq + model.nv - 1,), "float32", action_low=low, action_high=high)
+        self._max_steps = max_steps
+        self._seconds = model.opt.timestep * self._task.frame_skip
+        self._randoms = [np.random.default_rng(lane_seed) for lane_seed in lane_seeds(seed, lanes)]
+        self._simulations = [mujoco.MjData(model) for _ in range(lanes)]
+        # Asking a simulation for one of its arrays costs more than reading it, so they are asked for once.
+        self._controls = [simulation.ctrl for simulation in self._simulations]
+        self._parts = [
+            part for simulation in self._simulations for part in (simulation.qpos, simulation.qvel)
+        ]
+        self._ages = np.zeros(lanes, int)
+        self._started = False
+        self._renderer: Any = None
+
+    def reset(self) -> np.ndarray:
+        self._started = True
+        for lane in range(self.lanes):
+            self._begin(lane)
+        self._states = self._read_states()
+        return self._observed(self._states)
+
+    def step(self, actions: Any) -> Step:
+        if not self._started:
+            raise UsageError(f"{self.name}: call reset() before the first step()")
+        actions = checked_actions(actions, self.spec, self.lanes)
+        for control, action in zip(self._controls, actions, strict=True):
+            control[:] = action
+        self._crew.each(self._simulations)
+        before, states = self._states, self._read_states()
+        self._ages += 1
+        healthy = self._healthy(states)
+        terminal = ~healthy
+        truncated = healthy & (self._ages >= self._max_steps)
+        following = self._observed(states)
+        return Step(
+            observation=self._restarted(following, states, terminal | truncated),
+            reward=self._reward(before, states, actions, healthy),
+            terminal=terminal,
+            truncated=truncated,
+            next_observation=following,
+        )
+
+    def _begin(self, lane: int) -> None:
+        """A new episode, its noise drawn in Gymnasium's order: positions first, then velocities."""
+        simulation, random, noise = self._simulations[lane], self._randoms[lane], self._task.reset_noise
+        self._mujoco.mj_resetData(self._model, simulation)
+        simulation.qpos[:] += random.uniform(-noise, noise, self._model.nq)
+        if self._task.normal_velocities:
+            simulation.qvel[:] += noise * random.standard_normal(self._model.nv)
+        else:
+            simulation.qvel[:] += random.uniform(-noise, noise, self._model.nv)
+        self._mujoco.mj_forward(self._model, simulation)
+        self._ages[lane] = 0
+
+    def _restarted(self, frames: np.ndarray, states: np.ndarray, ended: np.ndarray) -> np.ndarray:
+        """The frames to act on: the first of a new episode where one `ended`."""
+        self._states = states
+        if not ended.any():
+            return frames
+        for lane in np.flatnonzero(ended).tolist():
+            self._begin(lane)
+        self._states = self._read_states()
+        return self._observed(self._states)
+
+    def _read_states(self) -> np.ndarray:
+        """Positions and velocities of every lane: x, z, angle of the body, joints, and as many velocities."""
+        return np.concatenate(self._parts).reshape(self.lanes, -1)
+
+    def _observed(self, states: np.ndarray) -> np.ndarray:
+        """Everything but how far the body has come."""
+        frames, limit = states[:, 1:].astype(np.float32), self._task.velocity_limit
+        if limit is not None:
+            velocities = frames[:, self._model.nq - 1 :]
+            np.clip(velocities, -limit, limit, out=velocities)
+        return frames
+
+    def _reward(
+        self, before: np.ndarray, states: np.ndarray, actions: np.ndarray, healthy: np.ndarray
+    ) -> np.ndarray:
+        reward = (states[:, 0] - before[:, 0]) / self._seconds
+        if self._task.health is not None:
+            reward = reward + healthy * self._task.health.reward
+        return (reward - self._task.control_cost * np.square(actions).sum(axis=1)).astype(np.float32)
+
+    def _healthy(self, states: np.ndarray) -> np.ndarray:
+        health = self._task.health
+        if health is None:
+            return np.ones(self.lanes, bool)
+        healthy = _between(states[:, 1], health.height) & _between(states[:, 2], health.angle)
+        if health.rest_of_state is not None:
+            healthy &= _between(states[:, 2:], health.rest_of_state).all(axis=1)
+        return healthy
+
+    def render(self) -> np.ndarray:
+        try:
+            if self._renderer is None:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # the one line below says what is missing
+                    self._renderer = self._mujoco.Renderer(self._model, PICTURE, PICTURE)
+            self._renderer.update_scene(self._simulations[0], camera=CAMERA)
+            return self._renderer.render()
+        except Exception as error:  # whatever the graphics driver lacks
+            raise UsageError(
+                f"{self.name} cannot be rendered here ({_first_line(error)}): "
+                "set MUJOCO_GL=egl to draw without a display"
+            ) from error
+
+    def versions(self) -> dict[str, str]:
+        return {"task": TASK_VERSION, **{name: version(name) for name in ("mujoco", "gymnasium", "numpy")}}
+
+    def close(self) -> None:
+        self._crew.close()
+        if self._renderer is not None:
+            self._renderer.close()
+            self._renderer = None
+
+
+def _mujoco() -> Any:
+    try:
+        mujoco: Any = package("mujoco", extra="mujoco")
+    except (ImportError, AttributeError, RuntimeError) as error:
+        graphics = os.environ.get("MUJOCO_GL")
+        if not graphics:
+            raise
+        # The package looks for the graphics driver as soon as it is imported.
+        raise UsageError(
+            f"mujoco cannot be loaded with MUJOCO_GL={graphics} ({_first_line(error)}): unset MUJOCO_GL"
+        ) from error
+    _warn_of_a_newer_version(mujoco.__version__)
+    return mujoco
+
+
+def _model(mujoco, file: str) -> Any:
+    gymnasium: Any = package("gymnasium", extra="mujoco")
+    assets = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"
+    told_before = mujoco.get_mju_user_warning()
+    # HalfCheetah's model has an outdated attribute; MuJoCo would log that in a file in the working folder.
+    mujoco.set_mju_user_warning(log.debug)
+    try:
+        return mujoco.MjModel.from_xml_path(str(assets / file))
+    finally:
+        mujoco.set_mju_user_warning(told_before)
+
+
+def _between(values: np.ndarray, limits: Range) -> np.ndarray:
+    low, high = limits
+    return (low < values) & (values < high)  # false for NaN
+
+
+def _crew_size(lanes: int, threads: int | None) -> int:
+    """The fewest threads with which no one has more lanes to step than with all of them."""
+    lanes_each = -(-lanes // min(lanes, threads or free_cores()))
+    return -(-lanes // lanes_each)
+
+
+def _meant(game: str) -> str:
+    """The task in another spelling: halfcheetah, half_cheetah, HalfCheetah-v5."""
+    word = game.partition("-")[0].replace("_", "").lower()
+    return did_you_mean({known.lower(): known for known in TASKS}.get(word, game), games())
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+@cache  # one word about it is enough
+def _warn_of_a_newer_version(installed: str) -> None:
+    if int(installed.partition(".")[0]) >= 4:
+        log.warning(
+            "mujoco %s simulates otherwise than the 3.17 that these tasks were tested with, so scores are "
+            'not comparable: pip install "mujoco<4"',
+            installed,
+        )

@@ -1,0 +1,254 @@
+"""MuJoCo's lanes are Gymnasium's v5 tasks: the same bits at every step, however many there are."""
+
+import os
+import subprocess
+import sys
+import threading
+from itertools import pairwise
+
+import gymnasium
+import mujoco
+import numpy as np
+import pytest
+
+from optimist import envs
+from optimist.envs import mujoco as family
+from optimist.envs._lanes import lane_seeds
+from optimist.errors import UsageError
+
+TASKS = family.games()
+FALLING = ["Hopper", "Walker2d"]
+DRAW = """
+from optimist import envs
+from optimist.errors import UsageError
+try:
+    play = envs.make("mujoco/Hopper", lanes=2)
+    play.reset()
+    pixels = play.render()
+    print(pixels.shape, pixels.dtype, len(set(pixels.ravel().tolist())) > 20)
+except UsageError as error:
+    print(error)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _logs_elsewhere(tmp_path, monkeypatch):
+    """Gymnasium's HalfCheetah makes MuJoCo write a warning into the working folder."""
+    monkeypatch.chdir(tmp_path)
+
+
+def random_actions(task: str, steps: int, lanes: int, seed: int = 0) -> np.ndarray:
+    size = {"HalfCheetah": 6, "Hopper": 3, "Walker2d": 6}[task]
+    return np.random.default_rng(seed).uniform(-1, 1, (steps, lanes, size)).astype(np.float32)
+
+
+def played(task: str, actions: np.ndarray, **options) -> list[envs.Step]:
+    play = envs.make(f"mujoco/{task}", lanes=actions.shape[1], **options)
+    play.reset()
+    steps = [play.step(row) for row in actions]
+    play.close()
+    return steps
+
+
+def same(ours: list[envs.Step], theirs: list[envs.Step], lanes: slice = slice(None)) -> None:
+    for one, other in zip(ours, theirs, strict=True):
+        for mine, yours in zip(one, other, strict=True):
+            np.testing.assert_array_equal(mine[lanes], yours[lanes])
+
+
+def refusal(call, *arguments, **options) -> str:
+    with pytest.raises(UsageError) as caught:
+        call(*arguments, **options)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("task", "max_steps", "steps"), [("HalfCheetah", 150, 400), ("Hopper", 20, 400), ("Walker2d", 20, 400)]
+)
+def test_every_step_is_gymnasiums_to_the_bit(task, max_steps, steps):
+    lanes, actions = 3, random_actions(task, steps, lanes=3)
+    play = envs.make(f"mujoco/{task}", lanes=lanes, seed=7, max_steps=max_steps, threads=2)
+    alone = [gymnasium.make(f"{task}-v5", max_episode_steps=max_steps) for _ in range(lanes)]
+    first = [env.reset(seed=seed)[0] for env, seed in zip(alone, lane_seeds(7, lanes), strict=True)]
+    np.testing.assert_array_equal(play.reset(), np.array(first, np.float32))
+    terminals = truncations = 0
+    for row in actions:
+        step = play.step(row)
+        assert not (step.terminal & step.truncated).any()
+        for lane, env in enumerate(alone):
+            successor, reward, terminal, truncated, _ = env.step(row[lane])
+            np.testing.assert_array_equal(step.next_observation[lane], successor.astype(np.float32))
+            assert step.reward[lane] == np.float32(reward)
+            assert (step.terminal[lane], step.truncated[lane]) == (terminal, truncated and not terminal)
+            acted_on = env.reset()[0] if terminal or truncated else successor
+            np.testing.assert_array_equal(step.observation[lane], acted_on.astype(np.float32))
+        terminals += step.terminal.sum()
+        truncations += step.truncated.sum()
+    assert truncations > 0 and (terminals > 0) == (task in FALLING)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_spaces_are_gymnasiums(task):
+    spec, env = envs.make(f"mujoco/{task}").spec, gymnasium.make(f"{task}-v5")
+    assert spec.frame_shape == env.observation_space.shape and spec.frame_dtype == "float32"
+    assert spec.action_low == tuple(env.action_space.low.tolist())
+    assert spec.action_high == tuple(env.action_space.high.tolist())
+
+
+def test_the_time_limit_is_gymnasiums():
+    ends = [step.truncated[0] for step in played("HalfCheetah", np.zeros((2000, 1, 6), np.float32))]
+    assert np.flatnonzero(ends).tolist() == [999, 1999]
+    assert all(gymnasium.spec(f"{task}-v5").max_episode_steps == 1000 for task in TASKS)
+
+
+@pytest.mark.parametrize("task", FALLING)
+def test_a_fall_at_the_time_limit_is_terminal_only(task):
+    actions = random_actions(task, 200, lanes=1)
+    falls = np.flatnonzero([step.terminal[0] for step in played(task, actions)])
+    step = played(task, actions[: falls[0] + 1], max_steps=int(falls[0]) + 1)[-1]
+    assert step.terminal[0] and not step.truncated[0]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_how_many_threads_there_are_changes_nothing(task):
+    actions = random_actions(task, 60, lanes=7)
+    alone, *crews = (played(task, actions, threads=threads) for threads in (1, 2, 7, 20))
+    for crew in crews:
+        same(alone, crew)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_lanes_know_nothing_of_each_other(task):
+    actions = random_actions(task, 100, lanes=4)
+    many, few = played(task, actions), played(task, actions[:, :2])
+    same([envs.Step(*(part[:2] for part in step)) for step in many], few)
+    changed = actions.copy()
+    changed[:, 0] *= -1
+    others = played(task, changed)
+    same(many, others, slice(1, None))
+    assert (many[-1].observation[0] != others[-1].observation[0]).any()
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_seed_decides_and_lanes_differ(task):
+    first, again, other = (envs.make(f"mujoco/{task}", lanes=2, seed=seed).reset() for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any() and (first[0] != first[1]).any()
+
+
+def test_a_second_reset_goes_on_with_gymnasiums_random_stream():
+    play, env = envs.make("mujoco/Walker2d", seed=3), gymnasium.make("Walker2d-v5")
+    seeds = [lane_seeds(3, 1)[0], None, None]
+    resets = [(play.reset()[0], env.reset(seed=seed)[0].astype(np.float32)) for seed in seeds]
+    for ours, theirs in resets:
+        np.testing.assert_array_equal(ours, theirs)
+    assert all((one[0] != next_one[0]).any() for one, next_one in pairwise(resets))
+
+
+def test_what_was_returned_is_not_written_into_later():
+    play, actions = envs.make("mujoco/Hopper", lanes=2), random_actions("Hopper", 40, lanes=2)
+    kept = [play.reset()]
+    copies = [kept[0].copy()]
+    for row in actions:
+        step = play.step(row)
+        kept += step
+        copies += [part.copy() for part in step]
+    for array, copy in zip(kept, copies, strict=True):
+        np.testing.assert_array_equal(array, copy)
+
+
+@pytest.mark.parametrize(
+    ("actions", "part"),
+    [
+        (np.zeros((1, 3)), "actions have shape (1, 3), this environment takes (2, 3)"),
+        (np.zeros((2, 6)), "actions have shape (2, 6)"),
+        ([[0, 0, 0], [0, 1.5, 0]], "action 1.5 in lane 1, part 1, is outside its bounds -1.0 to 1.0"),
+        ([[0, 0, np.nan], [0, 0, 0]], "action nan in lane 0, part 2"),
+        ([[0, 0, 0], [-np.inf, 0, 0]], "action -inf in lane 1, part 0"),
+    ],
+)
+def test_bad_actions_are_refused(actions, part):
+    play = envs.make("mujoco/Hopper", lanes=2)
+    play.reset()
+    assert part in refusal(play.step, actions)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("HalfCheetah-v5", "HalfCheetah"), ("half_cheetah", "HalfCheetah"), ("Walker2D", "Walker2d")],
+)
+def test_another_spelling_is_answered_with_the_right_one(written, meant):
+    expected = f'no environment "mujoco/{written}": did you mean "{meant}"?'
+    assert refusal(envs.make, f"mujoco/{written}") == expected
+
+
+def test_other_tasks_are_answered_with_the_known_ones():
+    expected = 'no environment "mujoco/Ant-v5": known: HalfCheetah, Hopper, Walker2d'
+    assert refusal(envs.make, "mujoco/Ant-v5") == expected
+
+
+@pytest.mark.parametrize("options", [{"max_steps": 0}, {"threads": 0}, {"threads": -1}])
+def test_senseless_numbers_are_refused(options):
+    assert "from 1 upwards" in refusal(envs.make, "mujoco/Hopper", **options)
+
+
+def test_versions_name_the_task_and_the_simulator():
+    assert envs.make("mujoco/Hopper").versions() == {
+        "task": "v5",
+        "mujoco": mujoco.__version__,
+        "gymnasium": gymnasium.__version__,
+        "numpy": np.__version__,
+    }
+
+
+def test_a_newer_simulator_is_warned_of_once(caplog, monkeypatch):
+    family._warn_of_a_newer_version.cache_clear()
+    monkeypatch.setattr(mujoco, "__version__", "4.0.0")
+    envs.make("mujoco/Hopper")
+    envs.make("mujoco/Walker2d")
+    assert [record.getMessage()[:31] for record in caplog.records] == [
+        "mujoco 4.0.0 simulates otherwise"[:31]
+    ]
+
+
+def test_nothing_is_said_or_written_about_an_outdated_model(capfd, tmp_path):
+    envs.make("mujoco/HalfCheetah")
+    assert capfd.readouterr() == ("", "") and not list(tmp_path.iterdir())
+
+
+def test_no_more_threads_than_help():
+    assert [family._crew_size(15, threads) for threads in (1, 2, 7, 8, 14, 15, 99)] == [1, 2, 5, 8, 8, 15, 15]
+    before = threading.active_count()
+    play = envs.make("mujoco/Hopper", lanes=1)
+    assert threading.active_count() == before
+    play.close()
+
+
+def drawn(graphics: str) -> str:
+    settings = {**os.environ, "MUJOCO_GL": graphics}
+    settings.pop("DISPLAY", None)
+    settings.pop("WAYLAND_DISPLAY", None)
+    done = subprocess.run([sys.executable, "-c", DRAW], env=settings, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_a_picture_or_one_line_about_it():
+    said = drawn("egl")
+    if said.startswith(("mujoco cannot be loaded with MUJOCO_GL=egl", "mujoco/Hopper cannot be rendered")):
+        pytest.skip("this machine has no EGL")
+    assert said == "(480, 480, 3) uint8 True"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a window needs no DISPLAY")
+def test_without_a_display_the_way_to_draw_is_told():
+    said = drawn("glfw")
+    assert said.startswith("mujoco/Hopper cannot be rendered here (") and "\n" not in said
+    assert said.endswith("set MUJOCO_GL=egl to draw without a display")
+
+
+def test_a_graphics_driver_that_is_none_is_refused():
+    said = drawn("none-such")
+    assert said.startswith("mujoco cannot be loaded with MUJOCO_GL=none-such (")
+    assert said.endswith("): unset MUJOCO_GL") and "\n" not in said

@@ -1,0 +1,305 @@
+"""The agents of vector actions: each loss against plain loops over its published equation."""
+
+import dataclasses
+import math
+
+import jax
+import numpy as np
+import pytest
+
+from optimist import agents
+from optimist.actor_critic import Bounds
+from optimist.data.transition import Spec, Transition
+from optimist.errors import DataError, UsageError
+from optimist.training.learner import Learner, advance
+
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+SPEC = Spec((3,), "float32", action_low=(-2.0, 0.0), action_high=(2.0, 1.0))  # a box that is not symmetric
+BATCH, KEY = 7, jax.random.PRNGKey(3)
+NAMES = ("bcq", "cloned_actor", "ddpg", "td3", "td3_rem")
+
+
+def small(name: str, **changes):
+    agent = agents.preset(name)
+    sizes = {"vae_hidden": "6-5"} if hasattr(agent, "vae_hidden") else {}
+    return dataclasses.replace(agent, hidden="6-5", **sizes, **changes)
+
+
+def batch(count: int = BATCH) -> Transition:
+    random = np.random.default_rng(0)
+    low, high = np.array(SPEC.action_low), np.array(SPEC.action_high)
+    return Transition(
+        observation=random.normal(size=(count, 3)).astype(np.float32),
+        action=random.uniform(low, high, (count, 2)).astype(np.float32),
+        reward=random.normal(size=count).astype(np.float32),
+        discount=np.where(random.random(count) < 0.3, 0, 0.9).astype(np.float32),
+        next_observation=random.normal(size=(count, 3)).astype(np.float32),
+    )
+
+
+class ByLoops:
+    """Networks of plain numbers, and the equations written out one transition at a time."""
+
+    def __init__(self, agent, params, targets):
+        self.agent, self.params, self.targets = agent, *jax.tree.map(np.asarray, (params, targets))
+        self.low, self.high = np.array(SPEC.action_low), np.array(SPEC.action_high)
+        self.reach = (self.high - self.low) / 2
+
+    @staticmethod
+    def network(layers, *parts):
+        x = [float(number) for part in parts for number in part]
+        for place, layer in enumerate(layers):
+            out = []
+            for column in range(layer.weight.shape[1]):
+                total = float(layer.bias[column])
+                for row, value in enumerate(x):
+                    total += value * float(layer.weight[row, column])
+                out.append(total if place == len(layers) - 1 else max(total, 0.0))
+            x = out
+        return x
+
+    def box(self, shares):
+        return np.array(
+            [low + (math.tanh(s) + 1) * r for low, s, r in zip(self.low, shares, self.reach, strict=True)]
+        )
+
+    def actor(self, params, observation):
+        return self.box(self.network(params["actor"], observation))
+
+    def critics(self, params, observation, action):
+        count = params["critic"][0].weight.shape[0]
+        single = [jax.tree.map(lambda leaf, k=k: leaf[k], params["critic"]) for k in range(count)]
+        return [self.network(layers, observation, action)[0] for layers in single]
+
+    def bettered(self, params, observation, action):
+        change = np.tanh(self.network(params["actor"], observation, action))
+        return np.clip(action + self.agent.perturbation * self.reach * change, self.low, self.high)
+
+    def decoded(self, params, observation, code):
+        return self.box(self.network(params["vae"]["decoder"], observation, code))
+
+    def imagined(self, params, observation, key, count):
+        codes = np.clip(np.asarray(jax.random.normal(key, (count, 4))), -0.5, 0.5)
+        return [self.decoded(params, observation, code) for code in codes]
+
+
+def keys_of(count: int):
+    own, shared = jax.random.split(KEY)
+    return jax.random.split(own, count), shared
+
+
+def rows(steps: Transition):
+    return [Transition(*(column[i] for column in steps)) for i in range(len(steps.reward))]
+
+
+def ddpg_critic(loops, step, key, shared):
+    following = loops.actor(loops.targets, step.next_observation)
+    target = step.reward + step.discount * loops.critics(loops.targets, step.next_observation, following)[0]
+    return (loops.critics(loops.params, step.observation, step.action)[0] - target) ** 2
+
+
+def any_actor(loops, step, key):
+    said = loops.critics(loops.params, step.observation, loops.actor(loops.params, step.observation))
+    return -(sum(said) / len(said) if isinstance(loops.agent, agents.Td3Rem) else said[0])
+
+
+def blurred(loops, step, key):
+    noise = np.asarray(jax.random.normal(key, (2,)))
+    noise = [max(-0.5, min(0.5, 0.2 * n)) * r for n, r in zip(noise, loops.reach, strict=True)]
+    return np.clip(loops.actor(loops.targets, step.next_observation) + noise, loops.low, loops.high)
+
+
+def td3_critic(loops, step, key, shared):
+    said = loops.critics(loops.targets, step.next_observation, blurred(loops, step, key))
+    target = step.reward + step.discount * min(said)
+    return sum((q - target) ** 2 for q in loops.critics(loops.params, step.observation, step.action))
+
+
+def td3_rem_critic(loops, step, key, shared):
+    alpha = np.asarray(loops.agent.mixture.draw(shared, loops.agent.critics))[:, 0]
+    assert alpha.sum() == pytest.approx(1)
+    said = loops.critics(loops.targets, step.next_observation, blurred(loops, step, key))
+    target = step.reward + step.discount * sum(a * q for a, q in zip(alpha, said, strict=True))
+    now = loops.critics(loops.params, step.observation, step.action)
+    return (sum(a * q for a, q in zip(alpha, now, strict=True)) - target) ** 2
+
+
+def bcq_critic(loops, step, key, shared):
+    best = -math.inf
+    for action in loops.imagined(loops.params, step.next_observation, key, 10):
+        action = loops.bettered(loops.targets, step.next_observation, action)
+        said = loops.critics(loops.targets, step.next_observation, action)
+        best = max(best, 0.75 * min(said) + 0.25 * max(said))
+    target = step.reward + step.discount * best
+    return sum((q - target) ** 2 for q in loops.critics(loops.params, step.observation, step.action))
+
+
+def bcq_actor(loops, step, key):
+    (action,) = loops.imagined(loops.params, step.observation, key, 1)
+    return -loops.critics(
+        loops.params, step.observation, loops.bettered(loops.params, step.observation, action)
+    )[0]
+
+
+def bcq_vae(loops, step, key):
+    said = loops.network(loops.params["vae"]["encoder"], step.observation, step.action)
+    mean, deviation = said[:4], [math.exp(max(-4.0, min(15.0, s))) for s in said[4:]]
+    noise = np.asarray(jax.random.normal(key, (4,)))
+    code = [m + d * n for m, d, n in zip(mean, deviation, noise, strict=True)]
+    action = loops.decoded(loops.params, step.observation, code)
+    error = sum((a - b) ** 2 for a, b in zip(action, step.action, strict=True)) / 2
+    pairs = list(zip(mean, deviation, strict=True))
+    divergence = sum(-0.5 * (1 + math.log(d**2) - m**2 - d**2) for m, d in pairs) / len(pairs)
+    return error + 0.5 * divergence
+
+
+def cloned_actor(loops, step, key):
+    said = loops.actor(loops.params, step.observation)
+    return sum((a - b) ** 2 for a, b in zip(said, step.action, strict=True)) / len(said)
+
+
+EQUATIONS = {
+    ("ddpg", "critic"): ddpg_critic,
+    ("ddpg", "actor"): any_actor,
+    ("td3", "critic"): td3_critic,
+    ("td3", "actor"): any_actor,
+    ("td3_rem", "critic"): td3_rem_critic,
+    ("td3_rem", "actor"): any_actor,
+    ("bcq", "critic"): bcq_critic,
+    ("bcq", "actor"): bcq_actor,
+    ("bcq", "vae"): bcq_vae,
+    ("cloned_actor", "actor"): cloned_actor,
+}
+
+
+@pytest.mark.parametrize(("name", "part"), EQUATIONS, ids="-".join)
+def test_a_loss_is_its_papers_equation(name, part):
+    agent, steps = small(name), batch()
+    params, targets = (agent.init(jax.random.PRNGKey(seed), SPEC) for seed in (1, 2))
+    (objective,) = [each for each in agent.objectives(SPEC) if each.name == part]
+    loops, (keys, shared) = ByLoops(agent, params, targets), keys_of(BATCH)
+    more = (shared,) if part == "critic" else ()
+    expected = [
+        EQUATIONS[name, part](loops, row, key, *more) for row, key in zip(rows(steps), keys, strict=True)
+    ]
+    found = objective.loss(params, targets, jax.tree.map(jax.numpy.asarray, steps), KEY)
+    assert float(found) == pytest.approx(sum(expected) / BATCH, rel=2e-5)
+
+
+def test_every_objective_has_its_equation_written_in_loops():
+    said = {(name, each.name) for name in NAMES for each in agents.preset(name).objectives(SPEC)}
+    assert said == set(EQUATIONS)
+
+
+def trained(agent, steps: int):
+    """The parameters and targets after each step."""
+    learner = Learner(agent, SPEC)
+    state, seen = learner.init((0,)), []
+    for _ in range(steps):
+        items = jax.tree.map(lambda column: column[None, None], batch())
+        state, _ = advance(learner, state, as_it_is, (), items)
+        seen.append(jax.tree.map(np.array, (state.params, state.targets)))
+    return seen
+
+
+def as_it_is(resident, item):
+    return item
+
+
+def same(left, right) -> bool:
+    return all(
+        np.array_equal(a, b) for a, b in zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True)
+    )
+
+
+def test_td3_delays_its_actor_and_its_targets():
+    seen = trained(small("td3"), steps=6)
+    for step in range(1, 6):
+        (params, targets), (before, targets_before) = seen[step], seen[step - 1]
+        due = step % 2 == 0
+        assert same(params["actor"], before["actor"]) != due
+        assert same(targets, targets_before) != due
+        assert not same(params["critic"], before["critic"])
+
+
+def test_ddpg_and_bcq_delay_nothing():
+    for name in ("ddpg", "bcq"):
+        (params, targets), (before, targets_before) = trained(small(name), steps=3)[-1:-3:-1]
+        assert not any(same(params[part], before[part]) for part in params)
+        assert not same(targets["critic"], targets_before["critic"])
+
+
+def test_the_blur_of_td3_is_clipped_and_stays_in_the_box():
+    agent = small("td3", blur=3.0)
+    target = agent.players(SPEC, agent.init(KEY, SPEC))
+    step = rows(batch())[0]
+    plain = np.asarray(target.actor(step.next_observation))
+    drawn = np.array(jax.vmap(lambda key: agent.next_action(target, step, key))(jax.random.split(KEY, 300)))
+    low, high = np.array(SPEC.action_low), np.array(SPEC.action_high)
+    assert (drawn >= low).all() and (drawn <= high).all()
+    reach = 0.5 * (high - low) / 2
+    assert (np.abs(drawn - plain) <= reach + 1e-6).all()
+    assert (np.abs(drawn - plain).max(axis=0) > 0.9 * np.minimum(reach, high - plain)).all()
+
+
+def test_bcq_plays_the_candidate_that_its_first_critic_likes_best():
+    agent = small("bcq", candidates_at_play=12)
+    params = agent.init(KEY, SPEC)
+    players, observation = agent.players(SPEC, params), batch().observation[0]
+    imagined = players.vae.imagine(observation, KEY, 12)
+    better = [players.actor(observation, action) for action in imagined]
+    values = [float(players.critics(observation, action)[0]) for action in better]
+    chosen = agent.action(SPEC, params, observation, KEY)
+    np.testing.assert_allclose(chosen, better[int(np.argmax(values))], rtol=1e-6)
+    reach = 0.05 * np.asarray(Bounds.of(SPEC).reach)
+    assert all((np.abs(b - i) <= reach + 1e-6).all() for b, i in zip(better, imagined, strict=True))
+
+
+def test_codes_are_imagined_within_half_of_zero():
+    agent = small("bcq")
+    players = agent.players(SPEC, agent.init(KEY, SPEC))
+    codes = jax.numpy.clip(jax.random.normal(KEY, (5, 4)), -0.5, 0.5)
+    expected = [players.vae.decode(batch().observation[0], code) for code in codes]
+    np.testing.assert_allclose(players.vae.imagine(batch().observation[0], KEY, 5), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_exploring_is_the_policy_with_noise_of_that_size(name):
+    agent = small(name, noise=0.1)
+    params, observation = agent.init(KEY, SPEC), batch().observation[0]
+    keys = jax.random.split(KEY, 400)
+    noisy = jax.vmap(lambda key: agent.online_action(SPEC, params, observation, key, key))(keys)
+    noise = np.asarray(noisy - jax.vmap(lambda key: agent.action(SPEC, params, observation, key))(keys))
+    assert np.abs(noise.std(axis=0) / (0.1 * np.asarray(Bounds.of(SPEC).reach)) - 1).max() < 0.15
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_other_data_is_refused_in_one_line(name):
+    agent = agents.preset(name)
+    with pytest.raises(DataError, match="chooses action vectors; this data has 3 discrete actions"):
+        agent.check(Spec((3,), "float32", actions=3))
+    with pytest.raises(DataError, match=r"reads vectors; these observations are \(8, 8, 1\)"):
+        agent.check(Spec((8, 8, 1), "uint8", action_low=(-1.0,), action_high=(1.0,)))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"hidden": "400x300"}, {"hidden": "0-3"}, {"critics": 0}, {"target_rate": 0.0}, {"actor_period": 0}],
+)
+def test_settings_that_make_no_sense_are_refused(changes):
+    with pytest.raises(UsageError):
+        dataclasses.replace(agents.preset("td3"), **changes)
+
+
+def test_the_settings_are_the_published_ones():
+    ddpg, td3, bcq = (agents.preset(name) for name in ("ddpg", "td3", "bcq"))
+    for agent in (ddpg, td3, bcq):
+        assert (agent.hidden, agent.target_rate) == ("400-300", 0.005)
+    assert (ddpg.optimizer.learning_rate, td3.optimizer.learning_rate, bcq.optimizer.learning_rate) == (
+        1e-3,
+        5e-4,
+        1e-3,
+    )
+    assert (td3.critics, td3.blur, td3.blur_limit, td3.actor_period, td3.target_period) == (2, 0.2, 0.5, 2, 2)
+    assert (bcq.caution, bcq.perturbation, bcq.candidates, bcq.candidates_at_play) == (0.75, 0.05, 10, 100)
+    assert (bcq.vae_hidden, bcq.critics, ddpg.noise) == ("750-750", 2, 0.5)
