@@ -9,7 +9,9 @@ from rich.table import Table
 
 from optimist import agents
 from optimist.data.formats.dqn_replay_health import Report
+from optimist.studies.job import Job
 from optimist.studies.scores import Summary
+from optimist.studies.status import Standing
 from optimist.studies.wording import in_words, number, spread
 from optimist.training.evaluation import EpisodeScore, mean_scores
 
@@ -93,6 +95,30 @@ def results_table(summaries: Mapping[str, Summary], card: Mapping) -> Table:
     ):
         if card.get(key) is not None:
             table.add_row(f"[dim]{name}", f"[dim]{number(card[key])}", "", "")
+    return table
+
+
+def grid_table(title: str, jobs: Sequence[Job]) -> Table:
+    """What a study would run: one line per run, and the sum."""
+    table = Table("run", "agent", "seeds", "steps of each", title=title, title_justify="left")
+    for job in jobs:
+        name = f"{job.agent} ({job.preset})" if job.preset else job.agent
+        table.add_row(job.name, name, str(len(job.seeds)), f"{job.steps():,}")
+    played = sum(job.steps() * len(job.seeds) for job in jobs if job.plays)
+    learned = sum(job.steps() * len(job.seeds) for job in jobs if not job.plays)
+    table.add_row(f"[bold]{len(jobs)} runs", "", "", f"{played:,} steps played, {learned:,} updates offline")
+    return table
+
+
+def status_table(title: str, runs: Sequence[Standing]) -> Table:
+    """How far each run of a study is."""
+    table = Table("run", "state", "progress", "a second", "left", title=title, title_justify="left")
+    for run in runs:
+        rate = f"{run.rate:,.0f}" if run.rate else ""
+        left = f"{run.seconds_left:,.0f} s" if run.seconds_left is not None else ""
+        table.add_row(run.name, run.state, f"{run.step:,} of {run.steps:,}", rate, left)
+    done = sum(run.state == "done" for run in runs)
+    table.add_row(f"[bold]{done} of {len(runs)} done", "", "", "", "")
     return table
 
 
