@@ -180,7 +180,8 @@ def _environments(study: str, names: list[str]) -> tuple[str, ...]:
     if not every:
         raise UsageError(f"study {study}: no environments are called {', '.join(names)}")
     for name in every:
-        envs.make(name).close()  # complains of what is not there
+        if name not in known:
+            envs.make(name).close()  # complains of what is not there; gym's own are not listed
     return tuple(every)
 
 
