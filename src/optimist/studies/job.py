@@ -78,7 +78,7 @@ class Job:
         assert self.data is not None
         dataset = Dataset.open(out / self.data if self.data in self.needs else self.data)
         for name, amount in self.view.items():
-            dataset = getattr(dataset, name)(amount)
+            dataset = getattr(dataset, name)(_amount(name, amount, len(dataset)))
         OfflineTraining(
             self.built_agent(),
             dataset,
@@ -95,6 +95,11 @@ class Job:
     def from_json(text: str) -> "Job":
         record = json.loads(text)
         return Job(**{**record, "seeds": tuple(record["seeds"]), "needs": tuple(record["needs"])})
+
+
+def _amount(view: str, amount: float, available: int) -> float:
+    """`first` and `last` count transitions; below 1 they are shares, as the other views have them."""
+    return max(1, int(amount * available)) if view in ("first", "last") and amount < 1 else amount
 
 
 def with_values(record: Any, values: Mapping[str, Any], place: str) -> Any:
