@@ -97,10 +97,10 @@ def _serve(wire: Connection, out: str) -> None:
             job = Job.from_json(wire.recv())
         except EOFError:
             return
-        wire.send(_performed(job, Path(out)))
+        wire.send(performed(job, Path(out)))
 
 
-def _performed(job: Job, out: Path) -> str:
+def performed(job: Job, out: Path) -> str:
     """Why it failed, if it did; what it prints goes into a file beside its results."""
     log = out / job.name / "log.txt"
     log.parent.mkdir(parents=True, exist_ok=True)
