@@ -75,8 +75,8 @@ def dqn_random() -> Normaliser:
         yardstick="DQN",
         yardstick_scores=_published("dqn_nature_eval_sgi"),
         random_scores=reference.random_with_sticky_actions(),
-        provenance="online DQN (Nature) after 200M frames, mean of 5 runs, from the SGI repository's table; "
-        "random play with sticky actions as measured for this package",
+        provenance="DQN from the SGI repository's table, most likely the online DQN (Nature) of the "
+        "public data, mean of 5 runs; random play with sticky actions as measured for this package",
     )
 
 
