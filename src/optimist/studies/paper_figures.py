@@ -3,6 +3,7 @@
 import math
 import statistics
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -13,9 +14,10 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 from optimist.studies.figures import COLOURS, FAINT, INK, PAPER, STYLE, colour, short_count
 from optimist.studies.scores import Curve
 
+Dash = Literal["-", "--", ":"]
 WINDOW = 5  # evaluations that the paper smooths over
 LINEAR = 10  # percent around 0 within which the bars' scale is linear; beyond it is logarithmic
-LEVELS = ("-", "--", ":")  # the paper: best policy solid, average behaviour dashed
+LEVELS: tuple[Dash, ...] = ("-", "--", ":")  # the paper: best policy solid, average behaviour dashed
 STEPS = (1, 2, 2.5, 5, 10)  # between ticks, times a power of ten
 MANY = 20  # games from which on names stand upright and panels are small
 
@@ -45,9 +47,9 @@ def medians(
         axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g}%"))
         _dress(axes, xlabel=xlabel, ylabel="median normalised score")
         for right in others:
-            for agent, curve in (better or {}).items():
+            for agent, counts in (better or {}).items():
                 index = list(curves).index(agent)
-                _line(right, curve, color=colour(index), linewidth=2.2, linestyle=_dash(index))
+                _line(right, counts, color=colour(index), linewidth=2.2, linestyle=_dash(index))
             out_of = f" (of {games})" if games else ""
             _dress(right, xlabel=xlabel, ylabel=f"games better than {yardstick}{out_of}")
             right.yaxis.set_major_locator(MaxNLocator(6, steps=STEPS, integer=True))
@@ -175,7 +177,7 @@ def _levels(axes: Axes, levels: Mapping[str, float]) -> None:
         axes.axhline(height, color=INK, linewidth=1.1, linestyle=style, zorder=1.5, label=name)
 
 
-def _dash(index: int) -> str:
+def _dash(index: int) -> Dash:
     """Beyond the last colour the colours come again, dashed."""
     return "-" if index < len(COLOURS) else "--"
 
