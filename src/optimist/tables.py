@@ -4,12 +4,16 @@ import inspect
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from optimist import agents
 from optimist.data.formats.dqn_replay_health import Report
+from optimist.studies import table_one
 from optimist.studies.job import Job
+from optimist.studies.normalisation import Normaliser
 from optimist.studies.scores import Summary
 from optimist.studies.status import Standing
 from optimist.studies.wording import in_words, number, spread
@@ -119,6 +123,34 @@ def status_table(title: str, runs: Sequence[Standing]) -> Table:
         table.add_row(run.name, run.state, f"{run.step:,} of {run.steps:,}", rate, left)
     done = sum(run.state == "done" for run in runs)
     table.add_row(f"[bold]{done} of {len(runs)} done", "", "", "", "")
+    return table
+
+
+def scores_table(rows: Sequence[table_one.Row], by: Normaliser, recent: int) -> Table:
+    """Table 1: a line per agent, beside what the paper has for it."""
+    table = Table(
+        title=table_one.title(rows, by),
+        title_justify="left",
+        box=box.SIMPLE,
+        padding=(0, 1, 0, 0),  # the paper's longest name and five columns fit into 80 characters
+    )
+    agent, *others = table_one.headings(recent)
+    table.add_column(agent)
+    for heading in others:
+        table.add_column(heading, justify="right", min_width=len("123.4% / 56"))
+    for row in rows:
+        table.add_row(*map(escape, table_one.cells(row)))
+    return table
+
+
+def per_game_table(agent: str, rows: Sequence[table_one.GameRow], by: Normaliser, recent: int) -> Table:
+    """One agent's games, the least improved first."""
+    table = Table(title=escape(f"{agent}: improvement over {by.yardstick} in %"), title_justify="left")
+    for heading in ("game", "best", "last", f"mean of last {recent}"):
+        table.add_column(heading, justify="left" if heading == "game" else "right")
+    for row in rows:
+        shown = (f"{getattr(row.improvement, kind):+,.1f}" for kind in table_one.KINDS)
+        table.add_row(escape(row.game), *shown)
     return table
 
 

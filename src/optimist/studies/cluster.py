@@ -22,7 +22,7 @@ class RayPool:
             self._ray.init(address=address, log_to_driver=False, logging_level="error")
         except (ConnectionError, ValueError, RuntimeError) as problem:
             raise UsageError(
-                f'no Ray cluster answers at "{address}": start one by ray start --head, or leave --address out'
+                f'no Ray cluster answers at "{address}": start it by ray start --head, or leave --address out'
             ) from problem
         # The engine decides what is tried again, as it does for processes.
         self._task = self._ray.remote(num_cpus=cpus, num_gpus=gpus, max_retries=0)(_perform)
