@@ -18,6 +18,16 @@ def pytest_addoption(parser):
     parser.addoption("--update-golden", action="store_true", help="rewrite tests/golden from today's numbers")
 
 
+@pytest.fixture(scope="module")
+def quick_compilation():
+    """For programs that run for milliseconds: XLA shall not take seconds to polish them. Afterwards they are
+    forgotten, or another test in this process would round with them, and differ from a process of its own."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+    jax.clear_caches()
+
+
 @pytest.fixture
 def golden(request) -> Callable[[str, Trace], None]:
     """golden(name, values): the values equal tests/golden/<name>.json, or become it with --update-golden."""

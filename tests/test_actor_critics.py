@@ -13,6 +13,7 @@ from optimist.data.transition import Spec, Transition
 from optimist.errors import DataError, UsageError
 from optimist.training.learner import Learner, advance
 
+pytestmark = pytest.mark.usefixtures("quick_compilation")
 SPEC = Spec((3,), "float32", action_low=(-2.0, 0.0), action_high=(2.0, 1.0))  # a box that is not symmetric
 BATCH, KEY = 7, jax.random.PRNGKey(3)
 NAMES = ("bcq", "cloned_actor", "ddpg", "td3", "td3_rem")

@@ -27,18 +27,9 @@ from optimist.training.acting import Policy, act, act_online
 from optimist.training.learner import Learner, advance
 from test_losses import projection_by_loops, quantile_huber_by_loops
 
+pytestmark = pytest.mark.usefixtures("quick_compilation")
 VECTORS = Spec(frame_shape=(6,), frame_dtype="float32", actions=3)
 CONTROL = Spec(frame_shape=(6,), frame_dtype="float32", action_low=(-1.0, -1.0), action_high=(1.0, 1.0))
-
-
-@pytest.fixture(autouse=True, scope="module")
-def quick_compilation():
-    """These programs run for milliseconds: XLA shall not take seconds to polish them. Afterwards they are
-    forgotten, or another test in this process would round with them, and differ from a process of its own."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
-    jax.clear_caches()
 
 
 def small(agent: Agent) -> Agent:

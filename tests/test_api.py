@@ -127,9 +127,11 @@ def test_what_is_not_there_is_said(tmp_path):
 
 
 def test_play_is_collected_into_a_dataset(tmp_path):
-    data = optimist.collect(GAME, out=tmp_path, agent=small("dqn"), steps=40, lanes=4, warm_up=100, seed=3)
+    data = optimist.collect(
+        GAME, out=tmp_path, agent=small("dqn"), steps=40, lanes=4, warm_up=100, seeds=(3,)
+    )
     assert len(data) == 40
-    assert data.provenance["seed"] == 3
+    assert data.provenance["seeds"] == [3]
 
 
 def test_the_package_offers_what_it_says():

@@ -53,7 +53,7 @@ def collect(words: list[str]) -> None:
         type=seeds,
         default=(0,),
         metavar="0,1,2",
-        help="cover everything random; several play side by side, each for --steps steps [0]",
+        help="cover everything random; several play side by side, each in its own lanes [0]",
     )
     first = _first_look(parser, words, Collection())
     if not first.helps:

@@ -12,10 +12,11 @@ from optimist.data import Dataset, Recorder, Spec
 from optimist.errors import RunError
 from optimist.studies.final_buffer import FinalBuffer, mean_and_deviation, panels, ranked
 
+pytestmark = pytest.mark.usefixtures("quick_compilation")
 SPEC = Spec((2, 1, 1), "uint8", actions=2)
 MINIATURE = (
-    "study run final-buffer --tasks Hopper --players 3 --kept 2 --steps 200 --lanes 2 --updates 20 "
-    "--evaluate-every 10 --episodes 1 --out"
+    "study run final-buffer --tasks Hopper --players 3 --kept 2 --steps 120 --lanes 2 --updates 6 "
+    "--evaluate-every 3 --episodes 1 --out"
 )
 
 
@@ -65,12 +66,12 @@ def test_the_whole_study_in_miniature(tmp_path, capsys):
     assert main([*MINIATURE.split(), str(tmp_path)]) == 0
     home = tmp_path / "Hopper"
     data = Dataset.open(home / "data")
-    assert len(data) == 3 * 200 and data.provenance["environment"] == "mujoco/Hopper"
+    assert len(data) == 3 * 120 and data.provenance["environment"] == "mujoco/Hopper"
     kept = json.loads((home / "players.json").read_text())
     assert [player["seed"] for player in kept] == [player.seed for player in ranked(data)[:2]]
     points = list(csv.DictReader((tmp_path / "figure8.csv").read_text().splitlines()))
     assert [(row["agent"], row["step"]) for row in points] == [
-        (agent, step) for agent in ("ddpg", "td3", "bcq") for step in ("10", "20")
+        (agent, step) for agent in ("ddpg", "td3", "bcq") for step in ("3", "6")
     ]
     in_data = np.mean([mean_complete(data.played_by(player["seed"]).episodes) for player in kept])
     assert [float(row["data_return"]) for row in points] == pytest.approx([in_data] * 6, abs=0.01)
