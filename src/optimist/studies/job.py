@@ -32,6 +32,8 @@ class Job:
     data: str | None = None  # what it learns from, a path or the name of another job; None: it plays
     view: dict[str, float] = field(default_factory=dict)  # the part of the data that it learns from
     needs: tuple[str, ...] = ()  # the names of jobs that must be done before
+    label: str = ""  # what tables and figures call the agent
+    part: str = ""  # and the part of the data
 
     @property
     def plays(self) -> bool:

@@ -84,6 +84,8 @@ class Study:
                 data=self._log_of(environment),
                 view=part,
                 needs=(self._log_of(environment),) if self.collect is not None else (),
+                label=label,
+                part=view,
             )
             for environment in self.environments
             for view, part in self.views.items()
