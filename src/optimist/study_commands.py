@@ -61,7 +61,10 @@ def _planned(name: str, words: list[str], others: list[str]) -> None:
     failed = perform_all(jobs, out, LocalPool(out, options.workers or usual_workers()))
     if failed:
         raise RunError(f"{len(failed)} of {len(jobs)} runs failed; the same command tries them again")
-    print(f"all {len(jobs)} runs are in {out}")
+    from optimist.studies.findings import write_findings
+
+    written = write_findings(jobs, out, asked.read_at)
+    print(f"all {len(jobs)} runs are in {out}; wrote {', '.join(str(path) for path in written)}")
 
 
 def _status(words: list[str]) -> None:

@@ -28,6 +28,7 @@ KEYS = {  # every word that a study may say, and what it has to be
     "read_at": dict,
     "scale": str,
 }
+RANDOM_EPISODES = 100
 AGENT_KEYS = ("agent", "preset", "options")
 COLLECT_KEYS = ("agent", "preset", "options", "seeds", "settings")
 
@@ -51,7 +52,7 @@ class Study:
 
     def jobs(self) -> list[Job]:
         """All runs, collections first."""
-        return [*self._collections(), *self._trainings()]
+        return [*self._collections(), *self._random_plays(), *self._trainings()]
 
     def _collections(self) -> list[Job]:
         if self.collect is None:
@@ -70,6 +71,28 @@ class Study:
             for environment in self.environments
         ]
 
+    def _random_plays(self) -> list[Job]:
+        """What random play scores in the same environments, which with the player's own score makes the
+        study's normaliser. A random agent learns nothing: it is evaluated once."""
+        once = {"steps": 1, "evaluate_every": 1, "episodes": RANDOM_EPISODES, "evaluation_steps": None}
+        return [
+            Job(
+                name=f"random/{plain(environment)}",
+                environment=environment,
+                agent="random",
+                preset=None,
+                settings=once,
+                scale=self.scale,
+                seeds=(0,),
+                data=self._log_of(environment),
+                needs=self._needs(environment),
+            )
+            for environment in self.environments
+        ]
+
+    def _needs(self, environment: str) -> tuple[str, ...]:
+        return (self._log_of(environment),) if self.collect is not None else ()
+
     def _trainings(self) -> list[Job]:
         return [
             Job(
@@ -83,7 +106,7 @@ class Study:
                 seeds=tuple(range(self.seeds)),
                 data=self._log_of(environment),
                 view=part,
-                needs=(self._log_of(environment),) if self.collect is not None else (),
+                needs=self._needs(environment),
                 label=label,
                 part=view,
             )

@@ -1,4 +1,4 @@
-"""From a study's run folders to tables of scores: nothing else is read, and nothing unfinished is averaged in."""
+"""From a study's run folders to tables of scores; nothing unfinished is averaged in."""
 
 from pathlib import Path
 
@@ -23,8 +23,8 @@ def finished(jobs: list[Job], out: Path) -> tuple[list[Job], list[str]]:
 
 
 def score_file(jobs: list[Job], out: Path, part: str, until: int | None = None) -> ScoreFile:
-    """The evaluations of every finished run on one part of the data, up to so many gradient steps: a 1X result
-    is read off the 5X run on its way."""
+    """The evaluations of every finished run on one part of the data, up to so many gradient steps: a 1X
+    result is read off the 5X run on its way."""
     done, _ = finished(jobs, out)
     found: dict[str, dict[str, Seeds]] = {}
     for job in done:
@@ -49,6 +49,15 @@ def csv_text(file: ScoreFile) -> str:
         for step, score in curve.items()
     ]
     return "\n".join(["game,agent,seed,step,score", *rows]) + "\n"
+
+
+def random_scores(jobs: list[Job], out: Path) -> dict[str, float]:
+    """By environment, what random play scored in the same study."""
+    return {
+        job.environment: scores.scores(job.run_folder(out))[0].last
+        for job in jobs
+        if job.agent == "random" and job.done(out)
+    }
 
 
 def players_scores(jobs: list[Job], out: Path) -> dict[str, float]:
