@@ -4,6 +4,9 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
+import time
+import traceback
 from contextlib import redirect_stderr, redirect_stdout
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -15,8 +18,10 @@ from optimist.errors import OptimistError
 from optimist.studies.engine import Ended
 from optimist.studies.job import Job
 from optimist.training.interrupt import Interrupted
+from optimist.training.run import InUseError
 
 PATIENCE = 0.5  # seconds between looks at the signals
+LEAVING_SECONDS = 60
 
 
 def usual_workers() -> int:
@@ -89,9 +94,8 @@ class LocalPool:
 
 def _serve(wire: Connection, out: str) -> None:
     """The worker's side: jobs come in as text, complaints go out, an empty one for none."""
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # Ctrl-C reaches everybody; the engine passes it on as SIGTERM
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the engine passes it on as SIGTERM
+    threading.Thread(target=_leave_with, args=(os.getppid(),), daemon=True).start()
     while True:
         try:
             job = Job.from_json(wire.recv())
@@ -100,20 +104,36 @@ def _serve(wire: Connection, out: str) -> None:
         wire.send(performed(job, Path(out)))
 
 
+def _leave_with(engine: int) -> None:
+    """A worker whose engine was killed saves and leaves, or the next engine would find its run in use."""
+    while os.getppid() == engine:
+        time.sleep(PATIENCE)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _performed_when_free(job: Job, out: Path) -> None:
+    """Whoever works on it for an engine that is gone is given a minute to leave."""
+    for attempt in range(LEAVING_SECONDS + 1):
+        try:
+            return job.perform(out)
+        except InUseError:
+            if attempt == LEAVING_SECONDS:
+                raise
+            time.sleep(1)
+
+
 def performed(job: Job, out: Path) -> str:
     """Why it failed, if it did; what it prints goes into a file beside its results."""
     log = out / job.name / "log.txt"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("a") as stream, redirect_stdout(stream), redirect_stderr(stream):
         try:
-            job.perform(out)
+            _performed_when_free(job, out)
         except Interrupted:
             sys.exit(0)
         except OptimistError as problem:
             return str(problem)
         except Exception as problem:  # a bug: the others' work goes on, and its trace is in the log
-            import traceback
-
             traceback.print_exc()
             return f"{type(problem).__name__}: {problem} (see {log})"
     return ""
