@@ -40,6 +40,8 @@ def test_a_grid_is_every_environment_view_and_agent_after_its_collection():
     assert list(jobs) == [
         "logs/minatar-breakout",
         "logs/gym-cartpole-v1",
+        "random/minatar-breakout",
+        "random/gym-cartpole-v1",
         *(
             f"runs/{game}/{view}/{agent}"
             for game in ("minatar-breakout", "gym-cartpole-v1")
@@ -47,7 +49,8 @@ def test_a_grid_is_every_environment_view_and_agent_after_its_collection():
             for agent in ("rem", "dqn-adam")
         ),
     ]
-    log = jobs["logs/minatar-breakout"]
+    log, random = jobs["logs/minatar-breakout"], jobs["random/minatar-breakout"]
+    assert (random.agent, random.needs, random.label) == ("random", (log.name,), "")
     assert log.plays and log.seeds == (0, 1) and log.steps() == 500
     run = jobs["runs/minatar-breakout/10/dqn-adam"]
     assert (run.data, run.needs, run.view) == (log.name, (log.name,), {"fraction": 0.1})
