@@ -29,6 +29,7 @@ FLOORS = {
             "commands",
             "data_commands",
             "replay_commands",
+            "score_commands",
             "study_commands",
             "cli",
             "__init__",

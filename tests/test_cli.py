@@ -37,6 +37,12 @@ def places(tmp_path_factory):
     played(root / "atari", game="atari/Pong", rows=3)
     (root / "empty").mkdir()
     (root / "file").write_text("not a folder")
+    pong = "game,agent,seed,score\nPong,REM,0,15\n"
+    (root / "scores_csv").write_text(pong)
+    (root / "gap_csv").write_text(f"{pong}Pong,QR-DQN,0,9\nQbert,QR-DQN,0,9\n")
+    (root / "odd_csv").write_text(pong.replace("Pong", "Pon"))
+    (root / "twice_csv").write_text(f"{pong}Pong,REM,0,16\n")
+    (root / "flat_csv").write_text("game,random,dqn\nPong,3,3\n")
     for name in ("bad_manifest", "bad_steps", "short_steps", "no_frames", "bad_frames"):
         shutil.copytree(log, root / name)
     flip_a_byte(root / "bad_manifest" / "manifest.json")
@@ -222,6 +228,11 @@ MISTAKES = [
     ("collect minatar/breakout --seeds 1,1 --out {out}", 2, "seeds (1, 1)"),
     ("collect minatar/breakout --seed -1 --out {out}", 2, '"-1" are no seeds'),
     ("collect minatar/breakout --seed one --out {out}", 2, '"one" are no seeds'),
+    ("study run asymptotics --out {out}", 2, 'there is no study "asymptotics": did you mean "asymptotic"?'),
+    ("study run asymptotic --scale huge --out {out}", 2, 'has no scale "huge"'),
+    ("study run mine.toml --out {out}", 2, 'there is no study "mine.toml"'),
+    ("study stauts {run}", 2, 'did you mean "status"?'),
+    ("study status {run}", 4, "is not a study's folder"),
     ("study run final-buffer --tasks Cheetah --out {out}", 2, 'there is no "mujoco/Cheetah"'),
     ("study run final-buffer --agents td4 --out {out}", 2, 'did you mean "td3"?'),
     ("study run final-buffer --players 3 --out {out}", 2, "5 of 3 players cannot be kept"),
@@ -247,6 +258,21 @@ MISTAKES = [
     ("evaluate {run} --steps 0", 2, "an evaluation of 0 steps"),
     ("study run random-score", 2, 'did you mean "random-scores"?'),
     ("study run random-scores --games Pon --out {out}", 2, 'there is no game "Pon": did you mean "Pong"?'),
+    # scores
+    ("scores", 2, "the following arguments are required: FILE.csv"),
+    ("scores {nowhere}", 3, "does not exist; name a CSV file with scores"),
+    ("scores {empty}", 6, "Is a directory"),
+    ("scores {file}", 3, "holds no scores: it needs rows under game,agent,seed,iteration,score"),
+    ("scores {scores_csv} --normaliser dqn", 2, 'no normaliser "dqn": known: dqn-random, human-random or'),
+    ("scores {scores_csv} --normaliser {nowhere}.csv", 3, "does not exist"),
+    ("scores {scores_csv} --normaliser {flat_csv}", 2, "Pong: DQN and random play both score 3"),
+    ("scores {scores_csv} --incomplete skip", 2, 'cannot be treated by "skip": known: leave-out, refuse'),
+    ("scores {scores_csv} --recent 0", 2, "the mean of the last 0 evaluations: it takes at least 1"),
+    ("scores {scores_csv} --seeds 0", 2, 'has no option "--seeds"'),
+    ("scores {scores_csv} --out {file}", 6, "cannot make"),
+    ("scores {gap_csv}", 3, "1 of 2 games is incomplete: Qbert (none of REM): add the rows, or pass over"),
+    ("scores {odd_csv}", 2, 'dqn-random has no DQN score of "Pon": did you mean "Pong"? or give both'),
+    ("scores {twice_csv}", 3, "line 3 is the second score of REM on Pong (seed 0, iteration 0)"),
     # the demo
     ("demo --evaluations 0 --out {out}", 2, "evaluations is 0"),
     ("demo --offline-steps 100 --evaluations 3 --out {out}", 2, "100 steps do not divide into 3 evaluations"),
@@ -278,7 +304,7 @@ def test_there_are_at_least_forty_mistakes():
 def test_help_names_the_commands_the_exit_codes_and_the_agents(words, capsys):
     assert main(words) == 0
     text = capsys.readouterr().out
-    for command in ("demo", "collect", "train", "evaluate", "play", "data info", "data verify"):
+    for command in ("demo", "collect", "train", "evaluate", "play", "data info", "data verify", "scores"):
         assert f"\n  {command} " in text
     for name in available():
         assert f"{name:8} {agent_class(name).__doc__.splitlines()[0]}" in text
@@ -335,6 +361,22 @@ def test_data_info_and_verify(places, capsys):
     assert main(["data", "verify", str(places / "log")]) == 0
     assert "every byte is as it was written" in capsys.readouterr().out
     assert main(["data"]) == 0
+
+
+def test_scores_prints_table_one_beside_the_paper_and_writes_it(places, tmp_path, capsys):
+    mine, out = tmp_path / "mine.csv", tmp_path / "out"
+    mine.write_text("game,random,dqn\nPong,-20,10\n")
+    words = ["scores", str(places / "gap_csv"), "--incomplete", "leave-out", "--normaliser", str(mine)]
+    assert main([*words, "--out", str(out)]) == 0
+    text = capsys.readouterr().out
+    assert "median normalised score / games > DQN, of 1 games" in text
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    assert "REM 116.7% / 1 116.7% / 1 116.7% / 1 103.7% / 35 123.8% / 49" in lines
+    assert "left out of every number: 1 of 2 games is incomplete: Qbert (none of REM)" in lines
+    assert sorted(path.name for path in out.iterdir()) == ["per_game.csv", "table.csv", "table.md"]
+    assert "Qbert (none of REM)" in (out / "table.md").read_text()
+    assert main(["scores", str(places / "scores_csv"), "--normaliser", "human-random"]) == 0
+    assert "games > human" in capsys.readouterr().out
 
 
 def test_collect_records_and_says_where(tmp_path, capsys):

@@ -6,7 +6,7 @@ import sys
 import traceback
 
 import optimist
-from optimist import commands, data_commands, study_commands
+from optimist import commands, data_commands, score_commands, study_commands
 from optimist.errors import OptimistError, StorageError, UsageError, did_you_mean
 
 USAGE = """usage: optimist COMMAND ...
@@ -23,6 +23,9 @@ USAGE = """usage: optimist COMMAND ...
   data export dqn-replay DATA --out FOLDER
                                     and a dataset becomes such logs
   agents                            every agent and its presets
+  scores FILE.csv                   a table of scores becomes the paper's Table 1, beside the paper's own
+  study run asymptotic              Table 1 and Figure 1 at a scale that fits; `study` lists the others
+  study status FOLDER               how far a study is, run by run
   study run proposition-1           REM's heads become one function, and it is Q*: seconds, with a figure
   study run final-buffer            DDPG plays MuJoCo; DDPG, TD3 and BCQ learn from all of it: Figure 8
   study run random-scores           what random play scores on the 60 Atari games
@@ -42,6 +45,7 @@ COMMANDS = {
     "play": commands.play,
     "data": data_commands.data,
     "agents": commands.agents,
+    "scores": score_commands.scores,
     "study": study_commands.study,
 }
 

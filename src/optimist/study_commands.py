@@ -2,25 +2,80 @@
 
 from pathlib import Path
 
-from optimist.errors import UsageError, did_you_mean
-from optimist.options import Parser, add_fields, with_options
+from optimist.errors import RunError, UsageError, did_you_mean
+from optimist.options import Parser, add_fields, whole_number, with_options
 
 
 def study(words: list[str]) -> None:
-    studies = {
+    alone = {
         "final-buffer": _final_buffer,
         "proposition-1": _proposition,
         "random-scores": _random_scores,
     }
-    if not words or words[0] in ("-h", "--help"):
-        print("\n".join(f"usage: optimist study run {name} --out FOLDER" for name in studies))
-    elif words[0] != "run":
-        raise UsageError(f'there is no "study {words[0]}": {did_you_mean(words[0], ["run"])}')
-    elif "".join(words[1:2]) not in studies:
-        asked = "".join(words[1:2])
-        raise UsageError(f'there is no study "{asked}": {did_you_mean(asked, studies)}')
+    asked = "".join(words[:1])
+    if asked in ("", "-h", "--help"):
+        from optimist.studies.plan import catalogue
+
+        print("usage: optimist study run NAME --out FOLDER")
+        print("       optimist study status FOLDER")
+        print(f"names: {', '.join([*catalogue(), *alone])}, or a file of your own such as mine.toml")
+    elif asked == "status":
+        _status(words[1:])
+    elif asked != "run":
+        raise UsageError(f'there is no "study {asked}": {did_you_mean(asked, ["run", "status"])}')
+    elif "".join(words[1:2]) in alone:
+        alone[words[1]](words[2:])
     else:
-        studies[words[1]](words[2:])
+        _planned("".join(words[1:2]), words[2:], list(alone))
+
+
+def _planned(name: str, words: list[str], others: list[str]) -> None:
+    parser = Parser(
+        f"optimist study run {name}", description="A grid of runs, performed by worker processes."
+    )
+    parser.add_argument("--scale", default="mini", metavar="name", help="paper, mini or tiny [mini]")
+    parser.add_argument("--out", type=Path, help=f"the study's folder [studies/{name}-SCALE]")
+    parser.add_argument(
+        "--workers", type=whole_number, default=0, metavar="int", help="processes [by the device]"
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print the grid and what it takes, run nothing"
+    )
+    from optimist.studies import plan
+
+    if name not in plan.catalogue() and not name.endswith(".toml"):
+        raise UsageError(f'there is no study "{name}": {did_you_mean(name, [*plan.catalogue(), *others])}')
+    options = parser.options(words)
+    asked = plan.load(name, options.scale)
+    jobs, out = asked.jobs(), options.out or Path("studies") / f"{asked.name}-{asked.size}"
+    from optimist.tables import grid_table, print_table
+
+    if options.dry_run:
+        print_table(grid_table(asked.title, jobs))
+        return
+    from optimist.studies.engine import perform_all
+    from optimist.studies.local import LocalPool, usual_workers
+    from optimist.studies.status import write_jobs
+
+    write_jobs(out, asked.title, jobs)
+    failed = perform_all(jobs, out, LocalPool(out, options.workers or usual_workers()))
+    if failed:
+        raise RunError(f"{len(failed)} of {len(jobs)} runs failed; the same command tries them again")
+    from optimist.studies.findings import write_findings
+
+    written = write_findings(jobs, out, asked.read_at)
+    print(f"all {len(jobs)} runs are in {out}; wrote {', '.join(str(path) for path in written)}")
+
+
+def _status(words: list[str]) -> None:
+    parser = Parser("optimist study status", description="How far a study is, run by run.")
+    parser.add_argument("out", metavar="FOLDER", type=Path, help="the study's folder")
+    options = parser.options(words)
+    from optimist.studies.status import read_jobs, standing
+    from optimist.tables import print_table, status_table
+
+    title, jobs = read_jobs(options.out)
+    print_table(status_table(title, [standing(job, options.out) for job in jobs]))
 
 
 def _random_scores(words: list[str]) -> None:

@@ -4,12 +4,18 @@ import inspect
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from optimist import agents
 from optimist.data.formats.dqn_replay_health import Report
+from optimist.studies import table_one
+from optimist.studies.job import Job
+from optimist.studies.normalisation import Normaliser
 from optimist.studies.scores import Summary
+from optimist.studies.status import Standing
 from optimist.studies.wording import in_words, number, spread
 from optimist.training.evaluation import EpisodeScore, mean_scores
 
@@ -93,6 +99,58 @@ def results_table(summaries: Mapping[str, Summary], card: Mapping) -> Table:
     ):
         if card.get(key) is not None:
             table.add_row(f"[dim]{name}", f"[dim]{number(card[key])}", "", "")
+    return table
+
+
+def grid_table(title: str, jobs: Sequence[Job]) -> Table:
+    """What a study would run: one line per run, and the sum."""
+    table = Table("run", "agent", "seeds", "steps of each", title=title, title_justify="left")
+    for job in jobs:
+        name = f"{job.agent} ({job.preset})" if job.preset else job.agent
+        table.add_row(job.name, name, str(len(job.seeds)), f"{job.steps():,}")
+    played = sum(job.steps() * len(job.seeds) for job in jobs if job.plays)
+    learned = sum(job.steps() * len(job.seeds) for job in jobs if not job.plays)
+    table.add_row(f"[bold]{len(jobs)} runs", "", "", f"{played:,} steps played, {learned:,} updates offline")
+    return table
+
+
+def status_table(title: str, runs: Sequence[Standing]) -> Table:
+    """How far each run of a study is."""
+    table = Table("run", "state", "progress", "a second", "left", title=title, title_justify="left")
+    for run in runs:
+        rate = f"{run.rate:,.0f}" if run.rate else ""
+        left = f"{run.seconds_left:,.0f} s" if run.seconds_left is not None else ""
+        table.add_row(run.name, run.state, f"{run.step:,} of {run.steps:,}", rate, left)
+    done = sum(run.state == "done" for run in runs)
+    table.add_row(f"[bold]{done} of {len(runs)} done", "", "", "", "")
+    return table
+
+
+def scores_table(rows: Sequence[table_one.Row], by: Normaliser, recent: int) -> Table:
+    """Table 1: a line per agent, beside what the paper has for it."""
+    table = Table(
+        title=table_one.title(rows, by),
+        title_justify="left",
+        box=box.SIMPLE,
+        padding=(0, 1, 0, 0),  # the paper's longest name and five columns fit into 80 characters
+    )
+    agent, *others = table_one.headings(recent)
+    table.add_column(agent)
+    for heading in others:
+        table.add_column(heading, justify="right", min_width=len("123.4% / 56"))
+    for row in rows:
+        table.add_row(*map(escape, table_one.cells(row)))
+    return table
+
+
+def per_game_table(agent: str, rows: Sequence[table_one.GameRow], by: Normaliser, recent: int) -> Table:
+    """One agent's games, the least improved first."""
+    table = Table(title=escape(f"{agent}: improvement over {by.yardstick} in %"), title_justify="left")
+    for heading in ("game", "best", "last", f"mean of last {recent}"):
+        table.add_column(heading, justify="left" if heading == "game" else "right")
+    for row in rows:
+        shown = (f"{getattr(row.improvement, kind):+,.1f}" for kind in table_one.KINDS)
+        table.add_row(escape(row.game), *shown)
     return table
 
 

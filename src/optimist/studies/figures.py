@@ -19,7 +19,7 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 WIDE, TALL = (7.2, 4.0), (4.4, 4.0)  # inches: for a page, and for a phone
 LABEL_LENGTH = 18  # longer names would take the figure from the curves
 
-_STYLE: dict[Any, Any] = {
+STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.size": 10,
     "text.color": INK,
@@ -43,24 +43,24 @@ def learning_curves(
     size: tuple[float, float] = WIDE,
 ) -> Figure:
     """Return against gradient updates, as in Figure 3 of Agarwal, Schuurmans and Norouzi (2020)."""
-    with mpl.rc_context(_STYLE):
-        figure, axes = _canvas(size, xlabel="gradient updates", ylabel="average return")
+    with mpl.rc_context(STYLE):
+        figure, axes = canvas(size, xlabel="gradient updates", ylabel="average return")
         ends = [_draw_run(axes, Path(run), colour(index)) for index, run in enumerate(runs.values())]
         _draw_level(axes, best, "best policy in the data", style="--", above=True)
         _draw_level(axes, average, "average behaviour", style=":", above=False)
         axes.xaxis.set_major_formatter(FuncFormatter(lambda step, _: short_count(step)))
         axes.margins(x=0.02, y=0.1)
         axes.set_title(title, loc="left", fontsize=11, fontweight="bold", parse_math=False)
-        _label_ends(axes, list(runs), ends)
+        label_ends(axes, list(runs), ends)
     return figure
 
 
 def returns_over_experience(card: Mapping, *, size: tuple[float, float] = WIDE) -> Figure:
     """Mean return in each tenth of the logged experience: how the logging agent improved."""
     means = [float("nan") if mean is None else mean for mean in card["return_per_tenth"]]
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         flat = (size[0], 0.6 * size[1])
-        figure, axes = _canvas(flat, xlabel="tenth of the logged experience", ylabel="mean return")
+        figure, axes = canvas(flat, xlabel="tenth of the logged experience", ylabel="mean return")
         axes.bar(range(1, len(means) + 1), means, width=0.72, color=COLOURS[0])
         axes.set_xticks(range(1, len(means) + 1))
     return figure
@@ -69,7 +69,7 @@ def returns_over_experience(card: Mapping, *, size: tuple[float, float] = WIDE) 
 def head_agreement(readings: Sequence, widths: Mapping[int, float]) -> Figure:
     """Proposition 1: how far heads disagree, how far they are from Q*, and how mixtures concentrate."""
     labels = list(dict.fromkeys(reading.agent for reading in readings))
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(12.5, 4.8), layout="constrained", facecolor=PAPER)
         agree, truth, narrow = figure.subplots(1, 3)
         for index, label in enumerate(labels):
@@ -98,7 +98,7 @@ def final_buffer(
 
     A panel is its title, the curves (step -> mean and deviation) by agent, and the height of the line."""
     agents = list(dict.fromkeys(agent for _, curves, _ in panels for agent in curves))
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(max(5.0, 4.2 * len(panels)), 3.6), layout="constrained", facecolor=PAPER)
         for axes, (title, curves, level) in zip(
             figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True
@@ -126,7 +126,7 @@ def svg(figure: Figure) -> str:
     """The figure as one <svg> element, the same bytes every time, fit to stand inside a page."""
     buffer = io.StringIO()
     nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure.savefig(buffer, format="svg", metadata=nothing)
     text = buffer.getvalue()
     # The prologue is for files, and group ids would occur twice on a page with two figures.
@@ -134,7 +134,7 @@ def svg(figure: Figure) -> str:
 
 
 def save_png(figure: Figure, path: Path) -> None:
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure.savefig(path, format="png", dpi=200, metadata={"Software": None})
 
 
@@ -146,7 +146,7 @@ def short_count(count: float) -> str:
     return f"{count:g}"
 
 
-def _canvas(size: tuple[float, float], *, xlabel: str, ylabel: str) -> tuple[Figure, Axes]:
+def canvas(size: tuple[float, float], *, xlabel: str, ylabel: str) -> tuple[Figure, Axes]:
     figure = Figure(figsize=size, layout="constrained", facecolor=PAPER)
     axes = figure.add_subplot(facecolor=PAPER, xlabel=xlabel, ylabel=ylabel)
     axes.spines[["top", "right"]].set_visible(False)
@@ -192,7 +192,7 @@ def _draw_level(axes: Axes, height: float | None, name: str, *, style: str, abov
     )
 
 
-def _label_ends(axes: Axes, labels: list[str], ends: list[float]) -> None:
+def label_ends(axes: Axes, labels: list[str], ends: list[float]) -> None:
     low, high = axes.get_ylim()
     places = _spread_apart(ends, gap=0.065 * (high - low))
     for index, (label, place) in enumerate(zip(labels, places, strict=True)):

@@ -1,5 +1,5 @@
-"""Published and measured scores of the 60 Atari games, shipped with the package; `reference/README.md` says
-where each column comes from and how it was made."""
+"""Published and measured scores of the 60 Atari games and the paper's own results, shipped with the package;
+`reference/README.md` says where each column comes from and how it was made."""
 
 import csv
 from functools import cache
@@ -22,6 +22,12 @@ def random_with_sticky_actions() -> dict[str, float]:
     return {game: float(row["mean"]) for game, row in _rows("atari_random_sticky.csv").items()}
 
 
+@cache
+def paper_table() -> list[dict[str, str]]:
+    """The rows of the paper's Table 1 and of its appendix: agent, steps, median_percent, games_better."""
+    return _lines("paper_table_1.csv")
+
+
 def reference_score(game: str, column: str) -> float:
     """One published score, such as `reference_score("Pong", "dqn_nature_eval_sgi")`."""
     if game not in published():
@@ -33,5 +39,8 @@ def reference_score(game: str, column: str) -> float:
 
 
 def _rows(name: str) -> dict[str, dict[str, str]]:
-    lines = FOLDER.joinpath(name).read_text(encoding="utf-8").splitlines()
-    return {row["game"]: row for row in csv.DictReader(lines)}
+    return {row["game"]: row for row in _lines(name)}
+
+
+def _lines(name: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(FOLDER.joinpath(name).read_text(encoding="utf-8").splitlines()))

@@ -26,6 +26,10 @@ PACKAGES = ("optimist", "jax", "jaxlib", "optax", "numpy", "pyarrow", "zstandard
 log = logging.getLogger("optimist")
 
 
+class InUseError(RunError):
+    """Another process holds the folder; it may be about to leave."""
+
+
 class RunFolder:
     """One run on disk, held by one process at a time."""
 
@@ -50,7 +54,9 @@ class RunFolder:
             self._lock.acquire()
         except Timeout:
             who = holder.read_text() if holder.exists() else "another process"
-            raise RunError(f"{self.path} is in use by {who}: wait for it, or choose another --out") from None
+            raise InUseError(
+                f"{self.path} is in use by {who}: wait for it, or choose another --out"
+            ) from None
         except OSError as problem:
             raise StorageError(f"cannot write in {self.path}: {problem.strerror}") from problem
         if holder.exists():

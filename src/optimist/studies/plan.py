@@ -1,0 +1,218 @@
+"""A study is a TOML file: which agents learn from whose play, where, how long and from which seeds.
+
+A file has one table per scale: `paper` is the paper's own numbers, `mini` fits a GPU's half hour, `tiny` two
+cores' ten minutes. What a scale does not say, the file says for all of them.
+"""
+
+import re
+import tomllib
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from optimist import envs
+from optimist.errors import UsageError, did_you_mean
+from optimist.studies.job import Job
+
+SCALES = ("paper", "mini", "tiny")
+KEYS = {  # every word that a study may say, and what it has to be
+    "title": str,
+    "environments": list,
+    "seeds": int,
+    "agents": dict,
+    "collect": dict,
+    "data": str,
+    "views": dict,
+    "training": dict,
+    "read_at": dict,
+    "scale": str,
+}
+RANDOM_EPISODES = 100
+AGENT_KEYS = ("agent", "preset", "options")
+COLLECT_KEYS = ("agent", "preset", "options", "seeds", "settings")
+
+
+@dataclass(frozen=True)
+class Study:
+    """A grid of runs: every environment x view of its data x agent; seeds are fused into one run."""
+
+    name: str
+    size: str
+    title: str
+    environments: tuple[str, ...]
+    seeds: int
+    agents: dict[str, dict]  # by label
+    scale: str  # of training, among those of `optimist train --scale`
+    training: dict[str, Any]
+    views: dict[str, dict[str, float]]  # by label
+    read_at: dict[str, int]  # gradient steps at which results are read off, by label
+    collect: dict[str, Any] | None  # whose play is logged first; None: `data` says where the logs are
+    data: str | None  # a path with {environment} or {game} in it
+
+    def jobs(self) -> list[Job]:
+        """All runs, collections first."""
+        return [*self._collections(), *self._random_plays(), *self._trainings()]
+
+    def _collections(self) -> list[Job]:
+        if self.collect is None:
+            return []
+        return [
+            Job(
+                name=self._log_of(environment),
+                environment=environment,
+                agent=self.collect.get("agent", "dqn"),
+                preset=self.collect.get("preset"),
+                options=self.collect.get("options", {}),
+                settings=self.collect.get("settings", {}),
+                scale=self.scale,
+                seeds=tuple(range(self.collect.get("seeds", 1))),
+            )
+            for environment in self.environments
+        ]
+
+    def _random_plays(self) -> list[Job]:
+        """What random play scores in the same environments, which with the player's own score makes the
+        study's normaliser. A random agent learns nothing: it is evaluated once."""
+        once = {"steps": 1, "evaluate_every": 1, "episodes": RANDOM_EPISODES, "evaluation_steps": None}
+        return [
+            Job(
+                name=f"random/{plain(environment)}",
+                environment=environment,
+                agent="random",
+                preset=None,
+                settings=once,
+                scale=self.scale,
+                seeds=(0,),
+                data=self._log_of(environment),
+                needs=self._needs(environment),
+            )
+            for environment in self.environments
+        ]
+
+    def _needs(self, environment: str) -> tuple[str, ...]:
+        return (self._log_of(environment),) if self.collect is not None else ()
+
+    def _trainings(self) -> list[Job]:
+        return [
+            Job(
+                name=f"runs/{plain(environment)}/{plain(view)}/{plain(label)}",
+                environment=environment,
+                agent=agent["agent"],
+                preset=agent.get("preset"),
+                options=agent.get("options", {}),
+                settings=self.training,
+                scale=self.scale,
+                seeds=tuple(range(self.seeds)),
+                data=self._log_of(environment),
+                view=part,
+                needs=self._needs(environment),
+                label=label,
+                part=view,
+            )
+            for environment in self.environments
+            for view, part in self.views.items()
+            for label, agent in self.agents.items()
+        ]
+
+    def _log_of(self, environment: str) -> str:
+        if self.data is None:
+            return f"logs/{plain(environment)}"
+        return self.data.format(environment=environment, game=environment.partition("/")[2])
+
+
+def plain(label: str) -> str:
+    """A label as the name of a folder."""
+    return re.sub(r"[^a-z0-9.]+", "-", label.lower()).strip("-")
+
+
+def catalogue() -> list[str]:
+    """The studies that come with the package."""
+    folder = files("optimist.studies").joinpath("catalog")
+    return sorted(
+        entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml")
+    )
+
+
+def load(name: str, size: str = "mini") -> Study:
+    """A study of the catalogue, or of a file."""
+    path = Path(name)
+    if name in catalogue():
+        text = files("optimist.studies").joinpath("catalog").joinpath(f"{name}.toml").read_text("utf-8")
+    elif path.suffix == ".toml" and path.is_file():
+        text, name = path.read_text(encoding="utf-8"), path.stem
+    else:
+        raise UsageError(
+            f'there is no study "{name}": {did_you_mean(name, catalogue())}; or name a .toml file'
+        )
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as problem:
+        raise UsageError(f"{name} is not a study ({problem})") from problem
+    return read(name, table, size)
+
+
+def read(name: str, table: dict, size: str) -> Study:
+    """The study that a table describes at one of its scales, every word of it checked."""
+    scales = table.pop("scales", {})
+    if size not in scales:
+        known = list(scales) or list(SCALES)
+        raise UsageError(f'study {name} has no scale "{size}": {did_you_mean(size, known)}')
+    said = {**table, **scales[size]}
+    for word, value in said.items():
+        if word not in KEYS:
+            raise UsageError(f'study {name}: there is no "{word}": {did_you_mean(word, KEYS)}')
+        if not isinstance(value, KEYS[word]):
+            raise UsageError(f"study {name}: {word} is {value!r}, not {KEYS[word].__name__}")
+    for word in ("environments", "agents", "scale"):
+        if not said.get(word):
+            raise UsageError(f"study {name}: it says nothing of its {word}")
+    if ("data" in said) == ("collect" in said):
+        raise UsageError(
+            f"study {name}: say where its logs are (data) or whose play to log (collect), not both"
+        )
+    for label, agent in said["agents"].items():
+        _check_words(f"study {name}, {label}", agent, AGENT_KEYS, needed="agent")
+    if "collect" in said:
+        _check_words(f"study {name}, collect", said["collect"], COLLECT_KEYS)
+    study = Study(
+        name=name,
+        size=size,
+        title=said.get("title", name),
+        environments=_environments(name, said["environments"]),
+        seeds=said.get("seeds", 5),
+        agents=said["agents"],
+        scale=said["scale"],
+        training=said.get("training", {}),
+        views=said.get("views", {"all": {}}),
+        read_at=said.get("read_at", {}),
+        collect=said.get("collect"),
+        data=said.get("data"),
+    )
+    for job in study.jobs():
+        job.check()
+    return study
+
+
+def _environments(study: str, names: list[str]) -> tuple[str, ...]:
+    """The names, with a family's in place of its own name: "minatar" is all of its games."""
+    known = envs.available()
+    every = [
+        name
+        for asked in names
+        for name in ([asked] if "/" in asked else [n for n in known if n.startswith(f"{asked}/")])
+    ]
+    if not every:
+        raise UsageError(f"study {study}: no environments are called {', '.join(names)}")
+    for name in every:
+        if name not in known:
+            envs.make(name).close()  # complains of what is not there; gym's own are not listed
+    return tuple(every)
+
+
+def _check_words(place: str, table: dict, known: tuple[str, ...], needed: str = "") -> None:
+    for word in table:
+        if word not in known:
+            raise UsageError(f'{place}: there is no "{word}": {did_you_mean(word, known)}')
+    if needed and needed not in table:
+        raise UsageError(f"{place}: it says no {needed}")

@@ -1,0 +1,124 @@
+"""A study's file becomes the right runs, and every mistake in one is answered before anything runs."""
+
+import copy
+
+import pytest
+
+from optimist.errors import UsageError
+from optimist.studies import plan
+from optimist.studies.job import Job, with_values
+from optimist.training.offline import Training
+
+TABLE = {
+    "title": "A little study",
+    "agents": {
+        "REM": {"agent": "rem"},
+        "DQN (Adam)": {"agent": "dqn", "preset": "adam", "options": {"optimizer.learning_rate": 0.001}},
+    },
+    "scale": "small",
+    "scales": {
+        "tiny": {
+            "environments": ["minatar/breakout", "gym/CartPole-v1"],
+            "seeds": 3,
+            "collect": {"agent": "dqn", "seeds": 2, "settings": {"steps": 500}},
+            "views": {"all": {}, "10%": {"fraction": 0.1}},
+            "training": {"steps": 200, "evaluate_every": 100},
+        }
+    },
+}
+
+
+def table(**changes) -> dict:
+    changed = copy.deepcopy(TABLE)
+    changed["scales"]["tiny"].update(changes)
+    return changed
+
+
+def test_a_grid_is_every_environment_view_and_agent_after_its_collection():
+    study = plan.read("mine", table(), "tiny")
+    jobs = {job.name: job for job in study.jobs()}
+    assert list(jobs) == [
+        "logs/minatar-breakout",
+        "logs/gym-cartpole-v1",
+        "random/minatar-breakout",
+        "random/gym-cartpole-v1",
+        *(
+            f"runs/{game}/{view}/{agent}"
+            for game in ("minatar-breakout", "gym-cartpole-v1")
+            for view in ("all", "10")
+            for agent in ("rem", "dqn-adam")
+        ),
+    ]
+    log, random = jobs["logs/minatar-breakout"], jobs["random/minatar-breakout"]
+    assert (random.agent, random.needs, random.label) == ("random", (log.name,), "")
+    assert log.plays and log.seeds == (0, 1) and log.steps() == 500
+    run = jobs["runs/minatar-breakout/10/dqn-adam"]
+    assert (run.data, run.needs, run.view) == (log.name, (log.name,), {"fraction": 0.1})
+    assert run.seeds == (0, 1, 2) and run.steps() == 200
+    assert run.built_agent().optimizer.learning_rate == 0.001
+
+
+def test_logs_that_exist_need_no_collection():
+    changed = table(data="logs/{game}")
+    del changed["scales"]["tiny"]["collect"]
+    study = plan.read("mine", changed, "tiny")
+    assert all(not job.plays and job.needs == () for job in study.jobs())
+    assert {job.data for job in study.jobs()} == {"logs/breakout", "logs/CartPole-v1"}
+
+
+def test_a_family_stands_for_all_of_its_games():
+    assert len(plan.read("mine", table(environments=["minatar"]), "tiny").environments) == 5
+
+
+def test_a_job_travels_as_text():
+    for job in plan.read("mine", table(), "tiny").jobs():
+        assert Job.from_json(job.as_json()) == job
+
+
+@pytest.mark.parametrize("name", plan.catalogue())
+@pytest.mark.parametrize("size", plan.SCALES)
+def test_the_catalogue_is_sound(name, size):
+    assert plan.load(name, size).jobs()
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"enviroments": []}, 'there is no "enviroments": did you mean "environments"?'),
+        ({"environments": ["minatar/brakeout"]}, 'did you mean "breakout"?'),
+        ({"environments": []}, "it says nothing of its environments"),
+        ({"environments": ["minitar"]}, "no environments are called minitar"),
+        ({"seeds": "three"}, "seeds is 'three', not int"),
+        ({"agents": {"REM": {"agent": "rem", "presets": "x"}}}, 'did you mean "preset"?'),
+        ({"agents": {"REM": {"preset": "paper"}}}, "it says no agent"),
+        ({"agents": {"REM": {"agent": "ram"}}}, 'there is no agent "ram"'),
+        ({"agents": {"REM": {"agent": "rem", "options": {"heads": 4}}}}, 'there is no setting "heads"'),
+        ({"training": {"step": 5}}, 'there is no setting "step": did you mean "steps"?'),
+        ({"training": {"steps": 0}}, "steps is 0"),
+        ({"views": {"all": {"frist": 3}}}, 'no view "frist": did you mean "first"?'),
+        ({"data": "logs/{game}"}, "say where its logs are"),
+        ({"scale": "smal"}, 'unknown scale "smal": did you mean "small"?'),
+        ({"collect": {"agnet": "dqn"}}, 'there is no "agnet": did you mean "agent"?'),
+    ],
+    ids=str,
+)
+def test_mistakes_are_answered_in_one_line(changes, complaint):
+    with pytest.raises(UsageError) as caught:
+        plan.read("mine", table(**changes), "tiny")
+    assert complaint in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_unknown_studies_scales_and_files(tmp_path):
+    with pytest.raises(UsageError, match='there is no study "asymptotics": did you mean "asymptotic"?'):
+        plan.load("asymptotics")
+    with pytest.raises(UsageError, match='has no scale "huge"'):
+        plan.load("asymptotic", "huge")
+    (tmp_path / "broken.toml").write_text("agents = [")
+    with pytest.raises(UsageError, match="is not a study"):
+        plan.load(str(tmp_path / "broken.toml"))
+
+
+def test_nested_settings_are_reached_by_dots():
+    assert with_values(Training(), {"batch": 7}, "here").batch == 7
+    with pytest.raises(UsageError, match='here: there is no setting "bacth": did you mean "batch"?'):
+        with_values(Training(), {"bacth": 7}, "here")
