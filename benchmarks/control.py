@@ -15,12 +15,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.learner import rate
-from optimist.agents import preset
+from benchmarks.learner import rate, training
 from optimist.data.formats.arrays import from_arrays
 from optimist.data.sampling import Sampler
-from optimist.training.homes import home_of
-from optimist.training.learner import Learner, advance
 
 ROUNDS, TRANSITIONS, BATCH = 5, 50_000, 100
 STEPS = 20 if jax.default_backend() == "cpu" else 2_000  # of one part in one round: about a second
@@ -40,20 +37,8 @@ def logged_play() -> dict[str, np.ndarray]:
 
 
 def ours(agent_name: str, seeds: int, play: dict) -> Callable[[], None]:
-    """A function that trains for `STEPS` steps, compiled already."""
     dataset = from_arrays(**play, action_low=-1.0, action_high=1.0)
-    learner = Learner(preset(agent_name), dataset.spec)
-    samplers = [Sampler(dataset, batch=BATCH, seed=seed) for seed in range(seeds)]
-    home, state, done = home_of(samplers), learner.init(tuple(range(seeds))), 0
-
-    def chunk() -> None:
-        nonlocal state, done
-        state, losses = advance(learner, state, home.minibatch, home.resident, home.items(done, STEPS))
-        jax.block_until_ready(losses)
-        done += STEPS
-
-    chunk()
-    return chunk
+    return training(agent_name, [Sampler(dataset, batch=BATCH, seed=seed) for seed in range(seeds)], STEPS)
 
 
 def eager_pytorch(play: dict) -> Callable[[], None]:

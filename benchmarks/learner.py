@@ -33,18 +33,20 @@ def logged_play() -> dict[str, np.ndarray]:
 
 
 def ours(agent_name: str, seeds: int, play: dict) -> Callable[[], None]:
-    """A function that trains for `STEPS` steps, compiled already."""
     dataset = from_arrays(**play)
-    learner = Learner(preset(agent_name), dataset.spec)
-    home = home_of([Sampler(dataset, seed=seed) for seed in range(seeds)])
-    state = learner.init(tuple(range(seeds)))
-    done = 0
+    return training(agent_name, [Sampler(dataset, seed=seed) for seed in range(seeds)], STEPS)
+
+
+def training(agent_name: str, samplers: list[Sampler], steps: int) -> Callable[[], None]:
+    """A function that trains one seed per sampler for so many steps, compiled already."""
+    learner, home = Learner(preset(agent_name), samplers[0].dataset.spec), home_of(samplers)
+    state, done = learner.init(tuple(range(len(samplers)))), 0
 
     def chunk() -> None:
         nonlocal state, done
-        state, losses = advance(learner, state, home.minibatch, home.resident, home.items(done, STEPS))
+        state, losses = advance(learner, state, home.minibatch, home.resident, home.items(done, steps))
         jax.block_until_ready(losses)
-        done += STEPS
+        done += steps
 
     chunk()
     return chunk

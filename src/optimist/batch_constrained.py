@@ -1,5 +1,6 @@
 """What batch-constrained agents are made of: an imitator of logged actions, an actor that betters them."""
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -10,7 +11,7 @@ import jax.numpy as jnp
 
 from optimist.actor_critic import ActorCritic, Bounds, keys_for, widths
 from optimist.agent import Objective
-from optimist.data.transition import Spec
+from optimist.data.transition import Spec, Transition
 from optimist.errors import UsageError
 from optimist.networks import ActionVae
 
@@ -61,8 +62,9 @@ class BatchConstrained(ActorCritic):
         if min(self.candidates_at_play, getattr(self, "candidates", 1)) < 1:
             raise UsageError("at least one candidate action is needed: candidates and candidates_at_play")
 
-    def vae_loss(self, vae: Imitator, step, key) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def vae_loss(self, vae: Imitator, step: Transition, key) -> Any:
+        """The imitator's loss of one transition."""
 
     def vae(self, spec: Spec) -> ActionVae:
         return ActionVae(len(spec.action_low), widths(self.vae_hidden))

@@ -236,9 +236,8 @@ def drawn(graphics: str) -> str:
 
 def test_a_picture_or_one_line_about_it():
     said = drawn("egl")
-    if said.startswith(("mujoco cannot be loaded with MUJOCO_GL=egl", "mujoco/Hopper cannot be rendered")):
-        pytest.skip("this machine has no EGL")
-    assert said == "(480, 480, 3) uint8 True"
+    without_egl = ("mujoco cannot be loaded with MUJOCO_GL=egl (", "mujoco/Hopper cannot be rendered here (")
+    assert said == "(480, 480, 3) uint8 True" or (said.startswith(without_egl) and "\n" not in said)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a window needs no DISPLAY")
