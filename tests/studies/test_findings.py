@@ -28,8 +28,11 @@ def jobs() -> list[Job]:
         log = f"logs/{game}"
         found += [
             job(log, game, seeds=(0,)),
-            job(f"random/{game}", game, agent="random", data=log, seeds=(0,)),
-            *(job(f"runs/{game}/{label}", game, data=log, label=label, part="all") for label in ("A", "B")),
+            job(f"random/{game}", game, agent="random", data=log, needs=(log,), seeds=(0,)),
+            *(
+                job(f"runs/{game}/{label}", game, data=log, needs=(log,), label=label, part="all")
+                for label in ("A", "B")
+            ),
         ]
     return found
 

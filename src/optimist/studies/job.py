@@ -42,6 +42,11 @@ class Job:
     def run_folder(self, out: Path) -> Path:
         return out / self.name / "agent" if self.plays else out / self.name
 
+    def data_folder(self, out: Path) -> Path:
+        """Where the data is that it learns from: another job's, or a path that was there before."""
+        assert self.data is not None, f"{self.name} plays"
+        return out / self.data if self.data in self.needs else Path(self.data)
+
     def done(self, out: Path) -> bool:
         return (self.run_folder(out) / "DONE").exists()
 
@@ -77,8 +82,7 @@ class Job:
                 self.built_agent(), self.environment, collection, out=out / self.name, seeds=self.seeds
             ).run()
             return
-        assert self.data is not None
-        dataset = Dataset.open(out / self.data if self.data in self.needs else self.data)
+        dataset = Dataset.open(self.data_folder(out))
         for name, amount in self.view.items():
             dataset = getattr(dataset, name)(_amount(name, amount, len(dataset)))
         OfflineTraining(

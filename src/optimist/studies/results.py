@@ -62,11 +62,11 @@ def random_scores(jobs: list[Job], out: Path) -> dict[str, float]:
 
 def players_scores(jobs: list[Job], out: Path) -> dict[str, float]:
     """By environment, how the agent that was logged played in the end: the study's own fully trained DQN."""
+    logs = {job.environment: job.data_folder(out) for job in jobs if not job.plays and job.done(out)}
     found = {}
-    for job in jobs:
-        if job.plays and job.done(out):
-            dataset = Dataset.open(out / job.name)
-            episodes = dataset.last(max(1, int(FINAL_SHARE * len(dataset)))).episodes
-            if episodes.complete.any():
-                found[job.environment] = float(episodes.returns[episodes.complete].mean())
+    for environment, folder in logs.items():
+        dataset = Dataset.open(folder)
+        episodes = dataset.last(max(1, int(FINAL_SHARE * len(dataset)))).episodes
+        if episodes.complete.any():
+            found[environment] = float(episodes.returns[episodes.complete].mean())
     return found

@@ -5,6 +5,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from optimist.data.files import make_folder, write_whole
 from optimist.errors import RunError
 from optimist.studies.job import Job
 
@@ -24,9 +25,9 @@ class Standing:
 
 
 def write_jobs(out: Path, title: str, jobs: list[Job]) -> None:
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     text = json.dumps({"title": title, "jobs": [json.loads(job.as_json()) for job in jobs]}, indent=1)
-    (out / FILE).write_text(text)
+    write_whole(out / FILE, text.encode())
 
 
 def read_jobs(out: Path) -> tuple[str, list[Job]]:
