@@ -136,7 +136,7 @@ def evaluate(words: list[str]) -> None:
         help="instead: full episodes until so many steps [125000 for Atari]",
     )
     parser.add_argument(
-        "--epsilon", type=number, default=0.001, metavar="number", help="random actions [0.001]"
+        "--epsilon", type=number, metavar="number", help="random actions [0.001; none among action vectors]"
     )
     parser.add_argument("--environment", metavar="ENV", default="", help="[where the data is from]")
     parser.add_argument("--out", type=Path, metavar="CSV", help="one row per episode [RUN/evaluation.csv]")
@@ -147,10 +147,12 @@ def evaluate(words: list[str]) -> None:
     from optimist.training.trained import load_run
 
     run = load_run(options.run)
-    usual = scale_for(run.learner.spec).training.evaluation_steps if options.episodes is None else None
+    usual = scale_for(run.learner.spec).training
     episodes = 100 if options.episodes is None else options.episodes
-    steps = usual if options.steps is None else options.steps
-    rows = run.evaluate(episodes, options.epsilon, options.environment, steps)
+    usual_steps = usual.evaluation_steps if options.episodes is None else None
+    steps = usual_steps if options.steps is None else options.steps
+    epsilon = usual.epsilon if options.epsilon is None else options.epsilon
+    rows = run.evaluate(episodes, epsilon, options.environment, steps)
     out = options.out or options.run / "evaluation.csv"
     write_episodes(out, rows)
     print_table(evaluation_table(run.step, rows))
