@@ -18,11 +18,16 @@ def study(words: list[str]) -> None:
 
         print("usage: optimist study run NAME --out FOLDER")
         print("       optimist study status FOLDER")
+        print("       optimist study report FOLDER [FOLDER]")
         print(f"names: {', '.join([*catalogue(), *alone])}, or a file of your own such as mine.toml")
     elif asked == "status":
         _status(words[1:])
+    elif asked == "report":
+        from optimist.report_commands import report
+
+        report(words[1:])
     elif asked != "run":
-        raise UsageError(f'there is no "study {asked}": {did_you_mean(asked, ["run", "status"])}')
+        raise UsageError(f'there is no "study {asked}": {did_you_mean(asked, ["run", "status", "report"])}')
     elif "".join(words[1:2]) in alone:
         alone[words[1]](words[2:])
     else:
@@ -57,14 +62,22 @@ def _planned(name: str, words: list[str], others: list[str]) -> None:
     from optimist.studies.local import LocalPool, usual_workers
     from optimist.studies.status import write_jobs
 
-    write_jobs(out, asked.title, jobs)
+    command = f"optimist study run {name} --scale {asked.size} --out {out}"
+    write_jobs(
+        out, asked.title, jobs, read_at=asked.read_at, figures=asked.figures, command=command
+    )
     failed = perform_all(jobs, out, LocalPool(out, options.workers or usual_workers()))
     if failed:
-        raise RunError(f"{len(failed)} of {len(jobs)} runs failed; the same command tries them again")
-    from optimist.studies.findings import write_findings
+        raise RunError(
+            f"{len(failed)} of {len(jobs)} runs failed; the same command tries them again, "
+            f"and optimist study report {out} shows the others"
+        )
+    from optimist.report_commands import tell
+    from optimist.studies.study_report import write_findings
 
-    written = write_findings(jobs, out, asked.read_at)
-    print(f"all {len(jobs)} runs are in {out}; wrote {', '.join(str(path) for path in written)}")
+    written, warned = write_findings(out)
+    tell(warned)
+    print(f"all {len(jobs)} runs are in {out}, and what they found in {written[0]}")
 
 
 def _status(words: list[str]) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from optimist.studies.job import Job
+from optimist.studies.status import note_failure
 from optimist.training.progress import console
 
 ATTEMPTS = 3  # at a job whose worker died; a job that complains is not tried again
@@ -59,6 +60,7 @@ def perform_all(
                 waiting.remove(job)
                 running[job.name] = time.monotonic()
                 attempts[job.name] = attempts.get(job.name, 0) + 1
+                note_failure(job, out, "")
                 pool.start(job)
             if not running:  # what is left needs something that failed
                 failed += [Ended(job, f"{', '.join(job.needs)} failed") for job in waiting]
@@ -73,6 +75,7 @@ def perform_all(
                     waiting.insert(0, ended.job)
                 else:
                     failed.append(ended)
+                    note_failure(ended.job, out, ended.complaint)
                     tell(f"{ended.job.name} failed: {ended.complaint}")
     finally:
         pool.close()

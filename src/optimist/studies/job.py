@@ -82,17 +82,20 @@ class Job:
                 self.built_agent(), self.environment, collection, out=out / self.name, seeds=self.seeds
             ).run()
             return
-        dataset = Dataset.open(self.data_folder(out))
-        for name, amount in self.view.items():
-            dataset = getattr(dataset, name)(_amount(name, amount, len(dataset)))
         OfflineTraining(
             self.built_agent(),
-            dataset,
+            self.part_of(Dataset.open(self.data_folder(out))),
             with_values(plan.training, self.settings, self.name),
             out=self.run_folder(out),
             seeds=self.seeds,
             environment=self.environment,
         ).run()
+
+    def part_of(self, dataset: Dataset) -> Dataset:
+        """What it learns from, of the whole log."""
+        for name, amount in self.view.items():
+            dataset = getattr(dataset, name)(_amount(name, amount, len(dataset)))
+        return dataset
 
     def as_json(self) -> str:
         return json.dumps(asdict(self))

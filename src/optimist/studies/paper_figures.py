@@ -6,18 +6,25 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
 from optimist.studies.figures import COLOURS, FAINT, INK, PAPER, STYLE, colour, short_count
 from optimist.studies.scores import Curve
+from optimist.studies.statistics import Interval
 
 Dash = Literal["-", "--", ":"]
 WINDOW = 5  # evaluations that the paper smooths over
 LINEAR = 10  # percent around 0 within which the bars' scale is linear; beyond it is logarithmic
 LEVELS: tuple[Dash, ...] = ("-", "--", ":")  # the paper: best policy solid, average behaviour dashed
+MARKS: tuple[dict, ...] = (  # what stands beside bars: told apart by their shape
+    {"linestyle": "", "marker": "o", "color": INK, "markerfacecolor": PAPER, "markersize": 5},
+    {"linestyle": "", "marker": "_", "color": INK, "markersize": 11, "markeredgewidth": 1.6},
+)
 STEPS = (1, 2, 2.5, 5, 10)  # between ticks, times a power of ten
 MANY = 20  # games from which on names stand upright and panels are small
 
@@ -59,9 +66,16 @@ def medians(
 
 
 def improvement_bars(
-    improvements: Mapping[str, float], *, title: str = "", yardstick: str = "DQN (Nature)"
+    improvements: Mapping[str, float],
+    *,
+    title: str = "",
+    yardstick: str = "DQN (Nature)",
+    bars: str = "best",
+    marks: Mapping[str, Mapping[str, float]] | None = None,
 ) -> Figure:
-    """Figure 4: percent of improvement per game, the worst first, linear near 0 and logarithmic beyond."""
+    """Figure 4: percent of improvement per game, the worst first, linear near 0 and logarithmic beyond.
+
+    Marks stand beside the bars, such as {"last": percent by game}; a legend then says what the bars are."""
     games = sorted(improvements, key=lambda game: (improvements[game], game))
     values = [improvements[game] for game in games]
     many = len(games) >= MANY
@@ -71,6 +85,10 @@ def improvement_bars(
         axes = figure.add_subplot(facecolor=PAPER)
         colours = [COLOURS[0] if value > 0 else COLOURS[1] for value in values]
         axes.bar(range(len(games)), values, width=0.78, color=colours)
+        for index, (name, by_game) in enumerate((marks or {}).items()):
+            heights = [by_game[game] for game in games]
+            axes.plot(range(len(games)), heights, **MARKS[index % len(MARKS)], label=name)
+            values = [*values, *heights]
         axes.axhline(0, color=INK, linewidth=0.8)
         axes.set_yscale("symlog", linthresh=LINEAR, linscale=0.6)
         axes.yaxis.set_minor_locator(NullLocator())
@@ -85,6 +103,9 @@ def improvement_bars(
                 label.set(ha="right", rotation_mode="anchor")
         axes.set_xlim(-0.7, len(games) - 0.3)
         axes.set_title(title, loc="left", fontsize=11, fontweight="bold", parse_math=False)
+        if marks:
+            handles, labels = axes.get_legend_handles_labels()
+            _legend(figure, [Patch(color=COLOURS[0]), *handles], [bars, *labels])
     return figure
 
 
@@ -127,13 +148,39 @@ def curve_grid(
             axes.remove()
         for axes in grid[max(0, len(games) - across) : len(games)]:  # the lowest of each column
             axes.set_xlabel(xlabel)
-        figure.supylabel(ylabel, fontsize=10)
+        if down == 1:  # beside its only row a label belongs to the axis, or it keeps its distance from it
+            grid[0].set_ylabel(ylabel)
+        else:
+            figure.supylabel(ylabel, fontsize=10)
         handles = [
             Line2D([], [], color=colour(index), linestyle=_dash(index), linewidth=2)
             for index in range(len(agents))
         ]
         handles += [Line2D([], [], color=INK, linestyle=LEVELS[i % len(LEVELS)]) for i in range(len(names))]
         _legend(figure, handles, [*agents, *names])
+    return figure
+
+
+def profiles(panels: Mapping[str, Mapping[str, tuple[np.ndarray, Interval]]]) -> Figure:
+    """The share of runs above each normalised score, with its band: a panel per kind of score.
+
+    A panel is agent -> thresholds and shares. Agarwal et al. 2021, Figure 5: higher is better everywhere."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(max(4.6, 3.4 * len(panels)), 3.6), layout="constrained", facecolor=PAPER)
+        grid = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
+        for axes, (title, agents) in zip(grid, panels.items(), strict=True):
+            for index, (agent, (thresholds, share)) in enumerate(agents.items()):
+                line = {"color": colour(index), "linestyle": _dash(index), "linewidth": 1.8, "label": agent}
+                axes.plot(thresholds, share.estimate, drawstyle="steps-post", **line)
+                band = {"step": "post", "color": colour(index), "alpha": 0.15, "linewidth": 0}
+                axes.fill_between(thresholds, share.low, share.high, **band)
+            axes.set_title(title, fontsize=11, fontweight="bold", parse_math=False)
+            _dress(axes, xlabel="normalised score", ylabel="")
+            axes.xaxis.set_major_locator(MaxNLocator(5, steps=STEPS))
+            axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g}%"))
+            axes.set_ylim(-0.02, 1.02)
+        grid[0].set_ylabel("runs above it")
+        _legend(figure, *grid[0].get_legend_handles_labels())
     return figure
 
 
@@ -149,17 +196,14 @@ def smoothed(curve: Curve, window: int = WINDOW) -> Curve:
 def _band(axes: Axes, seeds: Mapping[int, Curve], index: int, *, window: int, traces: bool) -> None:
     smooth = [smoothed(curve, window) for curve in seeds.values()]
     shared = sorted(set.intersection(*(set(curve) for curve in smooth)))
-    columns = [[curve[step] for curve in smooth] for step in shared]
-    means = [statistics.fmean(column) for column in columns]
-    widths = [statistics.pstdev(column) for column in columns]
-    low = [mean - width for mean, width in zip(means, widths, strict=True)]
-    high = [mean + width for mean, width in zip(means, widths, strict=True)]
-    axes.fill_between(shared, low, high, color=colour(index), alpha=0.18, linewidth=0)
+    table = np.array([[curve[step] for step in shared] for curve in smooth])
+    means, widths = table.mean(axis=0), table.std(axis=0)
+    axes.fill_between(shared, means - widths, means + widths, color=colour(index), alpha=0.18, linewidth=0)
     for curve in smooth if traces and len(smooth) > 1 else []:
         _line(axes, curve, color=colour(index), alpha=0.35, linewidth=0.5)
     _line(
         axes,
-        dict(zip(shared, means, strict=True)),
+        dict(zip(shared, means.tolist(), strict=True)),
         color=colour(index),
         linewidth=1.6,
         linestyle=_dash(index),

@@ -27,7 +27,9 @@ KEYS = {  # every word that a study may say, and what it has to be
     "training": dict,
     "read_at": dict,
     "scale": str,
+    "figures": list,
 }
+FIGURES = ("medians", "bars", "curves", "profiles", "parts")  # that a study may name
 RANDOM_EPISODES = 100
 AGENT_KEYS = ("agent", "preset", "options")
 COLLECT_KEYS = ("agent", "preset", "options", "seeds", "settings")
@@ -49,6 +51,7 @@ class Study:
     read_at: dict[str, int]  # gradient steps at which results are read off, by label
     collect: dict[str, Any] | None  # whose play is logged first; None: `data` says where the logs are
     data: str | None  # a path with {environment} or {game} in it
+    figures: tuple[str, ...] = ()  # of the report; where none is named, those that fit any study
 
     def jobs(self) -> list[Job]:
         """All runs, collections first."""
@@ -173,6 +176,9 @@ def read(name: str, table: dict, size: str) -> Study:
         )
     for label, agent in said["agents"].items():
         _check_words(f"study {name}, {label}", agent, AGENT_KEYS, needed="agent")
+    for figure in said.get("figures", ()):
+        if figure not in FIGURES:
+            raise UsageError(f'study {name}: no figure "{figure}": {did_you_mean(str(figure), FIGURES)}')
     if "collect" in said:
         _check_words(f"study {name}, collect", said["collect"], COLLECT_KEYS)
     study = Study(
@@ -188,6 +194,7 @@ def read(name: str, table: dict, size: str) -> Study:
         read_at=said.get("read_at", {}),
         collect=said.get("collect"),
         data=said.get("data"),
+        figures=tuple(said.get("figures", ())),
     )
     for job in study.jobs():
         job.check()

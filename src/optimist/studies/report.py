@@ -1,23 +1,19 @@
 """One self-contained page about some runs and the log they learned from."""
 
-import base64
-import importlib.resources
 import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import jinja2
 from markupsafe import Markup
+from matplotlib.figure import Figure
 
 from optimist.data.files import make_folder, write_whole
 from optimist.errors import UsageError
 from optimist.studies import figures, scores
+from optimist.studies.page import data_link, in_record, inline, page
 from optimist.studies.wording import headline, in_words, spread
-
-# A theme's colours stand where matplotlib wrote its own, so figures follow the page into the dark.
-_THEMED = {figures.INK: "var(--ink)", figures.FAINT: "var(--faint)", figures.PAPER: "var(--paper)"}
 
 # Every figure is drawn twice, for a page and for a phone; the style sheet shows one of the two.
 _SIZES = (figures.WIDE, figures.TALL)
@@ -79,7 +75,8 @@ def write_report(
         raise UsageError("a report needs at least one run folder")
     runs = {label: Path(run) for label, run in runs.items()}
     summaries = {label: scores.summary(scores.scores(run)) for label, run in runs.items()}
-    page = _template().render(
+    content = page(
+        "report.html.j2",
         title=title,
         headline=headline(summaries, card),
         curves=_curves(runs, card),
@@ -87,39 +84,29 @@ def write_report(
         rows=[_row(index, label, runs[label], summaries[label], card) for index, label in enumerate(runs)],
         facts=_facts(card),
         frequencies=card.get("action_frequency") or [],
-        provenance=_words(card.get("provenance") or {}),
-        video=_data_link("image/gif", video_gif) if video_gif else None,
-        versions=_words(versions),
+        provenance=in_record(card.get("provenance") or {}),
+        video=data_link("image/gif", video_gif) if video_gif else None,
+        versions=in_record(versions),
         commands=commands,
         notes=notes,
     )
     make_folder(Path(path).parent)
-    write_whole(Path(path), page.encode())
-
-
-def _template() -> jinja2.Template:
-    text = importlib.resources.files(__package__).joinpath("report.html.j2").read_text("utf-8")
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    return environment.from_string(text)
+    write_whole(Path(path), content)
 
 
 def _curves(runs: Mapping[str, Path], card: Mapping) -> list[Markup]:
     best, average = card.get("best_policy_return"), card.get("return_mean")
-    return [_inline(figures.learning_curves(runs, best=best, average=average, size=size)) for size in _SIZES]
+    return [_drawn(figures.learning_curves(runs, best=best, average=average, size=size)) for size in _SIZES]
 
 
 def _experience(card: Mapping) -> list[Markup]:
     if not card.get("return_per_tenth"):
         return []
-    return [_inline(figures.returns_over_experience(card, size=size)) for size in _SIZES]
+    return [_drawn(figures.returns_over_experience(card, size=size)) for size in _SIZES]
 
 
-def _inline(figure) -> Markup:
-    """SVG from matplotlib, which escapes the text it is given: safe to stand in the page as it is."""
-    drawing = figures.svg(figure)
-    for colour, variable in _THEMED.items():
-        drawing = drawing.replace(colour, variable)
-    return Markup(drawing)
+def _drawn(figure: Figure) -> Markup:
+    return inline(figures.svg(figure))
 
 
 def _row(index: int, label: str, run: Path, summary: scores.Summary, card: Mapping) -> Row:
@@ -135,20 +122,10 @@ def _row(index: int, label: str, run: Path, summary: scores.Summary, card: Mappi
         # A ratio to zero or to a negative return would mean nothing.
         ratio=f"{summary.last.mean / average:.2f}" if average and average > 0 else "–",
         csv_name=re.sub(r"[^A-Za-z0-9]+", "-", label).strip("-").lower() + "-episodes.csv",
-        csv_link=_data_link("text/csv", (run / "episodes.csv").read_bytes()),
+        csv_link=data_link("text/csv", (run / "episodes.csv").read_bytes()),
         config=config.read_text("utf-8", errors="replace") if config.is_file() else "",
     )
 
 
 def _facts(card: Mapping) -> dict[str, str]:
     return {words: in_words(card[key]) for words, key in _FACTS.items() if card.get(key) is not None}
-
-
-def _words(record: Mapping) -> dict[str, str]:
-    return {
-        str(name).replace("_", " "): in_words(value) for name, value in record.items() if value is not None
-    }
-
-
-def _data_link(kind: str, content: bytes) -> str:
-    return f"data:{kind};base64,{base64.b64encode(content).decode()}"

@@ -1,14 +1,23 @@
 """From a study's run folders to tables of scores; nothing unfinished is averaged in."""
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
-from optimist.data.store import Dataset
 from optimist.errors import RunError
 from optimist.studies import scores
 from optimist.studies.job import Job
 from optimist.studies.score_files import ScoreFile, Seeds
 
-FINAL_SHARE = 0.1  # of a log: how its player played in the end
+
+@dataclass(frozen=True)
+class Evaluated:
+    """A finished run: its curves, and the play online that they have cost."""
+
+    job: Job
+    curves: Seeds
+    episodes: int
+    steps: int
 
 
 def parts(jobs: list[Job]) -> list[str]:
@@ -22,21 +31,30 @@ def finished(jobs: list[Job], out: Path) -> tuple[list[Job], list[str]]:
     return [job for job in labelled if job.done(out)], [job.name for job in labelled if not job.done(out)]
 
 
-def score_file(jobs: list[Job], out: Path, part: str, until: int | None = None) -> ScoreFile:
-    """The evaluations of every finished run on one part of the data, up to so many gradient steps: a 1X
-    result is read off the 5X run on its way."""
+def evaluated(jobs: list[Job], out: Path) -> list[Evaluated]:
+    """Every finished run that has a name in the tables, each file read once."""
     done, _ = finished(jobs, out)
+    if not done:
+        raise RunError(f"{out} holds no finished runs yet: see optimist study status {out}")
+    return [_evaluated(job, out) for job in done]
+
+
+def score_file(runs: Iterable[Evaluated], part: str, until: int | None = None) -> ScoreFile:
+    """The evaluations of the runs on one part of the data, up to so many gradient steps: a 1X result is
+    read off the 5X run on its way."""
     found: dict[str, dict[str, Seeds]] = {}
-    for job in done:
-        if job.part == part:
-            curves = {
+    for run in runs:
+        if run.job.part == part:
+            found.setdefault(run.job.label, {})[run.job.environment] = {
                 seed: {step: score for step, score in curve.items() if until is None or step <= until}
-                for seed, curve in scores.curves(job.run_folder(out)).items()
+                for seed, curve in run.curves.items()
             }
-            found.setdefault(job.label, {})[job.environment] = curves
-    if not found:
-        raise RunError(f"{out} holds no finished runs on {part} yet: see optimist study status {out}")
     return ScoreFile(found, "step")
+
+
+def _evaluated(job: Job, out: Path) -> Evaluated:
+    played = scores.episodes(job.run_folder(out))
+    return Evaluated(job, scores.averages(played), len(played.length), int(played.length.sum()))
 
 
 def csv_text(file: ScoreFile) -> str:
@@ -58,15 +76,3 @@ def random_scores(jobs: list[Job], out: Path) -> dict[str, float]:
         for job in jobs
         if job.agent == "random" and job.done(out)
     }
-
-
-def players_scores(jobs: list[Job], out: Path) -> dict[str, float]:
-    """By environment, how the agent that was logged played in the end: the study's own fully trained DQN."""
-    logs = {job.environment: job.data_folder(out) for job in jobs if not job.plays and job.done(out)}
-    found = {}
-    for environment, folder in logs.items():
-        dataset = Dataset.open(folder)
-        episodes = dataset.last(max(1, int(FINAL_SHARE * len(dataset)))).episodes
-        if episodes.complete.any():
-            found[environment] = float(episodes.returns[episodes.complete].mean())
-    return found

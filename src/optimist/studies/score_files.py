@@ -36,7 +36,12 @@ class ScoreFile:
 
     def gaps(self) -> dict[str, str]:
         """For each incomplete game, the first thing that is missing: an agent, a seed, an evaluation."""
-        found = {game: self._gap(game) for game in self.games}
+        every = {
+            agent: {step for curves in by_game.values() for curve in curves.values() for step in curve}
+            for agent, by_game in self.agents.items()
+        }
+        seeds = set(self.seeds)
+        found = {game: self._gap(game, seeds, every) for game in self.games}
         return {game: gap for game, gap in found.items() if gap}
 
     def without(self, games: Mapping[str, str]) -> "ScoreFile":
@@ -47,17 +52,17 @@ class ScoreFile:
         }
         return ScoreFile(kept, self.axis)
 
-    def _gap(self, game: str) -> str:
+    def _gap(self, game: str, seeds: set[int], every: Mapping[str, set[int]]) -> str:
         for agent, by_game in self.agents.items():
             if game not in by_game:
                 return f"none of {agent}"
-            missing = set(self.seeds) - set(by_game[game])
+            missing = seeds - set(by_game[game])
             if missing:
                 return f"{agent} lacks seed {min(missing)}"
-            every = {step for curves in by_game.values() for curve in curves.values() for step in curve}
             for seed, curve in by_game[game].items():
-                if every - set(curve):
-                    return f"{agent}, seed {seed} lacks {self.axis} {min(every - set(curve))}"
+                lacking = every[agent] - set(curve)
+                if lacking:
+                    return f"{agent}, seed {seed} lacks {self.axis} {min(lacking)}"
         return ""
 
 

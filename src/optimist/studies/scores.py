@@ -3,9 +3,13 @@
 import csv
 import math
 import statistics
-from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
 
 from optimist.errors import RunError
 
@@ -13,6 +17,15 @@ COLUMNS = ("step", "seed", "episode", "return", "length")
 RECENT = 3  # evaluations behind "mean of the last three": enough to calm one lucky evaluation
 
 Curve = dict[int, float]  # gradient updates done -> average return of that evaluation
+
+
+class Episodes(NamedTuple):
+    """Every evaluation episode of a run, a column each."""
+
+    step: np.ndarray
+    seed: np.ndarray
+    score: np.ndarray
+    length: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -48,12 +61,31 @@ class Summary:
 
 def curves(run: Path) -> dict[int, Curve]:
     """For each seed, the average return at each evaluated step, in order."""
-    returns: dict[int, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for step, seed, value in _episodes(run / "episodes.csv"):
-        returns[seed][step].append(value)
-    if not returns:
+    return averages(episodes(run))
+
+
+def episodes(run: Path) -> Episodes:
+    """The whole of its episodes.csv; a row that cannot be read is an error, never skipped."""
+    path = run / "episodes.csv"
+    if not path.is_file():
+        raise RunError(f"{path} is missing: run `optimist evaluate {run}`")
+    found = _read_at_once(path) or _read_by_row(path)
+    if not len(found.step):
         raise RunError(f"{run} holds no evaluation episodes: run `optimist evaluate {run}`")
-    return {seed: _averages(by_step) for seed, by_step in sorted(returns.items())}
+    return found
+
+
+def averages(played: Episodes) -> dict[int, Curve]:
+    """For each seed, the average over the episodes of each evaluation."""
+    order = np.lexsort((played.step, played.seed))
+    step, seed = played.step[order], played.seed[order]
+    score = played.score[order].tolist()
+    new = np.flatnonzero((np.diff(step) != 0) | (np.diff(seed) != 0)) + 1
+    first, last = [0, *new.tolist()], [*new.tolist(), len(score)]
+    found: dict[int, Curve] = {}
+    for begin, end, at, whose in zip(first, last, step[first].tolist(), seed[first].tolist(), strict=True):
+        found.setdefault(whose, {})[at] = statistics.fmean(score[begin:end])
+    return found
 
 
 def mean_curve(by_seed: dict[int, Curve]) -> Curve:
@@ -96,26 +128,39 @@ def _spread(values: list[float]) -> Spread:
     return Spread(mean=statistics.fmean(values), deviation=deviation)
 
 
-def _averages(by_step: dict[int, list[float]]) -> Curve:
-    return {step: statistics.fmean(values) for step, values in sorted(by_step.items())}
+def _read_at_once(path: Path) -> Episodes | None:
+    """By columns, many times faster than by rows; None if anything is odd, for a row's reader to name."""
+    whole, real = pa.int64(), pa.float64()
+    types = dict(zip(COLUMNS, (whole, whole, whole, real, whole), strict=True))
+    options = arrow_csv.ConvertOptions(column_types=types, null_values=[], strings_can_be_null=False)
+    try:
+        table = arrow_csv.read_csv(path, convert_options=options)
+    except pa.ArrowInvalid:
+        return None
+    if tuple(table.column_names) != COLUMNS:
+        return None
+    found = Episodes(*(table[name].to_numpy() for name in ("step", "seed", "return", "length")))
+    return found if np.isfinite(found.score).all() else None
 
 
-def _episodes(path: Path) -> list[tuple[int, int, float]]:
-    """(step, seed, return) of every episode; a row that cannot be read is an error, never skipped."""
-    if not path.is_file():
-        raise RunError(f"{path} is missing: run `optimist evaluate {path.parent}`")
+def _read_by_row(path: Path) -> Episodes:
     with path.open(newline="", encoding="utf-8") as file:
         rows = csv.DictReader(file)
         if tuple(rows.fieldnames or ()) != COLUMNS:
             raise RunError(f"{path} does not begin with {','.join(COLUMNS)}: evaluate the run again")
-        return [_episode(row, f"{path}, line {rows.line_num}") for row in rows]
+        read = [_episode(row, f"{path}, line {rows.line_num}") for row in rows]
+    return Episodes(*(np.array(column) for column in zip(*read, strict=True))) if read else _NONE
 
 
-def _episode(row: dict, place: str) -> tuple[int, int, float]:
+def _episode(row: dict, place: str) -> tuple[int, int, float, int]:
     try:
         step, seed, value = int(row["step"]), int(row["seed"]), float(row["return"])
+        length = int(row["length"])
     except (TypeError, ValueError):
         raise RunError(f"{place} is not an evaluation episode: evaluate the run again") from None
     if not math.isfinite(value):
         raise RunError(f"{place} holds a return of {value}: evaluate the run again")
-    return step, seed, value
+    return step, seed, value, length
+
+
+_NONE = Episodes(*(np.empty(0) for _ in Episodes._fields))

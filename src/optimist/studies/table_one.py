@@ -4,8 +4,6 @@
 evaluations, so the last one, and the mean of the last few, stand beside it.
 """
 
-import csv
-import io
 import re
 import statistics
 from collections.abc import Mapping, Sequence
@@ -16,6 +14,7 @@ from typing import NamedTuple
 from optimist.data.files import make_folder, write_whole
 from optimist.studies import reference
 from optimist.studies.normalisation import Ending, Normaliser, ending, seed_means
+from optimist.studies.plain_tables import csv_table, markdown_table
 from optimist.studies.score_files import ScoreFile
 from optimist.studies.scores import RECENT
 
@@ -145,9 +144,8 @@ def write(
 def markdown(rows: Sequence[Row], by: Normaliser, recent: int, notes: Sequence[str]) -> str:
     """The table as a page of Markdown."""
     heads, heading = headings(recent), title(rows, by)
-    lines = [f"# {heading[0].upper()}{heading[1:]}", "", _line(heads), _line(["---"] * len(heads))]
-    lines += [_line(cells(row)) for row in rows]
-    lines += ["", *(f"- {note}" for note in notes), ""]
+    table = markdown_table(heads, [cells(row) for row in rows])
+    lines = [f"# {heading[0].upper()}{heading[1:]}", "", table, "", *(f"- {note}" for note in notes), ""]
     return "\n".join(lines)
 
 
@@ -159,21 +157,21 @@ def cells(row: Row) -> list[str]:
 def table_csv(rows: Sequence[Row]) -> str:
     names = [*KINDS, *(f"paper_{steps.lower()}" for steps in PAPER)]
     heads = [f"{name}_{part}" for name in names for part in ("median_percent", "games_better")]
-    lines: list[list] = [["agent", "games", "seeds", "evaluations", *heads]]
+    lines: list[list] = []
     for row in rows:
         found = [*(getattr(row, kind) for kind in KINDS), *(row.paper.get(steps) for steps in PAPER)]
         values = [value for cell in found for value in (cell or ("", ""))]
         lines.append([row.agent, row.games, row.seeds, row.evaluations, *values])
-    return _csv(lines)
+    return csv_table(["agent", "games", "seeds", "evaluations", *heads], lines)
 
 
 def per_game_csv(rows: Mapping[str, Sequence[GameRow]]) -> str:
     heads = [f"{kind}_{part}" for kind in KINDS for part in ("score", "improvement_percent")]
-    lines: list[list] = [["agent", "game", *heads]]
+    lines: list[list] = []
     for row in (row for games in rows.values() for row in games):
         pairs = [(getattr(row.score, kind), getattr(row.improvement, kind)) for kind in KINDS]
         lines.append([row.agent, row.game, *(value for pair in pairs for value in pair)])
-    return _csv(lines)
+    return csv_table(["agent", "game", *heads], lines)
 
 
 def _improvement(game: str, end: Ending, by: Normaliser) -> Ending:
@@ -188,13 +186,3 @@ def _cell(games: Sequence[GameRow], kind: str, by: Normaliser) -> Cell:
 
 def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
-
-
-def _line(values: Sequence[str]) -> str:
-    return f"| {' | '.join(value.replace('|', chr(92) + '|') for value in values)} |"
-
-
-def _csv(lines: list[list]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(lines)
-    return text.getvalue()
