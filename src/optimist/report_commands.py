@@ -1,4 +1,4 @@
-"""`optimist study report`: what a study found, made again from its run folders; or two studies side by side."""
+"""`optimist study report`: what a study found, from its run folders; or two studies side by side."""
 
 import logging
 from pathlib import Path
@@ -43,7 +43,8 @@ def report(words: list[str]) -> None:
         from optimist.studies.side_by_side import write_side_by_side
 
         page = options.out or Path("compared.html")
-        warned = write_side_by_side(page, *options.folders, by=by)
+        first, second = options.folders
+        warned = write_side_by_side(page, first, second, by)
         print(f"wrote {page}")
     tell(warned)
 

@@ -63,9 +63,7 @@ def _planned(name: str, words: list[str], others: list[str]) -> None:
     from optimist.studies.status import write_jobs
 
     command = f"optimist study run {name} --scale {asked.size} --out {out}"
-    write_jobs(
-        out, asked.title, jobs, read_at=asked.read_at, figures=asked.figures, command=command
-    )
+    write_jobs(out, asked.title, jobs, read_at=asked.read_at, figures=asked.figures, command=command)
     failed = perform_all(jobs, out, LocalPool(out, options.workers or usual_workers()))
     if failed:
         raise RunError(

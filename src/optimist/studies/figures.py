@@ -17,6 +17,7 @@ INK, FAINT, PAPER = "#24292f", "#8b949e", "#ffffff"
 # Okabe and Ito's colours, told apart by colour-blind readers too; their yellow is too pale for a line.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 WIDE, TALL = (7.2, 4.0), (4.4, 4.0)  # inches: for a page, and for a phone
+LARGE = 14  # inches, of figures that no screen shows whole
 LABEL_LENGTH = 18  # longer names would take the figure from the curves
 
 STYLE: dict[Any, Any] = {
@@ -129,13 +130,26 @@ def svg(figure: Figure) -> str:
     with mpl.rc_context(STYLE):
         figure.savefig(buffer, format="svg", metadata=nothing)
     text = buffer.getvalue()
-    # The prologue is for files, and group ids would occur twice on a page with two figures.
-    return re.sub(r'<g id="[^"]*"', "<g", text[text.index("<svg") :])
+    # The prologue is for files, and group ids would occur twice on a page with two figures; a hundredth of a
+    # point is finer than any screen, and a third of the letters.
+    text = re.sub(r'<g id="[^"]*"', "<g", text[text.index("<svg") :])
+    return re.sub(r'(?<= d=")[^"]*', lambda path: re.sub(r"(\.\d\d)\d+", r"\1", path[0]), text)
+
+
+def laid_out(figure: Figure) -> Figure:
+    """The figure with its layout fixed: it is then not found anew for each file that is written of it."""
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        with mpl.rc_context(STYLE):
+            engine.execute(figure)
+        figure.set_layout_engine("none")
+    return figure
 
 
 def save_png(figure: Figure, path: Path) -> None:
+    dots = 200 if max(figure.get_size_inches()) < LARGE else 120  # a grid of 60 games has pixels enough
     with mpl.rc_context(STYLE):
-        figure.savefig(path, format="png", dpi=200, metadata={"Software": None})
+        figure.savefig(path, format="png", dpi=dots, metadata={"Software": None})
 
 
 def short_count(count: float) -> str:

@@ -106,7 +106,9 @@ def _finding(
 ) -> Finding:
     if not asked.agents:
         raise DataError(f"no run on {part} is finished: see optimist study status")
-    if not all(curve for games in asked.agents.values() for seeds in games.values() for curve in seeds.values()):
+    if not all(
+        curve for games in asked.agents.values() for seeds in games.values() for curve in seeds.values()
+    ):
         raise DataError(f"{reading} is before the first evaluation: read the runs later (read_at)")
     gaps = asked.gaps()
     if not given:
@@ -137,7 +139,7 @@ def _readings(read_at: dict[str, int]) -> list[tuple[str, int | None, bool]]:
 
 
 def _without_yardstick(file: ScoreFile, by: Normaliser) -> dict[str, str]:
-    """Games in which a study has nothing to compare with: its own random play or player is missing or equal."""
+    """Games in which a study has nothing to compare with: random play or its player is missing, or equal."""
     found = {}
     for game in file.games:
         if game not in by.random_scores:

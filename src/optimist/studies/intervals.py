@@ -89,7 +89,8 @@ def profiles(scores: Mapping[str, Mapping[str, Matrix]]) -> dict[str, dict[str, 
 
 
 def kind_title(kind: str, evaluations: int, recent: int = RECENT) -> str:
-    """'best of 50', 'last', 'mean of last 3'."""
+    """'best of 50', 'last', 'mean of last 3', or of fewer where there are no more."""
+    recent = min(recent, evaluations)
     return {"best": f"best of {evaluations}", "last": "last", "mean_of_last": f"mean of last {recent}"}[kind]
 
 
@@ -113,15 +114,15 @@ def cells(row: Row, evaluations: int) -> list[str]:
 def notes(found: Sequence[Row]) -> list[str]:
     """What one must know to read the intervals."""
     lines = [
-        "scores are normalised: 0 and 1 are what 0 and 100% are in Table 1; a smaller optimality gap is better",
+        "scores are normalised: 0 and 1 are the 0 and 100% of Table 1; a smaller optimality gap is better",
         "best was chosen after the fact, and its intervals do not repeat that choice: they flatter it",
     ]
     if any(row.seeds > 1 for row in found):
         few = min(row.seeds for row in found)
         lines.insert(
             0,
-            f"in brackets 95% intervals, {REPETITIONS:,} stratified bootstrap draws of {few} seeds per game: of "
-            "other runs on the same games, too narrow with few seeds",
+            f"in brackets 95% intervals, {REPETITIONS:,} stratified bootstrap draws of {few} seeds per game: "
+            "of other runs on the same games, too narrow with few seeds",
         )
     else:
         lines.insert(0, "one seed: how far another would be off is unknown, so there are no intervals")

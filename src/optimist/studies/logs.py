@@ -1,4 +1,4 @@
-"""What the logs of a study are worth: how their players ended, and what the best and the average of it were."""
+"""What the logs of a study are worth: how their players ended, and the best and the average of each part."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +33,10 @@ def read_logs(jobs: list[Job], out: Path) -> dict[str, Log]:
 def _log(jobs: list[Job], out: Path) -> Log:
     whole = Dataset.open(jobs[0].data_folder(out))
     final = _returns(whole.last(max(1, int(FINAL_SHARE * len(whole)))))
-    parts = {job.part: _returns(job.part_of(whole)) for job in {job.part: job for job in jobs if job.label}.values()}
+    parts = {
+        job.part: _returns(job.part_of(whole))
+        for job in {job.part: job for job in jobs if job.label}.values()
+    }
     return Log(
         player=float(final.mean()) if len(final) else None,
         best={part: best_policy_return(returns) for part, returns in parts.items() if len(returns)},

@@ -1,4 +1,4 @@
-"""What our pages are made of: one template for all, figures and files inside them, tables that can be sorted."""
+"""What our pages are made of: one template for all, figures and files inside them, tables that sort."""
 
 import base64
 import gzip
@@ -50,7 +50,6 @@ class Picture(NamedTuple):
     caption: str
     svg: Markup
     width: int
-    most: str
     least: int
 
 
@@ -84,7 +83,7 @@ def inline(drawing: str) -> Markup:
 
 def picture(title: str, caption: str, svg: str, inches: float) -> Picture:
     width = round(_PIXELS * inches)
-    return Picture(title, caption, inline(svg), width, "100%", round(_SMALLEST * width))
+    return Picture(title, caption, inline(svg), width, round(_SMALLEST * width))
 
 
 def data_link(kind: str, content: bytes) -> str:

@@ -60,7 +60,7 @@ def medians(
             out_of = f" (of {games})" if games else ""
             _dress(right, xlabel=xlabel, ylabel=f"games better than {yardstick}{out_of}")
             right.yaxis.set_major_locator(MaxNLocator(6, steps=STEPS, integer=True))
-            right.set_ylim(bottom=0)
+            right.set_ylim(0, max(1, right.get_ylim()[1]))
         _legend(figure, *axes.get_legend_handles_labels())
     return figure
 
@@ -130,7 +130,7 @@ def curve_grid(
     down = math.ceil(len(games) / across)
     panel = (2.1, 1.75) if many else (2.9, 2.7)
     with mpl.rc_context({**STYLE, "font.size": 8 if many else 10}):
-        width = max(4.6, across * panel[0])
+        width = max(6.4, across * panel[0])  # a legend needs room beside few panels, too
         legend_rows = math.ceil(len(agents + names) / _legend_columns(width, agents + names))
         size = (width, down * panel[1] + 0.2 * legend_rows + 0.4)
         figure = Figure(figsize=size, layout="constrained", facecolor=PAPER)

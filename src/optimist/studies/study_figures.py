@@ -1,6 +1,6 @@
 """The figures of a study: which of them it gets, and each drawn from what was found."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,7 +34,7 @@ def draw(findings: Findings) -> list[Drawn]:
     for name in named(findings):
         for place, title, caption, figure in _DRAWINGS[name](findings):
             path = findings.out / "results" / f"{place}.png"
-            figures.save_png(figure, path)
+            figures.save_png(figures.laid_out(figure), path)
             drawn.append(Drawn(path, title, caption, figures.svg(figure), figure.get_figwidth()))
     return drawn
 
@@ -64,14 +64,21 @@ def _medians(findings: Findings) -> Drawings:
             "Thick: the median over games of the mean over seeds; thin: of each seed alone. "
             f"100% is {findings.by.yardstick}."
         )
-        yield f"{finding.name}/medians", _title("Median normalised score (Figure 1)", finding), caption, figure
+        yield (
+            f"{finding.name}/medians",
+            _title("Median normalised score (Figure 1)", finding),
+            caption,
+            figure,
+        )
 
 
 def _bars(findings: Findings) -> Drawings:
-    for finding in findings.found:
+    several = [finding for finding in findings.found if len(finding.file.games) > 1]  # one bar says little
+    for finding in several:
         for agent, games in finding.games.items():
+            short = short_names([row.game for row in games])
             kinds = {
-                kind: {row.game: getattr(row.improvement, kind) for row in games}
+                kind: {short[row.game]: getattr(row.improvement, kind) for row in games}
                 for kind in ("best", "last", "mean_of_last")
             }
             titles = {kind: intervals.kind_title(kind, finding.evaluations) for kind in kinds}
@@ -90,9 +97,10 @@ def _bars(findings: Findings) -> Drawings:
 def _curves(findings: Findings) -> Drawings:
     for finding in _longest(findings):
         games, agents = finding.file.games, finding.file.agents
+        short = short_names(games)
         figure = paper_figures.curve_grid(
-            {game: {agent: by_game[game] for agent, by_game in agents.items()} for game in games},
-            {game: _levels(findings, finding.part, game) for game in games},
+            {short[game]: {agent: by_game[game] for agent, by_game in agents.items()} for game in games},
+            {short[game]: _levels(findings, finding.part, game) for game in games},
             xlabel=XLABEL,
             columns=_across(len(games)),
             traces=len(games) < MANY,
@@ -120,9 +128,9 @@ def _parts(findings: Findings) -> Drawings:
     games = [game for game in next(iter(longest.values())).file.games if _everywhere(game, longest)]
     if not games:
         return
-    by = findings.by
+    by, short = findings.by, short_names(games)
     panels = {
-        f"{agent}, {game.partition('/')[2] or game}": {
+        f"{agent}, {short[game]}": {
             part: {
                 seed: {step: by.normalised(game, score) for step, score in curve.items()}
                 for seed, curve in finding.file.agents[agent][game].items()
@@ -156,6 +164,12 @@ _DRAWINGS: dict[str, Callable[[Findings], Drawings]] = {
     "profiles": _profiles,
     "parts": _parts,
 }
+
+
+def short_names(games: Sequence[str]) -> dict[str, str]:
+    """ "Breakout" for "atari/Breakout", where all games are of one family."""
+    one = len({game.partition("/")[0] for game in games}) == 1
+    return {game: game.partition("/")[2] if one and "/" in game else game for game in games}
 
 
 def _longest(findings: Findings) -> list[Finding]:

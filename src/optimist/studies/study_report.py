@@ -52,14 +52,13 @@ def study_page(
 
 def warnings(findings: Findings, versions: Sequence[Version]) -> list[str]:
     """What a reader must know before any number: mixed versions, unfinished runs, games left out."""
-    lines = [f"the runs are of mixed versions: {each.told()}" for each in versions if each.mixed]
+    mixed = "; ".join(each.told() for each in versions if each.mixed)
+    lines = [f"the runs are of mixed versions: {mixed}"] if mixed else []
     if findings.unfinished:
         count, every = len(findings.unfinished), len(findings.record.jobs)
         failed = sum(each.state == "failed" for each in findings.unfinished)
-        lines.append(
-            f"{count} of {every} runs are not finished ({failed} failed) and in none of the numbers: "
-            "they are listed below"
-        )
+        some = f", {failed} of them failed" if failed else ""
+        lines.append(f"{count} of {every} runs are not finished and in none of the numbers{some}")
     lines += findings.empty_parts
     for finding in findings.found:
         if finding.left_out:

@@ -25,8 +25,8 @@ def headline(findings: Findings) -> str:
     against = next((row for row in last if row.agent == other and other != best.agent), None)
     versus = f", {other} has {_iqm(against)}" if against else ""
     return (
-        f"At the last evaluation{where} {best.agent} has the highest interquartile mean of {len(last)} agents: "
-        f"{_iqm(best)}{versus}; {findings.by.yardstick} is 1 and random play 0; {counted}."
+        f"At the last evaluation{where} {best.agent} has the highest interquartile mean of {len(last)} "
+        f"agents: {_iqm(best)}{versus}; {findings.by.yardstick} is 1 and random play 0; {counted}."
     )
 
 
@@ -40,14 +40,19 @@ def cost(runs: Sequence[Evaluated]) -> Table:
     for run in runs:
         by_agent.setdefault(run.job.label, []).append(run)
     rows = [[Cell(agent), *_spent(mine)] for agent, mine in by_agent.items()]
-    total = [Cell("all agents"), *_spent(runs)]
     heads = ["agent", "finished runs", "evaluations", "episodes", "environment steps"]
-    return Table("cost", "What evaluation cost online", heads, [*rows, total] if len(rows) > 1 else rows)
+    total = [f"{cell.text} {head}" for cell, head in zip(_spent(runs), heads[1:], strict=True)]
+    return Table("cost", "What evaluation cost online", heads, rows, [f"together: {', '.join(total)}"])
 
 
 def unfinished(findings: Findings) -> Table:
     rows = [
-        [Cell(each.name), Cell(each.state), Cell(f"{each.step:,}", each.step), Cell(f"{each.steps:,}", each.steps)]
+        [
+            Cell(each.name),
+            Cell(each.state),
+            Cell(f"{each.step:,}", each.step),
+            Cell(f"{each.steps:,}", each.steps),
+        ]
         + [Cell(each.complaint)]
         for each in findings.unfinished
     ]
@@ -59,25 +64,34 @@ def unfinished(findings: Findings) -> Table:
 def facts(findings: Findings) -> dict[str, str]:
     """What was asked for."""
     jobs = [job for job in findings.record.jobs if job.label]
-    by = findings.by
+    by, every = findings.by, len(findings.record.jobs)
     return {
         "environments": ", ".join(dict.fromkeys(job.environment for job in jobs)),
         "agents": ", ".join(findings.agents),
         "learned from": ", ".join(dict.fromkeys(job.part for job in jobs)),
         "seeds": _range([len(job.seeds) for job in jobs]),
         "gradient steps": _range([job.steps() for job in jobs]),
-        "evaluations of a seed": _range([len(curve) for run in findings.runs for curve in run.curves.values()]),
-        "read at": ", ".join(f"{name}: {step:,}" for name, step in findings.record.read_at.items()) or "the end",
-        "finished runs": f"{len(findings.record.jobs) - len(findings.unfinished)} of {len(findings.record.jobs)}",
+        "evaluations of a seed": _range(
+            [len(curve) for run in findings.runs for curve in run.curves.values()]
+        ),
+        "read at": ", ".join(f"{name}: {step:,}" for name, step in findings.record.read_at.items())
+        or "the end",
+        "finished runs": f"{every - len(findings.unfinished)} of {every}",
         "0 and 100%": f"random play and {by.yardstick}, the worse and the better: {by.provenance}",
     }
 
 
 def _table_one(findings: Findings) -> Table:
-    rows = [[*_place(findings, finding), *_medians(row)] for finding in findings.found for row in finding.rows]
+    rows = [
+        [*_place(findings, finding), *_medians(row)] for finding in findings.found for row in finding.rows
+    ]
     paper = any(row.paper for finding in findings.found for row in finding.rows)
     heads = list(table_one.headings(RECENT))
-    notes = table_one.notes(findings.found[-1].rows, findings.by)
+    told = list(dict.fromkeys(f"{finding.reading}: {finding.evaluations}" for finding in findings.found))
+    notes = [
+        *table_one.notes(findings.found[-1].rows, findings.by),
+        *([f"evaluations at {', at '.join(told)}"] if len(told) > 1 else []),
+    ]
     title = table_one.title(findings.found[-1].rows, findings.by)
     kept = len(heads) if paper else len(heads) - len(table_one.PAPER)
     columns = len(_place_heads(findings)) + kept
@@ -92,7 +106,10 @@ def _table_one(findings: Findings) -> Table:
 
 def _medians(row: table_one.Row) -> list[Cell]:
     cells = [getattr(row, kind) for kind in table_one.KINDS] + [row.paper.get(key) for key in table_one.PAPER]
-    return [Cell(row.agent), *(Cell(table_one.cell_text(each), each.median if each else None) for each in cells)]
+    return [
+        Cell(row.agent),
+        *(Cell(table_one.cell_text(each), each.median if each else None) for each in cells),
+    ]
 
 
 def _aggregates(findings: Findings) -> Table:
@@ -116,7 +133,7 @@ def _per_game(findings: Findings) -> Table:
     kinds = {kind: intervals.kind_title(kind, findings.found[-1].evaluations) for kind in table_one.KINDS}
     if len({finding.evaluations for finding in findings.found}) > 1:
         kinds["best"] = "best"
-    heads = ["game", "agent", *(head for title in kinds.values() for head in (title, f"{title}, improvement"))]
+    heads = ["game", "agent", *(head for title in kinds.values() for head in (title, f"{title}, gain"))]
     rows = []
     for finding in findings.found:
         for row in (row for game in finding.games.values() for row in game):
@@ -125,7 +142,10 @@ def _per_game(findings: Findings) -> Table:
                 score, percent = getattr(row.score, kind), getattr(row.improvement, kind)
                 numbers += [Cell(number(score), score), Cell(f"{percent:+,.1f}%", percent)]
             rows.append([*_place(findings, finding), Cell(row.game), Cell(row.agent), *numbers])
-    notes = [f"average returns, mean over seeds; improvement is over {findings.by.yardstick}, normalised"]
+    notes = [
+        "average returns, mean over seeds; gain: the improvement of the normalised score over "
+        f"{findings.by.yardstick}, as in Figure 4"
+    ]
     return Table("per-game", "Game by game", [*_place_heads(findings), *heads], rows, notes)
 
 

@@ -103,7 +103,8 @@ def headings(recent: int = RECENT) -> tuple[str, ...]:
 
 
 def title(rows: Sequence[Row], by: Normaliser) -> str:
-    return f"median normalised score / games > {by.yardstick}, of {rows[0].games} games"
+    games = f"{rows[0].games} game{'s' * (rows[0].games != 1)}"
+    return f"median normalised score / games > {by.yardstick}, of {games}"
 
 
 def notes(rows: Sequence[Row], by: Normaliser) -> list[str]:
