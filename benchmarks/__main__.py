@@ -2,8 +2,8 @@
 
 Without a name it runs what takes minutes anywhere. Named when they are wanted: `agents` (every agent on both
 networks) and `environments` (are they kept busy), for accelerators; `control`, the agents of action vectors;
-`bootstrap`, intervals over runs and games; `report`, the page of a study of 300 runs; `atari`, `streaming` and
-`imports`, the figures of 84x84 frames, which need ale-py and a few GB of disk.
+`bootstrap`, intervals over runs and games; `report`, the page of a study of 300 runs; `atari`, `streaming`
+and `imports`, the figures of 84x84 frames, which need ale-py and a few GB of disk.
 """
 
 import importlib

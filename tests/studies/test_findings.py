@@ -7,11 +7,13 @@ import pytest
 
 from little import random_play
 from optimist.data import Recorder, Spec
-from optimist.errors import RunError
-from optimist.studies.findings import own_normaliser, write_findings
+from optimist.errors import DataError, RunError
+from optimist.studies.findings import find
 from optimist.studies.job import Job
-from optimist.studies.results import csv_text, finished, parts, score_file
+from optimist.studies.results import csv_text, evaluated, finished, parts, score_file
 from optimist.studies.score_files import read_scores
+from optimist.studies.status import write_jobs
+from optimist.studies.study_report import write_findings
 
 GAMES = ("minatar/breakout", "minatar/freeway")
 SPEC = Spec((2, 1, 1), "uint8", actions=2)
@@ -62,18 +64,20 @@ def study(tmp_path):
             first, last = (4, 14) if each.label == "A" else (2, 6)
             values = [(100, first), (200, last)]
             episodes(folder, [(step, seed, 0, value, 9) for step, value in values for seed in (0, 1)])
+    write_jobs(tmp_path, "A little study", jobs())
     return tmp_path
 
 
 def test_the_studys_own_player_and_random_play_are_the_yardsticks(study):
-    by = own_normaliser(jobs(), study)
+    by = find(study).by
     assert by.yardstick_scores == dict.fromkeys(GAMES, 10.0)
     assert by.random_scores == dict.fromkeys(GAMES, 2.0)
     assert by.normalised(GAMES[0], 14) == 1.5
 
 
 def test_tables_and_figures_are_written_for_every_reading(study):
-    written = write_findings(jobs(), study, {"1X": 100, "2X": 200})
+    write_jobs(study, "A little study", jobs(), read_at={"1X": 100, "2X": 200})
+    written, _ = write_findings(study)
     assert all(path.stat().st_size for path in written)
     found = {}
     for name in ("1x", "2x"):
@@ -88,7 +92,7 @@ def test_tables_and_figures_are_written_for_every_reading(study):
 
 
 def test_scores_come_back_from_the_csv(study):
-    file = score_file(jobs(), study, "all")
+    file = score_file(evaluated(jobs(), study), "all")
     (study / "again.csv").write_text(csv_text(file))
     assert read_scores(study / "again.csv") == file
 
@@ -96,12 +100,38 @@ def test_scores_come_back_from_the_csv(study):
 def test_an_unfinished_run_is_named_and_its_game_left_out(study):
     (study / f"runs/{GAMES[1]}/B/DONE").unlink()
     assert finished(jobs(), study)[1] == [f"runs/{GAMES[1]}/B"]
-    write_findings(jobs(), study, {})
+    write_findings(study)
     text = (study / "results/all/table.md").read_text()
-    assert f"{GAMES[1]} is left out: none of B" in text and "of 1 games" in text
+    assert f"{GAMES[1]} is left out: none of B" in text and "of 1 game\n" in text
 
 
 def test_a_study_without_results_says_so(study, tmp_path):
     assert parts(jobs()) == ["all"]
-    with pytest.raises(RunError, match="no finished runs on all yet"):
-        score_file(jobs(), tmp_path / "elsewhere", "all")
+    with pytest.raises(RunError, match="no finished runs yet: see optimist study status"):
+        evaluated(jobs(), tmp_path / "elsewhere")
+
+
+def test_a_game_without_its_random_play_is_left_out_and_named(study):
+    (study / f"random/{GAMES[0]}/DONE").unlink()
+    (finding,) = find(study).found
+    assert finding.left_out == {GAMES[0]: "random play is not finished"}
+    assert finding.file.games == [GAMES[1]]
+
+
+def test_a_game_whose_player_is_no_better_than_random_play_is_left_out(study):
+    episodes(study / f"random/{GAMES[0]}", [(1, 0, 0, 10, 9)])
+    (finding,) = find(study).found
+    assert finding.left_out == {GAMES[0]: "its player ends at 10, as random play does"}
+
+
+def test_without_any_yardstick_the_remedy_is_a_normaliser(study):
+    for game in GAMES:
+        (study / f"random/{game}/DONE").unlink()
+    with pytest.raises(DataError, match="no game is left; finish the runs, or say .* --normaliser FILE.csv"):
+        find(study)
+
+
+def test_a_reading_before_the_first_evaluation_is_refused(study):
+    write_jobs(study, "A little study", jobs(), read_at={"early": 50})
+    with pytest.raises(DataError, match="early is before the first evaluation"):
+        find(study)

@@ -1,0 +1,93 @@
+"""A study written by hand: run folders whose every number a test can work out with plain loops."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from little import random_play
+from optimist.data import Recorder, Spec
+from optimist.studies.job import Job
+from optimist.studies.status import write_jobs
+
+SPEC = Spec((2, 1, 1), "uint8", actions=2)
+GAMES = ("minatar/breakout", "minatar/freeway", "minatar/asterix")
+AGENTS = ("DQN (Nature)", "QR-DQN", "REM")
+SEEDS = (0, 1, 2)
+STEPS = (100, 200, 300, 400)
+PLAYER, RANDOM = 20.0, 2.0
+VERSIONS = {"python": "3.11.7", "optimist": "0.1.0", "jax": "0.10.2", "device": "cpu", "dataset": "abc"}
+EPISODES = (-1.0, 1.0)  # around the mean of an evaluation
+
+
+def height(game: str, agent: str, seed: int, step: int, lift: float = 0.0) -> float:
+    """The mean return of one evaluation: agents differ, seeds spread, and the last is not the best."""
+    rise = {100: 0.2, 200: 0.6, 300: 1.0, 400: 0.8}[step]
+    top = 10 + 4 * AGENTS.index(agent) + 2 * GAMES.index(game) + 1.5 * seed
+    return top * rise + lift
+
+
+def jobs(parts: tuple[str, ...] = ("all",), agents=AGENTS, games=GAMES) -> list[Job]:
+    found = []
+    for game in games:
+        log, common = f"logs/{game}", {"environment": game, "preset": None, "scale": "small"}
+        found += [
+            Job(name=log, agent="dqn", seeds=(0,), **common),
+            Job(name=f"random/{game}", agent="random", seeds=(0,), data=log, needs=(log,), **common),
+        ]
+        found += [
+            Job(
+                name=f"runs/{game}/{part}/{agent}",
+                agent="dqn",
+                seeds=SEEDS,
+                data=log,
+                needs=(log,),
+                label=agent,
+                part=part,
+                view={} if part == "all" else {"fraction": 0.5},
+                settings={"steps": STEPS[-1]},
+                **common,
+            )
+            for part in parts
+            for agent in agents
+        ]
+    return found
+
+
+def write_study(out: Path, *, lift: float = 0.0, batch: int = 32, said: dict | None = None, **grid) -> Path:
+    """Every run folder as a finished run leaves it, and the list of them."""
+    for job in jobs(**grid):
+        folder = job.run_folder(out)
+        folder.mkdir(parents=True)
+        if job.plays:
+            _log(out / job.name)
+        elif job.agent == "random":
+            _episodes(folder, [(1, 0, RANDOM)])
+        else:
+            rows = [(step, seed) for step in STEPS for seed in SEEDS]
+            heights = [
+                (step, seed, height(job.environment, job.label, seed, step, lift)) for step, seed in rows
+            ]
+            _episodes(folder, heights)
+        (folder / "config.toml").write_text(f"[training]\nbatch = {batch}\n")
+        (folder / "versions.json").write_text(json.dumps(VERSIONS))
+        (folder / "DONE").touch()
+    write_jobs(out, "A study made by hand", jobs(**grid), **(said or {}))
+    return out
+
+
+def _episodes(folder: Path, heights: list[tuple[int, int, float]]) -> None:
+    lines = [
+        f"{step},{seed},{episode},{mean + around!r},7"
+        for step, seed, mean in heights
+        for episode, around in enumerate(EPISODES)
+    ]
+    (folder / "episodes.csv").write_text("\n".join(["step,seed,episode,return,length", *lines]) + "\n")
+
+
+def _log(folder: Path) -> None:
+    """Twenty episodes of one step; all return what the player scores in the end."""
+    ends = np.ones(1, bool)
+    with Recorder(folder, SPEC, lanes=1) as recorder:
+        for step in random_play(SPEC, rows=20, lanes=1):
+            recorder.add(step[0], step[1], np.full(1, PLAYER, np.float32), ends, ~ends, step[5])
