@@ -29,6 +29,7 @@ FLOORS = {
             "commands",
             "data_commands",
             "replay_commands",
+            "report_commands",
             "score_commands",
             "study_commands",
             "cli",

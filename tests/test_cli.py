@@ -233,6 +233,8 @@ MISTAKES = [
     ("study run mine.toml --out {out}", 2, 'there is no study "mine.toml"'),
     ("study stauts {run}", 2, 'did you mean "status"?'),
     ("study status {run}", 4, "is not a study's folder"),
+    ("study report {run}", 4, "is not a study's folder"),
+    ("study report {run} --normaliser dqn", 2, 'there is no normaliser "dqn"'),
     ("study run final-buffer --tasks Cheetah --out {out}", 2, 'there is no "mujoco/Cheetah"'),
     ("study run final-buffer --agents td4 --out {out}", 2, 'did you mean "td3"?'),
     ("study run final-buffer --players 3 --out {out}", 2, "5 of 3 players cannot be kept"),

@@ -26,6 +26,7 @@ USAGE = """usage: optimist COMMAND ...
   scores FILE.csv                   a table of scores becomes the paper's Table 1, beside the paper's own
   study run asymptotic              Table 1 and Figure 1 at a scale that fits; `study` lists the others
   study status FOLDER               how far a study is, run by run
+  study report FOLDER               what it found, as one page; two folders: side by side
   study run proposition-1           REM's heads become one function, and it is Q*: seconds, with a figure
   study run final-buffer            DDPG plays MuJoCo; DDPG, TD3 and BCQ learn from all of it: Figure 8
   study run random-scores           what random play scores on the 60 Atari games

@@ -90,6 +90,8 @@ def test_a_job_that_fails_takes_only_what_needs_it_along(tmp_path):
     assert {ended.job.name for ended in failed} == {"logs/broken", "runs/dqn"}
     assert "discrete" in failed[0].complaint and failed[1].complaint == "logs/broken failed"
     assert other.done(tmp_path)
+    later = standing(broken, tmp_path)  # what a report says that is made tomorrow
+    assert (later.state, later.complaint) == ("failed", failed[0].complaint)
 
 
 def test_a_study_tells_how_far_it_is(straight, tmp_path):

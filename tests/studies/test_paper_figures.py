@@ -1,9 +1,11 @@
 """The paper's figures draw what they are given: lines, bars in order, bands, levels, and readable scales."""
 
+import numpy as np
 import pytest
 
 from optimist.studies import figures
-from optimist.studies.paper_figures import curve_grid, improvement_bars, medians, smoothed
+from optimist.studies.paper_figures import curve_grid, improvement_bars, medians, profiles, smoothed
+from optimist.studies.statistics import Interval
 
 MEDIANS = {"REM": {1: 0.5, 2: 1.2}, "QR-DQN": {2: 1.1, 1: 0.6}}
 TRACES = {"REM": {0: {1: 0.4, 2: 1.1}, 1: {1: 0.6, 2: 1.3}}}
@@ -132,3 +134,46 @@ def test_any_name_can_be_drawn(label):
         curve_grid({label: {label: SEEDS}}),
     ):
         assert figures.svg(figure).startswith("<svg")
+
+
+def test_marks_stand_beside_the_bars_in_their_order_and_widen_the_scale():
+    figure = improvement_bars(
+        {"A": 5.0, "B": -3.0}, bars="best of 9", marks={"last": {"A": -200.0, "B": -40.0}}
+    )
+    (axes,) = figure.axes
+    assert list(axes.lines[0].get_ydata()) == [-40, -200]  # B is the worse bar, so it stands first
+    assert legend(figure) == ["best of 9", "last"]
+    assert min(axes.get_yticks()) == -100
+
+
+def test_the_label_of_one_row_belongs_to_its_axis():
+    figure = drawn(curve_grid({"Pong": {"REM": SEEDS}}))
+    assert figure.axes[0].get_ylabel() == "average return"
+    ticks = min(label.get_window_extent().x0 for label in figure.axes[0].get_yticklabels())
+    words = figure.axes[0].yaxis.label.get_window_extent()
+    assert 0 <= ticks - words.x1 < 12  # pixels
+
+
+def test_counts_of_nothing_have_a_whole_scale():
+    _, right = medians(MEDIANS, {}, {"REM": {1: 0, 2: 0}}).axes
+    assert right.get_ylim() == (0, 1)
+
+
+def test_a_profile_has_its_band_and_each_kind_its_panel():
+    share = Interval(np.array([1.0, 0.5, 0.0]), np.array([1.0, 0.2, 0.0]), np.array([1.0, 0.8, 0.1]))
+    figure = profiles({"last": {"REM": (np.array([0.0, 0.5, 1.0]), share)}, "best of 4": {}})
+    left, right = figure.axes
+    assert (left.get_title(), right.get_title()) == ("last", "best of 4")
+    assert heights(left) == [[1.0, 0.5, 0.0]]
+    edges = left.collections[0].get_paths()[0].vertices[:, 1]
+    assert {0.2, 0.8} <= set(edges.tolist())
+    assert legend(figure) == ["REM"]
+
+
+def test_a_fixed_layout_is_the_one_that_would_be_found():
+    figure, again = (medians(MEDIANS, TRACES, BETTER) for _ in range(2))
+    figures.laid_out(figure)
+    drawn(again)
+    for fixed, found in zip(figure.axes, again.axes, strict=True):
+        assert fixed.get_position().bounds == pytest.approx(found.get_position().bounds, abs=1e-3)
+    assert figures.laid_out(figure) is figure  # nothing is left to be found

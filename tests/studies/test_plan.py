@@ -99,6 +99,9 @@ def test_the_catalogue_is_sound(name, size):
         ({"data": "logs/{game}"}, "say where its logs are"),
         ({"scale": "smal"}, 'unknown scale "smal": did you mean "small"?'),
         ({"collect": {"agnet": "dqn"}}, 'there is no "agnet": did you mean "agent"?'),
+        ({"figures": ["bar"]}, 'no figure "bar": did you mean "bars"?'),
+        ({"figures": "bars"}, "figures is 'bars', not list"),
+        ({"figures": [4]}, 'no figure "4": known: bars, curves'),
     ],
     ids=str,
 )
@@ -106,6 +109,12 @@ def test_mistakes_are_answered_in_one_line(changes, complaint):
     with pytest.raises(UsageError) as caught:
         plan.read("mine", table(**changes), "tiny")
     assert complaint in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_the_figures_are_those_that_are_named():
+    assert plan.read("mine", table(), "tiny").figures == ()
+    assert plan.read("mine", table(figures=["bars", "parts"]), "tiny").figures == ("bars", "parts")
+    assert "bars" in plan.load("dqn-vs-qr").figures and "parts" in plan.load("dataset-size").figures
 
 
 def test_unknown_studies_scales_and_files(tmp_path):

@@ -3,7 +3,16 @@
 import pytest
 
 from optimist.errors import RunError
-from optimist.studies.scores import Spread, curves, mean_curve, scores, summary
+from optimist.studies.scores import (
+    Spread,
+    _read_at_once,
+    _read_by_row,
+    curves,
+    episodes,
+    mean_curve,
+    scores,
+    summary,
+)
 
 HEADER = "step,seed,episode,return,length"
 # Two seeds, evaluated four times with two episodes each: the averages are 1, 5, 3, 4 and 2, 2, 9, 7.
@@ -77,6 +86,20 @@ def test_a_seed_that_stopped_early_does_not_move_the_mean(tmp_path):
 def test_a_damaged_file_is_named(tmp_path, rows, message):
     with pytest.raises(RunError, match=message):
         curves(write(tmp_path, *rows))
+
+
+@pytest.mark.parametrize("rows", [EPISODES.split(), ["5,0,0,-1.5e-3,9", "5,0,1,0.1,12"]])
+def test_reading_at_once_is_reading_row_by_row(tmp_path, rows):
+    path = write(tmp_path, *rows) / "episodes.csv"
+    for whole, by_row in zip(_read_at_once(path), _read_by_row(path), strict=True):
+        assert whole.tolist() == by_row.tolist()
+
+
+@pytest.mark.parametrize("odd", ["1_0,0,0,1,9", " 5,0,0,1,9"])
+def test_what_only_a_rows_reader_understands_is_left_to_it(tmp_path, odd):
+    run = write(tmp_path, odd)
+    assert _read_at_once(run / "episodes.csv") is None
+    assert len(episodes(run).step) == 1
 
 
 def test_a_foreign_header_is_refused(tmp_path):

@@ -66,7 +66,7 @@ def _medians(findings: Findings) -> Drawings:
         )
         yield (
             f"{finding.name}/medians",
-            _title("Median normalised score (Figure 1)", finding),
+            _title("Median normalised score (Figure 1)", findings, finding),
             caption,
             figure,
         )
@@ -90,7 +90,7 @@ def _bars(findings: Findings) -> Drawings:
                 marks={titles[kind]: kinds[kind] for kind in ("last", "mean_of_last")},
             )
             caption = "Mean over seeds, normalised; linear up to 10% and logarithmic beyond."
-            title = _title(f"{agent}: improvement per game (Figure 4)", finding)
+            title = _title(f"{agent}: improvement per game (Figure 4)", findings, finding)
             yield f"{finding.name}/bars-{plain(agent)}", title, caption, figure
 
 
@@ -109,7 +109,12 @@ def _curves(findings: Findings) -> Drawings:
             f"Mean over seeds and one deviation around it, smoothed over {paper_figures.WINDOW} evaluations. "
             "The lines are those of the data that was learned from."
         )
-        yield f"{finding.name}/curves", _title("Learning curves (Figures 3 and 7)", finding), caption, figure
+        yield (
+            f"{finding.name}/curves",
+            _title("Learning curves (Figures 3 and 7)", findings, finding),
+            caption,
+            figure,
+        )
 
 
 def _profiles(findings: Findings) -> Drawings:
@@ -119,7 +124,7 @@ def _profiles(findings: Findings) -> Drawings:
             {intervals.kind_title(kind, finding.evaluations): found[kind] for kind in found}
         )
         caption = "The share of runs on all games that score more, with pointwise 95% bootstrap bands."
-        yield f"{finding.name}/profiles", _title("Performance profiles", finding), caption, figure
+        yield f"{finding.name}/profiles", _title("Performance profiles", findings, finding), caption, figure
 
 
 def _parts(findings: Findings) -> Drawings:
@@ -195,6 +200,9 @@ def _across(games: int) -> int:
     return 4 if games >= MANY else min(games, ACROSS)
 
 
-def _title(words: str, finding: Finding) -> str:
-    where = [word for word in (finding.part, finding.reading) if word != "all"]
+def _title(words: str, findings: Findings, finding: Finding) -> str:
+    """With the part and the reading where there are others."""
+    several = len({other.part for other in findings.found}) > 1
+    part = "all of the data" if finding.part == "all" and several else finding.part
+    where = [word for word in (part, finding.reading) if word != "all"]
     return f"{words}: {', '.join(where)}" if where else words
