@@ -319,6 +319,39 @@ def test_a_profile_is_the_share_of_runs_above(study):
     np.testing.assert_allclose(share.estimate, expected)
 
 
+MINE = """
+title = "A study that is run"
+scale = "small"
+seeds = 2
+figures = ["curves"]
+[agents]
+"DQN" = { agent = "dqn", options = { network = "mlp" } }
+[scales.tiny]
+environments = ["minatar/breakout"]
+collect = { agent = "dqn", options = { network = "mlp" }, settings = { steps = 4000, warm_up = 3900 } }
+training = { steps = 40, evaluate_every = 20, episodes = 2, batch = 8 }
+read_at = { "half" = 20, "whole" = 40 }
+"""
+
+
+def test_a_study_ends_with_its_page(tmp_path, capsys):
+    file, out = tmp_path / "mine.toml", tmp_path / "out"
+    file.write_text(MINE)
+    command = f"study run {file} --scale tiny --out {out}"
+    assert main([*command.split(), "--workers", "1"]) == 0
+    assert f"what they found in {out / 'report.html'}" in capsys.readouterr().out
+    text = (out / "report.html").read_text()
+    assert {row["read at"] for row in table(text, "aggregates")} == {"half", "whole"}
+    assert {row["score"] for row in table(text, "aggregates")} >= {"best of 1", "best of 2"}
+    assert f"optimist {command}" in html.unescape(text)
+    assert re.search(r"<dt>jax</dt><dd>\d", text)
+    (out / "random/minatar-breakout/DONE").unlink()
+    assert main(["study", "report", str(out)]) == 3
+    assert "random play is not finished" in capsys.readouterr().err
+    (tmp_path / "by.csv").write_text("game,random,dqn\nbreakout,0,10\n")
+    assert main(["study", "report", str(out), "--normaliser", str(tmp_path / "by.csv")]) == 0
+
+
 def test_two_studies_differ_by_what_was_added(shown):
     text = (shown / "two.html").read_text()
     for row in table(text, "per-game"):

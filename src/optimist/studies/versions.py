@@ -31,9 +31,9 @@ class Version:
 
 
 def read_versions(jobs: Sequence[Job], out: Path) -> list[Version]:
-    """Of every run that has begun; runs that do not say count as "unknown"."""
+    """Of every finished run; runs that do not say count as "unknown"."""
     found: dict[str, dict[str, list[str]]] = {}
-    said = {job.name: _said(job.run_folder(out)) for job in jobs if job.run_folder(out).is_dir()}
+    said = {job.name: _said(job.run_folder(out)) for job in jobs if job.done(out)}
     for name in dict.fromkeys(name for versions in said.values() for name in versions):
         if name not in OF_ITS_GAME:
             for run, versions in said.items():
