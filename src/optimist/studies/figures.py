@@ -17,7 +17,7 @@ INK, FAINT, PAPER = "#24292f", "#8b949e", "#ffffff"
 # Okabe and Ito's colours, told apart by colour-blind readers too; their yellow is too pale for a line.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 WIDE, TALL = (7.2, 4.0), (4.4, 4.0)  # inches: for a page, and for a phone
-LARGE = 14  # inches, of figures that no screen shows whole
+LARGE = 12  # inches, of figures that no screen shows whole
 LABEL_LENGTH = 18  # longer names would take the figure from the curves
 
 STYLE: dict[Any, Any] = {

@@ -18,8 +18,8 @@ from optimist.studies.statistics import AGGREGATES, Interval
 from optimist.studies.table_one import KINDS
 
 USUAL_BASELINE = "DQN (Nature)"  # what the others are compared with, where a study has it
-REPETITIONS = 10_000  # from seed to seed a bound then wanders by 0.7% of the interval's width
-PROFILE_REPETITIONS = 2_000  # a band in a figure need not be sharper than its line
+REPETITIONS = 5_000  # from seed to seed a bound then wanders by 1% of the interval's width
+PROFILE_REPETITIONS = 1_000  # a band in a figure need not be sharper than its line
 THRESHOLDS = 81  # points of a profile
 TITLES = {"iqm": "IQM", "median": "median", "mean": "mean", "optimality_gap": "optimality gap"}
 

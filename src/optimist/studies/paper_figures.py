@@ -1,7 +1,6 @@
 """The paper's figures of many games, each a matplotlib Figure of plain data: medians, bars, curve grids."""
 
 import math
-import statistics
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -187,10 +186,10 @@ def profiles(panels: Mapping[str, Mapping[str, tuple[np.ndarray, Interval]]]) ->
 def smoothed(curve: Curve, window: int = WINDOW) -> Curve:
     """At each evaluation the mean of it and those before it, `window` in all; the first have fewer."""
     steps = sorted(curve)
-    return {
-        step: statistics.fmean(curve[earlier] for earlier in steps[max(0, place + 1 - window) : place + 1])
-        for place, step in enumerate(steps)
-    }
+    sums = np.cumsum([0.0, *(curve[step] for step in steps)])
+    ends = np.arange(1, len(steps) + 1)
+    begins = np.maximum(0, ends - window)
+    return dict(zip(steps, ((sums[ends] - sums[begins]) / (ends - begins)).tolist(), strict=True))
 
 
 def _band(axes: Axes, seeds: Mapping[int, Curve], index: int, *, window: int, traces: bool) -> None:
