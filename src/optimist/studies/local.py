@@ -29,12 +29,21 @@ def usual_workers() -> int:
     return len(os.sched_getaffinity(0)) if jax.default_backend() == "cpu" else 3
 
 
-class Worker:
-    """A process that performs one job after the other."""
+def shares_of_cores(workers: int) -> list[set[int]]:
+    """Cores for each worker, so that their threads and environments do not get in each other's way."""
+    cores = sorted(os.sched_getaffinity(0))
+    if workers > len(cores):
+        return [set(cores)] * workers
+    return [set(cores[number::workers]) for number in range(workers)]
 
-    def __init__(self, context, out: Path):
+
+class Worker:
+    """A process that performs one job after the other, on its own share of the cores."""
+
+    def __init__(self, context, out: Path, cores: set[int]):
+        self.cores = cores
         self.wire, other_end = context.Pipe()
-        self.process = context.Process(target=_serve, args=(other_end, str(out)), daemon=True)
+        self.process = context.Process(target=_serve, args=(other_end, str(out), cores), daemon=True)
         self.process.start()
         other_end.close()
         self.job: Job | None = None
@@ -63,16 +72,17 @@ class LocalPool:
             os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         # A process that was forked from one with JAX's threads would hang.
         self._context: Any = multiprocessing.get_context("spawn")
-        self._out, self._size = out, workers
+        self._out, self._shares = out, shares_of_cores(workers)
         self._workers: list[Worker] = []
 
     def free(self) -> int:
-        return self._size - sum(worker.job is not None for worker in self._workers)
+        return len(self._shares) - sum(worker.job is not None for worker in self._workers)
 
     def start(self, job: Job) -> None:
         idle = [worker for worker in self._workers if worker.job is None]
         if not idle:
-            idle = [Worker(self._context, self._out)]
+            taken = [worker.cores for worker in self._workers]
+            idle = [Worker(self._context, self._out, min(self._shares, key=taken.count))]
             self._workers += idle
         idle[0].begin(job)
 
@@ -92,8 +102,9 @@ class LocalPool:
             worker.process.join()
 
 
-def _serve(wire: Connection, out: str) -> None:
+def _serve(wire: Connection, out: str, cores: set[int]) -> None:
     """The worker's side: jobs come in as text, complaints go out, an empty one for none."""
+    os.sched_setaffinity(0, cores)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the engine passes it on as SIGTERM
     threading.Thread(target=_leave_with, args=(os.getppid(),), daemon=True).start()
     while True:
