@@ -6,9 +6,8 @@ from optimist.data.store import Dataset
 from optimist.errors import RunError
 from optimist.studies import scores
 from optimist.studies.job import Job
+from optimist.studies.players import FINAL_SHARE
 from optimist.studies.score_files import ScoreFile, Seeds
-
-FINAL_SHARE = 0.1  # of a log: how its player played in the end
 
 
 def parts(jobs: list[Job]) -> list[str]:
