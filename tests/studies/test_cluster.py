@@ -146,20 +146,22 @@ def test_a_node_that_is_lost_costs_nothing_but_time(straight, cluster, tmp_path)
         assert outcome(tmp_path / run) == outcome(straight / run)
 
 
-def test_ctrl_c_has_every_run_save_and_leave(straight, cluster, tmp_path):
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_command_that_is_stopped_has_every_run_save_and_leave(number, code, straight, cluster, tmp_path):
     begun(straight, tmp_path, steps=1_000_000)
     engine = ("--engine", "ray", "--address", cluster.address)
     command = begin(*words(tmp_path / "little.toml", tmp_path, *engine))
     runs = [tmp_path / DQN, tmp_path / REM]
     wait_for(lambda: all(map(is_learning, runs)), command)
-    workers = [holder(run) for run in runs]
-    for worker in workers:  # one core, one thread
-        names = [path.read_text() for path in Path(f"/proc/{worker}/task").glob("*/comm")]
+    for run in runs:  # one core, one thread
+        names = [path.read_text() for path in Path(f"/proc/{holder(run)}/task").glob("*/comm")]
         assert names.count("tf_XLAEigen\n") == 1
-    command.send_signal(signal.SIGINT)
+    command.send_signal(number)
     _, complaints = command.communicate()
-    assert command.returncode == 130
-    assert complaints.splitlines()[-1].startswith("optimist: stopped")
+    assert command.returncode == code
+    *before, last = complaints.splitlines()
+    assert last.startswith("optimist: stopped")
+    assert all(" done " in line for line in before), complaints  # and nothing from Ray
     assert not any((run / ".holder").exists() for run in runs)  # they left by themselves
     assert all(list((run / "checkpoints").iterdir()) for run in runs)
 

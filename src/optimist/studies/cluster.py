@@ -19,6 +19,7 @@ from optimist.studies.engine import Ended
 from optimist.studies.job import Job
 from optimist.studies.local import PATIENCE, performed
 from optimist.studies.status import FILE
+from optimist.training.interrupt import StopRequest
 from optimist.training.progress import console
 
 AHEAD = 1000  # runs that wait in the cluster's own queue, where whoever scales it sees them
@@ -39,6 +40,8 @@ class RayPool:
         self._task = self._ray.remote(num_cpus=cpus, num_gpus=gpus, max_retries=0)(_perform)
         self._running: dict[Any, Job] = {}
         self._tell_of_room(cpus, gpus)
+        # A signal is heard between waits: inside them Ray turns it into errors of its own.
+        self._stop = StopRequest().__enter__()
 
     def _tell_of_room(self, cpus: float, gpus: float) -> None:
         """Ray itself waits without a word for a node that is large enough."""
@@ -59,6 +62,7 @@ class RayPool:
 
     def wait(self) -> list[Ended]:
         ready, _ = self._ray.wait(list(self._running), num_returns=1, timeout=PATIENCE)
+        self._stop.leave(f"{len(self._running)} runs")
         return [self._ended(task) for task in ready]
 
     def _ended(self, task: Any) -> Ended:
@@ -80,6 +84,7 @@ class RayPool:
             if leaving:
                 self._ray.wait(leaving, num_returns=len(leaving), timeout=LEAVING_SECONDS)
         finally:
+            self._stop.__exit__()
             self._ray.shutdown()
 
 
@@ -117,5 +122,8 @@ def _perform(job: str, out: str, mark: str, environment: dict[str, str]) -> tupl
             f"{socket.gethostname()} does not see the study in {out}: choose an --out that all nodes share",
             0.0,
         )
-    complaint = performed(Job.from_json(job), folder, LEAVING_SECONDS)
+    try:
+        complaint = performed(Job.from_json(job), folder, LEAVING_SECONDS)
+    except SystemExit:  # asked to stop, it saved; a worker that exits would be reported as an accident
+        raise KeyboardInterrupt from None
     return complaint, time.monotonic() - begun
