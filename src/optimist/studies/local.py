@@ -122,24 +122,24 @@ def _leave_with(engine: int) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _performed_when_free(job: Job, out: Path) -> None:
-    """Whoever works on it for an engine that is gone is given a minute to leave."""
-    for attempt in range(LEAVING_SECONDS + 1):
+def _performed_when_free(job: Job, out: Path, leaving_seconds: int) -> None:
+    """Whoever works on it for an engine that is gone is given time to leave."""
+    for attempt in range(leaving_seconds + 1):
         try:
             return job.perform(out)
         except InUseError:
-            if attempt == LEAVING_SECONDS:
+            if attempt == leaving_seconds:
                 raise
             time.sleep(1)
 
 
-def performed(job: Job, out: Path) -> str:
+def performed(job: Job, out: Path, leaving_seconds: int = LEAVING_SECONDS) -> str:
     """Why it failed, if it did; what it prints goes into a file beside its results."""
     log = out / job.name / "log.txt"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("a") as stream, redirect_stdout(stream), redirect_stderr(stream):
         try:
-            _performed_when_free(job, out)
+            _performed_when_free(job, out, leaving_seconds)
         except Interrupted:
             sys.exit(0)
         except OptimistError as problem:
