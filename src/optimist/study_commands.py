@@ -1,9 +1,12 @@
 """The commands that run studies, each a few calls into the floor of studies."""
 
+import argparse
 from pathlib import Path
 
 from optimist.errors import RunError, UsageError, did_you_mean
-from optimist.options import Parser, add_fields, whole_number, with_options
+from optimist.options import Parser, add_fields, number, whole_number, with_options
+
+ENGINES = {"local": ("workers",), "ray": ("address", "cpus_per_run", "gpus_per_run")}  # and their own options
 
 
 def study(words: list[str]) -> None:
@@ -35,22 +38,12 @@ def study(words: list[str]) -> None:
 
 
 def _planned(name: str, words: list[str], others: list[str]) -> None:
-    parser = Parser(
-        f"optimist study run {name}", description="A grid of runs, performed by worker processes."
-    )
-    parser.add_argument("--scale", default="mini", metavar="name", help="paper, mini or tiny [mini]")
-    parser.add_argument("--out", type=Path, help=f"the study's folder [studies/{name}-SCALE]")
-    parser.add_argument(
-        "--workers", type=whole_number, default=0, metavar="int", help="processes [by the device]"
-    )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="print the grid and what it takes, run nothing"
-    )
     from optimist.studies import plan
 
     if name not in plan.catalogue() and not name.endswith(".toml"):
         raise UsageError(f'there is no study "{name}": {did_you_mean(name, [*plan.catalogue(), *others])}')
-    options = parser.options(words)
+    options = _study_parser(name).options(words)
+    _check_engine(options)
     asked = plan.load(name, options.scale)
     jobs, out = asked.jobs(), options.out or Path("studies") / f"{asked.name}-{asked.size}"
     from optimist.tables import grid_table, print_table
@@ -59,12 +52,12 @@ def _planned(name: str, words: list[str], others: list[str]) -> None:
         print_table(grid_table(asked.title, jobs))
         return
     from optimist.studies.engine import perform_all
-    from optimist.studies.local import LocalPool, usual_workers
     from optimist.studies.status import write_jobs
 
+    pool = _pool(options, out)
     command = f"optimist study run {name} --scale {asked.size} --out {out}"
     write_jobs(out, asked.title, jobs, read_at=asked.read_at, figures=asked.figures, command=command)
-    failed = perform_all(jobs, out, LocalPool(out, options.workers or usual_workers()))
+    failed = perform_all(jobs, out, pool)
     if failed:
         raise RunError(
             f"{len(failed)} of {len(jobs)} runs failed; the same command tries them again, "
@@ -76,6 +69,49 @@ def _planned(name: str, words: list[str], others: list[str]) -> None:
     written, warned = write_findings(out)
     tell(warned)
     print(f"all {len(jobs)} runs are in {out}, and what they found in {written[0]}")
+
+
+def _study_parser(name: str) -> Parser:
+    parser = Parser(
+        f"optimist study run {name}",
+        description="A grid of runs, performed by processes here or by a cluster.",
+    )
+    parser.add_argument("--scale", default="mini", metavar="name", help="paper, mini or tiny [mini]")
+    parser.add_argument("--out", type=Path, help=f"the study's folder [studies/{name}-SCALE]")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print the grid and what it takes, run nothing"
+    )
+    parser.add_argument("--engine", default="local", metavar="name", help="local or ray [local]")
+    local = parser.add_argument_group("with --engine local")
+    local.add_argument("--workers", type=whole_number, metavar="int", help="processes [by the device]")
+    ray = parser.add_argument_group("with --engine ray, a cluster that runs already")
+    ray.add_argument(
+        "--address", metavar="HOST:PORT", help="its head [RAY_ADDRESS, or the one that runs here]"
+    )
+    ray.add_argument("--cpus-per-run", type=number, metavar="number", help="cores [1]")
+    ray.add_argument("--gpus-per-run", type=number, metavar="number", help="0.5: two share one [0]")
+    return parser
+
+
+def _check_engine(options: argparse.Namespace) -> None:
+    if options.engine not in ENGINES:
+        raise UsageError(f'there is no engine "{options.engine}": {did_you_mean(options.engine, ENGINES)}')
+    for engine, names in ENGINES.items():
+        given = [name for name in names if getattr(options, name) is not None]
+        if given and engine != options.engine:
+            raise UsageError(f"--{given[0].replace('_', '-')} is for another engine: add --engine {engine}")
+
+
+def _pool(options: argparse.Namespace, out: Path):
+    from optimist.studies.local import LocalPool, usual_workers
+
+    if options.engine == "local":
+        return LocalPool(out, options.workers or usual_workers())
+    from optimist.studies.cluster import RayPool
+
+    shares = {"cpus": options.cpus_per_run, "gpus": options.gpus_per_run}
+    said = {name: share for name, share in shares.items() if share is not None}
+    return RayPool(out, options.address or "auto", **said)
 
 
 def _status(words: list[str]) -> None:

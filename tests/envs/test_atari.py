@@ -12,8 +12,7 @@ import pytest
 from ale_py import roms
 
 from optimist import envs
-from optimist.envs import atari
-from optimist.envs._lanes import lane_seeds
+from optimist.envs import atari, lane_seeds
 from optimist.errors import UsageError
 
 # An action that the emulator does not know would make it wait for ever.

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import threading
 from itertools import pairwise
 
 import gymnasium
@@ -12,8 +11,8 @@ import numpy as np
 import pytest
 
 from optimist import envs
+from optimist.envs import lane_seeds
 from optimist.envs import mujoco as family
-from optimist.envs._lanes import lane_seeds
 from optimist.errors import UsageError
 
 TASKS = family.games()
@@ -68,7 +67,7 @@ def refusal(call, *arguments, **options) -> str:
 )
 def test_every_step_is_gymnasiums_to_the_bit(task, max_steps, steps):
     lanes, actions = 3, random_actions(task, steps, lanes=3)
-    play = envs.make(f"mujoco/{task}", lanes=lanes, seed=7, max_steps=max_steps, threads=2)
+    play = envs.make(f"mujoco/{task}", lanes=lanes, seed=7, max_steps=max_steps, processes=2)
     alone = [gymnasium.make(f"{task}-v5", max_episode_steps=max_steps) for _ in range(lanes)]
     first = [env.reset(seed=seed)[0] for env, seed in zip(alone, lane_seeds(7, lanes), strict=True)]
     np.testing.assert_array_equal(play.reset(), np.array(first, np.float32))
@@ -111,11 +110,11 @@ def test_a_fall_at_the_time_limit_is_terminal_only(task):
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_how_many_threads_there_are_changes_nothing(task):
+def test_how_many_processes_there_are_changes_nothing(task):
     actions = random_actions(task, 60, lanes=7)
-    alone, *crews = (played(task, actions, threads=threads) for threads in (1, 2, 7, 20))
-    for crew in crews:
-        same(alone, crew)
+    alone, *teams = (played(task, actions, processes=processes) for processes in (1, 2, 3))
+    for team in teams:
+        same(alone, team)
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -188,9 +187,9 @@ def test_other_tasks_are_answered_with_the_known_ones():
     assert refusal(envs.make, "mujoco/Ant-v5") == expected
 
 
-@pytest.mark.parametrize("options", [{"max_steps": 0}, {"threads": 0}, {"threads": -1}])
+@pytest.mark.parametrize("options", [{"max_steps": 0}, {"processes": 0}, {"lanes": 0}])
 def test_senseless_numbers_are_refused(options):
-    assert "from 1 upwards" in refusal(envs.make, "mujoco/Hopper", **options)
+    assert "at least one" in refusal(envs.make, "mujoco/Hopper", **options)
 
 
 def test_versions_name_the_task_and_the_simulator():
@@ -215,14 +214,6 @@ def test_a_newer_simulator_is_warned_of_once(caplog, monkeypatch):
 def test_nothing_is_said_or_written_about_an_outdated_model(capfd, tmp_path):
     envs.make("mujoco/HalfCheetah")
     assert capfd.readouterr() == ("", "") and not list(tmp_path.iterdir())
-
-
-def test_no_more_threads_than_help():
-    assert [family._crew_size(15, threads) for threads in (1, 2, 7, 8, 14, 15, 99)] == [1, 2, 5, 8, 8, 15, 15]
-    before = threading.active_count()
-    play = envs.make("mujoco/Hopper", lanes=1)
-    assert threading.active_count() == before
-    play.close()
 
 
 def drawn(graphics: str) -> str:

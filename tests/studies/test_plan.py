@@ -66,6 +66,24 @@ def test_logs_that_exist_need_no_collection():
     assert {job.data for job in study.jobs()} == {"logs/breakout", "logs/CartPole-v1"}
 
 
+def test_agents_that_play_are_measured_by_the_first_of_them():
+    changed = table(play={"steps": 400, "evaluate_every": 100})
+    del changed["scales"]["tiny"]["collect"], changed["scales"]["tiny"]["views"]
+    jobs = {job.name: job for job in plan.read("mine", changed, "tiny").jobs()}
+    rem, random = jobs["runs/gym-cartpole-v1/all/rem"], jobs["random/gym-cartpole-v1"]
+    assert len(jobs) == 2 * (1 + 2)
+    assert rem.plays and rem.seeds == (0, 1, 2) and (rem.label, rem.part, rem.steps()) == ("REM", "all", 400)
+    assert random.data == rem.name and random.needs == (rem.name,)
+
+
+def test_the_best_players_are_kept():
+    changed = table(collect={"agent": "dqn", "seeds": 4, "kept": 2})
+    run = plan.read("mine", changed, "tiny").jobs()[-1]
+    assert (run.kept, run.seeds, run.settings["log"]) == (2, (0, 1), "own")
+    with pytest.raises(UsageError, match="5 of 4 players cannot be kept"):
+        plan.read("mine", table(collect={"seeds": 4, "kept": 5}), "tiny")
+
+
 def test_a_family_stands_for_all_of_its_games():
     assert len(plan.read("mine", table(environments=["minatar"]), "tiny").environments) == 5
 

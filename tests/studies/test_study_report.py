@@ -6,7 +6,9 @@ import gzip
 import html
 import json
 import re
+import shutil
 import statistics
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -350,6 +352,30 @@ def test_a_study_ends_with_its_page(tmp_path, capsys):
     assert "random play is not finished" in capsys.readouterr().err
     (tmp_path / "by.csv").write_text("game,random,dqn\nbreakout,0,10\n")
     assert main(["study", "report", str(out), "--normaliser", str(tmp_path / "by.csv")]) == 0
+
+
+def test_agents_that_play_online_are_counted_in_steps_played(study, tmp_path):
+    """The first agent's own play is the log that random play is measured beside."""
+    out, made = tmp_path / "online", []
+    for job in jobs():
+        first = f"runs/{job.environment}/all/{AGENTS[0]}"
+        if job.label:
+            made.append(replace(job, data=None, needs=()))
+            (out / job.name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copytree(study / f"logs/{job.environment}", out / job.name)
+            shutil.copytree(study / job.name, out / job.name / "agent", dirs_exist_ok=True)
+        elif not job.plays:
+            made.append(replace(job, data=first, needs=(first,)))
+            shutil.copytree(study / job.name, out / job.name)
+    write_jobs(out, "Online", made)
+    write_findings(out)
+    text = (out / "report.html").read_text()
+    assert "steps played" in text and "gradient updates" not in text
+    assert "Training never touched" not in text
+    write_findings(study)
+    offline = (study / "report.html").read_text()
+    assert table(text, "aggregates") == table(offline, "aggregates")
+    assert "Training never touched" in offline and "steps played" not in offline
 
 
 def test_two_studies_differ_by_what_was_added(shown):

@@ -15,8 +15,11 @@ from optimist.data import Dataset
 from optimist.data.health import verify
 from optimist.errors import DataError, DivergedError, RunError, UsageError
 from optimist.optimizers import RmsProp
+from optimist.training import online
+from optimist.training.evaluation import evaluate
+from optimist.training.interrupt import Interrupted
 from optimist.training.online import Collection, OnlineTraining
-from optimist.training.run import read_config
+from optimist.training.run import read_config, read_episodes
 from optimist.training.trained import load_run
 
 SHORT = Collection(
@@ -129,6 +132,41 @@ def test_the_same_call_again_changes_nothing_and_more_steps_go_on(tmp_path):
     assert_continuous(data, steps=320, lanes=4)
     assert data.tape.lane.max() == 7  # new episodes, hence new lanes
     assert int(state.step) == (320 - 40) // 4
+
+
+EVALUATED = replace(SHORT, evaluate_every=70, episodes=2)
+
+
+def test_evaluations_come_in_time_and_leave_the_play_alone(collected, tmp_path):
+    """The vector step at or after every 70th step, and the last one."""
+    collect(tmp_path, EVALUATED)
+    rows = read_episodes(tmp_path / "agent")
+    assert [(row.step, row.episode) for row in rows] == [(s, e) for s in (72, 140, 212, 240) for e in (0, 1)]
+    assert Dataset.open(tmp_path).fingerprint == Dataset.open(collected[0]).fingerprint
+
+
+@pytest.mark.parametrize("stopped_at", [140, 240])
+def test_an_evaluation_that_was_stopped_is_made_up_for(tmp_path, monkeypatch, stopped_at):
+    """Ctrl-C during an evaluation: what was played is saved, and the same call goes on by evaluating."""
+
+    def interrupted(*arguments, step, stop, **options):
+        if step == stopped_at:
+            signal.raise_signal(signal.SIGINT)
+            assert stop()
+            return []
+        return evaluate(*arguments, step=step, stop=stop, **options)
+
+    collect(tmp_path / "whole", EVALUATED)
+    monkeypatch.setattr(online, "evaluate", interrupted)
+    with pytest.raises(Interrupted):
+        collect(tmp_path / "stopped", EVALUATED)
+    assert len(Dataset.open(tmp_path / "stopped")) == stopped_at
+    monkeypatch.setattr(online, "evaluate", evaluate)
+    collect(tmp_path / "stopped", EVALUATED)
+    whole, stopped = (read_episodes(tmp_path / name / "agent") for name in ("whole", "stopped"))
+    known = [row for row in whole if row.step <= stopped_at]
+    assert stopped[: len(known)] == known  # beyond it, play went on with new episodes
+    assert [(row.step, row.episode) for row in stopped] == [(row.step, row.episode) for row in whole]
 
 
 def test_several_seeds_play_side_by_side_and_are_told_apart(tmp_path):

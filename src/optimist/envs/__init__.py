@@ -55,14 +55,37 @@ class Environment(Protocol):
     def close(self) -> None: ...
 
 
-def make(name: str, *, lanes: int = 1, seed: int = 0, **options) -> Environment:
-    """The environment called "family/game"; `options` are those of the family's own `make`."""
+def make(name: str, *, lanes: int = 1, seed: int = 0, processes: int | None = None, **options) -> Environment:
+    """The environment called "family/game"; `options` are those of the family's own `make`. Simulators that
+    leave other cores idle share their lanes out to `processes`, by the cores unless said; that changes
+    nothing but the time it takes."""
+    if lanes < 1 or seed < 0 or (processes is not None and processes < 1):
+        raise UsageError(
+            f"lanes={lanes}, seed={seed}, processes={processes}: at least one lane and process and a seed "
+            "from 0 upwards, please"
+        )
+    from optimist.envs._team import Split, usual_processes
+
+    family, _ = _found(name)
+    if not getattr(family, "ON_ONE_CORE", False):
+        if processes not in (None, 1):
+            raise UsageError(f"{base_name(name)} is not shared out to processes: leave processes out")
+        processes = 1
+    seeds, count = lane_seeds(seed, lanes), min(lanes, processes or usual_processes(lanes))
+    return Split(name, seeds, options, count) if count > 1 else make_lanes(name, seeds, **options)
+
+
+def make_lanes(name: str, seeds: list[int], **options) -> Environment:
+    """The same in this process alone, one lane for each of these random streams."""
     family, game = _found(name)
     options = {**_options_in(name), **options}
-    if lanes < 1 or seed < 0:
-        raise UsageError(f"lanes={lanes}, seed={seed}: at least one lane and a seed from 0 upwards, please")
     _refuse_unknown_options(family, options)
-    return family.make(game, lanes=lanes, seed=seed, **options)
+    return family.make(game, seeds=seeds, **options)
+
+
+def lane_seeds(seed: int, lanes: int) -> list[int]:
+    """One independent seed per lane."""
+    return [int(child.generate_state(1)[0]) for child in np.random.SeedSequence(seed).spawn(lanes)]
 
 
 def base_name(name: str) -> str:
@@ -146,7 +169,7 @@ def _family(name: str) -> ModuleType:
 
 def _refuse_unknown_options(family: ModuleType, options: dict) -> None:
     parameters = inspect.signature(family.make).parameters.values()
-    known = {parameter.name for parameter in parameters} - {"game", "lanes", "seed", "options"}
+    known = {parameter.name for parameter in parameters} - {"game", "seeds", "options"}
     if _has_options(family):
         known |= {field.name for field in fields(family.Options)}
     elif any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):

@@ -112,14 +112,10 @@ def _within_bounds(actions: np.ndarray, spec: Spec) -> np.ndarray:
     return np.clip(actions, low, high)
 
 
-def lane_seeds(seed: int, lanes: int) -> list[int]:
-    """One independent seed per lane."""
-    return [int(child.generate_state(1)[0]) for child in np.random.SeedSequence(seed).spawn(lanes)]
-
-
 def free_cores() -> int:
-    """Where there are many cores, two are left to whoever chooses the actions and learns from them."""
-    cores = len(os.sched_getaffinity(0))
+    """Where there are many cores, two are left to whoever chooses the actions and learns from them.
+    A process that shares a machine has its share in NPROC, which XLA reads too."""
+    cores = int(os.environ.get("NPROC") or len(os.sched_getaffinity(0)))
     return cores - 2 if cores > 4 else cores
 
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from optimist.data.transition import Spec
 from optimist.envs import Environment, Step
-from optimist.envs._lanes import checked_actions, free_cores, lane_seeds, package
+from optimist.envs._lanes import checked_actions, free_cores, package
 from optimist.errors import UsageError, did_you_mean
 
 FRAME_SKIP = 4
@@ -52,26 +52,26 @@ def games() -> list[str]:
     return list(_public_roms())
 
 
-def make(game: str, *, lanes: int, seed: int, threads: int | None = None, **options) -> Environment:
+def make(game: str, *, seeds: list[int], threads: int | None = None, **options) -> Environment:
     if game not in games():
         raise UsageError(f'no environment "atari/{game}": {_meant(game)}')
     ale_py = package("ale_py", extra="atari")
-    return Atari(ale_py, game, Options(**options), lanes, seed, threads or free_cores())
+    return Atari(ale_py, game, Options(**options), seeds, threads or free_cores())
 
 
 class Atari:
     """Lanes of one game, stepped by the emulator's own threads."""
 
-    def __init__(self, ale_py, game: str, options: Options, lanes: int, seed: int, threads: int):
-        self.name, self.lanes = f"atari/{game}", lanes
+    def __init__(self, ale_py, game: str, options: Options, seeds: list[int], threads: int):
+        self.name, self.lanes = f"atari/{game}", len(seeds)
         self._ale_py, self._game, self._options, self._threads = ale_py, game, options, threads
         self._rom = _rom(ale_py, game)
         self._md5 = hashlib.md5(self._rom.read_bytes()).hexdigest()
         _warn_of_another_rom(game, self._md5)
-        self._ale = self._interface(lanes)
+        self._ale = self._interface(self.lanes)
         self.spec = Spec((84, 84, 1), "uint8", actions=len(self._ale.get_action_set()), stack=4)
-        self._seeds = np.array(lane_seeds(seed, lanes)) >> 1  # the emulator's are 31 bits wide
-        self._full_strength = np.ones(lanes, np.float32)
+        self._seeds = np.array(seeds) >> 1  # the emulator's are 31 bits wide
+        self._full_strength = np.ones(self.lanes, np.float32)
         self._resets, self._steps = 0, 0
         self._screen: Any = None
 

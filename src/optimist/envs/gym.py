@@ -13,7 +13,7 @@ import numpy as np
 
 from optimist.data.transition import Spec
 from optimist.envs import Environment
-from optimist.envs._lanes import Lanes, lane_seeds, package
+from optimist.envs._lanes import Lanes, package
 from optimist.errors import UsageError, did_you_mean
 
 # those that need nothing but gymnasium itself
@@ -26,7 +26,7 @@ def games() -> list[str]:
     return list(CLASSIC_CONTROL)
 
 
-def make(game: str, *, lanes: int, seed: int, max_steps: int | None = None, **options) -> Environment:
+def make(game: str, *, seeds: list[int], max_steps: int | None = None, **options) -> Environment:
     gymnasium = package("gymnasium", extra="gym")
     # an id with ":" names the module that will register it
     if ":" not in game and game not in gymnasium.registry:
@@ -38,9 +38,8 @@ def make(game: str, *, lanes: int, seed: int, max_steps: int | None = None, **op
     if "rgb_array" in (first.metadata.get("render_modes") or ()):
         first.close()
         first = _single(gymnasium, game, {"render_mode": "rgb_array", **options})
-    others = [_single(gymnasium, game, options) for _ in range(lanes - 1)]
-    seeds = lane_seeds(seed, lanes)
-    members = [_Lane(env, spec, lane) for env, lane in zip([first, *others], seeds, strict=True)]
+    others = [_single(gymnasium, game, options) for _ in seeds[1:]]
+    members = [_Lane(env, spec, seed) for env, seed in zip([first, *others], seeds, strict=True)]
     return Lanes(f"gym/{game}", spec, members, _versions(first))
 
 

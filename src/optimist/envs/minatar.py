@@ -7,6 +7,7 @@ is truncated after `max_steps`.
 """
 
 import logging
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -16,9 +17,10 @@ import numpy as np
 
 from optimist.data.transition import Spec
 from optimist.envs import Environment
-from optimist.envs._lanes import Lanes, lane_seeds, package
+from optimist.envs._lanes import Lanes, package
 from optimist.errors import UsageError, did_you_mean
 
+ON_ONE_CORE = True
 GAMES = ("asterix", "breakout", "freeway", "seaquest", "space_invaders")
 CELL = 16  # pixels along one side of a cell in a picture
 BACKGROUND = (14, 14, 22)
@@ -28,13 +30,13 @@ def games() -> list[str]:
     return list(GAMES)
 
 
-def make(game: str, *, lanes: int, seed: int, max_steps: int = 10_000) -> Environment:
+def make(game: str, *, seeds: list[int], max_steps: int = 10_000) -> Environment:
     if game not in GAMES:
         raise UsageError(f'no environment "minatar/{game}": {did_you_mean(game, GAMES)}')
     if max_steps < 1:
         raise UsageError(f"max_steps={max_steps}: an episode has at least one step")
     single = _minatar().Environment
-    members = [_Lane(single(game), lane_seed, max_steps) for lane_seed in lane_seeds(seed, lanes)]
+    members = [_Lane(single(game), seed, max_steps) for seed in seeds]
     versions = {name: version(name) for name in ("minatar", "numpy")}
     return Lanes(f"minatar/{game}", members[0].spec, members, versions)
 
@@ -88,8 +90,20 @@ def _cubehelix(count: int) -> np.ndarray:
 
 
 def _minatar() -> ModuleType:
-    with _silent_root_logger():
+    with _without_plotting(), _silent_root_logger():
         return package("minatar", extra="minatar")
+
+
+@contextmanager
+def _without_plotting() -> Iterator[None]:
+    """The package looks for plotting libraries, which take two seconds to import, and does without them."""
+    absent = [name for name in ("matplotlib", "seaborn") if name not in sys.modules]
+    sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]  # importing None fails
+    try:
+        yield
+    finally:
+        for name in absent:
+            del sys.modules[name]
 
 
 @contextmanager

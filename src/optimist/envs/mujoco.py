@@ -9,7 +9,7 @@ import logging
 import os
 import warnings
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,10 @@ import numpy as np
 
 from optimist.data.transition import Spec
 from optimist.envs import Environment, Step
-from optimist.envs._crew import Crew
-from optimist.envs._lanes import checked_actions, free_cores, lane_seeds, package
+from optimist.envs._lanes import checked_actions, package
 from optimist.errors import UsageError, did_you_mean
 
+ON_ONE_CORE = True
 TASK_VERSION = "v5"
 PICTURE = 480  # pixels along one side, as in Gymnasium
 CAMERA = "track"  # all three models have it: it moves along with the body
@@ -79,37 +79,33 @@ def games() -> list[str]:
     return list(TASKS)
 
 
-def make(
-    game: str, *, lanes: int, seed: int, threads: int | None = None, max_steps: int = 1000
-) -> Environment:
+def make(game: str, *, seeds: list[int], max_steps: int = 1000) -> Environment:
     if game not in TASKS:
         raise UsageError(f'no environment "mujoco/{game}": {_meant(game)}')
-    if max_steps < 1 or (threads is not None and threads < 1):
-        raise UsageError(f"max_steps={max_steps}, threads={threads}: numbers from 1 upwards, please")
+    if max_steps < 1:
+        raise UsageError(f"max_steps={max_steps}: an episode has at least one step")
     mujoco = _mujoco()
-    model = _model(mujoco, TASKS[game].model)
-    crew = Crew(partial(mujoco.mj_step, model, nstep=TASKS[game].frame_skip), _crew_size(lanes, threads))
-    return Mujoco(mujoco, game, model, crew, lanes, seed, max_steps)
+    return Mujoco(mujoco, game, _model(mujoco, TASKS[game].model), seeds, max_steps)
 
 
 class Mujoco:
     """Lanes of one task; states, rewards and ends are arrays over the lanes."""
 
-    def __init__(self, mujoco, game: str, model, crew: Crew, lanes: int, seed: int, max_steps: int):
-        self.name, self.lanes = f"mujoco/{game}", lanes
-        self._mujoco, self._task, self._model, self._crew = mujoco, TASKS[game], model, crew
+    def __init__(self, mujoco, game: str, model, seeds: list[int], max_steps: int):
+        self.name, self.lanes = f"mujoco/{game}", len(seeds)
+        self._mujoco, self._task, self._model = mujoco, TASKS[game], model
         low, high = (tuple(bound.tolist()) for bound in model.actuator_ctrlrange.astype(np.float32).T)
         self.spec = Spec((model.nq + model.nv - 1,), "float32", action_low=low, action_high=high)
         self._max_steps = max_steps
         self._seconds = model.opt.timestep * self._task.frame_skip
-        self._randoms = [np.random.default_rng(lane_seed) for lane_seed in lane_seeds(seed, lanes)]
-        self._simulations = [mujoco.MjData(model) for _ in range(lanes)]
+        self._randoms = [np.random.default_rng(seed) for seed in seeds]
+        self._simulations = [mujoco.MjData(model) for _ in seeds]
         # Asking a simulation for one of its arrays costs more than reading it, so they are asked for once.
         self._controls = [simulation.ctrl for simulation in self._simulations]
         self._parts = [
             part for simulation in self._simulations for part in (simulation.qpos, simulation.qvel)
         ]
-        self._ages = np.zeros(lanes, int)
+        self._ages = np.zeros(self.lanes, int)
         self._started = False
         self._renderer: Any = None
 
@@ -126,7 +122,8 @@ class Mujoco:
         actions = checked_actions(actions, self.spec, self.lanes)
         for control, action in zip(self._controls, actions, strict=True):
             control[:] = action
-        self._crew.each(self._simulations)
+        for simulation in self._simulations:
+            self._mujoco.mj_step(self._model, simulation, nstep=self._task.frame_skip)
         before, states = self._states, self._read_states()
         self._ages += 1
         healthy = self._healthy(states)
@@ -210,7 +207,6 @@ class Mujoco:
         return {"task": TASK_VERSION, **{name: version(name) for name in ("mujoco", "gymnasium", "numpy")}}
 
     def close(self) -> None:
-        self._crew.close()
         if self._renderer is not None:
             self._renderer.close()
             self._renderer = None
@@ -246,12 +242,6 @@ def _model(mujoco, file: str) -> Any:
 def _between(values: np.ndarray, limits: Range) -> np.ndarray:
     low, high = limits
     return (low < values) & (values < high)  # false for NaN
-
-
-def _crew_size(lanes: int, threads: int | None) -> int:
-    """The fewest threads with which no one has more lanes to step than with all of them."""
-    lanes_each = -(-lanes // min(lanes, threads or free_cores()))
-    return -(-lanes // lanes_each)
 
 
 def _meant(game: str) -> str:

@@ -23,6 +23,7 @@ class Ended:
     job: Job
     complaint: str = ""  # why it failed
     worker_died: bool = False
+    seconds: float | None = None  # of work, where it had to wait before
 
 
 class Pool(Protocol):
@@ -66,7 +67,8 @@ def perform_all(
                 failed += [Ended(job, f"{', '.join(job.needs)} failed") for job in waiting]
                 break
             for ended in pool.wait():
-                seconds = time.monotonic() - running.pop(ended.job.name)
+                since = time.monotonic() - running.pop(ended.job.name)
+                seconds = since if ended.seconds is None else ended.seconds
                 if not ended.complaint:
                     done.add(ended.job.name)
                     tell(f"{ended.job.name} is done after {seconds:,.0f} s ({len(done)} of {len(jobs)})")

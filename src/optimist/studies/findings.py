@@ -58,6 +58,11 @@ class Findings:
     empty_parts: list[str]  # on which nothing can be said yet
 
     @property
+    def offline(self) -> bool:
+        """Did the agents learn from logs alone?"""
+        return not any(job.plays for job in self.record.jobs if job.label)
+
+    @property
     def agents(self) -> list[str]:
         return list(dict.fromkeys(job.label for job in self.record.jobs if job.label))
 

@@ -10,6 +10,7 @@ from optimist import agents
 from optimist.agent import Agent
 from optimist.data.store import Dataset
 from optimist.errors import UsageError, did_you_mean
+from optimist.studies.players import ranked
 from optimist.training.offline import OfflineTraining
 from optimist.training.online import OnlineTraining
 from optimist.training.scales import SCALES, Scale
@@ -31,6 +32,7 @@ class Job:
     settings: dict[str, Any] = field(default_factory=dict)  # fields of the scale that differ from it
     data: str | None = None  # what it learns from, a path or the name of another job; None: it plays
     view: dict[str, float] = field(default_factory=dict)  # the part of the data that it learns from
+    kept: int = 0  # its seeds are instead those of so many players of the data that ended best
     needs: tuple[str, ...] = ()  # the names of jobs that must be done before
     label: str = ""  # what tables and figures call the agent
     part: str = ""  # and the part of the data
@@ -82,12 +84,14 @@ class Job:
                 self.built_agent(), self.environment, collection, out=out / self.name, seeds=self.seeds
             ).run()
             return
+        dataset = self.part_of(Dataset.open(self.data_folder(out)))
+        best = [player.seed for player in ranked(dataset)[: self.kept]] if self.kept else []
         OfflineTraining(
             self.built_agent(),
-            self.part_of(Dataset.open(self.data_folder(out))),
+            dataset,
             with_values(plan.training, self.settings, self.name),
             out=self.run_folder(out),
-            seeds=self.seeds,
+            seeds=tuple(best) or self.seeds,
             environment=self.environment,
         ).run()
 

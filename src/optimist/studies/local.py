@@ -29,12 +29,21 @@ def usual_workers() -> int:
     return len(os.sched_getaffinity(0)) if jax.default_backend() == "cpu" else 3
 
 
-class Worker:
-    """A process that performs one job after the other."""
+def shares_of_cores(workers: int) -> list[set[int]]:
+    """Cores for each worker, so that their threads and environments do not get in each other's way."""
+    cores = sorted(os.sched_getaffinity(0))
+    if workers > len(cores):
+        return [set(cores)] * workers
+    return [set(cores[number::workers]) for number in range(workers)]
 
-    def __init__(self, context, out: Path):
+
+class Worker:
+    """A process that performs one job after the other, on its own share of the cores."""
+
+    def __init__(self, context, out: Path, cores: set[int]):
+        self.cores = cores
         self.wire, other_end = context.Pipe()
-        self.process = context.Process(target=_serve, args=(other_end, str(out)), daemon=True)
+        self.process = context.Process(target=_serve, args=(other_end, str(out), cores), daemon=True)
         self.process.start()
         other_end.close()
         self.job: Job | None = None
@@ -63,16 +72,17 @@ class LocalPool:
             os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         # A process that was forked from one with JAX's threads would hang.
         self._context: Any = multiprocessing.get_context("spawn")
-        self._out, self._size = out, workers
+        self._out, self._shares = out, shares_of_cores(workers)
         self._workers: list[Worker] = []
 
     def free(self) -> int:
-        return self._size - sum(worker.job is not None for worker in self._workers)
+        return len(self._shares) - sum(worker.job is not None for worker in self._workers)
 
     def start(self, job: Job) -> None:
         idle = [worker for worker in self._workers if worker.job is None]
         if not idle:
-            idle = [Worker(self._context, self._out)]
+            taken = [worker.cores for worker in self._workers]
+            idle = [Worker(self._context, self._out, min(self._shares, key=taken.count))]
             self._workers += idle
         idle[0].begin(job)
 
@@ -92,8 +102,9 @@ class LocalPool:
             worker.process.join()
 
 
-def _serve(wire: Connection, out: str) -> None:
+def _serve(wire: Connection, out: str, cores: set[int]) -> None:
     """The worker's side: jobs come in as text, complaints go out, an empty one for none."""
+    os.sched_setaffinity(0, cores)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the engine passes it on as SIGTERM
     threading.Thread(target=_leave_with, args=(os.getppid(),), daemon=True).start()
     while True:
@@ -111,24 +122,24 @@ def _leave_with(engine: int) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _performed_when_free(job: Job, out: Path) -> None:
-    """Whoever works on it for an engine that is gone is given a minute to leave."""
-    for attempt in range(LEAVING_SECONDS + 1):
+def _performed_when_free(job: Job, out: Path, leaving_seconds: int) -> None:
+    """Whoever works on it for an engine that is gone is given time to leave."""
+    for attempt in range(leaving_seconds + 1):
         try:
             return job.perform(out)
         except InUseError:
-            if attempt == LEAVING_SECONDS:
+            if attempt == leaving_seconds:
                 raise
             time.sleep(1)
 
 
-def performed(job: Job, out: Path) -> str:
+def performed(job: Job, out: Path, leaving_seconds: int = LEAVING_SECONDS) -> str:
     """Why it failed, if it did; what it prints goes into a file beside its results."""
     log = out / job.name / "log.txt"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("a") as stream, redirect_stdout(stream), redirect_stderr(stream):
         try:
-            _performed_when_free(job, out)
+            _performed_when_free(job, out, leaving_seconds)
         except Interrupted:
             sys.exit(0)
         except OptimistError as problem:

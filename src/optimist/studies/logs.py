@@ -8,8 +8,7 @@ import numpy as np
 from optimist.data.card import best_policy_return
 from optimist.data.store import Dataset
 from optimist.studies.job import Job
-
-FINAL_SHARE = 0.1  # of a log: how its player played in the end
+from optimist.studies.players import FINAL_SHARE
 
 
 @dataclass(frozen=True)

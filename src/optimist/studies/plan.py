@@ -23,6 +23,7 @@ KEYS = {  # every word that a study may say, and what it has to be
     "agents": dict,
     "collect": dict,
     "data": str,
+    "play": dict,
     "views": dict,
     "training": dict,
     "read_at": dict,
@@ -32,7 +33,7 @@ KEYS = {  # every word that a study may say, and what it has to be
 FIGURES = ("medians", "bars", "curves", "profiles", "parts")  # that a study may name
 RANDOM_EPISODES = 100
 AGENT_KEYS = ("agent", "preset", "options")
-COLLECT_KEYS = ("agent", "preset", "options", "seeds", "settings")
+COLLECT_KEYS = ("agent", "preset", "options", "seeds", "kept", "settings")
 
 
 @dataclass(frozen=True)
@@ -49,13 +50,16 @@ class Study:
     training: dict[str, Any]
     views: dict[str, dict[str, float]]  # by label
     read_at: dict[str, int]  # gradient steps at which results are read off, by label
-    collect: dict[str, Any] | None  # whose play is logged first; None: `data` says where the logs are
+    # One of these three: whose play is logged first, where logs are, or how the agents themselves play.
+    collect: dict[str, Any] | None
     data: str | None  # a path with {environment} or {game} in it
+    play: dict[str, Any] | None  # settings of their collection
     figures: tuple[str, ...] = ()  # of the report; where none is named, those that fit any study
 
     def jobs(self) -> list[Job]:
         """All runs, collections first."""
-        return [*self._collections(), *self._random_plays(), *self._trainings()]
+        runs = self._trainings() if self.play is None else self._plays()
+        return [*self._collections(), *self._random_plays(), *runs]
 
     def _collections(self) -> list[Job]:
         if self.collect is None:
@@ -94,33 +98,56 @@ class Study:
         ]
 
     def _needs(self, environment: str) -> tuple[str, ...]:
-        return (self._log_of(environment),) if self.collect is not None else ()
+        return (self._log_of(environment),) if self.data is None else ()
 
     def _trainings(self) -> list[Job]:
+        kept = (self.collect or {}).get("kept", 0)
         return [
-            Job(
-                name=f"runs/{plain(environment)}/{plain(view)}/{plain(label)}",
-                environment=environment,
-                agent=agent["agent"],
-                preset=agent.get("preset"),
-                options=agent.get("options", {}),
-                settings=self.training,
-                scale=self.scale,
-                seeds=tuple(range(self.seeds)),
+            self._run(
+                environment,
+                label,
+                view,
+                settings={"log": "own", **self.training} if kept else self.training,
+                seeds=tuple(range(kept or self.seeds)),
+                kept=kept,
                 data=self._log_of(environment),
                 view=part,
                 needs=self._needs(environment),
-                label=label,
-                part=view,
             )
             for environment in self.environments
             for view, part in self.views.items()
-            for label, agent in self.agents.items()
+            for label in self.agents
         ]
 
+    def _plays(self) -> list[Job]:
+        """Agents that are compared by how they learn online."""
+        return [
+            self._run(environment, label, settings=self.play, seeds=tuple(range(self.seeds)))
+            for environment in self.environments
+            for label in self.agents
+        ]
+
+    def _run(self, environment: str, label: str, part: str = "all", **more) -> Job:
+        agent = self.agents[label]
+        return Job(
+            name=f"runs/{plain(environment)}/{plain(part)}/{plain(label)}",
+            environment=environment,
+            agent=agent["agent"],
+            preset=agent.get("preset"),
+            options=agent.get("options", {}),
+            scale=self.scale,
+            label=label,
+            part=part,
+            **more,
+        )
+
     def _log_of(self, environment: str) -> str:
-        if self.data is None:
+        """Where the play of the agent lies that the others are measured by."""
+        if self.collect is not None:
             return f"logs/{plain(environment)}"
+        if self.play is not None:
+            return self._run(environment, next(iter(self.agents)), seeds=()).name
+        assert self.data is not None
         return self.data.format(environment=environment, game=environment.partition("/")[2])
 
 
@@ -170,9 +197,10 @@ def read(name: str, table: dict, size: str) -> Study:
     for word in ("environments", "agents", "scale"):
         if not said.get(word):
             raise UsageError(f"study {name}: it says nothing of its {word}")
-    if ("data" in said) == ("collect" in said):
+    if sum(word in said for word in ("data", "collect", "play")) != 1:
         raise UsageError(
-            f"study {name}: say where its logs are (data) or whose play to log (collect), not both"
+            f"study {name}: say where its logs are (data), whose play to log (collect) or how agents play "
+            "(play), one of the three"
         )
     for label, agent in said["agents"].items():
         _check_words(f"study {name}, {label}", agent, AGENT_KEYS, needed="agent")
@@ -181,6 +209,9 @@ def read(name: str, table: dict, size: str) -> Study:
             raise UsageError(f'study {name}: no figure "{figure}": {did_you_mean(str(figure), FIGURES)}')
     if "collect" in said:
         _check_words(f"study {name}, collect", said["collect"], COLLECT_KEYS)
+        players, kept = said["collect"].get("seeds", 1), said["collect"].get("kept", 0)
+        if not 0 <= kept <= players:
+            raise UsageError(f"study {name}: {kept} of {players} players cannot be kept")
     study = Study(
         name=name,
         size=size,
@@ -194,6 +225,7 @@ def read(name: str, table: dict, size: str) -> Study:
         read_at=said.get("read_at", {}),
         collect=said.get("collect"),
         data=said.get("data"),
+        play=said.get("play"),
         figures=tuple(said.get("figures", ())),
     )
     for job in study.jobs():

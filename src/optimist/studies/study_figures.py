@@ -13,7 +13,6 @@ from optimist.studies.paper_figures import MANY
 from optimist.studies.plan import plain
 
 USUAL = ("medians", "profiles", "curves")  # of a study that names none
-XLABEL = "gradient updates"
 ACROSS = 3  # panels that stand beside each other on a page; of many, small ones, four
 
 
@@ -58,7 +57,7 @@ def _medians(findings: Findings) -> Drawings:
             {agent: better_curve(curves, findings.by) for agent, curves in means.items()},
             yardstick=findings.by.yardstick,
             games=len(finding.file.games),
-            xlabel=XLABEL,
+            xlabel=_steps(findings),
         )
         caption = (
             "Thick: the median over games of the mean over seeds; thin: of each seed alone. "
@@ -101,7 +100,7 @@ def _curves(findings: Findings) -> Drawings:
         figure = paper_figures.curve_grid(
             {short[game]: {agent: by_game[game] for agent, by_game in agents.items()} for game in games},
             {short[game]: _levels(findings, finding.part, game) for game in games},
-            xlabel=XLABEL,
+            xlabel=_steps(findings),
             columns=_across(len(games)),
             traces=len(games) < MANY,
         )
@@ -150,7 +149,7 @@ def _parts(findings: Findings) -> Drawings:
     figure = paper_figures.curve_grid(
         panels,
         {panel: {by.yardstick: 1.0} for panel in panels},
-        xlabel=XLABEL,
+        xlabel=_steps(findings),
         ylabel="normalised score",
         columns=len(games) if len(games) <= 5 else ACROSS,
         traces=False,
@@ -175,6 +174,11 @@ def short_names(games: Sequence[str]) -> dict[str, str]:
     """ "Breakout" for "atari/Breakout", where all games are of one family."""
     one = len({game.partition("/")[0] for game in games}) == 1
     return {game: game.partition("/")[2] if one and "/" in game else game for game in games}
+
+
+def _steps(findings: Findings) -> str:
+    """What the evaluations are counted in."""
+    return "gradient updates" if findings.offline else "steps played"
 
 
 def _longest(findings: Findings) -> list[Finding]:

@@ -44,7 +44,7 @@ def study_page(
         facts=study_tables.facts(findings),
         cost=study_tables.cost(findings.runs),
         versions={version.name: " and ".join(version.runs) for version in versions},
-        offline=not any(job.plays for job in findings.record.jobs if job.label),
+        offline=findings.offline,
         command=findings.record.command,
         page_command=f"optimist study report {findings.out}",
         downloads=_downloads(findings),

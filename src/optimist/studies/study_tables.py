@@ -70,7 +70,7 @@ def facts(findings: Findings) -> dict[str, str]:
         "agents": ", ".join(findings.agents),
         "learned from": ", ".join(dict.fromkeys(job.part for job in jobs)),
         "seeds": _range([len(job.seeds) for job in jobs]),
-        "gradient steps": _range([job.steps() for job in jobs]),
+        "gradient steps" if findings.offline else "steps played": _range([job.steps() for job in jobs]),
         "evaluations of a seed": _range(
             [len(curve) for run in findings.runs for curve in run.curves.values()]
         ),

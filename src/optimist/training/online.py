@@ -19,11 +19,12 @@ from optimist.errors import DivergedError, RunError
 from optimist.training import checkpoint
 from optimist.training.acting import Player, act_online
 from optimist.training.curves import Curves
+from optimist.training.evaluation import evaluate, mean_scores
 from optimist.training.interrupt import StopRequest
 from optimist.training.learner import Learner, TrainState, check_seeds
 from optimist.training.progress import Bar
 from optimist.training.replay import Replay
-from optimist.training.run import RunFolder, as_config, demand, versions
+from optimist.training.run import RunFolder, as_config, demand, read_episodes, versions
 
 LOG_SECONDS = 2.0
 
@@ -42,14 +43,32 @@ class Collection:
     batch: int = 32
     gamma: float = 0.99
     clip_rewards: float | None = 1.0
+    evaluate_every: int | None = (
+        None  # agent steps of a seed between evaluations; none: only its play is kept
+    )
+    episodes: int = 20  # full episodes per evaluation and seed
+    evaluation_steps: int | None = None  # instead: full episodes until so many steps, as the paper counts
+    evaluation_epsilon: float = 0.001  # random actions in evaluation
     checkpoint_seconds: float = 120.0
 
     def __post_init__(self):
-        counts = ("steps", "lanes", "window", "update_period", "batch")
+        counts = (
+            *("steps", "lanes", "window", "update_period", "batch"),
+            *("evaluate_every", "episodes", "evaluation_steps"),
+        )
         demand(self, counts, lambda n: isinstance(n, int) and n >= 1, "it is a whole number from 1 upwards")
-        demand(self, ("epsilon", "gamma"), lambda x: 0 <= x <= 1, "it lies between 0 and 1")
+        demand(
+            self, ("epsilon", "gamma", "evaluation_epsilon"), lambda x: 0 <= x <= 1, "it lies between 0 and 1"
+        )
         demand(self, ("clip_rewards",), lambda x: 0 < x < math.inf, "it is more than 0")
         demand(self, ("warm_up", "epsilon_decay", "checkpoint_seconds"), lambda x: x >= 0, "it is at least 0")
+
+    def evaluates(self, step: int) -> bool:
+        """Is an evaluation due at this agent step? Vector steps may pass over the exact one."""
+        if self.evaluate_every is None or not step:
+            return False
+        passed = step // self.evaluate_every - (step - self.lanes) // self.evaluate_every
+        return passed > 0 or step >= self.steps
 
     def exploration(self, step: int) -> float:
         """Epsilon at this agent step: 1 through the warm-up, then falling linearly."""
@@ -144,7 +163,7 @@ class OnlineTraining:
                 step = recorder.truncate(step * len(self.seeds)) // len(self.seeds)
                 self.folder.rewind(step)
                 replay = Replay(self.learner, state, self.collection, self.seeds)
-                if step < self.collection.steps:
+                if step < self.collection.steps or self._owes_evaluation(step):
                     replay.refill(self.path, step)
                     self._play(step, replay, recorder, stop)
             self.folder.finish()
@@ -177,6 +196,9 @@ class OnlineTraining:
             Curves(self.folder.path, self.seeds, step) as curves,
             ThreadPoolExecutor(1, "learner") as other_thread,
         ):
+            if self._owes_evaluation(step):
+                self._evaluate(step, replay, curves, stop)
+                stop.leave(f"step {step:,} of {self.collection.steps:,}")
             while step < self.collection.steps:
                 epsilon = self.collection.exploration(step)
                 shown = jax.device_put(frame)
@@ -191,6 +213,8 @@ class OnlineTraining:
                 frame, began = taken.observation, taken.terminal | taken.truncated
                 returns.add(taken.reward, began)
                 episodes = episodes + began.reshape(episodes.shape)
+                if self.collection.evaluates(step):
+                    self._evaluate(step, replay, curves, stop)
                 now = time.monotonic()
                 saves = stop.received or now - saved > self.collection.checkpoint_seconds
                 if saves or now - logged > LOG_SECONDS or step >= self.collection.steps:
@@ -217,6 +241,27 @@ class OnlineTraining:
             replay.learn(due)
         if moment:
             recorder.add(moment.frame, moment.action, *moment.taken[1:])
+
+    def _owes_evaluation(self, step: int) -> bool:
+        """Was the run stopped while it was being evaluated?"""
+        rows = read_episodes(self.folder.path) if self.collection.evaluates(step) else []
+        return self.collection.evaluates(step) and all(row.step != step for row in rows)
+
+    def _evaluate(self, step: int, replay: Replay, curves: Curves, stop: StopRequest) -> None:
+        rows = evaluate(
+            self.learner,
+            replay.state.params,
+            self.folder.config["environment"],
+            seeds=self.seeds,
+            episodes=self.collection.episodes,
+            steps=self.collection.evaluation_steps,
+            epsilon=self.collection.evaluation_epsilon,
+            step=step,
+            stop=lambda: bool(stop.received),
+        )
+        self.folder.add_episodes(rows)
+        means = mean_scores(rows)
+        curves.add([{"step": step, "seed": seed, "evaluation": mean} for seed, mean in means.items()])
 
     def _log(
         self, step: int, replay: Replay, figures: dict[str, float], returns: list[float], curves: Curves

@@ -37,7 +37,7 @@ class Scale:
         return replace(agent, optimizer=optimizer, target_period=period)
 
 
-PAPER = Scale(Collection(), Training(evaluation_steps=125_000), target_period=2_000)
+PAPER = Scale(Collection(evaluation_steps=125_000), Training(evaluation_steps=125_000), target_period=2_000)
 SCALES = {
     "paper": PAPER,
     "paper-5x": replace(PAPER, training=replace(PAPER.training, steps=62_500_000)),
@@ -60,6 +60,8 @@ SCALES = {
             update_period=1,
             batch=100,
             clip_rewards=None,
+            episodes=10,
+            evaluation_epsilon=0.0,
         ),
         Training(
             steps=1_000_000, evaluate_every=5_000, episodes=10, epsilon=0.0, batch=100, clip_rewards=None
