@@ -10,7 +10,7 @@ CANDIDATES := $(or $(PYTHON),python3.12 python3.11 python3)
 USABLE := import sys, ensurepip; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow bench lint format clean
+.PHONY: help demo test test-slow bench browser lint format clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,11 +19,22 @@ help:  ## list the targets
 demo: $(INSTALLED)  ## record, train, evaluate and report in minutes; the result is demo/report.html
 	$(BIN)/optimist demo --out demo
 
-test: lint  ## format, lint, types and the quick tests
+test: lint browser  ## format, lint, types and the quick tests
 	$(BIN)/pytest -m "not slow"
 
 test-slow: $(INSTALLED)  ## the tests that take minutes
 	$(BIN)/pytest -m slow --timeout 3600
+
+# Pages are tested in a real browser: where there is none, and we may, the system's package is installed.
+browser:
+	@[ -z "$$OPTIMIST_CHROMIUM" ] || exit 0; \
+	for name in chromium chromium-browser google-chrome google-chrome-stable chrome; do \
+	  ! command -v $$name > /dev/null || exit 0; \
+	done; \
+	echo "installing Chromium, for the tests of pages"; \
+	[ "$$(id -u)" = 0 ] || as_root="sudo -n"; \
+	{ $$as_root apt-get -qq update && $$as_root apt-get -qq install -y --no-install-recommends chromium; } > /dev/null 2>&1 \
+	|| { echo "error: no browser to test pages in: install Chromium or Chrome, or set OPTIMIST_CHROMIUM" >&2; exit 1; }
 
 bench: $(BENCH_INSTALLED)  ## this machine's figures, beside PyTorch's (a large download the first time)
 	$(BIN)/python -m benchmarks

@@ -11,7 +11,6 @@ ENGINES = {"local": ("workers",), "ray": ("address", "cpus_per_run", "gpus_per_r
 
 def study(words: list[str]) -> None:
     alone = {
-        "final-buffer": _final_buffer,
         "proposition-1": _proposition,
         "random-scores": _random_scores,
     }
@@ -138,41 +137,6 @@ def _random_scores(words: list[str]) -> None:
     table = options.out / "scores.csv"
     rows = run(with_options(RandomStudy(), options), table)
     print(f"{len(rows)} games in {table}")
-
-
-def _final_buffer(words: list[str]) -> None:
-    parser = Parser(
-        "optimist study run final-buffer",
-        description="Figure 8: DDPG plays MuJoCo; DDPG, TD3 and BCQ learn from everything it did.",
-    )
-    parser.add_argument("--out", type=Path, default=Path("final-buffer"), help="[final-buffer]")
-    from optimist.studies import final_buffer as study
-
-    add_fields(parser, study.FinalBuffer())
-    options = parser.options(words)
-    asked = with_options(study.FinalBuffer(), options)
-    _tell_final_buffer(study.run(asked, options.out), options.out)
-
-
-def _tell_final_buffer(panels: list, out: Path) -> None:
-    from optimist.data.files import write_whole
-    from optimist.studies import figures
-    from optimist.studies.final_buffer import mean_and_deviation, summaries, table
-    from optimist.tables import print_table, results_table
-
-    curves = [
-        (
-            panel.environment,
-            {name: mean_and_deviation(run) for name, run in panel.runs.items()},
-            panel.data_return,
-        )
-        for panel in panels
-    ]
-    figures.save_png(figures.final_buffer(curves), out / "figure8.png")
-    write_whole(out / "figure8.csv", table(panels).encode())
-    for panel in panels:
-        print_table(results_table(summaries(panel), {"return_mean": panel.data_return}))
-    print(f"wrote {out / 'figure8.png'} and {out / 'figure8.csv'}")
 
 
 def _proposition(words: list[str]) -> None:

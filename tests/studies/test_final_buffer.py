@@ -1,23 +1,22 @@
 """The study of section 6 in miniature, on real MuJoCo: players, their ranking, their logs, Figure 8."""
 
 import csv
-import json
 
 import numpy as np
 import pytest
 
 from little import random_play
-from optimist.cli import main
 from optimist.data import Dataset, Recorder, Spec
-from optimist.errors import RunError
-from optimist.studies.final_buffer import FinalBuffer, mean_and_deviation, panels, ranked
+from optimist.studies import plan
+from optimist.studies.findings import find
+from optimist.studies.players import ranked
+from optimist.studies.status import write_jobs
+from optimist.studies.study_figures import _mean_and_deviation
+from optimist.studies.study_report import write_findings
+from optimist.training.run import read_config
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 SPEC = Spec((2, 1, 1), "uint8", actions=2)
-MINIATURE = (
-    "study run final-buffer --tasks Hopper --players 3 --kept 2 --steps 120 --lanes 2 --updates 6 "
-    "--evaluate-every 3 --episodes 1 --out"
-)
 
 
 def recording(path, finals: dict[int, float]) -> Dataset:
@@ -40,42 +39,52 @@ def test_the_best_players_are_those_who_ended_best(tmp_path):
     assert players[0].mean_return == pytest.approx(200 * 99.5 / 200, rel=1e-4)
 
 
-def test_curves_are_means_and_deviations_over_seeds(tmp_path):
-    rows = [
-        (5, seed, n, value, 9)
-        for seed, values in ((1, (2, 4)), (3, (6, 8)))
-        for n, value in enumerate(values)
-    ]
-    text = "\n".join(
-        ",".join(map(str, row)) for row in [("step", "seed", "episode", "return", "length"), *rows]
-    )
-    (tmp_path / "episodes.csv").write_text(text + "\n")
-    assert mean_and_deviation(tmp_path) == {5: (5.0, 2.0)}
-
-
-def test_a_figure_of_nothing_is_refused(tmp_path):
-    with pytest.raises(RunError, match="holds no runs of this study yet"):
-        panels(FinalBuffer(), tmp_path)
+def test_a_point_is_the_mean_and_the_deviation_over_seeds_where_all_have_one():
+    assert _mean_and_deviation({1: {5: 3.0, 9: 1.0}, 3: {5: 7.0}}) == {5: (5.0, 2.0)}
 
 
 def mean_complete(episodes) -> float:
     return episodes.returns[~episodes.cut].mean()
 
 
-def test_the_whole_study_in_miniature(tmp_path, capsys):
-    assert main([*MINIATURE.split(), str(tmp_path)]) == 0
-    home = tmp_path / "Hopper"
-    data = Dataset.open(home / "data")
-    assert len(data) == 3 * 120 and data.provenance["environment"] == "mujoco/Hopper"
-    kept = json.loads((home / "players.json").read_text())
-    assert [player["seed"] for player in kept] == [player.seed for player in ranked(data)[:2]]
-    points = list(csv.DictReader((tmp_path / "figure8.csv").read_text().splitlines()))
-    assert [(row["agent"], row["step"]) for row in points] == [
-        (agent, step) for agent in ("ddpg", "td3", "bcq") for step in ("3", "6")
+def test_the_whole_study_in_miniature(tmp_path):
+    """As the catalogue has it, but for its sizes."""
+    table = {
+        "agents": plan.load("final-buffer", "paper").agents,
+        "figures": ["spread"],
+        "scales": {
+            "little": {
+                "environments": ["mujoco/Hopper"],
+                "scale": "control",
+                "collect": {
+                    "agent": "ddpg",
+                    "seeds": 3,
+                    "kept": 2,
+                    "settings": {"steps": 200, "lanes": 2, "warm_up": 50},
+                },
+                "training": {"steps": 6, "evaluate_every": 3, "episodes": 1},
+            }
+        },
+    }
+    study = plan.read("little", table, "little")
+    write_jobs(tmp_path, study.title, study.jobs(), figures=study.figures)
+    for job in study.jobs():
+        job.perform(tmp_path)
+    data = Dataset.open(tmp_path / "logs" / "mujoco-hopper")
+    assert len(data) == 3 * 200 and data.provenance["environment"] == "mujoco/Hopper"
+    best = [player.seed for player in ranked(data)[:2]]
+    for agent in ("ddpg", "td3", "bcq"):
+        config = read_config(tmp_path / "runs" / "mujoco-hopper" / "all" / agent)
+        assert (config["seeds"], config["training"]["log"]) == (best, "own")
+    written, _ = write_findings(tmp_path)
+    assert {"report.html", "spread.png", "scores.csv"} <= {path.name for path in written}
+    rows = csv.DictReader((tmp_path / "results" / "all" / "scores.csv").read_text().splitlines())
+    assert [(row["agent"], int(row["seed"]), row["step"]) for row in rows] == [
+        (agent, seed, step)
+        for agent in ("DDPG", "TD3", "BCQ")
+        for seed in sorted(best)
+        for step in ("3", "6")
     ]
-    in_data = np.mean([mean_complete(data.played_by(player["seed"]).episodes) for player in kept])
-    assert [float(row["data_return"]) for row in points] == pytest.approx([in_data] * 6, abs=0.01)
-    assert (tmp_path / "figure8.png").stat().st_size > 10_000
-    words = capsys.readouterr().out
-    assert main([*MINIATURE.split(), str(tmp_path)]) == 0  # all is there: nothing is played or trained again
-    assert words.endswith(capsys.readouterr().out)
+    in_data = np.mean([mean_complete(data.played_by(seed).episodes) for seed in best])
+    log = find(tmp_path).logs["mujoco/Hopper"]
+    assert log.average == {"all": pytest.approx(in_data, rel=1e-6)}

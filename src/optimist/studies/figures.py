@@ -92,7 +92,7 @@ def head_agreement(readings: Sequence, widths: Mapping[int, float]) -> Figure:
     return figure
 
 
-def final_buffer(
+def spread(
     panels: Sequence[tuple[str, Mapping[str, Mapping[int, tuple[float, float]]], float]],
 ) -> Figure:
     """Figure 8: for each task the mean return of each agent, one deviation around it, and the data's mean.

@@ -85,13 +85,12 @@ class Job:
             ).run()
             return
         dataset = self.part_of(Dataset.open(self.data_folder(out)))
-        best = [player.seed for player in ranked(dataset)[: self.kept]] if self.kept else []
         OfflineTraining(
             self.built_agent(),
             dataset,
             with_values(plan.training, self.settings, self.name),
             out=self.run_folder(out),
-            seeds=tuple(best) or self.seeds,
+            seeds=tuple(self.best_players(dataset)) or self.seeds,
             environment=self.environment,
         ).run()
 
@@ -100,6 +99,10 @@ class Job:
         for name, amount in self.view.items():
             dataset = getattr(dataset, name)(_amount(name, amount, len(dataset)))
         return dataset
+
+    def best_players(self, dataset: Dataset) -> list[int]:
+        """The seeds of those whose logs it learns from; none where it learns from all."""
+        return [player.seed for player in ranked(dataset)[: self.kept]] if self.kept else []
 
     def as_json(self) -> str:
         return json.dumps(asdict(self))

@@ -1,5 +1,6 @@
 """What the logs of a study are worth: how their players ended, and the best and the average of each part."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,16 +32,34 @@ def read_logs(jobs: list[Job], out: Path) -> dict[str, Log]:
 
 def _log(jobs: list[Job], out: Path) -> Log:
     whole = Dataset.open(jobs[0].data_folder(out))
-    final = _returns(whole.last(max(1, int(FINAL_SHARE * len(whole)))))
-    parts = {
-        job.part: _returns(job.part_of(whole))
-        for job in {job.part: job for job in jobs if job.label}.values()
-    }
+    learned = {job.part: job for job in jobs if job.label}
+    logs = {part: _kept(job, job.part_of(whole)) for part, job in learned.items()}
+    finals = [log.last(max(1, int(FINAL_SHARE * len(log)))) for log in _kept(jobs[-1], whole)]
     return Log(
-        player=float(final.mean()) if len(final) else None,
-        best={part: best_policy_return(returns) for part, returns in parts.items() if len(returns)},
-        average={part: float(returns.mean()) for part, returns in parts.items() if len(returns)},
+        player=_mean(_average, finals),
+        best=_by_part(best_policy_return, logs),
+        average=_by_part(_average, logs),
     )
+
+
+def _kept(job: Job, dataset: Dataset) -> list[Dataset]:
+    """The logs of the best players, where the job learns from those alone."""
+    return [dataset.played_by(seed) for seed in job.best_players(dataset)] or [dataset]
+
+
+def _average(returns: np.ndarray) -> float:
+    return float(returns.mean())
+
+
+def _by_part(worth: Callable[[np.ndarray], float], logs: dict[str, list[Dataset]]) -> dict[str, float]:
+    found = {part: _mean(worth, each) for part, each in logs.items()}
+    return {part: value for part, value in found.items() if value is not None}
+
+
+def _mean(worth: Callable[[np.ndarray], float], logs: list[Dataset]) -> float | None:
+    """Over the logs that have complete episodes."""
+    returns = [each for each in map(_returns, logs) if len(each)]
+    return float(np.mean([worth(each) for each in returns])) if returns else None
 
 
 def _returns(dataset: Dataset) -> np.ndarray:

@@ -30,7 +30,7 @@ KEYS = {  # every word that a study may say, and what it has to be
     "scale": str,
     "figures": list,
 }
-FIGURES = ("medians", "bars", "curves", "profiles", "parts")  # that a study may name
+FIGURES = ("medians", "bars", "curves", "spread", "profiles", "parts")  # that a study may name
 RANDOM_EPISODES = 100
 AGENT_KEYS = ("agent", "preset", "options")
 COLLECT_KEYS = ("agent", "preset", "options", "seeds", "kept", "settings")

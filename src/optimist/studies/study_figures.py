@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from optimist.studies import figures, intervals, paper_figures
@@ -11,6 +12,7 @@ from optimist.studies.findings import Finding, Findings
 from optimist.studies.normalisation import better_curve, median_curve, seed_means, seed_medians
 from optimist.studies.paper_figures import MANY
 from optimist.studies.plan import plain
+from optimist.studies.score_files import Seeds
 
 USUAL = ("medians", "profiles", "curves")  # of a study that names none
 ACROSS = 3  # panels that stand beside each other on a page; of many, small ones, four
@@ -116,6 +118,31 @@ def _curves(findings: Findings) -> Drawings:
         )
 
 
+def _spread(findings: Findings) -> Drawings:
+    """Figure 8: every evaluation as it was."""
+    for finding in _longest(findings):
+        short = short_names(finding.file.games)
+        panels = [
+            (
+                short[game],
+                {agent: _mean_and_deviation(by_game[game]) for agent, by_game in finding.file.agents.items()},
+                findings.logs[game].average[finding.part],
+            )
+            for game in finding.file.games
+            if game in findings.logs and finding.part in findings.logs[game].average
+        ]
+        if panels:
+            caption = "Mean over runs and one standard deviation; black is the mean return in the data."
+            title = _title("Returns against the data's (Figure 8)", findings, finding)
+            yield f"{finding.name}/spread", title, caption, figures.spread(panels)
+
+
+def _mean_and_deviation(seeds: Seeds) -> dict[int, tuple[float, float]]:
+    shared = sorted(set.intersection(*(set(curve) for curve in seeds.values())))
+    values = {step: [curve[step] for curve in seeds.values()] for step in shared}
+    return {step: (float(np.mean(each)), float(np.std(each))) for step, each in values.items()}
+
+
 def _profiles(findings: Findings) -> Drawings:
     for finding in findings.found:
         found = intervals.profiles(finding.scores)
@@ -165,6 +192,7 @@ _DRAWINGS: dict[str, Callable[[Findings], Drawings]] = {
     "medians": _medians,
     "bars": _bars,
     "curves": _curves,
+    "spread": _spread,
     "profiles": _profiles,
     "parts": _parts,
 }
