@@ -11,7 +11,7 @@ import pytest
 from little import outcome
 from optimist.studies.engine import perform_all
 from optimist.studies.job import Job
-from optimist.studies.local import LocalPool, shares_of_cores
+from optimist.studies.local import LocalPool, cores_each
 from optimist.studies.status import read_jobs, standing, write_jobs
 
 GAME = "minatar/breakout"
@@ -107,8 +107,7 @@ def test_a_study_tells_how_far_it_is(straight, tmp_path):
     assert standing(jobs()[1], tmp_path).state == "waiting"
 
 
-def test_workers_share_the_cores(monkeypatch):
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3, 7})
-    assert shares_of_cores(2) == [{0, 2, 7}, {1, 3}]
-    assert shares_of_cores(5) == [{0}, {1}, {2}, {3}, {7}]
-    assert shares_of_cores(6) == [{0, 1, 2, 3, 7}] * 6
+@pytest.mark.parametrize(("cores", "workers", "each"), [(16, 3, 5), (16, 16, 1), (8, 20, 1), (4, 2, None)])
+def test_workers_share_the_cores_where_there_are_many(monkeypatch, cores, workers, each):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)))
+    assert cores_each(workers) == each

@@ -22,6 +22,7 @@ from optimist.training.run import InUseError
 
 PATIENCE = 0.5  # seconds between looks at the signals
 LEAVING_SECONDS = 60
+FEW_CORES = 4
 
 
 def usual_workers() -> int:
@@ -29,19 +30,17 @@ def usual_workers() -> int:
     return len(os.sched_getaffinity(0)) if jax.default_backend() == "cpu" else 3
 
 
-def shares_of_cores(workers: int) -> list[set[int]]:
-    """Cores for each worker, so that their threads and environments do not get in each other's way."""
-    cores = sorted(os.sched_getaffinity(0))
-    if workers > len(cores):
-        return [set(cores)] * workers
-    return [set(cores[number::workers]) for number in range(workers)]
+def cores_each(workers: int) -> int | None:
+    """How many cores a worker shall count on, where there are many: their threads and environments would get
+    in each other's way. A few are left to whoever needs them: the first run of a study is often alone."""
+    cores = len(os.sched_getaffinity(0))
+    return max(1, cores // workers) if cores > FEW_CORES else None
 
 
 class Worker:
-    """A process that performs one job after the other, on its own share of the cores."""
+    """A process that performs one job after the other."""
 
-    def __init__(self, context, out: Path, cores: set[int]):
-        self.cores = cores
+    def __init__(self, context, out: Path, cores: int | None):
         self.wire, other_end = context.Pipe()
         self.process = context.Process(target=_serve, args=(other_end, str(out), cores), daemon=True)
         self.process.start()
@@ -72,17 +71,16 @@ class LocalPool:
             os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         # A process that was forked from one with JAX's threads would hang.
         self._context: Any = multiprocessing.get_context("spawn")
-        self._out, self._shares = out, shares_of_cores(workers)
+        self._out, self._size = out, workers
         self._workers: list[Worker] = []
 
     def free(self) -> int:
-        return len(self._shares) - sum(worker.job is not None for worker in self._workers)
+        return self._size - sum(worker.job is not None for worker in self._workers)
 
     def start(self, job: Job) -> None:
         idle = [worker for worker in self._workers if worker.job is None]
         if not idle:
-            taken = [worker.cores for worker in self._workers]
-            idle = [Worker(self._context, self._out, min(self._shares, key=taken.count))]
+            idle = [Worker(self._context, self._out, cores_each(self._size))]
             self._workers += idle
         idle[0].begin(job)
 
@@ -102,9 +100,10 @@ class LocalPool:
             worker.process.join()
 
 
-def _serve(wire: Connection, out: str, cores: set[int]) -> None:
+def _serve(wire: Connection, out: str, cores: int | None) -> None:
     """The worker's side: jobs come in as text, complaints go out, an empty one for none."""
-    os.sched_setaffinity(0, cores)
+    if cores is not None:
+        os.environ["NPROC"] = str(cores)  # XLA makes as many threads, and `free_cores` starts from it
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the engine passes it on as SIGTERM
     threading.Thread(target=_leave_with, args=(os.getppid(),), daemon=True).start()
     while True:
