@@ -20,6 +20,9 @@ from optimist.studies.job import Job
 from optimist.studies.plan import load
 from optimist.studies.status import write_jobs
 
+# Ray starts its processes by a plain fork, of which JAX warns where it has run before in the same process.
+pytestmark = pytest.mark.filterwarnings("ignore:os.fork")
+
 STUDY = """
 title = "A little study"
 scale = "small"

@@ -107,7 +107,7 @@ def test_a_study_tells_how_far_it_is(straight, tmp_path):
     assert standing(jobs()[1], tmp_path).state == "waiting"
 
 
-@pytest.mark.parametrize(("cores", "workers", "each"), [(16, 3, 5), (16, 16, 1), (8, 20, 1), (4, 2, None)])
-def test_workers_share_the_cores_where_there_are_many(monkeypatch, cores, workers, each):
+@pytest.mark.parametrize(("cores", "jobs", "each"), [(16, 3, 5), (16, 16, 1), (8, 20, 1), (4, 2, None)])
+def test_jobs_share_the_cores_where_there_are_many(monkeypatch, cores, jobs, each):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)))
-    assert cores_each(workers) == each
+    assert cores_each(jobs) == each

@@ -86,5 +86,6 @@ def test_the_whole_study_in_miniature(tmp_path):
         for step in ("3", "6")
     ]
     in_data = np.mean([mean_complete(data.played_by(seed).episodes) for seed in best])
-    log = find(tmp_path).logs["mujoco/Hopper"]
-    assert log.average == {"all": pytest.approx(in_data, rel=1e-6)}
+    found = find(tmp_path)
+    assert found.logs["mujoco/Hopper"].average == {"all": pytest.approx(in_data, rel=1e-6)}
+    assert found.by.yardstick == "the logged DDPG"

@@ -54,11 +54,15 @@ class RayPool:
     def free(self) -> int:
         return AHEAD - len(self._running)
 
-    def start(self, job: Job) -> None:
+    def start(self, jobs: list[Job]) -> None:
+        for job in jobs:
+            self._running[self._sent(job)] = job
+
+    def _sent(self, job: Job) -> Any:
         sent = replace(job, data=str(job.data_folder(self._out).absolute())) if job.data else job
         # What it needs is done; its data is a path like any other, wherever the worker stands.
         arguments = (replace(sent, needs=()).as_json(), str(self._out), _mark(self._out), self._environment)
-        self._running[self._task.remote(*arguments)] = job
+        return self._task.remote(*arguments)
 
     def wait(self) -> list[Ended]:
         ready, _ = self._ray.wait(list(self._running), num_returns=1, timeout=PATIENCE)

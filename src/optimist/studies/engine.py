@@ -33,7 +33,9 @@ class Pool(Protocol):
         """How many more jobs can be started now."""
         ...
 
-    def start(self, job: Job) -> None: ...
+    def start(self, jobs: list[Job]) -> None:
+        """No more than are free."""
+        ...
 
     def wait(self) -> list[Ended]:
         """Those that ended meanwhile; waits a moment where there are none."""
@@ -57,12 +59,13 @@ def perform_all(
     failed: list[Ended] = []
     try:
         while waiting or running:
-            for job in [job for job in waiting if set(job.needs) <= done][: pool.free()]:
+            ready = [job for job in waiting if set(job.needs) <= done][: pool.free()]
+            for job in ready:
                 waiting.remove(job)
                 running[job.name] = time.monotonic()
                 attempts[job.name] = attempts.get(job.name, 0) + 1
                 note_failure(job, out, "")
-                pool.start(job)
+            pool.start(ready)
             if not running:  # what is left needs something that failed
                 failed += [Ended(job, f"{', '.join(job.needs)} failed") for job in waiting]
                 break

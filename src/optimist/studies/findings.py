@@ -102,8 +102,15 @@ def own_normaliser(record: Record, out: Path, logs: dict[str, Log]) -> Normalise
         {environment: log.player for environment, log in logs.items() if log.player is not None},
         results.random_scores(record.jobs, out),
         name=OWN,
+        yardstick=_player(record),
         provenance="the last tenth of the logged online agent's play, and random play, of this study",
     )
+
+
+def _player(record: Record) -> str:
+    """What whose play is 100% is called; of logs that were there before, DQN's as in the paper."""
+    players = {job.agent for job in record.jobs if job.plays and not job.label} - {"dqn"}
+    return f"the logged {' and '.join(sorted(players)).upper()}" if players else "DQN"
 
 
 def _finding(

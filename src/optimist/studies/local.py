@@ -30,26 +30,26 @@ def usual_workers() -> int:
     return len(os.sched_getaffinity(0)) if jax.default_backend() == "cpu" else 3
 
 
-def cores_each(workers: int) -> int | None:
-    """How many cores a worker shall count on, where there are many: their threads and environments would get
-    in each other's way. A few are left to whoever needs them: the first run of a study is often alone."""
+def cores_each(jobs: int) -> int | None:
+    """How many cores a job shall count on, where there are many: the threads and environments of several
+    would get in each other's way. Few are left to whoever needs them."""
     cores = len(os.sched_getaffinity(0))
-    return max(1, cores // workers) if cores > FEW_CORES else None
+    return max(1, cores // jobs) if cores > FEW_CORES else None
 
 
 class Worker:
     """A process that performs one job after the other."""
 
-    def __init__(self, context, out: Path, cores: int | None):
+    def __init__(self, context, out: Path):
         self.wire, other_end = context.Pipe()
-        self.process = context.Process(target=_serve, args=(other_end, str(out), cores), daemon=True)
+        self.process = context.Process(target=_serve, args=(other_end, str(out)), daemon=True)
         self.process.start()
         other_end.close()
         self.job: Job | None = None
 
-    def begin(self, job: Job) -> None:
+    def begin(self, job: Job, cores: int | None) -> None:
         self.job = job
-        self.wire.send(job.as_json())
+        self.wire.send((job.as_json(), cores))
 
     def ended(self) -> Ended:
         """What it says of its job, or that it is gone."""
@@ -77,12 +77,14 @@ class LocalPool:
     def free(self) -> int:
         return self._size - sum(worker.job is not None for worker in self._workers)
 
-    def start(self, job: Job) -> None:
-        idle = [worker for worker in self._workers if worker.job is None]
-        if not idle:
-            idle = [Worker(self._context, self._out, cores_each(self._size))]
-            self._workers += idle
-        idle[0].begin(job)
+    def start(self, jobs: list[Job]) -> None:
+        cores = cores_each(self._size - self.free() + len(jobs)) if jobs else None
+        for job in jobs:
+            idle = [worker for worker in self._workers if worker.job is None]
+            if not idle:
+                idle = [Worker(self._context, self._out)]
+                self._workers += idle
+            idle[0].begin(job, cores)
 
     def wait(self) -> list[Ended]:
         busy = {worker.wire: worker for worker in self._workers if worker.job is not None}
@@ -100,18 +102,18 @@ class LocalPool:
             worker.process.join()
 
 
-def _serve(wire: Connection, out: str, cores: int | None) -> None:
+def _serve(wire: Connection, out: str) -> None:
     """The worker's side: jobs come in as text, complaints go out, an empty one for none."""
-    if cores is not None:
-        os.environ["NPROC"] = str(cores)  # XLA makes as many threads, and `free_cores` starts from it
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the engine passes it on as SIGTERM
     threading.Thread(target=_leave_with, args=(os.getppid(),), daemon=True).start()
     while True:
         try:
-            job = Job.from_json(wire.recv())
+            job, cores = wire.recv()
         except EOFError:
             return
-        wire.send(performed(job, Path(out)))
+        if cores is not None:
+            os.environ["NPROC"] = str(cores)  # `free_cores` starts from it, and so does XLA at its first job
+        wire.send(performed(Job.from_json(job), Path(out)))
 
 
 def _leave_with(engine: int) -> None:
