@@ -51,8 +51,10 @@ def _planned(name: str, words: list[str], others: list[str]) -> None:
         print_table(grid_table(asked.title, jobs))
         return
     from optimist.studies.engine import perform_all
+    from optimist.studies.job import check_logs
     from optimist.studies.status import write_jobs
 
+    check_logs(jobs, out)
     pool = _pool(options, out)
     command = f"optimist study run {name} --scale {asked.size} --out {out}"
     write_jobs(out, asked.title, jobs, read_at=asked.read_at, figures=asked.figures, command=command)

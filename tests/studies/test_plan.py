@@ -4,9 +4,9 @@ import copy
 
 import pytest
 
-from optimist.errors import UsageError
+from optimist.errors import DataError, UsageError
 from optimist.studies import plan
-from optimist.studies.job import Job, with_values
+from optimist.studies.job import Job, check_logs, with_values
 from optimist.training.offline import Training
 
 TABLE = {
@@ -64,6 +64,18 @@ def test_logs_that_exist_need_no_collection():
     study = plan.read("mine", changed, "tiny")
     assert all(not job.plays and job.needs == () for job in study.jobs())
     assert {job.data for job in study.jobs()} == {"logs/breakout", "logs/CartPole-v1"}
+
+
+def test_logs_that_are_not_there_are_told_of_before_any_run(tmp_path):
+    changed = table(data=str(tmp_path / "{game}"))
+    del changed["scales"]["tiny"]["collect"]
+    jobs = plan.read("mine", changed, "tiny").jobs()
+    (tmp_path / "breakout").mkdir()
+    with pytest.raises(DataError, match="CartPole-v1, the log of gym/CartPole-v1, does not exist"):
+        check_logs(jobs, tmp_path)
+    (tmp_path / "CartPole-v1").mkdir()
+    check_logs(jobs, tmp_path)
+    check_logs(plan.read("mine", table(), "tiny").jobs(), tmp_path)  # those that will be collected
 
 
 def test_agents_that_play_are_measured_by_the_first_of_them():

@@ -9,7 +9,7 @@ from typing import Any
 from optimist import agents
 from optimist.agent import Agent
 from optimist.data.store import Dataset
-from optimist.errors import UsageError, did_you_mean
+from optimist.errors import DataError, UsageError, did_you_mean
 from optimist.studies.players import ranked
 from optimist.training.offline import OfflineTraining
 from optimist.training.online import OnlineTraining
@@ -111,6 +111,16 @@ class Job:
     def from_json(text: str) -> "Job":
         record = json.loads(text)
         return Job(**{**record, "seeds": tuple(record["seeds"]), "needs": tuple(record["needs"])})
+
+
+def check_logs(jobs: list[Job], out: Path) -> None:
+    """Complain of logs that are said to be there and are not, before any run begins."""
+    for job in jobs:
+        if not job.plays and job.data not in job.needs and not job.data_folder(out).exists():
+            raise DataError(
+                f"{job.data_folder(out)}, the log of {job.environment}, does not exist: mend `data` in the "
+                "study's file, or have it played first (collect)"
+            )
 
 
 def _amount(view: str, amount: float, available: int) -> float:
