@@ -372,10 +372,11 @@ def test_agents_that_play_online_are_counted_in_steps_played(study, tmp_path):
     text = (out / "report.html").read_text()
     assert "steps played" in text and "gradient updates" not in text
     assert "Training never touched" not in text
+    assert f"{AGENTS[0]} in training" in text and "paper, 5X" not in text  # its Table 1 is of offline agents
     write_findings(study)
     offline = (study / "report.html").read_text()
     assert table(text, "aggregates") == table(offline, "aggregates")
-    assert "Training never touched" in offline and "steps played" not in offline
+    assert "Training never touched" in offline and "steps played" not in offline and "paper, 5X" in offline
 
 
 def test_two_studies_differ_by_what_was_added(shown):

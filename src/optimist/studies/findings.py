@@ -108,7 +108,11 @@ def own_normaliser(record: Record, out: Path, logs: dict[str, Log]) -> Normalise
 
 
 def _player(record: Record) -> str:
-    """What whose play is 100% is called; of logs that were there before, DQN's as in the paper."""
+    """What whose play is 100% is called; of logs that were there before, DQN's as in the paper. Agents that
+    play online are no part of the paper's Table 1, whatever the first of them is called."""
+    online = [job for job in record.jobs if job.plays and job.label]
+    if online:
+        return f"{online[0].label} in training"
     players = {job.agent for job in record.jobs if job.plays and not job.label} - {"dqn"}
     return f"the logged {' and '.join(sorted(players)).upper()}" if players else "DQN"
 
