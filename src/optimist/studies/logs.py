@@ -1,15 +1,20 @@
 """What the logs of a study are worth: how their players ended, and the best and the average of each part."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 
+from optimist.data import manifest
 from optimist.data.card import best_policy_return
+from optimist.data.files import write_whole
 from optimist.data.store import Dataset
 from optimist.studies.job import Job
 from optimist.studies.players import FINAL_SHARE
+
+REMEMBERED = "results/logs.json"  # logs are large: what they are worth outlives them
 
 
 @dataclass(frozen=True)
@@ -22,12 +27,30 @@ class Log:
 
 
 def read_logs(jobs: list[Job], out: Path) -> dict[str, Log]:
-    """By environment; each log is opened once. Logs are large: one that was taken away is passed over."""
+    """By environment; each log is opened once. Of one that was taken away stands what was remembered."""
+    remembered = _remembered(out / REMEMBERED)
     learned: dict[str, list[Job]] = {}
     for job in jobs:
-        if not job.plays and job.done(out) and job.data_folder(out).exists():
+        if not job.plays and job.done(out):
             learned.setdefault(job.environment, []).append(job)
-    return {environment: _log(mine, out) for environment, mine in learned.items()}
+    found = {}
+    for environment, mine in learned.items():
+        if (mine[0].data_folder(out) / manifest.NAME).exists():
+            found[environment] = _log(mine, out)
+        elif environment in remembered:
+            found[environment] = remembered[environment]
+    return found
+
+
+def remember(logs: Mapping[str, Log], out: Path) -> None:
+    text = json.dumps({environment: asdict(log) for environment, log in logs.items()}, indent=1)
+    write_whole(out / REMEMBERED, text.encode())
+
+
+def _remembered(path: Path) -> dict[str, Log]:
+    if not path.exists():
+        return {}
+    return {environment: Log(**log) for environment, log in json.loads(path.read_text()).items()}
 
 
 def _log(jobs: list[Job], out: Path) -> Log:

@@ -6,6 +6,7 @@ from pathlib import Path
 from optimist.data.files import make_folder, write_whole
 from optimist.studies import intervals, results, study_tables, table_one
 from optimist.studies.findings import Finding, Findings, find
+from optimist.studies.logs import remember
 from optimist.studies.normalisation import Normaliser
 from optimist.studies.page import Link, csv_link, page, picture
 from optimist.studies.plain_tables import csv_table
@@ -23,6 +24,7 @@ def write_findings(out: Path, by: Normaliser | None = None) -> tuple[list[Path],
     make_folder(out / "results")
     written = [path for finding in findings.found for path in _write_tables(findings, finding)]
     write_whole(out / "results" / "normaliser.csv", _normaliser_csv(findings).encode())
+    remember(findings.logs, out)
     drawn, versions = draw(findings), read_versions(findings.record.jobs, out)
     warned = warnings(findings, versions)
     write_whole(out / "report.html", study_page(findings, drawn, versions, warned))
@@ -84,7 +86,7 @@ def _downloads(findings: Findings) -> list[Link]:
 
 
 def _normaliser_csv(findings: Findings) -> str:
-    """As --normaliser reads it: with it a report can be made when the logs are gone."""
+    """As --normaliser reads it, also for the report of another study."""
     by = findings.by
     games = [game for game in by.yardstick_scores if game in by.random_scores]
     rows = [[game, by.random_scores[game], by.yardstick_scores[game]] for game in games]
