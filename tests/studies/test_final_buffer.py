@@ -9,7 +9,7 @@ from little import random_play
 from optimist.data import Dataset, Recorder, Spec
 from optimist.studies import plan
 from optimist.studies.findings import find
-from optimist.studies.players import ranked
+from optimist.studies.players import final_returns, ranked
 from optimist.studies.status import write_jobs
 from optimist.studies.study_figures import _mean_and_deviation
 from optimist.studies.study_report import write_findings
@@ -37,6 +37,16 @@ def test_the_best_players_are_those_who_ended_best(tmp_path):
     # The last tenth is rows 180 to 199: 200 times their mean share of 200, and all rows' for the whole log.
     assert players[0].final_return == pytest.approx(200 * 189.5 / 200, rel=1e-4)
     assert players[0].mean_return == pytest.approx(200 * 99.5 / 200, rel=1e-4)
+
+
+def test_an_episode_longer_than_the_last_tenth_counts_where_it_ended(tmp_path):
+    """As in Freeway: 2,500 steps each, of which the last tenth of a lane has 3,125, and no whole one."""
+    with Recorder(tmp_path, SPEC, lanes=1, provenance={"seeds": [0], "collection": {"lanes": 1}}) as recorder:
+        for row, step in enumerate(random_play(SPEC, rows=125, lanes=1)):
+            ends = np.array([row in (59, 119)])  # the last tenth begins at row 112.5
+            reward = np.float32([1.0 if row < 60 else 2.0])
+            recorder.add(0 * step[0], step[1], reward, ends, ~ends & False, 0 * step[5])
+    assert final_returns(Dataset.open(tmp_path)).tolist() == [120.0]
 
 
 def test_a_point_is_the_mean_and_the_deviation_over_seeds_where_all_have_one():

@@ -12,7 +12,7 @@ from optimist.data.card import best_policy_return
 from optimist.data.files import write_whole
 from optimist.data.store import Dataset
 from optimist.studies.job import Job
-from optimist.studies.players import FINAL_SHARE
+from optimist.studies.players import final_returns
 
 REMEMBERED = "results/logs.json"  # logs are large: what they are worth outlives them
 
@@ -57,7 +57,7 @@ def _log(jobs: list[Job], out: Path) -> Log:
     whole = Dataset.open(jobs[0].data_folder(out))
     learned = {job.part: job for job in jobs if job.label}
     logs = {part: _kept(job, job.part_of(whole)) for part, job in learned.items()}
-    finals = [log.last(max(1, int(FINAL_SHARE * len(log)))) for log in _kept(jobs[-1], whole)]
+    finals = [final_returns(log) for log in _kept(jobs[-1], whole)]
     return Log(
         player=_mean(_average, finals),
         best=_by_part(best_policy_return, logs),
@@ -75,14 +75,14 @@ def _average(returns: np.ndarray) -> float:
 
 
 def _by_part(worth: Callable[[np.ndarray], float], logs: dict[str, list[Dataset]]) -> dict[str, float]:
-    found = {part: _mean(worth, each) for part, each in logs.items()}
+    found = {part: _mean(worth, list(map(_returns, each))) for part, each in logs.items()}
     return {part: value for part, value in found.items() if value is not None}
 
 
-def _mean(worth: Callable[[np.ndarray], float], logs: list[Dataset]) -> float | None:
+def _mean(worth: Callable[[np.ndarray], float], logs: list[np.ndarray]) -> float | None:
     """Over the logs that have complete episodes."""
-    returns = [each for each in map(_returns, logs) if len(each)]
-    return float(np.mean([worth(each) for each in returns])) if returns else None
+    found = [worth(returns) for returns in logs if len(returns)]
+    return float(np.mean(found)) if found else None
 
 
 def _returns(dataset: Dataset) -> np.ndarray:

@@ -15,7 +15,6 @@ from optimist import envs
 from optimist.errors import UsageError, did_you_mean
 from optimist.studies.job import Job
 
-SCALES = ("paper", "mini", "tiny")
 KEYS = {  # every word that a study may say, and what it has to be
     "title": str,
     "environments": list,
@@ -184,10 +183,9 @@ def load(name: str, size: str = "mini") -> Study:
 
 def read(name: str, table: dict, size: str) -> Study:
     """The study that a table describes at one of its scales, every word of it checked."""
-    scales = table.pop("scales", {})
+    scales = table.pop("scales", None) or {size: {}}  # a study of one's own may have but one size
     if size not in scales:
-        known = list(scales) or list(SCALES)
-        raise UsageError(f'study {name} has no scale "{size}": {did_you_mean(size, known)}')
+        raise UsageError(f'study {name} has no scale "{size}": {did_you_mean(size, scales)}')
     said = {**table, **scales[size]}
     for word, value in said.items():
         if word not in KEYS:

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+import numpy as np
+
 from optimist.data.store import Dataset
 
 FINAL_SHARE = 0.1  # of a log: how its player played in the end
@@ -16,17 +18,24 @@ class Player(NamedTuple):
 
 
 def ranked(dataset: Dataset) -> list[Player]:
-    """The players of a recording, the best first: by the episodes in the last tenth of what each did."""
+    """The players of a recording, the best first: by how each played in the end."""
     players = []
     for seed in dataset.provenance["seeds"]:
         log = dataset.played_by(seed)
-        final = log.last(max(1, int(FINAL_SHARE * len(log))))
-        players.append(Player(seed, _mean_return(final, otherwise=log), _mean_return(log, otherwise=log)))
+        final, whole = final_returns(log), log.episodes.returns[log.episodes.complete]
+        anything = log.episodes.returns  # a short log may have no complete episode
+        players.append(Player(seed, *(_mean(those, anything) for those in (final, whole))))
     return sorted(players, key=lambda player: player.final_return, reverse=True)
 
 
-def _mean_return(log: Dataset, *, otherwise: Dataset) -> float:
-    """Over complete episodes; where a short log has none, over the pieces there are."""
-    episodes = log.episodes
-    chosen = episodes.returns[episodes.complete] if episodes.complete.any() else otherwise.episodes.returns
-    return float(chosen.mean())
+def final_returns(log: Dataset) -> np.ndarray:
+    """Of the complete episodes that ended in the last tenth of the play; one may be longer than that."""
+    episodes, time = log.episodes, log.tape.time[log.steps()]
+    if not len(time):
+        return episodes.returns
+    recent = episodes.time > time.max() - FINAL_SHARE * (time.max() - time.min() + 1)
+    return episodes.returns[episodes.complete & recent]
+
+
+def _mean(returns: np.ndarray, otherwise: np.ndarray) -> float:
+    return float((returns if len(returns) else otherwise).mean())
