@@ -62,7 +62,7 @@ $(BIN)/python:
 
 # Order-only: a venv's python is a link to an old file, whose date says nothing.
 $(INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[minatar,atari,gym,mujoco,remote,ray,dev]' -c constraints.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[minatar,pgx,atari,gym,mujoco,remote,ray,dev]' -c constraints.txt
 	@touch $@
 
 $(BENCH_INSTALLED): $(INSTALLED)

@@ -66,14 +66,14 @@ class Player:
 
     def __call__(self, params: dict, frames: np.ndarray, began: np.ndarray, *how) -> Any:
         """The actions, (S, L, ...); a lane whose episode `began` remembers nothing from before."""
-        chosen, self._seen = _look_and_choose(
+        chosen, self._seen = look_and_choose(
             self._learner, self._seeds, self._choose, params, self._seen, frames, began, *how
         )
         return chosen
 
 
 @partial(jax.jit, static_argnames=("learner", "seeds", "choose"), donate_argnames="seen")
-def _look_and_choose(learner: Learner, seeds: int, choose, params: dict, seen, frames, began, *how):
+def look_and_choose(learner: Learner, seeds: int, choose, params: dict, seen, frames, began, *how):
     seen = pushed(seen, frames, began)
     return choose(learner, params, seen.reshape(seeds, -1, *seen.shape[1:]), *how), seen
 

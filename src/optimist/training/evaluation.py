@@ -11,6 +11,7 @@ from optimist.data.transition import Spec
 from optimist.errors import UsageError
 from optimist.training.acting import Player
 from optimist.training.learner import Learner
+from optimist.training.rollout import play_out_on_device
 
 Choice = Callable[[np.ndarray, np.ndarray, int], np.ndarray]  # (frames, episode began?, turn) -> actions
 LANES = 16  # per seed, where an evaluation is as long as the paper's
@@ -113,13 +114,17 @@ def evaluate(
     `steps` is given, full episodes until that many steps are done. None count if it is told to stop."""
     lanes = episodes if steps is None else LANES
     play = envs.make(environment, lanes=len(seeds) * lanes, seed=_stream(seeds[0], step), **(options or {}))
-    player, key = Player(learner, play.lanes, len(seeds)), jax.random.PRNGKey(_stream(seeds[0], step))
+    key = jax.random.PRNGKey(_stream(seeds[0], step))
+    player = Player(learner, play.lanes, len(seeds))
 
     def choose(frames: np.ndarray, began: np.ndarray, turn: int) -> np.ndarray:
         actions = np.asarray(player(params, frames, began, epsilon, key, turn))
         return actions.reshape(play.lanes, *actions.shape[2:])
 
-    played = play_out(play, choose, [Series(episodes, steps) for _ in seeds], stop)
+    if steps is None and hasattr(play, "rules"):  # a lane for each episode, and the game is a program
+        played = play_out_on_device(play, learner, params, len(seeds), epsilon, key, stop)
+    else:
+        played = play_out(play, choose, [Series(episodes, steps) for _ in seeds], stop)
     return [
         EpisodeScore(step, seed, number, *each)
         for seed, episodes_of_seed in zip(seeds, played, strict=True)

@@ -1,0 +1,80 @@
+"""Evaluation as one program, where the game itself is one: nobody waits for the host between two steps."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from optimist.training.acting import act, blank, look_and_choose
+from optimist.training.learner import Learner
+
+TURNS = 1_000  # of one program: between two of them it can be told to stop
+
+
+class Standing(NamedTuple):
+    """One episode in every lane, as far as it was played."""
+
+    table: Any
+    seen: Any
+    began: Any
+    score: Any
+    length: Any
+    over: Any
+    turn: Any
+
+
+def play_out_on_device(
+    play: Any,
+    learner: Learner,
+    params: dict,
+    seeds: int,
+    epsilon: float,
+    key: Any,
+    stop: Callable[[], bool] = lambda: False,
+) -> list[list[tuple[float, int]]]:
+    """One episode in every lane of an environment that has `rules`, the lanes shared out evenly to the seeds:
+    score and length of the episodes of each, or none if stopped."""
+    lanes, nothing = play.lanes, jnp.zeros(play.lanes)
+    standing = Standing(
+        table=play.begin(),
+        seen=blank(learner.spec, lanes),
+        began=jnp.ones(lanes, bool),
+        score=nothing,
+        length=nothing.astype(jnp.int32),
+        over=nothing.astype(bool),
+        turn=jnp.int32(0),
+    )
+    while not standing.over.all():
+        if stop():
+            return [[] for _ in range(seeds)]
+        standing = _played_on(play.rules, learner, seeds, params, standing, epsilon, key)
+    scores, lengths = (np.asarray(each).reshape(seeds, -1).tolist() for each in standing[3:5])
+    return [list(zip(*both, strict=True)) for both in zip(scores, lengths, strict=True)]
+
+
+@partial(jax.jit, static_argnames=("rules", "learner", "seeds"))
+def _played_on(
+    rules: Any, learner: Learner, seeds: int, params: dict, standing: Standing, epsilon, key
+) -> Standing:
+    last_turn = standing.turn + TURNS
+
+    def turn(now: Standing) -> Standing:
+        chosen, seen = look_and_choose(
+            learner, seeds, act, params, now.seen, now.table.frames, now.began, epsilon, key, now.turn
+        )
+        table, taken = rules.step(now.table, chosen.reshape(-1))
+        ended = taken.terminal | taken.truncated
+        return Standing(
+            table=table,
+            seen=seen,
+            began=ended,
+            score=now.score + jnp.where(now.over, 0, taken.reward),
+            length=now.length + ~now.over,
+            over=now.over | ended,
+            turn=now.turn + 1,
+        )
+
+    return jax.lax.while_loop(lambda now: ~now.over.all() & (now.turn < last_turn), turn, standing)

@@ -1,0 +1,133 @@
+"""MinAtar as JAX programs: the same games as the package's, on the device and from the host."""
+
+import numpy as np
+import pytest
+
+from optimist import agents, envs
+from optimist.envs import pgx
+from optimist.errors import UsageError
+from optimist.training.evaluation import Series, evaluate, play_out
+from optimist.training.learner import Learner
+
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+EPISODES = dict.fromkeys(pgx.games(), 150) | {"freeway": 12}
+
+
+def first_episodes(play: envs.Environment) -> np.ndarray:
+    """Return and length of one episode of random play in every lane, (2, lanes)."""
+    random = np.random.default_rng(0)
+
+    def anything(frames, began, turn):
+        return random.integers(0, play.spec.actions, play.lanes)
+
+    series = [Series(1, None) for _ in range(play.lanes)]
+    return np.array(play_out(play, anything, series))[:, 0].T
+
+
+def played(name, *, lanes=3, seed=1, steps=120, **options):
+    play = envs.make(name, lanes=lanes, seed=seed, **options)
+    actions = np.random.default_rng(5).integers(0, play.spec.actions, (steps, lanes))
+    return play.reset(), [play.step(row) for row in actions]
+
+
+@pytest.mark.parametrize("game", pgx.games())
+def test_random_play_is_as_long_and_as_good_as_in_the_package(game):
+    ours, theirs = (
+        envs.make(f"pgx/{game}", lanes=EPISODES[game]),
+        envs.make(f"minatar/{game}", lanes=EPISODES[game]),
+    )
+    assert ours.spec == theirs.spec
+    ours, theirs = first_episodes(ours), first_episodes(theirs)
+    error = np.sqrt((ours.var(axis=1) + theirs.var(axis=1)) / EPISODES[game])
+    assert (abs(ours.mean(axis=1) - theirs.mean(axis=1)) <= 3 * error).all()
+
+
+def test_a_new_episode_follows_and_the_last_frame_is_kept():
+    first, steps = played("pgx/breakout")
+    ended = 0
+    for before, step in zip([first, *(step.observation for step in steps)], steps, strict=False):
+        over = step.terminal | step.truncated
+        np.testing.assert_array_equal(step.observation[~over], step.next_observation[~over])
+        assert (step.observation[over] != step.next_observation[over]).any(axis=(1, 2, 3)).all()
+        assert before.dtype == bool and step.reward.dtype == np.float32
+        ended += over.sum()
+    assert ended > 10
+
+
+def test_the_seed_decides_and_lanes_differ():
+    (first, steps), (_, again), (_, other) = (played("pgx/asterix", seed=seed) for seed in (1, 1, 2))
+    for one, two in zip(steps, again, strict=True):
+        for ours, theirs in zip(one, two, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+    assert any((one.observation != two.observation).any() for one, two in zip(steps, other, strict=True))
+    assert any((step.observation[0] != step.observation[1]).any() for step in steps)
+
+
+def test_a_lane_plays_the_same_in_any_company():
+    together, alone = (pgx.make("breakout", seeds=seeds) for seeds in ([7, 8, 9], [8]))
+    np.testing.assert_array_equal(together.reset()[1], alone.reset()[0])
+    for _ in range(40):
+        np.testing.assert_array_equal(together.step([1, 2, 1]).observation[1], alone.step([2]).observation[0])
+
+
+def test_the_random_streams_go_on_after_a_reset():
+    play = envs.make("pgx/breakout", lanes=20)
+    balls = [play.reset()[..., 1].argmax(axis=-1) for _ in range(2)]  # left or right, by chance
+    assert (balls[0] != balls[1]).any()
+
+
+def test_the_cap_truncates_and_does_not_terminate():
+    _, steps = played("pgx/freeway", lanes=2, steps=21, max_steps=7)
+    assert not np.array([step.terminal for step in steps]).any()
+    truncated = np.array([step.truncated for step in steps])
+    np.testing.assert_array_equal(np.flatnonzero(truncated.all(axis=1)), [6, 13, 20])
+    assert truncated.sum() == 6
+
+
+class FromTheHost:
+    """The same environment, whose rules nobody sees."""
+
+    def __init__(self, play):
+        self._play = play
+
+    def __getattr__(self, name):
+        if name == "rules":
+            raise AttributeError(name)
+        return getattr(self._play, name)
+
+
+def test_an_evaluation_on_the_device_is_the_one_from_the_host(monkeypatch):
+    learner = Learner(agents.preset("dqn"), envs.make("pgx/breakout").spec)
+    params = learner.init((3, 4)).params
+
+    def scores():
+        return evaluate(learner, params, "pgx/breakout", seeds=(3, 4), episodes=10, epsilon=0.9, step=7)
+
+    on_device, make = scores(), envs.make
+    monkeypatch.setattr(envs, "make", lambda *names, **how: FromTheHost(make(*names, **how)))
+    assert scores() == on_device
+    assert [row.seed for row in on_device] == [3] * 10 + [4] * 10
+    assert len({row.length for row in on_device}) > 2
+
+
+def test_an_evaluation_on_the_device_can_be_stopped():
+    learner = Learner(agents.preset("dqn"), envs.make("pgx/breakout").spec)
+    params = learner.init((0,)).params
+    assert evaluate(learner, params, "pgx/breakout", seeds=(0,), episodes=2, stop=lambda: True) == []
+
+
+def test_mistakes_are_told():
+    with pytest.raises(UsageError, match='no environment "pgx/brekout": did you mean "breakout"'):
+        envs.make("pgx/brekout")
+    with pytest.raises(UsageError, match="max_steps=0"):
+        envs.make("pgx/breakout", max_steps=0)
+    play = envs.make("pgx/breakout")
+    with pytest.raises(UsageError, match="call reset"):
+        play.step([0])
+    with pytest.raises(UsageError, match="call reset"):
+        play.render()
+    play.reset()
+    with pytest.raises(UsageError, match="is not one of 0 to 2"):
+        play.step([3])
+    assert play.render().shape == (160, 160, 3)
+    assert set(play.versions()) == {"pgx", "pgx-minatar", "jax"}
