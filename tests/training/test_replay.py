@@ -36,7 +36,7 @@ def new_replay(spec, settings=SETTINGS) -> Replay:
 
 def recalled(replay: Replay, row: np.ndarray, lane: np.ndarray):
     """The transitions of these vector steps out of the window."""
-    return jax.jit(replay._recall)(replay._window, np.stack([row % SLOTS, lane]).astype(np.int32))
+    return jax.jit(replay.recall)(replay._window, np.stack([row % SLOTS, lane]).astype(np.int32))
 
 
 def recorded(data: Dataset, row: np.ndarray, lane: np.ndarray):
@@ -128,7 +128,7 @@ def test_a_refilled_memory_is_the_one_that_was_lost(tmp_path, stack, rows):
     first = max(0, rows - SLOTS)
     row, lane = remembered(rows, stack, truncations)
     row, lane = row[row >= first + stack - 1], lane[row >= first + stack - 1]
-    ours = jax.jit(after._recall)(after._window, np.stack([row - first, lane]).astype(np.int32))
+    ours = jax.jit(after.recall)(after._window, np.stack([row - first, lane]).astype(np.int32))
     assert_same(ours, recorded(data, row, lane))
 
 
@@ -171,3 +171,50 @@ def test_the_smallest_window_still_holds_a_transition(window):
         replay.add(*step[:4], np.zeros(LANES, bool))
     slot, _ = replay.draw(0, 50, 8).swapaxes(0, 2)[:, 0].reshape(2, -1)
     assert len(set(slot.tolist())) >= 2
+
+
+def test_what_is_drawn_a_row_ahead_is_what_would_be_drawn_then(tmp_path):
+    replay, _, _ = lived(tmp_path, stack=1, rows=SLOTS + 5)
+    for step in random_play(replace(PIXELS, stack=1), rows=4, lanes=LANES, seed=9):
+        ahead = replay.draw(30, 6, 50, later=1)
+        replay.add(*step[:5])
+        np.testing.assert_array_equal(ahead, replay.draw(30, 6, 50))
+
+
+def test_what_was_prepared_is_learned_from(tmp_path):
+    (one, _, _), (other, _, _) = (lived(tmp_path / name, stack=1, rows=SLOTS) for name in "ab")
+    step = SETTINGS.warm_up + 40
+    one.prepare(step)
+    (key, items), drawn = one._prepared, []
+    one.draw = lambda *how, **more: drawn.append(how)  # nothing is drawn again
+    for replay in (one, other):
+        for row in random_play(replace(PIXELS, stack=1), rows=1, lanes=LANES, seed=4):
+            replay.add(*row[:5])
+        replay.learn(step)
+    assert not drawn and key[0] == SLOTS + 1 and len(items)
+    jax.tree.map(np.testing.assert_array_equal, one.state, other.state)
+
+
+def test_rows_ahead_are_drawn_without_knowing_them(tmp_path):
+    replay, _, truncations = lived(tmp_path, stack=1, rows=SLOTS)
+    slots, items, spares = replay.draw_ahead(3, 2)
+    np.testing.assert_array_equal(slots, [0, 1, 2])  # over the oldest
+    np.testing.assert_array_equal(items[0], replay.draw(replay._updates, 2, SETTINGS.batch))
+    assert items.shape == spares.shape == (3, 2, 1, 2, SETTINGS.batch) and (items != spares).any()
+    # Of what is known none is truncated: slot 0 is then a row that nobody knows.
+    for drawn in (items[2], spares[2]):
+        slot, lane = drawn[:, 0, 0], drawn[:, 0, 1]
+        known = slot >= 3
+        assert not truncations[slot[known], lane[known]].any()
+
+
+@pytest.mark.parametrize(
+    "lanes, period, same", [(4, 4, 1), (8, 4, 2), (4, 8, None), (2, 4, None), (3, 4, None)]
+)
+def test_rows_take_the_same_number_of_updates_or_not(lanes, period, same):
+    settings = replace(SETTINGS, lanes=LANES, warm_up=0, update_period=period)
+    replay = new_replay(replace(PIXELS, stack=1), settings)
+    for step in random_play(replace(PIXELS, stack=1), rows=4, lanes=LANES):
+        replay.add(*step[:5])
+    assert replay.due_at_each(lanes * np.arange(1, 20)) == same
+    assert replay.due_at_each(np.zeros(5, int)) == 0

@@ -1,8 +1,8 @@
 """MinAtar's five games as programs of the accelerator, from the `pgx-minatar` package (Koyamada et al. 2023).
 
 The rules, pictures and minimal actions are MinAtar's, with sticky actions 0.1 and difficulty ramping; the
-random draws are not, and a new episode forgets the last action. As in `minatar`, an episode is truncated after
-`max_steps`. Whoever plays can become a part of the same program: see `Rules`.
+random draws are not, and a new episode forgets the last action. As in `minatar`, an episode is truncated
+after `max_steps`. Whoever plays can become a part of the same program: see `Rules`.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ def make(game: str, *, seeds: list[int], max_steps: int = 10_000) -> Environment
     if max_steps < 1:
         raise UsageError(f"max_steps={max_steps}: an episode has at least one step")
     package("pgx_minatar", extra="pgx")
-    return Played(Rules(game, max_steps), seeds)
+    return OnDevice(Rules(game, max_steps), seeds)
 
 
 class Table(NamedTuple):
@@ -110,35 +110,35 @@ def _step(rules: Rules, table: Table, actions: Any) -> tuple[Table, Step]:
     return rules.step(table, actions)
 
 
-class Played:
+class OnDevice:
     """An `Environment` that keeps its lanes on the device, and tells the host what happens there."""
 
     def __init__(self, rules: Rules, seeds: list[int]):
         self.name, self.spec, self.rules = f"pgx/{rules.game}", rules.spec, rules
         self.lanes = len(seeds)
         self._key = jnp.stack([jax.random.PRNGKey(seed) for seed in seeds])
-        self._table: Table | None = None
+        self.table: Table | None = None
 
     def begin(self) -> Table:
         """New episodes for whoever plays by the `rules` on the device; the random streams go on."""
-        before = self._key if self._table is None else self._table.key
+        before = self._key if self.table is None else self.table.key
         return _begin(self.rules, before)
 
     def reset(self) -> np.ndarray:
-        self._table = self.begin()
-        return np.asarray(self._table.frames)
+        self.table = self.begin()
+        return np.asarray(self.table.frames)
 
     def step(self, actions: Any) -> Step:
-        if self._table is None:
+        if self.table is None:
             raise UsageError(f"{self.name}: call reset() before the first step()")
         actions = checked_actions(actions, self.spec, self.lanes)
-        self._table, taken = _step(self.rules, self._table, actions)
+        self.table, taken = _step(self.rules, self.table, actions)
         return Step(*jax.device_get(tuple(taken)))
 
     def render(self) -> np.ndarray:
-        if self._table is None:
+        if self.table is None:
             raise UsageError(f"{self.name}: call reset() before render()")
-        return picture(np.asarray(self._table.frames[0]))
+        return picture(np.asarray(self.table.frames[0]))
 
     def versions(self) -> dict[str, str]:
         return {name: version(name) for name in ("pgx", "pgx-minatar", "jax")}

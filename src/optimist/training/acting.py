@@ -62,12 +62,12 @@ class Player:
 
     def __init__(self, learner: Learner, lanes: int, seeds: int = 1, choose=act):
         self._learner, self._seeds, self._choose = learner, seeds, choose
-        self._seen = blank(learner.spec, lanes)
+        self.seen = blank(learner.spec, lanes)
 
     def __call__(self, params: dict, frames: np.ndarray, began: np.ndarray, *how) -> Any:
         """The actions, (S, L, ...); a lane whose episode `began` remembers nothing from before."""
-        chosen, self._seen = look_and_choose(
-            self._learner, self._seeds, self._choose, params, self._seen, frames, began, *how
+        chosen, self.seen = look_and_choose(
+            self._learner, self._seeds, self._choose, params, self.seen, frames, began, *how
         )
         return chosen
 

@@ -133,6 +133,11 @@ def advance(learner: Learner, state: TrainState, minibatch, resident, items) -> 
     However steps are cut into chunks of two or more, the bits are the same. (XLA takes a loop of one step
     apart and may round it differently.)
     """
+    return advanced(learner, state, minibatch, resident, items)
+
+
+def advanced(learner: Learner, state: TrainState, minibatch, resident, items) -> tuple[TrainState, dict]:
+    """The same as a part of a larger program."""
 
     def update(state, item):
         return learner.update(state, minibatch(resident, item))

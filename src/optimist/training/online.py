@@ -2,26 +2,22 @@
 
 import math
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from optimist import envs
 from optimist.agent import Agent
 from optimist.agents import described
 from optimist.data.recorder import Recorder, discard
-from optimist.envs import Step
 from optimist.errors import DivergedError, RunError
 from optimist.training import checkpoint
-from optimist.training.acting import Player, act_online
 from optimist.training.curves import Curves
 from optimist.training.evaluation import evaluate, mean_scores
 from optimist.training.interrupt import StopRequest
 from optimist.training.learner import Learner, TrainState, check_seeds
+from optimist.training.playing import Playing
 from optimist.training.progress import Bar
 from optimist.training.replay import Replay
 from optimist.training.run import RunFolder, as_config, demand, read_episodes, versions
@@ -70,19 +66,15 @@ class Collection:
         passed = step // self.evaluate_every - (step - self.lanes) // self.evaluate_every
         return passed > 0 or step >= self.steps
 
+    def rows_to_look(self, step: int) -> int:
+        """Vector steps from here to the next evaluation, or to the end."""
+        every = self.evaluate_every or self.steps
+        return -(-(min(self.steps, (step // every + 1) * every) - step) // self.lanes)
+
     def exploration(self, step: int) -> float:
         """Epsilon at this agent step: 1 through the warm-up, then falling linearly."""
         left = 1 - (step - self.warm_up) / max(self.epsilon_decay, 1)
         return self.epsilon + (1 - self.epsilon) * float(np.clip(left, 0, 1))
-
-
-class Moment(NamedTuple):
-    """One step of every lane."""
-
-    frame: np.ndarray
-    shown: Any  # the same on the device: it travels there once, to act on and to learn from
-    action: np.ndarray
-    taken: Step
 
 
 class LaneReturns:
@@ -181,38 +173,22 @@ class OnlineTraining:
         return Recorder(self.path, self.learner.spec, lanes=self.lanes, provenance=provenance)
 
     def _play(self, step: int, replay: Replay, recorder: Recorder, stop: StopRequest) -> None:
-        player = Player(self.learner, self.lanes, len(self.seeds), act_online)
         returns = LaneReturns(len(self.seeds), self.collection.lanes)
-        key = jax.random.PRNGKey(self.seeds[0])
-        # Which episode every lane is in; a resumed run draws mixtures of its own.
-        episodes = np.full((len(self.seeds), self.collection.lanes), step, np.int32)
-        frame, began = self.play.reset(), np.ones(self.lanes, bool)
         saved = logged = time.monotonic()
         step_logged = step
-        moment: Moment | None = None  # the last step, while it is nowhere but here
         title = f"{self.folder.config['agent']['name']} plays {self.play.name}"
         with (
             Bar(title, self.collection.steps, "step", step) as bar,
             Curves(self.folder.path, self.seeds, step) as curves,
-            ThreadPoolExecutor(1, "learner") as other_thread,
+            Playing(self.learner, self.play, replay, recorder, self.collection, self.seeds, step) as playing,
         ):
             if self._owes_evaluation(step):
                 self._evaluate(step, replay, curves, stop)
                 stop.leave(f"step {step:,} of {self.collection.steps:,}")
             while step < self.collection.steps:
-                epsilon = self.collection.exploration(step)
-                shown = jax.device_put(frame)
-                chosen = player(replay.state.params, shown, began, epsilon, key, step, episodes)
-                # While the environments play this step, the one before is kept and learned from.
-                behind = other_thread.submit(self._digest, moment, replay, recorder, step)
-                action = np.asarray(chosen).reshape(self.lanes, *chosen.shape[2:])
-                taken = self.play.step(action)
-                behind.result()
-                moment = Moment(frame, shown, action, taken)
-                step += self.collection.lanes
-                frame, began = taken.observation, taken.terminal | taken.truncated
-                returns.add(taken.reward, began)
-                episodes = episodes + began.reshape(episodes.shape)
+                for reward, ended in zip(*playing.go(step), strict=True):
+                    returns.add(reward, ended)
+                    step += self.collection.lanes
                 if self.collection.evaluates(step):
                     self._evaluate(step, replay, curves, stop)
                 now = time.monotonic()
@@ -220,27 +196,17 @@ class OnlineTraining:
                 if saves or now - logged > LOG_SECONDS or step >= self.collection.steps:
                     rate = (step - step_logged) / (now - logged)
                     logged, step_logged = now, step
+                    epsilon = self.collection.exploration(step - self.collection.lanes)
                     figures = {"epsilon": epsilon, "steps_per_second": rate}
                     self._log(step, replay, figures, returns.means(), curves)
                     bar.update(step, f"return {np.mean(returns.means()):.2f}")
                 if saves:
                     saved = now
-                    self._digest(moment, replay, recorder)
-                    moment = None
+                    playing.settle()
                     self._save(step, replay, recorder)
                 stop.leave(f"step {step:,} of {self.collection.steps:,}")
-        self._digest(moment, replay, recorder, step)
+            playing.settle(learn_at=step)
         self._save(step, replay, recorder)
-
-    def _digest(self, moment: Moment | None, replay: Replay, recorder: Recorder, due: int | None = None):
-        """Keep a step, and learn what is due at step `due`: that comes before the log, because an accelerator
-        can go on with it alone."""
-        if moment:
-            replay.add(moment.shown, moment.action, *moment.taken[1:4])
-        if due is not None:
-            replay.learn(due)
-        if moment:
-            recorder.add(moment.frame, moment.action, *moment.taken[1:])
 
     def _owes_evaluation(self, step: int) -> bool:
         """Was the run stopped while it was being evaluated?"""

@@ -1,7 +1,6 @@
 """The online agent's memory: the last steps of every lane, on the device, sampled uniformly."""
 
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -68,10 +67,17 @@ class Recall:
         return image * (back <= age).reshape(-1, *(1,) * (image.ndim - 1)).astype(image.dtype)
 
 
-@partial(jax.jit, donate_argnames="window")
-def remember(window: Window, slot, row: Window) -> Window:
-    """Write one row over a slot, or several over several."""
+def remembered(window: Window, slot, row: Window) -> Window:
+    """With one row written over a slot, or several over several."""
     return Window(*(column.at[slot].set(value) for column, value in zip(window, row, strict=True)))
+
+
+remember = jax.jit(remembered, donate_argnames="window")
+
+
+def grown(age: Any, ended: Any, stack: int) -> Any:
+    """How many earlier frames the next step of every lane has."""
+    return ((age + 1).clip(max=stack) * ~ended).astype("int32")
 
 
 class Replay:
@@ -83,9 +89,10 @@ class Replay:
         self._lanes, self._stack = settings.lanes * len(seeds), learner.spec.stack
         self._slots = max(settings.window // settings.lanes, self._stack + 2)
         self._window = empty_window(learner.spec, self._slots, self._lanes)
-        self._recall = Recall(self._stack, settings.gamma, settings.clip_rewards)
+        self.recall = Recall(self._stack, settings.gamma, settings.clip_rewards)
         self._rows, self._updates = 0, int(state.step)
         self._losses: dict = {}
+        self._prepared: tuple[tuple[int, int, int], Any] = (0, 0, 0), None
         self._truncated = np.zeros((self._slots, self._lanes), bool)
         self._age = np.zeros(self._lanes, np.int32)
 
@@ -94,16 +101,36 @@ class Replay:
         slot = self._rows % self._slots
         self._window = remember(self._window, slot, Window(frame, action, reward, terminal, self._age))
         self._truncated[slot] = truncated
-        self._age = np.where(terminal | truncated, 0, np.minimum(self._age + 1, self._stack)).astype(np.int32)
+        self._age = grown(self._age, terminal | truncated, self._stack)
         self._rows += 1
+
+    def due_at_each(self, steps: np.ndarray) -> int | None:
+        """How many gradient steps are due at each of these agent steps, if it is the same number."""
+        shall = np.maximum(0, steps - self._settings.warm_up) // self._settings.update_period
+        due = np.diff(shall, prepend=self._updates)
+        same = (due == due[0]).all() and (due[0] == 0 or self._drawable())
+        return int(due[0]) if same else None
+
+    def _due(self, step: int) -> int:
+        due = max(0, step - self._settings.warm_up) // self._settings.update_period - self._updates
+        return due if due > 0 and self._drawable() else 0
+
+    def prepare(self, step: int) -> None:
+        """Draw what will be due at this step, one row later: an accelerator is still busy, and would wait."""
+        due = self._due(step)
+        if due:
+            items = self.draw(self._updates, due, self._settings.batch, later=1)
+            self._prepared = (self._rows + 1, self._updates, due), items
 
     def learn(self, step: int) -> None:
         """The gradient steps that are due at this agent step."""
-        due = max(0, step - self._settings.warm_up) // self._settings.update_period - self._updates
-        if due < 1 or not self._drawable():
+        due = self._due(step)
+        if not due:
             return
-        items = self.draw(self._updates, due, self._settings.batch)
-        self.state, self._losses = advance(self.learner, self.state, self._recall, self._window, items)
+        asked, items = self._prepared
+        if asked != (self._rows, self._updates, due):
+            items = self.draw(self._updates, due, self._settings.batch)
+        self.state, self._losses = advance(self.learner, self.state, self.recall, self._window, items)
         self._updates += due
 
     def losses(self) -> list[dict[str, float]]:
@@ -113,36 +140,69 @@ class Replay:
             {name: float(mean[place]) for name, mean in means.items()} for place in range(len(self._seeds))
         ]
 
-    def _oldest(self) -> int:
-        """The first row whose whole stack is in the window."""
-        return 0 if self._rows <= self._slots else self._rows - self._slots + self._stack - 1
+    def _oldest(self, rows: int) -> int:
+        """Of so many rows the first whose whole stack is in the window."""
+        return 0 if rows <= self._slots else rows - self._slots + self._stack - 1
 
     def _drawable(self) -> bool:
         """Is there anything to draw for each? At the very start, and after a resumption, there may not be."""
         missing = np.ones(len(self._seeds), bool)
-        for row in range(self._oldest(), self._rows - 1):
+        for row in range(self._oldest(self._rows), self._rows - 1):
             missing &= self._truncated[row % self._slots].reshape(len(self._seeds), -1).all(axis=1)
             if not missing.any():
                 return True
         return False
 
-    def draw(self, first_update: int, updates: int, batch: int) -> np.ndarray:
+    def draw(self, first_update: int, updates: int, batch: int, *, later: int = 0, spare: bool = False):
         """The minibatches of these updates, (updates, seeds, 2, batch): slots and lanes.
 
         Exactly uniform over the steps whose successor and earlier frames are in the window. A truncated step
         is passed over: its final observation is in the log, but here its successor is the next episode.
+        `later` draws as it will be after so many more rows, of which nothing is known yet.
         """
-        oldest, lanes = self._oldest(), self._settings.lanes
-        count = (self._rows - 1 - oldest) * lanes
-        random = np.random.Generator(np.random.Philox(key=self._seeds[0], counter=first_update << 64))
+        rows, lanes = self._rows + later, self._settings.lanes
+        oldest = self._oldest(rows)
+        count = (rows - 1 - oldest) * lanes
+        counter = first_update << 64 | spare << 192
+        random = np.random.Generator(np.random.Philox(key=self._seeds[0], counter=counter))
         drawn = random.integers(0, count, (updates, len(self._seeds), batch))
         first_lane = lanes * np.arange(len(self._seeds))[:, None]
         while True:
-            slot, lane = (drawn // lanes + oldest) % self._slots, first_lane + drawn % lanes
-            refused = self._truncated[slot, lane]
+            row, lane = drawn // lanes + oldest, first_lane + drawn % lanes
+            slot = row % self._slots
+            refused = self._truncated[slot, lane] & (row < self._rows)
             if not refused.any():
                 return np.stack([slot, lane], axis=2).astype(np.int32)
             drawn[refused] = random.integers(0, count, refused.sum())
+
+    def draw_ahead(self, rows: int, updates: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """For the next rows the slot of each and its minibatches, (rows, updates, seeds, 2, batch); and the
+        same once more, to be taken instead where one of these rows turns out to be truncated."""
+        first = [self._updates + row * updates for row in range(rows)]
+        both = [
+            np.stack(
+                [
+                    self.draw(first[row], updates, self._settings.batch, later=row, spare=spare)
+                    for row in range(rows)
+                ]
+            )
+            for spare in (False, True)
+        ]
+        return (self._rows + np.arange(rows)) % self._slots, *both
+
+    def lend(self) -> tuple[TrainState, Window, np.ndarray]:
+        """To a program that plays and learns by itself; what comes of it is given back."""
+        return self.state, self._window, self._age
+
+    def give_back(self, state: TrainState, window: Window, age, truncated: np.ndarray, losses: dict) -> None:
+        """After as many rows as `truncated` has; the losses of each, (rows, updates, seeds)."""
+        self.state, self._window, self._age = state, window, np.asarray(age)
+        rows, updates = len(truncated), next(iter(losses.values())).shape[1] if losses else 0
+        self._truncated[(self._rows + np.arange(rows)) % self._slots] = truncated
+        self._rows += rows
+        self._updates += rows * updates
+        if updates:
+            self._losses = {name: values[-1] for name, values in losses.items()}
 
     def refill(self, path: Path, steps: int) -> None:
         """Remember the end of what was recorded, as a run that goes on does."""

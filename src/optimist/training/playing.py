@@ -1,0 +1,129 @@
+"""Online agents on their way: every row of steps is chosen, kept and learned from."""
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from optimist.data.recorder import Recorder
+from optimist.envs import Step
+from optimist.training.acting import Player, act_online
+from optimist.training.fused_play import Played, Row, Standing, play_rows
+from optimist.training.learner import Learner
+from optimist.training.replay import Replay
+
+ROWS = 64  # of one program, where the game is a program too
+
+
+class Moment(NamedTuple):
+    """One step of every lane."""
+
+    frame: np.ndarray
+    shown: Any  # the same on the device: it travels there once, to act on and to learn from
+    action: np.ndarray
+    taken: Step
+
+
+class Playing:
+    """All lanes of all seeds, from one row to the next. Where the game is a program of the device, many rows
+    are one program; that changes nothing but the time it takes."""
+
+    def __init__(
+        self,
+        learner: Learner,
+        play: Any,
+        replay: Replay,
+        recorder: Recorder,
+        collection: Any,
+        seeds: tuple[int, ...],
+        step: int,
+    ):
+        self._learner, self._play, self._replay, self._recorder = learner, play, replay, recorder
+        self._collection, self._key = collection, jax.random.PRNGKey(seeds[0])
+        self._player = Player(learner, play.lanes, len(seeds), act_online)
+        # Which episode every lane is in; a resumed run draws mixtures of its own.
+        self._episodes = np.full((len(seeds), collection.lanes), step, np.int32)
+        self._frame, self._began = play.reset(), np.ones(play.lanes, bool)
+        self._moment: Moment | None = None  # the last step, while it is nowhere but here
+        self._other_thread = ThreadPoolExecutor(1, "learner")
+        self._recorded: Future = self._other_thread.submit(lambda: None)
+
+    def __enter__(self) -> "Playing":
+        return self
+
+    def __exit__(self, *problem) -> None:
+        self._other_thread.shutdown()
+
+    def go(self, step: int) -> tuple[np.ndarray, np.ndarray]:
+        """Play on from this agent step: the rewards, and where an episode ended, (rows, lanes)."""
+        updates = self._updates_of_each_row(step)
+        return self._one(step) if updates is None else self._many(step, updates)
+
+    def settle(self, learn_at: int | None = None) -> None:
+        """Nothing is left that is nowhere but here."""
+        self._recorded.result()
+        self._digest(self._moment, learn_at)
+        self._moment = None
+
+    def _one(self, step: int) -> tuple[np.ndarray, np.ndarray]:
+        epsilon = self._collection.exploration(step)
+        shown, frame = jax.device_put(self._frame), self._frame
+        how = (epsilon, self._key, step, self._episodes)
+        chosen = self._player(self._replay.state.params, shown, self._began, *how)
+        # While the environments play this step, the one before is kept and learned from.
+        behind = self._other_thread.submit(self._digest, self._moment, step)
+        action = np.asarray(chosen).reshape(self._play.lanes, *chosen.shape[2:])
+        taken = self._play.step(action)
+        behind.result()
+        self._moment = Moment(frame, shown, action, taken)
+        self._frame, self._began = taken.observation, taken.terminal | taken.truncated
+        self._episodes = self._episodes + self._began.reshape(self._episodes.shape)
+        return taken.reward[None], self._began[None]
+
+    def _digest(self, moment: Moment | None, due: int | None) -> None:
+        """Keep a step, and learn what is due at step `due`: that comes before the log, because an accelerator
+        can go on with it alone."""
+        if moment:
+            self._replay.add(moment.shown, moment.action, *moment.taken[1:4])
+        if due is not None:
+            self._replay.learn(due)
+        if moment:
+            self._recorder.add(moment.frame, moment.action, *moment.taken[1:])
+        if due is not None:
+            self._replay.prepare(due + self._collection.lanes)
+
+    def _updates_of_each_row(self, step: int) -> int | None:
+        """How many gradient steps each of the next rows takes, if they can be one program."""
+        if not hasattr(self._play, "rules") or self._collection.rows_to_look(step) < ROWS:
+            return None
+        return self._replay.due_at_each(self._steps_ahead(step))
+
+    def _steps_ahead(self, step: int) -> np.ndarray:
+        return (step + self._collection.lanes * np.arange(ROWS)).astype(np.int32)
+
+    def _many(self, step: int, updates: int) -> tuple[np.ndarray, np.ndarray]:
+        if self._moment:
+            self.settle()
+        steps = self._steps_ahead(step)
+        epsilon = np.array([self._collection.exploration(each) for each in steps.tolist()], np.float32)
+        rows = Row(np.arange(ROWS), steps, epsilon, *self._replay.draw_ahead(ROWS, updates))
+        state, window, age = self._replay.lend()
+        ours = (self._play.table, self._player.seen, self._began, self._episodes)
+        standing = Standing(*ours, state, window, age, cut=np.zeros((ROWS, self._play.lanes), bool))
+        standing, happened, losses = play_rows(
+            self._play.rules, self._learner, self._replay.recall, standing, self._key, rows
+        )
+        played = Played(*jax.device_get(tuple(happened)))
+        self._recorded.result()
+        self._recorded = self._other_thread.submit(self._record, played)  # while the next rows are played
+        self._play.table, self._player.seen = standing.table, standing.seen
+        self._frame, self._began, self._episodes = jax.device_get(
+            (standing.table.frames, standing.began, standing.episodes)
+        )
+        self._replay.give_back(standing.state, standing.window, standing.age, played.truncated, losses)
+        return played.reward, played.terminal | played.truncated
+
+    def _record(self, played: Played) -> None:
+        for row in zip(*played, strict=True):
+            self._recorder.add(*row)
