@@ -51,7 +51,6 @@ def main() -> None:
         "thresholds": THRESHOLDS,
         "aggregates": recorded(lambda s: np.array([function(s) for function in four]), x, 20_000),
         "performance_profile": recorded(lambda s: library.score_distributions(s, THRESHOLDS), x, 5_000),
-        "average_profile": recorded(lambda s: library.average_score_distributions(s, THRESHOLDS), x, 5_000),
         "probability_of_improvement": recorded(
             lambda *both: np.array([metrics.probability_of_improvement(*both)]), [x, y], 2_000
         ),

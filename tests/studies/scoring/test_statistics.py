@@ -15,7 +15,6 @@ from optimist.studies.scoring import statistics
 from optimist.studies.scoring.statistics import (
     Interval,
     aggregates,
-    average_profile,
     iqm,
     mean,
     median,
@@ -132,7 +131,6 @@ def test_a_profile_counts_what_is_strictly_above():
     assert performance_profile(SCORES, [0.1, 0.4, 2.5, 3.0]).tolist() == pytest.approx(
         [5 / 6, 4 / 6, 1 / 6, 0]
     )
-    assert average_profile([[1.0, 0.0], [3.0, 1.0]], [0.0, 0.5, 1.9, 2.0]).tolist() == [1, 0.5, 0.5, 0]
 
 
 @given(matrices())
@@ -143,12 +141,10 @@ def test_a_profile_falls_from_one_to_zero(scores):
     assert (np.diff(shares) <= 0).all()
 
 
-def test_profiles_keep_axes_in_front():
+def test_a_profile_keeps_axes_in_front():
     many = np.random.default_rng(0).normal(size=(3, 4, 5))
-    for profile in (performance_profile, average_profile):
-        np.testing.assert_allclose(
-            profile(many, [-1, 0, 1]), [profile(matrix, [-1, 0, 1]) for matrix in many]
-        )
+    each = [performance_profile(matrix, [-1, 0, 1]) for matrix in many]
+    np.testing.assert_allclose(performance_profile(many, [-1, 0, 1]), each)
 
 
 def test_ties_are_half_an_improvement():
@@ -275,7 +271,6 @@ X, Y, THRESHOLDS = RLIABLE["x"], RLIABLE["y"], RLIABLE["thresholds"]
 COMPARED = {
     "aggregates": (lambda s: np.stack([aggregate(s) for aggregate in AGGREGATES], axis=-1), (X,)),
     "performance_profile": (lambda s: performance_profile(s, THRESHOLDS), (X,)),
-    "average_profile": (lambda s: average_profile(s, THRESHOLDS), (X,)),
     "probability_of_improvement": (lambda x, y: probability_of_improvement(x, y)[..., None], (X, Y)),
 }
 
@@ -339,7 +334,6 @@ def test_a_game_without_scores_is_named():
 STATISTICS = [
     *AGGREGATES,
     lambda scores: performance_profile(scores, [0]),
-    lambda scores: average_profile(scores, [0]),
     lambda scores: probability_of_improvement(scores, [[0.0, 0.0]]),
     lambda scores: probability_of_improvement([[0.0, 0.0]], scores),
     lambda scores: stratified_bootstrap(mean, scores),

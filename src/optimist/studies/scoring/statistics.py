@@ -78,14 +78,9 @@ def optimality_gap(scores: ArrayLike, gamma: float = 1.0) -> np.ndarray:
 
 def performance_profile(scores: ArrayLike, thresholds: ArrayLike) -> np.ndarray:
     """Score distribution: the share of all runs on all games strictly above each threshold."""
-    scores = _checked(scores)
-    return _over_thresholds(lambda tau: (scores > tau).mean(axis=(-2, -1)), thresholds)
-
-
-def average_profile(scores: ArrayLike, thresholds: ArrayLike) -> np.ndarray:
-    """The share of games whose mean over runs is strictly above each threshold; biased when runs are few."""
-    means = _checked(scores).mean(axis=-2)
-    return _over_thresholds(lambda tau: (means > tau).mean(axis=-1), thresholds)
+    scores, levels = _checked(scores), np.asarray(thresholds, dtype=float).ravel()
+    # One threshold at a time, so that memory does not grow with their number.
+    return np.stack([(scores > tau).mean(axis=(-2, -1)) for tau in levels], axis=-1)
 
 
 def probability_of_improvement(x: ArrayLike, y: ArrayLike) -> np.ndarray:
@@ -171,11 +166,6 @@ def _resampled(matrix: np.ndarray, count: int, random: np.random.Generator) -> n
     """`count` matrices like this one, each column's runs drawn from that column: (count, runs, games)."""
     runs, games = matrix.shape
     return matrix[random.integers(runs, size=(count, runs, games)), np.arange(games)]
-
-
-def _over_thresholds(share: Callable[[float], np.ndarray], thresholds: ArrayLike) -> np.ndarray:
-    """One threshold at a time, so that memory does not grow with their number: (..., thresholds)."""
-    return np.stack([share(tau) for tau in np.asarray(thresholds, dtype=float).ravel()], axis=-1)
 
 
 def _checked(scores: ArrayLike, games: Sequence[str] = (), *, dimensions: int | None = None) -> np.ndarray:
