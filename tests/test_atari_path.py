@@ -9,8 +9,8 @@ from PIL import Image
 from optimist.cli import main
 from optimist.data import Dataset
 from optimist.data.health import verify
-from optimist.studies import reference
 from optimist.studies.random_scores import read
+from optimist.studies.scoring import reference
 from optimist.training.run import read_config, read_episodes
 
 pytestmark = pytest.mark.timeout(240)

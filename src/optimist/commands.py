@@ -119,7 +119,7 @@ def train(words: list[str]) -> None:
 
 def _tell_scores(name: str, run: Path, dataset: Any) -> None:
     from optimist.data.card import card
-    from optimist.studies.scores import scores, summary
+    from optimist.studies.scoring.scores import scores, summary
     from optimist.tables import print_table, results_table
 
     print_table(results_table({name: summary(scores(run))}, card(dataset)))

@@ -31,16 +31,16 @@ def report(words: list[str]) -> None:
         raise UsageError(f"{len(options.folders)} folders: name one study, or two to be compared")
     if len(options.folders) == 1 and options.out:
         raise UsageError("--out is for two studies: the page of one is report.html in its own folder")
-    from optimist.studies.normalisation import normaliser
+    from optimist.studies.scoring.normalisation import normaliser
 
     by = normaliser(options.normaliser) if options.normaliser else None
     if len(options.folders) == 1:
-        from optimist.studies.study_report import write_findings
+        from optimist.studies.reporting.study_report import write_findings
 
         written, warned = write_findings(options.folders[0], by)
         print(f"wrote {written[0]}, with its tables and figures in {options.folders[0] / 'results'}")
     else:
-        from optimist.studies.side_by_side import write_side_by_side
+        from optimist.studies.reporting.side_by_side import write_side_by_side
 
         page = options.out or Path("compared.html")
         first, second = options.folders

@@ -11,9 +11,9 @@ random play and of the agent to be compared with, whose column may have another 
 
 
 def scores(words: list[str]) -> None:
-    from optimist.studies.normalisation import BUILT_IN, DEFAULT, normaliser
-    from optimist.studies.score_files import complete, read_scores, told
-    from optimist.studies.scores import RECENT
+    from optimist.studies.scoring.normalisation import BUILT_IN, DEFAULT, normaliser
+    from optimist.studies.scoring.score_files import complete, read_scores, told
+    from optimist.studies.scoring.scores import RECENT
 
     parser = Parser(
         "optimist scores", description="The paper's Table 1 from one table of scores.", epilog=FORMAT
@@ -53,7 +53,7 @@ def scores(words: list[str]) -> None:
 
 
 def _tell(scores, by, recent: int, passed_over: str, out: Path | None) -> None:
-    from optimist.studies import table_one
+    from optimist.studies.scoring import table_one
     from optimist.tables import per_game_table, print_table, scores_table
 
     rows, games = table_one.table_one(scores, by, recent), table_one.per_game(scores, by, recent)

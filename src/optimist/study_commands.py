@@ -1,4 +1,4 @@
-"""The commands that run studies, each a few calls into the floor of studies."""
+"""The commands that run studies, each a few calls into the floors of studies."""
 
 import argparse
 from pathlib import Path
@@ -16,7 +16,7 @@ def study(words: list[str]) -> None:
     }
     asked = "".join(words[:1])
     if asked in ("", "-h", "--help"):
-        from optimist.studies.plan import catalogue
+        from optimist.studies.running.plan import catalogue
 
         print("usage: optimist study run NAME --out FOLDER")
         print("       optimist study status FOLDER")
@@ -37,7 +37,7 @@ def study(words: list[str]) -> None:
 
 
 def _planned(name: str, words: list[str], others: list[str]) -> None:
-    from optimist.studies import plan
+    from optimist.studies.running import plan
 
     if name not in plan.catalogue() and not name.endswith(".toml"):
         raise UsageError(f'there is no study "{name}": {did_you_mean(name, [*plan.catalogue(), *others])}')
@@ -50,9 +50,9 @@ def _planned(name: str, words: list[str], others: list[str]) -> None:
     if options.dry_run:
         print_table(grid_table(asked.title, jobs))
         return
-    from optimist.studies.engine import perform_all
-    from optimist.studies.job import check_logs
-    from optimist.studies.status import write_jobs
+    from optimist.studies.running.engine import perform_all
+    from optimist.studies.running.job import check_logs
+    from optimist.studies.running.status import write_jobs
 
     check_logs(jobs, out)
     pool = _pool(options, out)
@@ -65,7 +65,7 @@ def _planned(name: str, words: list[str], others: list[str]) -> None:
             f"and optimist study report {out} shows the others"
         )
     from optimist.report_commands import tell
-    from optimist.studies.study_report import write_findings
+    from optimist.studies.reporting.study_report import write_findings
 
     written, warned = write_findings(out)
     tell(warned)
@@ -104,11 +104,11 @@ def _check_engine(options: argparse.Namespace) -> None:
 
 
 def _pool(options: argparse.Namespace, out: Path):
-    from optimist.studies.local import LocalPool, usual_workers
+    from optimist.studies.running.local import LocalPool, usual_workers
 
     if options.engine == "local":
         return LocalPool(out, options.workers or usual_workers())
-    from optimist.studies.cluster import RayPool
+    from optimist.studies.running.cluster import RayPool
 
     shares = {"cpus": options.cpus_per_run, "gpus": options.gpus_per_run}
     said = {name: share for name, share in shares.items() if share is not None}
@@ -119,7 +119,7 @@ def _status(words: list[str]) -> None:
     parser = Parser("optimist study status", description="How far a study is, run by run.")
     parser.add_argument("out", metavar="FOLDER", type=Path, help="the study's folder")
     options = parser.options(words)
-    from optimist.studies.status import read_jobs, standing
+    from optimist.studies.running.status import read_jobs, standing
     from optimist.tables import print_table, status_table
 
     title, jobs = read_jobs(options.out)

@@ -11,12 +11,12 @@ from rich.table import Table
 
 from optimist import agents
 from optimist.data.formats.dqn_replay_health import Report
-from optimist.studies import table_one
-from optimist.studies.job import Job
-from optimist.studies.normalisation import Normaliser
-from optimist.studies.scores import Summary
-from optimist.studies.status import Standing
-from optimist.studies.wording import in_words, number, spread
+from optimist.studies.reporting.wording import in_words, number, spread
+from optimist.studies.running.job import Job
+from optimist.studies.running.status import Standing
+from optimist.studies.scoring import table_one
+from optimist.studies.scoring.normalisation import Normaliser
+from optimist.studies.scoring.scores import Summary
 from optimist.training.evaluation import EpisodeScore, mean_scores
 
 SKIPPED = ("provenance",)  # too long for a terminal; --json has it

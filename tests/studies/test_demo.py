@@ -9,7 +9,7 @@ import pytest
 from optimist.cli import main
 from optimist.errors import UsageError
 from optimist.studies.demo import AGENTS, Demo
-from optimist.studies.scores import scores
+from optimist.studies.scoring.scores import scores
 
 LITTLE = {"online_steps": 320, "offline_steps": 20, "evaluations": 2, "episodes": 2, "seeds": 2}
 WORDS = [word for name, value in LITTLE.items() for word in (f"--{name.replace('_', '-')}", str(value))]

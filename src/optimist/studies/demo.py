@@ -9,9 +9,9 @@ from optimist.data.card import card
 from optimist.data.files import write_whole
 from optimist.data.store import Dataset
 from optimist.errors import UsageError
-from optimist.studies.figures import learning_curves, save_png
-from optimist.studies.report import write_report
-from optimist.studies.scores import Summary, scores, summary
+from optimist.studies.reporting.figures import learning_curves, save_png
+from optimist.studies.reporting.report import write_report
+from optimist.studies.scoring.scores import Summary, scores, summary
 from optimist.training.offline import OfflineTraining, Training
 from optimist.training.online import Collection, OnlineTraining
 from optimist.training.progress import console

@@ -137,7 +137,7 @@ def concentration(heads: int, draws: int = 2000) -> float:
 
 def write_results(out: Path, readings: list[Reading]) -> list[Path]:
     """The readings as CSV and the figure as PNG."""
-    from optimist.studies.figures import head_agreement, save_png
+    from optimist.studies.reporting.figures import head_agreement, save_png
 
     make_folder(out)
     text = io.StringIO()

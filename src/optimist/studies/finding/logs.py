@@ -1,0 +1,91 @@
+"""What the logs of a study are worth: how their players ended, and the best and the average of each part."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from optimist.data import manifest
+from optimist.data.card import best_policy_return
+from optimist.data.files import write_whole
+from optimist.data.store import Dataset
+from optimist.studies.running.job import Job
+from optimist.studies.running.players import final_returns
+
+REMEMBERED = "results/logs.json"  # logs are large: what they are worth outlives them
+
+
+@dataclass(frozen=True)
+class Log:
+    """Mean returns of complete episodes; what has none is not there."""
+
+    player: float | None  # at the end of the log
+    best: dict[str, float]  # by part of the data: of the best policy in it
+    average: dict[str, float]  # by part of the data
+
+
+def read_logs(jobs: list[Job], out: Path) -> dict[str, Log]:
+    """By environment; each log is opened once. Of one that was taken away stands what was remembered."""
+    remembered = _remembered(out / REMEMBERED)
+    learned: dict[str, list[Job]] = {}
+    for job in jobs:
+        if not job.plays and job.done(out):
+            learned.setdefault(job.environment, []).append(job)
+    found = {}
+    for environment, mine in learned.items():
+        if (mine[0].data_folder(out) / manifest.NAME).exists():
+            found[environment] = _log(mine, out)
+        elif environment in remembered:
+            found[environment] = remembered[environment]
+    return found
+
+
+def remember(logs: Mapping[str, Log], out: Path) -> None:
+    text = json.dumps({environment: asdict(log) for environment, log in logs.items()}, indent=1)
+    write_whole(out / REMEMBERED, text.encode())
+
+
+def _remembered(path: Path) -> dict[str, Log]:
+    if not path.exists():
+        return {}
+    return {environment: Log(**log) for environment, log in json.loads(path.read_text()).items()}
+
+
+def _log(jobs: list[Job], out: Path) -> Log:
+    whole = Dataset.open(jobs[0].data_folder(out))
+    learned = {job.part: job for job in jobs if job.label}
+    logs = {part: _kept(job, job.part_of(whole)) for part, job in learned.items()}
+    finals = [final_returns(log) for log in _kept(jobs[-1], whole)]
+    return Log(
+        player=_mean(_average, finals),
+        best=_by_part(best_policy_return, logs),
+        average=_by_part(_average, logs),
+    )
+
+
+def _kept(job: Job, dataset: Dataset) -> list[Dataset]:
+    """The logs of the best players, where the job learns from those alone."""
+    return [dataset.played_by(seed) for seed in job.best_players(dataset)] or [dataset]
+
+
+def _average(returns: np.ndarray) -> float:
+    return float(returns.mean())
+
+
+def _by_part(worth: Callable[[np.ndarray], float], logs: dict[str, list[Dataset]]) -> dict[str, float]:
+    found = {part: _mean(worth, list(map(_returns, each))) for part, each in logs.items()}
+    return {part: value for part, value in found.items() if value is not None}
+
+
+def _mean(worth: Callable[[np.ndarray], float], logs: list[np.ndarray]) -> float | None:
+    """Over the logs that have complete episodes."""
+    found = [worth(returns) for returns in logs if len(returns)]
+    return float(np.mean(found)) if found else None
+
+
+def _returns(dataset: Dataset) -> np.ndarray:
+    """Of its complete episodes, in the order in which they were played."""
+    episodes = dataset.episodes
+    return episodes.returns[episodes.complete][np.argsort(episodes.time[episodes.complete])]

@@ -1,0 +1,1 @@
+"""Pages about runs and studies: their words, tables and figures."""

@@ -1,0 +1,179 @@
+"""How sure a study is: IQM, median, mean and optimality gap of each agent, with bootstrap intervals.
+
+A run's score is taken in each of the three ways of Table 1, always by name. `best` is the paper's: in each
+game, the evaluation at which the mean over seeds is best; so the median here is the median there.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from optimist.studies.scoring import statistics
+from optimist.studies.scoring.normalisation import Normaliser, seed_means
+from optimist.studies.scoring.plain_tables import csv_table, markdown_table
+from optimist.studies.scoring.score_files import ScoreFile, Seeds
+from optimist.studies.scoring.scores import RECENT, Curve
+from optimist.studies.scoring.statistics import AGGREGATES, Interval
+from optimist.studies.scoring.table_one import KINDS
+
+USUAL_BASELINE = "DQN (Nature)"  # what the others are compared with, where a study has it
+REPETITIONS = 5_000  # from seed to seed a bound then wanders by 1% of the interval's width
+PROFILE_REPETITIONS = 1_000  # a band in a figure need not be sharper than its line
+THRESHOLDS = 81  # points of a profile
+TITLES = {"iqm": "IQM", "median": "median", "mean": "mean", "optimality_gap": "optimality gap"}
+
+Matrix = np.ndarray  # (seeds, games), normalised
+Profile = tuple[np.ndarray, Interval]  # thresholds, and the share of runs above each
+
+
+@dataclass(frozen=True)
+class Row:
+    """One agent, its runs' scores taken in one way; a single seed has estimates without intervals."""
+
+    agent: str
+    kind: str
+    games: int
+    seeds: int
+    aggregates: Mapping[str, Interval]
+    better: Interval | None  # probability of improvement over the baseline, which has none
+
+
+def matrices(file: ScoreFile, by: Normaliser, recent: int = RECENT) -> dict[str, dict[str, Matrix]]:
+    """Normalised scores by kind and agent; every agent has the same games in the same order."""
+    found: dict[str, dict[str, Matrix]] = {kind: {} for kind in KINDS}
+    for agent, by_game in file.agents.items():
+        means = seed_means(by_game)
+        for kind in KINDS:
+            scores = {
+                game: [by.normalised(game, score) for score in _scores(kind, seeds, means[game], recent)]
+                for game, seeds in by_game.items()
+            }
+            found[kind][agent] = statistics.score_matrix(scores, file.games)
+    return found
+
+
+def baseline(agents: Sequence[str]) -> str:
+    """The agent that the others are compared with."""
+    return USUAL_BASELINE if USUAL_BASELINE in agents else agents[0]
+
+
+def rows(scores: Mapping[str, Mapping[str, Matrix]], *, repetitions: int = REPETITIONS) -> list[Row]:
+    """Agent by agent, in the order of the study; the draws have a seed, so the same runs give the same."""
+    agents = list(scores[KINDS[0]])
+    other = baseline(agents)
+    return [
+        Row(
+            agent=agent,
+            kind=kind,
+            games=scores[kind][agent].shape[1],
+            seeds=scores[kind][agent].shape[0],
+            aggregates=statistics.aggregates(scores[kind][agent], repetitions=repetitions),
+            better=_better(scores[kind][agent], scores[kind][other], repetitions) if agent != other else None,
+        )
+        for agent in agents
+        for kind in KINDS
+    ]
+
+
+def profiles(scores: Mapping[str, Mapping[str, Matrix]]) -> dict[str, dict[str, Profile]]:
+    """By kind and agent, the share of runs above each threshold, from 0 to the best run (2 at most)."""
+    found: dict[str, dict[str, Profile]] = {}
+    for kind, by_agent in scores.items():
+        highest = max(float(matrix.max()) for matrix in by_agent.values())
+        thresholds = np.linspace(0, min(2.0, max(1.2, highest)), THRESHOLDS)
+        found[kind] = {
+            agent: (thresholds, _profile(matrix, thresholds)) for agent, matrix in by_agent.items()
+        }
+    return found
+
+
+def kind_title(kind: str, evaluations: int, recent: int = RECENT) -> str:
+    """'best of 50', 'last', 'mean of last 3', or of fewer where there are no more."""
+    recent = min(recent, evaluations)
+    return {"best": f"best of {evaluations}", "last": "last", "mean_of_last": f"mean of last {recent}"}[kind]
+
+
+def interval_text(interval: Interval, seeds: int) -> str:
+    """'1.04 [0.98, 1.10]'; the spread of one seed is unknown, not zero."""
+    estimate = f"{interval.estimate:.2f}"
+    return f"{estimate} [{interval.low:.2f}, {interval.high:.2f}]" if seeds > 1 else estimate
+
+
+def headings(found: Sequence[Row]) -> list[str]:
+    others = [f"P(better than {baseline([row.agent for row in found])})"]
+    return ["agent", "score", *TITLES.values(), *others]
+
+
+def cells(row: Row, evaluations: int) -> list[str]:
+    better = interval_text(row.better, row.seeds) if row.better else ""
+    shown = [interval_text(row.aggregates[name], row.seeds) for name in TITLES]
+    return [row.agent, kind_title(row.kind, evaluations), *shown, better]
+
+
+def notes(found: Sequence[Row]) -> list[str]:
+    """What one must know to read the intervals."""
+    lines = [
+        "scores are normalised: 0 and 1 are the 0 and 100% of Table 1; a smaller optimality gap is better",
+        "best was chosen after the fact, and its intervals do not repeat that choice: they flatter it",
+    ]
+    if any(row.seeds > 1 for row in found):
+        few = min(row.seeds for row in found)
+        lines.insert(
+            0,
+            f"in brackets 95% intervals, {REPETITIONS:,} stratified bootstrap draws of {few} seeds per game: "
+            "of other runs on the same games, too narrow with few seeds",
+        )
+    else:
+        lines.insert(0, "one seed: how far another would be off is unknown, so there are no intervals")
+    return lines
+
+
+def markdown(found: Sequence[Row], evaluations: int) -> str:
+    table = markdown_table(headings(found), [cells(row, evaluations) for row in found])
+    lines = ["# Aggregates over games and runs", "", table, "", *(f"- {note}" for note in notes(found)), ""]
+    return "\n".join(lines)
+
+
+def csv_text(found: Sequence[Row]) -> str:
+    """A row per agent and kind; bounds are empty where there is one seed."""
+    names = [*AGGREGATES, "probability_of_improvement"]
+    heads = [f"{name}{end}" for name in names for end in ("", "_low", "_high")]
+    other = baseline([row.agent for row in found])
+    lines: list[list] = []
+    for row in found:
+        intervals = [*(row.aggregates[name] for name in AGGREGATES), row.better]
+        numbers = [number for interval in intervals for number in _numbers(interval, row.seeds)]
+        lines.append([row.agent, row.kind, row.games, row.seeds, *numbers, other if row.better else ""])
+    return csv_table(["agent", "score", "games", "seeds", *heads, "improvement_over"], lines)
+
+
+def _scores(kind: str, seeds: Seeds, mean: Curve, recent: int) -> list[float]:
+    """One score per seed."""
+    steps = sorted(mean)
+    chosen = {
+        "best": [max(steps, key=lambda step: mean[step])],
+        "last": steps[-1:],
+        "mean_of_last": steps[-recent:],
+    }[kind]
+    return [float(np.mean([seeds[seed][step] for step in chosen])) for seed in sorted(seeds)]
+
+
+def _better(x: Matrix, y: Matrix, repetitions: int) -> Interval:
+    return statistics.stratified_bootstrap(
+        statistics.probability_of_improvement, x, y, repetitions=repetitions
+    )
+
+
+def _profile(matrix: Matrix, thresholds: np.ndarray) -> Interval:
+    return statistics.stratified_bootstrap(
+        lambda drawn: statistics.performance_profile(drawn, thresholds),
+        matrix,
+        repetitions=PROFILE_REPETITIONS,
+    )
+
+
+def _numbers(interval: Interval | None, seeds: int) -> list:
+    if interval is None:
+        return ["", "", ""]
+    return [interval.estimate, *((interval.low, interval.high) if seeds > 1 else ("", ""))]

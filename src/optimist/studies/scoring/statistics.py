@@ -1,0 +1,184 @@
+"""Scores of several runs on several games, in a few numbers with honest uncertainty.
+
+Defined as by Agarwal et al. (2021), "Deep reinforcement learning at the edge of the statistical
+precipice". Scores are (..., runs, games), normalised per game, or the game with the largest numbers decides.
+A statistic reduces the last two axes and keeps those before them.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optimist.errors import UsageError
+
+REPETITIONS = 50_000  # as in the paper: from seed to seed a bound then wanders by 0.3% of the width
+AT_ONCE = 2**18  # scores resampled together: 2 MiB, so that every pass over them stays in the cache
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate and the bounds around it, which need not enclose it if the statistic is biased.
+
+    Floats, or arrays where the statistic gives several numbers."""
+
+    estimate: Any
+    low: Any
+    high: Any
+
+
+def score_matrix(by_game: Mapping[str, Sequence[float]], games: Iterable[str] | None = None) -> np.ndarray:
+    """The (runs, games) matrix of the named games, or of all in alphabetical order.
+
+    Two agents are compared game by game, so give both matrices the same `games`. A game with fewer runs is
+    refused: filling it up would invent scores, and dropping the others' runs would lose some.
+    """
+    names = sorted(by_game) if games is None else list(games)
+    for name in names:
+        if name not in by_game:
+            raise UsageError(f"{name} has no scores: run it, or leave it out for every agent")
+    runs = {name: len(by_game[name]) for name in names}
+    longest = max(runs, key=lambda name: runs[name], default="")
+    for name in names:
+        if runs[name] < runs[longest]:
+            raise UsageError(
+                f"{name} has {runs[name]} runs and {longest} has {runs[longest]}: "
+                "finish the missing runs, or leave the game out"
+            )
+    return _checked(list(zip(*(by_game[name] for name in names), strict=True)), names, dimensions=2)
+
+
+def mean(scores: ArrayLike) -> np.ndarray:
+    """Mean over games of the mean over runs; one outstanding game can make it."""
+    return _checked(scores).mean(axis=-2).mean(axis=-1)
+
+
+def median(scores: ArrayLike) -> np.ndarray:
+    """Median over games of the mean over runs; nearly half the games could score zero unnoticed."""
+    return np.median(_checked(scores).mean(axis=-2), axis=-1)
+
+
+def iqm(scores: ArrayLike) -> np.ndarray:
+    """Interquartile mean: of all runs on all games, without the lowest and the highest quarter.
+
+    A quarter of n scores is n // 4 of them, as in rliable and scipy.stats.trim_mean."""
+    scores = _checked(scores)
+    pooled = scores.reshape(*scores.shape[:-2], -1)
+    count = pooled.shape[-1]
+    first, last = count // 4, count - count // 4 - 1
+    return np.partition(pooled, (first, last), axis=-1)[..., first : last + 1].mean(axis=-1)
+
+
+def optimality_gap(scores: ArrayLike, gamma: float = 1.0) -> np.ndarray:
+    """How far runs stay below `gamma` on average: E[max(gamma - score, 0)]; smaller is better."""
+    return gamma - np.minimum(_checked(scores), gamma).mean(axis=(-2, -1))
+
+
+def performance_profile(scores: ArrayLike, thresholds: ArrayLike) -> np.ndarray:
+    """Score distribution: the share of all runs on all games strictly above each threshold."""
+    scores, levels = _checked(scores), np.asarray(thresholds, dtype=float).ravel()
+    # One threshold at a time, so that memory does not grow with their number.
+    return np.stack([(scores > tau).mean(axis=(-2, -1)) for tau in levels], axis=-1)
+
+
+def probability_of_improvement(x: ArrayLike, y: ArrayLike) -> np.ndarray:
+    """Mean over games of P(X > Y) + P(X = Y) / 2, for a run of x and one of y on the same game.
+
+    Within a game that is the Mann-Whitney statistic over the number of pairs; runs may differ in number."""
+    x, y = _checked(x), _checked(y)
+    if x.shape[-1] != y.shape[-1]:
+        raise UsageError(f"{x.shape[-1]} games and {y.shape[-1]} games: compare two agents on the same games")
+    runs = x.shape[-2]
+    wins = sum(
+        np.mean((x[..., [run], :] > y) + 0.5 * (x[..., [run], :] == y), axis=-2) for run in range(runs)
+    )  # one run of x at a time: all pairs at once would take runs times the memory
+    return (wins / runs).mean(axis=-1)
+
+
+def stratified_bootstrap(
+    statistic: Callable[..., np.ndarray],
+    *matrices: ArrayLike,
+    repetitions: int = REPETITIONS,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> Interval:
+    """The percentile interval of statistic(*matrices) when runs are drawn anew, with replacement, per game.
+
+    Each game of each (runs, games) matrix is drawn on its own. The interval speaks of other runs on the same
+    games, not of other games. It knows only the runs there are: with few it is too narrow, and with one,
+    which can only be drawn again, both bounds are the estimate: the spread is unknown, not zero.
+    """
+    if not matrices or repetitions < 1 or not 0 < confidence < 1:
+        raise UsageError(
+            f"{len(matrices)} matrices, {repetitions} repetitions, confidence {confidence}: "
+            "1 or more, 1 or more, between 0 and 1"
+        )
+    tables = [_checked(matrix, dimensions=2) for matrix in matrices]
+    estimate = np.asarray(statistic(*tables))
+    results = np.empty((repetitions, *estimate.shape))
+    # A stream for each matrix: the draws are then the same however many are made at once.
+    streams = np.random.default_rng(seed).spawn(len(tables))
+    at_once = max(1, AT_ONCE // sum(table.size for table in tables))
+    for start in range(0, repetitions, at_once):
+        part = results[start : start + at_once]
+        drawn = (_resampled(table, len(part), stream) for table, stream in zip(tables, streams, strict=True))
+        values = np.asarray(statistic(*drawn))
+        if values.shape != part.shape:  # np.mean, say, would mix the repetitions and look very certain
+            raise UsageError("the statistic must reduce the last two axes and keep those before them")
+        part[:] = values
+    low, high = np.quantile(results, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
+    return Interval(*(value if value.ndim else value.item() for value in (estimate, low, high)))
+
+
+AGGREGATES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "iqm": iqm,
+    "median": median,
+    "mean": mean,
+    "optimality_gap": optimality_gap,
+}
+
+
+def aggregates(
+    scores: Mapping[str, Sequence[float]] | ArrayLike,
+    *,
+    repetitions: int = REPETITIONS,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> dict[str, Interval]:
+    """IQM, median, mean and optimality gap, with intervals from the same resampled runs.
+
+    Scores are a (runs, games) matrix, or the runs of each game by its name."""
+    matrix = score_matrix(scores) if isinstance(scores, Mapping) else scores
+    together = stratified_bootstrap(
+        lambda drawn: np.stack([aggregate(drawn) for aggregate in AGGREGATES.values()], axis=-1),
+        matrix,
+        repetitions=repetitions,
+        confidence=confidence,
+        seed=seed,
+    )
+    rows = zip(together.estimate.tolist(), together.low.tolist(), together.high.tolist(), strict=True)
+    return {name: Interval(*row) for name, row in zip(AGGREGATES, rows, strict=True)}
+
+
+def _resampled(matrix: np.ndarray, count: int, random: np.random.Generator) -> np.ndarray:
+    """`count` matrices like this one, each column's runs drawn from that column: (count, runs, games)."""
+    runs, games = matrix.shape
+    return matrix[random.integers(runs, size=(count, runs, games)), np.arange(games)]
+
+
+def _checked(scores: ArrayLike, games: Sequence[str] = (), *, dimensions: int | None = None) -> np.ndarray:
+    """Scores as floats (..., runs, games), or the first thing wrong with them."""
+    try:
+        matrix = np.asarray(scores, dtype=float)
+    except (TypeError, ValueError):
+        raise UsageError("scores must be numbers, with as many runs for each game") from None
+    if matrix.ndim < 2 or matrix.size == 0 or matrix.ndim != (dimensions or matrix.ndim):
+        raise UsageError(f"scores of shape {matrix.shape}: (runs, games) is needed, with one or more of each")
+    finite = np.isfinite(matrix)
+    if not finite.all():
+        place = tuple(np.argwhere(~finite)[0])
+        game = games[place[-1]] if games else f"game {place[-1] + 1} of {matrix.shape[-1]}"
+        raise UsageError(f"{game}, run {place[-2] + 1}: a score of {matrix[place]} cannot be averaged")
+    return matrix

@@ -1,0 +1,113 @@
+"""Studies performed by real processes: in order, once, whoever dies on the way, and with the same results."""
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from little import outcome
+from optimist.studies.running.engine import perform_all
+from optimist.studies.running.job import Job
+from optimist.studies.running.local import LocalPool, cores_each
+from optimist.studies.running.status import read_jobs, standing, write_jobs
+
+GAME = "minatar/breakout"
+SMALL_NETWORK = {"network": "mlp"}
+
+
+def jobs(steps: int = 60) -> list[Job]:
+    """A log, and two agents that learn from it."""
+    common = {"environment": GAME, "preset": None, "scale": "small", "options": SMALL_NETWORK}
+    play = {"steps": 200, "lanes": 4, "warm_up": 40, "batch": 8}
+    learn = {"steps": steps, "evaluate_every": 20, "episodes": 1, "batch": 8, "checkpoint_seconds": 0.0}
+    return [
+        Job(name="logs/breakout", agent="dqn", seeds=(0,), settings=play, **common),
+        *(
+            Job(
+                name=f"runs/{agent}",
+                agent=agent,
+                seeds=(0, 1),
+                settings=learn,
+                data="logs/breakout",
+                needs=("logs/breakout",),
+                **common,
+            )
+            for agent in ("dqn", "qr_dqn")
+        ),
+    ]
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory):
+    """The study, performed by one worker without mishap, and what was told."""
+    out, told = tmp_path_factory.mktemp("straight"), []
+    assert perform_all(jobs(), out, LocalPool(out, 1), told.append) == []
+    return out, told
+
+
+def test_every_job_is_performed_after_what_it_needs(straight):
+    out, told = straight
+    assert [line.split()[0] for line in told] == ["logs/breakout", "runs/dqn", "runs/qr_dqn"]
+    assert all(job.done(out) for job in jobs())
+    assert "updates" in (out / "runs/dqn/log.txt").read_text()
+
+
+def test_what_is_done_is_not_done_again(straight):
+    out, _ = straight
+    before = {job.name: (job.run_folder(out) / "DONE").stat().st_mtime_ns for job in jobs()}
+    told = []
+    assert perform_all(jobs(), out, LocalPool(out, 1), told.append) == []
+    assert told == ["3 of 3 runs are done already"]
+    assert before == {job.name: (job.run_folder(out) / "DONE").stat().st_mtime_ns for job in jobs()}
+
+
+def test_a_worker_that_is_killed_is_replaced_and_the_results_are_the_same(straight, tmp_path):
+    told, pool = [], LocalPool(tmp_path, 2)
+
+    def kill_one_that_trains():
+        while not (tmp_path / "runs/dqn/metrics.jsonl").exists():
+            time.sleep(0.01)
+        busy = [worker for worker in pool._workers if worker.job is not None]
+        os.kill(busy[0].process.pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill_one_that_trains)
+    killer.start()
+    assert perform_all(jobs(), tmp_path, pool, told.append) == []
+    killer.join()
+    assert sum("its process ended with code -9; it goes on elsewhere" in line for line in told) == 1
+    for run in ("runs/dqn", "runs/qr_dqn"):
+        assert outcome(tmp_path / run) == outcome(straight[0] / run)
+
+
+def test_a_job_that_fails_takes_only_what_needs_it_along(tmp_path):
+    log, one, other = jobs()
+    broken = Job(**{**log.__dict__, "name": "logs/broken", "agent": "td3", "options": {}})
+    lost = Job(**{**one.__dict__, "data": "logs/broken", "needs": ("logs/broken",)})
+    failed = perform_all([broken, lost, log, other], tmp_path, LocalPool(tmp_path, 1), lambda line: None)
+    assert {ended.job.name for ended in failed} == {"logs/broken", "runs/dqn"}
+    assert "discrete" in failed[0].complaint and failed[1].complaint == "logs/broken failed"
+    assert other.done(tmp_path)
+    later = standing(broken, tmp_path)  # what a report says that is made tomorrow
+    assert (later.state, later.complaint) == ("failed", failed[0].complaint)
+
+
+def test_a_study_tells_how_far_it_is(straight, tmp_path):
+    out, _ = straight
+    write_jobs(out, "a study", jobs())
+    title, known = read_jobs(out)
+    assert title == "a study" and known == jobs()
+    assert [standing(job, out).state for job in known] == ["done"] * 3
+    longer = jobs(steps=100)[1]
+    (Path(out) / "runs/dqn/DONE").unlink()
+    now = standing(longer, out)
+    assert (now.state, now.step, now.steps) == ("stopped", 60, 100)
+    assert standing(jobs()[1], tmp_path).state == "waiting"
+
+
+@pytest.mark.parametrize(("cores", "jobs", "each"), [(16, 3, 5), (16, 16, 1), (8, 20, 1), (4, 2, None)])
+def test_jobs_share_the_cores_where_there_are_many(monkeypatch, cores, jobs, each):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)))
+    assert cores_each(jobs) == each
