@@ -310,6 +310,14 @@ def test_a_study_on_parts_of_its_data_shows_them_side_by_side(tmp_path):
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["all", "half", "DQN"]
 
 
+def test_the_papers_numbers_stand_beside_whole_logs_only(tmp_path):
+    study = write_study(tmp_path / "parts", parts=("all", "half"))
+    write_findings(study)
+    whole, half = ((study / "results" / part / "table.md").read_text() for part in ("all", "half"))
+    assert "paper, 5X" in whole and "the paper's numbers" in whole
+    assert "paper" not in half
+
+
 def test_the_lines_of_the_curves_are_those_of_the_data(study):
     ((_, _, _, figure),) = study_figures._DRAWINGS["curves"](find(study))
     levels = {line.get_ydata()[0] for line in figure.axes[0].lines if len(set(line.get_xdata())) == 2}

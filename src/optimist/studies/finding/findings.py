@@ -79,7 +79,12 @@ def find(out: Path, by: Normaliser | None = None) -> Findings:
         for reading, until, longest in _readings(record.read_at):
             try:
                 asked = results.score_file(runs, part, until)
-                found.append(_finding(asked, by, given=given, part=part, reading=reading, longest=longest))
+                whole = _is_whole(part, record)
+                found.append(
+                    _finding(
+                        asked, by, given=given, whole_log=whole, part=part, reading=reading, longest=longest
+                    )
+                )
             except DataError as problem:
                 empty[part] = str(problem)
     if not found:
@@ -118,8 +123,13 @@ def _player(record: Record) -> str:
     return f"the logged {' and '.join(sorted(players)).upper()}" if players else "DQN"
 
 
+def _is_whole(part: str, record: Record) -> bool:
+    """Is this part of the data all of it?"""
+    return not any(job.view for job in record.jobs if job.part == part)
+
+
 def _finding(
-    asked: ScoreFile, by: Normaliser, *, given: bool, part: str, reading: str, longest: bool
+    asked: ScoreFile, by: Normaliser, *, given: bool, whole_log: bool, part: str, reading: str, longest: bool
 ) -> Finding:
     if not asked.agents:
         raise DataError(f"no run on {part} is finished: see optimist study status")
@@ -143,7 +153,7 @@ def _finding(
         longest=longest,
         file=file,
         left_out=gaps,
-        rows=table_one.table_one(file, by),
+        rows=table_one.table_one(file, by, whole_log=whole_log),
         games=table_one.per_game(file, by),
         scores=scores,
         certainty=intervals.rows(scores),

@@ -65,8 +65,11 @@ def per_game(scores: ScoreFile, by: Normaliser, recent: int = RECENT) -> dict[st
     return rows
 
 
-def table_one(scores: ScoreFile, by: Normaliser, recent: int = RECENT) -> list[Row]:
-    """A row per agent, in the order of the file."""
+def table_one(
+    scores: ScoreFile, by: Normaliser, recent: int = RECENT, *, whole_log: bool = True
+) -> list[Row]:
+    """A row per agent, in the order of the file; the paper's numbers are of agents with the whole log."""
+    comparable = whole_log and by.yardstick == "DQN"
     rows = []
     for agent, games in per_game(scores, by, recent).items():
         curves = next(iter(scores.agents[agent].values()))
@@ -77,7 +80,7 @@ def table_one(scores: ScoreFile, by: Normaliser, recent: int = RECENT) -> list[R
                 games=len(games),
                 seeds=len(curves),
                 evaluations=len(next(iter(curves.values()))),
-                paper=paper_cells(agent) if by.yardstick == "DQN" else {},
+                paper=paper_cells(agent) if comparable else {},
                 **cells,
             )
         )
@@ -145,7 +148,8 @@ def write(
 def markdown(rows: Sequence[Row], by: Normaliser, recent: int, notes: Sequence[str]) -> str:
     """The table as a page of Markdown."""
     heads, heading = headings(recent), title(rows, by)
-    table = markdown_table(heads, [cells(row) for row in rows])
+    shown = len(heads) if any(row.paper for row in rows) else len(heads) - len(PAPER)
+    table = markdown_table(heads[:shown], [cells(row)[:shown] for row in rows])
     lines = [f"# {heading[0].upper()}{heading[1:]}", "", table, "", *(f"- {note}" for note in notes), ""]
     return "\n".join(lines)
 
