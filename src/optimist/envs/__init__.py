@@ -121,11 +121,19 @@ def _found(name: str) -> tuple[ModuleType, str]:
     """The family and the game of a name."""
     family, slash, game = base_name(name).partition("/")
     if not slash:
-        raise UsageError(f'"{name}" is not of the form family/game: {did_you_mean(name, available())}')
+        raise UsageError(f'"{name}" is not of the form family/game: {_families_with(name)}')
     if family not in _families():
         known = did_you_mean(family, _families())
         raise UsageError(f'no environment family "{family}" in "{name}": {known}')
     return _family(family), game
+
+
+def _families_with(game: str) -> str:
+    """' did you mean atari/Breakout or minatar/breakout?' to end a message about a name without a family."""
+    same = [name for name in available() if name.partition("/")[2].lower() == game.lower()]
+    *others, last = same or [""]
+    before = f"{', '.join(others)} or " if others else ""
+    return f"did you mean {before}{last}?" if same else did_you_mean(game, available())
 
 
 def _options_in(name: str) -> dict[str, Any]:

@@ -59,8 +59,12 @@ def mean_complete(episodes) -> float:
 
 def test_the_whole_study_in_miniature(tmp_path):
     """As the catalogue has it, but for its sizes."""
+    agents = plan.load("final-buffer", "paper").agents
+    sizes = {"BCQ": {"hidden": "16-8", "vae_hidden": "16-8"}}
     table = {
-        "agents": plan.load("final-buffer", "paper").agents,
+        "agents": {
+            label: {**said, "options": sizes.get(label, {"hidden": "16-8"})} for label, said in agents.items()
+        },
         "figures": ["spread"],
         "scales": {
             "little": {
@@ -68,6 +72,7 @@ def test_the_whole_study_in_miniature(tmp_path):
                 "scale": "control",
                 "collect": {
                     "agent": "ddpg",
+                    "options": {"hidden": "16-8"},
                     "seeds": 3,
                     "kept": 2,
                     "settings": {"steps": 200, "lanes": 2, "warm_up": 50},
