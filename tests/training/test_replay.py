@@ -200,21 +200,29 @@ def test_rows_ahead_are_drawn_without_knowing_them(tmp_path):
     slots, items, spares = replay.draw_ahead(3, 2)
     np.testing.assert_array_equal(slots, [0, 1, 2])  # over the oldest
     np.testing.assert_array_equal(items[0], replay.draw(replay._updates, 2, SETTINGS.batch))
-    assert items.shape == spares.shape == (3, 2, 1, 2, SETTINGS.batch) and (items != spares).any()
-    # Of what is known none is truncated: slot 0 is then a row that nobody knows.
-    for drawn in (items[2], spares[2]):
-        slot, lane = drawn[:, 0, 0], drawn[:, 0, 1]
-        known = slot >= 3
-        assert not truncations[slot[known], lane[known]].any()
+    assert items.shape == spares.shape == (3, 2, 1, 2, SETTINGS.batch)
+    # Of what is known none is truncated; in the third row's slots 0 and 1 are rows that nobody knows.
+    slot, lane = items[2][:, 0, 0], items[2][:, 0, 1]
+    known = slot >= 2
+    assert not truncations[slot[known], lane[known]].any()
+    # Spares are known and stay: rows 3 to 15, because row 16 has no successor yet.
+    slot, lane = spares[..., 0, 0, :].ravel(), spares[..., 0, 1, :].ravel()
+    assert slot.min() >= 3 and slot.max() <= SLOTS - 2 and not truncations[slot, lane].any()
+
+
+def test_rows_of_the_warm_up_draw_nothing(tmp_path):
+    _, items, spares = new_replay(replace(PIXELS, stack=1)).draw_ahead(3, 0)
+    assert items.shape == spares.shape == (3, 0, 1, 2, SETTINGS.batch)
 
 
 @pytest.mark.parametrize(
     "lanes, period, same", [(4, 4, 1), (8, 4, 2), (4, 8, None), (2, 4, None), (3, 4, None)]
 )
 def test_rows_take_the_same_number_of_updates_or_not(lanes, period, same):
-    settings = replace(SETTINGS, lanes=LANES, warm_up=0, update_period=period)
+    settings = replace(SETTINGS, window=50 * LANES, warm_up=0, update_period=period)
     replay = new_replay(replace(PIXELS, stack=1), settings)
     for step in random_play(replace(PIXELS, stack=1), rows=4, lanes=LANES):
         replay.add(*step[:5])
     assert replay.due_at_each(lanes * np.arange(1, 20)) == same
     assert replay.due_at_each(np.zeros(5, int)) == 0
+    assert replay.due_at_each(lanes * np.arange(1, 26)) is None  # more than half of the window would go

@@ -105,11 +105,12 @@ class Replay:
         self._rows += 1
 
     def due_at_each(self, steps: np.ndarray) -> int | None:
-        """How many gradient steps are due at each of these agent steps, if it is the same number."""
+        """How many gradient steps are due at each of these agent steps, one row after the other, if it is the
+        same number, and the window is so long that most of it stays meanwhile."""
         shall = np.maximum(0, steps - self._settings.warm_up) // self._settings.update_period
         due = np.diff(shall, prepend=self._updates)
         same = (due == due[0]).all() and (due[0] == 0 or self._drawable())
-        return int(due[0]) if same else None
+        return int(due[0]) if same and self._slots > 2 * len(steps) + self._stack else None
 
     def _due(self, step: int) -> int:
         due = max(0, step - self._settings.warm_up) // self._settings.update_period - self._updates
@@ -153,42 +154,47 @@ class Replay:
                 return True
         return False
 
-    def draw(self, first_update: int, updates: int, batch: int, *, later: int = 0, spare: bool = False):
+    def draw(self, first_update: int, updates: int, batch: int, *, later: int = 0) -> np.ndarray:
         """The minibatches of these updates, (updates, seeds, 2, batch): slots and lanes.
 
         Exactly uniform over the steps whose successor and earlier frames are in the window. A truncated step
         is passed over: its final observation is in the log, but here its successor is the next episode.
         `later` draws as it will be after so many more rows, of which nothing is known yet.
         """
-        rows, lanes = self._rows + later, self._settings.lanes
-        oldest = self._oldest(rows)
-        count = (rows - 1 - oldest) * lanes
-        counter = first_update << 64 | spare << 192
-        random = np.random.Generator(np.random.Philox(key=self._seeds[0], counter=counter))
-        drawn = random.integers(0, count, (updates, len(self._seeds), batch))
-        first_lane = lanes * np.arange(len(self._seeds))[:, None]
+        rows = self._rows + later
+        return self._drawn(self._stream(first_update), updates, batch, self._oldest(rows), rows - 1)
+
+    def draw_ahead(self, rows: int, updates: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """For the next rows the slot of each and its minibatches, (rows, updates, seeds, 2, batch); and as
+        many from what is known and stays, to be taken where one of these rows turns out to be truncated."""
+        slots = (self._rows + np.arange(rows)) % self._slots
+        batch, seeds = self._settings.batch, len(self._seeds)
+        if not updates:
+            nothing = np.zeros((rows, 0, seeds, 2, batch), np.int32)
+            return slots, nothing, nothing
+        first = self._updates + updates * np.arange(rows)
+        items = [self.draw(int(first[row]), updates, batch, later=row) for row in range(rows)]
+        stays, known = self._oldest(self._rows + rows), self._rows - 1
+        spares = self._drawn(self._stream(self._updates, spare=1), rows * updates, batch, stays, known)
+        return slots, np.stack(items), spares.reshape(rows, updates, seeds, 2, batch)
+
+    def _stream(self, update: int, spare: int = 0) -> np.random.Generator:
+        return np.random.Generator(np.random.Philox(key=self._seeds[0], counter=update << 64 | spare << 192))
+
+    def _drawn(
+        self, random: np.random.Generator, updates: int, batch: int, first: int, last: int
+    ) -> np.ndarray:
+        """Uniform over these rows, the last one not among them."""
+        lanes, seeds = self._settings.lanes, len(self._seeds)
+        count, first_lane = (last - first) * lanes, lanes * np.arange(seeds)[:, None]
+        drawn = random.integers(0, count, (updates, seeds, batch))
         while True:
-            row, lane = drawn // lanes + oldest, first_lane + drawn % lanes
+            row, lane = drawn // lanes + first, first_lane + drawn % lanes
             slot = row % self._slots
             refused = self._truncated[slot, lane] & (row < self._rows)
             if not refused.any():
                 return np.stack([slot, lane], axis=2).astype(np.int32)
             drawn[refused] = random.integers(0, count, refused.sum())
-
-    def draw_ahead(self, rows: int, updates: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """For the next rows the slot of each and its minibatches, (rows, updates, seeds, 2, batch); and the
-        same once more, to be taken instead where one of these rows turns out to be truncated."""
-        first = [self._updates + row * updates for row in range(rows)]
-        both = [
-            np.stack(
-                [
-                    self.draw(first[row], updates, self._settings.batch, later=row, spare=spare)
-                    for row in range(rows)
-                ]
-            )
-            for spare in (False, True)
-        ]
-        return (self._rows + np.arange(rows)) % self._slots, *both
 
     def lend(self) -> tuple[TrainState, Window, np.ndarray]:
         """To a program that plays and learns by itself; what comes of it is given back."""
