@@ -8,6 +8,7 @@ from optimist.errors import UsageError
 from optimist.losses import random_convex_weights
 from optimist.mixtures import KINDS, Mixture
 
+pytestmark = pytest.mark.usefixtures("quick_compilation")
 MANY = 2000
 
 

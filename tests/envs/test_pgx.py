@@ -10,7 +10,7 @@ from optimist.training.evaluation import Series, evaluate, play_out
 from optimist.training.learner import Learner
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
-EPISODES = dict.fromkeys(pgx.games(), 150) | {"freeway": 12}
+EPISODES = dict.fromkeys(pgx.games(), 100) | {"freeway": 12}
 
 
 def first_episodes(play: envs.Environment) -> np.ndarray:
