@@ -31,14 +31,19 @@ def games() -> list[str]:
 
 
 def make(game: str, *, seeds: list[int], max_steps: int = 10_000) -> Environment:
-    if game not in GAMES:
-        raise UsageError(f'no environment "minatar/{game}": {did_you_mean(game, GAMES)}')
-    if max_steps < 1:
-        raise UsageError(f"max_steps={max_steps}: an episode has at least one step")
+    check("minatar", game, max_steps)
     single = _minatar().Environment
     members = [_Lane(single(game), seed, max_steps) for seed in seeds]
     versions = {name: version(name) for name in ("minatar", "numpy")}
     return Lanes(f"minatar/{game}", members[0].spec, members, versions)
+
+
+def check(family: str, game: str, max_steps: int) -> None:
+    """Complain of what no way to play these games knows."""
+    if game not in GAMES:
+        raise UsageError(f'no environment "{family}/{game}": {did_you_mean(game, GAMES)}')
+    if max_steps < 1:
+        raise UsageError(f"max_steps={max_steps}: an episode has at least one step")
 
 
 class _Lane:

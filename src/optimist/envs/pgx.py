@@ -17,8 +17,8 @@ import numpy as np
 from optimist.data.transition import Spec
 from optimist.envs import Environment, Step
 from optimist.envs._lanes import checked_actions, package
-from optimist.envs.minatar import GAMES, picture
-from optimist.errors import UsageError, did_you_mean
+from optimist.envs.minatar import GAMES, check, picture
+from optimist.errors import UsageError
 
 
 def games() -> list[str]:
@@ -26,10 +26,7 @@ def games() -> list[str]:
 
 
 def make(game: str, *, seeds: list[int], max_steps: int = 10_000) -> Environment:
-    if game not in GAMES:
-        raise UsageError(f'no environment "pgx/{game}": {did_you_mean(game, GAMES)}')
-    if max_steps < 1:
-        raise UsageError(f"max_steps={max_steps}: an episode has at least one step")
+    check("pgx", game, max_steps)
     package("pgx_minatar", extra="pgx")
     return OnDevice(Rules(game, max_steps), seeds)
 

@@ -51,7 +51,8 @@ def play_out_on_device(
         if stop():
             return [[] for _ in range(seeds)]
         standing = _played_on(play.rules, learner, seeds, params, standing, epsilon, key)
-    scores, lengths = (np.asarray(each).reshape(seeds, -1).tolist() for each in standing[3:5])
+    played = (standing.score, standing.length)
+    scores, lengths = (np.asarray(each).reshape(seeds, -1).tolist() for each in played)
     return [list(zip(*both, strict=True)) for both in zip(scores, lengths, strict=True)]
 
 
