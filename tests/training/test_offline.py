@@ -15,7 +15,7 @@ from optimist.training.offline import OfflineTraining, Training
 from optimist.training.run import read_config, read_episodes
 from optimist.training.trained import load_run
 
-SHORT = Training(steps=60, evaluate_every=20, episodes=2, batch=8)
+SHORT = Training(steps=60, evaluate_every=20, episodes=2, batch=8, checkpoint_seconds=0)
 
 
 def train(log, out, training=SHORT, *, agent="rem", **options):

@@ -132,11 +132,8 @@ class OfflineTraining:
                 if self._due(step) and self.environment:
                     note = self._evaluate(step, state, curves, stop)
                 bar.update(step, note)
-                if (
-                    self._due(step)
-                    or stop.received
-                    or time.monotonic() - saved > self.training.checkpoint_seconds
-                ):
+                late = time.monotonic() - saved > self.training.checkpoint_seconds
+                if late or stop.received or step == self.training.steps:
                     checkpoint.save_state(self.folder.checkpoints, step, state)
                     saved = time.monotonic()
                 stop.leave(f"gradient step {step:,} of {self.training.steps:,}")
