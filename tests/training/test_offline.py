@@ -54,7 +54,7 @@ def test_the_folder_says_what_was_asked_and_with_what(finished, log):
     assert config["dataset"]["fingerprint"] == Dataset.open(log).fingerprint
     assert config["training"]["steps"] == 60
     versions = json.loads((run / "versions.json").read_text())
-    assert {"python", "jax", "numpy", "device", "dataset"} <= versions.keys()
+    assert {"python", "jax", "numpy", "device", "dataset", "minatar"} <= versions.keys()
     assert (run / "DONE").exists()
     events = [*(run / "tensorboard").rglob("events*")]
     assert {path.parent.name for path in events} == {"seed-0", "seed-1"}

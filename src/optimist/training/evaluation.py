@@ -151,9 +151,11 @@ def play_out(
     return [[] for _ in series]
 
 
-def check_playable(spec: Spec, environment: str, trained_on: str = "") -> None:
-    """Refuse an environment that is another game, or that shows or takes what this agent does not know."""
+def check_playable(spec: Spec, environment: str, trained_on: str = "") -> dict[str, str]:
+    """Refuse an environment that is another game, or that shows or takes what this agent does not know.
+    Of one that fits, the versions: a score means little without them."""
     play = envs.make(environment)
+    versions = play.versions()
     play.close()
     shows, takes = play.spec.frame_shape, play.spec.actions or play.spec.action_shape
     if (shows, takes) != (spec.frame_shape, spec.actions or spec.action_shape):
@@ -168,6 +170,7 @@ def check_playable(spec: Spec, environment: str, trained_on: str = "") -> None:
         )
     if trained_on and envs.base_name(environment) != envs.base_name(trained_on):
         raise UsageError(f"the data is from {trained_on}, not from {environment}: evaluate where it is from")
+    return versions
 
 
 def _choice(spec: Spec) -> str:

@@ -77,8 +77,10 @@ class OfflineTraining:
     ):
         agent.check(dataset.spec)
         check_seeds(seeds)
+        self.versions = {"dataset": dataset.fingerprint}
         if environment:
-            check_playable(dataset.spec, environment, dataset.provenance.get("environment", ""))
+            trained_on = dataset.provenance.get("environment", "")
+            self.versions |= check_playable(dataset.spec, environment, trained_on)
         self.learner, self.dataset = Learner(agent, dataset.spec), dataset
         self.training, self.seeds, self.environment = training, tuple(seeds), environment
         own = training.log == "own"
@@ -102,7 +104,7 @@ class OfflineTraining:
     def run(self) -> TrainState:
         """Train to the end, from the last checkpoint on if there is one."""
         with self.folder:
-            self.folder.record_versions({"dataset": self.dataset.fingerprint})
+            self.folder.record_versions(self.versions)
             found = checkpoint.load_state(self.folder.checkpoints, like=self.learner.shapes(self.seeds))
             step, state = found or (0, self.learner.init(self.seeds))
             self.folder.rewind(step)
