@@ -45,6 +45,13 @@ def _planned(name: str, words: list[str], others: list[str]) -> None:
     _check_engine(options)
     asked = plan.load(name, options.scale)
     jobs, out = asked.jobs(), options.out or Path("studies") / f"{asked.name}-{asked.size}"
+    command = f"optimist study run {name} --scale {asked.size} --out {out}"
+    if options.logs:
+        from optimist.studies.running.job import with_logs_of
+        from optimist.studies.running.status import read_jobs
+
+        jobs = with_logs_of(options.logs, read_jobs(options.logs)[1], jobs)
+        command += f" --logs {options.logs}"
     from optimist.tables import grid_table, print_table
 
     if options.dry_run:
@@ -56,7 +63,6 @@ def _planned(name: str, words: list[str], others: list[str]) -> None:
 
     check_logs(jobs, out)
     pool = _pool(options, out)
-    command = f"optimist study run {name} --scale {asked.size} --out {out}"
     write_jobs(out, asked.title, jobs, read_at=asked.read_at, figures=asked.figures, command=command)
     failed = perform_all(jobs, out, pool)
     if failed:
@@ -79,6 +85,9 @@ def _study_parser(name: str) -> Parser:
     )
     parser.add_argument("--scale", default="mini", metavar="name", help="paper, mini or tiny [mini]")
     parser.add_argument("--out", type=Path, help=f"the study's folder [studies/{name}-SCALE]")
+    parser.add_argument(
+        "--logs", type=Path, metavar="FOLDER", help="a study's that collected the same logs: take those"
+    )
     parser.add_argument(
         "--dry-run", action="store_true", help="print the grid and what it takes, run nothing"
     )

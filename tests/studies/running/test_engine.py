@@ -4,13 +4,15 @@ import os
 import signal
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from little import outcome
+from optimist.errors import UsageError
 from optimist.studies.running.engine import perform_all
-from optimist.studies.running.job import Job
+from optimist.studies.running.job import Job, with_logs_of
 from optimist.studies.running.local import LocalPool, cores_each
 from optimist.studies.running.status import read_jobs, standing, write_jobs
 
@@ -53,6 +55,26 @@ def test_every_job_is_performed_after_what_it_needs(straight):
     assert [line.split()[0] for line in told] == ["logs/breakout", "runs/dqn", "runs/qr_dqn"]
     assert all(job.done(out) for job in jobs())
     assert "updates" in (out / "runs/dqn/log.txt").read_text()
+
+
+def test_the_logs_of_another_study_give_the_same_results_and_are_not_played_again(straight, tmp_path):
+    there, _ = straight
+    told: list[str] = []
+    moved = with_logs_of(there, jobs(), jobs())
+    assert perform_all(moved, tmp_path, LocalPool(tmp_path, 1), told.append) == []
+    assert [line.split()[0] for line in told] == ["runs/dqn", "runs/qr_dqn"]
+    assert not (tmp_path / "logs").exists()
+    for run in ("runs/dqn", "runs/qr_dqn"):
+        assert outcome(tmp_path / run) == outcome(there / run)
+
+
+def test_logs_by_another_recipe_and_unfinished_ones_are_refused(straight, tmp_path):
+    there, _ = straight
+    log, *runs = jobs()
+    longer = replace(log, settings={**log.settings, "steps": 400})
+    for place, recipe in ((there, longer), (tmp_path, log)):
+        with pytest.raises(UsageError, match="has no finished logs/breakout by this recipe"):
+            with_logs_of(place, jobs(), [recipe, *runs])
 
 
 def test_what_is_done_is_not_done_again(straight):

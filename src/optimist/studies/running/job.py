@@ -113,6 +113,23 @@ class Job:
         return Job(**{**record, "seeds": tuple(record["seeds"]), "needs": tuple(record["needs"])})
 
 
+def with_logs_of(other: Path, theirs: list[Job], jobs: list[Job]) -> list[Job]:
+    """The same runs, on the logs that another study has collected by the same recipes."""
+    there = {job.name: job for job in theirs if job.plays and not job.label and job.done(other)}
+    for wanted in (job for job in jobs if job.plays and not job.label):
+        if there.get(wanted.name) != wanted:
+            raise UsageError(
+                f"{other} has no finished {wanted.name} by this recipe: have it played, without --logs"
+            )
+    return [_moved(job, other) if job.data in there else job for job in jobs if job.name not in there]
+
+
+def _moved(job: Job, other: Path) -> Job:
+    """It learns from another study's log, and waits for nobody."""
+    log = str((other / str(job.data)).resolve())  # a worker elsewhere must find it
+    return replace(job, data=log, needs=tuple(name for name in job.needs if name != job.data))
+
+
 def check_logs(jobs: list[Job], out: Path) -> None:
     """Complain of logs that are said to be there and are not, before any run begins."""
     for job in jobs:
