@@ -15,6 +15,7 @@ from optimist.training.checkpoint import load_state
 from optimist.training.learner import Learner
 from optimist.training.monitor import Monitor
 from optimist.training.offline import OfflineTraining, Training
+from optimist.training.run import RunFolder, read_alarms
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +49,7 @@ class Fuse(Agent):
 
 
 FUSE = Fuse(optimizer=Adam(learning_rate=1.0, epsilon=0.0))  # every step is one step down
-SHORT = Training(steps=100, evaluate_every=20, batch=4)
+SHORT = Training(steps=100, evaluate_every=20, batch=4, checkpoint_seconds=0)
 
 
 def test_the_run_stops_within_the_chunk_in_which_it_happened(tmp_path):
@@ -121,6 +122,22 @@ def test_estimates_beyond_ten_times_the_largest_return_warn_once(tmp_path, caplo
     fuse = Fuse(optimizer=FUSE.optimizer, burns_after=1e9, boasts=boasts)
     OfflineTraining(fuse, vectors(), SHORT, out=tmp_path).run()
     assert len(warnings_of(caplog)) == warned
+    assert read_alarms(tmp_path) == ({0: 20} if warned else {})
+
+
+def test_every_seed_warns_by_itself_and_once():
+    learner = Learner(Fuse(optimizer=FUSE.optimizer, boasts=2000.0), vectors().spec)
+    monitor = Monitor(learner, (4, 9), np.zeros((3, 4), np.float32), largest_return=100.0, alarms={9: 5})
+    for step in (10, 20):
+        monitor.rows(step, learner.init((4, 9)), {"count": np.zeros((2, 2))})
+    assert monitor.alarms == {4: 10, 9: 5}
+
+
+def test_alarms_after_the_checkpoint_are_forgotten_with_what_led_to_them(tmp_path):
+    with RunFolder(tmp_path, {}) as folder:
+        folder.write_alarms({3: 100, 5: 250})
+        folder.rewind(200)
+    assert read_alarms(tmp_path) == {3: 100}
 
 
 def test_without_clipping_the_largest_reward_counts(tmp_path, caplog):

@@ -16,9 +16,17 @@ ALARM = 10  # estimates this many times the largest possible return are taken fo
 class Monitor:
     """Losses and estimated returns of every seed, on a fixed batch of observations."""
 
-    def __init__(self, learner: Learner, seeds: tuple[int, ...], observations, largest_return: float):
+    def __init__(
+        self,
+        learner: Learner,
+        seeds: tuple[int, ...],
+        observations,
+        largest_return: float,
+        alarms: dict[int, int] | None = None,
+    ):
         self._learner, self._seeds, self._observations = learner, seeds, observations
-        self._largest_return, self._warned = largest_return, False
+        self._largest_return = largest_return
+        self.alarms = dict(alarms or {})  # seed: the step from which its estimates were beyond any return
 
     def rows(self, step: int, state: TrainState, losses: dict) -> list[dict]:
         """One row of metrics per seed; a number that is not finite stops the run."""
@@ -56,14 +64,16 @@ class Monitor:
             )
 
     def _warn_if_too_large(self, step: int, estimates: np.ndarray) -> None:
-        if not self._warned and np.abs(estimates).max() > ALARM * self._largest_return:
-            self._warned = True
-            log.warning(
-                "step %s: estimates reach %.0f where no return exceeds %.0f; the agent may be diverging",
-                f"{step:,}",
-                np.abs(estimates).max(),
-                self._largest_return,
-            )
+        for seed, size in zip(self._seeds, np.abs(estimates).tolist(), strict=True):
+            if size > ALARM * self._largest_return and seed not in self.alarms:
+                self.alarms[seed] = step
+                log.warning(
+                    "step %s: estimates of seed %s reach %.0f, no return %.0f: it may be diverging",
+                    f"{step:,}",
+                    seed,
+                    size,
+                    self._largest_return,
+                )
 
 
 @partial(jax.jit, static_argnames=("learner", "seeds"))

@@ -22,7 +22,7 @@ from optimist.training.interrupt import StopRequest
 from optimist.training.learner import Learner, TrainState, advance, check_seeds
 from optimist.training.monitor import Monitor
 from optimist.training.progress import Bar
-from optimist.training.run import RunFolder, as_config, demand, read_episodes
+from optimist.training.run import RunFolder, as_config, demand, read_alarms, read_episodes
 
 CHUNK = 250  # gradient steps between looks at the clock, the losses and the signals
 LARGE_CHUNK = 50  # the same for large images on a CPU, so that Ctrl-C is heard within seconds there too
@@ -142,11 +142,14 @@ class OfflineTraining:
         return state
 
     def _log(self, monitor: Monitor, step: int, state: TrainState, losses: dict, curves: Curves) -> None:
+        known = len(monitor.alarms)
         try:
             rows = monitor.rows(step, state, losses)
         except DivergedError:
             checkpoint.save_state(self.folder.path / "diverged", step, state)
             raise
+        if len(monitor.alarms) > known:
+            self.folder.write_alarms(monitor.alarms)
         self.folder.add_metrics(rows)
         curves.add(rows)
 
@@ -200,9 +203,9 @@ class OfflineTraining:
         largest = np.abs(self.dataset.tape.reward).max()
         if self.training.clip_rewards is not None:
             largest = min(largest, self.training.clip_rewards)
-        return Monitor(
-            self.learner, self.seeds, probe.observation, largest / max(1 - self.training.gamma, 1e-6)
-        )
+        largest_return = largest / max(1 - self.training.gamma, 1e-6)
+        known = read_alarms(self.folder.path)
+        return Monitor(self.learner, self.seeds, probe.observation, largest_return, known)
 
     def _chunk(self, home: Home) -> int:
         """A long chunk; if possible it divides the way to an evaluation, so that one program serves all."""

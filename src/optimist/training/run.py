@@ -22,6 +22,7 @@ from optimist.errors import RunError, StorageError, UsageError
 from optimist.training.evaluation import EpisodeScore
 
 EPISODE_COLUMNS = ["step", "seed", "episode", "return", "length"]
+ALARMS = "alarms.json"  # seed: from which step on its estimates were beyond any possible return
 PACKAGES = ("optimist", "jax", "jaxlib", "optax", "numpy", "pyarrow", "zstandard")
 log = logging.getLogger("optimist")
 
@@ -67,7 +68,7 @@ class RunFolder:
         """Begin anew: everything this class writes goes, and nothing else."""
         for name in ("checkpoints", "diverged", "tensorboard"):
             shutil.rmtree(self.path / name, ignore_errors=True)
-        for name in ("config.toml", "versions.json", "metrics.jsonl", "episodes.csv", "DONE"):
+        for name in ("config.toml", "versions.json", "metrics.jsonl", "episodes.csv", ALARMS, "DONE"):
             (self.path / name).unlink(missing_ok=True)
 
     def _agree_on_config(self) -> None:
@@ -105,6 +106,11 @@ class RunFolder:
                 whole = [line for line in lines if line.endswith("\n")]  # a kill may cut off the last one
                 kept = [line for line in whole if step_of(line) <= step]
                 write_whole(file, "".join(kept).encode())
+        if alarms := read_alarms(self.path):
+            self.write_alarms({seed: since for seed, since in alarms.items() if since <= step})
+
+    def write_alarms(self, alarms: dict[int, int]) -> None:
+        write_whole(self.path / ALARMS, json.dumps(alarms).encode())
 
     def add_metrics(self, rows: list[dict]) -> None:
         self._append("metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
@@ -160,6 +166,14 @@ def read_episodes(path: Path) -> list[EpisodeScore]:
     with open(file) as stream:
         rows = [tuple(row.values()) for row in csv.DictReader(stream)]
     return [EpisodeScore(int(r[0]), int(r[1]), int(r[2]), float(r[3]), int(r[4])) for r in rows]
+
+
+def read_alarms(path: Path) -> dict[int, int]:
+    """Seeds that seemed to diverge, and from which step on."""
+    file = Path(path) / ALARMS
+    if not file.exists():
+        return {}
+    return {int(seed): step for seed, step in json.loads(file.read_text()).items()}
 
 
 def write_episodes(path: Path, rows: list[EpisodeScore]) -> None:

@@ -217,6 +217,15 @@ def test_mixed_versions_are_a_warning_in_the_page_and_on_the_console(study, capl
     assert said in html.unescape((study / "report.html").read_text())
 
 
+def test_a_run_that_diverged_is_named_before_any_number(study):
+    run = f"runs/{GAMES[0]}/all/REM"
+    (study / run / "alarms.json").write_text('{"0": 104750, "3": 2000}')
+    assert write_findings(study)[1] == [
+        f"diverged, with estimates beyond any possible return: {run} (2 seeds, the first at step 2,000); "
+        "their scores are counted"
+    ]
+
+
 def test_runs_of_one_version_are_no_warning(study):
     assert write_findings(study)[1] == []
 

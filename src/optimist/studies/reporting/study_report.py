@@ -5,6 +5,7 @@ from pathlib import Path
 
 from optimist.data.files import make_folder, write_whole
 from optimist.studies.finding import results
+from optimist.studies.finding.alarms import diverged
 from optimist.studies.finding.findings import Finding, Findings, find
 from optimist.studies.finding.logs import remember
 from optimist.studies.finding.versions import Version, read_versions
@@ -56,7 +57,8 @@ def study_page(
 
 
 def warnings(findings: Findings, versions: Sequence[Version]) -> list[str]:
-    """What a reader must know before any number: mixed versions, unfinished runs, games left out."""
+    """What a reader must know before any number: mixed versions, runs that are unfinished or
+    diverged, games left out."""
     mixed = "; ".join(each.told() for each in versions if each.mixed)
     lines = [f"the runs are of mixed versions: {mixed}"] if mixed else []
     if findings.unfinished:
@@ -64,6 +66,8 @@ def warnings(findings: Findings, versions: Sequence[Version]) -> list[str]:
         failed = sum(each.state == "failed" for each in findings.unfinished)
         some = f", {failed} of them failed" if failed else ""
         lines.append(f"{count} of {every} runs are not finished and in none of the numbers{some}")
+    if runs := diverged(findings.record.jobs, findings.out):
+        lines.append(f"diverged, with estimates beyond any possible return: {runs}; their scores are counted")
     lines += findings.empty_parts
     for finding in findings.found:
         if finding.left_out:
