@@ -2,8 +2,13 @@
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 
 os.environ["JAX_PLATFORMS"] = "cpu"  # before JAX is imported, or it has chosen already
+# Many a test starts the same program in a process of its own: what one has compiled serves all of them.
+os.environ["JAX_COMPILATION_CACHE_DIR"] = str(Path(__file__).parent.parent / ".pytest_cache" / "compiled")
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 
 import jax
 import pytest
