@@ -75,6 +75,8 @@ def test_logs_by_another_recipe_and_unfinished_ones_are_refused(straight, tmp_pa
     for place, recipe in ((there, longer), (tmp_path, log)):
         with pytest.raises(UsageError, match="has no finished logs/breakout by this recipe"):
             with_logs_of(place, jobs(), [recipe, *runs])
+    with pytest.raises(UsageError, match="collects no logs"):
+        with_logs_of(there, jobs(), runs)
 
 
 def test_what_is_done_is_not_done_again(straight):

@@ -41,6 +41,11 @@ class Job:
     def plays(self) -> bool:
         return self.data is None
 
+    @property
+    def collects(self) -> bool:
+        """It plays for others to learn from, and is not compared itself."""
+        return self.plays and not self.label
+
     def run_folder(self, out: Path) -> Path:
         return out / self.name / "agent" if self.plays else out / self.name
 
@@ -115,8 +120,11 @@ class Job:
 
 def with_logs_of(other: Path, theirs: list[Job], jobs: list[Job]) -> list[Job]:
     """The same runs, on the logs that another study has collected by the same recipes."""
-    there = {job.name: job for job in theirs if job.plays and not job.label and job.done(other)}
-    for wanted in (job for job in jobs if job.plays and not job.label):
+    there = {job.name: job for job in theirs if job.collects and job.done(other)}
+    collecting = [job for job in jobs if job.collects]
+    if not collecting:
+        raise UsageError("this study collects no logs, so there are none to take: leave --logs away")
+    for wanted in collecting:
         if there.get(wanted.name) != wanted:
             raise UsageError(
                 f"{other} has no finished {wanted.name} by this recipe: have it played, without --logs"
