@@ -1,7 +1,7 @@
 """The mistakes and mishaps a person can mend: each is one line with its remedy, and an exit code."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class OptimistError(Exception):
@@ -47,3 +47,9 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     if close:
         return f'did you mean "{close[0]}"?'
     return f"known: {', '.join(known)}"
+
+
+def some_of(names: Sequence[str], most: int, between: str = ", ") -> str:
+    """'Pong, Qbert and 3 more': a message stays short however many there are."""
+    rest = f" and {len(names) - most} more" if len(names) > most else ""
+    return between.join(names[:most]) + rest

@@ -109,7 +109,8 @@ def grid_table(title: str, jobs: Sequence[Job]) -> Table:
         name = f"{job.agent} ({job.preset})" if job.preset else job.agent
         table.add_row(job.name, name, str(len(job.seeds)), f"{job.steps():,}")
     played = sum(job.steps() * len(job.seeds) for job in jobs if job.plays)
-    learned = sum(job.steps() * len(job.seeds) for job in jobs if not job.plays and job.label)
+    learners = [job for job in jobs if not job.plays and job.label]  # random play has no label
+    learned = sum(job.steps() * len(job.seeds) for job in learners)
     table.add_row(f"[bold]{len(jobs)} runs", "", "", f"{played:,} steps played, {learned:,} updates offline")
     return table
 

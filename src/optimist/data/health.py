@@ -14,7 +14,7 @@ from optimist.data.manifest import Manifest, Shard
 from optimist.data.shard import Steps, open_frames, read_steps
 from optimist.data.store import Dataset
 from optimist.data.transition import Spec
-from optimist.errors import DataError
+from optimist.errors import DataError, some_of
 
 __all__ = ["card", "verify"]
 
@@ -130,8 +130,7 @@ def _wrong_values(steps: Steps, shard: Shard, spec: Spec) -> Iterator[str]:
 
 
 def _some(rows: np.ndarray) -> str:
-    numbers = np.flatnonzero(rows)
-    return ", ".join(map(str, numbers[:5])) + (f" and {len(numbers) - 5} more" if len(numbers) > 5 else "")
+    return some_of([str(number) for number in np.flatnonzero(rows)], 5)
 
 
 def _does_not_open(folder: Path) -> list[str]:

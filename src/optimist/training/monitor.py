@@ -68,7 +68,7 @@ class Monitor:
             if size > ALARM * self._largest_return and seed not in self.alarms:
                 self.alarms[seed] = step
                 log.warning(
-                    "step %s: estimates of seed %s reach %.0f, no return %.0f: it may be diverging",
+                    "step %s: seed %s estimates %.0f where no return exceeds %.0f: it may be diverging",
                     f"{step:,}",
                     seed,
                     size,

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from optimist.errors import some_of
 from optimist.studies.running.job import Job
 from optimist.training.run import read_alarms
 
@@ -13,9 +14,7 @@ def diverged(jobs: Sequence[Job], out: Path) -> str:
     """'runs/a (2 seeds, the first at step 104,750)' for every finished run whose estimates were beyond any
     possible return; nothing where there is none."""
     found = {job.name: read_alarms(job.run_folder(out)) for job in jobs if job.done(out)}
-    told = [f"{name} ({_when(alarms)})" for name, alarms in found.items() if alarms]
-    rest = f" and {len(told) - NAMED} more" if len(told) > NAMED else ""
-    return ", ".join(told[:NAMED]) + rest
+    return some_of([f"{name} ({_when(alarms)})" for name, alarms in found.items() if alarms], NAMED)
 
 
 def _when(alarms: dict[int, int]) -> str:

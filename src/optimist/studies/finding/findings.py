@@ -119,7 +119,7 @@ def _player(record: Record) -> str:
     online = [job for job in record.jobs if job.plays and job.label]
     if online:
         return f"{online[0].label} in training"
-    players = {job.agent for job in record.jobs if job.plays and not job.label} - {"dqn"}
+    players = {job.agent for job in record.jobs if job.collects} - {"dqn"}
     return f"the logged {' and '.join(sorted(players)).upper()}" if players else "DQN"
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from optimist.errors import some_of
 from optimist.studies.running.job import Job
 from optimist.training.run import read_config
 
@@ -23,8 +24,7 @@ class Difference:
     runs: tuple[str, ...]
 
     def where(self) -> str:
-        rest = f" and {len(self.runs) - NAMED} more" if len(self.runs) > NAMED else ""
-        return ", ".join(self.runs[:NAMED]) + rest
+        return some_of(self.runs, NAMED)
 
 
 def differences(ones: list[Job], one: Path, others: list[Job], other: Path) -> list[Difference]:

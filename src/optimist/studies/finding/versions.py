@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from optimist.errors import some_of
 from optimist.studies.running.job import Job
 
 OF_ITS_GAME = ("dataset", "rom_md5")  # differ from game to game, as they should
@@ -26,7 +27,7 @@ class Version:
         """'jax 0.10.2 in 298 runs, 0.11.0 in 2 (runs/a, runs/b)'."""
         first, *others = self.runs.items()
         counts = [f"{first[0]} in {len(first[1])} runs"]
-        counts += [f"{version} in {len(names)} ({_names(names)})" for version, names in others]
+        counts += [f"{version} in {len(names)} ({some_of(names, NAMED)})" for version, names in others]
         return f"{self.name} {', '.join(counts)}"
 
 
@@ -51,8 +52,3 @@ def _said(run: Path) -> dict[str, str]:
         return {str(name): str(version) for name, version in record.items()}
     except (OSError, ValueError, AttributeError):
         return {}
-
-
-def _names(names: list[str]) -> str:
-    rest = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + rest

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from optimist.data.files import make_folder, write_whole
+from optimist.errors import some_of
 from optimist.studies.finding import results
 from optimist.studies.finding.alarms import diverged
 from optimist.studies.finding.findings import Finding, Findings, find
@@ -72,8 +73,7 @@ def warnings(findings: Findings, versions: Sequence[Version]) -> list[str]:
     for finding in findings.found:
         if finding.left_out:
             named = [f"{game} ({why})" for game, why in finding.left_out.items()]
-            rest = f" and {len(named) - WARNED_GAMES} more" if len(named) > WARNED_GAMES else ""
-            lines.append(f"left out of {finding.name}: {', '.join(named[:WARNED_GAMES])}{rest}")
+            lines.append(f"left out of {finding.name}: {some_of(named, WARNED_GAMES)}")
     return lines
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from optimist.errors import DataError, did_you_mean
+from optimist.errors import DataError, did_you_mean, some_of
 from optimist.studies.scoring.scores import Curve
 
 Seeds = Mapping[int, Curve]  # seed -> iteration -> score
@@ -104,10 +104,9 @@ def complete(scores: ScoreFile, *, leave_out: bool) -> tuple[ScoreFile, dict[str
 
 def told(gaps: Mapping[str, str], games: int) -> str:
     """'2 of 60 games are incomplete: Pong (REM lacks seed 3), Qbert (none of REM)'."""
-    named = ", ".join(f"{game} ({gap})" for game, gap in list(gaps.items())[:NAMED])
-    rest = f" and {len(gaps) - NAMED} more" if len(gaps) > NAMED else ""
+    named = some_of([f"{game} ({gap})" for game, gap in gaps.items()], NAMED)
     verb = "is" if len(gaps) == 1 else "are"
-    return f"{len(gaps)} of {games} games {verb} incomplete: {named}{rest}"
+    return f"{len(gaps)} of {games} games {verb} incomplete: {named}"
 
 
 def read_rows(path: Path) -> list[tuple[int, dict[str, str]]]:
