@@ -63,7 +63,7 @@ $(BIN)/python:
 # Order-only: a venv's python is a link to an old file, whose date says nothing. Without --no-compile half of the
 # time goes into compiling modules that nobody imports.
 $(INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile -e '.[minatar,pgx,atari,gym,mujoco,remote,ray,dev]' -c constraints.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile -e '.[minatar,atari,gym,mujoco,remote,ray,dev]' -c constraints.txt
 	@touch $@
 
 $(BENCH_INSTALLED): $(INSTALLED)

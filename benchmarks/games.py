@@ -45,7 +45,7 @@ def collecting(name: str) -> float:
 def main() -> None:
     for game in GAMES:
         for what, rate in {"evaluating": evaluating, "playing and learning": collecting}.items():
-            theirs, ours = rate(f"minatar/{game}"), rate(f"pgx/{game}")
+            theirs, ours = rate(f"minatar/{game}"), rate(f"minatar_jax/{game}")
             print(
                 f"{game}, {what}: {theirs:,.0f} steps/s in processes, {ours:,.0f} as programs, "
                 f"{ours / theirs:.1f} times"

@@ -11,8 +11,8 @@ from optimist.envs import minatar
 from optimist.envs._lanes import checked_actions
 from optimist.errors import UsageError
 
-# Programs take seconds to compile: all of these are played in test_pgx.py.
-PLAYED_ELSEWHERE = [name for name in envs.available() if name.startswith("pgx/")]
+# Programs take seconds to compile: all of these are played in test_minatar_jax.py.
+PLAYED_ELSEWHERE = [name for name in envs.available() if name.startswith("minatar_jax/")]
 DISCRETE = Spec((4,), "float32", actions=3)
 VECTOR = Spec((4,), "float32", action_low=(-1.0, -2.0), action_high=(1.0, 2.0))
 
@@ -45,9 +45,9 @@ def test_every_available_environment_plays(name):
         (
             "breakout",
             '"breakout" is not of the form family/game: did you mean atari/Breakout, minatar/breakout or '
-            "pgx/breakout?",
+            "minatar_jax/breakout?",
         ),
-        ("brekout", '"brekout" is not of the form family/game: did you mean "pgx/breakout"?'),
+        ("brekout", '"brekout" is not of the form family/game: did you mean "minatar/breakout"?'),
         ("Minatar/pong", 'no environment family "Minatar" in "Minatar/pong": did you mean "minatar"?'),
         ("minatar/Breakout", 'no environment "minatar/Breakout": did you mean "breakout"?'),
         ("minatar/x", 'no environment "minatar/x": known: ' + ", ".join(minatar.games())),
@@ -56,7 +56,8 @@ def test_every_available_environment_plays(name):
         ("gym/cartpole-v1", 'no environment "gym/cartpole-v1": did you mean "CartPole-v1"?'),
         (
             "_lanes/breakout",
-            'no environment family "_lanes" in "_lanes/breakout": known: atari, gym, minatar, mujoco, pgx',
+            'no environment family "_lanes" in "_lanes/breakout": known: atari, gym, minatar, minatar_jax, '
+            "mujoco",
         ),
     ],
 )

@@ -22,7 +22,7 @@ COLLECTION = Collection(
 
 def collected(path, rows, monkeypatch, collection=COLLECTION, name="dqn"):
     monkeypatch.setattr(playing, "ROWS", rows)
-    state = OnlineTraining(small(name), "pgx/breakout", collection, out=path, seeds=(5, 6)).run()
+    state = OnlineTraining(small(name), "minatar_jax/breakout", collection, out=path, seeds=(5, 6)).run()
     return state, Dataset.open(path)
 
 

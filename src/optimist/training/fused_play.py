@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from optimist.training.acting import act_online, look_and_choose
-from optimist.training.learner import Learner, advanced
+from optimist.training.learner import SIDE_BY_SIDE, Learner, advanced
 from optimist.training.replay import Recall, Window, grown, remembered
 
 
@@ -46,7 +46,12 @@ class Played(NamedTuple):
     next_observation: Any
 
 
-@partial(jax.jit, static_argnames=("rules", "learner", "recall"), donate_argnames="standing")
+@partial(
+    jax.jit,
+    static_argnames=("rules", "learner", "recall"),
+    donate_argnames="standing",
+    compiler_options=SIDE_BY_SIDE,
+)
 def play_rows(
     rules: Any, learner: Learner, recall: Recall, standing: Standing, key, rows: Row
 ) -> tuple[Standing, Played, dict]:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from optimist.training.acting import act, blank, look_and_choose
-from optimist.training.learner import Learner
+from optimist.training.learner import SIDE_BY_SIDE, Learner
 
 TURNS = 1_000  # of one program: between two of them it can be told to stop
 
@@ -56,7 +56,7 @@ def play_out_on_device(
     return [list(zip(*both, strict=True)) for both in zip(scores, lengths, strict=True)]
 
 
-@partial(jax.jit, static_argnames=("rules", "learner", "seeds"))
+@partial(jax.jit, static_argnames=("rules", "learner", "seeds"), compiler_options=SIDE_BY_SIDE)
 def _played_on(
     rules: Any, learner: Learner, seeds: int, params: dict, standing: Standing, epsilon, key
 ) -> Standing:

@@ -1,12 +1,12 @@
-"""MinAtar's five games as programs of the accelerator, from the `pgx-minatar` package (Koyamada et al. 2023).
+"""MinAtar's five games as programs of the accelerator, written anew for it in `_games`.
 
-The rules, pictures and minimal actions are MinAtar's, with sticky actions 0.1 and difficulty ramping; the
-random draws are not, and a new episode forgets the last action. As in `minatar`, an episode is truncated
-after `max_steps`. Whoever plays can become a part of the same program: see `Rules`.
+Rules, pictures, minimal actions, sticky actions 0.1 and difficulty ramping are MinAtar's, step by step; the
+random draws are JAX's. As in `minatar`, an episode is truncated after `max_steps`. Whoever plays can become
+a part of the same program: see `Rules`.
 """
 
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
@@ -15,19 +15,21 @@ import jax.numpy as jnp
 import numpy as np
 
 from optimist.data.transition import Spec
-from optimist.envs import Environment, Step
-from optimist.envs._lanes import checked_actions, package
-from optimist.envs.minatar import GAMES, check, picture
+from optimist.envs import Environment, Step, _games
+from optimist.envs._games.board import SIDE
+from optimist.envs._lanes import checked_actions
+from optimist.envs.minatar import GAMES, LONGEST, check, picture
 from optimist.errors import UsageError
+
+STICKY = 0.1  # how often the last action is taken again, whatever is chosen
 
 
 def games() -> list[str]:
     return list(GAMES)
 
 
-def make(game: str, *, seeds: list[int], max_steps: int = 10_000) -> Environment:
-    check("pgx", game, max_steps)
-    package("pgx_minatar", extra="pgx")
+def make(game: str, *, seeds: list[int], max_steps: int = LONGEST) -> Environment:
+    check("minatar_jax", game, max_steps)
     return OnDevice(Rules(game, max_steps), seeds)
 
 
@@ -35,12 +37,10 @@ class Table(NamedTuple):
     """Where the games of all lanes stand."""
 
     game: Any
+    frames: Any
     key: Any  # of each lane, for all that is random in it from here on
     age: Any  # steps of this episode so far
-
-    @property
-    def frames(self) -> Any:
-        return self.game.observation
+    last: Any  # what was really done, which outlives an episode
 
 
 @dataclass(frozen=True)
@@ -52,45 +52,42 @@ class Rules:
 
     def begin(self, key: Any) -> Table:
         """A new episode in every lane."""
-        key, first = _split(key)
-        return Table(jax.vmap(self._game.init)(first), key, jnp.zeros(len(key), jnp.int32))
+        key, luck = _drawn(key, self._game.LUCK_OF_A_START)
+        state, nothing = jax.vmap(self._game.begin)(luck), jnp.zeros(len(key), jnp.int32)
+        return Table(state, jax.vmap(self._game.picture)(state), key, nothing, nothing)
 
     def step(self, table: Table, actions: Any) -> tuple[Table, Step]:
         """One step of every lane; an episode that ends is followed by the next one."""
-        key, draw = _split(table.key)
-        taken = jax.vmap(self._game.step)(table.game, actions, draw)
+        game = self._game
+        key, luck = _drawn(table.key, 1 + game.LUCK_OF_A_STEP + game.LUCK_OF_A_START)
+        sticky, luck, luck_of_a_start = jnp.split(luck, [1, 1 + game.LUCK_OF_A_STEP], axis=1)
+        move = jnp.where(sticky[:, 0] < STICKY, table.last, jnp.array(game.ACTIONS)[actions])
+        taken, reward, terminal = jax.vmap(game.step)(table.game, move, luck)
         age = table.age + 1
-        terminal = taken.terminated
         truncated = ~terminal & (age >= self.max_steps)
-        going_on = Table(taken, key, age)
-        following = _where(terminal | truncated, self.begin(key), going_on)
-        reward = taken.rewards[:, 0].astype(jnp.float32)
-        return following, Step(following.frames, reward, terminal, truncated, taken.observation)
+        ended = terminal | truncated
+        state = _where(ended, jax.vmap(game.begin)(luck_of_a_start), taken)
+        frames = jax.vmap(game.picture)(state)
+        following = Table(state, frames, key, jnp.where(ended, 0, age), move)
+        seen = jax.vmap(game.picture)(taken)
+        return following, Step(frames, reward.astype(jnp.float32), terminal, truncated, seen)
 
     @property
     def spec(self) -> Spec:
-        frame = jax.eval_shape(self._game.init, jax.random.PRNGKey(0)).observation
-        return Spec(frame.shape, "bool", actions=self._game.num_actions)
+        return Spec((SIDE, SIDE, self._game.CHANNELS), "bool", actions=len(self._game.ACTIONS))
 
     @property
-    def _game(self) -> Any:
-        return _loaded(self.game)
+    def _game(self) -> _games.Game:
+        return _games.named(self.game)
 
 
-@cache
-def _loaded(game: str) -> Any:
-    import pgx
-
-    return pgx.make(f"minatar-{game}")  # type: ignore[arg-type]
-
-
-def _split(keys: Any) -> tuple[Any, Any]:
-    """What every lane keeps, and what it draws from now."""
+def _drawn(keys: Any, count: int) -> tuple[Any, Any]:
+    """What every lane keeps, and its luck from [0, 1), (lanes, count)."""
     both = jax.vmap(jax.random.split)(keys)
-    return both[:, 0], both[:, 1]
+    return both[:, 0], jax.vmap(lambda key: jax.random.uniform(key, (count,)))(both[:, 1])
 
 
-def _where(chosen: Any, ours: Table, others: Table) -> Table:
+def _where(chosen: Any, ours: Any, others: Any) -> Any:
     def of_lanes(one, other):
         return jnp.where(chosen.reshape(-1, *(1,) * (one.ndim - 1)), one, other)
 
@@ -111,7 +108,7 @@ class OnDevice:
     """An `Environment` that keeps its lanes on the device, and tells the host what happens there."""
 
     def __init__(self, rules: Rules, seeds: list[int]):
-        self.name, self.spec, self.rules = f"pgx/{rules.game}", rules.spec, rules
+        self.name, self.spec, self.rules = f"minatar_jax/{rules.game}", rules.spec, rules
         self.lanes = len(seeds)
         self._key = jnp.stack([jax.random.PRNGKey(seed) for seed in seeds])
         self.table: Table | None = None
@@ -138,7 +135,7 @@ class OnDevice:
         return picture(np.asarray(self.table.frames[0]))
 
     def versions(self) -> dict[str, str]:
-        return {name: version(name) for name in ("pgx", "pgx-minatar", "jax")}
+        return {name: version(name) for name in ("optimist", "jax")}
 
     def close(self) -> None:
         pass

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from optimist import agents, envs
-from optimist.envs import pgx
+from optimist.envs import minatar_jax
 from optimist.errors import UsageError
 from optimist.training.evaluation import Series, evaluate, play_out
 from optimist.training.learner import Learner
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
-EPISODES = dict.fromkeys(pgx.games(), 100) | {"freeway": 12}
+EPISODES = dict.fromkeys(minatar_jax.games(), 100) | {"freeway": 12}
 
 
 def first_episodes(play: envs.Environment) -> np.ndarray:
@@ -30,10 +30,10 @@ def played(name, *, lanes=3, seed=1, steps=120, **options):
     return play.reset(), [play.step(row) for row in actions]
 
 
-@pytest.mark.parametrize("game", pgx.games())
+@pytest.mark.parametrize("game", minatar_jax.games())
 def test_random_play_is_as_long_and_as_good_as_in_the_package(game):
     ours, theirs = (
-        envs.make(f"pgx/{game}", lanes=EPISODES[game]),
+        envs.make(f"minatar_jax/{game}", lanes=EPISODES[game]),
         envs.make(f"minatar/{game}", lanes=EPISODES[game]),
     )
     assert ours.spec == theirs.spec
@@ -43,7 +43,7 @@ def test_random_play_is_as_long_and_as_good_as_in_the_package(game):
 
 
 def test_a_new_episode_follows_and_the_last_frame_is_kept():
-    first, steps = played("pgx/breakout")
+    first, steps = played("minatar_jax/breakout")
     ended = 0
     for before, step in zip([first, *(step.observation for step in steps)], steps, strict=False):
         over = step.terminal | step.truncated
@@ -55,7 +55,7 @@ def test_a_new_episode_follows_and_the_last_frame_is_kept():
 
 
 def test_the_seed_decides_and_lanes_differ():
-    (first, steps), (_, again), (_, other) = (played("pgx/asterix", seed=seed) for seed in (1, 1, 2))
+    (first, steps), (_, again), (_, other) = (played("minatar_jax/asterix", seed=seed) for seed in (1, 1, 2))
     for one, two in zip(steps, again, strict=True):
         for ours, theirs in zip(one, two, strict=True):
             np.testing.assert_array_equal(ours, theirs)
@@ -64,20 +64,20 @@ def test_the_seed_decides_and_lanes_differ():
 
 
 def test_a_lane_plays_the_same_in_any_company():
-    together, alone = (pgx.make("breakout", seeds=seeds) for seeds in ([7, 8, 9], [8]))
+    together, alone = (minatar_jax.make("breakout", seeds=seeds) for seeds in ([7, 8, 9], [8]))
     np.testing.assert_array_equal(together.reset()[1], alone.reset()[0])
     for _ in range(40):
         np.testing.assert_array_equal(together.step([1, 2, 1]).observation[1], alone.step([2]).observation[0])
 
 
 def test_the_random_streams_go_on_after_a_reset():
-    play = envs.make("pgx/breakout", lanes=20)
+    play = envs.make("minatar_jax/breakout", lanes=20)
     balls = [play.reset()[..., 1].argmax(axis=-1) for _ in range(2)]  # left or right, by chance
     assert (balls[0] != balls[1]).any()
 
 
 def test_the_cap_truncates_and_does_not_terminate():
-    _, steps = played("pgx/freeway", lanes=2, steps=21, max_steps=7)
+    _, steps = played("minatar_jax/freeway", lanes=2, steps=21, max_steps=7)
     assert not np.array([step.terminal for step in steps]).any()
     truncated = np.array([step.truncated for step in steps])
     np.testing.assert_array_equal(np.flatnonzero(truncated.all(axis=1)), [6, 13, 20])
@@ -97,11 +97,13 @@ class FromTheHost:
 
 
 def test_an_evaluation_on_the_device_is_the_one_from_the_host(monkeypatch):
-    learner = Learner(agents.preset("dqn"), envs.make("pgx/breakout").spec)
+    learner = Learner(agents.preset("dqn"), envs.make("minatar_jax/breakout").spec)
     params = learner.init((3, 4)).params
 
     def scores():
-        return evaluate(learner, params, "pgx/breakout", seeds=(3, 4), episodes=10, epsilon=0.9, step=7)
+        return evaluate(
+            learner, params, "minatar_jax/breakout", seeds=(3, 4), episodes=10, epsilon=0.9, step=7
+        )
 
     on_device, make = scores(), envs.make
     monkeypatch.setattr(envs, "make", lambda *names, **how: FromTheHost(make(*names, **how)))
@@ -111,17 +113,17 @@ def test_an_evaluation_on_the_device_is_the_one_from_the_host(monkeypatch):
 
 
 def test_an_evaluation_on_the_device_can_be_stopped():
-    learner = Learner(agents.preset("dqn"), envs.make("pgx/breakout").spec)
+    learner = Learner(agents.preset("dqn"), envs.make("minatar_jax/breakout").spec)
     params = learner.init((0,)).params
-    assert evaluate(learner, params, "pgx/breakout", seeds=(0,), episodes=2, stop=lambda: True) == []
+    assert evaluate(learner, params, "minatar_jax/breakout", seeds=(0,), episodes=2, stop=lambda: True) == []
 
 
 def test_mistakes_are_told():
-    with pytest.raises(UsageError, match='no environment "pgx/brekout": did you mean "breakout"'):
-        envs.make("pgx/brekout")
+    with pytest.raises(UsageError, match='no environment "minatar_jax/brekout": did you mean "breakout"'):
+        envs.make("minatar_jax/brekout")
     with pytest.raises(UsageError, match="max_steps=0"):
-        envs.make("pgx/breakout", max_steps=0)
-    play = envs.make("pgx/breakout")
+        envs.make("minatar_jax/breakout", max_steps=0)
+    play = envs.make("minatar_jax/breakout")
     with pytest.raises(UsageError, match="call reset"):
         play.step([0])
     with pytest.raises(UsageError, match="call reset"):
@@ -130,4 +132,4 @@ def test_mistakes_are_told():
     with pytest.raises(UsageError, match="is not one of 0 to 2"):
         play.step([3])
     assert play.render().shape == (160, 160, 3)
-    assert set(play.versions()) == {"pgx", "pgx-minatar", "jax"}
+    assert set(play.versions()) == {"optimist", "jax"}

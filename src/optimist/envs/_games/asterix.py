@@ -1,0 +1,105 @@
+"""Asterix: gold and enemies cross the board, one to a row; gold is to be touched, enemies are not."""
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from optimist.envs._games.board import (
+    DOWN,
+    LAST,
+    LEFT,
+    NOTHING,
+    RIGHT,
+    UP,
+    ahead,
+    cell,
+    cells,
+    one_of,
+    outside,
+    walked,
+)
+
+ACTIONS = (NOTHING, LEFT, UP, RIGHT, DOWN)
+CHANNELS = 4
+LUCK_OF_A_STEP, LUCK_OF_A_START = 3, 0
+ROWS = np.arange(1, LAST)  # one for each that crosses
+SPAWN, MOVE, RAMP = 10, 5, 100  # steps apart in the beginning
+
+
+class Asterix(NamedTuple):
+    x: Any
+    y: Any
+    there: Any  # of those that cross, row by row
+    place: Any
+    right: Any
+    gold: Any
+    spawn_every: Any
+    until_spawn: Any
+    move_every: Any
+    until_move: Any
+    until_ramp: Any
+    ramps: Any
+
+
+def begin(luck) -> Asterix:
+    nobody = jnp.zeros(len(ROWS), bool)
+    return Asterix(
+        x=jnp.int32(5),
+        y=jnp.int32(5),
+        there=nobody,
+        place=nobody.astype(jnp.int32),
+        right=nobody,
+        gold=nobody,
+        spawn_every=jnp.int32(SPAWN),
+        until_spawn=jnp.int32(SPAWN),
+        move_every=jnp.int32(MOVE),
+        until_move=jnp.int32(MOVE),
+        until_ramp=jnp.int32(RAMP),
+        ramps=jnp.int32(0),
+    )
+
+
+def step(was: Asterix, move, luck) -> tuple[Asterix, Any, Any]:
+    spawning = was.until_spawn == 0
+    free = ~was.there
+    new = spawning & free & (jnp.cumsum(free) - 1 == one_of(luck[2], free.sum()))
+    there, right = was.there | new, jnp.where(new, luck[0] < 1 / 2, was.right)
+    gold = jnp.where(new, luck[1] < 1 / 3, was.gold)
+    place = jnp.where(new, jnp.where(right, 0, LAST), was.place)
+
+    x, y = walked(was.x, move, LEFT, RIGHT), walked(was.y, move, UP, DOWN, 1, LAST - 1)
+    touched = there & (place == x) & (y == ROWS)
+    there &= ~(touched & gold)
+    moving = was.until_move == 0
+    place = jnp.where(moving & there, place + ahead(right), place)
+    there &= ~outside(place)
+    met = moving & there & (place == x) & (y == ROWS)
+    there &= ~(met & gold)
+
+    ramping = ((was.spawn_every > 1) | (was.move_every > 1)) & (was.until_ramp < 0)
+    counting = ((was.spawn_every > 1) | (was.move_every > 1)) & (was.until_ramp >= 0)
+    following = Asterix(
+        x=x,
+        y=y,
+        there=there,
+        place=place,
+        right=right,
+        gold=gold,
+        spawn_every=was.spawn_every - (ramping & (was.spawn_every > 1)),
+        until_spawn=jnp.where(spawning, was.spawn_every, was.until_spawn) - 1,
+        move_every=was.move_every - (ramping & (was.move_every > 1) & (was.ramps % 2 == 1)),
+        until_move=jnp.where(moving, was.move_every, was.until_move) - 1,
+        until_ramp=jnp.where(ramping, RAMP, was.until_ramp - counting),
+        ramps=was.ramps + ramping,
+    )
+    return following, (touched & gold).sum() + (met & gold).sum(), ((touched | met) & ~gold).any()
+
+
+def picture(now: Asterix) -> Any:
+    enemies, gold = (
+        cells(now.place, ROWS, now.there & ~now.gold),
+        cells(now.place, ROWS, now.there & now.gold),
+    )
+    trails = cells(now.place - ahead(now.right), ROWS, now.there)
+    return jnp.stack([cell(now.x, now.y), enemies, trails, gold], axis=-1)

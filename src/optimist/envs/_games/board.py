@@ -1,0 +1,51 @@
+"""Ten by ten cells, the six moves, and how things are found on them."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+NOTHING, LEFT, UP, RIGHT, DOWN, FIRE = range(6)
+SIDE = 10
+LAST = SIDE - 1
+ROW, COLUMN = np.arange(SIDE)[:, None], np.arange(SIDE)[None, :]
+
+
+def cell(x: Any, y: Any) -> Any:
+    """The board with one cell marked; none if it lies outside."""
+    return (y == ROW) & (x == COLUMN)
+
+
+def cells(x: Any, y: Any, there: Any) -> Any:
+    """The board with the cells of all things marked that are there."""
+    x, y, there = (each[:, None, None] for each in (x, y, there))
+    return (there & (y == ROW[None]) & (x == COLUMN[None])).any(axis=0)
+
+
+def outside(x: Any) -> Any:
+    return (x < 0) | (x > LAST)
+
+
+def ahead(right: Any) -> Any:
+    """One cell in the direction of travel."""
+    return jnp.where(right, 1, -1)
+
+
+def walked(place: Any, move: Any, back: int, forth: int, lowest: int = 0, highest: int = LAST) -> Any:
+    """Where these two moves lead along one axis; the ends hold."""
+    return (place - (move == back) + (move == forth)).clip(lowest, highest)
+
+
+def one_of(luck: Any, count: Any) -> Any:
+    """A whole number below `count`."""
+    return jnp.floor(luck * count).astype(jnp.int32)
+
+
+def first(marked: Any) -> Any:
+    """The mark with the lowest index alone."""
+    index = np.arange(len(marked))
+    return marked & (index == jnp.where(marked, index, len(index)).min())
+
+
+def ticked(timer: Any) -> Any:
+    return timer - (timer > 0)

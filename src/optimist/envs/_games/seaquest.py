@@ -1,0 +1,295 @@
+"""Seaquest: a submarine saves divers from a sea of fish and enemy submarines, and must come up for air.
+
+Of two that could be struck or saved at once, age decides, as in the authors' lists: everybody remembers when
+it was `born`. Enemy torpedoes are a board for each direction: they meet nobody but the player.
+"""
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+
+from optimist.envs._games.board import (
+    COLUMN,
+    DOWN,
+    FIRE,
+    LAST,
+    LEFT,
+    NOTHING,
+    RIGHT,
+    ROW,
+    SIDE,
+    UP,
+    ahead,
+    cell,
+    cells,
+    first,
+    one_of,
+    outside,
+    ticked,
+    walked,
+)
+
+ACTIONS = (NOTHING, LEFT, UP, RIGHT, DOWN, FIRE)
+CHANNELS = 10
+LUCK_OF_A_STEP, LUCK_OF_A_START = 5, 0
+AIR = 200
+CREW = 6  # divers on board at most
+RELOAD, ENEMY_RELOAD = 5, 10
+ENEMY_EVERY, DIVER_EVERY = 20, 30
+ENEMY_WAITS, DIVER_WAITS = 5, 5  # steps between two moves
+FASTEST_ENEMY = 2
+# Enemies cross in 10 (2 + 1) steps when there is a new one in each, divers in 60 when there is one in 30, a
+# shot flies for 9 steps and there is one in 5: there are never more.
+ENEMIES, DIVERS, SHOTS = 32, 3, 2
+
+
+class Shoal(NamedTuple):
+    """Enemies, or divers, in slots."""
+
+    there: Any
+    x: Any
+    y: Any
+    right: Any
+    wait: Any
+    born: Any
+
+
+class Shots(NamedTuple):
+    """The player's, the older one first."""
+
+    there: Any
+    x: Any
+    y: Any
+    right: Any
+
+
+class Seaquest(NamedTuple):
+    time: Any
+    x: Any
+    y: Any
+    right: Any
+    reload: Any
+    air: Any
+    crew: Any
+    up: Any  # at the surface, since it came there
+    shots: Shots
+    divers: Shoal
+    enemies: Shoal
+    armed: Any  # which enemies are submarines
+    enemy_reload: Any
+    torpedoes: Any  # (2, 10, 10): to the left, to the right
+    enemy_every: Any
+    until_enemy: Any
+    until_diver: Any
+    enemy_waits: Any
+    ramps: Any
+
+
+def begin(luck) -> Seaquest:
+    return Seaquest(
+        time=jnp.int32(0),
+        x=jnp.int32(5),
+        y=jnp.int32(0),
+        right=jnp.bool_(False),
+        reload=jnp.int32(0),
+        air=jnp.int32(AIR),
+        crew=jnp.int32(0),
+        up=jnp.bool_(True),
+        shots=Shots(*_nobody(SHOTS, Shots)),
+        divers=Shoal(*_nobody(DIVERS, Shoal)),
+        enemies=Shoal(*_nobody(ENEMIES, Shoal)),
+        armed=jnp.zeros(ENEMIES, bool),
+        enemy_reload=jnp.zeros(ENEMIES, jnp.int32),
+        torpedoes=jnp.zeros((2, SIDE, SIDE), bool),
+        enemy_every=jnp.int32(ENEMY_EVERY),
+        until_enemy=jnp.int32(ENEMY_EVERY),
+        until_diver=jnp.int32(DIVER_EVERY),
+        enemy_waits=jnp.int32(ENEMY_WAITS),
+        ramps=jnp.int32(0),
+    )
+
+
+def step(was: Seaquest, move, luck) -> tuple[Seaquest, Any, Any]:
+    now, until_enemy, until_diver = _with_newcomers(was, luck)
+    now, fired = _steered(now, move)
+    now, shot = _shots_fly(now)
+    now = _divers_swim(now)
+    now, sunk, rammed, torpedoes = _enemies_swim(now, now.armed)
+    flown = _flown(torpedoes)
+    torpedoed = ((torpedoes | flown) & cell(now.x, now.y)[None]).any()
+    now, eaten, bitten, _ = _enemies_swim(now, ~now.armed)
+    now = now._replace(
+        time=was.time + 1,
+        reload=ticked(jnp.where(fired, RELOAD, was.reload)),
+        torpedoes=flown,
+        until_enemy=ticked(until_enemy),
+        until_diver=ticked(until_diver),
+    )
+    suffocated = now.air <= 0
+    now, reward, drowned = _surfaced(now)
+    return now, reward + shot + sunk + eaten, rammed | torpedoed | bitten | suffocated | drowned
+
+
+def picture(now: Seaquest) -> Any:
+    air = now.air.clip(0) * SIDE // AIR > COLUMN
+    crew = (LAST - now.crew <= COLUMN) & (COLUMN < LAST)
+    submarines, fish = now.enemies.there & now.armed, now.enemies.there & ~now.armed
+    channels = [
+        cell(now.x, now.y),
+        cell(now.x - ahead(now.right), now.y),
+        cells(now.shots.x, now.shots.y, now.shots.there),
+        _trails(now.enemies) | _trails(now.divers),
+        now.torpedoes.any(axis=0),
+        cells(now.enemies.x, now.enemies.y, fish),
+        cells(now.enemies.x, now.enemies.y, submarines),
+        (ROW == LAST) & air,
+        (ROW == LAST) & crew,
+        cells(now.divers.x, now.divers.y, now.divers.there),
+    ]
+    return jnp.stack(channels, axis=-1)
+
+
+def _with_newcomers(was: Seaquest, luck) -> tuple[Seaquest, Any, Any]:
+    """An enemy and a diver where it is time for one; no enemy meets another one head-on."""
+    right, armed, y = luck[0] < 1 / 2, luck[1] < 1 / 3, 1 + one_of(luck[2], 8)
+    enemies, time = was.enemies, was.time
+    blocked = (enemies.there & (enemies.y == y) & (enemies.right != right)).any()
+    due, diver_due = was.until_enemy == 0, was.until_diver == 0
+    enemies, new = _joined(enemies, due & ~blocked, y, right, was.enemy_waits, time)
+    diver = 1 + one_of(luck[4], 8), luck[3] < 1 / 2
+    divers, _ = _joined(was.divers, diver_due, *diver, DIVER_WAITS, time)
+    now = was._replace(
+        enemies=enemies,
+        divers=divers,
+        armed=jnp.where(new, armed, was.armed),
+        enemy_reload=jnp.where(new, ENEMY_RELOAD, was.enemy_reload),
+    )
+    until_diver = jnp.where(diver_due, DIVER_EVERY, was.until_diver)
+    return now, jnp.where(due, was.enemy_every, was.until_enemy), until_diver
+
+
+def _joined(shoal: Shoal, really, y, right, wait, born) -> tuple[Shoal, Any]:
+    """The shoal with one more in a free slot, and which one that is."""
+    new = first(~shoal.there) & really
+    one = Shoal(True, jnp.where(right, 0, LAST), y, right, wait, born)
+    return Shoal(*(jnp.where(new, now, before) for now, before in zip(one, shoal, strict=True))), new
+
+
+def _steered(now: Seaquest, move) -> tuple[Seaquest, Any]:
+    fired = (move == FIRE) & (now.reload == 0)
+    newest = now.shots.there[1] & fired  # becomes the older one
+    shot = Shots(True, now.x, now.y, now.right)
+    shots = Shots(
+        *(
+            jnp.stack([jnp.where(newest, before[1], before[0]), jnp.where(fired, new, before[1])])
+            for before, new in zip(now.shots, shot, strict=True)
+        )
+    )
+    turned = jnp.where(move == LEFT, False, jnp.where(move == RIGHT, True, now.right))
+    x, y = walked(now.x, move, LEFT, RIGHT), walked(now.y, move, UP, DOWN, 0, LAST - 1)
+    return now._replace(x=x, y=y, right=turned, shots=shots), fired
+
+
+def _shots_fly(now: Seaquest) -> tuple[Seaquest, Any]:
+    """The newer shot first; each strikes the oldest fish in its cell, or else the oldest submarine."""
+    shots, enemies = now.shots, now.enemies
+    x = shots.x + ahead(shots.right)
+    flying, there, reward = shots.there & ~outside(x), enemies.there, jnp.int32(0)
+    for one in reversed(range(SHOTS)):
+        near = there & flying[one] & (enemies.x == x[one]) & (enemies.y == shots.y[one])
+        fish, submarines = near & ~now.armed, near & now.armed
+        struck = _oldest(jnp.where(fish.any(), fish, submarines), enemies.born)
+        there &= ~struck
+        flying &= ~((jnp.arange(SHOTS) == one) & struck.any())
+        reward += struck.any()
+    shots, enemies = shots._replace(there=flying, x=x), enemies._replace(there=there)
+    return now._replace(shots=shots, enemies=enemies), reward
+
+
+def _divers_swim(now: Seaquest) -> Seaquest:
+    """The younger is saved first, as long as there is room."""
+    divers = now.divers
+    same_row = divers.there & (divers.y == now.y)
+    met, swimming = same_row & (divers.x == now.x), divers.there & (divers.wait == 0)
+    x = jnp.where(swimming, divers.x + ahead(divers.right), divers.x)
+    meeting = met | (same_row & (x == now.x))
+    younger = (divers.born[:, None] < divers.born[None]) & meeting[None]
+    saved = meeting & (now.crew + younger.sum(axis=1) < CREW)
+    left = divers._replace(
+        there=divers.there & ~saved & ~outside(x),
+        x=x,
+        wait=jnp.where(swimming, DIVER_WAITS, divers.wait - 1),
+    )
+    return now._replace(divers=left, crew=now.crew + saved.sum())
+
+
+def _enemies_swim(now: Seaquest, which) -> tuple[Seaquest, Any, Any, Any]:
+    """These enemies, what the shots earn that they swim into, whether one meets the player, and the torpedoes
+    with theirs. An older shot strikes first, and the youngest of those that meet it."""
+    enemies = now.enemies
+    alive = enemies.there & which
+    swimming = alive & (enemies.wait == 0)
+    x = jnp.where(swimming, enemies.x + ahead(enemies.right), enemies.x)
+    same_row = alive & (enemies.y == now.y)
+    rammed = same_row & ((enemies.x == now.x) | (x == now.x))
+    exposed = swimming & ~outside(x) & ~(same_row & (x == now.x))
+    flying, struck = now.shots.there, jnp.zeros(ENEMIES, bool)
+    for one in range(SHOTS):
+        near = exposed & ~struck & (x == now.shots.x[one]) & (enemies.y == now.shots.y[one]) & flying[one]
+        target = _oldest(near, -enemies.born)
+        struck |= target
+        flying &= ~((jnp.arange(SHOTS) == one) & target.any())
+    firing = alive & (now.enemy_reload == 0) & now.armed
+    launched = [cells(x, enemies.y, firing & side) for side in (~enemies.right, enemies.right)]
+    wait = jnp.where(swimming, now.enemy_waits, enemies.wait - 1)
+    following = now._replace(
+        enemies=enemies._replace(
+            there=enemies.there & ~struck & ~(alive & outside(x)),
+            x=x,
+            wait=jnp.where(alive, wait, enemies.wait),
+        ),
+        shots=now.shots._replace(there=flying),
+        enemy_reload=jnp.where(
+            alive, jnp.where(firing, ENEMY_RELOAD, now.enemy_reload - 1), now.enemy_reload
+        ),
+    )
+    return following, struck.sum(), rammed.any(), now.torpedoes | jnp.stack(launched)
+
+
+def _surfaced(now: Seaquest) -> tuple[Seaquest, Any, Any]:
+    """Below, air is spent; coming up takes one diver ashore for new air, or all six for a reward."""
+    below = now.y > 0
+    arriving = ~below & ~now.up
+    welcome = arriving & (now.crew != 0)
+    full = welcome & (now.crew == CREW)
+    faster = welcome & ((now.enemy_every > 1) | (now.enemy_waits > FASTEST_ENEMY))
+    quicker = faster & (now.enemy_waits > FASTEST_ENEMY) & (now.ramps % 2 == 1)
+    following = now._replace(
+        air=jnp.where(welcome, AIR, now.air - below),
+        crew=jnp.where(full, 0, now.crew) - welcome,
+        up=~below & (now.up | welcome),
+        enemy_every=now.enemy_every - (faster & (now.enemy_every > 1)),
+        enemy_waits=now.enemy_waits - quicker,
+        ramps=now.ramps + faster,
+    )
+    return following, jnp.where(full, now.air * SIDE // AIR, 0), arriving & ~welcome
+
+
+def _flown(torpedoes) -> Any:
+    left, right = jnp.roll(torpedoes[0], -1, axis=1), jnp.roll(torpedoes[1], 1, axis=1)
+    return jnp.stack([left & (COLUMN != LAST), right & (COLUMN != 0)])
+
+
+def _trails(shoal: Shoal) -> Any:
+    return cells(shoal.x - ahead(shoal.right), shoal.y, shoal.there)
+
+
+def _oldest(marked, born) -> Any:
+    """The one mark whose birth lies furthest back."""
+    return marked & (born == jnp.where(marked, born, jnp.iinfo(jnp.int32).max).min())
+
+
+def _nobody(slots: int, kind: type) -> list[Any]:
+    """Every field of an empty row of slots."""
+    booleans = {"there", "right"}
+    return [jnp.zeros(slots, bool if field in booleans else jnp.int32) for field in kind._fields]  # type: ignore[attr-defined]

@@ -1,0 +1,110 @@
+"""Space Invaders: a cannon below, aliens that shoot from above and come down, wave after wave."""
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+
+from optimist.envs._games.board import (
+    COLUMN,
+    FIRE,
+    LAST,
+    LEFT,
+    NOTHING,
+    RIGHT,
+    ROW,
+    SIDE,
+    cell,
+    ticked,
+    walked,
+)
+
+ACTIONS = (NOTHING, LEFT, RIGHT, FIRE)
+CHANNELS = 6
+LUCK_OF_A_STEP = LUCK_OF_A_START = 0
+RELOAD = 5
+ALIENS_MOVE = 12  # steps apart in the first wave
+ALIENS_MOVE_AT_LEAST = 6
+ALIENS_SHOOT = 10
+
+
+class SpaceInvaders(NamedTuple):
+    x: Any
+    reload: Any
+    shots: Any  # the player's, a board
+    bombs: Any  # the aliens'
+    aliens: Any
+    to_left: Any
+    pace: Any  # steps between their moves in this wave, fewer when they are few
+    until_move: Any
+    until_bomb: Any
+
+
+def begin(luck) -> SpaceInvaders:
+    nothing = jnp.zeros((SIDE, SIDE), bool)
+    return SpaceInvaders(
+        x=jnp.int32(5),
+        reload=jnp.int32(0),
+        shots=nothing,
+        bombs=nothing,
+        aliens=_wave(),
+        to_left=jnp.bool_(True),
+        pace=jnp.int32(ALIENS_MOVE),
+        until_move=jnp.int32(ALIENS_MOVE),
+        until_bomb=jnp.int32(ALIENS_SHOOT),
+    )
+
+
+def step(was: SpaceInvaders, move, luck) -> tuple[SpaceInvaders, Any, Any]:
+    firing = (move == FIRE) & (was.reload == 0)
+    x = walked(was.x, move, LEFT, RIGHT)
+    player = cell(x, LAST)
+    shots = _without_row(jnp.roll(was.shots | (cell(was.x, LAST) & firing), -1, axis=0), LAST)
+    bombs = _without_row(jnp.roll(was.bombs, 1, axis=0), 0)
+
+    moving = was.until_move == 0
+    edge = jnp.where(was.to_left, was.aliens[:, 0].any(), was.aliens[:, LAST].any())
+    landed = moving & edge & was.aliens[LAST].any()
+    sideways = jnp.where(was.to_left, jnp.roll(was.aliens, -1, axis=1), jnp.roll(was.aliens, 1, axis=1))
+    moved = jnp.where(edge, jnp.roll(was.aliens, 1, axis=0), sideways)
+    aliens = jnp.where(moving, moved, was.aliens)
+    over = landed | (player & (bombs | was.aliens | aliens)).any()
+
+    bombing = was.until_bomb == 0
+    bombs |= _nearest(aliens, x) & bombing
+    killed = aliens & shots
+    aliens, shots = aliens & ~killed, shots & ~killed
+    cleared = ~aliens.any()
+    due = jnp.where(moving, jnp.minimum(was.aliens.sum(), was.pace), was.until_move)
+    following = SpaceInvaders(
+        x=x,
+        reload=ticked(jnp.where(firing, RELOAD, was.reload)),
+        shots=shots,
+        bombs=bombs,
+        aliens=aliens | (_wave() & cleared),
+        to_left=was.to_left ^ (moving & edge),
+        pace=was.pace - (cleared & (was.pace > ALIENS_MOVE_AT_LEAST)),
+        until_move=due - 1,
+        until_bomb=jnp.where(bombing, ALIENS_SHOOT, was.until_bomb) - 1,
+    )
+    return following, killed.sum(), over
+
+
+def picture(now: SpaceInvaders) -> Any:
+    left, right = now.aliens & now.to_left, now.aliens & ~now.to_left
+    return jnp.stack([cell(now.x, LAST), now.aliens, left, right, now.shots, now.bombs], axis=-1)
+
+
+def _nearest(aliens, x) -> Any:
+    """The lowest alien of the column nearest to the cannon, of two the left one."""
+    order = SIDE * abs(COLUMN - x) + COLUMN
+    nearest = jnp.where(aliens.any(axis=0, keepdims=True), order, SIDE * SIDE).min()
+    column = aliens & (order == nearest)
+    return column & (jnp.where(column, ROW, -1).max() == ROW)
+
+
+def _without_row(board, row: int) -> Any:
+    return board & (row != ROW)
+
+
+def _wave() -> Any:
+    return jnp.asarray((ROW < 4) & (COLUMN >= 2) & (COLUMN < 8))

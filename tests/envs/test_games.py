@@ -1,0 +1,117 @@
+"""The games written for the accelerator against the authors' own, step by step and with the same luck."""
+
+from collections import Counter
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from optimist.envs import _games
+from optimist.envs._games.board import LEFT, NOTHING, RIGHT, UP
+from optimist.envs.minatar import GAMES, _minatar
+
+STEPS = 12_000
+RESTARTED = ("breakout", "freeway")
+SEEN = {
+    "asterix": {"ramp_index": 9, "entities": 8},
+    "breakout": {"walls cleared": 1},
+    "freeway": {},
+    "seaquest": {"ramp_index": 19, "diver_count": 6, "f_bullets": 2, "divers": 2},
+    "space_invaders": {"ramp_index": 6},
+}  # how far it came: the most there was of each
+
+
+class Luck:
+    """In place of the package's random stream: numbers from [0, 1) that are known beforehand."""
+
+    def __init__(self):
+        self.numbers: list[np.float32] = []
+
+    def rand(self, count=None):
+        return self.numbers.pop(0) if count is None else np.array([self.rand() for _ in range(count)])
+
+    def randint(self, low, high=None, size=None):
+        low, high = (0, low) if high is None else (low, high)
+        return low + np.floor(self.rand(size) * np.float32(high - low)).astype(int)
+
+
+def theirs(game):
+    """The package's game, its random stream in our hands."""
+    env = _minatar().Environment(game, sticky_action_prob=0.0).env
+    env.random = Luck()
+    return env
+
+
+def moves_of(game, env, random):
+    """Moves that lead far: in Breakout mostly after the ball, in Freeway up, elsewhere one for some steps."""
+    move = NOTHING
+    while True:
+        if game == "breakout":
+            aim = env.ball_x + random.choice([0, 0, 1 if env.ball_dir in (1, 2) else -1])
+            after_it = LEFT if aim < env.pos else RIGHT if aim > env.pos else NOTHING
+            move = after_it if random.random() < 0.97 else NOTHING
+        elif random.random() < 0.4:
+            favourites = [UP] * 6 if game == "freeway" else []
+            move = random.choice([*_games.named(game).ACTIONS, *favourites])
+        yield move
+
+
+def luck_they_ask_for(game, env, luck):
+    """In Seaquest a number stands for the same thing whoever else is spawned; the package draws on."""
+    no_enemy = game == "seaquest" and env.e_spawn_timer != 0
+    return list(luck[3:] if no_enemy else luck)
+
+
+def played(game, luck, luck_of_starts):
+    """Moves, rewards, ends and pictures of the package, and the most there was of what is counted."""
+    env, random, most = theirs(game), np.random.default_rng(1), Counter()
+    env.random.numbers = list(luck_of_starts[-1])
+    env.reset()
+    rows = []
+    for now, start, move in zip(luck, luck_of_starts, moves_of(game, env, random), strict=False):
+        env.random.numbers = luck_they_ask_for(game, env, now)
+        reward, over = env.act(move)
+        rows.append((move, reward, over, env.state()))
+        env.terminal = False
+        if over and game in RESTARTED:
+            env.random.numbers = list(start)
+            env.reset()
+        most |= Counter({name: sizes(value) for name, value in vars(env).items() if sizes(value) > 0})
+    columns = [np.array(column) for column in zip(*rows, strict=True)]
+    most["walls cleared"] = int(game == "breakout" and not columns[-1][..., 3].any(axis=(1, 2)).all())
+    return columns, most
+
+
+def sizes(value) -> int:
+    return len(value) if isinstance(value, list) else value if isinstance(value, int) else 0
+
+
+def replayed(game, moves, luck, luck_of_starts):
+    """The same in one program of ours."""
+    rules = _games.named(game)
+
+    def step(state, now):
+        state, reward, over = rules.step(state, now[0], now[1])
+        end = over & (game in RESTARTED)
+        following = jax.tree.map(lambda new, old: jnp.where(end, new, old), rules.begin(now[2]), state)
+        return following, (reward, over, rules.picture(state))
+
+    return jax.jit(
+        lambda: jax.lax.scan(step, rules.begin(luck_of_starts[-1]), (moves, luck, luck_of_starts))[1]
+    )()
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_every_step_is_the_packages(game):
+    """Where that is possible play goes on after death, so that late and crowded states are seen as well."""
+    rules, random = _games.named(game), np.random.default_rng(2)
+    luck = random.random((STEPS, rules.LUCK_OF_A_STEP), np.float32)
+    luck_of_starts = random.random((STEPS, rules.LUCK_OF_A_START), np.float32)
+    (moves, *expected), most = played(game, luck, luck_of_starts)
+    for name, ours, package in zip(
+        ("reward", "over", "picture"), replayed(game, moves, luck, luck_of_starts), expected, strict=True
+    ):
+        np.testing.assert_array_equal(ours, package, err_msg=name)
+    assert expected[0].sum() > 20 and expected[1].sum() > 3
+    assert {name: most[name] for name in SEEN[game]} == SEEN[game]
