@@ -13,7 +13,7 @@ from optimist.studies.finding.results import csv_text, evaluated, finished, part
 from optimist.studies.reporting.study_report import write_findings
 from optimist.studies.running.job import Job
 from optimist.studies.running.status import write_jobs
-from optimist.studies.scoring.score_files import read_scores
+from optimist.studies.scoring.score_files import ScoreFile, read_scores
 
 GAMES = ("minatar/breakout", "minatar/freeway")
 SPEC = Spec((2, 1, 1), "uint8", actions=2)
@@ -92,7 +92,8 @@ def test_tables_and_figures_are_written_for_every_reading(study):
 
 
 def test_scores_come_back_from_the_csv(study):
-    file = score_file(evaluated(jobs(), study), "all")
+    named = score_file(evaluated(jobs(), study), "all").agents
+    file = ScoreFile({f'"{agent}", 4 networks': games for agent, games in named.items()}, "step")
     (study / "again.csv").write_text(csv_text(file))
     assert read_scores(study / "again.csv") == file
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from optimist.errors import RunError
 from optimist.studies.running.job import Job
 from optimist.studies.scoring import scores
+from optimist.studies.scoring.plain_tables import csv_table
 from optimist.studies.scoring.score_files import ScoreFile, Seeds
 
 
@@ -60,13 +61,13 @@ def _evaluated(job: Job, out: Path) -> Evaluated:
 def csv_text(file: ScoreFile) -> str:
     """The same as `optimist scores` reads it."""
     rows = [
-        f"{game},{agent},{seed},{step},{score!r}"
+        (game, agent, seed, step, repr(score))
         for agent, games in file.agents.items()
         for game, seeds in games.items()
         for seed, curve in seeds.items()
         for step, score in curve.items()
     ]
-    return "\n".join(["game,agent,seed,step,score", *rows]) + "\n"
+    return csv_table(["game", "agent", "seed", "step", "score"], rows)
 
 
 def random_scores(jobs: list[Job], out: Path) -> dict[str, float]:
