@@ -1,5 +1,7 @@
 """MinAtar as JAX programs: the same games as the package's, on the device and from the host."""
 
+import hashlib
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,13 @@ from optimist.training.evaluation import Series, evaluate, play_out
 from optimist.training.learner import Learner
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
+DIGESTS = {
+    "asterix": "f33eee9e6fe1",
+    "breakout": "12695e211dab",
+    "freeway": "3ba267da6686",
+    "seaquest": "2509572991c4",
+    "space_invaders": "ad867636ac4e",
+}  # of 150 steps in 8 lanes
 EPISODES = dict.fromkeys(minatar_jax.games(), 100) | {"freeway": 12}
 
 
@@ -61,6 +70,26 @@ def test_the_seed_decides_and_lanes_differ():
             np.testing.assert_array_equal(ours, theirs)
     assert any((one.observation != two.observation).any() for one, two in zip(steps, other, strict=True))
     assert any((step.observation[0] != step.observation[1]).any() for step in steps)
+
+
+def test_every_tenth_action_is_the_one_before():
+    play, lanes = envs.make("minatar_jax/breakout", lanes=4_000), 4_000
+    play.reset()
+    left, nothing = np.full(lanes, 1), np.zeros(lanes, int)
+    places = [play.step(action).observation[:, 9, :, 0].argmax(axis=-1) for action in (left, nothing)]
+    went, went_again = places[0] == 3, places[1] < places[0]
+    assert abs(went.mean() - 0.9) < 0.02 and abs(went_again[went].mean() - 0.1) < 0.02
+    assert not went_again[~went].any()
+
+
+def test_another_edition_where_the_same_luck_leads_elsewhere():
+    """Whoever changes what happens here gives the games another EDITION, and the tests its digests."""
+    digests = {}
+    for game in minatar_jax.games():
+        first, steps = played(f"minatar_jax/{game}", lanes=8, steps=150)
+        frames = np.stack([first, *(step.observation for step in steps)])
+        digests[game] = hashlib.sha256(np.packbits(frames)).hexdigest()[:12]
+    assert (minatar_jax.EDITION, digests) == ("1", DIGESTS)
 
 
 def test_a_lane_plays_the_same_in_any_company():
@@ -132,4 +161,4 @@ def test_mistakes_are_told():
     with pytest.raises(UsageError, match="is not one of 0 to 2"):
         play.step([3])
     assert play.render().shape == (160, 160, 3)
-    assert set(play.versions()) == {"optimist", "jax"}
+    assert set(play.versions()) == {"minatar_jax", "jax"}

@@ -7,7 +7,6 @@ a part of the same program: see `Rules`.
 
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import jax
@@ -21,6 +20,7 @@ from optimist.envs._lanes import checked_actions
 from optimist.envs.minatar import GAMES, LONGEST, check, picture
 from optimist.errors import UsageError
 
+EDITION = "1"  # of the games: another one where the same luck would lead elsewhere
 STICKY = 0.1  # how often the last action is taken again, whatever is chosen
 
 
@@ -135,7 +135,7 @@ class OnDevice:
         return picture(np.asarray(self.table.frames[0]))
 
     def versions(self) -> dict[str, str]:
-        return {name: version(name) for name in ("optimist", "jax")}
+        return {"minatar_jax": EDITION, "jax": jax.__version__}
 
     def close(self) -> None:
         pass

@@ -110,24 +110,23 @@ def begin(luck) -> Seaquest:
 
 
 def step(was: Seaquest, move, luck) -> tuple[Seaquest, Any, Any]:
-    now, until_enemy, until_diver = _with_newcomers(was, luck)
-    now, fired = _steered(now, move)
+    now = _steered(_with_newcomers(was, luck), move)
     now, shot = _shots_fly(now)
     now = _divers_swim(now)
     now, sunk, rammed, torpedoes = _enemies_swim(now, now.armed)
     flown = _flown(torpedoes)
     torpedoed = ((torpedoes | flown) & cell(now.x, now.y)[None]).any()
-    now, eaten, bitten, _ = _enemies_swim(now, ~now.armed)
+    now, caught, bitten, _ = _enemies_swim(now, ~now.armed)
     now = now._replace(
         time=was.time + 1,
-        reload=ticked(jnp.where(fired, RELOAD, was.reload)),
+        reload=ticked(now.reload),
         torpedoes=flown,
-        until_enemy=ticked(until_enemy),
-        until_diver=ticked(until_diver),
+        until_enemy=ticked(now.until_enemy),
+        until_diver=ticked(now.until_diver),
     )
     suffocated = now.air <= 0
     now, reward, drowned = _surfaced(now)
-    return now, reward + shot + sunk + eaten, rammed | torpedoed | bitten | suffocated | drowned
+    return now, reward + shot + sunk + caught, rammed | torpedoed | bitten | suffocated | drowned
 
 
 def picture(now: Seaquest) -> Any:
@@ -149,7 +148,7 @@ def picture(now: Seaquest) -> Any:
     return jnp.stack(channels, axis=-1)
 
 
-def _with_newcomers(was: Seaquest, luck) -> tuple[Seaquest, Any, Any]:
+def _with_newcomers(was: Seaquest, luck) -> Seaquest:
     """An enemy and a diver where it is time for one; no enemy meets another one head-on."""
     right, armed, y = luck[0] < 1 / 2, luck[1] < 1 / 3, 1 + one_of(luck[2], 8)
     enemies, time = was.enemies, was.time
@@ -158,14 +157,14 @@ def _with_newcomers(was: Seaquest, luck) -> tuple[Seaquest, Any, Any]:
     enemies, new = _joined(enemies, due & ~blocked, y, right, was.enemy_waits, time)
     diver = 1 + one_of(luck[4], 8), luck[3] < 1 / 2
     divers, _ = _joined(was.divers, diver_due, *diver, DIVER_WAITS, time)
-    now = was._replace(
+    return was._replace(
         enemies=enemies,
         divers=divers,
         armed=jnp.where(new, armed, was.armed),
         enemy_reload=jnp.where(new, ENEMY_RELOAD, was.enemy_reload),
+        until_enemy=jnp.where(due, was.enemy_every, was.until_enemy),
+        until_diver=jnp.where(diver_due, DIVER_EVERY, was.until_diver),
     )
-    until_diver = jnp.where(diver_due, DIVER_EVERY, was.until_diver)
-    return now, jnp.where(due, was.enemy_every, was.until_enemy), until_diver
 
 
 def _joined(shoal: Shoal, really, y, right, wait, born) -> tuple[Shoal, Any]:
@@ -175,7 +174,7 @@ def _joined(shoal: Shoal, really, y, right, wait, born) -> tuple[Shoal, Any]:
     return Shoal(*(jnp.where(new, now, before) for now, before in zip(one, shoal, strict=True))), new
 
 
-def _steered(now: Seaquest, move) -> tuple[Seaquest, Any]:
+def _steered(now: Seaquest, move) -> Seaquest:
     fired = (move == FIRE) & (now.reload == 0)
     newest = now.shots.there[1] & fired  # becomes the older one
     shot = Shots(True, now.x, now.y, now.right)
@@ -187,7 +186,8 @@ def _steered(now: Seaquest, move) -> tuple[Seaquest, Any]:
     )
     turned = jnp.where(move == LEFT, False, jnp.where(move == RIGHT, True, now.right))
     x, y = walked(now.x, move, LEFT, RIGHT), walked(now.y, move, UP, DOWN, 0, LAST - 1)
-    return now._replace(x=x, y=y, right=turned, shots=shots), fired
+    reload = jnp.where(fired, RELOAD, now.reload)
+    return now._replace(x=x, y=y, right=turned, reload=reload, shots=shots)
 
 
 def _shots_fly(now: Seaquest) -> tuple[Seaquest, Any]:
