@@ -17,7 +17,14 @@ SEEN = {
     "asterix": {"ramp_index": 9, "entities": 8},
     "breakout": {"walls cleared": 1},
     "freeway": {},
-    "seaquest": {"ramp_index": 19, "diver_count": 6, "f_bullets": 2, "divers": 2},
+    "seaquest": {
+        "ramp_index": 19,
+        "diver_count": 6,
+        "f_bullets": 2,
+        "divers": 2,
+        "enemies": 23,
+        "divers owed": 34,
+    },
     "space_invaders": {"ramp_index": 6},
 }  # how far it came: the most there was of each
 
@@ -77,14 +84,24 @@ def played(game, luck, luck_of_starts):
         if over and game in RESTARTED:
             env.random.numbers = list(start)
             env.reset()
-        most |= Counter({name: sizes(value) for name, value in vars(env).items() if sizes(value) > 0})
+        most |= counted(game, env)
     columns = [np.array(column) for column in zip(*rows, strict=True)]
     most["walls cleared"] = int(game == "breakout" and not columns[-1][..., 3].any(axis=(1, 2)).all())
     return columns, most
 
 
+def counted(game, env) -> Counter:
+    """Everything of a state that is a number, or a list of things; what is above zero."""
+    numbers = Counter({name: sizes(value) for name, value in vars(env).items()})
+    if game == "seaquest":
+        numbers |= Counter({"enemies": len(env.e_fish) + len(env.e_subs), "divers owed": -env.diver_count})
+    return +numbers
+
+
 def sizes(value) -> int:
-    return len(value) if isinstance(value, list) else value if isinstance(value, int) else 0
+    if isinstance(value, list):
+        return sum(thing is not None for thing in value)
+    return value if isinstance(value, int) else 0
 
 
 def replayed(game, moves, luck, luck_of_starts):

@@ -80,6 +80,10 @@ def test_every_tenth_action_is_the_one_before():
     went, went_again = places[0] == 3, places[1] < places[0]
     assert abs(went.mean() - 0.9) < 0.02 and abs(went_again[went].mean() - 0.1) < 0.02
     assert not went_again[~went].any()
+    play.step(left)
+    play.reset()
+    after_a_reset = play.step(nothing).observation[:, 9, :, 0].argmax(axis=-1) == 3
+    assert abs(after_a_reset.mean() - 0.09) < 0.02
 
 
 def test_another_edition_where_the_same_luck_leads_elsewhere():

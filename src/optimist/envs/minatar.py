@@ -22,7 +22,7 @@ from optimist.errors import UsageError, did_you_mean
 
 ON_ONE_CORE = True
 GAMES = ("asterix", "breakout", "freeway", "seaquest", "space_invaders")
-LONGEST = 3_000  # steps; the one game that ends by itself, Freeway, has 2,501
+LONGEST = 3_000  # steps; Freeway, the one game with a clock, has 2,501
 CELL = 16  # pixels along one side of a cell in a picture
 BACKGROUND = (14, 14, 22)
 

@@ -115,8 +115,9 @@ class OnDevice:
 
     def begin(self) -> Table:
         """New episodes for whoever plays by the `rules` on the device; the random streams go on."""
-        before = self._key if self.table is None else self.table.key
-        return _begin(self.rules, before)
+        if self.table is None:
+            return _begin(self.rules, self._key)
+        return _begin(self.rules, self.table.key)._replace(last=self.table.last)
 
     def reset(self) -> np.ndarray:
         self.table = self.begin()

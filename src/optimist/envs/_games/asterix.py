@@ -24,7 +24,7 @@ ACTIONS = (NOTHING, LEFT, UP, RIGHT, DOWN)
 CHANNELS = 4
 LUCK_OF_A_STEP, LUCK_OF_A_START = 3, 0
 ROWS = np.arange(1, LAST)  # one for each that crosses
-SPAWN, MOVE, RAMP = 10, 5, 100  # steps apart in the beginning
+SPAWN_EVERY, MOVE_EVERY, RAMP_EVERY = 10, 5, 100  # steps apart in the beginning
 
 
 class Asterix(NamedTuple):
@@ -51,21 +51,22 @@ def begin(luck) -> Asterix:
         place=nobody.astype(jnp.int32),
         right=nobody,
         gold=nobody,
-        spawn_every=jnp.int32(SPAWN),
-        until_spawn=jnp.int32(SPAWN),
-        move_every=jnp.int32(MOVE),
-        until_move=jnp.int32(MOVE),
-        until_ramp=jnp.int32(RAMP),
+        spawn_every=jnp.int32(SPAWN_EVERY),
+        until_spawn=jnp.int32(SPAWN_EVERY),
+        move_every=jnp.int32(MOVE_EVERY),
+        until_move=jnp.int32(MOVE_EVERY),
+        until_ramp=jnp.int32(RAMP_EVERY),
         ramps=jnp.int32(0),
     )
 
 
 def step(was: Asterix, move, luck) -> tuple[Asterix, Any, Any]:
+    to_right, is_gold, which = luck
     spawning = was.until_spawn == 0
     free = ~was.there
-    new = spawning & free & (jnp.cumsum(free) - 1 == one_of(luck[2], free.sum()))
-    there, right = was.there | new, jnp.where(new, luck[0] < 1 / 2, was.right)
-    gold = jnp.where(new, luck[1] < 1 / 3, was.gold)
+    new = spawning & free & (jnp.cumsum(free) - 1 == one_of(which, free.sum()))
+    there, right = was.there | new, jnp.where(new, to_right < 1 / 2, was.right)
+    gold = jnp.where(new, is_gold < 1 / 3, was.gold)
     place = jnp.where(new, jnp.where(right, 0, LAST), was.place)
 
     x, y = walked(was.x, move, LEFT, RIGHT), walked(was.y, move, UP, DOWN, 1, LAST - 1)
@@ -77,8 +78,8 @@ def step(was: Asterix, move, luck) -> tuple[Asterix, Any, Any]:
     met = moving & there & (place == x) & (y == ROWS)
     there &= ~(met & gold)
 
-    ramping = ((was.spawn_every > 1) | (was.move_every > 1)) & (was.until_ramp < 0)
-    counting = ((was.spawn_every > 1) | (was.move_every > 1)) & (was.until_ramp >= 0)
+    can_ramp = (was.spawn_every > 1) | (was.move_every > 1)
+    ramping, counting = can_ramp & (was.until_ramp < 0), can_ramp & (was.until_ramp >= 0)
     following = Asterix(
         x=x,
         y=y,
@@ -90,7 +91,7 @@ def step(was: Asterix, move, luck) -> tuple[Asterix, Any, Any]:
         until_spawn=jnp.where(spawning, was.spawn_every, was.until_spawn) - 1,
         move_every=was.move_every - (ramping & (was.move_every > 1) & (was.ramps % 2 == 1)),
         until_move=jnp.where(moving, was.move_every, was.until_move) - 1,
-        until_ramp=jnp.where(ramping, RAMP, was.until_ramp - counting),
+        until_ramp=jnp.where(ramping, RAMP_EVERY, was.until_ramp - counting),
         ramps=was.ramps + ramping,
     )
     return following, (touched & gold).sum() + (met & gold).sum(), ((touched | met) & ~gold).any()

@@ -47,5 +47,11 @@ def first(marked: Any) -> Any:
     return marked & (index == jnp.where(marked, index, len(index)).min())
 
 
+def shifted(board: Any, rows: int = 0, columns: int = 0) -> Any:
+    """Everything on the board moved by this; what leaves it is gone."""
+    moved = jnp.roll(board, (rows, columns), (0, 1))
+    return moved & ~outside(ROW - rows) & ~outside(COLUMN - columns)
+
+
 def ticked(timer: Any) -> Any:
     return timer - (timer > 0)

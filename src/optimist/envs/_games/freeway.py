@@ -21,21 +21,21 @@ STEPS = 2_500
 class Freeway(NamedTuple):
     y: Any
     rest: Any
-    left: Any  # steps until the end
+    steps_left: Any
     x: Any  # of the cars
-    speed: Any  # steps between two moves; below zero to the left
+    pace: Any  # steps between two moves; below zero to the left
     wait: Any
 
 
 def begin(luck) -> Freeway:
-    speed = _speeds(luck)
+    pace = _paces(luck)
     return Freeway(
         y=jnp.int32(LAST),
         rest=jnp.int32(REST),
-        left=jnp.int32(STEPS),
+        steps_left=jnp.int32(STEPS),
         x=jnp.zeros(CARS, jnp.int32),
-        speed=speed,
-        wait=abs(speed),
+        pace=pace,
+        wait=abs(pace),
     )
 
 
@@ -43,29 +43,29 @@ def step(was: Freeway, move, luck) -> tuple[Freeway, Any, Any]:
     moving = (was.rest == 0) & ((move == UP) | (move == DOWN))
     y = jnp.where(moving, walked(was.y, move, UP, DOWN), was.y)
     across = y == 0
-    speed = jnp.where(across, _speeds(luck), was.speed)
-    wait = jnp.where(across, abs(speed), was.wait)
+    pace = jnp.where(across, _paces(luck), was.pace)
+    wait = jnp.where(across, abs(pace), was.wait)
     y = jnp.where(across, LAST, y)
 
     driving = wait == 0
-    x = jnp.where(driving, (was.x + jnp.sign(speed)) % SIDE, was.x)
+    x = jnp.where(driving, (was.x + jnp.sign(pace)) % SIDE, was.x)
     hit = (y == ROWS) & ((was.x == CHICKEN) | (x == CHICKEN))
     following = Freeway(
         y=jnp.where(hit.any(), LAST, y),
         rest=ticked(jnp.where(moving, REST, was.rest)),
-        left=was.left - 1,
+        steps_left=was.steps_left - 1,
         x=x,
-        speed=speed,
-        wait=jnp.where(driving, abs(speed), wait - 1),
+        pace=pace,
+        wait=jnp.where(driving, abs(pace), wait - 1),
     )
-    return following, across, following.left < 0
+    return following, across, following.steps_left < 0
 
 
 def picture(now: Freeway) -> Any:
-    behind, pace = (now.x - jnp.sign(now.speed)) % SIDE, abs(now.speed)
-    trails = [cells(behind, ROWS, pace == each) for each in range(1, SLOWEST + 1)]
-    return jnp.stack([cell(CHICKEN, now.y), cells(now.x, ROWS, pace > 0), *trails], axis=-1)
+    behind = (now.x - jnp.sign(now.pace)) % SIDE
+    trails = [cells(behind, ROWS, abs(now.pace) == each) for each in range(1, SLOWEST + 1)]
+    return jnp.stack([cell(CHICKEN, now.y), cells(now.x, ROWS, np.ones(CARS, bool)), *trails], axis=-1)
 
 
-def _speeds(luck) -> Any:
+def _paces(luck) -> Any:
     return (1 + one_of(luck[:CARS], SLOWEST)) * jnp.where(luck[CARS:] < 0.5, -1, 1)

@@ -7,6 +7,7 @@ it was `born`. Enemy torpedoes are a board for each direction: they meet nobody 
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 
 from optimist.envs._games.board import (
     COLUMN,
@@ -22,12 +23,13 @@ from optimist.envs._games.board import (
     ahead,
     cell,
     cells,
-    first,
     one_of,
     outside,
+    shifted,
     ticked,
     walked,
 )
+from optimist.envs._games.shoal import Shoal, joined, nobody, oldest, trails, youngest
 
 ACTIONS = (NOTHING, LEFT, UP, RIGHT, DOWN, FIRE)
 CHANNELS = 10
@@ -38,20 +40,9 @@ RELOAD, ENEMY_RELOAD = 5, 10
 ENEMY_EVERY, DIVER_EVERY = 20, 30
 ENEMY_WAITS, DIVER_WAITS = 5, 5  # steps between two moves
 FASTEST_ENEMY = 2
-# Enemies cross in 10 (2 + 1) steps when there is a new one in each, divers in 60 when there is one in 30, a
-# shot flies for 9 steps and there is one in 5: there are never more.
+# Never more: at its fastest an enemy crosses in 10 x (2 + 1) steps, and one comes in each of them; a diver
+# crosses in 60 and one comes in 30; a shot flies for 9 and one is fired in 5.
 ENEMIES, DIVERS, SHOTS = 32, 3, 2
-
-
-class Shoal(NamedTuple):
-    """Enemies, or divers, in slots."""
-
-    there: Any
-    x: Any
-    y: Any
-    right: Any
-    wait: Any
-    born: Any
 
 
 class Shots(NamedTuple):
@@ -71,7 +62,7 @@ class Seaquest(NamedTuple):
     reload: Any
     air: Any
     crew: Any
-    up: Any  # at the surface, since it came there
+    at_surface: Any  # and welcomed there
     shots: Shots
     divers: Shoal
     enemies: Shoal
@@ -94,10 +85,10 @@ def begin(luck) -> Seaquest:
         reload=jnp.int32(0),
         air=jnp.int32(AIR),
         crew=jnp.int32(0),
-        up=jnp.bool_(True),
-        shots=Shots(*_nobody(SHOTS, Shots)),
-        divers=Shoal(*_nobody(DIVERS, Shoal)),
-        enemies=Shoal(*_nobody(ENEMIES, Shoal)),
+        at_surface=jnp.bool_(True),
+        shots=nobody(SHOTS, Shots),
+        divers=nobody(DIVERS),
+        enemies=nobody(ENEMIES),
         armed=jnp.zeros(ENEMIES, bool),
         enemy_reload=jnp.zeros(ENEMIES, jnp.int32),
         torpedoes=jnp.zeros((2, SIDE, SIDE), bool),
@@ -113,10 +104,13 @@ def step(was: Seaquest, move, luck) -> tuple[Seaquest, Any, Any]:
     now = _steered(_with_newcomers(was, luck), move)
     now, shot = _shots_fly(now)
     now = _divers_swim(now)
-    now, sunk, rammed, torpedoes = _enemies_swim(now, now.armed)
-    flown = _flown(torpedoes)
+    submarines = now.enemies.there & now.armed
+    now, sunk, rammed = _enemies_swim(now, submarines)
+    now = _fired_at(now, submarines)  # also by those that were just struck
+    torpedoes = now.torpedoes
+    flown = jnp.stack([shifted(torpedoes[0], columns=-1), shifted(torpedoes[1], columns=1)])
     torpedoed = ((torpedoes | flown) & cell(now.x, now.y)[None]).any()
-    now, caught, bitten, _ = _enemies_swim(now, ~now.armed)
+    now, caught, bitten = _enemies_swim(now, now.enemies.there & ~now.armed)
     now = now._replace(
         time=was.time + 1,
         reload=ticked(now.reload),
@@ -137,7 +131,7 @@ def picture(now: Seaquest) -> Any:
         cell(now.x, now.y),
         cell(now.x - ahead(now.right), now.y),
         cells(now.shots.x, now.shots.y, now.shots.there),
-        _trails(now.enemies) | _trails(now.divers),
+        trails(now.enemies) | trails(now.divers),
         now.torpedoes.any(axis=0),
         cells(now.enemies.x, now.enemies.y, fish),
         cells(now.enemies.x, now.enemies.y, submarines),
@@ -154,9 +148,9 @@ def _with_newcomers(was: Seaquest, luck) -> Seaquest:
     enemies, time = was.enemies, was.time
     blocked = (enemies.there & (enemies.y == y) & (enemies.right != right)).any()
     due, diver_due = was.until_enemy == 0, was.until_diver == 0
-    enemies, new = _joined(enemies, due & ~blocked, y, right, was.enemy_waits, time)
+    enemies, new = joined(enemies, due & ~blocked, y, right, was.enemy_waits, time)
     diver = 1 + one_of(luck[4], 8), luck[3] < 1 / 2
-    divers, _ = _joined(was.divers, diver_due, *diver, DIVER_WAITS, time)
+    divers, _ = joined(was.divers, diver_due, *diver, DIVER_WAITS, time)
     return was._replace(
         enemies=enemies,
         divers=divers,
@@ -165,13 +159,6 @@ def _with_newcomers(was: Seaquest, luck) -> Seaquest:
         until_enemy=jnp.where(due, was.enemy_every, was.until_enemy),
         until_diver=jnp.where(diver_due, DIVER_EVERY, was.until_diver),
     )
-
-
-def _joined(shoal: Shoal, really, y, right, wait, born) -> tuple[Shoal, Any]:
-    """The shoal with one more in a free slot, and which one that is."""
-    new = first(~shoal.there) & really
-    one = Shoal(True, jnp.where(right, 0, LAST), y, right, wait, born)
-    return Shoal(*(jnp.where(new, now, before) for now, before in zip(one, shoal, strict=True))), new
 
 
 def _steered(now: Seaquest, move) -> Seaquest:
@@ -198,9 +185,9 @@ def _shots_fly(now: Seaquest) -> tuple[Seaquest, Any]:
     for one in reversed(range(SHOTS)):
         near = there & flying[one] & (enemies.x == x[one]) & (enemies.y == shots.y[one])
         fish, submarines = near & ~now.armed, near & now.armed
-        struck = _oldest(jnp.where(fish.any(), fish, submarines), enemies.born)
+        struck = oldest(jnp.where(fish.any(), fish, submarines), enemies.born)
         there &= ~struck
-        flying &= ~((jnp.arange(SHOTS) == one) & struck.any())
+        flying = _spent(flying, one, struck.any())
         reward += struck.any()
     shots, enemies = shots._replace(there=flying, x=x), enemies._replace(there=there)
     return now._replace(shots=shots, enemies=enemies), reward
@@ -223,11 +210,10 @@ def _divers_swim(now: Seaquest) -> Seaquest:
     return now._replace(divers=left, crew=now.crew + saved.sum())
 
 
-def _enemies_swim(now: Seaquest, which) -> tuple[Seaquest, Any, Any, Any]:
-    """These enemies, what the shots earn that they swim into, whether one meets the player, and the torpedoes
-    with theirs. An older shot strikes first, and the youngest of those that meet it."""
+def _enemies_swim(now: Seaquest, alive) -> tuple[Seaquest, Any, Any]:
+    """Move these enemies; what the shots earn that they swim into, and whether one meets the player. An older
+    shot strikes first, and the youngest of those that meet it."""
     enemies = now.enemies
-    alive = enemies.there & which
     swimming = alive & (enemies.wait == 0)
     x = jnp.where(swimming, enemies.x + ahead(enemies.right), enemies.x)
     same_row = alive & (enemies.y == now.y)
@@ -236,11 +222,9 @@ def _enemies_swim(now: Seaquest, which) -> tuple[Seaquest, Any, Any, Any]:
     flying, struck = now.shots.there, jnp.zeros(ENEMIES, bool)
     for one in range(SHOTS):
         near = exposed & ~struck & (x == now.shots.x[one]) & (enemies.y == now.shots.y[one]) & flying[one]
-        target = _oldest(near, -enemies.born)
+        target = youngest(near, enemies.born)
         struck |= target
-        flying &= ~((jnp.arange(SHOTS) == one) & target.any())
-    firing = alive & (now.enemy_reload == 0) & now.armed
-    launched = [cells(x, enemies.y, firing & side) for side in (~enemies.right, enemies.right)]
+        flying = _spent(flying, one, target.any())
     wait = jnp.where(swimming, now.enemy_waits, enemies.wait - 1)
     following = now._replace(
         enemies=enemies._replace(
@@ -249,17 +233,22 @@ def _enemies_swim(now: Seaquest, which) -> tuple[Seaquest, Any, Any, Any]:
             wait=jnp.where(alive, wait, enemies.wait),
         ),
         shots=now.shots._replace(there=flying),
-        enemy_reload=jnp.where(
-            alive, jnp.where(firing, ENEMY_RELOAD, now.enemy_reload - 1), now.enemy_reload
-        ),
     )
-    return following, struck.sum(), rammed.any(), now.torpedoes | jnp.stack(launched)
+    return following, struck.sum(), rammed.any()
+
+
+def _fired_at(now: Seaquest, submarines) -> Seaquest:
+    """With a torpedo more from each of these whose time has come."""
+    enemies, firing = now.enemies, submarines & (now.enemy_reload == 0)
+    launched = [cells(enemies.x, enemies.y, firing & side) for side in (~enemies.right, enemies.right)]
+    reload = jnp.where(firing, ENEMY_RELOAD, now.enemy_reload - 1)
+    return now._replace(torpedoes=now.torpedoes | jnp.stack(launched), enemy_reload=reload)
 
 
 def _surfaced(now: Seaquest) -> tuple[Seaquest, Any, Any]:
     """Below, air is spent; coming up takes one diver ashore for new air, or all six for a reward."""
     below = now.y > 0
-    arriving = ~below & ~now.up
+    arriving = ~below & ~now.at_surface
     welcome = arriving & (now.crew != 0)
     full = welcome & (now.crew == CREW)
     faster = welcome & ((now.enemy_every > 1) | (now.enemy_waits > FASTEST_ENEMY))
@@ -267,7 +256,7 @@ def _surfaced(now: Seaquest) -> tuple[Seaquest, Any, Any]:
     following = now._replace(
         air=jnp.where(welcome, AIR, now.air - below),
         crew=jnp.where(full, 0, now.crew) - welcome,
-        up=~below & (now.up | welcome),
+        at_surface=~below & (now.at_surface | welcome),
         enemy_every=now.enemy_every - (faster & (now.enemy_every > 1)),
         enemy_waits=now.enemy_waits - quicker,
         ramps=now.ramps + faster,
@@ -275,21 +264,6 @@ def _surfaced(now: Seaquest) -> tuple[Seaquest, Any, Any]:
     return following, jnp.where(full, now.air * SIDE // AIR, 0), arriving & ~welcome
 
 
-def _flown(torpedoes) -> Any:
-    left, right = jnp.roll(torpedoes[0], -1, axis=1), jnp.roll(torpedoes[1], 1, axis=1)
-    return jnp.stack([left & (COLUMN != LAST), right & (COLUMN != 0)])
-
-
-def _trails(shoal: Shoal) -> Any:
-    return cells(shoal.x - ahead(shoal.right), shoal.y, shoal.there)
-
-
-def _oldest(marked, born) -> Any:
-    """The one mark whose birth lies furthest back."""
-    return marked & (born == jnp.where(marked, born, jnp.iinfo(jnp.int32).max).min())
-
-
-def _nobody(slots: int, kind: type) -> list[Any]:
-    """Every field of an empty row of slots."""
-    booleans = {"there", "right"}
-    return [jnp.zeros(slots, bool if field in booleans else jnp.int32) for field in kind._fields]  # type: ignore[attr-defined]
+def _spent(flying, one: int, hit) -> Any:
+    """The shots without this one, if it hit."""
+    return flying & ~((np.arange(SHOTS) == one) & hit)

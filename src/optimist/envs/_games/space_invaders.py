@@ -14,6 +14,7 @@ from optimist.envs._games.board import (
     ROW,
     SIDE,
     cell,
+    shifted,
     ticked,
     walked,
 )
@@ -58,12 +59,13 @@ def step(was: SpaceInvaders, move, luck) -> tuple[SpaceInvaders, Any, Any]:
     firing = (move == FIRE) & (was.reload == 0)
     x = walked(was.x, move, LEFT, RIGHT)
     player = cell(x, LAST)
-    shots = _without_row(jnp.roll(was.shots | (cell(was.x, LAST) & firing), -1, axis=0), LAST)
-    bombs = _without_row(jnp.roll(was.bombs, 1, axis=0), 0)
+    shots = shifted(was.shots | (cell(was.x, LAST) & firing), rows=-1)
+    bombs = shifted(was.bombs, rows=1)
 
     moving = was.until_move == 0
     edge = jnp.where(was.to_left, was.aliens[:, 0].any(), was.aliens[:, LAST].any())
     landed = moving & edge & was.aliens[LAST].any()
+    # Aliens come back in on the other side only where the game is over, as in the authors' own.
     sideways = jnp.where(was.to_left, jnp.roll(was.aliens, -1, axis=1), jnp.roll(was.aliens, 1, axis=1))
     moved = jnp.where(edge, jnp.roll(was.aliens, 1, axis=0), sideways)
     aliens = jnp.where(moving, moved, was.aliens)
@@ -100,10 +102,6 @@ def _nearest(aliens, x) -> Any:
     nearest = jnp.where(aliens.any(axis=0, keepdims=True), order, SIDE * SIDE).min()
     column = aliens & (order == nearest)
     return column & (jnp.where(column, ROW, -1).max() == ROW)
-
-
-def _without_row(board, row: int) -> Any:
-    return board & (row != ROW)
 
 
 def _wave() -> Any:
