@@ -78,7 +78,7 @@ MISTAKES = [
     ("train rem", 2, "name a dataset's folder"),
     ("train rem {log} {log}", 2, "has no argument"),
     ("train rem {log} --preset nature", 2, 'rem has no preset "nature"'),
-    ("train rem {log} --scale huge", 2, 'unknown scale "huge": known: auto, control, paper, paper-5x, small'),
+    ("train rem {log} --scale huge", 2, 'unknown scale "huge": known: auto, control, mini, paper, '),
     ("train rem {log} --network resnet", 2, 'unknown network "resnet"'),
     ("train rem {log} --initializer gloriot", 2, 'unknown initializer "gloriot": did you mean "glorot"?'),
     ("train rem {log} --columns 0", 2, "0 columns"),

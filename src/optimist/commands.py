@@ -193,7 +193,7 @@ def _first_look(parser: Parser, words: list[str], settings: Any) -> argparse.Nam
         "--scale",
         default="auto",
         metavar="name",
-        help="paper, paper-5x, small, or by the observations [auto]",
+        help="paper, paper-5x, mini, small, or by the observations [auto]",
     )
     parser.add_argument("--restart", action="store_true", help="begin anew over what is there")
     helping = [word for word in words if word in ("-h", "--help")]
