@@ -2,6 +2,8 @@
 
 import hashlib
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -94,6 +96,18 @@ def test_another_edition_where_the_same_luck_leads_elsewhere():
         frames = np.stack([first, *(step.observation for step in steps)])
         digests[game] = hashlib.sha256(np.packbits(frames)).hexdigest()[:12]
     assert (minatar_jax.EDITION, digests) == ("1", DIGESTS)
+
+
+@pytest.mark.parametrize("game", minatar_jax.games())
+def test_a_step_has_no_loop_on_a_gpu(game):
+    """Every turn of one would be a launch that waits for the last."""
+    rules = minatar_jax.Rules(game, 3_000)
+    table = jax.eval_shape(rules.begin, jnp.zeros((4, 2), jnp.uint32))
+    program = jax.jit(rules.step).trace(table, jnp.zeros(4, jnp.int32)).lower(lowering_platforms=("cuda",))
+    text = program.as_text()
+    assert "stablehlo.reduce" in text
+    for loop in ("while", "scatter", "sort", "dynamic_update_slice"):
+        assert f"stablehlo.{loop}" not in text
 
 
 def test_a_lane_plays_the_same_in_any_company():
