@@ -144,17 +144,17 @@ def picture(now: Seaquest) -> Any:
 
 def _with_newcomers(was: Seaquest, luck) -> Seaquest:
     """An enemy and a diver where it is time for one; no enemy meets another one head-on."""
-    right, armed, y = luck[0] < 1 / 2, luck[1] < 1 / 3, 1 + one_of(luck[2], 8)
-    enemies, time = was.enemies, was.time
+    to_right, is_armed, row, diver_to_right, diver_row = luck
+    right, y, enemies = to_right < 1 / 2, 1 + one_of(row, LAST - 1), was.enemies
     blocked = (enemies.there & (enemies.y == y) & (enemies.right != right)).any()
     due, diver_due = was.until_enemy == 0, was.until_diver == 0
-    enemies, new = joined(enemies, due & ~blocked, y, right, was.enemy_waits, time)
-    diver = 1 + one_of(luck[4], 8), luck[3] < 1 / 2
-    divers, _ = joined(was.divers, diver_due, *diver, DIVER_WAITS, time)
+    enemies, new = joined(enemies, due & ~blocked, y, right, was.enemy_waits, was.time)
+    diver = 1 + one_of(diver_row, LAST - 1), diver_to_right < 1 / 2
+    divers, _ = joined(was.divers, diver_due, *diver, DIVER_WAITS, was.time)
     return was._replace(
         enemies=enemies,
         divers=divers,
-        armed=jnp.where(new, armed, was.armed),
+        armed=jnp.where(new, is_armed < 1 / 3, was.armed),
         enemy_reload=jnp.where(new, ENEMY_RELOAD, was.enemy_reload),
         until_enemy=jnp.where(due, was.enemy_every, was.until_enemy),
         until_diver=jnp.where(diver_due, DIVER_EVERY, was.until_diver),
@@ -197,9 +197,9 @@ def _divers_swim(now: Seaquest) -> Seaquest:
     """The younger is saved first, as long as there is room."""
     divers = now.divers
     same_row = divers.there & (divers.y == now.y)
-    met, swimming = same_row & (divers.x == now.x), divers.there & (divers.wait == 0)
+    swimming = divers.there & (divers.wait == 0)
     x = jnp.where(swimming, divers.x + ahead(divers.right), divers.x)
-    meeting = met | (same_row & (x == now.x))
+    meeting = same_row & ((divers.x == now.x) | (x == now.x))
     younger = (divers.born[:, None] < divers.born[None]) & meeting[None]
     saved = meeting & (now.crew + younger.sum(axis=1) < CREW)
     left = divers._replace(
