@@ -16,6 +16,7 @@ from optimist.agents import agent_class, available
 from optimist.cli import main
 from optimist.data import Recorder, Spec
 from optimist.envs.atari import ROMS
+from optimist.training.progress import say
 from optimist.training.run import read_episodes
 from optimist.training.trained import load_run
 
@@ -315,6 +316,18 @@ def test_help_names_the_commands_the_exit_codes_and_the_agents(words, capsys):
 def test_version(capsys):
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"{optimist.__version__}\n"
+
+
+def test_a_table_in_a_file_has_every_name_whole(monkeypatch, capsys):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert main(["study", "run", "asymptotic", "--dry-run"]) == 0
+    assert " runs/minatar-jax-space-invaders/all/averaged-ensemble-dqn " in capsys.readouterr().out
+
+
+def test_a_line_in_a_file_is_one_line_and_a_bracket_no_colour(capsys):
+    line = f"runs/{'a' * 200} failed: no [bold] option"
+    say(line)
+    assert capsys.readouterr().err == f"{line}\n"
 
 
 def test_options_may_stand_before_the_words_they_are_about(places, tmp_path, capsys):

@@ -1,6 +1,7 @@
 """What the command line prints: small tables."""
 
 import inspect
+import os
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -19,11 +20,15 @@ from optimist.studies.scoring.normalisation import Normaliser
 from optimist.studies.scoring.scores import Summary
 from optimist.training.evaluation import EpisodeScore, mean_scores
 
+PIPED = 200
 SKIPPED = ("provenance",)  # too long for a terminal; --json has it
 
 
 def print_table(table: Table) -> None:
-    Console().print(table)
+    console = Console()
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = PIPED  # a file or a pipe has no edge at which to cut names
+    console.print(table)
 
 
 def card_table(card: Mapping, title: str) -> Table:

@@ -9,6 +9,11 @@ console = Console(stderr=True)
 PLAIN_SECONDS = 15  # between lines where there is no terminal
 
 
+def say(line: str) -> None:
+    """One line as it is: a file gets it whole, and a bracket in a complaint is no colour."""
+    console.print(line, markup=False, soft_wrap=True)
+
+
 class Bar:
     """Progress of one loop."""
 

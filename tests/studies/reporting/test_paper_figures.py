@@ -42,6 +42,12 @@ def test_an_agent_has_one_colour_in_both_panels():
     assert right.lines[0].get_color() == left.lines[1].get_color() == figures.colour(1)
 
 
+def test_a_long_yardstick_leaves_the_label_inside_the_figure():
+    figure = drawn(medians(MEDIANS, {}, BETTER, yardstick="DQN (Nature) in training", games=60))
+    label = figure.axes[1].yaxis.label.get_window_extent()
+    assert figure.bbox.ymin <= label.ymin < label.ymax <= figure.bbox.ymax
+
+
 def test_without_counts_there_is_one_panel():
     (axes,) = medians(MEDIANS).axes
     assert len(axes.lines) == 3

@@ -1,6 +1,7 @@
 """The paper's figures of many games, each a matplotlib Figure of plain data: medians, bars, curve grids."""
 
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -25,6 +26,7 @@ MARKS: tuple[dict, ...] = (  # what stands beside bars: told apart by their shap
     {"linestyle": "", "marker": "_", "color": INK, "markersize": 11, "markeredgewidth": 1.6},
 )
 STEPS = (1, 2, 2.5, 5, 10)  # between ticks, times a power of ten
+LABEL = 36  # letters of a label beside an axis; longer ones get a second line
 MANY = 20  # games from which on names stand upright and panels are small
 
 
@@ -56,8 +58,8 @@ def medians(
             for agent, counts in (better or {}).items():
                 index = list(curves).index(agent)
                 _line(right, counts, color=colour(index), linewidth=2.2, linestyle=_dash(index))
-            out_of = f" (of {games})" if games else ""
-            _dress(right, xlabel=xlabel, ylabel=f"games better than {yardstick}{out_of}")
+            wins = f"games better than {yardstick}" + (f" (of {games})" if games else "")
+            _dress(right, xlabel=xlabel, ylabel=textwrap.fill(wins, LABEL))
             right.yaxis.set_major_locator(MaxNLocator(6, steps=STEPS, integer=True))
             right.set_ylim(0, max(1, right.get_ylim()[1]))
         _legend(figure, *axes.get_legend_handles_labels())

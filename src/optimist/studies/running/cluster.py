@@ -20,7 +20,7 @@ from optimist.studies.running.job import Job
 from optimist.studies.running.local import PATIENCE, performed
 from optimist.studies.running.status import FILE
 from optimist.training.interrupt import StopRequest
-from optimist.training.progress import console
+from optimist.training.progress import say
 
 AHEAD = 1000  # runs that wait in the cluster's own queue, where whoever scales it sees them
 LEAVING_SECONDS = 180  # a network file system keeps the lock of a node that is gone for 90 s or more
@@ -47,9 +47,9 @@ class RayPool:
         """Ray itself waits without a word for a node that is large enough."""
         nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
         if not any(node.get("CPU", 0) >= cpus and node.get("GPU", 0) >= gpus for node in nodes):
-            console.print(f"no node has {cpus:g} cores and {gpus:g} GPUs for a run: all wait until one joins")
+            say(f"no node has {cpus:g} cores and {gpus:g} GPUs for a run: all wait until one joins")
         if not gpus and any(node.get("GPU", 0) for node in nodes):
-            console.print("the cluster has GPUs that no run will use: --gpus-per-run 0.33 gives one to three")
+            say("the cluster has GPUs that no run will use: --gpus-per-run 0.33 gives one to three")
 
     def free(self) -> int:
         return AHEAD - len(self._running)

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from optimist.studies.running.job import Job
 from optimist.studies.running.status import note_failure
-from optimist.training.progress import console
+from optimist.training.progress import say
 
 ATTEMPTS = 3  # at a job whose worker died; a job that complains is not tried again
 
@@ -49,7 +49,7 @@ def perform_all(
 ) -> list[Ended]:
     """Every job, prerequisites first; the failed ones with their complaints. One failure leaves out what
     needs it, and nothing else."""
-    tell = tell or console.print
+    tell = tell or say
     waiting = [job for job in jobs if not job.done(out)]
     done = {job.name for job in jobs} - {job.name for job in waiting}
     if done:
