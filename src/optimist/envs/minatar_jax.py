@@ -110,7 +110,7 @@ class OnDevice:
     def __init__(self, rules: Rules, seeds: list[int]):
         self.name, self.spec, self.rules = f"minatar_jax/{rules.game}", rules.spec, rules
         self.lanes = len(seeds)
-        self._key = jnp.stack([jax.random.PRNGKey(seed) for seed in seeds])
+        self._key = jax.vmap(jax.random.PRNGKey)(np.array(seeds, np.uint32))  # as one: lanes are many
         self.table: Table | None = None
 
     def begin(self) -> Table:
