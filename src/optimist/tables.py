@@ -20,14 +20,14 @@ from optimist.studies.scoring.normalisation import Normaliser
 from optimist.studies.scoring.scores import Summary
 from optimist.training.evaluation import EpisodeScore, mean_scores
 
-PIPED = 200
+PIPED = 200  # letters of a line where there is no terminal
 SKIPPED = ("provenance",)  # too long for a terminal; --json has it
 
 
 def print_table(table: Table) -> None:
     console = Console()
     if not console.is_terminal and "COLUMNS" not in os.environ:
-        console.width = PIPED  # a file or a pipe has no edge at which to cut names
+        console.width = PIPED  # there is no edge at which to cut names
     console.print(table)
 
 

@@ -55,8 +55,9 @@ SCALES = {
         adam_epsilon_of_heads=SMALL_EPSILON,
         target_period=250,
     ),
-    # For 100,000 updates and more. By the numbers of `small` DQN (Adam) in Asterix has 16 after 60,000 and 4
-    # after 90,000; by these still 17 after 120,000. Half the rate with the small epsilon is not enough.
+    # For 100,000 updates and more. By the numbers of `small` DQN (Adam) in Asterix has 16 after 60,000 and 3
+    # after 120,000; by these 17 on the same log, and 7 on average over five logs (docs/results/asymptotic).
+    # Half the rate with the small epsilon is not enough.
     "mini": Scale(
         PLAYED_SMALL,
         Training(steps=125_000, evaluate_every=5_000),  # as many as the player took
