@@ -206,17 +206,31 @@ class MultiHead:
     actions: int
     columns: int
     initializer: str
+    spread: float | None = None  # heads start as one shared head plus this much of a draw of their own
 
     def init(self, key, observation_shape: tuple[int, ...]) -> dict:
         torso_key, head_key = jax.random.split(key)
         shapes = self.torso.shapes(observation_shape)
         features = shapes[-1][-1] if shapes else math.prod(observation_shape)
-        head = initial_weight(head_key, (features, self.actions * self.columns), self.initializer)
         return {
             "torso": self.torso.init(torso_key, observation_shape, self.initializer),
-            "weight": head.reshape(features, self.actions, self.columns),
+            "weight": self._heads(head_key, features),
             "bias": jnp.zeros((self.actions, self.columns)),
         }
+
+    def _heads(self, key, features: int) -> Any:
+        """(features, actions, columns). The mean of K independent heads is 1/sqrt(K) of one, and so is the
+        gradient that reaches the torso through it; a shared start keeps it at the size of one."""
+
+        def drawn(key, columns: int):
+            weight = initial_weight(key, (features, self.actions * columns), self.initializer)
+            return weight.reshape(features, self.actions, columns)
+
+        if self.spread is None:
+            return drawn(key, self.columns)
+        shared_key, own_key = jax.random.split(key)
+        shared = jnp.broadcast_to(drawn(shared_key, 1), (features, self.actions, self.columns))
+        return shared + self.spread * drawn(own_key, self.columns)
 
     def __call__(self, params: dict, observation) -> Table:
         return Table(self.torso(params["torso"], observation), params["weight"], params["bias"])
@@ -243,10 +257,14 @@ class Perceptron:
 
     hidden: tuple[int, ...]
     outputs: int
+    late: bool = False  # the last part of the input enters at the second layer
 
-    def init(self, key, inputs: int) -> list[Layer]:
-        widths = (inputs, *self.hidden, self.outputs)
+    def init(self, key, *parts: int) -> list[Layer]:
+        """`parts` are the widths of the parts of the input."""
+        early, late = (parts[:-1], parts[-1]) if self.late else (parts, 0)
+        widths = (sum(early), *self.hidden, self.outputs)
         pairs = list(zip(widths[:-1], widths[1:], strict=True))
+        pairs[1:2] = [(inputs + late, outputs) for inputs, outputs in pairs[1:2]]
         keys = jax.random.split(key, len(pairs))
         return [self._layer(k, *pair) for k, pair in zip(keys, pairs, strict=True)]
 
@@ -257,10 +275,13 @@ class Perceptron:
 
     def __call__(self, layers: list[Layer], *parts):
         """The parts of the input, side by side -> (outputs,)."""
-        x = jnp.concatenate(parts)
-        for layer in layers[:-1]:
-            x = jax.nn.relu(x @ layer.weight + layer.bias)
-        return x @ layers[-1].weight + layers[-1].bias
+        early, late = (parts[:-1], parts[-1:]) if self.late else (parts, ())
+        x = jnp.concatenate(early)
+        for number, layer in enumerate(layers):
+            x = jnp.concatenate([x, *late]) if number == 1 and late else x
+            x = x @ layer.weight + layer.bias
+            x = jax.nn.relu(x) if number < len(layers) - 1 else x
+        return x
 
 
 @dataclass(frozen=True)

@@ -75,13 +75,7 @@ class RunFolder:
         """What was saved belongs to one configuration; only more steps may be asked of it later."""
         file = self.path / "config.toml"
         if file.exists() and self.checkpoints.exists():
-            before = read_config(self.path)
-            changed = [
-                f"{name}: {old!r} there, {new!r} asked"
-                for name, old, new in _differences(before, self.config)
-                if not (name == "training.steps" and old and new > old)
-                and name != "dataset.path"  # its fingerprint says whether it is the same data
-            ]
+            changed = changes(read_config(self.path), self.config)
             if changed:
                 raise RunError(
                     f"{self.path} holds another run ({'; '.join(changed)}): "
@@ -156,6 +150,44 @@ def read_config(path: Path) -> dict:
         raise RunError(
             f"{file} cannot be read ({problem}): restore it, or begin anew with --restart"
         ) from problem
+
+
+def changes(before: dict, asked: dict) -> list[str]:
+    """Why a run with the configuration `before` is not the one that is asked for, setting by setting. More
+    steps are the same run continued; of the rest only what `asked` names at all is compared."""
+    before = {name: value for name, value in before.items() if name in asked}
+    return [
+        f"{name}: {_shown(old)} there, {_shown(new)} asked"
+        for name, old, new in _differences(with_later_settings(before, asked), asked)
+        if not (name == "training.steps" and old and new and new > old)
+        and name != "dataset.path"  # its fingerprint says whether it is the same data
+    ]
+
+
+def _shown(value: Any) -> str:
+    return "nothing" if value is None else repr(value)
+
+
+# Settings that were added later, and the values of runs that do not name them.
+LATER = {
+    "agent.over_quantiles": "sum",
+    "agent.late_action": False,
+}
+UNKNOWN_BEFORE = ("dataset.recording",)  # written down since; nothing can be compared with it
+
+
+def with_later_settings(before: dict, after: dict, prefix: str = "") -> dict:
+    """An older configuration with the settings of `after` that it could not name yet."""
+    found = dict(before)
+    for name, value in after.items():
+        place = f"{prefix}{name}"
+        if isinstance(value, dict) and isinstance(found.get(name), dict):
+            found[name] = with_later_settings(found[name], value, f"{place}.")
+        elif name not in found and place in LATER:
+            found[name] = LATER[place]
+        elif name not in found and place in UNKNOWN_BEFORE:
+            found[name] = value
+    return found
 
 
 def read_episodes(path: Path) -> list[EpisodeScore]:
