@@ -107,12 +107,15 @@ class Adam:
     def step_shares(self, slots: AdamSlots) -> dict[str, Any]:
         """How much of a full step each part of a group takes on average, sqrt(square) / (sqrt(square) +
         epsilon): near 1 epsilon does not matter, near 0 the gradients are small beside it."""
-        shares = jax.tree.map(
-            lambda s, e: jnp.sqrt(s) / (jnp.sqrt(s) + e), slots.square, self._epsilons(slots.square)
-        )
+        smallest = jnp.finfo(jnp.float32).tiny  # an epsilon of zero leaves a weight without gradient at zero
+
+        def share(square, epsilon):
+            return jnp.sqrt(square) / jnp.maximum(jnp.sqrt(square) + epsilon, smallest)
+
+        shares = jax.tree.map(share, slots.square, self._epsilons(slots.square))
         parts: dict[str, list] = {}
-        for path, share in jax.tree_util.tree_leaves_with_path(shares):
-            parts.setdefault("heads" if _is_head(path) else "torso", []).append(share.ravel())
+        for path, leaf in jax.tree_util.tree_leaves_with_path(shares):
+            parts.setdefault("heads" if _is_head(path) else "torso", []).append(leaf.ravel())
         return {part: jnp.concatenate(found).mean() for part, found in parts.items()}
 
 

@@ -75,7 +75,7 @@ class Job:
         """How the run in its folder was made otherwise than this job asks; nothing where there is none."""
         folder = self.run_folder(out)
         if not (folder / "config.toml").exists():
-            return []
+            return ["config.toml: nothing there"] if (folder / "DONE").exists() else []
         return changes(read_config(folder), {**self.asked(), **self._recording(out)})
 
     def asked(self) -> dict[str, Any]:
