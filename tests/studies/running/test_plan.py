@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from optimist.errors import DataError, UsageError
 from optimist.studies.running import plan
+from optimist.studies.running.folders import folder_names
 from optimist.studies.running.job import Job, check_logs, with_values
 from optimist.training.offline import Training
 
@@ -155,7 +156,7 @@ def test_an_agent_may_learn_from_a_share_of_the_part():
 @example(["探索", "利用", "..", ".", "", "-"])
 @example(["x" * 300, "x" * 299])
 def test_two_labels_never_share_a_folder(labels):
-    names = list(plan.folder_names(labels).values())
+    names = list(folder_names(labels).values())
     assert len({name.lower() for name in names}) == len(labels)
     for name in names:
         assert name and set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789.-") and len(name) < 120
@@ -163,7 +164,7 @@ def test_two_labels_never_share_a_folder(labels):
 
 
 def test_a_label_alone_keeps_its_legible_folder():
-    assert plan.folder_names(["REM (a)", "10%"]) == {"REM (a)": "rem-a", "10%": "10"}
+    assert folder_names(["REM (a)", "10%"]) == {"REM (a)": "rem-a", "10%": "10"}
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ from optimist.errors import DataError
 from optimist.studies.finding import results
 from optimist.studies.finding.logs import Log, read_logs
 from optimist.studies.finding.results import Evaluated
-from optimist.studies.running.plan import WHOLE, folder_names
+from optimist.studies.running.folders import folder_names
+from optimist.studies.running.plan import WHOLE
 from optimist.studies.running.status import Record, Standing, read_record, standing
 from optimist.studies.scoring import intervals, table_one
 from optimist.studies.scoring.normalisation import Normaliser, own

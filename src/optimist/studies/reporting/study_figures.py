@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from optimist.studies.finding.findings import Finding, Findings
 from optimist.studies.reporting import figures, paper_figures
 from optimist.studies.reporting.paper_figures import MANY
-from optimist.studies.running.plan import folder_names
+from optimist.studies.running.folders import folder_names
 from optimist.studies.scoring import intervals
 from optimist.studies.scoring.normalisation import better_curve, median_curve, seed_means, seed_medians
 from optimist.studies.scoring.score_files import Seeds

@@ -178,18 +178,29 @@ class Job:
         return replace(self, restart=False, resolved=None)
 
 
+def outdated(jobs: list[Job], out: Path) -> dict[str, list[str]]:
+    """By its name, why a run in the folder is not the one that is asked for: it has other settings, or its
+    log is still to be played, so that it learned from another."""
+    unplayed = {job.name for job in jobs if not job.done(out)}
+    found = {}
+    for job in jobs:
+        begun = (job.run_folder(out) / "config.toml").exists()
+        logs = [
+            f"{name}: another there, this one is still to be played" for name in job.needs if name in unplayed
+        ]
+        found[job.name] = job.changes(out) or (logs if begun else [])
+    return {name: reasons for name, reasons in found.items() if reasons}
+
+
 def restarted(jobs: list[Job], out: Path) -> list[Job]:
-    """The same jobs; those whose folder holds a run by other settings begin anew, and so do those that
-    learned from such a one's log."""
-    anew = {job.name for job in jobs if job.changes(out)}
-    anew |= {job.name for job in jobs if anew & set(job.needs)}
+    """The same jobs; those whose folder holds an outdated run begin anew."""
+    anew = outdated(jobs, out)
     return [replace(job, restart=True) if job.name in anew else job for job in jobs]
 
 
 def check_settings(jobs: list[Job], out: Path) -> None:
-    """Refuse a folder with runs by other settings: their numbers would be reported as those of this study."""
-    found = {job.name: job.changes(out) for job in jobs}
-    found = {name: changed for name, changed in found.items() if changed}
+    """Refuse a folder with outdated runs: their numbers would be reported as those of this study."""
+    found = outdated(jobs, out)
     if found:
         named = some_of([f"{name} has {'; '.join(changed)}" for name, changed in found.items()], NAMED)
         raise RunError(

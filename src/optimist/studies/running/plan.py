@@ -4,19 +4,16 @@ A file has one table per scale: `paper` is the paper's own numbers, `mini` fits 
 cores' ten minutes. What a scale does not say, the file says for all of them.
 """
 
-import hashlib
-import re
 import tomllib
-from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from optimist import envs
 from optimist.errors import UsageError, did_you_mean
+from optimist.studies.running.folders import Folders, folder_names
 from optimist.studies.running.job import Job
 
 KEYS = {  # every word that a study may say, and what it has to be
@@ -38,17 +35,8 @@ FIGURES = ("medians", "bars", "curves", "spread", "profiles", "parts")  # that a
 RANDOM_EPISODES = 100
 WHOLE = "all"  # the part that is all of the data
 FIRST_RUN = 1  # of the public logs: dqn/Breakout/1 to 5
-LONGEST_NAME = 80  # letters of a label in a folder's name
 AGENT_KEYS = ("agent", "preset", "options", "view")
 COLLECT_KEYS = ("agent", "preset", "options", "seeds", "kept", "settings")
-
-
-class Folders(NamedTuple):
-    """The folder of every environment, part of the data and label: no two of a kind share one."""
-
-    environments: dict[str, str]
-    parts: dict[str, str]
-    labels: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -194,28 +182,6 @@ class Study:
             return self._run(environment, next(iter(self.agents)), seeds=()).name
         assert self.data is not None
         return self.data.format(environment=environment, game=environment.partition("/")[2], run=run)
-
-
-def folder_names(labels: Iterable[str]) -> dict[str, str]:
-    """A folder for each label, no two the same: "REM (a)" is rem-a, unless another label would be too. Then,
-    and where nothing legible is left or too much, the label's hash tells them apart."""
-    labels = list(dict.fromkeys(labels))
-    names = {label: plain(label) for label in labels}
-    shared = {name for name, count in Counter(names.values()).items() if count > 1}
-    return {
-        label: name if name and name not in shared and len(name) <= LONGEST_NAME else _marked(label, name)
-        for label, name in names.items()
-    }
-
-
-def plain(label: str) -> str:
-    """A label in the letters of a folder's name; other labels may come to the same."""
-    return re.sub(r"[^a-z0-9.]+", "-", label.lower()).strip("-.")
-
-
-def _marked(label: str, name: str) -> str:
-    mark = hashlib.sha256(label.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-    return f"{name[:LONGEST_NAME]}-{mark}".lstrip("-")
 
 
 def catalogue() -> list[str]:
