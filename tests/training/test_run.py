@@ -51,13 +51,13 @@ def test_the_same_configuration_goes_on(begun):
     [
         (changed(batch=64), "training.batch: 32 there, 64 asked"),
         (changed(steps=99), "training.steps: 100 there, 99 asked"),
-        (changed(n_step=3), "training.n_step: None there, 3 asked"),
+        (changed(n_step=3), "training.n_step: nothing there, 3 asked"),
         ({**CONFIG, "seeds": [0]}, r"seeds: \[0, 1\] there, \[0\] asked"),
         (
             {**CONFIG, "dataset": {"path": "data", "fingerprint": "f00"}},
             "dataset.fingerprint: 'c0ffee' there",
         ),
-        ({key: CONFIG[key] for key in CONFIG if key != "kind"}, "kind: 'offline' there, None asked"),
+        ({key: CONFIG[key] for key in CONFIG if key != "kind"}, "kind: 'offline' there, nothing asked"),
     ],
     ids=["another value", "fewer steps", "a new field", "other seeds", "other data", "a field gone"],
 )

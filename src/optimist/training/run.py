@@ -153,9 +153,8 @@ def read_config(path: Path) -> dict:
 
 
 def changes(before: dict, asked: dict) -> list[str]:
-    """Why a run with the configuration `before` is not the one that is asked for, setting by setting. More
-    steps are the same run continued; of the rest only what `asked` names at all is compared."""
-    before = {name: value for name, value in before.items() if name in asked}
+    """Why a run with the configuration `before` is not the one that is asked for, setting by setting; more
+    steps are the same run continued."""
     return [
         f"{name}: {_shown(old)} there, {_shown(new)} asked"
         for name, old, new in _differences(with_later_settings(before, asked), asked)

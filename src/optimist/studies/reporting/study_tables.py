@@ -113,6 +113,7 @@ def _medians(row: table_one.Row) -> list[Cell]:
 
 
 def _aggregates(findings: Findings) -> Table:
+    paired = intervals.are_paired(findings.found[-1].certainty)
     rows = [
         [
             *_place(findings, finding),
@@ -120,7 +121,7 @@ def _aggregates(findings: Findings) -> Table:
             Cell(table_one.kind_title(row.kind, finding.evaluations)),
             *(_interval(row.aggregates[name], row.seeds) for name in intervals.TITLES),
             _interval(row.better, row.seeds),
-            *([_interval(row.ahead, row.seeds)] if findings.offline else []),
+            *([_interval(row.ahead, row.seeds)] if paired else []),
         ]
         for finding in findings.found
         for row in finding.certainty

@@ -76,7 +76,9 @@ class Job:
         folder = self.run_folder(out)
         if not (folder / "config.toml").exists():
             return ["config.toml: nothing there"] if (folder / "DONE").exists() else []
-        return changes(read_config(folder), {**self.asked(), **self._recording(out)})
+        asked = {**self.asked(), **self._recording(out)}
+        before = read_config(folder)  # it also says what is known only when the data is opened
+        return changes({name: before[name] for name in asked if name in before}, asked)
 
     def asked(self) -> dict[str, Any]:
         """What the run's configuration shall say, of all that is known before its data is opened."""

@@ -118,8 +118,12 @@ def interval_text(interval: Interval, seeds: int) -> str:
 
 def headings(found: Sequence[Row]) -> list[str]:
     other = baseline([row.agent for row in found])
-    paired = [f"IQM less {other}'s, paired"] if any(row.ahead for row in found) else []
+    paired = [f"IQM less {other}'s, paired"] if are_paired(found) else []
     return ["agent", "score", *TITLES.values(), f"P(better than {other})", *paired]
+
+
+def are_paired(found: Sequence[Row]) -> bool:
+    return any(row.ahead for row in found)
 
 
 def cells(row: Row, evaluations: int) -> list[str]:
@@ -135,7 +139,7 @@ def notes(found: Sequence[Row]) -> list[str]:
         "best was chosen after the fact, and its intervals do not repeat that choice: they flatter it; "
         "cross-chosen best scores each seed where the others are best",
     ]
-    if any(row.ahead for row in found):
+    if are_paired(found):
         lines.append("paired: agents that learned from the same log are drawn together")
     if any(row.seeds > 1 for row in found):
         few = min(row.seeds for row in found)
