@@ -270,6 +270,7 @@ MISTAKES = [
     ("scores {scores_csv} --normaliser {flat_csv}", 2, "Pong: DQN and random play both score 3"),
     ("scores {scores_csv} --incomplete skip", 2, 'cannot be treated by "skip": known: leave-out, refuse'),
     ("scores {scores_csv} --recent 0", 2, "the mean of the last 0 evaluations: it takes at least 1"),
+    ("scores {scores_csv} --agent RAM", 2, 'there are no scores of "RAM": did you mean "REM"?'),
     ("scores {scores_csv} --seeds 0", 2, 'has no option "--seeds"'),
     ("scores {scores_csv} --out {file}", 6, "cannot make"),
     ("scores {gap_csv}", 3, "1 of 2 games is incomplete: Qbert (none of REM): add the rows, or pass over"),

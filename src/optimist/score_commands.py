@@ -1,5 +1,6 @@
 """`optimist scores`: from one table of scores to the paper's Table 1."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from optimist.errors import UsageError, did_you_mean
@@ -38,7 +39,12 @@ def scores(words: list[str]) -> None:
         metavar="int",
         help=f"mean of the last so many [{RECENT}]",
     )
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="write table.md, table.csv, per_game.csv")
+    parser.add_argument(
+        "--out", type=Path, metavar="FOLDER", help="write the tables, every comparison in pairs, and figures"
+    )
+    parser.add_argument(
+        "--agent", action="append", metavar="NAME", help="only this one, and others that are named so [all]"
+    )
     options = parser.options(words)
     if options.incomplete not in ("refuse", "leave-out"):
         hint = did_you_mean(options.incomplete, ("refuse", "leave-out"))
@@ -46,10 +52,18 @@ def scores(words: list[str]) -> None:
     if options.recent < 1:
         raise UsageError(f"the mean of the last {options.recent} evaluations: it takes at least 1")
     by = normaliser(options.normaliser)
-    asked = read_scores(options.file)
+    asked = _only(read_scores(options.file), options.agent)
     chosen, left_out = complete(asked, leave_out=options.incomplete == "leave-out")
     passed_over = f"left out of every number: {told(left_out, len(asked.games))}" if left_out else ""
     _tell(chosen, by, options.recent, passed_over, options.out)
+
+
+def _only(scores, names: list[str] | None):
+    """The agents of these names, in this order."""
+    for name in names or ():
+        if name not in scores.agents:
+            raise UsageError(f'there are no scores of "{name}": {did_you_mean(name, scores.agents)}')
+    return replace(scores, agents={name: scores.agents[name] for name in names}) if names else scores
 
 
 def _tell(scores, by, recent: int, passed_over: str, out: Path | None) -> None:
@@ -63,4 +77,27 @@ def _tell(scores, by, recent: int, passed_over: str, out: Path | None) -> None:
     print_table(scores_table(rows, by, recent))
     print("\n".join(notes))
     if out:
-        print("wrote " + " and ".join(map(str, table_one.write(out, rows, games, by, recent, notes))))
+        written = table_one.write(out, rows, games, by, recent, notes)
+        written += _write_verdict(scores, by, out)
+        print("wrote " + " and ".join(map(str, written)))
+
+
+def _write_verdict(scores, by, out: Path) -> list[Path]:
+    """Intervals of every agent, differences of every pair, and both as figures."""
+    from optimist.data.files import write_whole
+    from optimist.studies.reporting import figures, verdict_figures
+    from optimist.studies.scoring import intervals
+
+    matrices = intervals.matrices(scores, by)
+    found = intervals.rows(matrices)
+    texts = {"aggregates.csv": intervals.csv_text(found), "pairs.csv": intervals.pairs_csv(matrices)}
+    for name, text in texts.items():
+        write_whole(out / name, text.encode())
+    evaluations = len(next(iter(next(iter(next(iter(scores.agents.values())).values())).values())))
+    drawn = {
+        "intervals.png": verdict_figures.interval_plot(found, evaluations, by.yardstick),
+        "iqm.png": verdict_figures.iqm_over_training(scores, by, scores.axis),
+    }
+    for name, figure in drawn.items():
+        figures.save_png(figures.laid_out(figure), out / name)
+    return [out / name for name in (*texts, *drawn)]

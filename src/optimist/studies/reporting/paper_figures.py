@@ -50,19 +50,19 @@ def medians(
         for index, (agent, curve) in enumerate(curves.items()):
             for trace in (traces or {}).get(agent, {}).values():
                 _line(axes, trace, color=colour(index), alpha=0.3, linewidth=0.8)
-            _line(axes, curve, color=colour(index), linewidth=2.2, linestyle=_dash(index), label=agent)
+            _line(axes, curve, color=colour(index), linewidth=2.2, linestyle=dash(index), label=agent)
         _levels(axes, {yardstick: 1.0, **(levels or {})})
         axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g}%"))
-        _dress(axes, xlabel=xlabel, ylabel="median normalised score")
+        dress(axes, xlabel=xlabel, ylabel="median normalised score")
         for right in others:
             for agent, counts in (better or {}).items():
                 index = list(curves).index(agent)
-                _line(right, counts, color=colour(index), linewidth=2.2, linestyle=_dash(index))
+                _line(right, counts, color=colour(index), linewidth=2.2, linestyle=dash(index))
             wins = f"games better than {yardstick}" + (f" (of {games})" if games else "")
-            _dress(right, xlabel=xlabel, ylabel=textwrap.fill(wins, LABEL))
+            dress(right, xlabel=xlabel, ylabel=textwrap.fill(wins, LABEL))
             right.yaxis.set_major_locator(MaxNLocator(6, steps=STEPS, integer=True))
             right.set_ylim(0, max(1, right.get_ylim()[1]))
-        _legend(figure, *axes.get_legend_handles_labels())
+        legend(figure, *axes.get_legend_handles_labels())
     return figure
 
 
@@ -93,7 +93,7 @@ def improvement_bars(
         axes.axhline(0, color=INK, linewidth=0.8)
         axes.set_yscale("symlog", linthresh=LINEAR, linscale=0.6)
         axes.yaxis.set_minor_locator(NullLocator())
-        _dress(axes, xlabel="", ylabel=f"improvement over {yardstick}")
+        dress(axes, xlabel="", ylabel=f"improvement over {yardstick}")
         _percent_ticks(axes, values)
         axes.set_xticks(range(len(games)), games, parse_math=False)
         if many:
@@ -106,7 +106,7 @@ def improvement_bars(
         axes.set_title(title, loc="left", fontsize=11, fontweight="bold", parse_math=False)
         if marks:
             handles, labels = axes.get_legend_handles_labels()
-            _legend(figure, [Patch(color=COLOURS[0]), *handles], [bars, *labels])
+            legend(figure, [Patch(color=COLOURS[0]), *handles], [bars, *labels])
     return figure
 
 
@@ -142,7 +142,7 @@ def curve_grid(
             for name, height in (levels or {}).get(game, {}).items():
                 style = LEVELS[names.index(name) % len(LEVELS)]
                 axes.axhline(height, color=INK, linewidth=1.1, linestyle=style, zorder=1.5)
-            _dress(axes, xlabel="", ylabel="", ticks=4 if many else 5)
+            dress(axes, xlabel="", ylabel="", ticks=4 if many else 5)
             axes.yaxis.set_major_formatter(FuncFormatter(lambda score, _: short_count(score)))
             axes.set_title(game, fontsize=9 if many else 11, fontweight="bold", parse_math=False)
         for axes in grid[len(games) :]:
@@ -154,11 +154,11 @@ def curve_grid(
         else:
             figure.supylabel(ylabel, fontsize=10)
         handles = [
-            Line2D([], [], color=colour(index), linestyle=_dash(index), linewidth=2)
+            Line2D([], [], color=colour(index), linestyle=dash(index), linewidth=2)
             for index in range(len(agents))
         ]
         handles += [Line2D([], [], color=INK, linestyle=LEVELS[i % len(LEVELS)]) for i in range(len(names))]
-        _legend(figure, handles, [*agents, *names])
+        legend(figure, handles, [*agents, *names])
     return figure
 
 
@@ -171,17 +171,17 @@ def profiles(panels: Mapping[str, Mapping[str, tuple[np.ndarray, Interval]]]) ->
         grid = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
         for axes, (title, agents) in zip(grid, panels.items(), strict=True):
             for index, (agent, (thresholds, share)) in enumerate(agents.items()):
-                line = {"color": colour(index), "linestyle": _dash(index), "linewidth": 1.8, "label": agent}
+                line = {"color": colour(index), "linestyle": dash(index), "linewidth": 1.8, "label": agent}
                 axes.plot(thresholds, share.estimate, drawstyle="steps-post", **line)
                 band = {"step": "post", "color": colour(index), "alpha": 0.15, "linewidth": 0}
                 axes.fill_between(thresholds, share.low, share.high, **band)
             axes.set_title(title, fontsize=11, fontweight="bold", parse_math=False)
-            _dress(axes, xlabel="normalised score", ylabel="")
+            dress(axes, xlabel="normalised score", ylabel="")
             axes.xaxis.set_major_locator(MaxNLocator(5, steps=STEPS))
             axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g}%"))
             axes.set_ylim(-0.02, 1.02)
         grid[0].set_ylabel("runs above it")
-        _legend(figure, *grid[0].get_legend_handles_labels())
+        legend(figure, *grid[0].get_legend_handles_labels())
     return figure
 
 
@@ -207,7 +207,7 @@ def _band(axes: Axes, seeds: Mapping[int, Curve], index: int, *, window: int, tr
         dict(zip(shared, means.tolist(), strict=True)),
         color=colour(index),
         linewidth=1.6,
-        linestyle=_dash(index),
+        linestyle=dash(index),
     )
 
 
@@ -222,12 +222,12 @@ def _levels(axes: Axes, levels: Mapping[str, float]) -> None:
         axes.axhline(height, color=INK, linewidth=1.1, linestyle=style, zorder=1.5, label=name)
 
 
-def _dash(index: int) -> Dash:
+def dash(index: int) -> Dash:
     """Beyond the last colour the colours come again, dashed."""
     return "-" if index < len(COLOURS) else "--"
 
 
-def _dress(axes: Axes, *, xlabel: str, ylabel: str, ticks: int = 5) -> None:
+def dress(axes: Axes, *, xlabel: str, ylabel: str, ticks: int = 5) -> None:
     axes.set(xlabel=xlabel, ylabel=ylabel, facecolor=PAPER)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color=FAINT, alpha=0.25, linewidth=0.7)
@@ -254,7 +254,7 @@ def _percent_ticks(axes: Axes, values: list[float]) -> None:
     )
 
 
-def _legend(figure: Figure, handles: Sequence, labels: Sequence[str]) -> None:
+def legend(figure: Figure, handles: Sequence, labels: Sequence[str]) -> None:
     """Below everything, in as many columns as the longest name leaves room for."""
     if labels:
         columns = _legend_columns(figure.get_figwidth(), labels)

@@ -10,13 +10,14 @@ from matplotlib.figure import Figure
 from optimist.studies.finding.findings import Finding, Findings
 from optimist.studies.reporting import figures, paper_figures
 from optimist.studies.reporting.paper_figures import MANY
+from optimist.studies.reporting.verdict_figures import interval_plot, iqm_over_training
 from optimist.studies.running.folders import folder_names
 from optimist.studies.scoring import intervals
 from optimist.studies.scoring.normalisation import better_curve, median_curve, seed_means, seed_medians
 from optimist.studies.scoring.score_files import Seeds
 from optimist.studies.scoring.table_one import MAIN, kind_title
 
-USUAL = ("medians", "profiles", "curves")  # of a study that names none
+USUAL = ("intervals", "iqm", "medians", "profiles", "curves")  # of a study that names none
 ACROSS = 3  # panels that stand beside each other on a page; of many, small ones, four
 
 
@@ -191,7 +192,28 @@ def _parts(findings: Findings) -> Drawings:
     yield "parts", "How much comes of each part of the data (Figure 6)", caption, figure
 
 
+def _intervals(findings: Findings) -> Drawings:
+    for finding in _longest(findings):
+        figure = interval_plot(finding.certainty, finding.evaluations, findings.by.yardstick)
+        caption = "Dots are interquartile means over games and seeds, bars 95% bootstrap intervals."
+        yield (
+            f"{finding.name}/intervals",
+            _title("How good, and how sure", findings, finding),
+            caption,
+            figure,
+        )
+
+
+def _iqm(findings: Findings) -> Drawings:
+    for finding in _longest(findings):
+        figure = iqm_over_training(finding.file, findings.by, _steps(findings))
+        caption = "Interquartile mean over games and seeds at each evaluation, with pointwise 95% bands."
+        yield f"{finding.name}/iqm", _title("On the way", findings, finding), caption, figure
+
+
 _DRAWINGS: dict[str, Callable[[Findings], Drawings]] = {
+    "intervals": _intervals,
+    "iqm": _iqm,
     "medians": _medians,
     "bars": _bars,
     "curves": _curves,

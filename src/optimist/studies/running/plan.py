@@ -31,7 +31,7 @@ KEYS = {  # every word that a study may say, and what it has to be
     "scale": str,
     "figures": list,
 }
-FIGURES = ("medians", "bars", "curves", "spread", "profiles", "parts")  # that a study may name
+FIGURES = ("intervals", "iqm", "medians", "bars", "curves", "spread", "profiles", "parts")  # it may name
 RANDOM_EPISODES = 100
 WHOLE = "all"  # the part that is all of the data
 FIRST_RUN = 1  # of the public logs: dqn/Breakout/1 to 5
