@@ -45,19 +45,20 @@ class Recorder:
         self._handed_over: Buffer | None = None  # full, and not known to be on disk
         self._writing: Future[Manifest] | None = None
         self._thread = ThreadPoolExecutor(1, "recorder")
-        self._added = False
-        self._begin_after_what_is_there()
-
-    def _begin_after_what_is_there(self) -> None:
         self._flushed = self._manifest.steps
-        lanes = [block.lane for shard in self._manifest.shards for block in shard.blocks]
-        self._first_lane = 1 + max(lanes, default=-1)
+        recorded = (block.lane for shard in self._manifest.shards for block in shard.blocks)
+        self._first_lane = 1 + max(recorded, default=-1)
 
     @property
     def steps(self) -> int:
         """All steps so far, those of earlier sessions and those not yet flushed included."""
         waiting = self._handed_over.filled if self._handed_over else 0
         return self._flushed + (waiting + self._buffer.filled) * self.lanes
+
+    @property
+    def shard_rows(self) -> int:
+        """So many steps of every lane make a full shard."""
+        return self._rows
 
     def add(self, observation, action, reward, terminal, truncated, next_observation) -> None:
         """Record one step of every lane; `next_observation` is its true successor, also where it ended."""
@@ -66,7 +67,6 @@ class Recorder:
         if self._buffer.full:  # the disk refused it last time
             self._hand_over()
         self._buffer.put(observation, action, reward, terminal, truncated, next_observation)
-        self._added = True
         if self._buffer.full:
             self._hand_over()
 
@@ -124,19 +124,6 @@ class Recorder:
             Block(self._first_lane + lane, steps, frames=steps + closed + is_open, ends_open=is_open)
             for lane, (closed, is_open) in enumerate(zip(ended, ends_open, strict=True))
         )
-
-    def truncate(self, steps: int) -> int:
-        """Drop the shards that reach beyond the first `steps` steps, and say how many steps are left.
-        A collection that goes back to a checkpoint flushes when it saves, so that it loses none."""
-        if self._added:
-            raise DataError("truncate a recording before adding to it, not after")
-        while self._manifest.steps > steps:
-            dropped = self._manifest.shards.pop()
-            # The manifest first: a crash in between leaves files that the next Recorder cleans up.
-            self._manifest.write(self.path)
-            remove(self.path / dropped.steps.file, self.path / dropped.frames.file)
-        self._begin_after_what_is_there()
-        return self.steps
 
     def close(self) -> None:
         self.flush()

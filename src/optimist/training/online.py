@@ -1,5 +1,6 @@
 """Learning while playing: parallel lanes, a replay window, and a recorder that keeps every step."""
 
+import logging
 import math
 import time
 from dataclasses import dataclass
@@ -21,8 +22,11 @@ from optimist.training.playing import Playing
 from optimist.training.progress import Bar
 from optimist.training.replay import Replay
 from optimist.training.run import RunFolder, as_config, demand, read_episodes, versions
+from optimist.training.saving import Saving
 
 LOG_SECONDS = 2.0
+UPDATES_AT_ONCE = 250  # of those that are made up for: then the signals are looked at
+log = logging.getLogger("optimist")
 
 
 @dataclass(frozen=True)
@@ -125,7 +129,7 @@ class OnlineTraining:
             discard(self.path)
 
     def _refuse_recording_of_others(self) -> None:
-        """Going on means cutting the recording back to the last checkpoint; without one, to nothing."""
+        """A collection goes on with its own recording, never with one that was made otherwise."""
         if (self.path / "manifest.json").exists() and not (self.path / "agent" / "config.toml").exists():
             raise RunError(
                 f"{self.path} holds a recording that no run here made: choose another --out, "
@@ -143,16 +147,12 @@ class OnlineTraining:
         }
 
     def run(self) -> TrainState:
-        """Play to the end, from the last checkpoint on if there is one.
-
-        A resumed run begins new episodes, because environments cannot be saved in the middle of one.
-        """
+        """Play to the end. A resumed run keeps every recorded step, and begins new episodes there, because
+        environments cannot be saved in the middle of one."""
         with self.folder, StopRequest() as stop:
             self.folder.record_versions(self.play.versions())
-            found = checkpoint.load_state(self.folder.checkpoints, like=self.learner.shapes(self.seeds))
-            step, state = found or (0, self.learner.init(self.seeds))
             with self._recorder() as recorder:
-                step = recorder.truncate(step * len(self.seeds)) // len(self.seeds)
+                step, state = self._go_on(recorder)
                 self.folder.rewind(step)
                 replay = Replay(self.learner, state, self.collection, self.seeds)
                 if step < self.collection.steps or self._owes_evaluation(step):
@@ -160,6 +160,24 @@ class OnlineTraining:
                     self._play(step, replay, recorder, stop)
             self.folder.finish()
             return replay.state
+
+    def _go_on(self, recorder: Recorder) -> tuple[int, TrainState]:
+        """The recorded step and the newest saved state, which may be older."""
+        found = checkpoint.load_state(self.folder.checkpoints, like=self.learner.shapes(self.seeds))
+        if found is None and recorder.steps:
+            raise RunError(
+                f"{self.path} holds {recorder.steps:,} recorded steps and no checkpoint of the agent that "
+                "played them: choose another --out, or discard them with --restart"
+            )
+        if found is None:  # saved before anything is recorded: a recording always has a checkpoint
+            found = 0, self.learner.init(self.seeds)
+            checkpoint.save_state(self.folder.checkpoints, *found)
+        (learned, state), step = found, recorder.steps // len(self.seeds)
+        if learned != step:
+            apart = f"{abs(step - learned) * len(self.seeds):,} steps"
+            where = f"{apart} before the recording's end" if learned < step else f"{apart} after it"
+            log.warning("%s: the newest checkpoint is from %s; all recorded steps are kept", self.path, where)
+        return step, state
 
     def _recorder(self) -> Recorder:
         config = self.folder.config
@@ -174,9 +192,10 @@ class OnlineTraining:
 
     def _play(self, step: int, replay: Replay, recorder: Recorder, stop: StopRequest) -> None:
         returns = LaneReturns(len(self.seeds), self.collection.lanes)
-        saved = logged = time.monotonic()
-        step_logged = step
+        saving = self._saving(step, replay, recorder)
+        logged, step_logged = time.monotonic(), step
         title = f"{self.folder.config['agent']['name']} plays {self.play.name}"
+        self._catch_up(step, replay, saving, stop)
         with (
             Bar(title, self.collection.steps, "step", step) as bar,
             Curves(self.folder.path, self.seeds, step) as curves,
@@ -186,14 +205,15 @@ class OnlineTraining:
                 self._evaluate(step, replay, curves, stop)
                 stop.leave(f"step {step:,} of {self.collection.steps:,}")
             while step < self.collection.steps:
-                for reward, ended in zip(*playing.go(step), strict=True):
-                    returns.add(reward, ended)
+                rewards, ended = playing.go(step)
+                for reward, ends in zip(rewards, ended, strict=True):
+                    returns.add(reward, ends)
                     step += self.collection.lanes
                 if self.collection.evaluates(step):
                     self._evaluate(step, replay, curves, stop)
-                now = time.monotonic()
-                saves = stop.received or now - saved > self.collection.checkpoint_seconds
-                if saves or now - logged > LOG_SECONDS or step >= self.collection.steps:
+                now, last = time.monotonic(), step >= self.collection.steps
+                saves = stop.received or (saving.due(step, len(rewards)) and not last)
+                if saves or now - logged > LOG_SECONDS or last:
                     rate = (step - step_logged) / (now - logged)
                     logged, step_logged = now, step
                     epsilon = self.collection.exploration(step - self.collection.lanes)
@@ -201,12 +221,23 @@ class OnlineTraining:
                     self._log(step, replay, figures, returns.means(), curves)
                     bar.update(step, f"return {np.mean(returns.means()):.2f}")
                 if saves:
-                    saved = now
                     playing.settle()
-                    self._save(step, replay, recorder)
+                    saving.save(step)
                 stop.leave(f"step {step:,} of {self.collection.steps:,}")
             playing.settle(learn_at=step)
-        self._save(step, replay, recorder)
+        saving.save(step)
+
+    def _saving(self, step: int, replay: Replay, recorder: Recorder) -> Saving:
+        how_often = (self.collection.checkpoint_seconds, self.collection.lanes)
+        return Saving(self.folder.checkpoints, recorder, replay, *how_often, begun_at=step)
+
+    def _catch_up(self, step: int, replay: Replay, saving: Saving, stop: StopRequest) -> None:
+        """Make up for the gradient steps of recorded play that no checkpoint knows of."""
+        while replay.due(step) > UPDATES_AT_ONCE:
+            replay.learn(step, UPDATES_AT_ONCE)
+            if stop.received or saving.late:
+                saving.save(step)
+            stop.leave(f"step {step:,} of {self.collection.steps:,}")
 
     def _owes_evaluation(self, step: int) -> bool:
         """Was the run stopped while it was being evaluated?"""
@@ -244,8 +275,3 @@ class OnlineTraining:
             )
         self.folder.add_metrics(rows)
         curves.add(rows)
-
-    def _save(self, step: int, replay: Replay, recorder: Recorder) -> None:
-        """The log first: a checkpoint never knows of steps that the log does not have."""
-        recorder.flush()
-        checkpoint.save_state(self.folder.checkpoints, step, replay.state)

@@ -112,20 +112,21 @@ class Replay:
         same = (due == due[0]).all() and (due[0] == 0 or self._drawable())
         return int(due[0]) if same and self._slots > 2 * len(steps) + self._stack else None
 
-    def _due(self, step: int) -> int:
+    def due(self, step: int) -> int:
+        """How many gradient steps are due at this agent step."""
         due = max(0, step - self._settings.warm_up) // self._settings.update_period - self._updates
         return due if due > 0 and self._drawable() else 0
 
     def prepare(self, step: int) -> None:
         """Draw what will be due at this step, one row later: an accelerator is still busy, and would wait."""
-        due = self._due(step)
+        due = self.due(step)
         if due:
             items = self.draw(self._updates, due, self._settings.batch, later=1)
             self._prepared = (self._rows + 1, self._updates, due), items
 
-    def learn(self, step: int) -> None:
-        """The gradient steps that are due at this agent step."""
-        due = self._due(step)
+    def learn(self, step: int, at_most: int | None = None) -> None:
+        """The gradient steps that are due at this agent step, or the first of them."""
+        due = self.due(step) if at_most is None else min(self.due(step), at_most)
         if not due:
             return
         asked, items = self._prepared
