@@ -60,7 +60,7 @@ def stored_whole(path: Path, needed: int = 0) -> Iterator[IO[bytes]]:
     except OSError as problem:
         with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)
-        raise _storage_error(path, needed, problem) from problem
+        raise storage_error(path, needed, problem) from problem
 
 
 def _sync_folder(folder: Path) -> None:
@@ -71,7 +71,7 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _storage_error(path: Path, needed: int, problem: OSError) -> StorageError:
+def storage_error(path: Path, needed: int, problem: OSError) -> StorageError:
     free = shutil.disk_usage(path.parent).free if path.parent.exists() else 0
     return StorageError(
         f"cannot write {path}: {problem.strerror} (needed {needed} bytes, {free} are free); "

@@ -6,7 +6,8 @@ from pathlib import Path
 from optimist.data import manifest as manifests
 from optimist.data.buffer import Buffer
 from optimist.data.codec import frame_bytes
-from optimist.data.files import TEMPORARY, make_folder, remove, write_whole
+from optimist.data.files import TEMPORARY, remove, write_whole
+from optimist.data.lock import writing
 from optimist.data.manifest import Block, Manifest, Shard
 from optimist.data.shard import frames_content, steps_content
 from optimist.data.transition import Spec
@@ -38,7 +39,13 @@ class Recorder:
         if lanes < 1 or shard_steps < 1:
             raise DataError(f"{lanes} lanes in shards of {shard_steps} steps: both must be at least 1")
         self.path, self.spec, self.lanes = Path(path), spec, lanes
-        self._manifest = _manifest_to_extend(self.path, spec, provenance)
+        self._lock = writing(self.path)
+        try:
+            self._manifest = _manifest_to_extend(self.path, spec, provenance)
+        except BaseException:
+            self._lock.release()
+            raise
+        self._closed = False
         self._rows = max(1, shard_steps // lanes)
         self._buffer = Buffer(spec, lanes, self._rows)
         self._spare: Buffer | None = None
@@ -62,6 +69,8 @@ class Recorder:
 
     def add(self, observation, action, reward, terminal, truncated, next_observation) -> None:
         """Record one step of every lane; `next_observation` is its true successor, also where it ended."""
+        if self._closed:
+            raise DataError(f"the recorder of {self.path} is closed: open another one to record more")
         if self._writing is None or self._writing.done():
             self._settle()
         if self._buffer.full:  # the disk refused it last time
@@ -126,13 +135,21 @@ class Recorder:
         )
 
     def close(self) -> None:
+        """Flush, and let another writer have the folder; what the disk refused can be tried again."""
         self.flush()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        self._closed = True
+        self._lock.release()
 
     def __enter__(self) -> "Recorder":
         return self
 
     def __exit__(self, kind, problem, trace) -> None:
-        if not isinstance(problem, StorageError):
+        if isinstance(problem, StorageError):
+            self._let_go()
+        else:
             self.close()
 
 
@@ -144,7 +161,6 @@ def usual_shard_steps(spec: Spec, lanes: int) -> int:
 
 def _manifest_to_extend(folder: Path, spec: Spec, provenance: dict | None) -> Manifest:
     """The folder's manifest, or a new one, written, with the leftovers of a crash removed."""
-    make_folder(folder)
     is_new = not (folder / manifests.NAME).exists()
     manifest = Manifest(spec, {}) if is_new else manifests.read(folder)
     if manifest.spec != spec:
@@ -172,5 +188,6 @@ def _clean_up(folder: Path, manifest: Manifest) -> None:
 
 def discard(folder: Path) -> None:
     """Remove a recording and nothing else: the manifest, the shards it names, and leftovers."""
-    remove(folder / manifests.NAME, *folder.glob("steps-*.arrow"), *folder.glob("frames-*.arrow"))
-    remove(*folder.glob(f"*{TEMPORARY}"))
+    with writing(folder):
+        remove(folder / manifests.NAME, *folder.glob("steps-*.arrow"), *folder.glob("frames-*.arrow"))
+        remove(*folder.glob(f"*{TEMPORARY}"))
