@@ -38,6 +38,18 @@ def checked_path(folder: Path, file: File) -> Path:
     return path
 
 
+def check_hash(folder: Path, file: File) -> None:
+    """Read all of a file; raise DataError unless every byte is as it was written."""
+    path = checked_path(folder, file)
+    try:
+        with open(path, "rb") as stream:
+            found = hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as problem:
+        raise DataError(f"{path} cannot be read ({problem.strerror}); restore it from a copy") from problem
+    if found != file.sha256:
+        raise DataError(f"{path} is damaged: its hash differs; restore it from a copy")
+
+
 def write_whole(path: Path, content) -> File:
     """Put these bytes under this name: after a crash either all of them are there or none."""
     with stored_whole(path, len(content)) as stream:
