@@ -7,7 +7,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from optimist.data.files import make_folder, storage_error, write_whole
+from optimist.data.files import make_folder, plain_bytes, storage_error, write_whole
 from optimist.errors import DataError
 
 LOCK, HOLDER = ".lock", ".holder"  # beside the files they protect; reading needs neither
@@ -42,8 +42,8 @@ class FolderLock:
         return died
 
     def _named(self) -> str | None:
-        with contextlib.suppress(OSError):
-            return self._holder.read_bytes()[:200].decode(errors="replace")
+        with contextlib.suppress(OSError, DataError):
+            return plain_bytes(self._holder)[:200].decode(errors="replace")
         return None
 
     def release(self) -> None:

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from optimist.data.files import File, write_whole
+from optimist.data.files import File, plain_bytes, write_whole
 from optimist.data.transition import Spec
 from optimist.errors import DataError
 
@@ -96,7 +96,7 @@ def _hash_of(record: dict) -> str:
 def read(folder: Path) -> Manifest:
     """The manifest of a folder, or one line that says why there is none."""
     try:
-        record = json.loads((folder / NAME).read_text(encoding="utf-8"))
+        record = json.loads(plain_bytes(folder / NAME).decode())
     except (FileNotFoundError, NotADirectoryError):
         problem = "has no manifest.json (is it a dataset?)" if folder.exists() else "does not exist"
         raise DataError(f"{folder} {problem}; record a dataset with `optimist collect`") from None

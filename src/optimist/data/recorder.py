@@ -1,5 +1,6 @@
 """Writes play as it happens: every step of every lane, in shards that survive a crash."""
 
+import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -161,7 +162,7 @@ def usual_shard_steps(spec: Spec, lanes: int) -> int:
 
 def _manifest_to_extend(folder: Path, spec: Spec, provenance: dict | None) -> Manifest:
     """The folder's manifest, or a new one, written, with the leftovers of a crash removed."""
-    is_new = not (folder / manifests.NAME).exists()
+    is_new = not os.path.lexists(folder / manifests.NAME)  # a link that leads nowhere is not nothing
     manifest = Manifest(spec, {}) if is_new else manifests.read(folder)
     if manifest.spec != spec:
         raise DataError(f"{folder} holds {manifest.spec}, not {spec}; record into another folder")

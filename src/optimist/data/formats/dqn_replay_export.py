@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from optimist.data.files import TEMPORARY, make_folder, stored_whole
+from optimist.data.files import TEMPORARY, make_folder, remove, stored_whole
 from optimist.data.formats.dqn_replay import FOLDER, PADDING, STACK, TYPES
 from optimist.data.lock import writing
 from optimist.data.store import Dataset
@@ -64,6 +64,8 @@ def export_dqn_replay(
 
 def _export(stream: "Stream", folder: Path, capacity: int, level: int) -> Exported:
     partial = folder.with_name(folder.name + TEMPORARY)
+    if partial.is_symlink():
+        remove(partial)
     shutil.rmtree(partial, ignore_errors=True)
     make_folder(partial)
     dumps = list(_dumps(len(stream), capacity))

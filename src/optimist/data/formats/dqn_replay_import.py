@@ -4,6 +4,7 @@ The dataset grows by a window when that window's files were read to their ends a
 that was interrupted goes on there, and comes to the same bytes.
 """
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,7 +104,7 @@ def _provenance(log: Log, made: Plan, environment: str, shard_steps: int) -> dic
 
 def _refuse_other_files(folder: Path) -> None:
     """Before the lock leaves a file of ours in a folder that is none of ours."""
-    if not folder.is_dir() or (folder / manifests.NAME).exists():
+    if not folder.is_dir() or os.path.lexists(folder / manifests.NAME):
         return
     ours = (TEMPORARY, LOCK, HOLDER)
     others = sorted(path.name for path in folder.iterdir() if not path.name.endswith(ours))
@@ -113,7 +114,7 @@ def _refuse_other_files(folder: Path) -> None:
 
 def _manifest_to_extend(folder: Path, wanted: Manifest) -> Manifest:
     """The manifest of an import of the same files that was interrupted, or a new one in an empty folder."""
-    if not (folder / manifests.NAME).exists():
+    if not os.path.lexists(folder / manifests.NAME):
         wanted.write(folder)
         return wanted
     found = manifests.read(folder)
