@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from optimist.errors import DataError
 
 THREADS = min(4, os.cpu_count() or 1)  # hashing and decompressing leave the interpreter free
 BYTES_WORTH_THREADS = 2**19  # a smaller request is answered sooner than threads wake up
-ROWS_AT_ONCE = 1024  # bounds the extra memory of decoding everything
+MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 FEWEST_BYTES_PER_STEP = 16  # a steps file smaller than this per declared step is lying
 
 
@@ -97,10 +98,20 @@ class ShardFrames:
     def _checked(self, number: int) -> Decoder:
         shard = self.manifest.shards[number]
         check_hash(self.folder, shard.frames)
-        return open_frames(self.folder, shard.frames, shard.frame_rows, self.manifest.spec)
+        decoder = open_frames(self.folder, shard.frames, shard.frame_rows, self.manifest.spec)
+        decoder.check_size()
+        return decoder
 
     def _empty(self, count: int) -> np.ndarray:
-        return np.empty((count, *self.manifest.spec.frame_shape), self.manifest.spec.frame_dtype)
+        """Room for so many frames; a small file may promise more of them than any machine holds."""
+        shape, dtype = self.manifest.spec.frame_shape, np.dtype(self.manifest.spec.frame_dtype)
+        needed = count * prod(shape) * dtype.itemsize
+        if needed > MEMORY:
+            raise DataError(
+                f"{self.folder}: {count:,} frames take {needed:,} bytes, more than this machine's memory; "
+                "use a smaller batch, a view, or --home compressed"
+            )
+        return np.empty((count, *shape), dtype)
 
     def take(self, indices: np.ndarray) -> np.ndarray:
         """The frames of these numbers; many are shared out to threads, which changes nothing but the time."""
@@ -134,6 +145,9 @@ class ShardFrames:
         return ThreadPoolExecutor(THREADS, "frames")
 
     def decoded(self) -> np.ndarray:
+        self._decoder(
+            0
+        )  # frames of another size than the manifest says are found before room is made for all
         frames = self._empty(int(self.layout.frames.sum()))
         with ThreadPoolExecutor(THREADS) as pool:
             work = partial(self._decode_shard, frames)
@@ -145,9 +159,10 @@ class ShardFrames:
         counts = self.layout.frames[blocks]
         rows = _spread(self.layout.file_frame[blocks], counts)
         places = _spread(self.layout.tape_frame[blocks], counts)
-        for start in range(0, len(rows), ROWS_AT_ONCE):
-            part = slice(start, start + ROWS_AT_ONCE)
-            frames[places[part]] = self._decoder(number).decode(rows[part])
+        decoder = self._decoder(number)
+        for start in range(0, len(rows), decoder.rows_at_once):
+            part = slice(start, start + decoder.rows_at_once)
+            frames[places[part]] = decoder.decode(rows[part])
 
 
 def read_tape(folder: Path, manifest: Manifest) -> Tape:

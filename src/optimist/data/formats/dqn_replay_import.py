@@ -118,6 +118,9 @@ def _manifest_to_extend(folder: Path, wanted: Manifest) -> Manifest:
         wanted.write(folder)
         return wanted
     found = manifests.read(folder)
+    windows = found.provenance.get("windows_imported")
+    if found.provenance.get("format") == FORMAT and (type(windows) is not int or windows < 0):
+        raise DataError(f"{folder} does not say how many windows were imported; remove it and import again")
     if _lasting(found) != _lasting(wanted) or found.spec != wanted.spec:
         raise DataError(f"{folder} holds {_difference(found, wanted)}; import into another folder")
     _remove_leftovers(folder, found)
