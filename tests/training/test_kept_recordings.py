@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from little import GAME, begin, small, small_words, wait_for
+from optimist import envs
 from optimist.data import Dataset
 from optimist.data import recorder as recorders
 from optimist.data.health import verify
@@ -31,6 +32,19 @@ def recorded(out) -> int:
     """The steps that the manifest names: those that are synced."""
     file = out / "manifest.json"
     return json.loads(file.read_text())["steps"] if file.exists() else 0
+
+
+@pytest.fixture
+def new_episodes(monkeypatch):
+    """An environment that cannot be restored, as most."""
+    make = envs.make
+
+    def made(*arguments, **options):
+        play = make(*arguments, **options)
+        play.resumable = False
+        return play
+
+    monkeypatch.setattr(envs, "make", made)
 
 
 @pytest.fixture
@@ -64,12 +78,14 @@ def stopped_without_a_checkpoint(out, monkeypatch, at: int) -> None:
     go = online.Playing.go
     with monkeypatch.context() as patch:
         patch.setattr(online.Playing, "go", killed)
-        patch.setattr(recorders.Recorder, "__exit__", lambda self, *_: None)
+        patch.setattr(recorders.Recorder, "__exit__", lambda self, *_: self._let_go())
         with pytest.raises(Killed):
             collect(out)
 
 
-def test_steps_beyond_the_checkpoint_are_kept_and_learned_from(tmp_path, monkeypatch, small_shards, caplog):
+def test_steps_beyond_the_checkpoint_are_kept_and_learned_from(
+    tmp_path, monkeypatch, small_shards, new_episodes, caplog
+):
     monkeypatch.setattr(saving, "SHARE_OF_TIME", 1e-12)  # a checkpoint with the first shard and no other
     stopped_without_a_checkpoint(tmp_path, monkeypatch, at=200)
     newest = max((tmp_path / "agent" / "checkpoints").glob("step-*")).name
@@ -86,7 +102,7 @@ def test_steps_beyond_the_checkpoint_are_kept_and_learned_from(tmp_path, monkeyp
     assert int(state.step) == (240 - 40) // 4  # every update that is due was made
 
 
-def test_catching_up_can_be_stopped_and_goes_on(tmp_path, monkeypatch, small_shards):
+def test_catching_up_can_be_stopped_and_goes_on(tmp_path, monkeypatch, small_shards, new_episodes):
     monkeypatch.setattr(saving, "SHARE_OF_TIME", 1e-12)
     stopped_without_a_checkpoint(tmp_path, monkeypatch, at=200)
     monkeypatch.setattr(online, "UPDATES_AT_ONCE", 7)

@@ -4,12 +4,15 @@ import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
+
 from optimist.data import manifest as manifests
 from optimist.data.buffer import Buffer
 from optimist.data.codec import frame_bytes
 from optimist.data.files import TEMPORARY, remove, write_whole
 from optimist.data.lock import writing
 from optimist.data.manifest import Block, Manifest, Shard
+from optimist.data.reading import read_tape
 from optimist.data.shard import frames_content, steps_content
 from optimist.data.transition import Spec
 from optimist.errors import DataError, StorageError
@@ -53,6 +56,7 @@ class Recorder:
         self._handed_over: Buffer | None = None  # full, and not known to be on disk
         self._writing: Future[Manifest] | None = None
         self._thread = ThreadPoolExecutor(1, "recorder")
+        self._skipped = 0  # rows that are recorded already
         self._flushed = self._manifest.steps
         recorded = (block.lane for shard in self._manifest.shards for block in shard.blocks)
         self._first_lane = 1 + max(recorded, default=-1)
@@ -68,10 +72,27 @@ class Recorder:
         """So many steps of every lane make a full shard."""
         return self._rows
 
+    def go_on(self, steps: int) -> bool:
+        """Continue the newest lanes from this step on, if they reach back so far: what is added up to the
+        recording's end is recorded already and skipped. Lanes go on only where play comes to the same
+        frames there; `add` raises DepartedError where it does not."""
+        blocks = [block for shard in self._manifest.shards for block in shard.blocks]
+        lanes = sorted({block.lane for block in blocks})[-self.lanes :]
+        recorded = sum(block.steps for block in blocks if block.lane in lanes)
+        newest = sorted(block.lane for block in self._manifest.shards[-1].blocks) if blocks else []
+        if newest != lanes or len(lanes) != self.lanes or not 0 <= self._flushed - steps <= recorded:
+            return False
+        self._first_lane, self._skipped = lanes[0], (self._flushed - steps) // self.lanes
+        self._buffer.lead_to(*_last_frames(self.path, self._manifest, lanes))
+        return True
+
     def add(self, observation, action, reward, terminal, truncated, next_observation) -> None:
         """Record one step of every lane; `next_observation` is its true successor, also where it ended."""
         if self._closed:
             raise DataError(f"the recorder of {self.path} is closed: open another one to record more")
+        if self._skipped:
+            self._skipped -= 1
+            return
         if self._writing is None or self._writing.done():
             self._settle()
         if self._buffer.full:  # the disk refused it last time
@@ -152,6 +173,14 @@ class Recorder:
             self._let_go()
         else:
             self.close()
+
+
+def _last_frames(folder: Path, manifest: Manifest, lanes: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Where the last step of each of these lanes led, and whether its episode goes on."""
+    tape = read_tape(folder, manifest)
+    last = np.append(tape.lane_starts[1:], len(tape))[np.searchsorted(tape.lanes, lanes)] - 1
+    goes_on = ~(tape.terminal[last] | tape.truncated[last])
+    return tape.frames(last + tape.episode_of(last) + 1), goes_on
 
 
 def usual_shard_steps(spec: Spec, lanes: int) -> int:

@@ -33,7 +33,10 @@ class Step(NamedTuple):
 
 
 class Environment(Protocol):
-    """`lanes` copies of one game that are stepped together and reset by themselves."""
+    """`lanes` copies of one game that are stepped together and reset by themselves.
+
+    One that is `resumable` (most have no such attribute) gives its whole state as arrays by `saved()`, and
+    goes on from it after `restore()`; the arrays come from a file, so they are checked there."""
 
     name: str
     spec: Spec

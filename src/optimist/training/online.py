@@ -5,12 +5,14 @@ import math
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from optimist import envs
 from optimist.agent import Agent
 from optimist.agents import described
+from optimist.data.buffer import DepartedError
 from optimist.data.recorder import Recorder, discard
 from optimist.errors import DivergedError, RunError
 from optimist.training import checkpoint
@@ -21,6 +23,7 @@ from optimist.training.learner import Learner, TrainState, check_seeds
 from optimist.training.playing import Playing
 from optimist.training.progress import Bar
 from optimist.training.replay import Replay
+from optimist.training.resuming import load_play
 from optimist.training.run import RunFolder, as_config, demand, read_episodes, versions
 from optimist.training.saving import Saving
 
@@ -100,6 +103,15 @@ class LaneReturns:
         return [float(returns.mean()) if len(returns) else 0.0 for returns in self._recent]
 
 
+class Start(NamedTuple):
+    """Where a collection goes on."""
+
+    step: int
+    state: TrainState
+    same_episodes: bool
+    play: dict[str, np.ndarray] | None  # how it stood there; None: at its very beginning
+
+
 class OnlineTraining:
     """One agent playing one environment; `out` becomes a dataset, `out/agent` the run of who played.
 
@@ -147,22 +159,30 @@ class OnlineTraining:
         }
 
     def run(self) -> TrainState:
-        """Play to the end. A resumed run keeps every recorded step, and begins new episodes there, because
-        environments cannot be saved in the middle of one."""
+        """Play to the end. A resumed run keeps every recorded step. Where the environment can be restored, it
+        comes to the same bits as a run without an interruption; elsewhere it begins new episodes."""
         with self.folder, StopRequest() as stop:
             self.folder.record_versions(self.play.versions())
-            with self._recorder() as recorder:
-                step, state = self._go_on(recorder)
-                self.folder.rewind(step)
-                replay = Replay(self.learner, state, self.collection, self.seeds)
-                if step < self.collection.steps or self._owes_evaluation(step):
-                    replay.refill(self.path, step)
-                    self._play(step, replay, recorder, stop)
+            try:
+                state = self._go_on(stop, same_episodes=getattr(self.play, "resumable", False))
+            except DepartedError:
+                log.warning("%s: play does not come to the recorded steps again: new episodes", self.path)
+                state = self._go_on(stop, same_episodes=False)
             self.folder.finish()
+            return state
+
+    def _go_on(self, stop: StopRequest, *, same_episodes: bool) -> TrainState:
+        with self._recorder() as recorder:
+            start = self._start(recorder, same_episodes)
+            self.folder.rewind(start.step)
+            replay = Replay(self.learner, start.state, self.collection, self.seeds)
+            if start.step < self.collection.steps or self._owes_evaluation(start.step):
+                replay.refill(self.path, start.step, goes_on=start.same_episodes)
+                self._play(start, replay, recorder, stop)
             return replay.state
 
-    def _go_on(self, recorder: Recorder) -> tuple[int, TrainState]:
-        """The recorded step and the newest saved state, which may be older."""
+    def _start(self, recorder: Recorder, same_episodes: bool) -> Start:
+        """The newest checkpoint, where its play can be gone on with; or its state at the recording's end."""
         found = checkpoint.load_state(self.folder.checkpoints, like=self.learner.shapes(self.seeds))
         if found is None and recorder.steps:
             raise RunError(
@@ -172,12 +192,17 @@ class OnlineTraining:
         if found is None:  # saved before anything is recorded: a recording always has a checkpoint
             found = 0, self.learner.init(self.seeds)
             checkpoint.save_state(self.folder.checkpoints, *found)
-        (learned, state), step = found, recorder.steps // len(self.seeds)
-        if learned != step:
-            apart = f"{abs(step - learned) * len(self.seeds):,} steps"
-            where = f"{apart} before the recording's end" if learned < step else f"{apart} after it"
-            log.warning("%s: the newest checkpoint is from %s; all recorded steps are kept", self.path, where)
-        return step, state
+        (learned, state), recorded = found, recorder.steps // len(self.seeds)
+        play = load_play(self.folder.checkpoints, learned) if same_episodes else None
+        known = same_episodes and (play is not None or learned == 0)  # play begins the same each time
+        same = known and recorder.go_on(learned * len(self.seeds))
+        if learned != recorded:
+            where = "before the end of the recording" if learned < recorded else "after it"
+            then = "the steps between are played again" if same else "new episodes begin there"
+            apart = abs(recorded - learned) * len(self.seeds)
+            line = "%s: the newest checkpoint is from %s steps %s, of which every step is kept; %s"
+            log.warning(line, self.path, f"{apart:,}", where, then)
+        return Start(learned if same else recorded, state, same, play)
 
     def _recorder(self) -> Recorder:
         config = self.folder.config
@@ -190,17 +215,20 @@ class OnlineTraining:
         }
         return Recorder(self.path, self.learner.spec, lanes=self.lanes, provenance=provenance)
 
-    def _play(self, step: int, replay: Replay, recorder: Recorder, stop: StopRequest) -> None:
-        returns = LaneReturns(len(self.seeds), self.collection.lanes)
-        saving = self._saving(step, replay, recorder)
+    def _play(self, start: Start, replay: Replay, recorder: Recorder, stop: StopRequest) -> None:
+        returns, step = LaneReturns(len(self.seeds), self.collection.lanes), start.step
+        saving = self._saving(replay, recorder)
         logged, step_logged = time.monotonic(), step
         title = f"{self.folder.config['agent']['name']} plays {self.play.name}"
-        self._catch_up(step, replay, saving, stop)
+        if not start.same_episodes:
+            self._catch_up(step, replay, saving, stop)
         with (
             Bar(title, self.collection.steps, "step", step) as bar,
             Curves(self.folder.path, self.seeds, step) as curves,
             Playing(self.learner, self.play, replay, recorder, self.collection, self.seeds, step) as playing,
         ):
+            if start.same_episodes and start.play is not None:
+                playing.restore(start.play)
             if self._owes_evaluation(step):
                 self._evaluate(step, replay, curves, stop)
                 stop.leave(f"step {step:,} of {self.collection.steps:,}")
@@ -222,14 +250,15 @@ class OnlineTraining:
                     bar.update(step, f"return {np.mean(returns.means()):.2f}")
                 if saves:
                     playing.settle()
-                    saving.save(step)
+                    saving.save(step, playing)
                 stop.leave(f"step {step:,} of {self.collection.steps:,}")
             playing.settle(learn_at=step)
         saving.save(step)
 
-    def _saving(self, step: int, replay: Replay, recorder: Recorder) -> Saving:
+    def _saving(self, replay: Replay, recorder: Recorder) -> Saving:
         how_often = (self.collection.checkpoint_seconds, self.collection.lanes)
-        return Saving(self.folder.checkpoints, recorder, replay, *how_often, begun_at=step)
+        recorded = recorder.steps // len(self.seeds)
+        return Saving(self.folder.checkpoints, recorder, replay, *how_often, recorded)
 
     def _catch_up(self, step: int, replay: Replay, saving: Saving, stop: StopRequest) -> None:
         """Make up for the gradient steps of recorded play that no checkpoint knows of."""

@@ -211,15 +211,19 @@ class Replay:
         if updates:
             self._losses = {name: values[-1] for name, values in losses.items()}
 
-    def refill(self, path: Path, steps: int) -> None:
-        """Remember the end of what was recorded, as a run that goes on does."""
+    def refill(self, path: Path, steps: int, *, goes_on: bool = False) -> None:
+        """Remember what was recorded up to a step. `goes_on` says that the same episodes follow, so that the
+        window is the one that a run without an interruption has."""
         if not steps:
             return
-        recorded = Dataset.open(path).last(self._slots * self._lanes)
+        rows = steps // self._settings.lanes
+        recorded = Dataset.open(path).first(rows * self._lanes).last(self._slots * self._lanes)
         tape, order = recorded.tape, recorded.steps()
         order = order[np.argsort(tape.time[order])].reshape(-1, self._lanes)
         # A lane ends where play was stopped; the new episodes that follow are not what its last step led to.
         truncated = tape.truncated | (np.append(np.diff(tape.lane) != 0, True) & ~tape.terminal)
+        if goes_on:
+            truncated[order[-1]] = tape.truncated[order[-1]]
         episode = tape.episode_of(order)
         # A stack reaches back to the beginning of its episode or of this window, whichever is nearer.
         age = np.minimum(order - tape.episode_starts[episode], np.arange(len(order))[:, None])
@@ -228,7 +232,12 @@ class Replay:
             row = order[part]
             frame = tape.frames(row + episode[part])
             age_there = np.minimum(age[part], self._stack).astype(np.int32)
-            rows = Window(frame, tape.action[row], tape.reward[row], tape.terminal[row], age_there)
-            self._window = remember(self._window, first + np.arange(len(row)), rows)
-            self._truncated[first : first + len(row)] = truncated[row]
-        self._rows = len(order)
+            there = Window(frame, tape.action[row], tape.reward[row], tape.terminal[row], age_there)
+            slots = (rows - len(order) + first + np.arange(len(row))) % self._slots
+            self._window = remember(self._window, slots, there)
+            self._truncated[slots] = truncated[row]
+        self._rows = rows
+        if goes_on:
+            last = order[-1]
+            ended = tape.terminal[last] | tape.truncated[last]
+            self._age = grown(np.minimum(age[-1], self._stack), ended, self._stack)
