@@ -102,9 +102,10 @@ def _smallest(name: str) -> dict:
     return {"network": "mlp", "target_period": 7, "columns": columns}
 
 
-def begin(*words, compiled: Path | None = None) -> subprocess.Popen:
-    """A command that runs on its own; commands that share a folder `compiled` compile their programs once."""
-    line = [sys.executable, "-m", "optimist", *map(str, words)]
+def begin(*words, compiled: Path | None = None, program: str | None = None) -> subprocess.Popen:
+    """A command that runs on its own; commands that share a folder `compiled` compile their programs once.
+    `program` is Python to run instead of the command line, with the same words."""
+    line = [sys.executable, *(["-c", program] if program else ["-m", "optimist"]), *map(str, words)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     kept = {"JAX_COMPILATION_CACHE_DIR": str(compiled), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1"}
     more = {"JAX_PLATFORMS": "cpu", **(kept if compiled else {})}

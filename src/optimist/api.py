@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from optimist import envs
 from optimist.agent import Agent
 from optimist.agents import name_of, preset
 from optimist.data.store import Dataset
@@ -47,7 +48,7 @@ def train(
     if not isinstance(agent, Agent):
         raise UsageError(f'{agent!r} is not an agent: pass "rem" or one such as optimist.agents.Rem()')
     if environment is None:
-        environment = dataset.provenance.get("environment", "")
+        environment = envs.from_data(dataset.provenance.get("environment", ""))
     out = out or Path("runs") / f"{name_of(agent)}-{dataset.fingerprint[:8]}"
     if steps is not None:
         settings["steps"] = steps

@@ -97,7 +97,8 @@ def train(words: list[str]) -> None:
     scale = scale_for(dataset.spec, first.scale) if dataset else SCALES["paper"]
     agent = scale.fitted(agents.preset(first.agent or "rem", first.preset))
     settings = scale.training
-    environment = first.environment or (dataset.provenance.get("environment", "") if dataset else "")
+    origin = dataset.provenance.get("environment", "") if dataset else ""
+    environment = first.environment or envs.from_data(origin)
     environment = "" if environment == "none" else environment
     options = _second_look(
         parser, words, settings, agent, envs.options_of(environment) if environment else None

@@ -49,6 +49,13 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"known: {', '.join(known)}"
 
 
+def in_one_line(value: object, most: int = 80) -> str:
+    """What a file says, fit for a message: short, and without letters that a terminal would obey."""
+    text = str(value)
+    shown = "".join(letter if letter.isprintable() else "?" for letter in text[:most])
+    return shown + ("..." if len(text) > most else "")
+
+
 def some_of(names: Sequence[str], most: int, between: str = ", ") -> str:
     """'Pong, Qbert and 3 more': a message stays short however many there are."""
     rest = f" and {len(names) - most} more" if len(names) > most else ""

@@ -121,5 +121,5 @@ def test_what_the_disk_refused_is_written_when_there_is_room(tmp_path, monkeypat
 def test_leftovers_of_a_crash_are_removed(tmp_path):
     (tmp_path / "steps-000000.arrow.partial").write_bytes(b"half")
     (tmp_path / "frames-000000.arrow").write_bytes(b"whole, but the manifest never named it")
-    Recorder(tmp_path, SPEC, lanes=1)
-    assert [path.name for path in tmp_path.iterdir()] == ["manifest.json"]
+    Recorder(tmp_path, SPEC, lanes=1).close()
+    assert {path.name for path in tmp_path.iterdir()} == {"manifest.json", ".lock"}

@@ -159,19 +159,6 @@ def test_recording_into_a_read_only_folder_is_refused_in_one_line():
     assert found.stdout.count("\n") == 1
 
 
-def test_truncate_drops_the_shards_after_the_mark(tmp_path):
-    played = record(tmp_path, SPECS["pixels"], lanes=2, rows=96, shard_steps=64)
-    with Recorder(tmp_path, SPECS["pixels"], lanes=2) as recorder:
-        assert recorder.steps == 192
-        assert recorder.truncate(130) == 128
-        assert recorder.steps == 128
-    assert_same(open_dataset(tmp_path), [lane[:64] for lane in played])
-    assert len(list(tmp_path.glob("*.arrow"))) == 4
-    later = record(tmp_path, SPECS["pixels"], lanes=1, rows=10, seed=3)
-    assert later[0][0].time == 128
-    assert_same(open_dataset(tmp_path), [lane[:64] for lane in played] + later)
-
-
 def test_thousands_of_shards_do_not_exhaust_the_file_descriptors(tmp_path):
     record(tmp_path, Spec((2,), "uint8", actions=2), rows=150, shard_steps=1)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -7,6 +7,10 @@ from optimist.data.transition import Spec
 from optimist.errors import DataError
 
 
+class DepartedError(DataError):
+    """A step does not begin where the one before it led."""
+
+
 class Buffer:
     """Up to `rows` steps of every lane, in the order in which they were experienced."""
 
@@ -64,7 +68,7 @@ class Buffer:
         differs = (_words(observation) != _words(led_to)).any(axis=1) & self._goes_on
         for lane in np.flatnonzero(differs):
             if not np.array_equal(observation[lane], led_to[lane]):  # 0.0 and -0.0 are other words
-                raise DataError(
+                raise DepartedError(
                     f"lane {lane}: the observation is not the next_observation given a step before; "
                     "say terminal or truncated where an episode ends"
                 )
@@ -108,6 +112,10 @@ class Buffer:
         self._observation[0] = other._observation[other.filled]
         self._goes_on = other._goes_on
         self._closing, self.filled = [], 0
+
+    def lead_to(self, frames: np.ndarray, goes_on: np.ndarray) -> None:
+        """Begin behind steps that led to these frames, in lanes whose episodes go on."""
+        self._observation[0], self._goes_on = frames, goes_on
 
     def clear(self) -> None:
         self.continue_from(self)

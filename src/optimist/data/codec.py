@@ -19,6 +19,7 @@ TRAINING_FRAMES = 500
 FEWEST_FRAMES_FOR_A_DICTIONARY = 256
 LARGE = 4096  # bytes from which a frame is an image and no longer a few flags
 FEW_ROWS = 24  # of small frames: a plain loop beats the call that decompresses many at once
+MOST_ROWS_AT_ONCE, BYTES_AT_ONCE = 1024, 2**26  # bound the memory that decoding everything takes
 THREADS = min(4, os.cpu_count() or 1)  # they share the frames out; the bytes are the same for any number
 MEND = "run `optimist data verify` on the dataset and restore the file from a copy"
 
@@ -118,6 +119,21 @@ class Decoder:
         dictionary = encoded.dictionary
         self._dictionary = zstandard.ZstdCompressionDict(dictionary) if dictionary else None
 
+    def check_size(self) -> None:
+        """Compare the size that the first frame states with the spec's, before room is made for many."""
+        if self._borders is None or not len(self._borders):
+            return
+        start, stop = self._borders[0].tolist()
+        try:
+            self._check_sizes([self._data[start:stop]])
+        except (zstandard.ZstdError, ValueError) as problem:
+            raise DataError(f"{self.name}: a frame is damaged ({problem}); {MEND}") from problem
+
+    @property
+    def rows_at_once(self) -> int:
+        """So many that decoding them takes little memory."""
+        return max(1, min(MOST_ROWS_AT_ONCE, BYTES_AT_ONCE // self._frame_bytes))
+
     def decode(self, rows: np.ndarray) -> np.ndarray:
         """The frames of these rows, (n, *frame_shape)."""
         frames = np.empty((len(rows), *self.spec.frame_shape), self.spec.frame_dtype)
@@ -154,10 +170,13 @@ class Decoder:
     def _one_by_one(self, blobs: list[memoryview]) -> Iterable[Any]:
         # A fresh decompressor each time: a kept one is neither thread-safe nor small.
         decompressor = zstandard.ZstdDecompressor(dict_data=self._dictionary)
-        # The size in the header is what would be allocated, so it is read before it is believed.
+        self._check_sizes(blobs)
+        return map(decompressor.decompress, blobs)
+
+    def _check_sizes(self, blobs: list[memoryview]) -> None:
+        """The size in the header is what would be allocated, so it is read before it is believed."""
         if any(zstandard.frame_content_size(blob) != self._frame_bytes for blob in blobs):
             raise ValueError(f"its header does not say {self._frame_bytes} bytes")
-        return map(decompressor.decompress, blobs)
 
     def _together(self, blobs: list[memoryview]) -> Iterable[Any]:
         """All of them in one call, during which other threads run."""

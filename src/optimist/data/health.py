@@ -18,8 +18,6 @@ from optimist.errors import DataError, some_of
 
 __all__ = ["card", "verify"]
 
-ROWS_AT_ONCE = 1024  # bounds the memory that checking takes
-
 
 def verify(path: str | Path) -> list[str]:
     """Read every byte of a dataset; one line, with the file and its rows, for each thing that is wrong."""
@@ -102,8 +100,9 @@ def _wrong_rows(folder: Path, shard: Shard, spec: Spec) -> list[str]:
     try:
         steps = read_steps(folder, shard.steps, shard.step_rows, spec)
         frames = open_frames(folder, shard.frames, shard.frame_rows, spec)
-        for start in range(0, shard.frame_rows, ROWS_AT_ONCE):
-            frames.decode(np.arange(start, min(start + ROWS_AT_ONCE, shard.frame_rows)))
+        frames.check_size()
+        for start in range(0, shard.frame_rows, frames.rows_at_once):
+            frames.decode(np.arange(start, min(start + frames.rows_at_once, shard.frame_rows)))
     except DataError as problem:
         return [str(problem)]
     return [f"{folder / shard.steps.file}: {problem}" for problem in _wrong_values(steps, shard, spec)]

@@ -6,12 +6,14 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from optimist.data.files import File, write_whole
+from optimist.data.files import File, plain_bytes, write_whole
 from optimist.data.transition import Spec
-from optimist.errors import DataError
+from optimist.errors import DataError, in_one_line
 
 NAME = "manifest.json"
 FORMAT, VERSION = "optimist-dataset", 1
+MOST_LANES, LARGEST_COUNT = 2**31, 2**48  # what the columns of a shard, and sums of them, can hold
+LONGEST_NAME = 255  # bytes; no file system takes more
 
 
 @dataclass(frozen=True)
@@ -76,9 +78,11 @@ class Manifest:
             "episodes": self.episodes,
         }
         try:
-            return signed(record)
+            text = signed(record)
+            text.encode()  # JSON has texts that no file has
         except (TypeError, ValueError) as problem:
             raise DataError(f"the provenance cannot be kept as JSON: {problem}") from problem
+        return text
 
     def write(self, folder: Path) -> None:
         write_whole(folder / NAME, self.text().encode())
@@ -96,30 +100,41 @@ def _hash_of(record: dict) -> str:
 def read(folder: Path) -> Manifest:
     """The manifest of a folder, or one line that says why there is none."""
     try:
-        record = json.loads((folder / NAME).read_text(encoding="utf-8"))
+        record = json.loads(plain_bytes(folder / NAME).decode(), parse_constant=_refused_constant)
     except (FileNotFoundError, NotADirectoryError):
         problem = "has no manifest.json (is it a dataset?)" if folder.exists() else "does not exist"
         raise DataError(f"{folder} {problem}; record a dataset with `optimist collect`") from None
     except OSError as problem:
         raise DataError(f"{folder / NAME} cannot be read: {problem.strerror}") from problem
     except (ValueError, RecursionError) as problem:
-        raise DataError(f"{folder / NAME} is damaged ({problem}); restore it from a copy") from problem
+        raise DataError(
+            f"{folder / NAME} is damaged ({in_one_line(problem)}); restore it from a copy"
+        ) from None
     _check_identity(folder, record)
     try:
         return _parsed(record)
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
-        raise DataError(f"{folder / NAME} is malformed ({problem!r}); restore it from a copy") from problem
+        reason = in_one_line(repr(problem))
+        raise DataError(f"{folder / NAME} is malformed ({reason}); restore it from a copy") from problem
+
+
+def _refused_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a number")
 
 
 def _check_identity(folder: Path, record) -> None:
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise DataError(f"{folder / NAME} is not the manifest of an {FORMAT}")
     if record.get("version") != VERSION:
-        raise DataError(
-            f"{folder} has version {record.get('version')!r}; this optimist reads {VERSION}: upgrade"
-        )
+        found = in_one_line(record.get("version"))
+        raise DataError(f"{folder} has version {found}; this optimist reads {VERSION}: upgrade")
     stated = record.pop("sha256", None)
-    if stated != _hash_of(record):
+    try:
+        found = _hash_of(record)
+    except (ValueError, RecursionError) as problem:
+        reason = in_one_line(problem)
+        raise DataError(f"{folder / NAME} is damaged ({reason}); restore it from a copy") from problem
+    if stated != found:
         raise DataError(f"{folder / NAME} is damaged or edited (its hash differs); restore it from a copy")
 
 
@@ -137,10 +152,10 @@ def _parsed(record: dict) -> Manifest:
 def _file(record: dict) -> File:
     file = File(**record)
     name = file.file
-    if not name or name != os.path.basename(name) or "\\" in name or ".." in name or "\0" in name:
-        raise DataError(
-            f"the manifest names {name!r}, which is not a plain file name; do not trust this dataset"
-        )
+    outside = name != os.path.basename(name) or "\\" in name or ".." in name
+    if not name or outside or not name.isprintable() or len(name.encode()) > LONGEST_NAME:
+        shown = in_one_line(name)
+        raise DataError(f"the manifest names {shown}, which is not a plain file name; distrust this dataset")
     if not (isinstance(file.bytes, int) and file.bytes >= 0 and isinstance(file.sha256, str)):
         raise ValueError(f"the size or hash of {name}")
     return file
@@ -149,6 +164,7 @@ def _file(record: dict) -> File:
 def _block(record: dict) -> Block:
     block = Block(**record)
     counts = (block.lane, block.steps - 1, block.frames - block.steps - block.ends_open)
-    if not all(type(count) is int and count >= 0 for count in counts) or type(block.ends_open) is not bool:
+    whole = all(type(count) is int and 0 <= count < LARGEST_COUNT for count in counts)
+    if not whole or type(block.ends_open) is not bool or block.lane >= MOST_LANES:
         raise ValueError(f"the block {record}")
     return block

@@ -1,17 +1,18 @@
 """From a dataset folder to its tape: which row of which shard is which step and which frame."""
 
-import hashlib
 import os
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
+from math import prod
 from pathlib import Path
 
 import numpy as np
 
 from optimist.data.codec import Decoder
-from optimist.data.files import checked_path
+from optimist.data.files import check_hash, checked_path
 from optimist.data.manifest import Manifest
 from optimist.data.shard import MEND, Steps, open_frames, read_steps
 from optimist.data.tape import Tape
@@ -20,7 +21,7 @@ from optimist.errors import DataError
 
 THREADS = min(4, os.cpu_count() or 1)  # hashing and decompressing leave the interpreter free
 BYTES_WORTH_THREADS = 2**19  # a smaller request is answered sooner than threads wake up
-ROWS_AT_ONCE = 1024  # bounds the extra memory of decoding everything
+MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 FEWEST_BYTES_PER_STEP = 16  # a steps file smaller than this per declared step is lying
 
 
@@ -69,7 +70,13 @@ def _spread(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 class ShardFrames:
-    """Frames in the memory-mapped shards of a folder, decoded when they are asked for."""
+    """Frames in the memory-mapped shards of a folder, decoded when they are asked for.
+
+    The first frame that is asked of a file costs a pass over the whole file, to compare it with its hash. The
+    checksums of compressed frames do not replace that: they protect a frame's pixels, but a damaged offset
+    may lead to another sound frame, a swapped file holds nothing but sound frames, and frames that did not
+    compress have none. It is paid once: hashing the 8.5 GB of fifty million Atari steps takes about half a
+    minute of one slow core, spread over the first thousand batches."""
 
     def __init__(self, folder: Path, manifest: Manifest, layout: Layout):
         self.folder, self.manifest, self.layout = folder, manifest, layout
@@ -78,16 +85,33 @@ class ShardFrames:
         self._order = np.argsort(layout.tape_frame)
         self._borders = layout.tape_frame[self._order]
         self._decoders: dict[int, Decoder] = {}
+        self._opening = [threading.Lock() for _ in manifest.shards]  # one each: threads hash side by side
 
     def _decoder(self, number: int) -> Decoder:
+        """Of a file whose every byte was compared with its hash."""
         if number not in self._decoders:
-            shard = self.manifest.shards[number]
-            spec = self.manifest.spec
-            self._decoders[number] = open_frames(self.folder, shard.frames, shard.frame_rows, spec)
+            with self._opening[number]:
+                if number not in self._decoders:
+                    self._decoders[number] = self._checked(number)
         return self._decoders[number]
 
+    def _checked(self, number: int) -> Decoder:
+        shard = self.manifest.shards[number]
+        check_hash(self.folder, shard.frames)
+        decoder = open_frames(self.folder, shard.frames, shard.frame_rows, self.manifest.spec)
+        decoder.check_size()
+        return decoder
+
     def _empty(self, count: int) -> np.ndarray:
-        return np.empty((count, *self.manifest.spec.frame_shape), self.manifest.spec.frame_dtype)
+        """Room for so many frames; a small file may promise more of them than any machine holds."""
+        shape, dtype = self.manifest.spec.frame_shape, np.dtype(self.manifest.spec.frame_dtype)
+        needed = count * prod(shape) * dtype.itemsize
+        if needed > MEMORY:
+            raise DataError(
+                f"{self.folder}: {count:,} frames take {needed:,} bytes, more than this machine's memory; "
+                "use a smaller batch, a view, or --home compressed"
+            )
+        return np.empty((count, *shape), dtype)
 
     def take(self, indices: np.ndarray) -> np.ndarray:
         """The frames of these numbers; many are shared out to threads, which changes nothing but the time."""
@@ -121,6 +145,9 @@ class ShardFrames:
         return ThreadPoolExecutor(THREADS, "frames")
 
     def decoded(self) -> np.ndarray:
+        self._decoder(
+            0
+        )  # frames of another size than the manifest says are found before room is made for all
         frames = self._empty(int(self.layout.frames.sum()))
         with ThreadPoolExecutor(THREADS) as pool:
             work = partial(self._decode_shard, frames)
@@ -128,18 +155,14 @@ class ShardFrames:
         return frames
 
     def _decode_shard(self, frames: np.ndarray, number: int) -> None:
-        file = self.manifest.shards[number].frames
-        path = checked_path(self.folder, file)
-        with open(path, "rb") as stream:
-            if hashlib.file_digest(stream, "sha256").hexdigest() != file.sha256:
-                raise DataError(f"{path} is damaged: its hash differs; {MEND}")
         blocks = self.layout.blocks(number)
         counts = self.layout.frames[blocks]
         rows = _spread(self.layout.file_frame[blocks], counts)
         places = _spread(self.layout.tape_frame[blocks], counts)
-        for start in range(0, len(rows), ROWS_AT_ONCE):
-            part = slice(start, start + ROWS_AT_ONCE)
-            frames[places[part]] = self._decoder(number).decode(rows[part])
+        decoder = self._decoder(number)
+        for start in range(0, len(rows), decoder.rows_at_once):
+            part = slice(start, start + decoder.rows_at_once)
+            frames[places[part]] = decoder.decode(rows[part])
 
 
 def read_tape(folder: Path, manifest: Manifest) -> Tape:

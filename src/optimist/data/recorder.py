@@ -1,13 +1,18 @@
 """Writes play as it happens: every step of every lane, in shards that survive a crash."""
 
+import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+
+import numpy as np
 
 from optimist.data import manifest as manifests
 from optimist.data.buffer import Buffer
 from optimist.data.codec import frame_bytes
-from optimist.data.files import TEMPORARY, make_folder, remove, write_whole
+from optimist.data.files import TEMPORARY, remove, write_whole
+from optimist.data.lock import writing
 from optimist.data.manifest import Block, Manifest, Shard
+from optimist.data.reading import read_tape
 from optimist.data.shard import frames_content, steps_content
 from optimist.data.transition import Spec
 from optimist.errors import DataError, StorageError
@@ -38,20 +43,23 @@ class Recorder:
         if lanes < 1 or shard_steps < 1:
             raise DataError(f"{lanes} lanes in shards of {shard_steps} steps: both must be at least 1")
         self.path, self.spec, self.lanes = Path(path), spec, lanes
-        self._manifest = _manifest_to_extend(self.path, spec, provenance)
+        self._lock = writing(self.path)
+        try:
+            self._manifest = _manifest_to_extend(self.path, spec, provenance)
+        except BaseException:
+            self._lock.release()
+            raise
+        self._closed = False
         self._rows = max(1, shard_steps // lanes)
         self._buffer = Buffer(spec, lanes, self._rows)
         self._spare: Buffer | None = None
         self._handed_over: Buffer | None = None  # full, and not known to be on disk
         self._writing: Future[Manifest] | None = None
         self._thread = ThreadPoolExecutor(1, "recorder")
-        self._added = False
-        self._begin_after_what_is_there()
-
-    def _begin_after_what_is_there(self) -> None:
+        self._skipped = 0  # rows that are recorded already
         self._flushed = self._manifest.steps
-        lanes = [block.lane for shard in self._manifest.shards for block in shard.blocks]
-        self._first_lane = 1 + max(lanes, default=-1)
+        recorded = (block.lane for shard in self._manifest.shards for block in shard.blocks)
+        self._first_lane = 1 + max(recorded, default=-1)
 
     @property
     def steps(self) -> int:
@@ -59,14 +67,37 @@ class Recorder:
         waiting = self._handed_over.filled if self._handed_over else 0
         return self._flushed + (waiting + self._buffer.filled) * self.lanes
 
+    @property
+    def shard_rows(self) -> int:
+        """So many steps of every lane make a full shard."""
+        return self._rows
+
+    def go_on(self, steps: int) -> bool:
+        """Continue the newest lanes from this step on, if they reach back so far: what is added up to the
+        recording's end is recorded already and skipped. Lanes go on only where play comes to the same
+        frames there; `add` raises DepartedError where it does not."""
+        blocks = [block for shard in self._manifest.shards for block in shard.blocks]
+        lanes = sorted({block.lane for block in blocks})[-self.lanes :]
+        recorded = sum(block.steps for block in blocks if block.lane in lanes)
+        newest = sorted(block.lane for block in self._manifest.shards[-1].blocks) if blocks else []
+        if newest != lanes or len(lanes) != self.lanes or not 0 <= self._flushed - steps <= recorded:
+            return False
+        self._first_lane, self._skipped = lanes[0], (self._flushed - steps) // self.lanes
+        self._buffer.lead_to(*_last_frames(self.path, self._manifest, lanes))
+        return True
+
     def add(self, observation, action, reward, terminal, truncated, next_observation) -> None:
         """Record one step of every lane; `next_observation` is its true successor, also where it ended."""
+        if self._closed:
+            raise DataError(f"the recorder of {self.path} is closed: open another one to record more")
+        if self._skipped:
+            self._skipped -= 1
+            return
         if self._writing is None or self._writing.done():
             self._settle()
         if self._buffer.full:  # the disk refused it last time
             self._hand_over()
         self._buffer.put(observation, action, reward, terminal, truncated, next_observation)
-        self._added = True
         if self._buffer.full:
             self._hand_over()
 
@@ -125,28 +156,31 @@ class Recorder:
             for lane, (closed, is_open) in enumerate(zip(ended, ends_open, strict=True))
         )
 
-    def truncate(self, steps: int) -> int:
-        """Drop the shards that reach beyond the first `steps` steps, and say how many steps are left.
-        A collection that goes back to a checkpoint flushes when it saves, so that it loses none."""
-        if self._added:
-            raise DataError("truncate a recording before adding to it, not after")
-        while self._manifest.steps > steps:
-            dropped = self._manifest.shards.pop()
-            # The manifest first: a crash in between leaves files that the next Recorder cleans up.
-            self._manifest.write(self.path)
-            remove(self.path / dropped.steps.file, self.path / dropped.frames.file)
-        self._begin_after_what_is_there()
-        return self.steps
-
     def close(self) -> None:
+        """Flush, and let another writer have the folder; what the disk refused can be tried again."""
         self.flush()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        self._closed = True
+        self._lock.release()
 
     def __enter__(self) -> "Recorder":
         return self
 
     def __exit__(self, kind, problem, trace) -> None:
-        if not isinstance(problem, StorageError):
+        if isinstance(problem, StorageError):
+            self._let_go()
+        else:
             self.close()
+
+
+def _last_frames(folder: Path, manifest: Manifest, lanes: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Where the last step of each of these lanes led, and whether its episode goes on."""
+    tape = read_tape(folder, manifest)
+    last = np.append(tape.lane_starts[1:], len(tape))[np.searchsorted(tape.lanes, lanes)] - 1
+    goes_on = ~(tape.terminal[last] | tape.truncated[last])
+    return tape.frames(last + tape.episode_of(last) + 1), goes_on
 
 
 def usual_shard_steps(spec: Spec, lanes: int) -> int:
@@ -157,8 +191,7 @@ def usual_shard_steps(spec: Spec, lanes: int) -> int:
 
 def _manifest_to_extend(folder: Path, spec: Spec, provenance: dict | None) -> Manifest:
     """The folder's manifest, or a new one, written, with the leftovers of a crash removed."""
-    make_folder(folder)
-    is_new = not (folder / manifests.NAME).exists()
+    is_new = not os.path.lexists(folder / manifests.NAME)  # a link that leads nowhere is not nothing
     manifest = Manifest(spec, {}) if is_new else manifests.read(folder)
     if manifest.spec != spec:
         raise DataError(f"{folder} holds {manifest.spec}, not {spec}; record into another folder")
@@ -185,5 +218,6 @@ def _clean_up(folder: Path, manifest: Manifest) -> None:
 
 def discard(folder: Path) -> None:
     """Remove a recording and nothing else: the manifest, the shards it names, and leftovers."""
-    remove(folder / manifests.NAME, *folder.glob("steps-*.arrow"), *folder.glob("frames-*.arrow"))
-    remove(*folder.glob(f"*{TEMPORARY}"))
+    with writing(folder):
+        remove(folder / manifests.NAME, *folder.glob("steps-*.arrow"), *folder.glob("frames-*.arrow"))
+        remove(*folder.glob(f"*{TEMPORARY}"))

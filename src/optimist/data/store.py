@@ -16,7 +16,7 @@ from optimist.data.reading import read_tape
 from optimist.data.recorder import Recorder
 from optimist.data.tape import Tape
 from optimist.data.transition import Spec
-from optimist.errors import DataError
+from optimist.errors import DataError, in_one_line
 
 __all__ = ["Dataset", "Episodes", "Recorder", "Tape", "open_dataset"]
 
@@ -54,7 +54,8 @@ class Dataset:
         folder = Path(path)
         manifest = manifests.read(folder)
         if "unfinished" in manifest.provenance:
-            raise DataError(f"{folder} is not complete: {manifest.provenance['unfinished']}")
+            reason = in_one_line(manifest.provenance["unfinished"])
+            raise DataError(f"{folder} is not complete: {reason}")
         if not manifest.shards:
             raise DataError(f"{folder} is empty: nothing was recorded yet")
         tape = read_tape(folder, manifest)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optimist.errors import DataError
+from optimist.errors import DataError, in_one_line
 
 if TYPE_CHECKING:
     from optimist.data.store import Dataset
@@ -43,15 +43,23 @@ def best(dataset: "Dataset", share: float) -> "Dataset":
 
 def played_by(dataset: "Dataset", seed: int) -> "Dataset":
     """What one of the players did where several seeds were recorded together, each in lanes of its own."""
-    players = dataset.provenance.get("seeds", [])
+    players, lanes = _players(dataset.provenance)
     if seed not in players:
         known = ", ".join(map(str, players)) or "nothing of who played"
-        raise DataError(f"no player of seed {seed} was recorded: the data knows {known}")
-    lanes = dataset.provenance["collection"]["lanes"]
+        raise DataError(f"no player of seed {seed} was recorded: the data knows {in_one_line(known)}")
     # A recording that was gone on with has new lanes for all players, in the same order.
     lane = dataset.tape.lanes[np.searchsorted(dataset.tape.lane_starts, dataset.starts, side="right") - 1]
     player = lane // lanes % len(players)
     return _chosen(dataset, np.flatnonzero(player == players.index(seed)), f"played_by({seed})")
+
+
+def _players(provenance: dict) -> tuple[list[int], int]:
+    """The seeds that played, and the lanes of each, as far as a file can be believed."""
+    players, collection = provenance.get("seeds", []), provenance.get("collection", {})
+    lanes = collection.get("lanes", 0) if isinstance(collection, dict) else 0
+    if not isinstance(players, list) or (players and (type(lanes) is not int or not 0 < lanes < 2**31)):
+        raise DataError("the data does not say which lanes each of its players had; record it again")
+    return players, lanes
 
 
 def _whole_number(dataset: "Dataset", count: int) -> int:

@@ -1,14 +1,18 @@
 """The two records every floor shares: what a transition is, and what one step of play looks like."""
 
 import math
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from optimist.errors import DataError
+from optimist.errors import DataError, in_one_line
 
+LARGEST_OBSERVATION = 2**26  # bytes, stacked; what a file may make us allocate for one
+MOST_ACTIONS = 2**20
+LARGEST_BOUND = float(np.finfo(np.float32).max)  # of an action, in the type it is stored in
 ROUNDING = 1e-6  # of its largest bound: how far an action of 32 bits may lie outside its box
 
 
@@ -35,7 +39,8 @@ class Spec:
 
     def __post_init__(self):
         if self.frame_dtype not in ("uint8", "bool", "float32"):
-            raise DataError(f"observations of type {self.frame_dtype}: store uint8, bool or float32")
+            kind = in_one_line(self.frame_dtype)
+            raise DataError(f"observations of type {kind}: store uint8, bool or float32")
         if bool(self.actions) == bool(self.action_low):
             raise DataError(
                 "a spec needs either a number of discrete actions or the bounds of vector actions"
@@ -48,10 +53,17 @@ class Spec:
                 f"vector actions from {self.action_low} to {self.action_high}: give as many low bounds as "
                 "high ones, finite, none above its high one"
             )
-        if self.stack < 1 or not self.frame_shape:
-            raise DataError(
-                f"a stack of {self.stack} frames of shape {self.frame_shape} makes no observation"
-            )
+        if not 0 <= self.actions <= MOST_ACTIONS:
+            raise DataError(f"{self.actions} discrete actions: there may be up to {MOST_ACTIONS:,}")
+        self._check_size()
+
+    def _check_size(self) -> None:
+        stacked = f"a stack of {self.stack} frames of shape {self.frame_shape}"
+        if self.stack < 1 or not self.frame_shape or min(self.frame_shape) < 1:
+            raise DataError(f"{stacked} makes no observation")
+        size = math.prod(self.frame_shape) * self.stack * np.dtype(self.frame_dtype).itemsize
+        if size > LARGEST_OBSERVATION:
+            raise DataError(f"{stacked} takes {size:,} bytes: at most {LARGEST_OBSERVATION:,} are supported")
 
     @property
     def discrete(self) -> bool:
@@ -89,5 +101,36 @@ class Spec:
 
     @classmethod
     def from_json(cls, record: dict) -> "Spec":
-        fields: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in record.items()}
-        return cls(**fields)
+        """The spec in a record from a file, whose every type is doubted."""
+        known = {field.name: _TYPES[field.name] for field in fields(cls)}
+        given: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in dict(record).items()
+        }
+        for name, value in given.items():
+            if name not in known or not known[name](value):
+                raise DataError(
+                    f"the spec's {in_one_line(name)} cannot be {in_one_line(value)}; restore it from a copy"
+                )
+        if "frame_shape" not in given or "frame_dtype" not in given:
+            raise DataError("the spec lacks its frame_shape or frame_dtype; restore it from a copy")
+        return cls(**given)
+
+
+def _whole(value: Any) -> bool:
+    return type(value) is int and abs(value) < 2**63
+
+
+def _bounds(value: Any) -> bool:
+    return isinstance(value, tuple) and all(
+        type(each) in (int, float) and -LARGEST_BOUND <= each <= LARGEST_BOUND for each in value
+    )
+
+
+_TYPES: dict[str, Callable[[Any], bool]] = {
+    "frame_shape": lambda value: isinstance(value, tuple) and all(map(_whole, value)),
+    "frame_dtype": lambda value: isinstance(value, str),
+    "actions": _whole,
+    "action_low": _bounds,
+    "action_high": _bounds,
+    "stack": _whole,
+}

@@ -7,6 +7,7 @@ travels with a dataset and a run to wherever the game is played again.
 import importlib
 import inspect
 import pkgutil
+import sys
 from dataclasses import asdict, fields
 from types import ModuleType
 from typing import Any, NamedTuple, Protocol
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from optimist.data.transition import Spec
-from optimist.errors import UsageError, did_you_mean
+from optimist.errors import DataError, UsageError, did_you_mean
 
 
 class Step(NamedTuple):
@@ -32,7 +33,10 @@ class Step(NamedTuple):
 
 
 class Environment(Protocol):
-    """`lanes` copies of one game that are stepped together and reset by themselves."""
+    """`lanes` copies of one game that are stepped together and reset by themselves.
+
+    One that is `resumable` (most have no such attribute) gives its whole state as arrays by `saved()`, and
+    goes on from it after `restore()`; the arrays come from a file, so they are checked there."""
 
     name: str
     spec: Spec
@@ -86,6 +90,20 @@ def make_lanes(name: str, seeds: list[int], **options) -> Environment:
 def lane_seeds(seed: int, lanes: int) -> list[int]:
     """One independent seed per lane."""
     return [int(child.generate_state(1)[0]) for child in np.random.SeedSequence(seed).spawn(lanes)]
+
+
+def from_data(name: Any) -> str:
+    """The environment that a dataset or a run names. Whoever wrote the file may have meant harm: "gym/x:Id",
+    which imports the module x, is taken only where x is imported already. A person may name any module."""
+    if not isinstance(name, str):
+        raise DataError(f"{name!r} is not the name of an environment; choose one with --environment")
+    module, colon, _ = base_name(name).partition("/")[2].partition(":")
+    if colon and module not in sys.modules:
+        raise DataError(
+            f'the data names the environment "{name}", which imports the module "{module}"; '
+            f"if you trust it: --environment {base_name(name)}"
+        )
+    return name
 
 
 def base_name(name: str) -> str:

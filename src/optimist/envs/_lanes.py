@@ -1,6 +1,7 @@
 """What the families share: single environments stepped side by side, and the check of every action."""
 
 import importlib
+import json
 import os
 from collections.abc import Sequence
 from types import ModuleType
@@ -37,6 +38,7 @@ class Lanes:
         self._members = members
         self._versions = versions
         self._started = False
+        self.resumable = all(hasattr(member, "saved") for member in members)
 
     def reset(self) -> np.ndarray:
         self._started = True
@@ -60,6 +62,17 @@ class Lanes:
             next_observation=following,
         )
 
+    def saved(self) -> dict[str, np.ndarray]:
+        """Where every lane stands; only of lanes that are `resumable`."""
+        members: Any = self._members
+        return {"lanes": as_array([member.saved() for member in members])}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        members: Any = self._members
+        for member, state in zip(members, from_array(arrays["lanes"]), strict=True):
+            member.restore(state)
+        self._started = True
+
     def render(self) -> np.ndarray:
         return self._members[0].render()
 
@@ -78,6 +91,18 @@ class Lanes:
         for lane in np.flatnonzero(ended).tolist():
             frames[lane] = self._members[lane].reset()
         return frames
+
+
+def as_array(states: list) -> np.ndarray:
+    """The states of single lanes, which are made of plain values, as bytes of JSON."""
+    return np.frombuffer(json.dumps(states).encode(), np.uint8)
+
+
+def from_array(array: np.ndarray) -> list:
+    states = json.loads(array.astype(np.uint8).tobytes())
+    if not isinstance(states, list):
+        raise ValueError("the states of lanes are not a list")
+    return states
 
 
 def checked_actions(actions: Any, spec: Spec, lanes: int) -> np.ndarray:

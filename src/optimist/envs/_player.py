@@ -17,6 +17,7 @@ import numpy as np
 
 from optimist import envs
 from optimist.data.transition import Spec
+from optimist.envs._lanes import as_array, from_array
 from optimist.errors import UsageError
 
 STEP, RESET, LISTEN = b"s", b"r", b"l"
@@ -95,7 +96,12 @@ class Player:
 
     def _make(self, name: str, seeds: list[int], options: dict) -> dict:
         self._play = envs.make_lanes(name, seeds, **options)
-        return {"name": self._play.name, "spec": self._play.spec.as_json(), "versions": self._play.versions()}
+        return {
+            "name": self._play.name,
+            "spec": self._play.spec.as_json(),
+            "versions": self._play.versions(),
+            "resumable": getattr(self._play, "resumable", False),
+        }
 
     def _share(self, path: str, lanes: int, first: int) -> dict:
         spec, mine = self._play.spec, slice(first, first + self._play.lanes)
@@ -107,6 +113,13 @@ class Player:
     def _render(self) -> dict:
         picture = self._play.render()
         return {"shape": picture.shape, "pixels": base64.b64encode(picture.tobytes()).decode()}
+
+    def _saved(self) -> dict:
+        return {"lanes": from_array(self._play.saved()["lanes"])}
+
+    def _restore(self, lanes: list) -> dict:
+        self._play.restore({"lanes": as_array(lanes)})
+        return {}
 
     def _nothing(self) -> dict:
         return {}

@@ -21,7 +21,7 @@ import numpy as np
 
 from optimist.data.transition import Spec
 from optimist.envs import Step
-from optimist.envs._lanes import checked_actions, free_cores
+from optimist.envs._lanes import as_array, checked_actions, free_cores, from_array
 from optimist.envs._player import FAILED, LISTEN, RESET, STEP, board, board_size
 from optimist.errors import RunError, UsageError
 
@@ -81,10 +81,10 @@ class Team:
 
     def ask(self, questions: list[dict]) -> list[dict]:
         """One question for each member; their answers."""
+        self._begin(LISTEN)  # first: a long question does not fit into a pipe that nobody reads from
         for member, question in zip(self._members, questions, strict=True):
             member.stdin.write(json.dumps(question).encode() + b"\n")
             member.stdin.flush()
-        self._begin(LISTEN)
         said = [self._heard(member) for member in self._members]  # long ones do not fit into a pipe
         if FAILED in self._answers():
             self._complain(said)
@@ -185,6 +185,7 @@ class Split:
         wish = {"do": "make", "name": name, "options": options}
         about, *_ = self._team.ask([{**wish, "seeds": share.tolist()} for share in shares])
         self.name, self._versions = about["name"], about["versions"]
+        self.resumable, self._shares = about["resumable"], [len(share) for share in shares]
         self.spec = Spec.from_json(about["spec"])
         self._memory = self._shared([len(share) for share in shares])
         self._board = board(self.spec, self.lanes, self._memory)
@@ -210,6 +211,18 @@ class Split:
         self._team.turn(STEP)
         # The next step is written over this one while somebody may still be reading it.
         return Step(*(column.copy() for column in self._board[1:]))
+
+    def saved(self) -> dict[str, np.ndarray]:
+        answers = self._team.ask([{"do": "saved"}] * self._team.size)
+        return {"lanes": as_array([state for answer in answers for state in answer["lanes"]])}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        states, stops = from_array(arrays["lanes"]), np.cumsum(self._shares).tolist()
+        if len(states) != self.lanes:
+            raise ValueError("the state of other lanes")
+        parts = [states[stop - share : stop] for stop, share in zip(stops, self._shares, strict=True)]
+        self._team.ask([{"do": "restore", "lanes": part} for part in parts])
+        self._started = True
 
     def render(self) -> np.ndarray:
         answer, *_ = self._team.ask([{"do": "render"}] + [{"do": "nothing"}] * (self._team.size - 1))

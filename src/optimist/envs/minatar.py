@@ -6,6 +6,7 @@ One addition: MinAtar has no time limit, and a good policy would never finish it
 is truncated after `max_steps`.
 """
 
+import json
 import logging
 import sys
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from optimist.errors import UsageError, did_you_mean
 ON_ONE_CORE = True
 GAMES = ("asterix", "breakout", "freeway", "seaquest", "space_invaders")
 LONGEST = 3_000  # steps; Freeway, the one game with a clock, has 2,501
+FIXED = ("channels", "action_map", "ramping", "random")  # what a game has besides its state
 CELL = 16  # pixels along one side of a cell in a picture
 BACKGROUND = (14, 14, 22)
 
@@ -67,6 +69,31 @@ class _Lane:
         reward, terminal = self._game.act(self._actions[action])
         self._age += 1
         return self._game.state(), reward, terminal, self._age >= self._max_steps
+
+    def saved(self) -> dict:
+        """All that changes, as plain values: the package's games keep numbers, lists and small arrays."""
+        _, keys, *rest = self._game.random.get_state()
+        inside = {
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name, value in vars(self._game.env).items()
+            if name not in FIXED
+        }
+        stream = [keys.tolist(), *rest]
+        whole = {"age": self._age, "last": self._game.last_action, "random": stream, "game": inside}
+        return json.loads(json.dumps(whole, default=int))  # some numbers are of numpy's types
+
+    def restore(self, state: dict) -> None:
+        game, inside = self._game.env, state["game"]
+        changing = {name for name in vars(game) if name not in FIXED}
+        if changing != inside.keys():
+            raise ValueError("the state of another game or version")
+        for name, value in inside.items():
+            before = getattr(game, name)
+            is_array = isinstance(before, np.ndarray)
+            setattr(game, name, np.array(value, before.dtype).reshape(before.shape) if is_array else value)
+        keys, *rest = state["random"]
+        self._game.random.set_state(("MT19937", np.array(keys, np.uint32), *rest))
+        self._game.last_action, self._age = int(state["last"]), int(state["age"])
 
     def render(self) -> np.ndarray:
         return picture(self._game.state())

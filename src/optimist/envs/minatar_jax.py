@@ -130,6 +130,18 @@ class OnDevice:
         self.table, taken = _step(self.rules, self.table, actions)
         return Step(*jax.device_get(tuple(taken)))
 
+    resumable = True
+
+    def saved(self) -> dict[str, np.ndarray]:
+        return {f"{place:02d}": np.array(leaf) for place, leaf in enumerate(jax.tree.leaves(self.table))}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        leaves, shape = jax.tree.flatten(self.begin())
+        given = [arrays[name] for name in sorted(arrays)]
+        if [(leaf.shape, leaf.dtype) for leaf in leaves] != [(leaf.shape, leaf.dtype) for leaf in given]:
+            raise ValueError("the state of another game or version")
+        self.table = jax.tree.unflatten(shape, map(jnp.asarray, given))
+
     def render(self) -> np.ndarray:
         if self.table is None:
             raise UsageError(f"{self.name}: call reset() before render()")

@@ -168,7 +168,7 @@ def check_playable(spec: Spec, environment: str, trained_on: str = "") -> dict[s
             f"{environment} takes actions from {play.spec.action_low} to {play.spec.action_high}; this agent "
             f"learns on {spec.action_low} to {spec.action_high}: log with the environment's own bounds"
         )
-    if trained_on and envs.base_name(environment) != envs.base_name(trained_on):
+    if trained_on and envs.base_name(environment) != envs.base_name(str(trained_on)):
         raise UsageError(f"the data is from {trained_on}, not from {environment}: evaluate where it is from")
     return versions
 

@@ -1,15 +1,18 @@
 """Learning while playing: parallel lanes, a replay window, and a recorder that keeps every step."""
 
+import logging
 import math
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from optimist import envs
 from optimist.agent import Agent
 from optimist.agents import described
+from optimist.data.buffer import DepartedError
 from optimist.data.recorder import Recorder, discard
 from optimist.errors import DivergedError, RunError
 from optimist.training import checkpoint
@@ -20,9 +23,13 @@ from optimist.training.learner import Learner, TrainState, check_seeds
 from optimist.training.playing import Playing
 from optimist.training.progress import Bar
 from optimist.training.replay import Replay
+from optimist.training.resuming import load_play
 from optimist.training.run import RunFolder, as_config, demand, read_episodes, versions
+from optimist.training.saving import Saving
 
 LOG_SECONDS = 2.0
+UPDATES_AT_ONCE = 250  # of those that are made up for: then the signals are looked at
+log = logging.getLogger("optimist")
 
 
 @dataclass(frozen=True)
@@ -96,6 +103,15 @@ class LaneReturns:
         return [float(returns.mean()) if len(returns) else 0.0 for returns in self._recent]
 
 
+class Start(NamedTuple):
+    """Where a collection goes on."""
+
+    step: int
+    state: TrainState
+    same_episodes: bool
+    play: dict[str, np.ndarray] | None  # how it stood there; None: at its very beginning
+
+
 class OnlineTraining:
     """One agent playing one environment; `out` becomes a dataset, `out/agent` the run of who played.
 
@@ -125,7 +141,7 @@ class OnlineTraining:
             discard(self.path)
 
     def _refuse_recording_of_others(self) -> None:
-        """Going on means cutting the recording back to the last checkpoint; without one, to nothing."""
+        """A collection goes on with its own recording, never with one that was made otherwise."""
         if (self.path / "manifest.json").exists() and not (self.path / "agent" / "config.toml").exists():
             raise RunError(
                 f"{self.path} holds a recording that no run here made: choose another --out, "
@@ -143,23 +159,50 @@ class OnlineTraining:
         }
 
     def run(self) -> TrainState:
-        """Play to the end, from the last checkpoint on if there is one.
-
-        A resumed run begins new episodes, because environments cannot be saved in the middle of one.
-        """
+        """Play to the end. A resumed run keeps every recorded step. Where the environment can be restored, it
+        comes to the same bits as a run without an interruption; elsewhere it begins new episodes."""
         with self.folder, StopRequest() as stop:
             self.folder.record_versions(self.play.versions())
-            found = checkpoint.load_state(self.folder.checkpoints, like=self.learner.shapes(self.seeds))
-            step, state = found or (0, self.learner.init(self.seeds))
-            with self._recorder() as recorder:
-                step = recorder.truncate(step * len(self.seeds)) // len(self.seeds)
-                self.folder.rewind(step)
-                replay = Replay(self.learner, state, self.collection, self.seeds)
-                if step < self.collection.steps or self._owes_evaluation(step):
-                    replay.refill(self.path, step)
-                    self._play(step, replay, recorder, stop)
+            try:
+                state = self._go_on(stop, same_episodes=getattr(self.play, "resumable", False))
+            except DepartedError:
+                log.warning("%s: play does not come to the recorded steps again: new episodes", self.path)
+                state = self._go_on(stop, same_episodes=False)
             self.folder.finish()
+            return state
+
+    def _go_on(self, stop: StopRequest, *, same_episodes: bool) -> TrainState:
+        with self._recorder() as recorder:
+            start = self._start(recorder, same_episodes)
+            self.folder.rewind(start.step)
+            replay = Replay(self.learner, start.state, self.collection, self.seeds)
+            if start.step < self.collection.steps or self._owes_evaluation(start.step):
+                replay.refill(self.path, start.step, goes_on=start.same_episodes)
+                self._play(start, replay, recorder, stop)
             return replay.state
+
+    def _start(self, recorder: Recorder, same_episodes: bool) -> Start:
+        """The newest checkpoint, where its play can be gone on with; or its state at the recording's end."""
+        found = checkpoint.load_state(self.folder.checkpoints, like=self.learner.shapes(self.seeds))
+        if found is None and recorder.steps:
+            raise RunError(
+                f"{self.path} holds {recorder.steps:,} recorded steps and no checkpoint of the agent that "
+                "played them: choose another --out, or discard them with --restart"
+            )
+        if found is None:  # saved before anything is recorded: a recording always has a checkpoint
+            found = 0, self.learner.init(self.seeds)
+            checkpoint.save_state(self.folder.checkpoints, *found)
+        (learned, state), recorded = found, recorder.steps // len(self.seeds)
+        play = load_play(self.folder.checkpoints, learned) if same_episodes else None
+        known = same_episodes and (play is not None or learned == 0)  # play begins the same each time
+        same = known and recorder.go_on(learned * len(self.seeds))
+        if learned != recorded:
+            where = "before the end of the recording" if learned < recorded else "after it"
+            then = "the steps between are played again" if same else "new episodes begin there"
+            apart = abs(recorded - learned) * len(self.seeds)
+            line = "%s: the newest checkpoint is from %s steps %s, of which every step is kept; %s"
+            log.warning(line, self.path, f"{apart:,}", where, then)
+        return Start(learned if same else recorded, state, same, play)
 
     def _recorder(self) -> Recorder:
         config = self.folder.config
@@ -172,28 +215,33 @@ class OnlineTraining:
         }
         return Recorder(self.path, self.learner.spec, lanes=self.lanes, provenance=provenance)
 
-    def _play(self, step: int, replay: Replay, recorder: Recorder, stop: StopRequest) -> None:
-        returns = LaneReturns(len(self.seeds), self.collection.lanes)
-        saved = logged = time.monotonic()
-        step_logged = step
+    def _play(self, start: Start, replay: Replay, recorder: Recorder, stop: StopRequest) -> None:
+        returns, step = LaneReturns(len(self.seeds), self.collection.lanes), start.step
+        saving = self._saving(replay, recorder)
+        logged, step_logged = time.monotonic(), step
         title = f"{self.folder.config['agent']['name']} plays {self.play.name}"
+        if not start.same_episodes:
+            self._catch_up(step, replay, saving, stop)
         with (
             Bar(title, self.collection.steps, "step", step) as bar,
             Curves(self.folder.path, self.seeds, step) as curves,
             Playing(self.learner, self.play, replay, recorder, self.collection, self.seeds, step) as playing,
         ):
+            if start.same_episodes and start.play is not None:
+                playing.restore(start.play)
             if self._owes_evaluation(step):
                 self._evaluate(step, replay, curves, stop)
                 stop.leave(f"step {step:,} of {self.collection.steps:,}")
             while step < self.collection.steps:
-                for reward, ended in zip(*playing.go(step), strict=True):
-                    returns.add(reward, ended)
+                rewards, ended = playing.go(step)
+                for reward, ends in zip(rewards, ended, strict=True):
+                    returns.add(reward, ends)
                     step += self.collection.lanes
                 if self.collection.evaluates(step):
                     self._evaluate(step, replay, curves, stop)
-                now = time.monotonic()
-                saves = stop.received or now - saved > self.collection.checkpoint_seconds
-                if saves or now - logged > LOG_SECONDS or step >= self.collection.steps:
+                now, last = time.monotonic(), step >= self.collection.steps
+                saves = stop.received or (saving.due(step, len(rewards)) and not last)
+                if saves or now - logged > LOG_SECONDS or last:
                     rate = (step - step_logged) / (now - logged)
                     logged, step_logged = now, step
                     epsilon = self.collection.exploration(step - self.collection.lanes)
@@ -201,12 +249,24 @@ class OnlineTraining:
                     self._log(step, replay, figures, returns.means(), curves)
                     bar.update(step, f"return {np.mean(returns.means()):.2f}")
                 if saves:
-                    saved = now
                     playing.settle()
-                    self._save(step, replay, recorder)
+                    saving.save(step, playing)
                 stop.leave(f"step {step:,} of {self.collection.steps:,}")
             playing.settle(learn_at=step)
-        self._save(step, replay, recorder)
+        saving.save(step)
+
+    def _saving(self, replay: Replay, recorder: Recorder) -> Saving:
+        how_often = (self.collection.checkpoint_seconds, self.collection.lanes)
+        recorded = recorder.steps // len(self.seeds)
+        return Saving(self.folder.checkpoints, recorder, replay, *how_often, recorded)
+
+    def _catch_up(self, step: int, replay: Replay, saving: Saving, stop: StopRequest) -> None:
+        """Make up for the gradient steps of recorded play that no checkpoint knows of."""
+        while replay.due(step) > UPDATES_AT_ONCE:
+            replay.learn(step, UPDATES_AT_ONCE)
+            if stop.received or saving.late:
+                saving.save(step)
+            stop.leave(f"step {step:,} of {self.collection.steps:,}")
 
     def _owes_evaluation(self, step: int) -> bool:
         """Was the run stopped while it was being evaluated?"""
@@ -244,8 +304,3 @@ class OnlineTraining:
             )
         self.folder.add_metrics(rows)
         curves.add(rows)
-
-    def _save(self, step: int, replay: Replay, recorder: Recorder) -> None:
-        """The log first: a checkpoint never knows of steps that the log does not have."""
-        recorder.flush()
-        checkpoint.save_state(self.folder.checkpoints, step, replay.state)

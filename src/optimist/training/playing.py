@@ -6,8 +6,10 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from optimist.data.buffer import DepartedError
 from optimist.data.recorder import Recorder
 from optimist.envs import Step
+from optimist.errors import OptimistError
 from optimist.training.acting import Player, act_online
 from optimist.training.fused_play import Played, Row, Standing, play_rows
 from optimist.training.learner import Learner
@@ -54,6 +56,39 @@ class Playing:
         self._moment: Moment | None = None  # the last step, while it is nowhere but here
         self._other_thread = ThreadPoolExecutor(1, "learner")
         self._recorded: Future = self._other_thread.submit(lambda: None)
+
+    def saved(self) -> dict[str, np.ndarray]:
+        """Everything that the next row depends on besides parameters and replay; `settle` first."""
+        ours = {name: np.array(value) for name, value in self._ours().items()}
+        return ours | {f"play/{name}": array for name, array in self._play.saved().items()}
+
+    @property
+    def resumable(self) -> bool:
+        return getattr(self._play, "resumable", False)
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Go on from there; raises DepartedError where that is impossible."""
+        inside = {name[5:]: array for name, array in arrays.items() if name.startswith("play/")}
+        try:
+            self._check(arrays)
+            self._play.restore(inside)
+        except (KeyError, TypeError, ValueError, AttributeError, OptimistError) as problem:
+            raise DepartedError(f"{self._play.name} cannot be restored: {problem!r}") from problem
+        self._frame, self._began, self._episodes = (arrays[name] for name in ("frame", "began", "episodes"))
+        self._player.seen = jax.numpy.asarray(arrays["seen"])
+
+    def _check(self, arrays: dict[str, np.ndarray]) -> None:
+        for name, value in self._ours().items():
+            if (arrays[name].shape, arrays[name].dtype) != (value.shape, value.dtype):
+                raise ValueError(f"the saved {name} has another shape or type")
+
+    def _ours(self) -> dict[str, Any]:
+        return {
+            "frame": self._frame,
+            "began": self._began,
+            "episodes": self._episodes,
+            "seen": self._player.seen,
+        }
 
     def __enter__(self) -> "Playing":
         return self

@@ -112,20 +112,21 @@ class Replay:
         same = (due == due[0]).all() and (due[0] == 0 or self._drawable())
         return int(due[0]) if same and self._slots > 2 * len(steps) + self._stack else None
 
-    def _due(self, step: int) -> int:
+    def due(self, step: int) -> int:
+        """How many gradient steps are due at this agent step."""
         due = max(0, step - self._settings.warm_up) // self._settings.update_period - self._updates
         return due if due > 0 and self._drawable() else 0
 
     def prepare(self, step: int) -> None:
         """Draw what will be due at this step, one row later: an accelerator is still busy, and would wait."""
-        due = self._due(step)
+        due = self.due(step)
         if due:
             items = self.draw(self._updates, due, self._settings.batch, later=1)
             self._prepared = (self._rows + 1, self._updates, due), items
 
-    def learn(self, step: int) -> None:
-        """The gradient steps that are due at this agent step."""
-        due = self._due(step)
+    def learn(self, step: int, at_most: int | None = None) -> None:
+        """The gradient steps that are due at this agent step, or the first of them."""
+        due = self.due(step) if at_most is None else min(self.due(step), at_most)
         if not due:
             return
         asked, items = self._prepared
@@ -210,15 +211,19 @@ class Replay:
         if updates:
             self._losses = {name: values[-1] for name, values in losses.items()}
 
-    def refill(self, path: Path, steps: int) -> None:
-        """Remember the end of what was recorded, as a run that goes on does."""
+    def refill(self, path: Path, steps: int, *, goes_on: bool = False) -> None:
+        """Remember what was recorded up to a step. `goes_on` says that the same episodes follow, so that the
+        window is the one that a run without an interruption has."""
         if not steps:
             return
-        recorded = Dataset.open(path).last(self._slots * self._lanes)
+        rows = steps // self._settings.lanes
+        recorded = Dataset.open(path).first(rows * self._lanes).last(self._slots * self._lanes)
         tape, order = recorded.tape, recorded.steps()
         order = order[np.argsort(tape.time[order])].reshape(-1, self._lanes)
         # A lane ends where play was stopped; the new episodes that follow are not what its last step led to.
         truncated = tape.truncated | (np.append(np.diff(tape.lane) != 0, True) & ~tape.terminal)
+        if goes_on:
+            truncated[order[-1]] = tape.truncated[order[-1]]
         episode = tape.episode_of(order)
         # A stack reaches back to the beginning of its episode or of this window, whichever is nearer.
         age = np.minimum(order - tape.episode_starts[episode], np.arange(len(order))[:, None])
@@ -227,7 +232,12 @@ class Replay:
             row = order[part]
             frame = tape.frames(row + episode[part])
             age_there = np.minimum(age[part], self._stack).astype(np.int32)
-            rows = Window(frame, tape.action[row], tape.reward[row], tape.terminal[row], age_there)
-            self._window = remember(self._window, first + np.arange(len(row)), rows)
-            self._truncated[first : first + len(row)] = truncated[row]
-        self._rows = len(order)
+            there = Window(frame, tape.action[row], tape.reward[row], tape.terminal[row], age_there)
+            slots = (rows - len(order) + first + np.arange(len(row))) % self._slots
+            self._window = remember(self._window, slots, there)
+            self._truncated[slots] = truncated[row]
+        self._rows = rows
+        if goes_on:
+            last = order[-1]
+            ended = tape.terminal[last] | tape.truncated[last]
+            self._age = grown(np.minimum(age[-1], self._stack), ended, self._stack)

@@ -86,7 +86,7 @@ class Run:
         return seen
 
     def _playable(self, environment: str = "") -> str:
-        name = environment or self.environment
+        name = environment or envs.from_data(self.environment)
         if not name:
             raise UsageError(f"{self.path} knows no environment: name one with --environment")
         check_playable(self.learner.spec, name, self.environment)

@@ -4,31 +4,23 @@ import io
 import math
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
-from optimist.errors import StorageError, UsageError
+from optimist.data.files import make_folder, write_whole
+from optimist.errors import UsageError
 
 WIDTH = 320  # pixels; narrower films are enlarged by a whole factor to at least this
 PALETTE = 256  # what a GIF can hold
 
 
 def write_gif(path: str | os.PathLike, frames: Sequence[np.ndarray], fps: float = 15) -> None:
-    """Write the film under another name, then rename: a reader never meets half a film."""
-    film = gif_bytes(frames, fps)
-    path = Path(path)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished.write_bytes(film)
-        unfinished.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            unfinished.unlink()
-        raise StorageError(f"cannot write {path}: {error.strerror}") from error
+    """Write the film whole or not at all: a reader never meets half of it."""
+    film, path = gif_bytes(frames, fps), Path(path)
+    make_folder(path.parent)
+    write_whole(path, film)
 
 
 def gif_bytes(frames: Sequence[np.ndarray], fps: float = 15) -> bytes:

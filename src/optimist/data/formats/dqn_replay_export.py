@@ -13,8 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from optimist.data.files import TEMPORARY, make_folder, stored_whole
+from optimist.data.files import TEMPORARY, make_folder, remove, stored_whole
 from optimist.data.formats.dqn_replay import FOLDER, PADDING, STACK, TYPES
+from optimist.data.lock import writing
 from optimist.data.store import Dataset
 from optimist.errors import DataError, StorageError
 
@@ -57,8 +58,14 @@ def export_dqn_replay(
     folder = Path(out) / FOLDER
     if folder.exists():
         raise DataError(f"{folder} is there already; export into another folder")
+    with writing(folder.parent):
+        return _export(stream, folder, capacity, level)
+
+
+def _export(stream: "Stream", folder: Path, capacity: int, level: int) -> Exported:
     partial = folder.with_name(folder.name + TEMPORARY)
-    make_folder(folder.parent)
+    if partial.is_symlink():
+        remove(partial)
     shutil.rmtree(partial, ignore_errors=True)
     make_folder(partial)
     dumps = list(_dumps(len(stream), capacity))

@@ -4,16 +4,18 @@ The dataset grows by a window when that window's files were read to their ends a
 that was interrupted goes on there, and comes to the same bytes.
 """
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from optimist.data import manifest as manifests
-from optimist.data.files import TEMPORARY, make_folder, remove
+from optimist.data.files import TEMPORARY, remove
 from optimist.data.formats.dqn_replay import STACK, Log
 from optimist.data.formats.dqn_replay_frames import Progress, Writing
 from optimist.data.formats.dqn_replay_log import in_ranges, read_log
 from optimist.data.formats.dqn_replay_plan import Plan, plan
+from optimist.data.lock import HOLDER, LOCK, writing
 from optimist.data.manifest import Manifest
 from optimist.data.transition import Spec
 from optimist.errors import DataError
@@ -59,13 +61,14 @@ def import_dqn_replay(
         raise DataError(f"{log.where.address} holds no step whose successor is known; nothing to import")
     spec = Spec((*log.dumps[0].frame, 1), "uint8", actions=actions or made.largest_action + 1, stack=STACK)
     provenance = _provenance(log, made, environment, shard_steps)
-    manifest = _manifest_to_extend(Path(out), Manifest(spec, provenance))
-    writing = Writing(log, made, Path(out), manifest, shard_steps)
-    try:
-        writing.run(progress)
-    except DataError:
-        _remove_leftovers(Path(out), manifest)
-        raise
+    _refuse_other_files(Path(out))
+    with writing(Path(out)):
+        manifest = _manifest_to_extend(Path(out), Manifest(spec, provenance))
+        try:
+            Writing(log, made, Path(out), manifest, shard_steps).run(progress)
+        except DataError:
+            _remove_leftovers(Path(out), manifest)
+            raise
     return Imported(
         steps=manifest.steps,
         episodes=manifest.episodes,
@@ -99,16 +102,25 @@ def _provenance(log: Log, made: Plan, environment: str, shard_steps: int) -> dic
     }
 
 
+def _refuse_other_files(folder: Path) -> None:
+    """Before the lock leaves a file of ours in a folder that is none of ours."""
+    if not folder.is_dir() or os.path.lexists(folder / manifests.NAME):
+        return
+    ours = (TEMPORARY, LOCK, HOLDER)
+    others = sorted(path.name for path in folder.iterdir() if not path.name.endswith(ours))
+    if others:
+        raise DataError(f"{folder} holds {others[0]}, not a dataset; import into a new folder")
+
+
 def _manifest_to_extend(folder: Path, wanted: Manifest) -> Manifest:
     """The manifest of an import of the same files that was interrupted, or a new one in an empty folder."""
-    make_folder(folder)
-    if not (folder / manifests.NAME).exists():
-        others = sorted(path.name for path in folder.iterdir() if not path.name.endswith(TEMPORARY))
-        if others:
-            raise DataError(f"{folder} holds {others[0]}, not a dataset; import into a new folder")
+    if not os.path.lexists(folder / manifests.NAME):
         wanted.write(folder)
         return wanted
     found = manifests.read(folder)
+    windows = found.provenance.get("windows_imported")
+    if found.provenance.get("format") == FORMAT and (type(windows) is not int or windows < 0):
+        raise DataError(f"{folder} does not say how many windows were imported; remove it and import again")
     if _lasting(found) != _lasting(wanted) or found.spec != wanted.spec:
         raise DataError(f"{folder} holds {_difference(found, wanted)}; import into another folder")
     _remove_leftovers(folder, found)
