@@ -1,7 +1,9 @@
 """A training state on disk: one safetensors file, named with its own hash, whole or not there at all."""
 
 import hashlib
+import json
 import logging
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -14,31 +16,58 @@ from optimist.data.files import TEMPORARY, make_folder, remove, write_whole
 from optimist.errors import RunError
 
 KEPT = 2  # the newest, and one to fall back on
+FINGERPRINT = "configuration"  # in the file's metadata
 log = logging.getLogger("optimist")
 
 
-def save_state(folder: Path, step: int, state: Any) -> Path:
-    """Write the state of this step beside the older ones, then drop all but the newest few."""
+def save_state(folder: Path, step: int, state: Any, fingerprint: str | None = None) -> Path:
+    """Write the state of this step beside the older ones, then drop all but the newest few.
+
+    The fingerprint is that of the configuration that made it."""
     make_folder(folder)
     # Not ascontiguousarray, which turns a scalar into a vector.
-    content = save({name: np.asarray(leaf, order="C") for name, leaf in _named(jax.device_get(state))})
+    arrays = {name: np.asarray(leaf, order="C") for name, leaf in _named(jax.device_get(state))}
+    content = save(arrays, {FINGERPRINT: fingerprint} if fingerprint else None)
     path = folder / f"step-{step:012d}-{_digest(content)}.safetensors"
     write_whole(path, content)
     remove(*_newest_first(folder)[KEPT:], *folder.glob(f"*{TEMPORARY}"))
     return path
 
 
-def load_state(folder: Path, like: Any) -> tuple[int, Any] | None:
-    """The newest undamaged state, shaped as `like`, and its step; None where none was ever saved."""
+def load_state(folder: Path, like: Any, fingerprint: str | None = None) -> tuple[int, Any] | None:
+    """The newest undamaged state, shaped as `like`, and its step; None where none was ever saved.
+
+    One that was made with another configuration than the fingerprint's is refused."""
     found = _newest_first(folder)
     for path in found:
         content = path.read_bytes()
         if path.stem.endswith(_digest(content)):
-            return _step(path), _restored(path, content, like)
+            state = _restored(path, content, like)
+            made_with = _fingerprint(content)
+            if fingerprint and made_with and made_with != fingerprint:
+                raise RunError(
+                    f"{path} was made with another configuration: remove it, or begin anew with --restart"
+                )
+            return _step(path), state
         log.warning("%s is damaged and passed over", path)
     if found:
         raise RunError(f"every checkpoint in {folder} is damaged: start again with --restart")
     return None
+
+
+def fingerprints(folder: Path) -> set[str | None]:
+    """What the undamaged checkpoints say of their configuration; None where one says nothing."""
+    contents = [(path, path.read_bytes()) for path in _newest_first(folder)]
+    return {_fingerprint(content) for path, content in contents if path.stem.endswith(_digest(content))}
+
+
+def _fingerprint(content: bytes) -> str | None:
+    """Of the configuration that made this file; files of version 0.1.0 have none."""
+    try:
+        (length,) = struct.unpack("<Q", content[:8])
+        return json.loads(content[8 : 8 + length])["__metadata__"][FINGERPRINT]
+    except (struct.error, ValueError, KeyError, TypeError):
+        return None
 
 
 def _newest_first(folder: Path) -> list[Path]:

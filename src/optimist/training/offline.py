@@ -105,7 +105,7 @@ class OfflineTraining:
         """Train to the end, from the last checkpoint on if there is one."""
         with self.folder:
             self.folder.record_versions(self.versions)
-            found = checkpoint.load_state(self.folder.checkpoints, like=self.learner.shapes(self.seeds))
+            found = self.folder.load_state(like=self.learner.shapes(self.seeds))
             step, state = found or (0, self.learner.init(self.seeds))
             self.folder.rewind(step)
             if step < self.training.steps or self._owes_evaluation(step):
@@ -136,7 +136,7 @@ class OfflineTraining:
                 bar.update(step, note)
                 late = time.monotonic() - saved > self.training.checkpoint_seconds
                 if late or stop.received or step == self.training.steps:
-                    checkpoint.save_state(self.folder.checkpoints, step, state)
+                    self.folder.save_state(step, state)
                     saved = time.monotonic()
                 stop.leave(f"gradient step {step:,} of {self.training.steps:,}")
         return state

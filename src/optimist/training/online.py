@@ -149,7 +149,7 @@ class OnlineTraining:
         """
         with self.folder, StopRequest() as stop:
             self.folder.record_versions(self.play.versions())
-            found = checkpoint.load_state(self.folder.checkpoints, like=self.learner.shapes(self.seeds))
+            found = self.folder.load_state(like=self.learner.shapes(self.seeds))
             step, state = found or (0, self.learner.init(self.seeds))
             with self._recorder() as recorder:
                 step = recorder.truncate(step * len(self.seeds)) // len(self.seeds)
@@ -248,4 +248,4 @@ class OnlineTraining:
     def _save(self, step: int, replay: Replay, recorder: Recorder) -> None:
         """The log first: a checkpoint never knows of steps that the log does not have."""
         recorder.flush()
-        checkpoint.save_state(self.folder.checkpoints, step, replay.state)
+        self.folder.save_state(step, replay.state)

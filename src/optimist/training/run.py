@@ -3,9 +3,11 @@
 import contextlib
 import csv
 import dataclasses
+import hashlib
 import importlib.metadata
 import json
 import logging
+import math
 import os
 import platform
 import shutil
@@ -17,12 +19,18 @@ from typing import Any
 import jax
 from filelock import FileLock, Timeout
 
-from optimist.data.files import make_folder, write_whole
+from optimist.data.files import make_folder, remove, write_whole
 from optimist.errors import RunError, StorageError, UsageError
+from optimist.training import checkpoint
 from optimist.training.evaluation import EpisodeScore
 
 EPISODE_COLUMNS = ["step", "seed", "episode", "return", "length"]
 ALARMS = "alarms.json"  # seed: from which step on its estimates were beyond any possible return
+# No result depends on these: more steps go on from fewer, and every home gives the same batches. (Whether the
+# data is the same is said by dataset.fingerprint, not by its path.)
+MAY_CHANGE = {"dataset.path"} | {
+    f"training.{name}" for name in ("steps", "checkpoint_seconds", "home", "memory_gib")
+}
 PACKAGES = ("optimist", "jax", "jaxlib", "optax", "numpy", "pyarrow", "zstandard")
 log = logging.getLogger("optimist")
 
@@ -67,14 +75,16 @@ class RunFolder:
     def _forget(self) -> None:
         """Begin anew: everything this class writes goes, and nothing else."""
         for name in ("checkpoints", "diverged", "tensorboard"):
-            shutil.rmtree(self.path / name, ignore_errors=True)
-        for name in ("config.toml", "versions.json", "metrics.jsonl", "episodes.csv", ALARMS, "DONE"):
-            (self.path / name).unlink(missing_ok=True)
+            _remove_tree(self.path / name)
+        names = ("config.toml", "versions.json", "metrics.jsonl", "episodes.csv", ALARMS, "DONE")
+        remove(*(self.path / name for name in names))
 
     def _agree_on_config(self) -> None:
         """What was saved belongs to one configuration; only more steps may be asked of it later."""
         file = self.path / "config.toml"
-        if file.exists() and self.checkpoints.exists():
+        if not file.exists():
+            self._refuse_checkpoints_of_others()
+        elif self.checkpoints.exists():
             before = read_config(self.path)
             changed = [
                 f"{name}: {old!r} there, {new!r} asked"
@@ -89,9 +99,36 @@ class RunFolder:
                 )
         write_whole(file, toml(self.config).encode())
 
+    def _refuse_checkpoints_of_others(self) -> None:
+        """Without config.toml only the checkpoints themselves say what they were made with."""
+        if checkpoint.fingerprints(self.checkpoints) - {self.fingerprint}:
+            raise RunError(
+                f"{self.path} has lost its config.toml, and its checkpoints were not made with this "
+                "configuration or do not say: restore it, choose another --out, or begin anew with --restart"
+            )
+
     @property
     def checkpoints(self) -> Path:
         return self.path / "checkpoints"
+
+    @property
+    def fingerprint(self) -> str:
+        return fingerprint(self.config)
+
+    def save_state(self, step: int, state: Any) -> None:
+        checkpoint.save_state(self.checkpoints, step, state, self.fingerprint)
+
+    def load_state(self, like: Any) -> tuple[int, Any] | None:
+        """The newest undamaged state of this configuration and its step, if one was saved."""
+        found = checkpoint.load_state(self.checkpoints, like, self.fingerprint)
+        training = self.config.get("training", {})
+        # Parallel lanes may pass the last step by a part of a vector step.
+        if found and found[0] >= training.get("steps", math.inf) + training.get("lanes", 1):
+            raise RunError(
+                f"{self.path} holds {found[0]:,} steps where {training['steps']:,} are asked: "
+                "ask for as many, or begin anew with --restart"
+            )
+        return found
 
     def record_versions(self, more: dict) -> None:
         write_whole(self.path / "versions.json", json.dumps({**versions(), **more}, indent=2).encode())
@@ -143,6 +180,29 @@ class RunFolder:
     def __exit__(self, *_) -> None:
         with contextlib.suppress(OSError):
             self.release()
+
+
+def fingerprint(config: dict) -> str:
+    """A hash of every value that results depend on, the same before and after a way through config.toml."""
+    read_back = tomllib.loads(toml(config))
+    bound = {
+        name: {key: value for key, value in table.items() if f"{name}.{key}" not in MAY_CHANGE}
+        if isinstance(table, dict)
+        else table
+        for name, table in read_back.items()
+    }
+    return hashlib.sha256(json.dumps(bound, sort_keys=True).encode()).hexdigest()
+
+
+def _remove_tree(path: Path) -> None:
+    """Remove a folder with all that is in it; of a link the link alone, never what it points to."""
+    try:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    except OSError as problem:
+        raise StorageError(f"cannot remove {path}: {problem.strerror}; make it writable") from problem
 
 
 def read_config(path: Path) -> dict:

@@ -15,7 +15,7 @@ from optimist.training import checkpoint
 from optimist.training.acting import Player, Policy
 from optimist.training.evaluation import EpisodeScore, check_playable, evaluate
 from optimist.training.learner import Learner
-from optimist.training.run import read_config, read_episodes
+from optimist.training.run import fingerprint, read_config, read_episodes
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def load_run(path: str | Path) -> Run:
         seeds, environment = tuple(config["seeds"]), config["environment"]
     except (KeyError, TypeError) as problem:
         raise RunError(f"{path / 'config.toml'} is not the configuration of a run ({problem})") from problem
-    found = checkpoint.load_state(path / "checkpoints", like=learner.shapes(seeds))
+    found = checkpoint.load_state(path / "checkpoints", learner.shapes(seeds), fingerprint(config))
     if found is None:
         raise RunError(f"{path} has no checkpoint yet: train it first")
     step, state = found
