@@ -283,6 +283,7 @@ def test_a_line_cut_off_by_a_kill_is_dropped_wherever_it_was_cut(tmp_path, cut):
         for name in ("metrics.jsonl", "episodes.csv"):
             whole = (tmp_path / name).read_bytes()
             (tmp_path / name).write_bytes(whole[:-cut])
+            (tmp_path / f"{name}.crc").unlink()  # written last
         folder.rewind(10)
         folder.add_metrics([row])
         folder.add_episodes([score])

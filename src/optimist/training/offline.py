@@ -20,9 +20,9 @@ from optimist.training.evaluation import check_playable, evaluate, mean_scores
 from optimist.training.homes import Home, home_of
 from optimist.training.interrupt import StopRequest
 from optimist.training.learner import Learner, TrainState, advance, check_seeds
-from optimist.training.monitor import Monitor
+from optimist.training.monitor import ALARM, Monitor
 from optimist.training.progress import Bar
-from optimist.training.run import RunFolder, as_config, demand, read_alarms, read_episodes
+from optimist.training.run import RunFolder, as_config, demand
 
 CHUNK = 250  # gradient steps between looks at the clock, the losses and the signals
 LARGE_CHUNK = 50  # the same for large images on a CPU, so that Ctrl-C is heard within seconds there too
@@ -160,7 +160,7 @@ class OfflineTraining:
         """Was the run stopped while it was being evaluated?"""
         if not (step and self.environment and self._due(step)):
             return False
-        return all(row.step != step for row in read_episodes(self.folder.path))
+        return not self.folder.has_episodes(step)
 
     def _evaluate(self, step: int, state: TrainState, curves: Curves, stop: StopRequest) -> str:
         training = self.training
@@ -204,7 +204,7 @@ class OfflineTraining:
         if self.training.clip_rewards is not None:
             largest = min(largest, self.training.clip_rewards)
         largest_return = largest / max(1 - self.training.gamma, 1e-6)
-        known = read_alarms(self.folder.path)
+        known = self.folder.alarms(ALARM * largest_return)
         return Monitor(self.learner, self.seeds, probe.observation, largest_return, known)
 
     def _chunk(self, home: Home) -> int:

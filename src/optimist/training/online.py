@@ -20,7 +20,7 @@ from optimist.training.learner import Learner, TrainState, check_seeds
 from optimist.training.playing import Playing
 from optimist.training.progress import Bar
 from optimist.training.replay import Replay
-from optimist.training.run import RunFolder, as_config, demand, read_episodes, versions
+from optimist.training.run import RunFolder, as_config, demand, versions
 
 LOG_SECONDS = 2.0
 
@@ -210,8 +210,7 @@ class OnlineTraining:
 
     def _owes_evaluation(self, step: int) -> bool:
         """Was the run stopped while it was being evaluated?"""
-        rows = read_episodes(self.folder.path) if self.collection.evaluates(step) else []
-        return self.collection.evaluates(step) and all(row.step != step for row in rows)
+        return self.collection.evaluates(step) and not self.folder.has_episodes(step)
 
     def _evaluate(self, step: int, replay: Replay, curves: Curves, stop: StopRequest) -> None:
         rows = evaluate(
