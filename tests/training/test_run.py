@@ -40,7 +40,7 @@ def changed(**training) -> dict:
 def begun(tmp_path):
     """The folder of a run that has saved something, and is no longer held."""
     with RunFolder(tmp_path / "run", CONFIG) as folder:
-        save_state(folder.checkpoints, 10, {"step": 10})
+        save_state(folder.checkpoints, 10, {"step": np.int32(10)})
     return tmp_path / "run"
 
 

@@ -23,10 +23,12 @@ from optimist.training.learner import Learner, TrainState, advance, check_seeds
 from optimist.training.monitor import ALARM, Monitor
 from optimist.training.progress import Bar
 from optimist.training.run import RunFolder, as_config, demand
+from optimist.training.sizes import batch_bytes, check_memory, lanes_bytes, state_bytes
 
 CHUNK = 250  # gradient steps between looks at the clock, the losses and the signals
 LARGE_CHUNK = 50  # the same for large images on a CPU, so that Ctrl-C is heard within seconds there too
 LOGS = ("whole", "own")
+MOST_STEPS_AHEAD = 1000  # of an n-step return: each costs a look at every transition
 PROBE_STEP = 2**40  # a step that no training reaches: its batch is the one the logs look at
 
 
@@ -52,6 +54,7 @@ class Training:
     def __post_init__(self):
         counts = ("steps", "evaluate_every", "episodes", "evaluation_steps", "batch", "n_step")
         demand(self, counts, lambda n: isinstance(n, int) and n >= 1, "it is a whole number from 1 upwards")
+        demand(self, ("n_step",), lambda n: n <= MOST_STEPS_AHEAD, f"it is at most {MOST_STEPS_AHEAD}")
         demand(self, ("epsilon", "gamma"), lambda x: 0 <= x <= 1, "it lies between 0 and 1")
         demand(self, ("clip_rewards", "memory_gib"), lambda x: 0 < x < math.inf, "it is more than 0")
         demand(self, ("checkpoint_seconds",), lambda x: x >= 0, "it is at least 0")
@@ -83,9 +86,23 @@ class OfflineTraining:
             self.versions |= check_playable(dataset.spec, environment, trained_on)
         self.learner, self.dataset = Learner(agent, dataset.spec), dataset
         self.training, self.seeds, self.environment = training, tuple(seeds), environment
+        self._check_memory()
         own = training.log == "own"
         self.logs = [dataset.played_by(seed) if own else dataset for seed in self.seeds]
         self.folder = RunFolder(out, self._config(), restart=restart)
+
+    def _check_memory(self) -> None:
+        training, spec, seeds = self.training, self.dataset.spec, len(self.seeds)
+        streamed = training.home in ("memory", "compressed")  # such a home shortens its chunks
+        chunk = 1 if streamed else min(LARGE_CHUNK, training.evaluate_every, training.steps)
+        played = training.evaluation_steps is None and self.environment
+        check_memory(
+            {
+                "parameters": state_bytes(self.learner, seeds),
+                "batches": batch_bytes(spec, training.batch, seeds, chunk),
+                "evaluation": lanes_bytes(spec, seeds * training.episodes) if played else 0,
+            }
+        )
 
     def _config(self) -> dict:
         return {

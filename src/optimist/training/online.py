@@ -21,6 +21,7 @@ from optimist.training.playing import Playing
 from optimist.training.progress import Bar
 from optimist.training.replay import Replay
 from optimist.training.run import RunFolder, as_config, demand, versions
+from optimist.training.sizes import batch_bytes, check_memory, lanes_bytes, state_bytes
 
 LOG_SECONDS = 2.0
 
@@ -77,6 +78,23 @@ class Collection:
         return self.epsilon + (1 - self.epsilon) * float(np.clip(left, 0, 1))
 
 
+def check_memory_to_play(agent: Agent, environment: str, collection: Collection, seeds: int) -> None:
+    """Before so many lanes are made, of which one says what they show."""
+    one = envs.make(environment)
+    one.close()
+    agent.check(one.spec)
+    slots = max(collection.window // collection.lanes, one.spec.stack + 2)
+    evaluated = collection.evaluate_every is not None and collection.evaluation_steps is None
+    check_memory(
+        {
+            "parameters": state_bytes(Learner(agent, one.spec), seeds),
+            "batches": batch_bytes(one.spec, collection.batch, seeds),
+            "lanes and replay window": lanes_bytes(one.spec, seeds * collection.lanes, slots),
+            "evaluation": lanes_bytes(one.spec, seeds * collection.episodes) if evaluated else 0,
+        }
+    )
+
+
 class LaneReturns:
     """The returns of the episodes that ended lately, seed by seed."""
 
@@ -115,6 +133,7 @@ class OnlineTraining:
         check_seeds(seeds)
         self.path, self.seeds, self.collection = Path(out), tuple(seeds), collection
         self.lanes = collection.lanes * len(seeds)
+        check_memory_to_play(agent, environment, collection, len(seeds))
         self.play = envs.make(environment, lanes=self.lanes, seed=seeds[0])
         agent.check(self.play.spec)
         self.learner = Learner(agent, self.play.spec)
