@@ -9,6 +9,7 @@ from little import random_play
 from optimist.data import Recorder, Spec
 from optimist.studies.running.job import Job
 from optimist.studies.running.status import write_jobs
+from optimist.training.run import toml
 
 SPEC = Spec((2, 1, 1), "uint8", actions=2)
 GAMES = ("minatar/breakout", "minatar/freeway", "minatar/asterix")
@@ -27,7 +28,7 @@ def height(game: str, agent: str, seed: int, step: int, lift: float = 0.0) -> fl
     return top * rise + lift
 
 
-def jobs(parts: tuple[str, ...] = ("all",), agents=AGENTS, games=GAMES) -> list[Job]:
+def jobs(parts: tuple[str, ...] = ("all",), agents=AGENTS, games=GAMES, batch: int = 32) -> list[Job]:
     found = []
     for game in games:
         log, common = f"logs/{game}", {"environment": game, "preset": None, "scale": "small"}
@@ -45,7 +46,7 @@ def jobs(parts: tuple[str, ...] = ("all",), agents=AGENTS, games=GAMES) -> list[
                 label=agent,
                 part=part,
                 view={} if part == "all" else {"fraction": 0.5},
-                settings={"steps": STEPS[-1]},
+                settings={"steps": STEPS[-1], "batch": batch},
                 **common,
             )
             for part in parts
@@ -56,7 +57,7 @@ def jobs(parts: tuple[str, ...] = ("all",), agents=AGENTS, games=GAMES) -> list[
 
 def write_study(out: Path, *, lift: float = 0.0, batch: int = 32, said: dict | None = None, **grid) -> Path:
     """Every run folder as a finished run leaves it, and the list of them."""
-    for job in jobs(**grid):
+    for job in jobs(batch=batch, **grid):
         folder = job.run_folder(out)
         folder.mkdir(parents=True)
         if job.plays:
@@ -69,10 +70,10 @@ def write_study(out: Path, *, lift: float = 0.0, batch: int = 32, said: dict | N
                 (step, seed, height(job.environment, job.label, seed, step, lift)) for step, seed in rows
             ]
             _episodes(folder, heights)
-        (folder / "config.toml").write_text(f"[training]\nbatch = {batch}\n")
+        (folder / "config.toml").write_text(toml(job.asked()))
         (folder / "versions.json").write_text(json.dumps(VERSIONS))
         (folder / "DONE").touch()
-    write_jobs(out, "A study made by hand", jobs(**grid), **(said or {}))
+    write_jobs(out, "A study made by hand", jobs(batch=batch, **grid), **(said or {}))
     return out
 
 

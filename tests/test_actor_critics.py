@@ -4,6 +4,7 @@ import dataclasses
 import math
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -11,6 +12,7 @@ from optimist import agents
 from optimist.actor_critic import Bounds
 from optimist.data.transition import Spec, Transition
 from optimist.errors import DataError, UsageError
+from optimist.optimizers import Adam, RmsProp
 from optimist.training.learner import Learner, advance
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
@@ -22,7 +24,7 @@ NAMES = ("bcq", "cloned_actor", "ddpg", "td3", "td3_rem")
 def small(name: str, **changes):
     agent = agents.preset(name)
     sizes = {"vae_hidden": "6-5"} if hasattr(agent, "vae_hidden") else {}
-    return dataclasses.replace(agent, hidden="6-5", **sizes, **changes)
+    return dataclasses.replace(agent, **{"hidden": "6-5", **sizes, **changes})
 
 
 def batch(count: int = BATCH) -> Transition:
@@ -289,6 +291,45 @@ def test_other_data_is_refused_in_one_line(name):
 def test_settings_that_make_no_sense_are_refused(changes):
     with pytest.raises(UsageError):
         dataclasses.replace(agents.preset("td3"), **changes)
+
+
+def test_the_presets_of_2019_are_the_authors_code_before_its_rewriting():
+    ddpg, bcq = (agents.preset(name, "2019") for name in ("ddpg", "bcq"))
+    assert ddpg.optimizer_of("actor") == Adam(learning_rate=1e-4, epsilon=1e-8)
+    assert ddpg.optimizer_of("critic") == Adam(learning_rate=1e-3, epsilon=1e-8, weight_decay=1e-2)
+    assert ddpg.late_action and (ddpg.hidden, ddpg.noise) == ("400-300", 0.5)
+    assert bcq == dataclasses.replace(agents.preset("bcq"), candidates_at_play=10)
+    shapes = [layer.weight.shape[1:] for layer in ddpg.init(KEY, SPEC)["critic"]]
+    (observation,), (action,) = SPEC.observation_shape, SPEC.action_shape
+    assert shapes == [(observation, 400), (400 + action, 300), (300, 1)]
+
+
+def test_decay_and_rates_reach_only_their_own_networks():
+    """With gradients of zero a critic's weights still decay; an actor's stay."""
+    agent = small("ddpg", actor_rate=0.5, critic_decay=0.1)
+    for group, moves in (("critic", True), ("actor", False)):
+        weight = jnp.ones(3)
+        transform = agent.optimizer_of(group).transform()
+        update, _ = transform.update(jnp.zeros(3), transform.init(weight), weight)
+        assert bool((update < 0).all()) == moves
+    assert agent.optimizer_of("actor").learning_rate == 0.5
+    with pytest.raises(UsageError, match="critic_decay is a setting of Adam"):
+        small("ddpg", optimizer=RmsProp(), critic_decay=0.1)
+    with pytest.raises(UsageError, match="late_action needs two hidden layers"):
+        small("ddpg", hidden="16", late_action=True)
+
+
+def test_the_candidates_of_bcq_and_its_noise_are_drawn_by_keys_of_their_own():
+    """With one key for both, the noise would repeat the codes of the candidates."""
+    agent = small("bcq", noise=1e-3, candidates_at_play=1)
+    params, observation = agent.init(KEY, SPEC), batch().observation[0]
+    keys = jax.random.split(KEY, 300)
+    noisy = jax.vmap(lambda key: agent.online_action(SPEC, params, observation, key, key))(keys)
+    drawn = jax.vmap(lambda key: jax.random.normal(key, (2 * len(SPEC.action_low),)))(keys)
+    plain = jax.vmap(lambda key: agent.action(SPEC, params, observation, jax.random.split(key)[0]))(keys)
+    noise = np.asarray(noisy - plain)
+    correlations = np.corrcoef(noise.T, np.asarray(drawn).T)[: noise.shape[1], noise.shape[1] :]
+    assert noise.std() > 0 and np.abs(correlations).max() < 0.25
 
 
 def test_the_settings_are_the_published_ones():

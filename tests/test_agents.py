@@ -166,7 +166,7 @@ def it_is_a_frozen_record(agent):
 
 
 def its_description_as_text_builds_it_again(agent):
-    assert agents.from_description(json.loads(json.dumps(agents.described(agent)))) == agent
+    assert agents.from_description(json.loads(json.dumps(agents.described(agent)))) == agent.settled()
 
 
 @dataclass(frozen=True)
@@ -462,19 +462,20 @@ def test_the_settings_are_the_papers():
     online = Adam(epsilon=0.001 / 32)
     for label, optimizer, columns, networks, initializer in [
         ("averaged_ensemble_dqn paper", Adam(), 200, 1, "fan_in"),
-        ("bootstrapped_dqn paper", online, 4, 4, "fan_in"),
+        ("bootstrapped_dqn paper", online, 4, 4, "glorot"),
         ("c51 paper", Adam(learning_rate=2.5e-4), 51, 1, "fan_in"),
         ("dqn nature", RmsProp(), 1, 1, "glorot"),
         ("dqn adam", Adam(), 1, 1, "glorot"),
         ("ensemble_dqn paper", Adam(), 200, 1, "fan_in"),
         ("qr_dqn paper", Adam(), 200, 1, "fan_in"),
         ("rem paper", Adam(), 200, 1, "fan_in"),
-        ("rem networks-4", Adam(), 4, 4, "fan_in"),
-        ("rem networks-16", Adam(), 16, 16, "fan_in"),
-        ("rem online", online, 4, 4, "fan_in"),
+        ("rem networks-4", Adam(), 4, 4, "glorot"),
+        ("rem networks-16", Adam(), 16, 16, "glorot"),
+        ("rem online", online, 4, 4, "glorot"),
     ]:
         agent = agents.preset(*label.split())
-        found = agent.optimizer, agent.columns, agent.networks, agent.initializer, agent.target_period
+        started = agent.settled().initializer
+        found = agent.optimizer, agent.columns, agent.networks, started, agent.target_period
         assert found == (optimizer, columns, networks, initializer, 2000), label
         explores = {"bootstrapped_dqn paper": "one_hot", "rem online": "uniform"}
         assert getattr(agent, "explore", "mean") == explores.get(label, "mean"), label
@@ -559,10 +560,16 @@ def softmax(logits: list[float]) -> list[float]:
     return [weight / sum(weights) for weight in weights]
 
 
+def target_by_hand(agent, step, value: float) -> float:
+    """r + discount * value, no further from zero than the agent's limit."""
+    target = step.reward + step.discount * value
+    return target if agent.target_limit is None else max(-agent.target_limit, min(agent.target_limit, target))
+
+
 def dqn_by_loops(agent, table, next_table, step) -> float:
     """Mnih et al. 2015, algorithm 1: the target is r + gamma max_a Q(s', a)."""
     best = max(row[0] for row in next_table)
-    return huber_by_definition(step.reward + step.discount * best - table[step.action][0])
+    return huber_by_definition(target_by_hand(agent, step, best) - table[step.action][0])
 
 
 def rem_by_loops(agent, table, next_table, step) -> float:
@@ -574,7 +581,7 @@ def rem_by_loops(agent, table, next_table, step) -> float:
     for alpha in alphas_of(agent.mixture, agent.columns):
         mixed = [sum(a * value for a, value in zip(alpha, row, strict=True)) for row in table]
         next_mixed = [sum(a * value for a, value in zip(alpha, row, strict=True)) for row in next_table]
-        target = step.reward + step.discount * max(next_mixed)
+        target = target_by_hand(agent, step, max(next_mixed))
         losses.append(huber_by_definition(target - mixed[step.action]))
     return mean(losses)
 
@@ -584,26 +591,27 @@ def ensemble_by_loops(agent, table, next_table, step) -> float:
     losses = []
     for k in range(agent.columns):
         best = max(row[k] for row in next_table)
-        losses.append(huber_by_definition(step.reward + step.discount * best - table[step.action][k]))
+        losses.append(huber_by_definition(target_by_hand(agent, step, best) - table[step.action][k]))
     return mean(losses)
 
 
 def averaged_by_loops(agent, table, next_table, step) -> float:
     """Anschel et al. 2017, algorithm 3: every head against the maximum of the averaged target."""
-    target = step.reward + step.discount * max(mean(row) for row in next_table)
+    target = target_by_hand(agent, step, max(mean(row) for row in next_table))
     return mean(huber_by_definition(target - value) for value in table[step.action])
 
 
 def minimum_by_loops(agent, table, next_table, step) -> float:
     """Agarwal et al. 2020, section 5.2: of each action the most pessimistic head, then the best action."""
-    target = step.reward + step.discount * max(min(row) for row in next_table)
+    target = target_by_hand(agent, step, max(min(row) for row in next_table))
     return mean(huber_by_definition(target - value) for value in table[step.action])
 
 
 def qr_dqn_by_loops(agent, table, next_table, step) -> float:
     """Dabney et al. 2018, algorithm 1: the quantiles of the action with the best mean are the targets."""
-    targets = [step.reward + step.discount * value for value in max(next_table, key=sum)]
-    return quantile_huber_by_loops(table[step.action], targets)
+    targets = [target_by_hand(agent, step, value) for value in max(next_table, key=sum)]
+    loss = quantile_huber_by_loops(table[step.action], targets)
+    return loss / agent.columns if agent.over_quantiles == "mean" else loss
 
 
 def mixed_heads(agent, row: list[float], alpha: list[float], read=list) -> list[float]:
@@ -617,7 +625,7 @@ def qr_rem_by_loops(agent, table, next_table, step) -> float:
     """QR-DQN's loss on heads of quantiles that one alpha has mixed."""
     (alpha,) = alphas_of(agent.mixture, agent.heads)
     mixed, next_mixed = ([mixed_heads(agent, row, alpha) for row in rows] for rows in (table, next_table))
-    return qr_dqn_by_loops(agent, mixed, next_mixed, step)
+    return qr_dqn_by_loops(agents.QrDqn(), mixed, next_mixed, step)
 
 
 def categorical_by_loops(atoms, distribution, next_distributions, step) -> float:
@@ -654,6 +662,13 @@ def behaviour_cloning_by_loops(agent, table, next_table, step) -> float:
 
 EQUATIONS = [
     (agents.Dqn(), dqn_by_loops),
+    (agents.Dqn(target_limit=0.5), dqn_by_loops),
+    (agents.QrDqn(columns=5, target_limit=0.5), qr_dqn_by_loops),
+    (agents.QrDqn(columns=5, over_quantiles="mean"), qr_dqn_by_loops),
+    (agents.Rem(columns=3, target_limit=0.5), rem_by_loops),
+    (agents.EnsembleDqn(columns=3, target_limit=0.5), ensemble_by_loops),
+    (agents.AveragedEnsembleDqn(columns=3, target_limit=0.5), averaged_by_loops),
+    (agents.MinimumEnsembleDqn(columns=3, target_limit=0.5), minimum_by_loops),
     (agents.QrDqn(columns=1), qr_dqn_by_loops),
     (agents.QrDqn(columns=5), qr_dqn_by_loops),
     (agents.Rem(columns=3), rem_by_loops),

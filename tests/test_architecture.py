@@ -169,12 +169,6 @@ def lines(path: Path) -> int:
     return len(path.read_text("utf-8").splitlines())
 
 
-def test_an_agent_fits_on_a_screen():
-    agents = [path for path in (SOURCE / "agents").glob("*.py") if path.name != "__init__.py"]
-    assert agents
-    assert {path.name: lines(path) for path in agents if lines(path) > 40} == {}
-
-
 def test_no_file_is_long():
     assert {str(path): lines(path) for path in MODULES if lines(path) > 300} == {}
 

@@ -1,6 +1,7 @@
 """The networks are the paper's: the same convolutions, shapes, initial weights and scaling."""
 
 import math
+from dataclasses import replace
 from functools import partial
 
 import jax
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from optimist import agents
 from optimist.data.transition import Spec
 from optimist.errors import UsageError
 from optimist.networks import (
@@ -18,6 +20,7 @@ from optimist.networks import (
     Layer,
     MultiHead,
     MultiNetwork,
+    Perceptron,
     SplitTable,
     Table,
     Torso,
@@ -270,6 +273,44 @@ def test_separate_networks_start_apart_and_within_the_limits_of_one():
         for one in range(4):
             for other in range(one):
                 assert not np.allclose(weight[one], weight[other])
+
+
+def test_separate_networks_start_as_dqn_does_and_heads_of_one_by_fan_in():
+    """The released code builds separate networks of the plain kind, with Keras' glorot."""
+    spec = Spec((40,), "float32", actions=3)
+    for networks, limit in ((1, math.sqrt(math.sqrt(3) / 40)), (4, math.sqrt(6 / (40 + 64)))):
+        agent = replace(agents.preset("ensemble_dqn"), columns=4, networks=networks)
+        first = np.abs(agent.init(jax.random.PRNGKey(0), spec)["q"]["torso"][0].weight)
+        assert 0.98 * limit < first.max() <= limit
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.5])
+def test_heads_may_start_as_one_shared_head_plus_their_own(spread):
+    network = MultiHead(TORSOS["mlp"], actions=3, columns=200, initializer="fan_in", spread=spread)
+    weight = np.asarray(network.init(jax.random.PRNGKey(1), (4,))["weight"])
+    limit, shared = math.sqrt(math.sqrt(3) / 64), weight.mean(axis=2)
+    assert np.abs(shared).max() > 0.9 * limit  # the mean head is as large as one
+    apart = (weight - shared[:, :, None]).std()
+    assert apart == pytest.approx(spread * limit / math.sqrt(3), rel=0.05, abs=1e-7)
+    alone = replace(network, spread=None).init(jax.random.PRNGKey(1), (4,))["weight"]
+    assert np.asarray(alone).mean(axis=2).std() < 0.1 * shared.std()
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_the_last_part_of_the_input_may_enter_at_the_second_layer(late):
+    network = Perceptron((5, 3), 2, late=late)
+    layers = network.init(jax.random.PRNGKey(0), 4, 2)
+    assert [layer.weight.shape for layer in layers] == ([(4, 5), (7, 3)] if late else [(6, 5), (5, 3)]) + [
+        (3, 2)
+    ]
+    random = np.random.default_rng(0)
+    observation, action = random.normal(size=4).astype(np.float32), random.normal(size=2).astype(np.float32)
+    x = observation if late else np.concatenate([observation, action])
+    x = np.maximum(x @ layers[0].weight + layers[0].bias, 0)
+    x = np.concatenate([x, action]) if late else x
+    x = np.maximum(x @ layers[1].weight + layers[1].bias, 0)
+    expected = x @ layers[2].weight + layers[2].bias
+    np.testing.assert_allclose(network(layers, observation, action), expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("column", [0, 3, 7])

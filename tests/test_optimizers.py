@@ -2,11 +2,13 @@
 
 import math
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
 
+from optimist.errors import UsageError
 from optimist.optimizers import Adam, RmsProp
 
 # Small, large, sign-changing and zero: epsilon matters in the first, the moments in the rest.
@@ -86,6 +88,66 @@ def test_the_first_step_of_adam_is_not_that_of_optax():
     np.testing.assert_allclose(ours, -5e-5 * 0.003 / (0.003 + epsilon / math.sqrt(0.001)), rtol=1e-4)
     np.testing.assert_allclose(theirs, -5e-5 * 0.003 / (0.003 + epsilon), rtol=1e-4)
     assert theirs < 3 * ours < 0
+
+
+HEADS = Adam(learning_rate=0.01, epsilon=0.1, head_epsilon=0.002)
+
+
+def test_the_last_layer_of_a_table_may_have_an_epsilon_of_its_own():
+    """Heads and torso take the steps of two Adams with two epsilons."""
+    params = {
+        "torso": [{"weight": jnp.zeros(()), "bias": jnp.zeros(())}],
+        "weight": jnp.zeros(()),
+        "bias": jnp.zeros(()),
+    }
+    slots, steps = HEADS.transform().init(params), []
+    for g in GRADIENTS:
+        gradients = jax.tree.map(lambda _, g=g: jnp.float32(g), params)
+        updates, slots = HEADS.transform().update(gradients, slots, params)
+        steps.append(
+            [updates["torso"][0]["weight"], updates["torso"][0]["bias"], updates["weight"], updates["bias"]]
+        )
+    for column, epsilon in enumerate((0.1, 0.1, 0.002, 0.002)):
+        expected = adam_by_tf1(GRADIENTS, rate=0.01, b1=0.9, b2=0.999, epsilon=epsilon)
+        np.testing.assert_allclose(np.array(steps)[:, column], expected, rtol=1e-4)
+
+
+def test_the_share_of_a_full_step_is_root_square_over_root_square_plus_epsilon():
+    params = {"torso": [jnp.zeros(3)], "weight": jnp.zeros(2), "bias": jnp.zeros(1)}
+    slots = (
+        HEADS.transform()
+        .init(params)
+        ._replace(
+            square={
+                "torso": [jnp.array([0.01, 0.04, 0.0])],
+                "weight": jnp.array([4e-6, 0.0]),
+                "bias": jnp.array([1.0]),
+            }
+        )
+    )
+    shares = HEADS.step_shares(slots)
+    np.testing.assert_allclose(shares["torso"], np.mean([0.1 / 0.2, 0.2 / 0.3, 0.0]), rtol=1e-6)
+    np.testing.assert_allclose(shares["heads"], np.mean([0.002 / 0.004, 0.0, 1 / 1.002]), rtol=1e-6)
+    assert Adam(epsilon=0.0).step_shares(slots)["torso"] == np.float32(2 / 3)  # no epsilon: full steps
+
+
+def test_weight_decay_is_pytorchs():
+    """The gradient gains the decay's share of the weight before anything else is made of it."""
+    optimizer, weight, slots = Adam(learning_rate=0.1, epsilon=1e-8, weight_decay=0.5), jnp.float32(2.0), None
+    slots, gradients = optimizer.transform().init(weight), []
+    by_hand = 2.0
+    for number, g in enumerate(GRADIENTS):
+        gradients.append(g + 0.5 * by_hand)
+        update, slots = optimizer.transform().update(jnp.float32(g), slots, weight)
+        weight = weight + update
+        by_hand += adam_by_tf1(gradients, rate=0.1, b1=0.9, b2=0.999, epsilon=1e-8)[number]
+        np.testing.assert_allclose(weight, by_hand, rtol=1e-4)
+
+
+@pytest.mark.parametrize("changes", [{"head_epsilon": -1.0}, {"weight_decay": math.inf}])
+def test_settings_of_adam_that_make_no_sense_are_refused(changes):
+    with pytest.raises(UsageError, match=f"{next(iter(changes))} is"):
+        Adam(**changes)
 
 
 def test_the_defaults_are_the_papers():

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -95,8 +95,9 @@ class ActorAgent(Agent):
         return self.actor(spec, params)(observation)
 
     def online_action(self, spec: Spec, params: dict, observation, key, episode_key) -> Any:
-        bounds, best = Bounds.of(spec), self.action(spec, params, observation, key)
-        return bounds.clip(best + self.noise * bounds.reach * jax.random.normal(key, best.shape))
+        action_key, noise_key = jax.random.split(key)
+        bounds, best = Bounds.of(spec), self.action(spec, params, observation, action_key)
+        return bounds.clip(best + self.noise * bounds.reach * jax.random.normal(noise_key, best.shape))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +106,9 @@ class ActorCritic(ActorAgent):
 
     critics: int = 1
     actor_period: int = 1  # gradient steps of the critics per one of the actor
+    actor_rate: float | None = None  # the actor's learning rate; none: the critics'
+    critic_decay: float | None = None  # weight decay of the critics, in the gradient as PyTorch's Adam has it
+    late_action: bool = False  # the action enters the critics at their second layer
 
     def __post_init__(self):
         super().__post_init__()
@@ -112,6 +116,22 @@ class ActorCritic(ActorAgent):
             raise UsageError(
                 f"actor_period {self.actor_period}, critics {self.critics}: both are whole numbers from 1"
             )
+        if self.late_action and len(widths(self.hidden)) < 2:
+            raise UsageError(f'late_action needs two hidden layers; hidden is "{self.hidden}"')
+        self.optimizer_of("actor"), self.optimizer_of("critic")  # raise for rates that make no sense
+
+    def optimizer_of(self, group: str) -> RmsProp | Adam:
+        if group == "actor" and self.actor_rate is not None:
+            return replace(self.optimizer, learning_rate=self.actor_rate)
+        if group == "critic" and self.critic_decay is not None:
+            if not isinstance(self.optimizer, Adam):
+                raise UsageError("critic_decay is a setting of Adam: leave it out with another optimizer")
+            return replace(self.optimizer, weight_decay=self.critic_decay)
+        return self.optimizer
+
+    @property
+    def critic_network(self) -> Perceptron:
+        return Perceptron(widths(self.hidden), 1, late=self.late_action)
 
     @abstractmethod
     def critic_loss(self, now: Any, target: Any, step: Transition, key, shared_key) -> Any:
@@ -124,8 +144,9 @@ class ActorCritic(ActorAgent):
     def init(self, key, spec: Spec) -> dict:
         (observation,), (action,) = spec.observation_shape, spec.action_shape
         actor_key, critic_key = jax.random.split(key)
-        critic = partial(self.network(1).init, inputs=observation + action)
-        critics = jax.vmap(critic)(jax.random.split(critic_key, self.critics))
+        critics = jax.vmap(lambda one: self.critic_network.init(one, observation, action))(
+            jax.random.split(critic_key, self.critics)
+        )
         return {**super().init(actor_key, spec), "critic": critics}
 
     def players(self, spec: Spec, params: dict) -> Any:
@@ -135,7 +156,7 @@ class ActorCritic(ActorAgent):
         """All critics, and the first of them."""
 
         def judged(layers, observation, action):
-            return self.network(1)(layers, observation, action)[0]
+            return self.critic_network(layers, observation, action)[0]
 
         every = jax.vmap(judged, in_axes=(0, None, None))
         first = jax.tree.map(lambda leaf: leaf[0], params["critic"])

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from optimist.data.transition import Spec, Transition
 from optimist.errors import DataError, UsageError
-from optimist.losses import huber, td_error
+from optimist.losses import huber
 from optimist.mixtures import Mixture
 from optimist.networks import MultiHead, MultiNetwork, SplitTable, Table, torso_for
 from optimist.optimizers import Adam, RmsProp
@@ -32,6 +32,14 @@ class Agent(ABC):
     optimizer: RmsProp | Adam = Adam()
     target_period: int = 2000  # gradient steps between the times when the target follows the network
     target_rate: float = 1.0  # how far it follows: 1 copies the network, less moves a part of the way
+
+    def optimizer_of(self, group: str) -> RmsProp | Adam:
+        """What trains this group of parameters."""
+        return self.optimizer
+
+    def settled(self) -> "Agent":
+        """The same agent with every value that depends on others written out, for a configuration file."""
+        return self
 
     @abstractmethod
     def check(self, spec: Spec) -> None:
@@ -69,7 +77,7 @@ class TableAgent(Agent):
     columns: int = 1
     networks: int = 1  # 1: all columns are heads of one network; more: separate networks share them out
     network: str = "auto"  # "mlp", "minatar", "nature", or by the observation's shape
-    initializer: str = "fan_in"
+    initializer: str = "auto"  # fan_in for heads of one network, glorot for separate networks, as the paper's
 
     def __post_init__(self):
         if self.columns < 1 or self.networks < 1 or self.columns % self.networks:
@@ -97,9 +105,18 @@ class TableAgent(Agent):
             )
         torso_for(spec, self.network)
 
+    def settled(self) -> "TableAgent":
+        return replace(self, initializer=self._initializer)
+
+    @property
+    def _initializer(self) -> str:
+        if self.initializer != "auto":
+            return self.initializer
+        return "fan_in" if self.networks == 1 else "glorot"
+
     def table(self, spec: Spec) -> MultiHead | MultiNetwork:
         torso, heads = torso_for(spec, self.network), self.columns // self.networks
-        network = MultiHead(torso, spec.actions, heads, self.initializer)
+        network = MultiHead(torso, spec.actions, heads, self._initializer, getattr(self, "spread", None))
         return network if self.networks == 1 else MultiNetwork(network, self.networks)
 
     def init(self, key, spec: Spec) -> dict:
@@ -130,15 +147,36 @@ class TableAgent(Agent):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ManyHeads(TableAgent):
+class ValueAgent(TableAgent):
+    """An agent whose columns are trained towards the reward and the discounted value of the next state."""
+
+    target_limit: float | None = None  # targets are clipped to +- this, such as the largest possible return
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.target_limit is not None and not 0 < self.target_limit < jnp.inf:
+            raise UsageError(f"target_limit is {self.target_limit}: a number above zero, or none")
+
+    def target(self, step: Transition, next_value) -> Any:
+        """r + discount * next value (Sutton and Barto 2018, eq. 6.5), within the limit."""
+        target = step.reward + step.discount * next_value
+        limit = self.target_limit
+        return target if limit is None else jnp.clip(target, -limit, limit)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManyHeads(ValueAgent):
     """Columns that are Q-functions; they act by their mean, and may explore by a mixture an episode."""
 
     columns: int = 200
     explore: str = "mean"  # of the heads while collecting, or another kind of mixture drawn for each episode
+    spread: float | None = None  # heads start as one shared head plus this much of their own; none: own alone
 
     def __post_init__(self):
         super().__post_init__()
-        Mixture(self.explore)  # complains of a kind it does not know
+        Mixture(self.explore)  # raises for a kind it does not know
+        if self.spread is not None and not 0 <= self.spread < jnp.inf:
+            raise UsageError(f"spread is {self.spread}: a finite number from 0 upwards, or none")
 
     def values(self, table: Table | SplitTable) -> Any:
         return table.mean()
@@ -149,15 +187,15 @@ class ManyHeads(TableAgent):
 
 @dataclass(frozen=True, kw_only=True)
 class EnsembleAgent(ManyHeads):
-    """Heads that are each trained by itself: the ensembles of the paper differ only in what towards."""
+    """An ensemble whose heads have separate losses; subclasses choose the target."""
 
     @abstractmethod
     def next_values(self, table: Table | SplitTable) -> Any:
         """What the next state is worth: to each head, (K,), or to all of them, ()."""
 
     def loss(self, q: Callable, q_target: Callable, step: Transition, key) -> Any:
-        next_values = self.next_values(q_target(step.next_observation))
-        return huber(td_error(step, q(step.observation).columns()[step.action], next_values)).mean()
+        targets = self.target(step, self.next_values(q_target(step.next_observation)))
+        return huber(targets - q(step.observation).columns()[step.action]).mean()
 
 
 @dataclass(frozen=True, kw_only=True)

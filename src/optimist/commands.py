@@ -7,7 +7,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from optimist.data_commands import add_views, view
+from optimist.data_commands import add_views, part_of
 from optimist.errors import UsageError
 from optimist.options import Parser, add_fields, number, option_names, seeds, whole_number, with_options
 
@@ -75,6 +75,7 @@ def collect(words: list[str]) -> None:
 
 def train(words: list[str]) -> None:
     from optimist import agents, envs
+    from optimist.data.store import Dataset
     from optimist.training.offline import OfflineTraining, Training
     from optimist.training.scales import SCALES, scale_for
 
@@ -92,7 +93,7 @@ def train(words: list[str]) -> None:
         _demand(first.agent, f"name an agent: {', '.join(agents.available())}")
         agents.preset(first.agent, first.preset)
         _demand(first.data, "name a dataset's folder, such as one made by optimist collect")
-    dataset = None if first.helps else view(first)
+    dataset = None if first.helps else Dataset.open(first.data)
     scale = scale_for(dataset.spec, first.scale) if dataset else SCALES["paper"]
     agent = scale.fitted(agents.preset(first.agent or "rem", first.preset))
     settings = scale.training
@@ -111,9 +112,10 @@ def train(words: list[str]) -> None:
         seeds=first.seeds,
         environment=_asked_for(environment, options),
         restart=first.restart,
+        part=lambda log: part_of(log, first),
     ).run()
     if environment:
-        _tell_scores(agents.name_of(agent), out, dataset)
+        _tell_scores(agents.name_of(agent), out, part_of(dataset, first))
     print(f"trained in {out}; watch it: optimist play {out} --out video.gif")
 
 

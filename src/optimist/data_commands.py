@@ -92,7 +92,10 @@ def view(options: argparse.Namespace) -> "Dataset":
     """The dataset, or the part of it that was asked for."""
     from optimist.data.store import Dataset
 
-    dataset = Dataset.open(options.data)
+    return part_of(Dataset.open(options.data), options)
+
+
+def part_of(dataset: "Dataset", options: argparse.Namespace) -> "Dataset":
     for name in ("first", "last", "fraction", "best"):
         if getattr(options, name) is not None:
             dataset = getattr(dataset, name)(getattr(options, name))

@@ -14,9 +14,11 @@ import optax
 
 from optimist.errors import UsageError
 
+HEADS = ("weight", "bias")  # the last layer of a table of values, as `MultiHead` names its parts
+
 
 def check_positive(optimizer) -> None:
-    """Refuse what would climb."""
+    """Raise UsageError for a negative epsilon, or a learning rate that is not positive."""
     rate, epsilon = optimizer.learning_rate, optimizer.epsilon
     if not (0 < rate < math.inf and 0 <= epsilon < math.inf):
         raise UsageError(
@@ -55,15 +57,26 @@ class AdamSlots(NamedTuple):
 @dataclass(frozen=True)
 class Adam:
     """Adam with Kingma and Ba's "epsilon hat": step = rate_t * mean / (sqrt(square) + epsilon),
-    rate_t = rate * sqrt(1 - b2^t) / (1 - b1^t)."""
+    rate_t = rate * sqrt(1 - b2^t) / (1 - b1^t).
+
+    The same epsilon is not the same optimiser for every loss: the mean over K heads gives each head 1/K of
+    the gradient that one head alone has, so that its weights take 1/K of the step where epsilon is large.
+    `head_epsilon` = epsilon / K undoes that in the last layer.
+    """
 
     learning_rate: float = 5e-5
     epsilon: float = 0.01 / 32
     b1: float = 0.9
     b2: float = 0.999
+    head_epsilon: float | None = None  # epsilon of the last layer of a table; none: the same as elsewhere
+    weight_decay: float | None = None  # added to the gradient: this share of the weight, as PyTorch's Adam
 
     def __post_init__(self):
         check_positive(self)
+        for name in ("head_epsilon", "weight_decay"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < math.inf:
+                raise UsageError(f"{name} is {value}: it is a finite number from 0 upwards, or none")
 
     def transform(self) -> optax.GradientTransformation:
         return optax.GradientTransformation(self._init, self._update)
@@ -73,9 +86,39 @@ class Adam:
         return AdamSlots(jnp.zeros((), jnp.int32), mean, square)
 
     def _update(self, gradients, slots: AdamSlots, params=None):
+        if self.weight_decay is not None:
+            gradients = jax.tree.map(lambda g, p: g + self.weight_decay * p, gradients, params)
         count = slots.count + 1
         rate = self.learning_rate * jnp.sqrt(1 - self.b2**count) / (1 - self.b1**count)
         mean = jax.tree.map(lambda m, g: self.b1 * m + (1 - self.b1) * g, slots.mean, gradients)
         square = jax.tree.map(lambda s, g: self.b2 * s + (1 - self.b2) * g * g, slots.square, gradients)
-        updates = jax.tree.map(lambda m, s: -rate * m / (jnp.sqrt(s) + self.epsilon), mean, square)
+        epsilon = self._epsilons(square)
+        updates = jax.tree.map(lambda m, s, e: -rate * m / (jnp.sqrt(s) + e), mean, square, epsilon)
         return updates, AdamSlots(count, mean, square)
+
+    def _epsilons(self, group) -> Any:
+        """The epsilon of every weight of a group."""
+
+        def of_leaf(path, leaf):
+            return self.epsilon if self.head_epsilon is None or not _is_head(path) else self.head_epsilon
+
+        return jax.tree_util.tree_map_with_path(of_leaf, group)
+
+    def step_shares(self, slots: AdamSlots) -> dict[str, Any]:
+        """How much of a full step each part of a group takes on average, sqrt(square) / (sqrt(square) +
+        epsilon): near 1 epsilon does not matter, near 0 the gradients are small beside it."""
+        smallest = jnp.finfo(jnp.float32).tiny  # an epsilon of zero leaves a weight without gradient at zero
+
+        def share(square, epsilon):
+            return jnp.sqrt(square) / jnp.maximum(jnp.sqrt(square) + epsilon, smallest)
+
+        shares = jax.tree.map(share, slots.square, self._epsilons(slots.square))
+        parts: dict[str, list] = {}
+        for path, leaf in jax.tree_util.tree_leaves_with_path(shares):
+            parts.setdefault("heads" if _is_head(path) else "torso", []).append(leaf.ravel())
+        return {part: jnp.concatenate(found).mean() for part, found in parts.items()}
+
+
+def _is_head(path: tuple) -> bool:
+    """Does this path lead to the last layer of a table?"""
+    return len(path) == 1 and getattr(path[0], "key", None) in HEADS

@@ -58,10 +58,14 @@ def _planned(name: str, words: list[str], others: list[str]) -> None:
         print_table(grid_table(asked.title, jobs))
         return
     from optimist.studies.running.engine import perform_all
-    from optimist.studies.running.job import check_logs
+    from optimist.studies.running.job import check_logs, check_settings, restarted
     from optimist.studies.running.status import write_jobs
 
     check_logs(jobs, out)
+    if options.restart:
+        jobs = restarted(jobs, out)
+    else:
+        check_settings(jobs, out)
     pool = _pool(options, out)
     write_jobs(out, asked.title, jobs, read_at=asked.read_at, figures=asked.figures, command=command)
     failed = perform_all(jobs, out, pool)
@@ -90,6 +94,9 @@ def _study_parser(name: str) -> Parser:
     )
     parser.add_argument(
         "--dry-run", action="store_true", help="print the grid and what it takes, run nothing"
+    )
+    parser.add_argument(
+        "--restart", action="store_true", help="begin anew what the folder holds by other settings"
     )
     parser.add_argument("--engine", default="local", metavar="name", help="local or ray [local]")
     local = parser.add_argument_group("with --engine local")

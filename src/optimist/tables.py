@@ -140,22 +140,24 @@ def scores_table(rows: Sequence[table_one.Row], by: Normaliser, recent: int) -> 
         box=box.SIMPLE,
         padding=(0, 1, 0, 0),  # the paper's longest name and five columns fit into 80 characters
     )
-    agent, *others = table_one.headings(recent)
+    agent, *others = table_one.headings(recent, table_one.MAIN)
     table.add_column(agent)
     for heading in others:
         table.add_column(heading, justify="right", min_width=len("123.4% / 56"))
     for row in rows:
-        table.add_row(*map(escape, table_one.cells(row)))
+        table.add_row(*map(escape, table_one.cells(row, table_one.MAIN)))
     return table
 
 
 def per_game_table(agent: str, rows: Sequence[table_one.GameRow], by: Normaliser, recent: int) -> Table:
     """One agent's games, the least improved first."""
     table = Table(title=escape(f"{agent}: improvement over {by.yardstick} in %"), title_justify="left")
-    for heading in ("game", "best", "last", f"mean of last {recent}"):
+    titles = [table_one.kind_title(kind, None, recent) for kind in table_one.KINDS]
+    for heading in ("game", *titles):
         table.add_column(heading, justify="left" if heading == "game" else "right")
     for row in rows:
-        shown = (f"{getattr(row.improvement, kind):+,.1f}" for kind in table_one.KINDS)
+        found = [getattr(row.improvement, kind) for kind in table_one.KINDS]
+        shown = ("" if each is None else f"{each:+,.1f}" for each in found)
         table.add_row(escape(row.game), *shown)
     return table
 

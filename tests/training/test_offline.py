@@ -50,7 +50,7 @@ def test_every_chunk_has_one_row_of_metrics_per_seed(finished):
 def test_the_folder_says_what_was_asked_and_with_what(finished, log):
     run, _ = finished
     config = read_config(run)
-    assert from_description(config["agent"]) == small("rem")
+    assert from_description(config["agent"]) == small("rem").settled()
     assert config["dataset"]["fingerprint"] == Dataset.open(log).fingerprint
     assert config["training"]["steps"] == 60
     versions = json.loads((run / "versions.json").read_text())

@@ -19,6 +19,7 @@ from optimist.training import online
 from optimist.training.evaluation import evaluate
 from optimist.training.interrupt import Interrupted
 from optimist.training.online import Collection, OnlineTraining
+from optimist.training.playing import acting_key
 from optimist.training.run import read_config, read_episodes
 from optimist.training.trained import load_run
 
@@ -287,3 +288,13 @@ def test_killed_and_interrupted_play_goes_on_to_exactly_the_steps_asked(tmp_path
     assert_continuous(data, steps=4000, lanes=4)
     run = load_run(out / "agent")
     assert run.step == 4000
+
+
+def test_acting_draws_from_a_stream_that_the_learner_does_not_use():
+    """The learner splits a seed's key into that of the weights and that of its steps; acting once split the
+    same key in the same way."""
+    for seed in (0, 5):
+        key, root = np.asarray(acting_key(seed)), jax.random.PRNGKey(seed)
+        for other in (root, *jax.random.split(root), *jax.random.split(root, 100)):
+            assert not (key == np.asarray(other)).all()
+    assert not (np.asarray(acting_key(0)) == np.asarray(acting_key(5))).all()

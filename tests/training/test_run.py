@@ -54,13 +54,13 @@ def test_the_same_configuration_goes_on(begun):
     [
         (changed(batch=64), "training.batch: 32 there, 64 asked"),
         (changed(steps=99), "training.steps: 100 there, 99 asked"),
-        (changed(n_step=3), "training.n_step: None there, 3 asked"),
+        (changed(n_step=3), "training.n_step: nothing there, 3 asked"),
         ({**CONFIG, "seeds": [0]}, r"seeds: \[0, 1\] there, \[0\] asked"),
         (
             {**CONFIG, "dataset": {"path": "data", "fingerprint": "f00"}},
             "dataset.fingerprint: 'c0ffee' there",
         ),
-        ({key: CONFIG[key] for key in CONFIG if key != "kind"}, "kind: 'offline' there, None asked"),
+        ({key: CONFIG[key] for key in CONFIG if key != "kind"}, "kind: 'offline' there, nothing asked"),
     ],
     ids=["another value", "fewer steps", "a new field", "other seeds", "other data", "a field gone"],
 )
@@ -196,6 +196,18 @@ def test_fewer_steps_than_were_taken_are_refused_without_config_toml_too(tmp_pat
 def test_the_fingerprint_is_that_of_the_configuration_read_back(tmp_path):
     with RunFolder(tmp_path, changed(gamma=np.float32(0.9), clip_rewards=1, none=())) as folder:
         assert folder.fingerprint == fingerprint(read_config(tmp_path))
+
+
+def test_settings_that_came_later_do_not_make_another_run(tmp_path):
+    """A checkpoint of a version that did not know them is gone on with."""
+    state = saved(tmp_path, {**CONFIG, "agent": {"name": "qr_dqn"}})
+    later = {"name": "qr_dqn", "over_quantiles": "sum", "late_action": False}
+    asked = {**CONFIG, "agent": later, "dataset": {**CONFIG["dataset"], "recording": "c0ffee"}}
+    with RunFolder(tmp_path, asked) as folder:
+        assert folder.load_state(state)[0] == 10
+    (tmp_path / "config.toml").unlink()
+    with pytest.raises(RunError, match="lost its config.toml"):
+        RunFolder(tmp_path, {**asked, "agent": {**later, "late_action": True}})
 
 
 HOLD = """

@@ -57,8 +57,18 @@ def name_of(agent: Agent) -> str:
 
 def described(agent: Agent) -> dict:
     """The agent as plain values, for a configuration file."""
+    agent = agent.settled()
     optimizer = {"name": type(agent.optimizer).__name__.lower(), **dataclasses.asdict(agent.optimizer)}
-    return {"name": name_of(agent), **dataclasses.asdict(agent), "optimizer": optimizer}
+    return _said({"name": name_of(agent), **dataclasses.asdict(agent), "optimizer": optimizer})
+
+
+def _said(table: dict) -> dict:
+    """Without the values that are None, which a configuration file cannot hold."""
+    return {
+        name: _said(value) if isinstance(value, dict) else value
+        for name, value in table.items()
+        if value is not None
+    }
 
 
 def from_description(description: dict) -> Agent:

@@ -11,7 +11,7 @@ from optimist.losses import td_error
 
 @dataclass(frozen=True, kw_only=True)
 class Bcq(BatchConstrained):
-    """BCQ (Fujimoto et al. 2019, algorithm 1, with the settings of its authors' code)."""
+    """BCQ (Fujimoto et al. 2019, algorithm 1), with the settings of its authors' code."""
 
     critics: int = 2
     caution: float = 0.75  # lambda: the weight of the smaller critic, the rest goes to the larger
@@ -35,3 +35,7 @@ class Bcq(BatchConstrained):
     def actor_loss(self, now, step, key):
         (imagined,) = now.vae.imagine(step.observation, key, 1)
         return -now.first_critic(step.observation, now.actor(step.observation, imagined))
+
+
+# The authors' code before and after it was rewritten in March 2020: it acts by the best of 10, or of 100.
+PRESETS = {"2020": Bcq(), "2019": Bcq(candidates_at_play=10)}

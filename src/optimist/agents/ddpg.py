@@ -8,7 +8,7 @@ from optimist.losses import td_error
 
 @dataclass(frozen=True, kw_only=True)
 class Ddpg(ActorCritic):
-    """DDPG (Lillicrap et al. 2016, algorithm 1), with the settings of Fujimoto et al. 2019."""
+    """DDPG (Lillicrap et al. 2016, algorithm 1), with the settings of Fujimoto et al.'s BCQ code."""
 
     def critic_loss(self, now, target, step, key, shared_key):
         next_value = target.critics(step.next_observation, target.actor(step.next_observation)).mean()
@@ -16,3 +16,11 @@ class Ddpg(ActorCritic):
 
     def actor_loss(self, now, step, key):
         return -now.critics(step.observation, now.actor(step.observation)).mean()
+
+
+# The BCQ code before and after it was rewritten in March 2020. Agarwal et al. 2020 most likely used the
+# former, which also plays 1,000 random steps before it learns; the latter plays 25,000 (`--warm-up`).
+PRESETS = {
+    "2020": Ddpg(),
+    "2019": Ddpg(actor_rate=1e-4, critic_decay=1e-2, late_action=True),
+}

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from optimist.agent import TableAgent
-from optimist.losses import huber, td_error
+from optimist.agent import ValueAgent
+from optimist.losses import huber
 from optimist.optimizers import Adam, RmsProp
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dqn(TableAgent):
+class Dqn(ValueAgent):
     """DQN (Mnih et al. 2015, algorithm 1), with the centred RMSProp of Agarwal et al. 2020."""
 
     initializer: str = "glorot"
@@ -19,7 +19,7 @@ class Dqn(TableAgent):
 
     def loss(self, q, q_target, step, key):
         next_value = q_target(step.next_observation).mean().max()
-        return huber(td_error(step, q(step.observation).mean()[step.action], next_value))
+        return huber(self.target(step, next_value) - q(step.observation).mean()[step.action])
 
 
 # DQN (Nature), online and offline, and DQN (Adam), offline (Agarwal et al. 2020, sections 5.1 and 5.2).

@@ -2,15 +2,22 @@
 
 from dataclasses import dataclass
 
-from optimist.agent import TableAgent
+from optimist.agent import ValueAgent
+from optimist.errors import UsageError
 from optimist.losses import quantile_huber
 
 
 @dataclass(frozen=True, kw_only=True)
-class QrDqn(TableAgent):
+class QrDqn(ValueAgent):
     """QR-DQN (Dabney et al. 2018, algorithm 1), with the offline settings of Agarwal et al. 2020."""
 
     columns: int = 200
+    over_quantiles: str = "sum"  # of the losses of the quantiles, as published; or their mean, 1/K of it
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.over_quantiles not in ("sum", "mean"):
+            raise UsageError(f'over_quantiles is "{self.over_quantiles}": write sum or mean')
 
     def values(self, table):
         return table.mean()
@@ -18,5 +25,6 @@ class QrDqn(TableAgent):
     def loss(self, q, q_target, step, key):
         next_table = q_target(step.next_observation)
         best = self.values(next_table).argmax()
-        target = step.reward + step.discount * next_table.columns()[best]
-        return quantile_huber(q(step.observation).columns()[step.action], target)
+        target = self.target(step, next_table.columns()[best])
+        loss = quantile_huber(q(step.observation).columns()[step.action], target)
+        return loss if self.over_quantiles == "sum" else loss / self.columns

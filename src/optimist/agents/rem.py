@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from optimist.agent import ManyHeads
-from optimist.losses import huber, td_error
+from optimist.losses import huber
 from optimist.mixtures import Mixture
 from optimist.optimizers import Adam
 
@@ -17,7 +17,7 @@ class Rem(ManyHeads):
     def loss(self, q, q_target, step, key):
         alpha = self.mixture.draw(key, self.columns)
         next_value = (q_target(step.next_observation) @ alpha).max(axis=0)
-        return huber(td_error(step, (q(step.observation) @ alpha)[step.action], next_value)).mean()
+        return huber(self.target(step, next_value) - (q(step.observation) @ alpha)[step.action]).mean()
 
 
 PRESETS = {

@@ -58,7 +58,7 @@ class Dataset:
         if not manifest.shards:
             raise DataError(f"{folder} is empty: nothing was recorded yet")
         tape = read_tape(folder, manifest)
-        return Dataset.whole(manifest.spec, tape, _fingerprint(manifest), manifest.provenance, folder)
+        return Dataset.whole(manifest.spec, tape, fingerprint_of(manifest), manifest.provenance, folder)
 
     @staticmethod
     def whole(
@@ -133,7 +133,8 @@ def open_dataset(path: str | Path) -> Dataset:
     return Dataset.open(path)
 
 
-def _fingerprint(manifest: Manifest) -> str:
+def fingerprint_of(manifest: Manifest) -> str:
+    """Tells recordings apart: a hash over what is recorded and the hashes of all files."""
     hashes = [[shard.steps.sha256, shard.frames.sha256] for shard in manifest.shards]
     record = json.dumps([manifest.spec.as_json(), hashes], sort_keys=True)
     return hashlib.sha256(record.encode()).hexdigest()

@@ -11,6 +11,8 @@ from optimist.data.transition import Spec
 from optimist.errors import UsageError
 from optimist.training.learner import Learner
 
+POLICY = 2**32 - 1  # the seed of policies that choose at random: no run is likely to have it
+
 
 @partial(jax.jit, static_argnames="learner")
 def act(learner: Learner, params: dict, observations, epsilon, key, turn):
@@ -102,7 +104,7 @@ class Policy:
         observation, single = jnp.asarray(observation), self.learner.spec.observation_shape
         if observation.shape[-len(single) :] != single or observation.ndim > len(single) + 1:
             raise UsageError(f"observations of {observation.shape}: give one {single} or a batch of them")
-        key = jax.random.fold_in(jax.random.PRNGKey(0), self.turn)
+        key = jax.random.fold_in(jax.random.PRNGKey(POLICY), self.turn)
         self.turn += 1  # an agent that chooses at random chooses anew
         if observation.shape == single:
             action = jax.device_get(self._action(self.params, observation, key))

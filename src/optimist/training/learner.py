@@ -53,7 +53,9 @@ class Learner:
     def _init_one(self, key) -> TrainState:
         init_key, run_key = jax.random.split(key)
         params = self.agent.init(init_key, self.spec)
-        slots = {name: self.agent.optimizer.transform().init(group) for name, group in params.items()}
+        slots = {
+            name: self.agent.optimizer_of(name).transform().init(group) for name, group in params.items()
+        }
         targets = jax.tree.map(jnp.copy, params)  # a buffer of its own, so that both can be donated
         return TrainState(params, targets, slots, jnp.zeros((), jnp.int32), run_key)
 
@@ -84,8 +86,10 @@ class Learner:
 
         def step(state):
             value, gradient = jax.value_and_grad(loss)(state.params[name])
-            updates, slots = self.agent.optimizer.transform().update(
-                gradient, state.slots[name], state.params[name]
+            updates, slots = (
+                self.agent.optimizer_of(name)
+                .transform()
+                .update(gradient, state.slots[name], state.params[name])
             )
             group = optax.apply_updates(state.params[name], updates)
             params, slots = {**state.params, name: group}, {**state.slots, name: slots}

@@ -4,42 +4,48 @@ import logging
 from functools import partial
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from optimist.errors import DivergedError
+from optimist.optimizers import Adam
 from optimist.training.learner import Learner, TrainState
 
 log = logging.getLogger("optimist")
 ALARM = 10  # estimates this many times the largest possible return are taken for divergence
+SLOW = 0.05  # of a full Adam step: parameters that move less are warned of
+SETTLED = 1_000  # gradient steps, after which Adam's moments have forgotten that they began at zero
 
 
 class Monitor:
-    """Losses and estimated returns of every seed, on a fixed batch of observations."""
+    """Losses, sizes of steps and estimated returns of every seed, these on a fixed batch of its own log."""
 
     def __init__(
         self,
         learner: Learner,
         seeds: tuple[int, ...],
-        observations,
+        observations,  # (seeds, batch, ...)
         largest_return: float,
         alarms: dict[int, int] | None = None,
     ):
         self._learner, self._seeds, self._observations = learner, seeds, observations
         self._largest_return = largest_return
-        self.alarms = dict(alarms or {})  # seed: the step from which its estimates were beyond any return
+        self.alarms = dict(alarms or {})  # seed: the step from which an estimate was beyond any return
+        self._slow: set[str] = set()  # parts whose small steps were warned of
 
     def rows(self, step: int, state: TrainState, losses: dict) -> list[dict]:
         """One row of metrics per seed; a number that is not finite stops the run."""
-        means = self._means(step, losses)
-        columns = {
-            **means,
-            "estimate": np.asarray(
-                _estimates(self._learner, len(self._seeds), state.params, self._observations)
-            ),
+        estimate, largest = _estimates(self._learner, len(self._seeds), state.params, self._observations)
+        shares = {
+            f"step_share_{part}": share for part, share in _step_shares(self._learner, state.slots).items()
         }
+        columns = {**self._means(step, losses), "estimate": estimate, "largest_estimate": largest, **shares}
+        columns = {name: np.asarray(values) for name, values in columns.items()}
         for name, values in columns.items():
             self._stop_if_not_finite(step, name, values)
-        self._warn_if_too_large(step, columns["estimate"])
+        self._warn_if_too_large(step, columns["largest_estimate"])
+        for part in shares:
+            self._warn_if_too_slow(step, part, columns[part])
         return [
             {"step": step, "seed": seed, **{name: float(values[i]) for name, values in columns.items()}}
             for i, seed in enumerate(self._seeds)
@@ -63,8 +69,8 @@ class Monitor:
                 "diverged/; try a smaller learning rate or clipped rewards"
             )
 
-    def _warn_if_too_large(self, step: int, estimates: np.ndarray) -> None:
-        for seed, size in zip(self._seeds, np.abs(estimates).tolist(), strict=True):
+    def _warn_if_too_large(self, step: int, largest: np.ndarray) -> None:
+        for seed, size in zip(self._seeds, largest.tolist(), strict=True):
             if size > ALARM * self._largest_return and seed not in self.alarms:
                 self.alarms[seed] = step
                 log.warning(
@@ -75,13 +81,43 @@ class Monitor:
                     self._largest_return,
                 )
 
+    def _warn_if_too_slow(self, step: int, part: str, shares: np.ndarray) -> None:
+        """Once a part, when the moments have settled: before, bias correction makes up for small ones."""
+        if step < SETTLED or part in self._slow or shares.mean() >= SLOW:
+            return
+        self._slow.add(part)
+        name = part.removeprefix("step_share_")
+        log.warning(
+            "step %s: the %s take %.1f%% of a full Adam step, because epsilon %.1e is large beside their "
+            "gradients: they learn slowly; a smaller --optimizer.epsilon%s is the remedy",
+            f"{step:,}",
+            name.replace("_", " "),
+            100 * shares.mean(),
+            self._learner.agent.optimizer.epsilon,
+            " or --optimizer.head-epsilon" * name.endswith("heads"),
+        )
+
 
 @partial(jax.jit, static_argnames=("learner", "seeds"))
 def _estimates(learner: Learner, seeds: int, params: dict, observations):
-    """The mean estimated return of each seed, (S,)."""
+    """The mean estimated return of each seed and the largest in size, (S,) each."""
     estimate = partial(learner.agent.estimate, learner.spec)
 
-    def mean_estimate(params):
-        return jax.vmap(partial(estimate, params))(observations).mean()
+    def of_seed(params, observations):
+        estimates = jax.vmap(partial(estimate, params))(observations)
+        return estimates.mean(), jnp.abs(estimates).max()
 
-    return jax.vmap(mean_estimate, axis_size=seeds)(params)  # an agent may have no parameters
+    return jax.vmap(of_seed, axis_size=seeds)(params, observations)  # an agent may have no parameters
+
+
+@partial(jax.jit, static_argnames="learner")
+def _step_shares(learner: Learner, slots: dict) -> dict:
+    """By part of the parameters, how much of a full Adam step each seed takes there, (S,): the torso and the
+    heads of a table, or a network of an actor-critic."""
+    found: dict[str, jax.Array] = {}
+    for group, moments in slots.items():
+        optimizer = learner.agent.optimizer_of(group)
+        if isinstance(optimizer, Adam):
+            parts = jax.vmap(optimizer.step_shares)(moments)
+            found |= parts if "heads" in parts else {group: parts["torso"]}
+    return found

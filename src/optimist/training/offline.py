@@ -1,7 +1,9 @@
 """Training on a fixed dataset, without touching the environment but to evaluate."""
 
+import hashlib
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,6 +66,11 @@ class Training:
             raise UsageError(f'no log "{self.log}": {did_you_mean(self.log, LOGS)}')
 
 
+def whole(dataset: Dataset) -> Dataset:
+    """The view that leaves nothing out."""
+    return dataset
+
+
 class OfflineTraining:
     """One agent, one dataset, one or more seeds, one folder."""
 
@@ -77,18 +84,27 @@ class OfflineTraining:
         seeds: tuple[int, ...] = (0,),
         environment: str | None = None,
         restart: bool = False,
+        part: Callable[[Dataset], Dataset] = whole,
     ):
+        """`part` makes the view that is learned from; with `log` = "own" it is taken of each player's log,
+        so that "the best tenth" is each player's own."""
         agent.check(dataset.spec)
         check_seeds(seeds)
-        self.versions = {"dataset": dataset.fingerprint}
+        self.training, self.seeds, self.environment = training, tuple(seeds), environment
+        self.recording, self.dataset = dataset.fingerprint, part(dataset)
+        self.logs = [self.dataset] * len(self.seeds)
+        if training.log == "own":
+            self.logs = [part(dataset.played_by(seed)) for seed in self.seeds]
+        self.fingerprint = self.dataset.fingerprint
+        if training.log == "own" and self.fingerprint != self.recording:  # views of logs of their own
+            joined = " ".join(log.fingerprint for log in self.logs)
+            self.fingerprint = hashlib.sha256(joined.encode()).hexdigest()
+        self.versions = {"dataset": self.fingerprint}
         if environment:
             trained_on = dataset.provenance.get("environment", "")
             self.versions |= check_playable(dataset.spec, environment, trained_on)
-        self.learner, self.dataset = Learner(agent, dataset.spec), dataset
-        self.training, self.seeds, self.environment = training, tuple(seeds), environment
+        self.learner = Learner(agent, dataset.spec)
         self._check_memory()
-        own = training.log == "own"
-        self.logs = [dataset.played_by(seed) if own else dataset for seed in self.seeds]
         self.folder = RunFolder(out, self._config(), restart=restart)
 
     def _check_memory(self) -> None:
@@ -111,7 +127,8 @@ class OfflineTraining:
             "environment": self.environment or "",
             "dataset": {
                 "path": str(self.dataset.path or "in memory"),
-                "fingerprint": self.dataset.fingerprint,
+                "fingerprint": self.fingerprint,
+                "recording": self.recording,  # the whole, of which the data may be a view
             },
             "spec": self.dataset.spec.as_json(),
             "agent": described(self.learner.agent),
@@ -215,14 +232,18 @@ class OfflineTraining:
         return None if self.training.memory_gib is None else int(self.training.memory_gib * 2**30)
 
     def _monitor(self) -> Monitor:
-        sampler = self._samplers()[0]
-        probe = transitions(sampler, sampler.positions(PROBE_STEP, 1)[0], self.dataset.tape.frames)
+        probes = [self._probe(sampler) for sampler in self._samplers()]
         largest = np.abs(self.dataset.tape.reward).max()
         if self.training.clip_rewards is not None:
             largest = min(largest, self.training.clip_rewards)
         largest_return = largest / max(1 - self.training.gamma, 1e-6)
         known = self.folder.alarms(ALARM * largest_return)
-        return Monitor(self.learner, self.seeds, probe.observation, largest_return, known)
+        return Monitor(self.learner, self.seeds, np.stack(probes), largest_return, known)
+
+    def _probe(self, sampler: Sampler) -> np.ndarray:
+        """Observations of this seed's own log, always the same."""
+        positions = sampler.positions(PROBE_STEP, 1)[0]
+        return transitions(sampler, positions, sampler.dataset.tape.frames).observation
 
     def _chunk(self, home: Home) -> int:
         """A long chunk; if possible it divides the way to an evaluation, so that one program serves all."""

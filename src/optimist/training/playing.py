@@ -14,6 +14,12 @@ from optimist.training.learner import Learner
 from optimist.training.replay import Replay
 
 ROWS = 64  # of one program, where the game is a program too
+ACTING = 0xAC7  # the number of this random stream of a seed; the learner has numbers 0 and 1
+
+
+def acting_key(seed: int) -> Any:
+    """Not the learner's key, from which the initial weights and the mixtures are drawn."""
+    return jax.random.fold_in(jax.random.PRNGKey(seed), ACTING)
 
 
 class Moment(NamedTuple):
@@ -40,7 +46,7 @@ class Playing:
         step: int,
     ):
         self._learner, self._play, self._replay, self._recorder = learner, play, replay, recorder
-        self._collection, self._key = collection, jax.random.PRNGKey(seeds[0])
+        self._collection, self._key = collection, acting_key(seeds[0])
         self._player = Player(learner, play.lanes, len(seeds), act_online)
         # Which episode every lane is in; a resumed run draws mixtures of its own.
         self._episodes = np.full((len(seeds), collection.lanes), step, np.int32)

@@ -21,7 +21,7 @@ from filelock import FileLock, Timeout
 from optimist.data.files import make_folder, remove, write_whole
 from optimist.errors import RunError, StorageError, UsageError
 from optimist.training import checkpoint, episodes, rows
-from optimist.training.configuration import differences, fingerprint, toml
+from optimist.training.configuration import changes, fingerprint, toml
 from optimist.training.evaluation import EpisodeScore
 
 EPISODES, METRICS = "episodes.csv", "metrics.jsonl"
@@ -82,13 +82,7 @@ class RunFolder:
         if not file.exists():
             self._refuse_checkpoints_of_others()
         elif self.checkpoints.exists():
-            before = read_config(self.path)
-            changed = [
-                f"{name}: {old!r} there, {new!r} asked"
-                for name, old, new in differences(before, self.config)
-                if not (name == "training.steps" and old and new > old)
-                and name != "dataset.path"  # its fingerprint says whether it is the same data
-            ]
+            changed = changes(read_config(self.path), self.config)
             if changed:
                 raise RunError(
                     f"{self.path} holds another run ({'; '.join(changed)}): "

@@ -12,7 +12,7 @@ from optimist.agents import from_description
 from optimist.data.transition import Spec
 from optimist.errors import RunError, UsageError
 from optimist.training import checkpoint
-from optimist.training.acting import Player, Policy
+from optimist.training.acting import POLICY, Player, Policy
 from optimist.training.evaluation import EpisodeScore, check_playable, evaluate
 from optimist.training.learner import Learner
 from optimist.training.run import fingerprint, read_config, read_episodes
@@ -78,7 +78,7 @@ class Run:
         chosen = self.seeds[0] if seed is None else seed
         params = jax.tree.map(lambda leaf: leaf[None], self._params_of(chosen))
         play = envs.make(self._playable(), lanes=1, seed=chosen)
-        player, key = Player(self.learner, 1), jax.random.PRNGKey(chosen)
+        player, key = Player(self.learner, 1), jax.random.PRNGKey(POLICY)
         frame, began, seen = play.reset(), np.ones(1, bool), [play.render()]
         for turn in range(frames - 1):
             action = player(params, frame, began, epsilon, key, turn)

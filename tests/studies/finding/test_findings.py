@@ -9,11 +9,13 @@ from little import random_play
 from optimist.data import Recorder, Spec
 from optimist.errors import DataError, RunError
 from optimist.studies.finding.findings import find
-from optimist.studies.finding.results import csv_text, evaluated, finished, parts, score_file
+from optimist.studies.finding.logs import read_logs
+from optimist.studies.finding.results import Evaluated, csv_text, evaluated, finished, parts, score_file
 from optimist.studies.reporting.study_report import write_findings
 from optimist.studies.running.job import Job
 from optimist.studies.running.status import write_jobs
 from optimist.studies.scoring.score_files import ScoreFile, read_scores
+from optimist.training.run import toml
 
 GAMES = ("minatar/breakout", "minatar/freeway")
 SPEC = Spec((2, 1, 1), "uint8", actions=2)
@@ -43,6 +45,12 @@ def episodes(folder, rows) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     lines = ["step,seed,episode,return,length", *(",".join(map(str, row)) for row in rows)]
     (folder / "episodes.csv").write_text("\n".join(lines) + "\n")
+
+
+def finish(each: Job, out) -> None:
+    folder = each.run_folder(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.toml").write_text(toml(each.asked()))
     (folder / "DONE").touch()
 
 
@@ -56,14 +64,13 @@ def study(tmp_path):
                 for step in random_play(SPEC, rows=20, lanes=1):
                     ends = np.ones(1, bool)
                     recorder.add(step[0], step[1], np.full(1, 10, np.float32), ends, ~ends, step[5])
-            folder.mkdir(parents=True)
-            (folder / "DONE").touch()
         elif each.agent == "random":
             episodes(folder, [(1, 0, n, value, 9) for n, value in enumerate((1, 3))])
         else:
             first, last = (4, 14) if each.label == "A" else (2, 6)
             values = [(100, first), (200, last)]
             episodes(folder, [(step, seed, 0, value, 9) for step, value in values for seed in (0, 1)])
+        finish(each, tmp_path)
     write_jobs(tmp_path, "A little study", jobs())
     return tmp_path
 
@@ -73,6 +80,42 @@ def test_the_studys_own_player_and_random_play_are_the_yardsticks(study):
     assert by.yardstick_scores == dict.fromkeys(GAMES, 10.0)
     assert by.random_scores == dict.fromkeys(GAMES, 2.0)
     assert by.normalised(GAMES[0], 14) == 1.5
+
+
+def test_the_yardstick_is_the_mean_over_players_and_not_over_their_episodes(tmp_path):
+    """Two players: 20 points in each episode of 2 steps, and 5 in each of a single step."""
+    log = job("logs/a", GAMES[0], seeds=(0, 1))
+    run = job("runs/a", GAMES[0], data=log.name, needs=(log.name,), label="A", part="all")
+    provenance = {"seeds": [0, 1], "collection": {"lanes": 1}}
+    with Recorder(tmp_path / log.name, SPEC, lanes=2, provenance=provenance) as recorder:
+        for row, step in enumerate(random_play(SPEC, rows=400, lanes=2)):
+            ends = np.array([row % 2 == 1, True])
+            recorder.add(0 * step[0], step[1], np.float32([10, 5]), ends, ends & False, 0 * step[5])
+    for each in (log, run):
+        finish(each, tmp_path)
+    (found,) = read_logs([log, run], tmp_path).values()
+    assert found.player == found.average["all"] == 12.5  # 10.0 by episodes: 200 of 20 and 400 of 5
+    assert found.evaluation is None
+
+
+def test_a_player_that_was_evaluated_is_measured_by_its_best_evaluation(study):
+    """As the paper's 100%: at the best of the evaluations of the mean over players."""
+    by_hand = {100: (3.0, 5.0), 200: (9.0, 13.0), 300: (12.0, 2.0)}
+    for game in GAMES:
+        rows = [
+            (step, seed, 0, value, 9) for step, both in by_hand.items() for seed, value in enumerate(both)
+        ]
+        episodes(study / f"logs/{game}" / "agent", rows)
+    found = find(study)
+    assert found.by.yardstick_scores == dict.fromkeys(GAMES, 11.0)
+    assert found.logs[GAMES[0]].player == 10.0 and found.logs[GAMES[0]].players == {"0": 12.0, "1": 13.0}
+    assert "best evaluation" in found.by.provenance
+
+
+def test_seeds_that_were_trained_in_runs_of_their_own_stand_in_one_table(study):
+    one, other = (job(f"runs/x/{n}", GAMES[0], seeds=(n,), data="d", label="X", part="all") for n in (1, 2))
+    runs = [Evaluated(each, {each.seeds[0]: {100: 4.0}}, 1, 9) for each in (one, other)]
+    assert score_file(runs, "all").agents == {"X": {GAMES[0]: {1: {100: 4.0}, 2: {100: 4.0}}}}
 
 
 def test_tables_and_figures_are_written_for_every_reading(study):

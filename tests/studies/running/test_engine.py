@@ -1,6 +1,8 @@
 """Studies performed by real processes: in order, once, whoever dies on the way, and with the same results."""
 
+import json
 import os
+import shutil
 import signal
 import threading
 import time
@@ -10,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from little import outcome
-from optimist.errors import UsageError
+from optimist.errors import RunError, UsageError
 from optimist.studies.running.engine import perform_all
-from optimist.studies.running.job import Job, with_logs_of
+from optimist.studies.running.job import Job, check_settings, restarted, with_logs_of
 from optimist.studies.running.local import LocalPool, cores_each
 from optimist.studies.running.status import read_jobs, standing, write_jobs
+from optimist.training.online import OnlineTraining
 
 GAME = "minatar/breakout"
 SMALL_NETWORK = {"network": "mlp"}
@@ -88,6 +91,85 @@ def test_what_is_done_is_not_done_again(straight):
     assert before == {job.name: (job.run_folder(out) / "DONE").stat().st_mtime_ns for job in jobs()}
 
 
+def edited(**changes) -> list[Job]:
+    """The same study after somebody edited its file: other settings of the runs."""
+    log, *runs = jobs()
+    return [log, *(replace(job, **changes) for job in runs)]
+
+
+OTHER_GAMMA = {"settings": {**jobs()[1].settings, "gamma": 0.9}}
+OTHER_RATE = {"options": {**SMALL_NETWORK, "optimizer.learning_rate": 0.01}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (OTHER_GAMMA, "training.gamma: 0.99 there, 0.9 asked"),
+        (OTHER_RATE, "agent.optimizer.learning_rate: 0.0005 there, 0.01 asked"),
+        ({"settings": {**jobs()[1].settings, "steps": 20}}, "training.steps: 60 there, 20 asked"),
+        ({"seeds": (0, 2)}, "seeds: [0, 1] there, [0, 2] asked"),
+        ({"environment": "minatar/freeway"}, "environment: 'minatar/breakout' there"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_an_edited_study_does_not_report_the_numbers_of_the_old_one(straight, changes, said):
+    out, _ = straight
+    log, *runs = edited(**changes)
+    assert log.done(out) and not any(job.done(out) for job in runs)
+    with pytest.raises(RunError, match="2 of 3 runs in .* were made with other settings") as caught:
+        check_settings([log, *runs], out)
+    assert said in str(caught.value) and "--restart" in str(caught.value)
+    now = standing(runs[0], out)
+    assert now.state == "by other settings" and said in now.complaint
+
+
+def test_more_steps_are_the_same_run_continued(straight):
+    out, _ = straight
+    longer = jobs(steps=80)
+    check_settings(longer, out)
+    assert [job.done(out) for job in longer] == [True, False, False]
+
+
+def test_restarting_begins_anew_what_differs_and_what_learned_from_it(straight, tmp_path):
+    out = shutil.copytree(straight[0], tmp_path / "study")
+    anew = restarted(edited(**OTHER_GAMMA), out)
+    assert [job.restart for job in anew] == [False, True, True]
+    assert perform_all(anew, out, LocalPool(out, 1), lambda line: None) == []
+    assert all(job.done(out) for job in edited(**OTHER_GAMMA)) and not jobs()[1].done(out)
+    log, *runs = jobs()
+    other_log = replace(log, settings={**log.settings, "steps": 400})
+    # A longer log is the same log continued; what learned from the shorter one begins anew.
+    anew = restarted([other_log, *edited(**OTHER_GAMMA)[1:]], out)
+    assert [job.restart for job in anew] == [False, True, True]
+
+
+def test_a_run_that_learned_from_a_log_that_is_no_longer_there_is_not_done(straight, tmp_path):
+    out = shutil.copytree(straight[0], tmp_path / "study")
+    log, run, _ = jobs()
+    again = OnlineTraining(
+        log.built_agent(), GAME, log.record(), out=out / log.name, seeds=(7,), restart=True
+    )
+    again.run()
+    assert not run.done(out) and "dataset.recording" in "".join(run.changes(out))
+
+
+def test_a_run_without_its_configuration_is_not_done(straight, tmp_path):
+    out = shutil.copytree(straight[0], tmp_path / "study")
+    (out / "runs/dqn/config.toml").unlink()
+    assert not jobs()[1].done(out) and jobs()[1].changes(out)
+
+
+def test_a_study_of_an_older_version_reports_what_it_ran(straight, tmp_path):
+    """Its list of jobs does not say how their settings were resolved then."""
+    out = shutil.copytree(straight[0], tmp_path / "study")
+    write_jobs(out, "a study", edited(**OTHER_GAMMA))
+    record = json.loads((out / "study.json").read_text())
+    for job in record["jobs"]:
+        del job["resolved"]
+    (out / "study.json").write_text(json.dumps(record))
+    assert all(job.done(out) for job in read_jobs(out)[1])
+
+
 def test_a_worker_that_is_killed_is_replaced_and_the_results_are_the_same(straight, tmp_path):
     told, pool = [], LocalPool(tmp_path, 2)
 
@@ -122,7 +204,7 @@ def test_a_study_tells_how_far_it_is(straight, tmp_path):
     out, _ = straight
     write_jobs(out, "a study", jobs())
     title, known = read_jobs(out)
-    assert title == "a study" and known == jobs()
+    assert title == "a study" and [job.recipe for job in known] == jobs()
     assert [standing(job, out).state for job in known] == ["done"] * 3
     longer = jobs(steps=100)[1]
     (Path(out) / "runs/dqn/DONE").unlink()

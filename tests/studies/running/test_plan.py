@@ -3,9 +3,12 @@
 import copy
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from optimist.errors import DataError, UsageError
 from optimist.studies.running import plan
+from optimist.studies.running.folders import folder_names
 from optimist.studies.running.job import Job, check_logs, with_values
 from optimist.training.offline import Training
 
@@ -20,7 +23,7 @@ TABLE = {
         "tiny": {
             "environments": ["minatar/breakout", "gym/CartPole-v1"],
             "seeds": 3,
-            "collect": {"agent": "dqn", "seeds": 2, "settings": {"steps": 500}},
+            "collect": {"agent": "dqn", "settings": {"steps": 500}},
             "views": {"all": {}, "10%": {"fraction": 0.1}},
             "training": {"steps": 200, "evaluate_every": 100},
         }
@@ -51,10 +54,10 @@ def test_a_grid_is_every_environment_view_and_agent_after_its_collection():
     ]
     log, random = jobs["logs/minatar-breakout"], jobs["random/minatar-breakout"]
     assert (random.agent, random.needs, random.label) == ("random", (log.name,), "")
-    assert log.plays and log.seeds == (0, 1) and log.steps() == 500
+    assert log.plays and log.seeds == (0, 1, 2) and log.steps() == 500
     run = jobs["runs/minatar-breakout/10/dqn-adam"]
     assert (run.data, run.needs, run.view) == (log.name, (log.name,), {"fraction": 0.1})
-    assert run.seeds == (0, 1, 2) and run.steps() == 200
+    assert run.seeds == (0, 1, 2) and run.steps() == 200 and run.settings["log"] == "own"
     assert run.built_agent().optimizer.learning_rate == 0.001
 
 
@@ -105,10 +108,63 @@ def test_a_job_travels_as_text():
         assert Job.from_json(job.as_json()) == job
 
 
+OURS = ("epsilon-and-heads",)  # studies that the paper has not
+
+
 @pytest.mark.parametrize("name", plan.catalogue())
 @pytest.mark.parametrize("size", ["paper", "mini", "tiny"])
 def test_the_catalogue_is_sound(name, size):
-    assert plan.load(name, size).jobs()
+    if (name in OURS) and size == "paper":
+        with pytest.raises(UsageError, match='has no scale "paper"'):
+            plan.load(name, size)
+    else:
+        assert plan.load(name, size).jobs()
+
+
+def test_several_players_are_as_many_as_seeds_and_one_log_may_serve_all():
+    with pytest.raises(UsageError, match="3 seeds and 2 players: as many of both"):
+        plan.read("mine", table(collect={"seeds": 2}), "tiny")
+    for collect, training in (({"seeds": 1}, {}), ({"seeds": 2}, {"log": "whole"})):
+        run = plan.read("mine", table(collect=collect, training=training), "tiny").jobs()[-1]
+        assert run.record().log == "whole"
+
+
+def test_imported_runs_of_one_game_form_one_study():
+    """The public logs lie in dqn/Breakout/1 to 5: each seed learns from a run of its own."""
+    changed = table(data="dqn/{game}/{run}", views={"all": {}})
+    del changed["scales"]["tiny"]["collect"]
+    jobs = [job for job in plan.read("mine", changed, "tiny").jobs() if job.label == "REM"]
+    found = [(job.name, job.seeds, job.data) for job in jobs if job.environment == "minatar/breakout"]
+    assert found == [
+        (f"runs/minatar-breakout/all/rem/{run}", (run,), f"dqn/breakout/{run}") for run in (1, 2, 3)
+    ]
+
+
+def test_an_agent_may_learn_from_a_share_of_the_part():
+    agents = {"BC": {"agent": "behaviour_cloning", "view": {"best": 0.1}}}
+    run = plan.read("mine", table(beside=agents), "tiny").jobs()[-1]
+    assert (run.label, run.part, run.view, run.share) == ("BC", "10%", {"fraction": 0.1}, {"best": 0.1})
+    with pytest.raises(UsageError, match='no view "bets": did you mean "best"?'):
+        plan.read("mine", table(beside={"BC": {"agent": "rem", "view": {"bets": 1}}}), "tiny")
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(max_size=100), unique=True, max_size=6))
+@example(["REM (a)", "REM [a]"])
+@example(["10%", "10"])
+@example(["DQN", "dqn"])
+@example(["探索", "利用", "..", ".", "", "-"])
+@example(["x" * 300, "x" * 299])
+def test_two_labels_never_share_a_folder(labels):
+    names = list(folder_names(labels).values())
+    assert len({name.lower() for name in names}) == len(labels)
+    for name in names:
+        assert name and set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789.-") and len(name) < 120
+        assert name.strip(".") and not name.startswith(".")
+
+
+def test_a_label_alone_keeps_its_legible_folder():
+    assert folder_names(["REM (a)", "10%"]) == {"REM (a)": "rem-a", "10%": "10"}
 
 
 @pytest.mark.parametrize(

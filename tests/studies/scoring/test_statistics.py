@@ -377,3 +377,35 @@ def test_options_that_make_no_sense_are_refused(options):
 def test_no_matrix_is_refused():
     with pytest.raises(UsageError, match="0 matrices"):
         stratified_bootstrap(mean)
+
+
+def test_pairs_are_drawn_together():
+    """Two agents that differ by a constant on every log: the difference is certain, however the logs vary."""
+    y = np.random.default_rng(1).normal(size=(5, 3), scale=10)
+    found = statistics.paired_difference(y + 0.5, y, repetitions=500)
+    assert (found.estimate, found.low, found.high) == pytest.approx((0.5, 0.5, 0.5))
+    apart = statistics.stratified_bootstrap(lambda a, b: iqm(a) - iqm(b), y + 0.5, y, repetitions=500)
+    assert apart.high - apart.low > 1
+
+
+def test_a_paired_interval_is_the_quantiles_of_the_same_draws_by_loops():
+    random = np.random.default_rng(2)
+    x, y = random.normal(size=(4, 2)), random.normal(size=(4, 2))
+    found = statistics.paired_difference(x, y, np_mean, repetitions=300, seed=7)
+    draws = np.random.default_rng(7).integers(4, size=(300, 4, 2))
+    by_hand = []
+    for draw in draws:
+        chosen = [
+            [x[draw[run, game], game] - y[draw[run, game], game] for game in range(2)] for run in range(4)
+        ]
+        by_hand.append(np.mean(chosen))
+    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(by_hand, [0.025, 0.975])))
+
+
+def np_mean(scores):
+    return statistics.mean(scores)
+
+
+def test_pairs_need_the_same_runs_and_games():
+    with pytest.raises(UsageError, match="pairs need the same runs and games"):
+        statistics.paired_difference(np.zeros((3, 2)), np.zeros((4, 2)))

@@ -12,7 +12,8 @@ from optimist.errors import DataError
 from optimist.studies.finding import results
 from optimist.studies.finding.logs import Log, read_logs
 from optimist.studies.finding.results import Evaluated
-from optimist.studies.running.plan import plain
+from optimist.studies.running.folders import folder_names
+from optimist.studies.running.plan import WHOLE
 from optimist.studies.running.status import Record, Standing, read_record, standing
 from optimist.studies.scoring import intervals, table_one
 from optimist.studies.scoring.normalisation import Normaliser, own
@@ -25,6 +26,7 @@ OWN = "the study's own scores"
 class Finding:
     """What was found on one part of the data, read at one number of gradient steps."""
 
+    name: str  # of its folder, "10-5x"
     part: str
     reading: str  # "1X"; "all" is the whole of the runs
     longest: bool  # the reading that contains the others
@@ -34,11 +36,6 @@ class Finding:
     games: dict[str, list[table_one.GameRow]]
     scores: dict[str, dict[str, intervals.Matrix]]
     certainty: list[intervals.Row]
-
-    @property
-    def name(self) -> str:
-        """Of its folder, "10-5x"."""
-        return "-".join(plain(word) for word in (self.part, self.reading) if word != "all") or "all"
 
     @property
     def evaluations(self) -> int:
@@ -61,7 +58,7 @@ class Findings:
     @property
     def offline(self) -> bool:
         """Did the agents learn from logs alone?"""
-        return not any(job.plays for job in self.record.jobs if job.label)
+        return _share_logs(self.record)
 
     @property
     def agents(self) -> list[str]:
@@ -75,14 +72,24 @@ def find(out: Path, by: Normaliser | None = None) -> Findings:
     given = by is not None
     by = _by_environment(by, record) if by else own_normaliser(record, out, logs)
     found, empty = [], {}
-    for part in results.parts(record.jobs):
-        for reading, until, longest in _readings(record.read_at):
+    parts, readings = results.parts(record.jobs), _readings(record.read_at)
+    names = folder_names(_words(part, reading) for part in parts for reading, _, _ in readings)
+    for part in parts:
+        for reading, until, longest in readings:
             try:
                 asked = results.score_file(runs, part, until)
                 whole = _is_whole(part, record)
                 found.append(
                     _finding(
-                        asked, by, given=given, whole_log=whole, part=part, reading=reading, longest=longest
+                        asked,
+                        by,
+                        name=names[_words(part, reading)],
+                        given=given,
+                        paired=_share_logs(record),
+                        whole_log=whole,
+                        part=part,
+                        reading=reading,
+                        longest=longest,
                     )
                 )
             except DataError as problem:
@@ -103,13 +110,17 @@ def find(out: Path, by: Normaliser | None = None) -> Findings:
 
 
 def own_normaliser(record: Record, out: Path, logs: dict[str, Log]) -> Normaliser:
-    """0 is the worse and 1 the better of random play and the player that was logged."""
+    """0 is the worse and 1 the better of random play and the player that was logged: its best evaluation, as
+    the paper has it, or where a player was not evaluated its play at the end of the log."""
+    evaluated = all(log.evaluation is not None for log in logs.values())
+    scores = {name: log.evaluation if evaluated else log.player for name, log in logs.items()}
+    measure = "best evaluation of the logged online agent" if evaluated else "last tenth of its play"
     return own(
-        {environment: log.player for environment, log in logs.items() if log.player is not None},
+        {environment: score for environment, score in scores.items() if score is not None},
         results.random_scores(record.jobs, out),
         name=OWN,
         yardstick=_player(record),
-        provenance="the last tenth of the logged online agent's play, and random play, of this study",
+        provenance=f"the {measure}, the mean over its seeds, and random play, of this study",
     )
 
 
@@ -123,13 +134,32 @@ def _player(record: Record) -> str:
     return f"the logged {' and '.join(sorted(players)).upper()}" if players else "DQN"
 
 
+def _share_logs(record: Record) -> bool:
+    """Did run i of every agent learn from the same log? Agents that play for themselves have none."""
+    return not any(job.plays for job in record.jobs if job.label)
+
+
 def _is_whole(part: str, record: Record) -> bool:
     """Is this part of the data all of it?"""
     return not any(job.view for job in record.jobs if job.part == part)
 
 
+def _words(part: str, reading: str) -> str:
+    """Part and reading as one label."""
+    return "\n".join(word for word in (part, reading) if word != WHOLE) or WHOLE
+
+
 def _finding(
-    asked: ScoreFile, by: Normaliser, *, given: bool, whole_log: bool, part: str, reading: str, longest: bool
+    asked: ScoreFile,
+    by: Normaliser,
+    *,
+    name: str,
+    given: bool,
+    paired: bool,
+    whole_log: bool,
+    part: str,
+    reading: str,
+    longest: bool,
 ) -> Finding:
     if not asked.agents:
         raise DataError(f"no run on {part} is finished: see optimist study status")
@@ -148,6 +178,7 @@ def _finding(
     file = asked.without(gaps)
     scores = intervals.matrices(file, by)
     return Finding(
+        name=name,
         part=part,
         reading=reading,
         longest=longest,
@@ -156,7 +187,7 @@ def _finding(
         rows=table_one.table_one(file, by, whole_log=whole_log),
         games=table_one.per_game(file, by),
         scores=scores,
-        certainty=intervals.rows(scores),
+        certainty=intervals.rows(scores, paired=paired),
     )
 
 

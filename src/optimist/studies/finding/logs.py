@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ from optimist.data.files import write_whole
 from optimist.data.store import Dataset
 from optimist.studies.running.job import Job
 from optimist.studies.running.players import final_returns
+from optimist.studies.scoring.scores import Curve, curves, mean_curve
 
 REMEMBERED = "results/logs.json"  # logs are large: what they are worth outlives them
 
@@ -21,9 +22,11 @@ REMEMBERED = "results/logs.json"  # logs are large: what they are worth outlives
 class Log:
     """Mean returns of complete episodes; what has none is not there."""
 
-    player: float | None  # at the end of the log
+    player: float | None  # its play at the end of the log, exploration included
     best: dict[str, float]  # by part of the data: of the best policy in it
     average: dict[str, float]  # by part of the data
+    evaluation: float | None = None  # the best evaluation of the player, as the paper measures it
+    players: dict[str, float] = field(default_factory=dict)  # the same of each, by its seed
 
 
 def read_logs(jobs: list[Job], out: Path) -> dict[str, Log]:
@@ -35,7 +38,7 @@ def read_logs(jobs: list[Job], out: Path) -> dict[str, Log]:
             learned.setdefault(job.environment, []).append(job)
     found = {}
     for environment, mine in learned.items():
-        if (mine[0].data_folder(out) / manifest.NAME).exists():
+        if all((job.data_folder(out) / manifest.NAME).exists() for job in mine):
             found[environment] = _log(mine, out)
         elif environment in remembered:
             found[environment] = remembered[environment]
@@ -54,20 +57,36 @@ def _remembered(path: Path) -> dict[str, Log]:
 
 
 def _log(jobs: list[Job], out: Path) -> Log:
-    whole = Dataset.open(jobs[0].data_folder(out))
-    learned = {job.part: job for job in jobs if job.label}
-    logs = {part: _kept(job, job.part_of(whole)) for part, job in learned.items()}
-    finals = [final_returns(log) for log in _kept(jobs[-1], whole)]
+    """Every figure is the mean over the players: one that plays many short episodes counts as one."""
+    folders = {job.data_folder(out): job for job in jobs}
+    players = {folder: job.players(Dataset.open(folder)) for folder, job in folders.items()}
+    learned: dict[str, dict[Path, Job]] = {}
+    for job in jobs:
+        if job.label:
+            learned.setdefault(job.part, {})[job.data_folder(out)] = job
+    logs = {
+        part: [job.part_of(log) for folder, job in mine.items() for log in players[folder]]
+        for part, mine in learned.items()
+    }
+    finals = [final_returns(log) for mine in players.values() for log in mine]
+    evaluated = _evaluated(list(folders))
+    together = mean_curve(evaluated) if evaluated else {}
     return Log(
         player=_mean(_average, finals),
         best=_by_part(best_policy_return, logs),
         average=_by_part(_average, logs),
+        evaluation=max(together.values(), default=None),
+        players={str(seed): max(curve.values()) for seed, curve in evaluated.items()},
     )
 
 
-def _kept(job: Job, dataset: Dataset) -> list[Dataset]:
-    """The logs of the best players, where the job learns from those alone."""
-    return [dataset.played_by(seed) for seed in job.best_players(dataset)] or [dataset]
+def _evaluated(folders: list[Path]) -> dict[int, Curve]:
+    """The evaluations of the players while they played, where there were any."""
+    found: dict[int, Curve] = {}
+    for folder in folders:
+        if (folder / "agent" / "episodes.csv").exists():
+            found |= curves(folder / "agent")
+    return found
 
 
 def _average(returns: np.ndarray) -> float:

@@ -46,10 +46,12 @@ def score_file(runs: Iterable[Evaluated], part: str, until: int | None = None) -
     found: dict[str, dict[str, Seeds]] = {}
     for run in runs:
         if run.job.part == part:
-            found.setdefault(run.job.label, {})[run.job.environment] = {
+            curves = {
                 seed: {step: score for step, score in curve.items() if until is None or step <= until}
                 for seed, curve in run.curves.items()
             }
+            by_game = found.setdefault(run.job.label, {})
+            by_game[run.job.environment] = {**by_game.get(run.job.environment, {}), **curves}
     return ScoreFile(found, "step")
 
 

@@ -97,7 +97,7 @@ def _aggregates(pairs: list[Pair], by: Normaliser, other_by: Normaliser, names: 
         ones, others = intervals.matrices(pair.first, by), intervals.matrices(pair.second, other_by)
         same = intervals.matrices(pair.second, by)  # within a game any normaliser ranks alike
         for agent in pair.first.agents:
-            for kind in table_one.KINDS:
+            for kind in (kind for kind in ones if kind in others):
                 x, y = ones[kind][agent], others[kind][agent]
                 rows.append(
                     [
@@ -128,12 +128,15 @@ def _per_game(pairs: list[Pair], names: tuple[str, str]) -> Table:
         for agent in pair.first.agents:
             for game in pair.first.games:
                 cells = []
-                for kind in table_one.KINDS:
+                for kind in table_one.MAIN:
                     before, after = (getattr(each[agent, game], kind) for each in scores)
+                    if before is None or after is None:  # of one seed nothing is cross-chosen
+                        cells += [Cell("")] * 3
+                        continue
                     cells += [Cell(number(value), value) for value in (before, after)]
                     cells.append(Cell(f"{after - before:+,.2f}", after - before))
                 rows.append([*_place(pairs, pair), Cell(game), Cell(agent), *cells])
-    kinds = ("best", "last", intervals.kind_title("mean_of_last", max(pairs[0].evaluations)))
+    kinds = [table_one.kind_title(kind, None) for kind in table_one.MAIN]
     heads = [f"{kind}, {words}" for kind in kinds for words in (*names, "difference")]
     notes = ["average returns, mean over seeds, not normalised"]
     where = ["data, read at"] * _placed(pairs)
@@ -142,9 +145,9 @@ def _per_game(pairs: list[Pair], names: tuple[str, str]) -> Table:
 
 def _scores(file: ScoreFile) -> dict[tuple[str, str], table_one.Ending]:
     return {
-        (agent, game): table_one.ending(curve)
+        (agent, game): table_one.ending(seeds)
         for agent, by_game in file.agents.items()
-        for game, curve in table_one.seed_means(by_game).items()
+        for game, seeds in by_game.items()
     }
 
 

@@ -10,10 +10,11 @@ from matplotlib.figure import Figure
 from optimist.studies.finding.findings import Finding, Findings
 from optimist.studies.reporting import figures, paper_figures
 from optimist.studies.reporting.paper_figures import MANY
-from optimist.studies.running.plan import plain
+from optimist.studies.running.folders import folder_names
 from optimist.studies.scoring import intervals
 from optimist.studies.scoring.normalisation import better_curve, median_curve, seed_means, seed_medians
 from optimist.studies.scoring.score_files import Seeds
+from optimist.studies.scoring.table_one import MAIN, kind_title
 
 USUAL = ("medians", "profiles", "curves")  # of a study that names none
 ACROSS = 3  # panels that stand beside each other on a page; of many, small ones, four
@@ -76,6 +77,7 @@ def _medians(findings: Findings) -> Drawings:
 
 def _bars(findings: Findings) -> Drawings:
     several = [finding for finding in findings.found if len(finding.file.games) > 1]  # one bar says little
+    folders = folder_names(findings.agents)
     for finding in several:
         for agent, games in finding.games.items():
             short = short_names([row.game for row in games])
@@ -83,7 +85,7 @@ def _bars(findings: Findings) -> Drawings:
                 kind: {short[row.game]: getattr(row.improvement, kind) for row in games}
                 for kind in ("best", "last", "mean_of_last")
             }
-            titles = {kind: intervals.kind_title(kind, finding.evaluations) for kind in kinds}
+            titles = {kind: kind_title(kind, finding.evaluations) for kind in kinds}
             figure = paper_figures.improvement_bars(
                 kinds["best"],
                 title=agent,
@@ -93,7 +95,7 @@ def _bars(findings: Findings) -> Drawings:
             )
             caption = "Mean over seeds, normalised; linear up to 10% and logarithmic beyond."
             title = _title(f"{agent}: improvement per game (Figure 4)", findings, finding)
-            yield f"{finding.name}/bars-{plain(agent)}", title, caption, figure
+            yield f"{finding.name}/bars-{folders[agent]}", title, caption, figure
 
 
 def _curves(findings: Findings) -> Drawings:
@@ -148,7 +150,7 @@ def _profiles(findings: Findings) -> Drawings:
     for finding in findings.found:
         found = intervals.profiles(finding.scores)
         figure = paper_figures.profiles(
-            {intervals.kind_title(kind, finding.evaluations): found[kind] for kind in found}
+            {kind_title(kind, finding.evaluations): found[kind] for kind in MAIN if kind in found}
         )
         caption = "The share of runs on all games that score more, with pointwise 95% bootstrap bands."
         yield f"{finding.name}/profiles", _title("Performance profiles", findings, finding), caption, figure

@@ -109,6 +109,8 @@ def _write_tables(findings: Findings, finding: Finding) -> list[Path]:
         "aggregates.csv": intervals.csv_text(finding.certainty),
         "aggregates.md": intervals.markdown(finding.certainty, finding.evaluations),
     }
+    if findings.offline:
+        texts["pairs.csv"] = intervals.pairs_csv(finding.scores)
     for name, text in texts.items():
         write_whole(folder / name, text.encode())
     return [*written, *(folder / name for name in texts)]

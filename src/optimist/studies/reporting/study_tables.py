@@ -1,6 +1,6 @@
 """The tables and sentences of a study's page, every number in them read off what was found."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from optimist.studies.finding.findings import Finding, Findings
 from optimist.studies.finding.results import Evaluated
@@ -113,13 +113,15 @@ def _medians(row: table_one.Row) -> list[Cell]:
 
 
 def _aggregates(findings: Findings) -> Table:
+    paired = intervals.are_paired(findings.found[-1].certainty)
     rows = [
         [
             *_place(findings, finding),
             Cell(row.agent),
-            Cell(intervals.kind_title(row.kind, finding.evaluations)),
+            Cell(table_one.kind_title(row.kind, finding.evaluations)),
             *(_interval(row.aggregates[name], row.seeds) for name in intervals.TITLES),
             _interval(row.better, row.seeds),
+            *([_interval(row.ahead, row.seeds)] if paired else []),
         ]
         for finding in findings.found
         for row in finding.certainty
@@ -130,7 +132,7 @@ def _aggregates(findings: Findings) -> Table:
 
 
 def _per_game(findings: Findings) -> Table:
-    kinds = {kind: intervals.kind_title(kind, findings.found[-1].evaluations) for kind in table_one.KINDS}
+    kinds = {kind: table_one.kind_title(kind, findings.found[-1].evaluations) for kind in table_one.MAIN}
     if len({finding.evaluations for finding in findings.found}) > 1:
         kinds["best"] = "best"
     heads = ["game", "agent", *(head for title in kinds.values() for head in (title, f"{title}, gain"))]
@@ -140,13 +142,17 @@ def _per_game(findings: Findings) -> Table:
             numbers = []
             for kind in kinds:
                 score, percent = getattr(row.score, kind), getattr(row.improvement, kind)
-                numbers += [Cell(number(score), score), Cell(f"{percent:+,.1f}%", percent)]
+                numbers += [_number(score, number), _number(percent, "{:+,.1f}%".format)]
             rows.append([*_place(findings, finding), Cell(row.game), Cell(row.agent), *numbers])
     notes = [
         "average returns, mean over seeds; gain: the improvement of the normalised score over "
         f"{findings.by.yardstick}, as in Figure 4"
     ]
     return Table("per-game", "Game by game", [*_place_heads(findings), *heads], rows, notes)
+
+
+def _number(value: float | None, shown: Callable[[float], str]) -> Cell:
+    return Cell("") if value is None else Cell(shown(value), value)
 
 
 def _interval(interval: Interval | None, seeds: int) -> Cell:

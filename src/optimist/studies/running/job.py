@@ -8,13 +8,17 @@ from typing import Any
 
 from optimist import agents
 from optimist.agent import Agent
-from optimist.data.store import Dataset
-from optimist.errors import DataError, UsageError, did_you_mean
+from optimist.agents import described
+from optimist.data import manifest
+from optimist.data.store import Dataset, fingerprint_of
+from optimist.errors import DataError, RunError, UsageError, did_you_mean, some_of
 from optimist.studies.running.players import ranked
 from optimist.training.offline import OfflineTraining
 from optimist.training.online import OnlineTraining
+from optimist.training.run import as_config, changes, read_config
 from optimist.training.scales import SCALES, Scale
 
+NAMED = 3  # runs that a refusal names; the others it counts
 VIEWS = ("first", "last", "fraction", "best")  # of a dataset, by the name of the method that makes them
 
 
@@ -31,11 +35,16 @@ class Job:
     options: dict[str, Any] = field(default_factory=dict)  # fields of the agent that differ from the preset
     settings: dict[str, Any] = field(default_factory=dict)  # fields of the scale that differ from it
     data: str | None = None  # what it learns from, a path or the name of another job; None: it plays
-    view: dict[str, float] = field(default_factory=dict)  # the part of the data that it learns from
+    view: dict[str, float] = field(default_factory=dict)  # the part of the data that the study is about
+    share: dict[str, float] = field(default_factory=dict)  # the part of that which this agent learns from
     kept: int = 0  # its seeds are instead those of so many players of the data that ended best
     needs: tuple[str, ...] = ()  # the names of jobs that must be done before
     label: str = ""  # what tables and figures call the agent
     part: str = ""  # and the part of the data
+    restart: bool = False  # what its folder holds was made with other settings, and goes
+    # Of a job that was read back: every setting as it was resolved when the study ran, so that a report
+    # compares with that; nothing in studies of versions that did not write it.
+    resolved: dict[str, Any] | None = None
 
     @property
     def plays(self) -> bool:
@@ -55,11 +64,48 @@ class Job:
         return out / self.data if self.data in self.needs else Path(self.data)
 
     def done(self, out: Path) -> bool:
-        return (self.run_folder(out) / "DONE").exists()
+        """Is there a finished run by these settings?"""
+        folder = self.run_folder(out)
+        if not (folder / "DONE").exists() or self.changes(out):
+            return False
+        steps = self.asked().get("training", {}).get("steps")
+        return steps is None or read_config(folder)["training"]["steps"] == steps
+
+    def changes(self, out: Path) -> list[str]:
+        """How the run in its folder was made otherwise than this job asks; nothing where there is none."""
+        folder = self.run_folder(out)
+        if not (folder / "config.toml").exists():
+            return ["config.toml: nothing there"] if (folder / "DONE").exists() else []
+        asked = {**self.asked(), **self._recording(out)}
+        before = read_config(folder)  # it also says what is known only when the data is opened
+        return changes({name: before[name] for name in asked if name in before}, asked)
+
+    def asked(self) -> dict[str, Any]:
+        """What the run's configuration shall say, of all that is known before its data is opened."""
+        if self.resolved is not None:
+            return self.resolved
+        config = {
+            "environment": self.environment,
+            "agent": described(self.built_agent()),
+            "training": as_config(self.record()),
+        }
+        return config if self.kept else {"seeds": list(self.seeds), **config}
+
+    def _recording(self, out: Path) -> dict[str, Any]:
+        """The data that is there now, where a run could say what it learned from."""
+        if self.plays or self.resolved == {} or not (self.data_folder(out) / manifest.NAME).exists():
+            return {}
+        there = read_config(self.run_folder(out)).get("dataset", {})
+        now = fingerprint_of(manifest.read(self.data_folder(out)))
+        return {"dataset": {**there, "recording": now}} if "recording" in there else {}
 
     def steps(self) -> int:
-        record = self.plan().collection if self.plays else self.plan().training
-        return int(self.settings.get("steps", record.steps))
+        return int(self.record().steps)
+
+    def record(self) -> Any:
+        """The collection or the training that it performs."""
+        plan = self.plan()
+        return with_values(plan.collection if self.plays else plan.training, self.settings, self.name)
 
     def plan(self) -> Scale:
         if self.scale not in SCALES:
@@ -74,36 +120,43 @@ class Job:
     def check(self) -> None:
         """Complain of what could only fail later, in a worker."""
         self.built_agent()
-        plan = self.plan()
-        with_values(plan.collection if self.plays else plan.training, self.settings, self.name)
-        for name in self.view:
+        self.record()
+        for name in (*self.view, *self.share):
             if name not in VIEWS:
                 raise UsageError(f'{self.name}: no view "{name}": {did_you_mean(name, VIEWS)}')
 
     def perform(self, out: Path) -> None:
         """Run it to its end, from where it stopped."""
-        plan = self.plan()
         if self.plays:
-            collection = with_values(plan.collection, self.settings, self.name)
             OnlineTraining(
-                self.built_agent(), self.environment, collection, out=out / self.name, seeds=self.seeds
+                self.built_agent(),
+                self.environment,
+                self.record(),
+                out=out / self.name,
+                seeds=self.seeds,
+                restart=self.restart,
             ).run()
             return
-        dataset = self.part_of(Dataset.open(self.data_folder(out)))
+        dataset = Dataset.open(self.data_folder(out))
         OfflineTraining(
             self.built_agent(),
             dataset,
-            with_values(plan.training, self.settings, self.name),
+            self.record(),
             out=self.run_folder(out),
             seeds=tuple(self.best_players(dataset)) or self.seeds,
             environment=self.environment,
+            restart=self.restart,
+            part=lambda log: _viewed(self.part_of(log), self.share),
         ).run()
 
-    def part_of(self, dataset: Dataset) -> Dataset:
-        """What it learns from, of the whole log."""
-        for name, amount in self.view.items():
-            dataset = getattr(dataset, name)(_amount(name, amount, len(dataset)))
-        return dataset
+    def part_of(self, log: Dataset) -> Dataset:
+        """The part of a log that the study is about."""
+        return _viewed(log, self.view)
+
+    def players(self, dataset: Dataset) -> list[Dataset]:
+        """The logs of those whose play the job learns from, one by one."""
+        seeds = self.best_players(dataset) or dataset.provenance.get("seeds", [])
+        return [dataset.played_by(seed) for seed in seeds] if len(seeds) > 1 else [dataset]
 
     def best_players(self, dataset: Dataset) -> list[int]:
         """The seeds of those whose logs it learns from; none where it learns from all."""
@@ -114,8 +167,48 @@ class Job:
 
     @staticmethod
     def from_json(text: str) -> "Job":
-        record = json.loads(text)
+        record = {"resolved": {}, **json.loads(text)}
         return Job(**{**record, "seeds": tuple(record["seeds"]), "needs": tuple(record["needs"])})
+
+    def written_down(self) -> str:
+        """As the study's folder keeps it, with every setting as it is resolved now."""
+        return replace(self, restart=False, resolved=self.asked()).as_json()
+
+    @property
+    def recipe(self) -> "Job":
+        """What was asked for, without what became of it."""
+        return replace(self, restart=False, resolved=None)
+
+
+def outdated(jobs: list[Job], out: Path) -> dict[str, list[str]]:
+    """By its name, why a run in the folder is not the one that is asked for: it has other settings, or its
+    log is still to be played, so that it learned from another."""
+    unplayed = {job.name for job in jobs if not job.done(out)}
+    found = {}
+    for job in jobs:
+        begun = (job.run_folder(out) / "config.toml").exists()
+        logs = [
+            f"{name}: another there, this one is still to be played" for name in job.needs if name in unplayed
+        ]
+        found[job.name] = job.changes(out) or (logs if begun else [])
+    return {name: reasons for name, reasons in found.items() if reasons}
+
+
+def restarted(jobs: list[Job], out: Path) -> list[Job]:
+    """The same jobs; those whose folder holds an outdated run begin anew."""
+    anew = outdated(jobs, out)
+    return [replace(job, restart=True) if job.name in anew else job for job in jobs]
+
+
+def check_settings(jobs: list[Job], out: Path) -> None:
+    """Refuse a folder with outdated runs: their numbers would be reported as those of this study."""
+    found = outdated(jobs, out)
+    if found:
+        named = some_of([f"{name} has {'; '.join(changed)}" for name, changed in found.items()], NAMED)
+        raise RunError(
+            f"{len(found)} of {len(jobs)} runs in {out} were made with other settings: {named}. Choose "
+            "another --out, or begin these anew with --restart"
+        )
 
 
 def with_logs_of(other: Path, theirs: list[Job], jobs: list[Job]) -> list[Job]:
@@ -125,7 +218,7 @@ def with_logs_of(other: Path, theirs: list[Job], jobs: list[Job]) -> list[Job]:
     if not collecting:
         raise UsageError("this study collects no logs, so there are none to take: leave --logs away")
     for wanted in collecting:
-        if there.get(wanted.name) != wanted:
+        if wanted.name not in there or there[wanted.name].recipe != wanted.recipe:
             raise UsageError(
                 f"{other} has no finished {wanted.name} by this recipe: have it played, without --logs"
             )
@@ -146,6 +239,12 @@ def check_logs(jobs: list[Job], out: Path) -> None:
                 f"{job.data_folder(out)}, the log of {job.environment}, does not exist: mend `data` in the "
                 "study's file, or have it played first (collect)"
             )
+
+
+def _viewed(dataset: Dataset, view: Mapping[str, float]) -> Dataset:
+    for name, amount in view.items():
+        dataset = getattr(dataset, name)(_amount(name, amount, len(dataset)))
+    return dataset
 
 
 def _amount(view: str, amount: float, available: int) -> float:

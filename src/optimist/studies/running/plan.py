@@ -4,15 +4,16 @@ A file has one table per scale: `paper` is the paper's own numbers, `mini` fits 
 cores' ten minutes. What a scale does not say, the file says for all of them.
 """
 
-import re
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from optimist import envs
 from optimist.errors import UsageError, did_you_mean
+from optimist.studies.running.folders import Folders, folder_names
 from optimist.studies.running.job import Job
 
 KEYS = {  # every word that a study may say, and what it has to be
@@ -20,6 +21,7 @@ KEYS = {  # every word that a study may say, and what it has to be
     "environments": list,
     "seeds": int,
     "agents": dict,
+    "beside": dict,
     "collect": dict,
     "data": str,
     "play": dict,
@@ -31,7 +33,9 @@ KEYS = {  # every word that a study may say, and what it has to be
 }
 FIGURES = ("medians", "bars", "curves", "spread", "profiles", "parts")  # that a study may name
 RANDOM_EPISODES = 100
-AGENT_KEYS = ("agent", "preset", "options")
+WHOLE = "all"  # the part that is all of the data
+FIRST_RUN = 1  # of the public logs: dqn/Breakout/1 to 5
+AGENT_KEYS = ("agent", "preset", "options", "view")
 COLLECT_KEYS = ("agent", "preset", "options", "seeds", "kept", "settings")
 
 
@@ -44,16 +48,22 @@ class Study:
     title: str
     environments: tuple[str, ...]
     seeds: int
-    agents: dict[str, dict]  # by label
+    agents: dict[str, dict]  # by label; those of the paper, and those that stand beside them
     scale: str  # of training, among those of `optimist train --scale`
     training: dict[str, Any]
     views: dict[str, dict[str, float]]  # by label
     read_at: dict[str, int]  # gradient steps at which results are read off, by label
     # One of these three: whose play is logged first, where logs are, or how the agents themselves play.
     collect: dict[str, Any] | None
-    data: str | None  # a path with {environment} or {game} in it
+    data: str | None  # a path with {environment} or {game} in it, and {run} where each seed has its own
     play: dict[str, Any] | None  # settings of their collection
     figures: tuple[str, ...] = ()  # of the report; where none is named, those that fit any study
+
+    @cached_property
+    def _folders(self) -> Folders:
+        return Folders(
+            folder_names(self.environments), folder_names([*self.views, WHOLE]), folder_names(self.agents)
+        )
 
     def jobs(self) -> list[Job]:
         """All runs, collections first."""
@@ -72,10 +82,15 @@ class Study:
                 options=self.collect.get("options", {}),
                 settings=self.collect.get("settings", {}),
                 scale=self.scale,
-                seeds=tuple(range(self.collect.get("seeds", 1))),
+                seeds=tuple(range(self.players)),
             )
             for environment in self.environments
         ]
+
+    @property
+    def players(self) -> int:
+        """How many online agents are logged in each environment: one for each seed unless said."""
+        return int((self.collect or {}).get("seeds", self.seeds))
 
     def _random_plays(self) -> list[Job]:
         """What random play scores in the same environments, which with the player's own score makes the
@@ -83,14 +98,14 @@ class Study:
         once = {"steps": 1, "evaluate_every": 1, "episodes": RANDOM_EPISODES, "evaluation_steps": None}
         return [
             Job(
-                name=f"random/{plain(environment)}",
+                name=f"random/{self._folders.environments[environment]}",
                 environment=environment,
                 agent="random",
                 preset=None,
                 settings=once,
                 scale=self.scale,
                 seeds=(0,),
-                data=self._log_of(environment),
+                data=self._log_of(environment, run=FIRST_RUN),
                 needs=self._needs(environment),
             )
             for environment in self.environments
@@ -100,23 +115,42 @@ class Study:
         return (self._log_of(environment),) if self.data is None else ()
 
     def _trainings(self) -> list[Job]:
-        kept = (self.collect or {}).get("kept", 0)
         return [
-            self._run(
-                environment,
-                label,
-                view,
-                settings={"log": "own", **self.training} if kept else self.training,
-                seeds=tuple(range(kept or self.seeds)),
-                kept=kept,
-                data=self._log_of(environment),
-                view=part,
-                needs=self._needs(environment),
-            )
+            job
             for environment in self.environments
-            for view, part in self.views.items()
+            for part in self.views
             for label in self.agents
+            for job in self._trainings_of(environment, part, label)
         ]
+
+    def _trainings_of(self, environment: str, part: str, label: str) -> list[Job]:
+        """One run of all seeds; a run of each seed where the logs lie in folders of their own."""
+        kept = (self.collect or {}).get("kept", 0)
+        common = {
+            "settings": {"log": "own", **self.training} if self._own_logs else self.training,
+            "kept": kept,
+            "view": self.views[part],
+            "share": self.agents[label].get("view", {}),
+            "needs": self._needs(environment),
+        }
+        if not self._log_per_run:
+            seeds, data = tuple(range(kept or self.seeds)), self._log_of(environment)
+            return [self._run(environment, label, part, seeds=seeds, data=data, **common)]
+        runs = range(FIRST_RUN, FIRST_RUN + self.seeds)
+        jobs = [
+            self._run(environment, label, part, seeds=(run,), data=self._log_of(environment, run), **common)
+            for run in runs
+        ]
+        return [replace(job, name=f"{job.name}/{run}") for job, run in zip(jobs, runs, strict=True)]
+
+    @property
+    def _own_logs(self) -> bool:
+        """Does each seed learn from the log of the player of the same seed?"""
+        return self.collect is not None and (self.players > 1 or bool(self.collect.get("kept")))
+
+    @property
+    def _log_per_run(self) -> bool:
+        return self.data is not None and "{run}" in self.data
 
     def _plays(self) -> list[Job]:
         """Agents that are compared by how they learn online."""
@@ -126,10 +160,10 @@ class Study:
             for label in self.agents
         ]
 
-    def _run(self, environment: str, label: str, part: str = "all", **more) -> Job:
-        agent = self.agents[label]
+    def _run(self, environment: str, label: str, part: str = WHOLE, **more) -> Job:
+        agent, folders = self.agents[label], self._folders
         return Job(
-            name=f"runs/{plain(environment)}/{plain(part)}/{plain(label)}",
+            name=f"runs/{folders.environments[environment]}/{folders.parts[part]}/{folders.labels[label]}",
             environment=environment,
             agent=agent["agent"],
             preset=agent.get("preset"),
@@ -140,19 +174,14 @@ class Study:
             **more,
         )
 
-    def _log_of(self, environment: str) -> str:
+    def _log_of(self, environment: str, run: int = 1) -> str:
         """Where the play of the agent lies that the others are measured by."""
         if self.collect is not None:
-            return f"logs/{plain(environment)}"
+            return f"logs/{self._folders.environments[environment]}"
         if self.play is not None:
             return self._run(environment, next(iter(self.agents)), seeds=()).name
         assert self.data is not None
-        return self.data.format(environment=environment, game=environment.partition("/")[2])
-
-
-def plain(label: str) -> str:
-    """A label as the name of a folder."""
-    return re.sub(r"[^a-z0-9.]+", "-", label.lower()).strip("-")
+        return self.data.format(environment=environment, game=environment.partition("/")[2], run=run)
 
 
 def catalogue() -> list[str]:
@@ -200,6 +229,7 @@ def read(name: str, table: dict, size: str) -> Study:
             f"study {name}: say where its logs are (data), whose play to log (collect) or how agents play "
             "(play), one of the three"
         )
+    said["agents"] = {**said["agents"], **said.pop("beside", {})}
     for label, agent in said["agents"].items():
         _check_words(f"study {name}, {label}", agent, AGENT_KEYS, needed="agent")
     for figure in said.get("figures", ()):
@@ -207,9 +237,7 @@ def read(name: str, table: dict, size: str) -> Study:
             raise UsageError(f'study {name}: no figure "{figure}": {did_you_mean(str(figure), FIGURES)}')
     if "collect" in said:
         _check_words(f"study {name}, collect", said["collect"], COLLECT_KEYS)
-        players, kept = said["collect"].get("seeds", 1), said["collect"].get("kept", 0)
-        if not 0 <= kept <= players:
-            raise UsageError(f"study {name}: {kept} of {players} players cannot be kept")
+        _check_players(name, said)
     study = Study(
         name=name,
         size=size,
@@ -219,7 +247,7 @@ def read(name: str, table: dict, size: str) -> Study:
         agents=said["agents"],
         scale=said["scale"],
         training=said.get("training", {}),
-        views=said.get("views", {"all": {}}),
+        views=said.get("views", {WHOLE: {}}),
         read_at=said.get("read_at", {}),
         collect=said.get("collect"),
         data=said.get("data"),
@@ -229,6 +257,18 @@ def read(name: str, table: dict, size: str) -> Study:
     for job in study.jobs():
         job.check()
     return study
+
+
+def _check_players(study: str, said: dict) -> None:
+    seeds = said.get("seeds", 5)
+    players, kept = said["collect"].get("seeds", seeds), said["collect"].get("kept", 0)
+    if not 0 <= kept <= players:
+        raise UsageError(f"study {study}: {kept} of {players} players cannot be kept")
+    if not kept and players not in (1, seeds) and "log" not in said.get("training", {}):
+        raise UsageError(
+            f"study {study}: {seeds} seeds and {players} players: as many of both, so that each seed learns "
+            'from a log of its own, or training = { log = "whole" } for all from all'
+        )
 
 
 def _environments(study: str, names: list[str]) -> tuple[str, ...]:

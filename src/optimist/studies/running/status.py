@@ -30,7 +30,7 @@ class Standing:
     """One run's."""
 
     name: str
-    state: str  # done, running, failed, stopped or waiting
+    state: str  # done, running, failed, stopped, waiting, or by other settings
     step: int
     steps: int
     rate: float | None  # steps per second since it was last begun
@@ -49,7 +49,7 @@ def write_jobs(
 ) -> None:
     make_folder(out)
     said = {"title": title, "command": command, "read_at": dict(read_at or {}), "figures": list(figures)}
-    text = json.dumps({**said, "jobs": [json.loads(job.as_json()) for job in jobs]}, indent=1)
+    text = json.dumps({**said, "jobs": [json.loads(job.written_down()) for job in jobs]}, indent=1)
     write_whole(out / FILE, text.encode())
 
 
@@ -89,6 +89,9 @@ def standing(job: Job, out: Path) -> Standing:
     metrics, failed = folder / "metrics.jsonl", out / job.name / FAILED
     if job.done(out):
         return Standing(job.name, "done", steps, steps, None, None)
+    changed = "; ".join(job.changes(out))
+    if changed:
+        return Standing(job.name, "by other settings", 0, steps, None, None, changed)
     step = _last_step(metrics) if metrics.exists() else 0
     if failed.exists():
         return Standing(job.name, "failed", step, steps, None, None, failed.read_text(encoding="utf-8"))

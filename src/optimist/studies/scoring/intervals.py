@@ -1,21 +1,22 @@
 """How sure a study is: IQM, median, mean and optimality gap of each agent, with bootstrap intervals.
 
-A run's score is taken in each of the three ways of Table 1, always by name. `best` is the paper's: in each
+A run's score is taken in each of the ways of Table 1, always by name. `best` is the paper's: in each
 game, the evaluation at which the mean over seeds is best; so the median here is the median there.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
 from optimist.studies.scoring import statistics
-from optimist.studies.scoring.normalisation import Normaliser, seed_means
+from optimist.studies.scoring.normalisation import KINDS, Normaliser, scores_of, seed_means
 from optimist.studies.scoring.plain_tables import csv_table, markdown_table
-from optimist.studies.scoring.score_files import ScoreFile, Seeds
-from optimist.studies.scoring.scores import RECENT, Curve
+from optimist.studies.scoring.score_files import ScoreFile
+from optimist.studies.scoring.scores import RECENT
 from optimist.studies.scoring.statistics import AGGREGATES, Interval
-from optimist.studies.scoring.table_one import KINDS
+from optimist.studies.scoring.table_one import kind_title
 
 USUAL_BASELINE = "DQN (Nature)"  # what the others are compared with, where a study has it
 REPETITIONS = 5_000  # from seed to seed a bound then wanders by 1% of the interval's width
@@ -37,20 +38,23 @@ class Row:
     seeds: int
     aggregates: Mapping[str, Interval]
     better: Interval | None  # probability of improvement over the baseline, which has none
+    ahead: Interval | None = None  # difference of the IQMs, in pairs, where both learned from the same logs
 
 
 def matrices(file: ScoreFile, by: Normaliser, recent: int = RECENT) -> dict[str, dict[str, Matrix]]:
     """Normalised scores by kind and agent; every agent has the same games in the same order."""
     found: dict[str, dict[str, Matrix]] = {kind: {} for kind in KINDS}
     for agent, by_game in file.agents.items():
-        means = seed_means(by_game)
+        seed_means(by_game)  # raises where seeds were evaluated at different times
         for kind in KINDS:
+            taken = {game: scores_of(kind, seeds, recent) for game, seeds in by_game.items()}
+            if None in taken.values():  # one seed cannot be chosen for by others
+                continue
             scores = {
-                game: [by.normalised(game, score) for score in _scores(kind, seeds, means[game], recent)]
-                for game, seeds in by_game.items()
+                game: [by.normalised(game, score) for score in each or ()] for game, each in taken.items()
             }
             found[kind][agent] = statistics.score_matrix(scores, file.games)
-    return found
+    return {kind: by_agent for kind, by_agent in found.items() if by_agent}
 
 
 def baseline(agents: Sequence[str]) -> str:
@@ -58,8 +62,11 @@ def baseline(agents: Sequence[str]) -> str:
     return USUAL_BASELINE if USUAL_BASELINE in agents else agents[0]
 
 
-def rows(scores: Mapping[str, Mapping[str, Matrix]], *, repetitions: int = REPETITIONS) -> list[Row]:
-    """Agent by agent, in the order of the study; the draws have a seed, so the same runs give the same."""
+def rows(
+    scores: Mapping[str, Mapping[str, Matrix]], *, repetitions: int = REPETITIONS, paired: bool = False
+) -> list[Row]:
+    """Agent by agent, in the order of the study; the draws have a seed, so the same runs give the same.
+    `paired`: run i of every agent learned from the same log."""
     agents = list(scores[KINDS[0]])
     other = baseline(agents)
     return [
@@ -70,10 +77,25 @@ def rows(scores: Mapping[str, Mapping[str, Matrix]], *, repetitions: int = REPET
             seeds=scores[kind][agent].shape[0],
             aggregates=statistics.aggregates(scores[kind][agent], repetitions=repetitions),
             better=_better(scores[kind][agent], scores[kind][other], repetitions) if agent != other else None,
+            ahead=statistics.paired_difference(
+                scores[kind][agent], scores[kind][other], repetitions=repetitions
+            )
+            if paired and agent != other
+            else None,
         )
         for agent in agents
-        for kind in KINDS
+        for kind in scores
     ]
+
+
+def pairs_csv(scores: Mapping[str, Mapping[str, Matrix]], *, repetitions: int = REPETITIONS) -> str:
+    """Every agent against every other: the difference of their IQMs, drawn in pairs."""
+    lines = []
+    for kind, by_agent in scores.items():
+        for agent, other in combinations(by_agent, 2):
+            found = statistics.paired_difference(by_agent[agent], by_agent[other], repetitions=repetitions)
+            lines.append([kind, agent, other, *_numbers(found, len(by_agent[agent]))])
+    return csv_table(["score", "agent", "other", "difference_of_iqm", "low", "high"], lines)
 
 
 def profiles(scores: Mapping[str, Mapping[str, Matrix]]) -> dict[str, dict[str, Profile]]:
@@ -88,12 +110,6 @@ def profiles(scores: Mapping[str, Mapping[str, Matrix]]) -> dict[str, dict[str, 
     return found
 
 
-def kind_title(kind: str, evaluations: int, recent: int = RECENT) -> str:
-    """'best of 50', 'last', 'mean of last 3', or of fewer where there are no more."""
-    recent = min(recent, evaluations)
-    return {"best": f"best of {evaluations}", "last": "last", "mean_of_last": f"mean of last {recent}"}[kind]
-
-
 def interval_text(interval: Interval, seeds: int) -> str:
     """'1.04 [0.98, 1.10]'; the spread of one seed is unknown, not zero."""
     estimate = f"{interval.estimate:.2f}"
@@ -101,22 +117,30 @@ def interval_text(interval: Interval, seeds: int) -> str:
 
 
 def headings(found: Sequence[Row]) -> list[str]:
-    others = [f"P(better than {baseline([row.agent for row in found])})"]
-    return ["agent", "score", *TITLES.values(), *others]
+    other = baseline([row.agent for row in found])
+    paired = [f"IQM less {other}'s, paired"] if are_paired(found) else []
+    return ["agent", "score", *TITLES.values(), f"P(better than {other})", *paired]
+
+
+def are_paired(found: Sequence[Row]) -> bool:
+    return any(row.ahead for row in found)
 
 
 def cells(row: Row, evaluations: int) -> list[str]:
-    better = interval_text(row.better, row.seeds) if row.better else ""
+    compared = [interval_text(each, row.seeds) if each else "" for each in (row.better, row.ahead)]
     shown = [interval_text(row.aggregates[name], row.seeds) for name in TITLES]
-    return [row.agent, kind_title(row.kind, evaluations), *shown, better]
+    return [row.agent, kind_title(row.kind, evaluations), *shown, *compared]
 
 
 def notes(found: Sequence[Row]) -> list[str]:
     """What one must know to read the intervals."""
     lines = [
         "scores are normalised: 0 and 1 are the 0 and 100% of Table 1; a smaller optimality gap is better",
-        "best was chosen after the fact, and its intervals do not repeat that choice: they flatter it",
+        "best was chosen after the fact, and its intervals do not repeat that choice: they flatter it; "
+        "cross-chosen best scores each seed where the others are best",
     ]
+    if are_paired(found):
+        lines.append("paired: agents that learned from the same log are drawn together")
     if any(row.seeds > 1 for row in found):
         few = min(row.seeds for row in found)
         lines.insert(
@@ -130,33 +154,23 @@ def notes(found: Sequence[Row]) -> list[str]:
 
 
 def markdown(found: Sequence[Row], evaluations: int) -> str:
-    table = markdown_table(headings(found), [cells(row, evaluations) for row in found])
+    heads = headings(found)
+    table = markdown_table(heads, [cells(row, evaluations)[: len(heads)] for row in found])
     lines = ["# Aggregates over games and runs", "", table, "", *(f"- {note}" for note in notes(found)), ""]
     return "\n".join(lines)
 
 
 def csv_text(found: Sequence[Row]) -> str:
     """A row per agent and kind; bounds are empty where there is one seed."""
-    names = [*AGGREGATES, "probability_of_improvement"]
+    names = [*AGGREGATES, "probability_of_improvement", "paired_difference_of_iqm"]
     heads = [f"{name}{end}" for name in names for end in ("", "_low", "_high")]
     other = baseline([row.agent for row in found])
     lines: list[list] = []
     for row in found:
-        intervals = [*(row.aggregates[name] for name in AGGREGATES), row.better]
+        intervals = [*(row.aggregates[name] for name in AGGREGATES), row.better, row.ahead]
         numbers = [number for interval in intervals for number in _numbers(interval, row.seeds)]
         lines.append([row.agent, row.kind, row.games, row.seeds, *numbers, other if row.better else ""])
     return csv_table(["agent", "score", "games", "seeds", *heads, "improvement_over"], lines)
-
-
-def _scores(kind: str, seeds: Seeds, mean: Curve, recent: int) -> list[float]:
-    """One score per seed."""
-    steps = sorted(mean)
-    chosen = {
-        "best": [max(steps, key=lambda step: mean[step])],
-        "last": steps[-1:],
-        "mean_of_last": steps[-recent:],
-    }[kind]
-    return [float(np.mean([seeds[seed][step] for step in chosen])) for seed in sorted(seeds)]
 
 
 def _better(x: Matrix, y: Matrix, repetitions: int) -> Interval:

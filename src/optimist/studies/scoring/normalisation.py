@@ -6,9 +6,10 @@ trained DQN, in this order; on Skiing and Solaris DQN is the worse.
 """
 
 import statistics
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from optimist.errors import DataError, UsageError, did_you_mean
 from optimist.studies.scoring import reference
@@ -61,11 +62,16 @@ class Normaliser:
 
 @dataclass(frozen=True)
 class Ending:
-    """What is left of a curve when one number must do; `best` is a maximum over all its evaluations."""
+    """What is left of the curves of all seeds when one number must do, the mean over them."""
 
-    best: float
+    best: float  # the paper's: at the evaluation whose mean over seeds is largest
+    cross: float | None  # each seed at the evaluation that is best for the others; one seed has no others
     last: float
     mean_of_last: float
+    area: float  # the mean over all evaluations
+
+
+KINDS = tuple(field.name for field in fields(Ending))
 
 
 def dqn_random() -> Normaliser:
@@ -134,10 +140,36 @@ def from_csv(path: Path) -> Normaliser:
     return Normaliser(str(path), shown, columns_of[yardstick], columns_of["random"], f"the file {path}")
 
 
-def ending(curve: Curve, recent: int = RECENT) -> Ending:
-    """Best, last, and the mean of the last few evaluations; a curve shorter than that gives what it has."""
-    values = [curve[iteration] for iteration in sorted(curve)]
-    return Ending(best=max(values), last=values[-1], mean_of_last=statistics.fmean(values[-recent:]))
+def scores_of(kind: str, seeds: Seeds, recent: int = RECENT) -> list[float] | None:
+    """One score for each seed, in their order, taken in one of the ways of `Ending`, if it has one.
+
+    Every seed was evaluated at the same times; curves shorter than `recent` give what they have."""
+    curves = [seeds[seed] for seed in sorted(seeds)]
+    steps = sorted(curves[0])
+    if kind == "cross":
+        if len(curves) == 1:
+            return None
+        others = [[other for other in curves if other is not mine] for mine in curves]
+        return [mine[_best_step(steps, rest)] for mine, rest in zip(curves, others, strict=True)]
+    chosen = {
+        "best": lambda: [_best_step(steps, curves)],
+        "last": lambda: steps[-1:],
+        "mean_of_last": lambda: steps[-recent:],
+        "area": lambda: steps,
+    }[kind]()
+    return [statistics.fmean(curve[step] for step in chosen) for curve in curves]
+
+
+def _best_step(steps: Sequence[int], curves: Sequence[Curve]) -> int:
+    """The first of those at which the mean over the curves is largest."""
+    return max(steps, key=lambda step: statistics.fmean(curve[step] for curve in curves))
+
+
+def ending(seeds: Seeds, recent: int = RECENT) -> Ending:
+    """The mean over seeds of each way to score a run."""
+    found = {kind: scores_of(kind, seeds, recent) for kind in KINDS}
+    means: dict[str, Any] = {kind: each and statistics.fmean(each) for kind, each in found.items()}
+    return Ending(**means)
 
 
 def median_curve(by_game: Mapping[str, Curve], by: Normaliser) -> Curve:

@@ -103,12 +103,14 @@ def stratified_bootstrap(
     repetitions: int = REPETITIONS,
     confidence: float = 0.95,
     seed: int = 0,
+    paired: bool = False,
 ) -> Interval:
     """The percentile interval of statistic(*matrices) when runs are drawn anew, with replacement, per game.
 
-    Each game of each (runs, games) matrix is drawn on its own. The interval speaks of other runs on the same
-    games, not of other games. It knows only the runs there are: with few it is too narrow, and with one,
-    which can only be drawn again, both bounds are the estimate: the spread is unknown, not zero.
+    Each game of each (runs, games) matrix is drawn on its own; if `paired`, the same runs of all matrices.
+    The interval speaks of other runs on the same games, not of other games. It knows only the runs there are:
+    with few it is too narrow, and with one, which can only be drawn again, both bounds are the estimate: the
+    spread is unknown, not zero.
     """
     if not matrices or repetitions < 1 or not 0 < confidence < 1:
         raise UsageError(
@@ -120,6 +122,8 @@ def stratified_bootstrap(
     results = np.empty((repetitions, *estimate.shape))
     # A stream for each matrix: the draws are then the same however many are made at once.
     streams = np.random.default_rng(seed).spawn(len(tables))
+    if paired:
+        streams = [np.random.default_rng(seed) for _ in tables]
     at_once = max(1, AT_ONCE // sum(table.size for table in tables))
     for start in range(0, repetitions, at_once):
         part = results[start : start + at_once]
@@ -130,6 +134,31 @@ def stratified_bootstrap(
         part[:] = values
     low, high = np.quantile(results, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
     return Interval(*(value if value.ndim else value.item() for value in (estimate, low, high)))
+
+
+def paired_difference(
+    x: ArrayLike,
+    y: ArrayLike,
+    statistic: Callable[[np.ndarray], np.ndarray] = iqm,
+    *,
+    repetitions: int = REPETITIONS,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> Interval:
+    """The interval of statistic(x) - statistic(y) where run i of both learned from the same log: each draw
+    takes the same runs of both, so that a log that is easy for both does not count as a difference."""
+    x, y = _checked(x, dimensions=2), _checked(y, dimensions=2)
+    if x.shape != y.shape:
+        raise UsageError(f"scores of shape {x.shape} and {y.shape}: pairs need the same runs and games")
+    return stratified_bootstrap(
+        lambda one, other: statistic(one) - statistic(other),
+        x,
+        y,
+        repetitions=repetitions,
+        confidence=confidence,
+        seed=seed,
+        paired=True,
+    )
 
 
 AGGREGATES: dict[str, Callable[[np.ndarray], np.ndarray]] = {

@@ -1,7 +1,8 @@
 """Table 1 of the paper: each agent's median over games and the games it wins, beside the paper's numbers.
 
 `best` is the paper's way: in each game, the best iteration of the mean over seeds. It is a maximum over many
-evaluations, so the last one, and the mean of the last few, stand beside it.
+evaluations, chosen by the very seeds that it scores. Beside it stand the same with the choice made by the
+other seeds (`cross`), and what needs no choice: the last, the mean of the last few, and of all (`area`).
 """
 
 import re
@@ -9,16 +10,16 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from optimist.data.files import make_folder, write_whole
 from optimist.studies.scoring import reference
-from optimist.studies.scoring.normalisation import Ending, Normaliser, ending, seed_means
+from optimist.studies.scoring.normalisation import KINDS, Ending, Normaliser, ending, seed_means
 from optimist.studies.scoring.plain_tables import csv_table, markdown_table
 from optimist.studies.scoring.score_files import ScoreFile
 from optimist.studies.scoring.scores import RECENT
 
-KINDS = ("best", "last", "mean_of_last")
+MAIN = ("best", "cross", "last")  # where there is no room for all
 PAPER = ("1X", "5X")  # the gradient steps of online DQN, and five times as many
 
 
@@ -48,8 +49,10 @@ class Row:
     seeds: int
     evaluations: int
     best: Cell
+    cross: Cell | None
     last: Cell
     mean_of_last: Cell
+    area: Cell
     paper: Mapping[str, Cell]
 
 
@@ -57,7 +60,8 @@ def per_game(scores: ScoreFile, by: Normaliser, recent: int = RECENT) -> dict[st
     """For each agent its games, the least improved first as in Figure 4."""
     rows: dict[str, list[GameRow]] = {}
     for agent, by_game in scores.agents.items():
-        ends = {game: ending(curve, recent) for game, curve in seed_means(by_game).items()}
+        seed_means(by_game)  # raises where seeds were evaluated at different times
+        ends = {game: ending(seeds, recent) for game, seeds in by_game.items()}
         rows[agent] = sorted(
             (GameRow(agent, game, end, _improvement(game, end, by)) for game, end in ends.items()),
             key=lambda row: (row.improvement.best, row.game),
@@ -73,7 +77,7 @@ def table_one(
     rows = []
     for agent, games in per_game(scores, by, recent).items():
         curves = next(iter(scores.agents[agent].values()))
-        cells = {kind: _cell(games, kind, by) for kind in KINDS}
+        cells: dict[str, Any] = {kind: _cell(games, kind, by) for kind in KINDS}
         rows.append(
             Row(
                 agent=agent,
@@ -101,8 +105,21 @@ def cell_text(cell: Cell | None) -> str:
     return f"{cell.median:.1f}% / {cell.better}" if cell else ""
 
 
-def headings(recent: int = RECENT) -> tuple[str, ...]:
-    return ("agent", "best", "last", f"mean of last {recent}", *(f"paper, {steps}" for steps in PAPER))
+def headings(recent: int = RECENT, kinds: Sequence[str] = KINDS) -> tuple[str, ...]:
+    titles = [kind_title(kind, None, recent) for kind in kinds]
+    return ("agent", *titles, *(f"paper, {steps}" for steps in PAPER))
+
+
+def kind_title(kind: str, evaluations: int | None, recent: int = RECENT) -> str:
+    """'best of 50', 'cross-chosen best', 'last', 'mean of last 3' (or of fewer where there are no more)."""
+    recent = min(recent, evaluations or recent)
+    return {
+        "best": f"best of {evaluations}" if evaluations else "best",
+        "cross": "cross-chosen best",
+        "last": "last",
+        "mean_of_last": f"mean of last {recent}",
+        "area": "mean of all",
+    }[kind]
 
 
 def title(rows: Sequence[Row], by: Normaliser) -> str:
@@ -116,6 +133,7 @@ def notes(rows: Sequence[Row], by: Normaliser) -> list[str]:
     looks = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}, which favours the most,"
     lines = [
         f"seeds: {rows[0].seeds}; best: each game's best of {looks} evaluations of the mean over seeds",
+        "cross-chosen best: each seed is scored at the evaluation that is best for the other seeds",
         f"0 and 100% are random play and {by.yardstick}, the worse and the better: {by.provenance}",
     ]
     if any(row.paper for row in rows):
@@ -154,9 +172,9 @@ def markdown(rows: Sequence[Row], by: Normaliser, recent: int, notes: Sequence[s
     return "\n".join(lines)
 
 
-def cells(row: Row) -> list[str]:
+def cells(row: Row, kinds: Sequence[str] = KINDS) -> list[str]:
     paper = [cell_text(row.paper.get(steps)) for steps in PAPER]
-    return [row.agent, *(cell_text(getattr(row, kind)) for kind in KINDS), *paper]
+    return [row.agent, *(cell_text(getattr(row, kind)) for kind in kinds), *paper]
 
 
 def table_csv(rows: Sequence[Row]) -> str:
@@ -175,16 +193,22 @@ def per_game_csv(rows: Mapping[str, Sequence[GameRow]]) -> str:
     lines: list[list] = []
     for row in (row for games in rows.values() for row in games):
         pairs = [(getattr(row.score, kind), getattr(row.improvement, kind)) for kind in KINDS]
-        lines.append([row.agent, row.game, *(value for pair in pairs for value in pair)])
+        lines.append([row.agent, row.game, *("" if v is None else v for pair in pairs for v in pair)])
     return csv_table(["agent", "game", *heads], lines)
 
 
 def _improvement(game: str, end: Ending, by: Normaliser) -> Ending:
-    return Ending(*(by.improvement(game, getattr(end, kind)) for kind in KINDS))
+    scores = {kind: getattr(end, kind) for kind in KINDS}
+    found: dict[str, Any] = {
+        kind: None if score is None else by.improvement(game, score) for kind, score in scores.items()
+    }
+    return Ending(**found)
 
 
-def _cell(games: Sequence[GameRow], kind: str, by: Normaliser) -> Cell:
+def _cell(games: Sequence[GameRow], kind: str, by: Normaliser) -> Cell | None:
     scores = {row.game: getattr(row.score, kind) for row in games}
+    if None in scores.values():
+        return None
     median = statistics.median(100 * by.normalised(game, score) for game, score in scores.items())
     return Cell(median, sum(by.is_better(game, score) for game, score in scores.items()))
 

@@ -1,0 +1,31 @@
+"""One dense or convolutional layer: its weights, and how they start."""
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+
+from optimist.errors import UsageError, did_you_mean
+
+
+class Layer(NamedTuple):
+    weight: Any
+    bias: Any
+
+
+def initial_weight(key, shape: tuple[int, ...], initializer: str):
+    """Uniform weights (..., inputs, outputs); leading axes are the window of a convolution.
+
+    "glorot" is Keras' default, used by DQN; "fan_in" is variance scaling by 1/sqrt(3), used by every
+    multi-headed network of the paper's code; "torch" is PyTorch's default, used by the actor-critics.
+    """
+    window = math.prod(shape[:-2])
+    fan_in, fan_out = window * shape[-2], window * shape[-1]
+    limits = {
+        "glorot": math.sqrt(6 / (fan_in + fan_out)),
+        "fan_in": math.sqrt(math.sqrt(3) / fan_in),
+        "torch": math.sqrt(1 / fan_in),
+    }
+    if initializer not in limits:
+        raise UsageError(f'unknown initializer "{initializer}": {did_you_mean(initializer, limits)}')
+    return jax.random.uniform(key, shape, minval=-limits[initializer], maxval=limits[initializer])

@@ -1,0 +1,78 @@
+"""The networks of agents of action vectors."""
+
+import math
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from optimist.networks.layers import Layer, initial_weight
+
+
+@dataclass(frozen=True)
+class Perceptron:
+    """Dense layers with a ReLU between them, and PyTorch's initial weights and biases."""
+
+    hidden: tuple[int, ...]
+    outputs: int
+    late: bool = False  # the last part of the input enters at the second layer
+
+    def init(self, key, *parts: int) -> list[Layer]:
+        """`parts` are the widths of the parts of the input."""
+        early, late = (parts[:-1], parts[-1]) if self.late else (parts, 0)
+        widths = (sum(early), *self.hidden, self.outputs)
+        pairs = list(zip(widths[:-1], widths[1:], strict=True))
+        pairs[1:2] = [(inputs + late, outputs) for inputs, outputs in pairs[1:2]]
+        keys = jax.random.split(key, len(pairs))
+        return [self._layer(k, *pair) for k, pair in zip(keys, pairs, strict=True)]
+
+    @staticmethod
+    def _layer(key, inputs: int, outputs: int) -> Layer:
+        drawn = initial_weight(key, (inputs + 1, outputs), "torch") * math.sqrt((inputs + 1) / inputs)
+        return Layer(weight=drawn[:-1], bias=drawn[-1])
+
+    def __call__(self, layers: list[Layer], *parts):
+        """The parts of the input, side by side -> (outputs,)."""
+        early, late = (parts[:-1], parts[-1:]) if self.late else (parts, ())
+        x = jnp.concatenate(early)
+        for number, layer in enumerate(layers):
+            x = jnp.concatenate([x, *late]) if number == 1 and late else x
+            x = x @ layer.weight + layer.bias
+            x = jax.nn.relu(x) if number < len(layers) - 1 else x
+        return x
+
+
+@dataclass(frozen=True)
+class ActionVae:
+    """A variational auto-encoder of actions in [-1, 1] that are likely after an observation."""
+
+    actions: int
+    hidden: tuple[int, ...] = (750, 750)
+
+    @property
+    def latent(self) -> int:
+        return 2 * self.actions
+
+    def init(self, key, observation: int) -> dict:
+        code_key, action_key = jax.random.split(key)
+        return {
+            "encoder": self._encoder.init(code_key, observation + self.actions),
+            "decoder": self._decoder.init(action_key, observation + self.latent),
+        }
+
+    @property
+    def _encoder(self) -> Perceptron:
+        return Perceptron(self.hidden, 2 * self.latent)
+
+    @property
+    def _decoder(self) -> Perceptron:
+        return Perceptron(self.hidden, self.actions)
+
+    def encode(self, params: dict, observation, action):
+        """The mean and the standard deviation of the code, (latent,) each."""
+        mean, log_deviation = jnp.split(self._encoder(params["encoder"], observation, action), 2)
+        deviation = jnp.exp(jnp.clip(log_deviation, -4, 15))  # as the authors: it stays a number
+        return mean, deviation
+
+    def decode(self, params: dict, observation, code):
+        return jnp.tanh(self._decoder(params["decoder"], observation, code))

@@ -1,0 +1,114 @@
+"""Tables turn features into one value per action and column."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from optimist.networks.layers import initial_weight
+from optimist.networks.torsos import Torso
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Table:
+    """One value per action and column, left unmultiplied until asked.
+
+    The last layer is linear, so a mixture of columns is a column with mixed weights, and 200 mixed heads cost
+    about what one costs: (f . W) @ alpha == f . (W @ alpha).
+    """
+
+    features: Any  # (F,)
+    weight: Any  # (F, A, K)
+    bias: Any  # (A, K)
+
+    def __matmul__(self, alpha):
+        """Mix the columns: (K,) -> (A,), or several mixtures at once, (K, M) -> (A, M)."""
+        return jnp.tensordot(self.features, self.weight @ alpha, axes=1) + self.bias @ alpha
+
+    def mean(self):
+        """The plain mean of the columns, (A,)."""
+        columns = self.bias.shape[-1]
+        return self @ jnp.full(columns, 1 / columns)
+
+    def columns(self):
+        """Every value, (A, K)."""
+        return jnp.tensordot(self.features, self.weight, axes=1) + self.bias
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class SplitTable:
+    """A table whose columns are shared out among separate networks, each with features of its own."""
+
+    parts: Table  # every leaf with a leading axis of networks
+
+    def __matmul__(self, alpha):
+        """Mix the columns of all networks: (K, ...) -> (A, ...)."""
+        networks, _, _, columns = self.parts.weight.shape
+        shares = alpha.reshape(networks, columns, *alpha.shape[1:])
+        return jax.vmap(Table.__matmul__)(self.parts, shares).sum(axis=0)
+
+    def mean(self):
+        columns = self.parts.bias.shape[0] * self.parts.bias.shape[-1]
+        return self @ jnp.full(columns, 1 / columns)
+
+    def columns(self):
+        """Every value, (A, K), network after network."""
+        values = jax.vmap(Table.columns)(self.parts)
+        return values.transpose(1, 0, 2).reshape(values.shape[1], -1)
+
+
+@dataclass(frozen=True)
+class MultiHead:
+    """One torso under a linear layer that is a table."""
+
+    torso: Torso
+    actions: int
+    columns: int
+    initializer: str
+    spread: float | None = None  # heads start as one shared head plus this much of a draw of their own
+
+    def init(self, key, observation_shape: tuple[int, ...]) -> dict:
+        torso_key, head_key = jax.random.split(key)
+        shapes = self.torso.shapes(observation_shape)
+        features = shapes[-1][-1] if shapes else math.prod(observation_shape)
+        return {
+            "torso": self.torso.init(torso_key, observation_shape, self.initializer),
+            "weight": self._heads(head_key, features),
+            "bias": jnp.zeros((self.actions, self.columns)),
+        }
+
+    def _heads(self, key, features: int) -> Any:
+        """(features, actions, columns). The mean of K independent heads is 1/sqrt(K) of one, and so is the
+        gradient that reaches the torso through it; a shared start keeps it at the size of one."""
+
+        def drawn(key, columns: int):
+            weight = initial_weight(key, (features, self.actions * columns), self.initializer)
+            return weight.reshape(features, self.actions, columns)
+
+        if self.spread is None:
+            return drawn(key, self.columns)
+        shared_key, own_key = jax.random.split(key)
+        shared = jnp.broadcast_to(drawn(shared_key, 1), (features, self.actions, self.columns))
+        return shared + self.spread * drawn(own_key, self.columns)
+
+    def __call__(self, params: dict, observation) -> Table:
+        return Table(self.torso(params["torso"], observation), params["weight"], params["bias"])
+
+
+@dataclass(frozen=True)
+class MultiNetwork:
+    """Separate networks, trained in one program, that share out the columns of a table."""
+
+    network: MultiHead
+    count: int
+
+    def init(self, key, observation_shape: tuple[int, ...]) -> dict:
+        keys = jax.random.split(key, self.count)
+        return jax.vmap(lambda one: self.network.init(one, observation_shape))(keys)
+
+    def __call__(self, params: dict, observation) -> SplitTable:
+        return SplitTable(jax.vmap(self.network, in_axes=(0, None))(params, observation))
