@@ -176,7 +176,7 @@ MISTAKES = [
     # the run's folder
     ("train dqn {log} --out {run} --steps 20", 4, "training.evaluate_every: 10 there, 5000 asked"),
     ("train dqn {log} --out {file}", 6, "cannot make"),
-    ("train dqn {log} --out {ruined} {trained}", 4, "is damaged: start again with --restart"),
+    ("train dqn {log} --out {ruined} {trained}", 4, "is damaged): start again with --restart"),
     ("train dqn {log} --out {garbled} {trained}", 4, "config.toml cannot be read"),
     # evaluation
     ("evaluate", 2, "the following arguments are required: RUN"),
@@ -184,7 +184,7 @@ MISTAKES = [
     ("evaluate {log}", 4, "is not a run folder"),
     ("evaluate {file}", 4, "is not a run folder"),
     ("evaluate {unsaved}", 4, "has no checkpoint yet: train it first"),
-    ("evaluate {ruined}", 4, "every checkpoint in"),
+    ("evaluate {ruined}", 4, "no checkpoint in"),
     ("evaluate {foreign}", 4, "is not the configuration of a run"),
     ("evaluate {garbled}", 4, "config.toml cannot be read"),
     ("evaluate {tangled}", 6, "config.toml: Is a directory"),

@@ -14,6 +14,7 @@ from typing import Any, NoReturn, TypeVar, get_args
 from optimist.errors import UsageError, did_you_mean
 
 Record = TypeVar("Record")
+MOST_SEEDS = 1000  # trained together
 
 
 class Parser(argparse.ArgumentParser):
@@ -113,6 +114,8 @@ def seeds(text: str) -> tuple[int, ...]:
     """ "0,1,2" or "0-4" as numbers."""
     first, dash, last = text.partition("-")
     try:
+        if dash and int(last) - int(first) >= MOST_SEEDS:
+            raise argparse.ArgumentTypeError(f'"{text}" are too many seeds: at most {MOST_SEEDS} at once')
         return tuple(range(int(first), int(last) + 1)) if dash else tuple(map(int, text.split(",")))
     except ValueError:
         raise argparse.ArgumentTypeError(f'"{text}" are no seeds: write 0,1,2 or 0-4') from None

@@ -46,10 +46,18 @@ def gone(pid: int) -> bool:
             os.kill(pid, 0)
         except ProcessLookupError:
             return True
-        if _state(pid) == "Z":  # it ended; its parent, which is not us, has not looked yet
+        # It ended; its parent has not looked yet, or cannot before its last thread has ended, too.
+        if _state(pid) == "Z" and len(_threads(pid)) < 2:
             return True
         time.sleep(0.01)
     return False
+
+
+def _threads(pid: int) -> list[str]:
+    try:
+        return os.listdir(f"/proc/{pid}/task")
+    except FileNotFoundError:
+        return []
 
 
 def _state(pid: int) -> str:

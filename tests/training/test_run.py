@@ -1,7 +1,9 @@
 """A run folder belongs to one process and one configuration, and forgets only what it is told to."""
 
+import errno
 import json
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -11,6 +13,7 @@ import time
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from little import played
@@ -18,7 +21,7 @@ from optimist.data.files import write_whole
 from optimist.errors import RunError, StorageError
 from optimist.training.checkpoint import save_state
 from optimist.training.evaluation import EpisodeScore
-from optimist.training.run import RunFolder, read_config, read_episodes, toml, write_episodes
+from optimist.training.run import RunFolder, fingerprint, read_config, read_episodes, toml, write_episodes
 
 CONFIG = {
     "kind": "offline",
@@ -37,7 +40,7 @@ def changed(**training) -> dict:
 def begun(tmp_path):
     """The folder of a run that has saved something, and is no longer held."""
     with RunFolder(tmp_path / "run", CONFIG) as folder:
-        save_state(folder.checkpoints, 10, {"step": 10})
+        save_state(folder.checkpoints, 10, {"step": np.int32(10)})
     return tmp_path / "run"
 
 
@@ -103,6 +106,108 @@ def test_restart_mends_a_damaged_configuration(begun):
         RunFolder(begun, CONFIG)
     with RunFolder(begun, CONFIG, restart=True):
         assert read_config(begun)["kind"] == "offline"
+
+
+def test_restart_removes_a_link_and_never_what_it_points_to(begun, tmp_path):
+    (begun / "checkpoints").rename(tmp_path / "elsewhere")
+    (begun / "checkpoints").symlink_to(tmp_path / "elsewhere")
+    with RunFolder(begun, CONFIG, restart=True) as folder:
+        assert folder.load_state({"step": np.int32(0)}) is None
+        assert not (begun / "checkpoints").is_symlink()
+        assert len(list((tmp_path / "elsewhere").iterdir())) == 1
+
+
+def test_a_removal_that_fails_is_an_error_that_names_the_path(begun, monkeypatch):
+    (begun / "metrics.jsonl").mkdir()  # a folder in place of a file cannot be unlinked
+    with pytest.raises(StorageError, match="cannot remove .*/metrics.jsonl: Is a directory"):
+        RunFolder(begun, CONFIG, restart=True)
+    (begun / "tensorboard").mkdir()
+
+    def refused(*_, **__):
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "rmdir", refused)
+    with pytest.raises(StorageError, match="cannot remove .*/tensorboard: Operation not permitted"):
+        RunFolder(begun, CONFIG, restart=True)
+
+
+def saved(path, config, step=10) -> dict:
+    """A run folder with one checkpoint; the state that it holds."""
+    state = {"w": np.full(3, step, np.float32)}
+    with RunFolder(path, config) as folder:
+        folder.save_state(step, state)
+    return state
+
+
+@pytest.mark.parametrize(
+    ("config", "goes_on"),
+    [
+        (CONFIG, True),
+        (changed(steps=500, checkpoint_seconds=1.0, home="memory", memory_gib=2), True),
+        ({**CONFIG, "dataset": {"path": "/mnt/data", "fingerprint": "c0ffee"}}, True),
+        (changed(batch=64), False),
+        (changed(n_step=3), False),
+        ({**CONFIG, "seeds": [0]}, False),
+        ({**CONFIG, "dataset": {"path": "data", "fingerprint": "f00"}}, False),
+    ],
+)
+def test_without_config_toml_the_checkpoints_say_what_they_were_made_with(tmp_path, config, goes_on):
+    state = saved(tmp_path, CONFIG)
+    (tmp_path / "config.toml").unlink()
+    if goes_on:
+        with RunFolder(tmp_path, config) as folder:
+            step, found = folder.load_state(state)
+            assert step == 10 and (np.asarray(found["w"]) == state["w"]).all()
+        return
+    for _ in range(2):  # the refusal leaves no config.toml behind that would agree next time
+        with pytest.raises(RunError, match="has lost its config.toml.*--restart"):
+            RunFolder(tmp_path, config)
+    with RunFolder(tmp_path, config, restart=True) as folder:
+        assert folder.load_state(state) is None
+
+
+def test_a_checkpoint_of_another_run_is_refused_and_named(tmp_path):
+    state = saved(tmp_path / "other", changed(batch=64), step=20)
+    saved(tmp_path / "run", CONFIG)
+    [foreign] = (tmp_path / "other" / "checkpoints").iterdir()
+    shutil.copy(foreign, tmp_path / "run" / "checkpoints")
+    refused = pytest.raises(RunError, match=f"{foreign.name} was made with another configuration")
+    with RunFolder(tmp_path / "run", CONFIG) as folder, refused:
+        folder.load_state(state)
+
+
+def test_a_checkpoint_without_a_fingerprint_is_taken_where_config_toml_agrees(begun):
+    """As version 0.1.0 wrote them."""
+    with RunFolder(begun, CONFIG) as folder:
+        assert folder.load_state({"step": np.int32(0)})[0] == 10
+    (begun / "config.toml").unlink()
+    with pytest.raises(RunError, match="or do not say"):
+        RunFolder(begun, CONFIG)
+
+
+def test_fewer_steps_than_were_taken_are_refused_without_config_toml_too(tmp_path):
+    state = saved(tmp_path, CONFIG, step=100)
+    (tmp_path / "config.toml").unlink()
+    refused = pytest.raises(RunError, match="holds 100 steps where 99 are asked")
+    with RunFolder(tmp_path, changed(steps=99)) as folder, refused:
+        folder.load_state(state)
+
+
+def test_the_fingerprint_is_that_of_the_configuration_read_back(tmp_path):
+    with RunFolder(tmp_path, changed(gamma=np.float32(0.9), clip_rewards=1, none=())) as folder:
+        assert folder.fingerprint == fingerprint(read_config(tmp_path))
+
+
+def test_settings_that_came_later_do_not_make_another_run(tmp_path):
+    """A checkpoint of a version that did not know them is gone on with."""
+    state = saved(tmp_path, {**CONFIG, "agent": {"name": "qr_dqn"}})
+    later = {"name": "qr_dqn", "over_quantiles": "sum", "late_action": False}
+    asked = {**CONFIG, "agent": later, "dataset": {**CONFIG["dataset"], "recording": "c0ffee"}}
+    with RunFolder(tmp_path, asked) as folder:
+        assert folder.load_state(state)[0] == 10
+    (tmp_path / "config.toml").unlink()
+    with pytest.raises(RunError, match="lost its config.toml"):
+        RunFolder(tmp_path, {**asked, "agent": {**later, "late_action": True}})
 
 
 HOLD = """
@@ -190,6 +295,7 @@ def test_a_line_cut_off_by_a_kill_is_dropped_wherever_it_was_cut(tmp_path, cut):
         for name in ("metrics.jsonl", "episodes.csv"):
             whole = (tmp_path / name).read_bytes()
             (tmp_path / name).write_bytes(whole[:-cut])
+            (tmp_path / f"{name}.crc").unlink()  # written last
         folder.rewind(10)
         folder.add_metrics([row])
         folder.add_episodes([score])

@@ -23,6 +23,7 @@ from optimist.data.transition import Spec
 from optimist.envs import Step
 from optimist.envs._lanes import as_array, checked_actions, free_cores, from_array
 from optimist.envs._player import FAILED, LISTEN, RESET, STEP, board, board_size
+from optimist.envs._processes import SAFELY, variables
 from optimist.errors import RunError, UsageError
 
 LANES_EACH = 8  # of a process at least: waking it takes as long as a step of a few lanes
@@ -46,13 +47,9 @@ class Team:
         self._done, self._go = done, [write for _, write in go]
         self._pipes = [done, *self._go]
         inherited = [*(read for read, _ in go), theirs]
-        words = [sys.executable, "-m", "optimist.envs._player", *map(str, inherited)]
+        words = [sys.executable, SAFELY, "-m", "optimist.envs._player", *map(str, inherited)]
         # They find what this process finds, and leave the other cores to each other.
-        settings = {
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-            "OMP_NUM_THREADS": "1",
-        }
+        settings = {**variables(), "OMP_NUM_THREADS": "1"}
         self._members: list[Any] = [
             subprocess.Popen(
                 words,

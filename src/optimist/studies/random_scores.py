@@ -15,6 +15,7 @@ import numpy as np
 
 from optimist import envs
 from optimist.data.files import make_folder, write_whole
+from optimist.envs._processes import isolated
 from optimist.errors import UsageError, did_you_mean
 from optimist.training.evaluation import Series, play_out
 
@@ -84,7 +85,7 @@ def run(study: RandomStudy, table: Path) -> list[RandomScore]:
     missing = [game for game in study.chosen() if game not in rows]
     # Not forked: what the parent has loaded must not be shared.
     processes = study.processes or len(os.sched_getaffinity(0))
-    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+    with isolated(), multiprocessing.get_context("spawn").Pool(processes) as pool:
         work = [(game, study.steps, study.seed) for game in missing]
         for row in pool.imap_unordered(_score, work):
             rows[row.game] = row

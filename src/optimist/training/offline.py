@@ -22,13 +22,15 @@ from optimist.training.evaluation import check_playable, evaluate, mean_scores
 from optimist.training.homes import Home, home_of
 from optimist.training.interrupt import StopRequest
 from optimist.training.learner import Learner, TrainState, advance, check_seeds
-from optimist.training.monitor import Monitor
+from optimist.training.monitor import ALARM, Monitor
 from optimist.training.progress import Bar
-from optimist.training.run import RunFolder, as_config, demand, read_alarms, read_episodes
+from optimist.training.run import RunFolder, as_config, demand
+from optimist.training.sizes import batch_bytes, check_memory, lanes_bytes, state_bytes
 
 CHUNK = 250  # gradient steps between looks at the clock, the losses and the signals
 LARGE_CHUNK = 50  # the same for large images on a CPU, so that Ctrl-C is heard within seconds there too
 LOGS = ("whole", "own")
+MOST_STEPS_AHEAD = 1000  # of an n-step return: each costs a look at every transition
 PROBE_STEP = 2**40  # a step that no training reaches: its batch is the one the logs look at
 
 
@@ -54,6 +56,7 @@ class Training:
     def __post_init__(self):
         counts = ("steps", "evaluate_every", "episodes", "evaluation_steps", "batch", "n_step")
         demand(self, counts, lambda n: isinstance(n, int) and n >= 1, "it is a whole number from 1 upwards")
+        demand(self, ("n_step",), lambda n: n <= MOST_STEPS_AHEAD, f"it is at most {MOST_STEPS_AHEAD}")
         demand(self, ("epsilon", "gamma"), lambda x: 0 <= x <= 1, "it lies between 0 and 1")
         demand(self, ("clip_rewards", "memory_gib"), lambda x: 0 < x < math.inf, "it is more than 0")
         demand(self, ("checkpoint_seconds",), lambda x: x >= 0, "it is at least 0")
@@ -101,7 +104,21 @@ class OfflineTraining:
             trained_on = dataset.provenance.get("environment", "")
             self.versions |= check_playable(dataset.spec, environment, trained_on)
         self.learner = Learner(agent, dataset.spec)
+        self._check_memory()
         self.folder = RunFolder(out, self._config(), restart=restart)
+
+    def _check_memory(self) -> None:
+        training, spec, seeds = self.training, self.dataset.spec, len(self.seeds)
+        streamed = training.home in ("memory", "compressed")  # such a home shortens its chunks
+        chunk = 1 if streamed else min(LARGE_CHUNK, training.evaluate_every, training.steps)
+        played = training.evaluation_steps is None and self.environment
+        check_memory(
+            {
+                "parameters": state_bytes(self.learner, seeds),
+                "batches": batch_bytes(spec, training.batch, seeds, chunk),
+                "evaluation": lanes_bytes(spec, seeds * training.episodes) if played else 0,
+            }
+        )
 
     def _config(self) -> dict:
         return {
@@ -122,7 +139,7 @@ class OfflineTraining:
         """Train to the end, from the last checkpoint on if there is one."""
         with self.folder:
             self.folder.record_versions(self.versions)
-            found = checkpoint.load_state(self.folder.checkpoints, like=self.learner.shapes(self.seeds))
+            found = self.folder.load_state(like=self.learner.shapes(self.seeds))
             step, state = found or (0, self.learner.init(self.seeds))
             self.folder.rewind(step)
             if step < self.training.steps or self._owes_evaluation(step):
@@ -153,7 +170,7 @@ class OfflineTraining:
                 bar.update(step, note)
                 late = time.monotonic() - saved > self.training.checkpoint_seconds
                 if late or stop.received or step == self.training.steps:
-                    checkpoint.save_state(self.folder.checkpoints, step, state)
+                    self.folder.save_state(step, state)
                     saved = time.monotonic()
                 stop.leave(f"gradient step {step:,} of {self.training.steps:,}")
         return state
@@ -177,7 +194,7 @@ class OfflineTraining:
         """Was the run stopped while it was being evaluated?"""
         if not (step and self.environment and self._due(step)):
             return False
-        return all(row.step != step for row in read_episodes(self.folder.path))
+        return not self.folder.has_episodes(step)
 
     def _evaluate(self, step: int, state: TrainState, curves: Curves, stop: StopRequest) -> str:
         training = self.training
@@ -220,7 +237,7 @@ class OfflineTraining:
         if self.training.clip_rewards is not None:
             largest = min(largest, self.training.clip_rewards)
         largest_return = largest / max(1 - self.training.gamma, 1e-6)
-        known = read_alarms(self.folder.path)
+        known = self.folder.alarms(ALARM * largest_return)
         return Monitor(self.learner, self.seeds, np.stack(probes), largest_return, known)
 
     def _probe(self, sampler: Sampler) -> np.ndarray:

@@ -24,8 +24,9 @@ from optimist.training.playing import Playing
 from optimist.training.progress import Bar
 from optimist.training.replay import Replay
 from optimist.training.resuming import load_play
-from optimist.training.run import RunFolder, as_config, demand, read_episodes, versions
+from optimist.training.run import RunFolder, as_config, demand, versions
 from optimist.training.saving import Saving
+from optimist.training.sizes import batch_bytes, check_memory, lanes_bytes, state_bytes
 
 LOG_SECONDS = 2.0
 UPDATES_AT_ONCE = 250  # of those that are made up for: then the signals are looked at
@@ -84,6 +85,23 @@ class Collection:
         return self.epsilon + (1 - self.epsilon) * float(np.clip(left, 0, 1))
 
 
+def check_memory_to_play(agent: Agent, environment: str, collection: Collection, seeds: int) -> None:
+    """Before so many lanes are made, of which one says what they show."""
+    one = envs.make(environment)
+    one.close()
+    agent.check(one.spec)
+    slots = max(collection.window // collection.lanes, one.spec.stack + 2)
+    evaluated = collection.evaluate_every is not None and collection.evaluation_steps is None
+    check_memory(
+        {
+            "parameters": state_bytes(Learner(agent, one.spec), seeds),
+            "batches": batch_bytes(one.spec, collection.batch, seeds),
+            "lanes and replay window": lanes_bytes(one.spec, seeds * collection.lanes, slots),
+            "evaluation": lanes_bytes(one.spec, seeds * collection.episodes) if evaluated else 0,
+        }
+    )
+
+
 class LaneReturns:
     """The returns of the episodes that ended lately, seed by seed."""
 
@@ -131,6 +149,7 @@ class OnlineTraining:
         check_seeds(seeds)
         self.path, self.seeds, self.collection = Path(out), tuple(seeds), collection
         self.lanes = collection.lanes * len(seeds)
+        check_memory_to_play(agent, environment, collection, len(seeds))
         self.play = envs.make(environment, lanes=self.lanes, seed=seeds[0])
         agent.check(self.play.spec)
         self.learner = Learner(agent, self.play.spec)
@@ -183,7 +202,7 @@ class OnlineTraining:
 
     def _start(self, recorder: Recorder, same_episodes: bool) -> Start:
         """The newest checkpoint, where its play can be gone on with; or its state at the recording's end."""
-        found = checkpoint.load_state(self.folder.checkpoints, like=self.learner.shapes(self.seeds))
+        found = self.folder.load_state(like=self.learner.shapes(self.seeds))
         if found is None and recorder.steps:
             raise RunError(
                 f"{self.path} holds {recorder.steps:,} recorded steps and no checkpoint of the agent that "
@@ -191,7 +210,7 @@ class OnlineTraining:
             )
         if found is None:  # saved before anything is recorded: a recording always has a checkpoint
             found = 0, self.learner.init(self.seeds)
-            checkpoint.save_state(self.folder.checkpoints, *found)
+            self.folder.save_state(*found)
         (learned, state), recorded = found, recorder.steps // len(self.seeds)
         play = load_play(self.folder.checkpoints, learned) if same_episodes else None
         known = same_episodes and (play is not None or learned == 0)  # play begins the same each time
@@ -258,7 +277,7 @@ class OnlineTraining:
     def _saving(self, replay: Replay, recorder: Recorder) -> Saving:
         how_often = (self.collection.checkpoint_seconds, self.collection.lanes)
         recorded = recorder.steps // len(self.seeds)
-        return Saving(self.folder.checkpoints, recorder, replay, *how_often, recorded)
+        return Saving(self.folder, recorder, replay, *how_often, recorded)
 
     def _catch_up(self, step: int, replay: Replay, saving: Saving, stop: StopRequest) -> None:
         """Make up for the gradient steps of recorded play that no checkpoint knows of."""
@@ -270,8 +289,7 @@ class OnlineTraining:
 
     def _owes_evaluation(self, step: int) -> bool:
         """Was the run stopped while it was being evaluated?"""
-        rows = read_episodes(self.folder.path) if self.collection.evaluates(step) else []
-        return self.collection.evaluates(step) and all(row.step != step for row in rows)
+        return self.collection.evaluates(step) and not self.folder.has_episodes(step)
 
     def _evaluate(self, step: int, replay: Replay, curves: Curves, stop: StopRequest) -> None:
         rows = evaluate(

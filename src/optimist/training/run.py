@@ -1,15 +1,16 @@
 """A run folder: what was asked for, what happened, and how to go on from where it stopped."""
 
 import contextlib
-import csv
 import dataclasses
 import importlib.metadata
 import json
 import logging
+import math
 import os
 import platform
 import shutil
 import tomllib
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,14 @@ from typing import Any
 import jax
 from filelock import FileLock, Timeout
 
-from optimist.data.files import make_folder, write_whole
+from optimist.data.files import make_folder, remove, write_whole
 from optimist.errors import RunError, StorageError, UsageError
+from optimist.training import checkpoint, episodes, rows
+from optimist.training.configuration import changes, fingerprint, toml
 from optimist.training.evaluation import EpisodeScore
 
-EPISODE_COLUMNS = ["step", "seed", "episode", "return", "length"]
+EPISODES, METRICS = "episodes.csv", "metrics.jsonl"
+CHECK = "crc"  # of the alarms, beside them
 ALARMS = "alarms.json"  # seed: from which step on its estimates were beyond any possible return
 PACKAGES = ("optimist", "jax", "jaxlib", "optax", "numpy", "pyarrow", "zstandard")
 log = logging.getLogger("optimist")
@@ -67,14 +71,17 @@ class RunFolder:
     def _forget(self) -> None:
         """Begin anew: everything this class writes goes, and nothing else."""
         for name in ("checkpoints", "diverged", "tensorboard"):
-            shutil.rmtree(self.path / name, ignore_errors=True)
-        for name in ("config.toml", "versions.json", "metrics.jsonl", "episodes.csv", ALARMS, "DONE"):
-            (self.path / name).unlink(missing_ok=True)
+            _remove_tree(self.path / name)
+        grown = [self.path / name for name in (METRICS, EPISODES)]
+        whole = [self.path / name for name in ("config.toml", "versions.json", ALARMS, "DONE")]
+        remove(*map(rows.checks_of, grown), *grown, *whole)
 
     def _agree_on_config(self) -> None:
         """What was saved belongs to one configuration; only more steps may be asked of it later."""
         file = self.path / "config.toml"
-        if file.exists() and self.checkpoints.exists():
+        if not file.exists():
+            self._refuse_checkpoints_of_others()
+        elif self.checkpoints.exists():
             changed = changes(read_config(self.path), self.config)
             if changed:
                 raise RunError(
@@ -83,9 +90,39 @@ class RunFolder:
                 )
         write_whole(file, toml(self.config).encode())
 
+    def _refuse_checkpoints_of_others(self) -> None:
+        """Without config.toml only the checkpoints themselves say what they were made with."""
+        if checkpoint.fingerprints(self.checkpoints) - {self.fingerprint}:
+            raise RunError(
+                f"{self.path} has lost its config.toml, and its checkpoints were not made with this "
+                "configuration or do not say: restore it, choose another --out, or begin anew with --restart"
+            )
+
     @property
     def checkpoints(self) -> Path:
         return self.path / "checkpoints"
+
+    @property
+    def fingerprint(self) -> str:
+        return fingerprint(self.config)
+
+    def save_state(self, step: int, state: Any) -> None:
+        """The rows first: a checkpoint never counts on rows that a power cut can take away."""
+        for name in (METRICS, EPISODES):
+            rows.sync(self.path / name)
+        checkpoint.save_state(self.checkpoints, step, state, self.fingerprint)
+
+    def load_state(self, like: Any) -> tuple[int, Any] | None:
+        """The newest undamaged state of this configuration and its step, if one was saved."""
+        found = checkpoint.load_state(self.checkpoints, like, self.fingerprint)
+        training = self.config.get("training", {})
+        # Parallel lanes may pass the last step by a part of a vector step.
+        if found and found[0] >= training.get("steps", math.inf) + training.get("lanes", 1):
+            raise RunError(
+                f"{self.path} holds {found[0]:,} steps where {training['steps']:,} are asked: "
+                "ask for as many, or begin anew with --restart"
+            )
+        return found
 
     def record_versions(self, more: dict) -> None:
         write_whole(self.path / "versions.json", json.dumps({**versions(), **more}, indent=2).encode())
@@ -93,36 +130,40 @@ class RunFolder:
     def rewind(self, step: int) -> None:
         """Drop what was written after the checkpoint that the run goes on from: it will be written again."""
         (self.path / "DONE").unlink(missing_ok=True)
-        for name, step_of in (("metrics.jsonl", _json_step), ("episodes.csv", _csv_step)):
-            file = self.path / name
-            if file.exists():
-                lines = file.read_text().splitlines(keepends=True)
-                whole = [line for line in lines if line.endswith("\n")]  # a kill may cut off the last one
-                kept = [line for line in whole if step_of(line) <= step]
-                write_whole(file, "".join(kept).encode())
-        if alarms := read_alarms(self.path):
-            self.write_alarms({seed: since for seed, since in alarms.items() if since <= step})
+        rows.rewind(self.path / METRICS, step, comes_again=False)
+        rows.rewind(self.path / EPISODES, step, comes_again=True)  # the state of this step can be evaluated
+        try:
+            if alarms := read_alarms(self.path):
+                self.write_alarms({seed: since for seed, since in alarms.items() if since <= step})
+        except RunError as problem:
+            log.warning("%s", problem)
+
+    def has_episodes(self, step: int) -> bool:
+        """Was the state of this step evaluated?"""
+        return rows.has_step(self.path / EPISODES, step)
 
     def write_alarms(self, alarms: dict[int, int]) -> None:
-        write_whole(self.path / ALARMS, json.dumps(alarms).encode())
+        write_whole(self.path / ALARMS, _alarms_text(alarms).encode())
 
-    def add_metrics(self, rows: list[dict]) -> None:
-        self._append("metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    def alarms(self, largest: float) -> dict[int, int]:
+        """Those on disk; where they are damaged, from the metrics once more: seeds whose estimate exceeded
+        the largest credible one, and when first."""
+        with contextlib.suppress(RunError):
+            return read_alarms(self.path)
+        found: dict[int, int] = {}
+        for row in map(json.loads, rows.good_lines(self.path / METRICS)):
+            if abs(row.get("estimate", 0)) > largest:
+                found.setdefault(row["seed"], row["step"])
+        self.write_alarms(found)
+        return found
 
-    def add_episodes(self, rows: list[EpisodeScore]) -> None:
-        text = csv_text(rows)
-        file = self.path / "episodes.csv"
+    def add_metrics(self, metrics: list[dict]) -> None:
+        rows.append(self.path / METRICS, [json.dumps(row) + "\n" for row in metrics])
+
+    def add_episodes(self, played: list[EpisodeScore]) -> None:
+        file = self.path / EPISODES
         begun = file.exists() and file.stat().st_size > 0
-        self._append("episodes.csv", text.partition("\n")[2] if begun else text)
-
-    def _append(self, name: str, text: str) -> None:
-        try:
-            with open(self.path / name, "a") as stream:
-                stream.write(text)
-        except OSError as problem:
-            raise StorageError(
-                f"cannot write {self.path / name}: {problem.strerror}; make room and run again"
-            ) from problem
+        rows.append(file, [*([] if begun else [episodes.HEADER]), *episodes.lines(played)])
 
     def finish(self) -> None:
         write_whole(self.path / "DONE", b"")
@@ -139,6 +180,17 @@ class RunFolder:
             self.release()
 
 
+def _remove_tree(path: Path) -> None:
+    """Remove a folder with all that is in it; of a link the link alone, never what it points to."""
+    try:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    except OSError as problem:
+        raise StorageError(f"cannot remove {path}: {problem.strerror}; make it writable") from problem
+
+
 def read_config(path: Path) -> dict:
     """The resolved configuration of a run."""
     file = Path(path) / "config.toml"
@@ -152,51 +204,11 @@ def read_config(path: Path) -> dict:
         ) from problem
 
 
-def changes(before: dict, asked: dict) -> list[str]:
-    """Why a run with the configuration `before` is not the one that is asked for, setting by setting; more
-    steps are the same run continued."""
-    return [
-        f"{name}: {_shown(old)} there, {_shown(new)} asked"
-        for name, old, new in _differences(with_later_settings(before, asked), asked)
-        if not (name == "training.steps" and old and new and new > old)
-        and name != "dataset.path"  # its fingerprint says whether it is the same data
-    ]
-
-
-def _shown(value: Any) -> str:
-    return "nothing" if value is None else repr(value)
-
-
-# Settings that were added later, and the values of runs that do not name them.
-LATER = {
-    "agent.over_quantiles": "sum",
-    "agent.late_action": False,
-}
-UNKNOWN_BEFORE = ("dataset.recording",)  # written down since; nothing can be compared with it
-
-
-def with_later_settings(before: dict, after: dict, prefix: str = "") -> dict:
-    """An older configuration with the settings of `after` that it could not name yet."""
-    found = dict(before)
-    for name, value in after.items():
-        place = f"{prefix}{name}"
-        if isinstance(value, dict) and isinstance(found.get(name), dict):
-            found[name] = with_later_settings(found[name], value, f"{place}.")
-        elif name not in found and place in LATER:
-            found[name] = LATER[place]
-        elif name not in found and place in UNKNOWN_BEFORE:
-            found[name] = value
-    return found
-
-
 def read_episodes(path: Path) -> list[EpisodeScore]:
     """All evaluation episodes of a run; none where it was never evaluated."""
-    file = Path(path) / "episodes.csv"
-    if not file.exists():
-        return []
-    with open(file) as stream:
-        rows = [tuple(row.values()) for row in csv.DictReader(stream)]
-    return [EpisodeScore(int(r[0]), int(r[1]), int(r[2]), float(r[3]), int(r[4])) for r in rows]
+    file = Path(path) / EPISODES
+    columns = episodes.read(file) if file.exists() else episodes.NONE
+    return [EpisodeScore(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 
 def read_alarms(path: Path) -> dict[int, int]:
@@ -204,16 +216,31 @@ def read_alarms(path: Path) -> dict[int, int]:
     file = Path(path) / ALARMS
     if not file.exists():
         return {}
-    return {int(seed): step for seed, step in json.loads(file.read_text()).items()}
+    try:
+        text = file.read_text(encoding="utf-8")
+        said = json.loads(text)
+        alarms = {int(seed): step for seed, step in said.items() if seed != CHECK}
+        whole = text == _alarms_text(alarms) if CHECK in said else _are_alarms(said)
+    except (ValueError, AttributeError, RecursionError):
+        whole = False
+    if not whole:
+        raise RunError(f"{file} is damaged: restore it from a copy, or remove it to go without its warnings")
+    return alarms
 
 
-def write_episodes(path: Path, rows: list[EpisodeScore]) -> None:
+def _are_alarms(said: dict) -> bool:
+    """Without a check, as version 0.1.0 wrote them."""
+    return all(seed.isdecimal() and type(step) is int for seed, step in said.items())
+
+
+def _alarms_text(alarms: dict[int, int]) -> str:
+    plain = json.dumps(alarms)
+    return json.dumps({**alarms, CHECK: f"{zlib.crc32(plain.encode()):08x}"})
+
+
+def write_episodes(path: Path, played: list[EpisodeScore]) -> None:
     """A file of evaluation episodes, one a row."""
-    write_whole(path, csv_text(rows).encode())
-
-
-def csv_text(rows: list[EpisodeScore]) -> str:
-    return "".join(",".join(map(str, row)) + "\n" for row in (EPISODE_COLUMNS, *rows))
+    episodes.write(path, played)
 
 
 def versions() -> dict:
@@ -243,38 +270,3 @@ def as_config(record) -> dict:
     """A dataclass as a plain table; fields that are None are left out, as TOML has no null."""
     table = dataclasses.asdict(record)
     return {name: value for name, value in table.items() if value is not None}
-
-
-def toml(table: dict, prefix: str = "") -> str:
-    """Nested tables of plain values as TOML text (the standard library only reads it)."""
-    lines = [f"{name} = {_toml_value(value)}" for name, value in table.items() if not isinstance(value, dict)]
-    for name, value in table.items():
-        if isinstance(value, dict):
-            lines += ["", f"[{prefix}{name}]", toml(value, f"{prefix}{name}.").strip("\n")]
-    return "\n".join(lines).strip("\n") + "\n"
-
-
-def _toml_value(value) -> str:
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_toml_value, value))}]"
-    plain = isinstance(value, (str, bool, int))
-    return json.dumps(value, ensure_ascii=False) if plain else repr(float(value))
-
-
-def _differences(before: dict, after: dict, prefix: str = ""):
-    """(name, old, new) of every value that differs, names dotted."""
-    for name in {**before, **after}:
-        old, new = before.get(name), after.get(name)
-        if isinstance(old, dict) and isinstance(new, dict):
-            yield from _differences(old, new, f"{prefix}{name}.")
-        elif old != (list(new) if isinstance(new, tuple) else new):
-            yield f"{prefix}{name}", old, new
-
-
-def _json_step(line: str) -> int:
-    return json.loads(line)["step"]
-
-
-def _csv_step(line: str) -> int:
-    first = line.split(",")[0]
-    return 0 if first == EPISODE_COLUMNS[0] else int(first)

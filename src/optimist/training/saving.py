@@ -1,13 +1,12 @@
 """When a collection writes a checkpoint: with a shard where that is cheap, and at least every so often."""
 
 import time
-from pathlib import Path
 
 from optimist.data.recorder import Recorder
-from optimist.training import checkpoint
 from optimist.training.playing import Playing
 from optimist.training.replay import Replay
 from optimist.training.resuming import prune, save_play
+from optimist.training.run import RunFolder
 
 SHARE_OF_TIME = 0.01  # what checkpoints that come with a shard may take
 
@@ -17,7 +16,7 @@ class Saving:
     goes on with the newest checkpoint, so learning is set back by the steps that lie between the two."""
 
     def __init__(
-        self, folder: Path, recorder: Recorder, replay: Replay, seconds: float, lanes: int, recorded: int
+        self, folder: RunFolder, recorder: Recorder, replay: Replay, seconds: float, lanes: int, recorded: int
     ):
         self._folder, self._recorder, self._replay = folder, recorder, replay
         self._seconds, self._lanes = seconds, lanes
@@ -45,9 +44,9 @@ class Saving:
         self._recorder.flush()
         before = time.monotonic()
         if playing and playing.resumable:
-            save_play(self._folder, step, playing.saved())
-        checkpoint.save_state(self._folder, step, self._replay.state)
-        prune(self._folder)
+            save_play(self._folder.checkpoints, step, playing.saved())
+        self._folder.save_state(step, self._replay.state)
+        prune(self._folder.checkpoints)
         self._at = time.monotonic()
         self._flushed_at = max(step, self._flushed_at)  # steps may be played again that are recorded already
         self._cost = self._at - before

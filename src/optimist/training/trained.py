@@ -15,7 +15,8 @@ from optimist.training import checkpoint
 from optimist.training.acting import POLICY, Player, Policy
 from optimist.training.evaluation import EpisodeScore, check_playable, evaluate
 from optimist.training.learner import Learner
-from optimist.training.run import read_config, read_episodes
+from optimist.training.run import fingerprint, read_config, read_episodes
+from optimist.training.sizes import check_memory, lanes_bytes
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,8 @@ class Run:
             raise UsageError(f"{episodes} episodes at epsilon {epsilon}: at least 1, and between 0 and 1")
         if steps is not None and steps < 1:
             raise UsageError(f"an evaluation of {steps} steps: it takes at least 1")
+        if steps is None:
+            check_memory({"lanes": lanes_bytes(self.learner.spec, len(self.seeds) * episodes)})
         return evaluate(
             self.learner,
             self.params,
@@ -102,7 +105,7 @@ def load_run(path: str | Path) -> Run:
         seeds, environment = tuple(config["seeds"]), config["environment"]
     except (KeyError, TypeError) as problem:
         raise RunError(f"{path / 'config.toml'} is not the configuration of a run ({problem})") from problem
-    found = checkpoint.load_state(path / "checkpoints", like=learner.shapes(seeds))
+    found = checkpoint.load_state(path / "checkpoints", learner.shapes(seeds), fingerprint(config))
     if found is None:
         raise RunError(f"{path} has no checkpoint yet: train it first")
     step, state = found

@@ -187,6 +187,21 @@ def test_a_run_that_fits_on_no_node_is_told_of(cluster, tmp_path, capsys):
     assert "no node has 64 cores and 0 GPUs" in capsys.readouterr().err
 
 
+def test_no_node_searches_the_folder_that_the_command_was_given_in(cluster, tmp_path, monkeypatch):
+    import ray
+
+    monkeypatch.chdir(tmp_path)
+    connection.connect(ray, cluster.address)
+    try:
+        searched = ray.get(
+            ray.remote(num_cpus=1)(lambda: [str(Path(entry).resolve()) for entry in sys.path]).remote()
+        )
+    finally:
+        ray.shutdown()
+    assert searched and str(tmp_path) not in searched
+    assert Path.cwd() == tmp_path
+
+
 MISTAKES = [
     ("--engine rai", 'there is no engine "rai": did you mean "ray"?'),
     ("--address 10.0.0.1:6379", "--address is for another engine: add --engine ray"),

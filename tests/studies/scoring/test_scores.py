@@ -5,14 +5,13 @@ import pytest
 from optimist.errors import RunError
 from optimist.studies.scoring.scores import (
     Spread,
-    _read_at_once,
-    _read_by_row,
     curves,
     episodes,
     mean_curve,
     scores,
     summary,
 )
+from optimist.training.episodes import read_at_once, read_by_row
 
 HEADER = "step,seed,episode,return,length"
 # Two seeds, evaluated four times with two episodes each: the averages are 1, 5, 3, 4 and 2, 2, 9, 7.
@@ -91,13 +90,15 @@ def test_a_damaged_file_is_named(tmp_path, rows, message):
 @pytest.mark.parametrize("rows", [EPISODES.split(), ["5,0,0,-1.5e-3,9", "5,0,1,0.1,12"]])
 def test_reading_at_once_is_reading_row_by_row(tmp_path, rows):
     path = write(tmp_path, *rows) / "episodes.csv"
-    for whole, by_row in zip(_read_at_once(path), _read_by_row(path), strict=True):
+    for whole, by_row in zip(
+        read_at_once(path.read_bytes()), read_by_row(path.read_bytes(), path), strict=True
+    ):
         assert whole.tolist() == by_row.tolist()
 
 
 def test_what_only_a_rows_reader_understands_is_left_to_it(tmp_path):
     run = write(tmp_path, "1_0,0,0,1,9")
-    assert _read_at_once(run / "episodes.csv") is None
+    assert read_at_once((run / "episodes.csv").read_bytes()) is None
     assert len(episodes(run).step) == 1
 
 

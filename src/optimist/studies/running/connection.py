@@ -1,15 +1,19 @@
 """Joins a Ray cluster, or says within seconds why not: Ray itself tries for minutes, and not in one line."""
 
+import contextlib
 import logging
 import os
 import socket
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
+from optimist.envs._processes import variables
 from optimist.errors import UsageError
 
 AUTO = "auto"
+NO_MODULES = Path(__file__).parents[1] / "catalog"  # a folder of ours with nothing that could be imported
 PORT_SECONDS = 3  # for a port to open
 ANSWER_SECONDS = 20  # for what stands behind it to answer as a cluster; a busy one takes a few
 QUIETLY = {"log_to_driver": False, "logging_level": logging.ERROR}  # runs have logs of their own
@@ -31,7 +35,9 @@ def connect(ray: Any, address: str) -> None:
     if address != AUTO:
         _check_port(address)
     _check_cluster(address)
-    ray.init(address=address, **QUIETLY)
+    # Ray has its workers search the folder that its driver is in.
+    with contextlib.chdir(NO_MODULES):
+        ray.init(address=address, **QUIETLY)
 
 
 def _check_port(address: str) -> None:
@@ -47,7 +53,9 @@ def _check_port(address: str) -> None:
 def _check_cluster(address: str) -> None:
     command = [sys.executable, "-c", ATTEMPT, address]
     try:
-        tried = subprocess.run(command, capture_output=True, text=True, timeout=ANSWER_SECONDS)
+        tried = subprocess.run(
+            command, cwd=NO_MODULES, env=variables(), capture_output=True, text=True, timeout=ANSWER_SECONDS
+        )
     except subprocess.TimeoutExpired as problem:
         raise _nobody(address, f"what is there said nothing for {ANSWER_SECONDS} s") from problem
     if tried.returncode:

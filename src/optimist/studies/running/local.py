@@ -4,7 +4,6 @@ import multiprocessing
 import os
 import signal
 import sys
-import threading
 import time
 import traceback
 from contextlib import redirect_stderr, redirect_stdout
@@ -14,6 +13,7 @@ from typing import Any
 
 import jax
 
+from optimist.envs._processes import isolated, serve
 from optimist.errors import OptimistError
 from optimist.studies.running.engine import Ended
 from optimist.studies.running.job import Job
@@ -42,8 +42,11 @@ class Worker:
 
     def __init__(self, context, out: Path):
         self.wire, other_end = context.Pipe()
-        self.process = context.Process(target=_serve, args=(other_end, str(out)), daemon=True)
-        self.process.start()
+        # A worker whose engine was killed saves and leaves, or the next engine would find its run in use.
+        words = (os.getpid(), __name__, "serve_jobs", other_end, str(out))
+        self.process = context.Process(target=serve, args=words, daemon=True)
+        with isolated():
+            self.process.start()
         other_end.close()
         self.job: Job | None = None
 
@@ -102,10 +105,9 @@ class LocalPool:
             worker.process.join()
 
 
-def _serve(wire: Connection, out: str) -> None:
+def serve_jobs(wire: Connection, out: str) -> None:
     """The worker's side: jobs come in as text, complaints go out, an empty one for none."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the engine passes it on as SIGTERM
-    threading.Thread(target=_leave_with, args=(os.getppid(),), daemon=True).start()
     while True:
         try:
             job, cores = wire.recv()
@@ -114,13 +116,6 @@ def _serve(wire: Connection, out: str) -> None:
         if cores is not None:
             os.environ["NPROC"] = str(cores)  # `free_cores` starts from it, and so does XLA at its first job
         wire.send(performed(Job.from_json(job), Path(out)))
-
-
-def _leave_with(engine: int) -> None:
-    """A worker whose engine was killed saves and leaves, or the next engine would find its run in use."""
-    while os.getppid() == engine:
-        time.sleep(PATIENCE)
-    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _performed_when_free(job: Job, out: Path, leaving_seconds: int) -> None:

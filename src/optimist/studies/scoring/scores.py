@@ -1,31 +1,17 @@
 """How well a run plays, read from its episodes.csv: averages per evaluation, then scores per seed."""
 
-import csv
-import math
 import statistics
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv as arrow_csv
 
 from optimist.errors import RunError
+from optimist.training.episodes import Episodes, read
 
-COLUMNS = ("step", "seed", "episode", "return", "length")
 RECENT = 3  # evaluations behind "mean of the last three": enough to calm one lucky evaluation
 
 Curve = dict[int, float]  # gradient updates done -> average return of that evaluation
-
-
-class Episodes(NamedTuple):
-    """Every evaluation episode of a run, a column each."""
-
-    step: np.ndarray
-    seed: np.ndarray
-    score: np.ndarray
-    length: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -69,7 +55,7 @@ def episodes(run: Path) -> Episodes:
     path = run / "episodes.csv"
     if not path.is_file():
         raise RunError(f"{path} is missing: run `optimist evaluate {run}`")
-    found = _read_at_once(path) or _read_by_row(path)
+    found = read(path)
     if not len(found.step):
         raise RunError(f"{run} holds no evaluation episodes: run `optimist evaluate {run}`")
     return found
@@ -126,41 +112,3 @@ def _seed_score(seed: int, curve: Curve) -> SeedScore:
 def _spread(values: list[float]) -> Spread:
     deviation = statistics.stdev(values) if len(values) > 1 else None
     return Spread(mean=statistics.fmean(values), deviation=deviation)
-
-
-def _read_at_once(path: Path) -> Episodes | None:
-    """By columns, many times faster than by rows; None if anything is odd, for a row's reader to name."""
-    whole, real = pa.int64(), pa.float64()
-    types = dict(zip(COLUMNS, (whole, whole, whole, real, whole), strict=True))
-    options = arrow_csv.ConvertOptions(column_types=types, null_values=[], strings_can_be_null=False)
-    try:
-        table = arrow_csv.read_csv(path, convert_options=options)
-    except pa.ArrowInvalid:
-        return None
-    if tuple(table.column_names) != COLUMNS:
-        return None
-    found = Episodes(*(table[name].to_numpy() for name in ("step", "seed", "return", "length")))
-    return found if np.isfinite(found.score).all() else None
-
-
-def _read_by_row(path: Path) -> Episodes:
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = csv.DictReader(file)
-        if tuple(rows.fieldnames or ()) != COLUMNS:
-            raise RunError(f"{path} does not begin with {','.join(COLUMNS)}: evaluate the run again")
-        read = [_episode(row, f"{path}, line {rows.line_num}") for row in rows]
-    return Episodes(*(np.array(column) for column in zip(*read, strict=True))) if read else _NONE
-
-
-def _episode(row: dict, place: str) -> tuple[int, int, float, int]:
-    try:
-        step, seed, value = int(row["step"]), int(row["seed"]), float(row["return"])
-        length = int(row["length"])
-    except (TypeError, ValueError):
-        raise RunError(f"{place} is not an evaluation episode: evaluate the run again") from None
-    if not math.isfinite(value):
-        raise RunError(f"{place} holds a return of {value}: evaluate the run again")
-    return step, seed, value, length
-
-
-_NONE = Episodes(*(np.empty(0) for _ in Episodes._fields))

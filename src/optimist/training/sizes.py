@@ -1,0 +1,69 @@
+"""How much memory an experiment takes at least, before any of it is asked for."""
+
+import math
+import os
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from optimist.data.transition import Spec
+from optimist.errors import UsageError
+from optimist.training.learner import Learner
+
+MOST_STEPS = 2**31 - 1  # JAX counts them in 32 bits
+LANE = 1024  # bytes that any environment takes beside what it shows
+POSITION = 8  # bytes that say which transition is drawn
+
+
+def state_bytes(learner: Learner, seeds: int) -> int:
+    """Parameters, targets and the optimiser's moments, and gradients while a step is taken."""
+    if learner.agent.target_period > MOST_STEPS:
+        raise UsageError(f"a target period of {learner.agent.target_period}: it is at most {MOST_STEPS}")
+    shapes = learner.shapes((0,))
+    return seeds * (_bytes(shapes) + _bytes(shapes.params))
+
+
+def _bytes(tree) -> int:
+    # As Python's numbers, which do not overflow.
+    return sum(math.prod(map(int, leaf.shape)) * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
+
+
+def batch_bytes(spec: Spec, batch: int, seeds: int, chunk: int = 1) -> int:
+    """A minibatch as it is stored, its observations as the network takes them, and the draws of a chunk."""
+    cells = math.prod(spec.observation_shape)
+    stored = 2 * cells * np.dtype(spec.frame_dtype).itemsize
+    return seeds * batch * (stored + 4 * cells + POSITION * chunk)
+
+
+def lanes_bytes(spec: Spec, lanes: int, slots: int = 2) -> int:
+    """Environments side by side, and as many steps of each as are remembered."""
+    step = math.prod(spec.frame_shape) * np.dtype(spec.frame_dtype).itemsize + 10
+    return lanes * (LANE + slots * step)
+
+
+def check_memory(needs: dict[str, int]) -> None:
+    """Raise UsageError if this is more than there is."""
+    needed, there = sum(needs.values()), available_bytes()
+    if needed > there:
+        parts = ", ".join(f"{name} {_gib(size)}" for name, size in needs.items() if size > needed // 100)
+        raise UsageError(
+            f"this takes at least {_gib(needed)} of memory ({parts}), and there are {_gib(there)}: "
+            "ask for less of it"
+        )
+
+
+def available_bytes() -> int:
+    """Of the device; a CPU shares the machine's memory, or the part of it that its container may take."""
+    limit = (jax.devices()[0].memory_stats() or {}).get("bytes_limit")
+    return limit or min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *_container_limits()])
+
+
+def _container_limits() -> list[int]:
+    files = [Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes")]
+    said = [file.read_text().strip() for file in files if file.exists()]
+    return [int(text) for text in said if text.isdecimal()]
+
+
+def _gib(size: int) -> str:
+    return f"{size / 2**30:,.1f} GiB"
