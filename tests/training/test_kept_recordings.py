@@ -131,7 +131,7 @@ def test_a_checkpoint_comes_with_the_first_shard_and_while_they_are_cheap(
     saved = []
     save = checkpoint.save_state
     monkeypatch.setattr(
-        checkpoint, "save_state", lambda folder, step, state: saved.append(step) or save(folder, step, state)
+        checkpoint, "save_state", lambda folder, step, *more: saved.append(step) or save(folder, step, *more)
     )
     monkeypatch.setattr(saving, "SHARE_OF_TIME", 1e9)
     collect(tmp_path / "cheap")
