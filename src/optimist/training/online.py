@@ -20,7 +20,7 @@ from optimist.training.curves import Curves
 from optimist.training.evaluation import evaluate, mean_scores
 from optimist.training.interrupt import StopRequest
 from optimist.training.learner import Learner, TrainState, check_seeds
-from optimist.training.playing import Playing
+from optimist.training.playing import LaneReturns, Playing
 from optimist.training.progress import Bar
 from optimist.training.replay import Replay
 from optimist.training.resuming import load_play
@@ -82,25 +82,6 @@ class Collection:
         """Epsilon at this agent step: 1 through the warm-up, then falling linearly."""
         left = 1 - (step - self.warm_up) / max(self.epsilon_decay, 1)
         return self.epsilon + (1 - self.epsilon) * float(np.clip(left, 0, 1))
-
-
-class LaneReturns:
-    """The returns of the episodes that ended lately, seed by seed."""
-
-    def __init__(self, seeds: int, lanes: int):
-        self._running, self._recent = np.zeros(seeds * lanes), [np.zeros(0)] * seeds
-
-    def add(self, reward: np.ndarray, ended: np.ndarray) -> None:
-        self._running += reward
-        if not ended.any():
-            return
-        seed_of_lane = np.arange(len(ended)) * len(self._recent) // len(ended)
-        for seed, before in enumerate(self._recent):
-            self._recent[seed] = np.append(before, self._running[ended & (seed_of_lane == seed)])[-100:]
-        self._running[ended] = 0
-
-    def means(self) -> list[float]:
-        return [float(returns.mean()) if len(returns) else 0.0 for returns in self._recent]
 
 
 class Start(NamedTuple):
