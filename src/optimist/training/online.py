@@ -20,7 +20,7 @@ from optimist.training.curves import Curves
 from optimist.training.evaluation import evaluate, mean_scores
 from optimist.training.interrupt import StopRequest
 from optimist.training.learner import Learner, TrainState, check_seeds
-from optimist.training.playing import Playing
+from optimist.training.playing import LaneReturns, Playing
 from optimist.training.progress import Bar
 from optimist.training.replay import Replay
 from optimist.training.resuming import load_play
@@ -100,25 +100,6 @@ def check_memory_to_play(agent: Agent, environment: str, collection: Collection,
             "evaluation": lanes_bytes(one.spec, seeds * collection.episodes) if evaluated else 0,
         }
     )
-
-
-class LaneReturns:
-    """The returns of the episodes that ended lately, seed by seed."""
-
-    def __init__(self, seeds: int, lanes: int):
-        self._running, self._recent = np.zeros(seeds * lanes), [np.zeros(0)] * seeds
-
-    def add(self, reward: np.ndarray, ended: np.ndarray) -> None:
-        self._running += reward
-        if not ended.any():
-            return
-        seed_of_lane = np.arange(len(ended)) * len(self._recent) // len(ended)
-        for seed, before in enumerate(self._recent):
-            self._recent[seed] = np.append(before, self._running[ended & (seed_of_lane == seed)])[-100:]
-        self._running[ended] = 0
-
-    def means(self) -> list[float]:
-        return [float(returns.mean()) if len(returns) else 0.0 for returns in self._recent]
 
 
 class Start(NamedTuple):

@@ -168,3 +168,22 @@ class Playing:
     def _record(self, played: Played) -> None:
         for row in zip(*played, strict=True):
             self._recorder.add(*row)
+
+
+class LaneReturns:
+    """The returns of the episodes that ended lately, seed by seed."""
+
+    def __init__(self, seeds: int, lanes: int):
+        self._running, self._recent = np.zeros(seeds * lanes), [np.zeros(0)] * seeds
+
+    def add(self, reward: np.ndarray, ended: np.ndarray) -> None:
+        self._running += reward
+        if not ended.any():
+            return
+        seed_of_lane = np.arange(len(ended)) * len(self._recent) // len(ended)
+        for seed, before in enumerate(self._recent):
+            self._recent[seed] = np.append(before, self._running[ended & (seed_of_lane == seed)])[-100:]
+        self._running[ended] = 0
+
+    def means(self) -> list[float]:
+        return [float(returns.mean()) if len(returns) else 0.0 for returns in self._recent]
