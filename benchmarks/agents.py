@@ -14,8 +14,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from optimist.agent import Agent
 from optimist.agents import available, presets
+from optimist.agents._agent import Agent
 from optimist.data.transition import Spec, Transition
 from optimist.training.learner import Learner, advance
 

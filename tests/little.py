@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from optimist import envs
-from optimist.actor_critic import ActorAgent
-from optimist.agent import Agent, TableAgent
 from optimist.agents import preset
+from optimist.agents._actor_critic import ActorAgent
+from optimist.agents._agent import Agent, TableAgent
 from optimist.data import Dataset, Recorder, Spec, from_arrays
 
 GAME = "minatar/breakout"

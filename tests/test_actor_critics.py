@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from optimist import agents
-from optimist.actor_critic import Bounds
+from optimist.agents._actor_critic import Bounds
 from optimist.data.transition import Spec, Transition
 from optimist.errors import DataError, UsageError
 from optimist.optimizers import Adam, RmsProp

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from optimist import agents
-from optimist.actor_critic import ActorAgent, ActorCritic
-from optimist.agent import Agent, TableAgent
+from optimist.agents._actor_critic import ActorAgent, ActorCritic
+from optimist.agents._agent import Agent, TableAgent
 from optimist.data.transition import Spec, Transition
 from optimist.errors import DataError, UsageError
 from optimist.mixtures import Mixture
@@ -335,7 +335,7 @@ DOUBLE_DQN = '''\
 
 from dataclasses import dataclass
 
-from optimist.agent import TableAgent
+from optimist.agents._agent import TableAgent
 from optimist.losses import huber
 
 

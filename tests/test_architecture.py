@@ -18,7 +18,7 @@ PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 FLOORS = {
     **dict.fromkeys(("errors", "data"), 0),
     **dict.fromkeys(("envs", "losses", "mixtures", "networks", "optimizers"), 1),
-    **dict.fromkeys(("agent", "actor_critic", "batch_constrained", "agents"), 2),
+    "agents": 2,
     "training": 3,
     **dict.fromkeys(("studies/running", "studies/scoring"), 4),
     "studies/finding": 5,
@@ -43,12 +43,7 @@ FLOORS = {
     ),
 }
 DIVIDED = {"studies"}  # a folder over several floors: what is in it has a floor each
-SAME_FLOOR = {
-    ("data", "errors"),
-    ("agents", "agent"),
-    ("agents", "actor_critic"),
-    ("agents", "batch_constrained"),
-}  # a folder that builds on a file of its own floor
+SAME_FLOOR = {("data", "errors")}  # a folder that builds on a file of its own floor
 
 
 def part(inside: Sequence[str]) -> str:
@@ -106,7 +101,15 @@ def small_package(tmp_path):
 
     def plant(path: str, text: str) -> list[str]:
         source = tmp_path / "optimist"
-        for name in ("errors.py", "losses.py", "networks.py", "agent.py", "data/store.py", "agents/rem.py"):
+        for name in (
+            "errors.py",
+            "losses.py",
+            "mixtures.py",
+            "networks/tables.py",
+            "agents/_agent.py",
+            "data/store.py",
+            "agents/rem.py",
+        ):
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             (source / name).touch()
         (source / path).parent.mkdir(parents=True, exist_ok=True)
@@ -121,12 +124,12 @@ def small_package(tmp_path):
     [
         ("data/store.py", "from optimist.training.run import Run", "training"),
         ("data/store.py", "import optimist.agents.rem", "agents"),
-        ("data/store.py", "from optimist import agent", "agent"),
+        ("data/store.py", "from optimist import losses", "losses"),
         ("data/store.py", "from ..agents import rem", "agents"),
         ("data/store.py", "def late():\n    from optimist import agents", "agents"),
         ("data/store.py", "import optimist", "__init__"),
         ("data/formats/arrays.py", "from ...losses import huber", "losses"),
-        ("agent.py", "from optimist.agents.rem import Rem", "agents"),
+        ("losses.py", "from optimist.agents.rem import Rem", "agents"),
         ("errors.py", "from optimist.data import store", "data"),
         ("envs/gym.py", "from optimist.losses import huber", "losses"),
         ("training/run.py", "from optimist.cli import main", "cli"),
@@ -147,8 +150,8 @@ def test_an_upward_import_is_found(small_package, path, text, there):
     [
         ("data/store.py", "from optimist.errors import DataError"),
         ("data/store.py", "from . import codec"),
-        ("agents/rem.py", "from optimist.agent import TableAgent"),
-        ("losses.py", "from optimist.networks import Table"),
+        ("agents/rem.py", "from optimist.agents._agent import TableAgent"),
+        ("losses.py", "from optimist.mixtures import Mixture"),
         ("studies/scoring/intervals.py", "from optimist.studies.scoring import statistics"),
         ("studies/reporting/page.py", "from optimist.studies.scoring.scores import Curve"),
         ("studies/demo.py", "from optimist.studies.reporting.report import write_report"),

@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from optimist import envs
-from optimist.agent import Agent
 from optimist.agents import name_of, preset
+from optimist.agents._agent import Agent
 from optimist.data.store import Dataset
 from optimist.errors import UsageError
 from optimist.training.offline import OfflineTraining

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from optimist import agents, envs
-from optimist.agent import Agent
+from optimist.agents._agent import Agent
 from optimist.data import Spec
 from optimist.errors import UsageError
 from optimist.training.evaluation import EpisodeScore, check_playable, evaluate, mean_scores

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from optimist.agent import Agent, Objective
+from optimist.agents._agent import Agent, Objective
 from optimist.agents.rem import Rem
 from optimist.data.transition import Spec, Transition
 from optimist.errors import UsageError

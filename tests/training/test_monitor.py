@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from little import small, small_words, vectors
-from optimist.agent import Agent, Objective
+from optimist.agents._agent import Agent, Objective
 from optimist.cli import main
 from optimist.data import Dataset, Recorder, Spec
 from optimist.errors import DivergedError

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from little import PATIENCE, begin, lines, outcome, small, small_words, wait_for
-from optimist.actor_critic import ActorAgent
 from optimist.agents import available, preset
+from optimist.agents._actor_critic import ActorAgent
 from optimist.data import Dataset
 from optimist.training.offline import OfflineTraining, Training
 

@@ -4,7 +4,7 @@ import dataclasses
 import importlib
 import pkgutil
 
-from optimist.agent import Agent
+from optimist.agents._agent import Agent
 from optimist.errors import UsageError, did_you_mean
 from optimist.mixtures import Mixture
 from optimist.optimizers import Adam, RmsProp
@@ -13,8 +13,8 @@ OPTIMIZERS = {"adam": Adam, "rmsprop": RmsProp}
 
 
 def available() -> list[str]:
-    """The names of all agents, read off the folder."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+    """The names of all agents, read off the folder; a name with an underscore before it is no agent."""
+    return sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name[0] != "_")
 
 
 def agent_class(name: str) -> type[Agent]:

@@ -1,22 +1,69 @@
-"""Batch-constrained Q-learning: among actions that the data might hold, slightly bettered, the best."""
+"""Batch-constrained Q-learning: among actions that the data might hold, slightly improved, the best."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from optimist.batch_constrained import BatchConstrained
+from optimist.agents._actor_critic import ActorCritic, Bounds, keys_for, widths
+from optimist.agents._agent import Objective
+from optimist.data.transition import Spec
+from optimist.errors import UsageError
 from optimist.losses import td_error
+from optimist.networks import ActionVae
+
+LATENT_LIMIT = 0.5  # codes are imagined within this of zero: actions near what is common in the data
+
+
+class Imitator(NamedTuple):
+    """A variational auto-encoder with its parameters filled in, between actions of the box and codes."""
+
+    network: ActionVae
+    params: dict
+    bounds: Bounds
+
+    def encode(self, observation, action) -> Any:
+        return self.network.encode(self.params, observation, action)
+
+    def decode(self, observation, code) -> Any:
+        return self.bounds.scaled(self.network.decode(self.params, observation, code))
+
+    def imagine(self, observation, key, count: int) -> Any:
+        """Actions that the data might hold here, (count, A)."""
+        codes = jax.random.normal(key, (count, self.network.latent))
+        codes = jnp.clip(codes, -LATENT_LIMIT, LATENT_LIMIT)
+        return jax.vmap(partial(self.decode, observation))(codes)
+
+
+class Players(NamedTuple):
+    """As every actor-critic has them; this actor takes an action along with the observation."""
+
+    actor: Callable[[Any, Any], Any]  # (observation, action) -> a slightly better action
+    critics: Callable[[Any, Any], Any]
+    first_critic: Callable[[Any, Any], Any]
+    bounds: Bounds
+    vae: Imitator
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bcq(BatchConstrained):
+class Bcq(ActorCritic):
     """BCQ (Fujimoto et al. 2019, algorithm 1), with the settings of its authors' code."""
 
     critics: int = 2
     caution: float = 0.75  # lambda: the weight of the smaller critic, the rest goes to the larger
     candidates: int = 10  # imagined next actions
     candidates_at_play: int = 100
+    perturbation: float = 0.05  # phi: how far the actor may move an action, where the largest action is 1
+    vae_hidden: str = "750-750"  # the widths of the layers of encoder and decoder
+
+    def __post_init__(self):
+        super().__post_init__()
+        widths(self.vae_hidden)
+        if min(self.candidates_at_play, self.candidates) < 1:
+            raise UsageError("at least one candidate action is needed: candidates and candidates_at_play")
 
     def vae_loss(self, vae, step, key):
         mean, deviation = vae.encode(step.observation, step.action)
@@ -35,6 +82,46 @@ class Bcq(BatchConstrained):
     def actor_loss(self, now, step, key):
         (imagined,) = now.vae.imagine(step.observation, key, 1)
         return -now.first_critic(step.observation, now.actor(step.observation, imagined))
+
+    def vae(self, spec: Spec) -> ActionVae:
+        return ActionVae(len(spec.action_low), widths(self.vae_hidden))
+
+    def init(self, key, spec: Spec) -> dict:
+        vae_key, actor_key, rest = jax.random.split(key, 3)
+        (observation,), (action,) = spec.observation_shape, spec.action_shape
+        actor = self.network(action).init(actor_key, observation + action)
+        vae = self.vae(spec).init(vae_key, observation)
+        return {**super().init(rest, spec), "actor": actor, "vae": vae}
+
+    def players(self, spec: Spec, params: dict) -> Players:
+        bounds, network = Bounds.of(spec), self.network(len(spec.action_low))
+
+        def better(observation, action):
+            change = jnp.tanh(network(params["actor"], observation, action))
+            return bounds.clip(action + self.perturbation * bounds.reach * change)
+
+        imitator = Imitator(self.vae(spec), params["vae"], bounds)
+        return Players(better, *self.judges(params), bounds, imitator)
+
+    def objectives(self, spec: Spec) -> tuple[Objective, ...]:
+        def vae_loss(params, targets, batch, key):
+            vae = self.players(spec, params).vae
+            return jax.vmap(partial(self.vae_loss, vae))(batch, keys_for(batch, key)[0]).mean()
+
+        return (Objective("vae", vae_loss), *super().objectives(spec))
+
+    def action(self, spec: Spec, params: dict, observation, key) -> Any:
+        """The candidate that the first critic likes best."""
+        players = self.players(spec, params)
+        imagined = players.vae.imagine(observation, key, self.candidates_at_play)
+        better = jax.vmap(partial(players.actor, observation))(imagined)
+        values = jax.vmap(partial(players.first_critic, observation))(better)
+        return better[jnp.argmax(values)]
+
+    def estimate(self, spec: Spec, params: dict, observation) -> Any:
+        players = self.players(spec, params)
+        (imagined,) = players.vae.imagine(observation, jax.random.PRNGKey(0), 1)
+        return players.critics(observation, players.actor(observation, imagined)).mean()
 
 
 # The authors' code before and after it was rewritten in March 2020: it acts by the best of 10, or of 100.

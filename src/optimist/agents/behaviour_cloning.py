@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import jax
 
-from optimist.agent import TableAgent
+from optimist.agents._agent import TableAgent
 from optimist.losses import cross_entropy
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from optimist.agent import TableAgent
+from optimist.agents._agent import TableAgent
 from optimist.errors import UsageError
 from optimist.losses import categorical_projection, cross_entropy
 from optimist.optimizers import Adam, RmsProp

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from optimist.agent import DistributionalEnsemble
+from optimist.agents._agent import DistributionalEnsemble
 from optimist.errors import UsageError
 from optimist.losses import categorical_projection, cross_entropy
 

@@ -6,8 +6,8 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
-from optimist.actor_critic import ActorAgent
-from optimist.agent import Objective
+from optimist.agents._actor_critic import ActorAgent
+from optimist.agents._agent import Objective
 
 
 @dataclass(frozen=True, kw_only=True)

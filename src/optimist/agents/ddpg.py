@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from optimist.actor_critic import ActorCritic
+from optimist.agents._actor_critic import ActorCritic
 from optimist.losses import td_error
 
 

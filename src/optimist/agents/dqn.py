@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from optimist.agent import ValueAgent
+from optimist.agents._agent import ValueAgent
 from optimist.losses import huber
 from optimist.optimizers import Adam, RmsProp
 

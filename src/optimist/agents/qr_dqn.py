@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from optimist.agent import ValueAgent
+from optimist.agents._agent import ValueAgent
 from optimist.errors import UsageError
 from optimist.losses import quantile_huber
 

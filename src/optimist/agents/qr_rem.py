@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 
-from optimist.agent import DistributionalEnsemble
+from optimist.agents._agent import DistributionalEnsemble
 from optimist.losses import quantile_huber
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from optimist.actor_critic import Bounds
-from optimist.agent import Agent
+from optimist.agents._actor_critic import Bounds
+from optimist.agents._agent import Agent
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from optimist.agent import ManyHeads
+from optimist.agents._agent import ManyHeads
 from optimist.losses import huber
 from optimist.mixtures import Mixture
 from optimist.optimizers import Adam

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from optimist.actor_critic import ActorCritic
+from optimist.agents._actor_critic import ActorCritic
 from optimist.losses import td_error
 from optimist.optimizers import Adam, RmsProp
 

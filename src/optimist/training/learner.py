@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from optimist.agent import Agent, Objective
+from optimist.agents._agent import Agent, Objective
 from optimist.data.transition import Spec, Transition
 from optimist.errors import UsageError
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from optimist.agent import Agent
 from optimist.agents import described, name_of
+from optimist.agents._agent import Agent
 from optimist.data.buffers import SAMPLERS
 from optimist.data.sampling import Sampler, transitions
 from optimist.data.store import Dataset

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from optimist import envs
-from optimist.agent import Agent
 from optimist.agents import described
+from optimist.agents._agent import Agent
 from optimist.data.buffer import DepartedError
 from optimist.data.recorder import Recorder, discard
 from optimist.errors import DivergedError, RunError
@@ -26,7 +26,7 @@ from optimist.training.replay import Replay
 from optimist.training.resuming import load_play
 from optimist.training.run import RunFolder, as_config, demand, versions
 from optimist.training.saving import Saving
-from optimist.training.sizes import batch_bytes, check_memory, lanes_bytes, state_bytes
+from optimist.training.sizes import check_memory_to_play
 
 LOG_SECONDS = 2.0
 UPDATES_AT_ONCE = 250  # of those that are made up for: then the signals are looked at
@@ -83,23 +83,6 @@ class Collection:
         """Epsilon at this agent step: 1 through the warm-up, then falling linearly."""
         left = 1 - (step - self.warm_up) / max(self.epsilon_decay, 1)
         return self.epsilon + (1 - self.epsilon) * float(np.clip(left, 0, 1))
-
-
-def check_memory_to_play(agent: Agent, environment: str, collection: Collection, seeds: int) -> None:
-    """Before so many lanes are made, of which one says what they show."""
-    one = envs.make(environment)
-    one.close()
-    agent.check(one.spec)
-    slots = max(collection.window // collection.lanes, one.spec.stack + 2)
-    evaluated = collection.evaluate_every is not None and collection.evaluation_steps is None
-    check_memory(
-        {
-            "parameters": state_bytes(Learner(agent, one.spec), seeds),
-            "batches": batch_bytes(one.spec, collection.batch, seeds),
-            "lanes and replay window": lanes_bytes(one.spec, seeds * collection.lanes, slots),
-            "evaluation": lanes_bytes(one.spec, seeds * collection.episodes) if evaluated else 0,
-        }
-    )
 
 
 class Start(NamedTuple):

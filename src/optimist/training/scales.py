@@ -10,7 +10,7 @@ the two optimisers at this scale is not the paper's.
 
 from dataclasses import dataclass, replace
 
-from optimist.agent import Agent
+from optimist.agents._agent import Agent
 from optimist.data.transition import Spec
 from optimist.errors import UsageError, did_you_mean
 from optimist.optimizers import Adam

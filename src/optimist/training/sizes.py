@@ -3,10 +3,13 @@
 import math
 import os
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
 
+from optimist import envs
+from optimist.agents._agent import Agent
 from optimist.data.transition import Spec
 from optimist.errors import UsageError
 from optimist.training.learner import Learner
@@ -67,3 +70,20 @@ def _container_limits() -> list[int]:
 
 def _gib(size: int) -> str:
     return f"{size / 2**30:,.1f} GiB"
+
+
+def check_memory_to_play(agent: Agent, environment: str, collection: Any, seeds: int) -> None:
+    """Before so many lanes are made, of which one says what they show."""
+    one = envs.make(environment)
+    one.close()
+    agent.check(one.spec)
+    slots = max(collection.window // collection.lanes, one.spec.stack + 2)
+    evaluated = collection.evaluate_every is not None and collection.evaluation_steps is None
+    check_memory(
+        {
+            "parameters": state_bytes(Learner(agent, one.spec), seeds),
+            "batches": batch_bytes(one.spec, collection.batch, seeds),
+            "lanes and replay window": lanes_bytes(one.spec, seeds * collection.lanes, slots),
+            "evaluation": lanes_bytes(one.spec, seeds * collection.episodes) if evaluated else 0,
+        }
+    )

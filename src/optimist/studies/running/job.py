@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from optimist import agents
-from optimist.agent import Agent
 from optimist.agents import described
+from optimist.agents._agent import Agent
 from optimist.data import manifest
 from optimist.data.store import Dataset, fingerprint_of
 from optimist.errors import DataError, RunError, UsageError, did_you_mean, some_of

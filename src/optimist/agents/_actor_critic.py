@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from optimist.agent import Agent, Objective
+from optimist.agents._agent import Agent, Objective
 from optimist.data.transition import Spec, Transition
 from optimist.errors import DataError, UsageError
 from optimist.networks import Perceptron
