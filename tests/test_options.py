@@ -7,7 +7,7 @@ import pytest
 
 from optimist.agents import available, presets
 from optimist.cli import main
-from optimist.errors import UsageError
+from optimist.errors import UsageError, closest
 from optimist.options import Parser, add_fields, option_names, seeds, whole_number, with_options
 from optimist.studies.demo import Demo
 from optimist.training.scales import SCALES
@@ -183,3 +183,22 @@ def test_options_may_stand_between_the_arguments():
     add_fields(parser, Outer())
     found = parser.options(["rem", "--count", "4", "log"])
     assert (found.agent, found.count, found.data) == ("rem", 4, "log")
+
+
+@pytest.mark.parametrize(
+    ("word", "known", "meant"),
+    [
+        ("--lr", ["--optimizer.learning-rate", "--last"], "--optimizer.learning-rate"),
+        ("--eval-every", ["--evaluate-every", "--epsilon"], "--evaluate-every"),
+        ("--batch-size", ["--batch", "--steps"], "--batch"),
+        ("--epslion", ["--optimizer.epsilon", "--epsilon"], "--epsilon"),
+        ("bc", ["bcq", "behaviour_cloning"], "behaviour_cloning"),
+        ("rme", ["rem", "dqn"], "rem"),
+        ("cql", ["bcq", "dqn", "c51"], None),
+        ("iql", ["bcq", "dqn", "rem"], None),
+        ("zzzz", ["bcq"], None),
+        ("x", [], None),
+    ],
+)
+def test_a_word_is_suggested_only_where_it_is_like_the_one_that_was_written(word, known, meant):
+    assert closest(word, known) == meant

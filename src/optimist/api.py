@@ -1,17 +1,17 @@
 """The whole system in three lines of Python."""
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from optimist import envs
-from optimist.agents import name_of, preset
+from optimist.agents import name_of
 from optimist.agents._agent import Agent
 from optimist.data.store import Dataset
 from optimist.errors import UsageError
 from optimist.training.offline import OfflineTraining
-from optimist.training.online import Collection, OnlineTraining
-from optimist.training.scales import scale_for
+from optimist.training.online import OnlineTraining
+from optimist.training.resolve import resolve_collection, resolve_training
 from optimist.training.trained import Run, load_run
 
 
@@ -29,39 +29,38 @@ def train(
     agent: Agent | str,
     data: Dataset | str | Path,
     *,
-    steps: int | None = None,
+    preset: str | None = None,
+    scale: str = "auto",
+    options: Mapping[str, Any] | None = None,
     seeds: Iterable[int] = (0,),
     out: str | Path | None = None,
     environment: str | None = None,
     restart: bool = False,
-    **settings,
+    **settings: Any,
 ) -> Run:
-    """Train on the data alone; further settings are the fields of `Training`.
+    """Train on the data alone, as `optimist train` does: equal words give equal runs.
 
-    An agent is taken as it is; the name of one is fitted to the size of the data's observations.
-    Evaluation plays the environment the data came from, unless another (or "" for none) is named. The same
-    call again continues an unfinished run.
+    The name of an agent is fitted to the scale; an agent such as `optimist.agents.Rem()` is taken as it is.
+    `options` are fields of the agent, {"optimizer.epsilon": 1e-4}; further keywords are the fields of
+    `Training`: steps, batch, evaluate_every. Evaluation plays the environment the data came from, unless
+    another (or "" for none) is named. The same call again continues an unfinished run.
     """
     dataset = data if isinstance(data, Dataset) else Dataset.open(data)
-    scale = scale_for(dataset.spec)
-    agent = scale.fitted(preset(agent)) if isinstance(agent, str) else agent
-    if not isinstance(agent, Agent):
-        raise UsageError(f'{agent!r} is not an agent: pass "rem" or one such as optimist.agents.Rem()')
+    found = resolve_training(
+        dataset.spec, agent, preset=preset, scale=scale, options=options, settings=settings
+    )
     if environment is None:
         environment = envs.from_data(dataset.provenance.get("environment", ""))
-    out = out or Path("runs") / f"{name_of(agent)}-{dataset.fingerprint[:8]}"
-    if steps is not None:
-        settings["steps"] = steps
-    training = OfflineTraining(
-        agent,
+    out = out or Path("runs") / f"{name_of(found.agent)}-{dataset.fingerprint[:8]}"
+    OfflineTraining(
+        found.agent,
         dataset,
-        replace(scale.training, **settings),
+        found.settings,
         out=out,
-        seeds=tuple(seeds),
+        seeds=_seeds(seeds),
         environment=environment,
         restart=restart,
-    )
-    training.run()
+    ).run()
     return load_run(out)
 
 
@@ -69,14 +68,29 @@ def collect(
     environment: str,
     *,
     out: str | Path,
-    agent: Agent | None = None,
-    seeds: tuple[int, ...] = (0,),
+    agent: Agent | str | None = None,
+    preset: str | None = None,
+    scale: str = "auto",
+    options: Mapping[str, Any] | None = None,
+    seeds: Iterable[int] = (0,),
     restart: bool = False,
-    **settings,
+    **settings: Any,
 ) -> Dataset:
-    """Let an online agent play and keep every step; further settings are the fields of `Collection`."""
-    agent = agent or preset("dqn")
+    """Let an online agent play and keep every step, as `optimist collect` does: equal words give equal runs.
+
+    DQN plays unless an agent is named. `options` are fields of the agent; further keywords are the fields of
+    `Collection`: steps, lanes, epsilon.
+    """
+    spec = envs.make(environment).spec
+    found = resolve_collection(spec, agent, preset=preset, scale=scale, options=options, settings=settings)
     OnlineTraining(
-        agent, environment, Collection(**settings), out=out, seeds=tuple(seeds), restart=restart
+        found.agent, environment, found.settings, out=out, seeds=_seeds(seeds), restart=restart
     ).run()
     return Dataset.open(out)
+
+
+def _seeds(seeds: Iterable[int]) -> tuple[int, ...]:
+    try:
+        return tuple(seeds)
+    except TypeError:
+        raise UsageError(f"seeds is {seeds!r}: name them, as in seeds=(0, 1, 2) or seeds=range(3)") from None

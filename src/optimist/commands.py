@@ -37,7 +37,7 @@ def demo(words: list[str]) -> None:
 def collect(words: list[str]) -> None:
     from optimist import agents, envs
     from optimist.training.online import Collection, OnlineTraining
-    from optimist.training.scales import scale_for
+    from optimist.training.resolve import resolve_collection
 
     parser = Parser("optimist collect", description="An online agent plays; everything it saw is kept.")
     parser.add_argument("environment", metavar="ENV", nargs="?", help=ENVIRONMENTS)
@@ -60,15 +60,16 @@ def collect(words: list[str]) -> None:
         _demand(first.environment, f"name an environment: {ENVIRONMENTS}")
         _demand(first.out, "say where to keep the data: --out DATA")
     name = first.environment or "minatar/breakout"
-    scale = scale_for(envs.make(name).spec, first.scale)
-    if first.preset and not first.agent and first.preset not in agents.presets("dqn"):
-        first.agent, first.preset = agents.from_preset(first.preset)
-    agent = scale.fitted(agents.preset(first.agent or "dqn", first.preset))
-    settings = scale.collection
-    options = _second_look(parser, words, settings, agent, envs.options_of(name))
-    settings, agent = with_options(settings, options), with_options(agent, options)
+    spec = envs.make(name).spec
+    found = resolve_collection(spec, first.agent, preset=first.preset, scale=first.scale)
+    options = _second_look(parser, words, found.settings, found.agent, envs.options_of(name))
     OnlineTraining(
-        agent, _asked_for(name, options), settings, out=first.out, seeds=first.seeds, restart=first.restart
+        with_options(found.agent, options),
+        _asked_for(name, options),
+        with_options(found.settings, options),
+        out=first.out,
+        seeds=first.seeds,
+        restart=first.restart,
     ).run()
     print(f"recorded in {first.out}; see: optimist data info {first.out}")
 
@@ -77,7 +78,7 @@ def train(words: list[str]) -> None:
     from optimist import agents, envs
     from optimist.data.store import Dataset
     from optimist.training.offline import OfflineTraining, Training
-    from optimist.training.scales import SCALES, scale_for
+    from optimist.training.resolve import resolve_training
 
     parser = Parser("optimist train", description="Learn from logged data alone.", epilog=agent_lines())
     parser.add_argument("agent", metavar="AGENT", nargs="?", help=", ".join(agents.available()))
@@ -94,9 +95,8 @@ def train(words: list[str]) -> None:
         agents.preset(first.agent, first.preset)
         _demand(first.data, "name a dataset's folder, such as one made by optimist collect")
     dataset = None if first.helps else Dataset.open(first.data)
-    scale = scale_for(dataset.spec, first.scale) if dataset else SCALES["paper"]
-    agent = scale.fitted(agents.preset(first.agent or "rem", first.preset))
-    settings = scale.training
+    spec, scale = (dataset.spec, first.scale) if dataset else (None, "paper")
+    agent, settings = resolve_training(spec, first.agent or "rem", preset=first.preset, scale=scale)
     origin = dataset.provenance.get("environment", "") if dataset else ""
     environment = first.environment or envs.from_data(origin)
     environment = "" if environment == "none" else environment

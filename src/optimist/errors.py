@@ -43,10 +43,69 @@ class StorageError(OptimistError):
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """' did you mean "rem"?' or the whole list, to end a message about an unknown word."""
     known = sorted(known)
-    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
-    if close:
-        return f'did you mean "{close[0]}"?'
-    return f"known: {', '.join(known)}"
+    close = closest(word, known)
+    return f'did you mean "{close}"?' if close else f"known: {', '.join(known)}"
+
+
+def closest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that was probably meant: by its initials ("lr"), its last part, or a few letters off."""
+    meant, names = _letters(word), {name: _letters(name) for name in known}
+    for spelled in (_whole, _last, _initials, _last_initials):
+        exact = [name for name, letters in names.items() if len(meant) > 1 and spelled(letters) == meant]
+        if exact:
+            return exact[0]
+    typos = {
+        name: (min(_typos(meant, letters), _typos(meant, _last(letters))), _typos(meant, letters))
+        for name, letters in names.items()
+    }
+    best = min(typos, key=lambda name: typos[name], default="")
+    if best and typos[best][0] <= (1 if len(meant) <= 4 else 2 if len(meant) <= 8 else 3):
+        return best
+    begun = [
+        n for n, letters in names.items() if min(len(meant), len(letters)) > 2 and _begins(meant, letters)
+    ]
+    alike = difflib.get_close_matches(word, names, n=1, cutoff=0.75) if len(meant) > 5 else []
+    return (begun or alike or [None])[0]
+
+
+def _whole(letters: str) -> str:
+    return letters
+
+
+def _last(letters: str) -> str:
+    """Of "optimizer.learning rate" the learning rate."""
+    return letters.rpartition(".")[2]
+
+
+def _initials(letters: str) -> str:
+    return "".join(part[0] for part in letters.replace(".", " ").split())
+
+
+def _last_initials(letters: str) -> str:
+    return _initials(_last(letters))
+
+
+def _begins(one: str, other: str) -> bool:
+    return one.startswith(other) or other.startswith(one)
+
+
+def _letters(word: str) -> str:
+    """Without the signs in which spellings differ: "--learning-rate", "learning_rate"."""
+    return word.lower().lstrip("-").replace("-", " ").replace("_", " ").strip()
+
+
+def _typos(word: str, other: str) -> int:
+    """Letters that are missing, extra, wrong or swapped with their neighbour (optimal string alignment)."""
+    rows = [list(range(len(other) + 1))]
+    for i, letter in enumerate(word, 1):
+        row = [i]
+        for j, wanted in enumerate(other, 1):
+            cost = min(rows[-1][j] + 1, row[-1] + 1, rows[-1][j - 1] + (letter != wanted))
+            if i > 1 and j > 1 and letter == other[j - 2] and word[i - 2] == wanted:
+                cost = min(cost, rows[-2][j - 2] + 1)
+            row.append(cost)
+        rows.append(row)
+    return rows[-1][-1]
 
 
 def in_one_line(value: object, most: int = 80) -> str:

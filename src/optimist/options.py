@@ -2,7 +2,6 @@
 
 import argparse
 import dataclasses
-import difflib
 import inspect
 import math
 import re
@@ -58,11 +57,8 @@ def _without(arguments: list[str], names: frozenset[str]) -> Iterator[str]:
 
 
 def _closest(word: str, known: set[str]) -> str:
-    """The option that was probably meant; --learning-rate means --optimizer.learning-rate."""
-    long = {name for name in known if name.startswith("--")}
-    meant = {f"--{name.removeprefix('--').rpartition('.')[2]}": name for name in long} | {n: n for n in long}
-    close = difflib.get_close_matches(word, meant, n=1, cutoff=0.5)
-    return did_you_mean(meant[close[0]] if close else word, long)
+    """The option that was probably meant; --learning-rate, or --lr, means --optimizer.learning-rate."""
+    return did_you_mean(word, {name for name in known if name.startswith("--")})
 
 
 class HelpFormatter(argparse.HelpFormatter):

@@ -1,10 +1,11 @@
 """The whole path in minutes: play and log, learn from the log alone, show how well it worked."""
 
 import json
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from optimist.agents import preset
 from optimist.data.card import card
 from optimist.data.files import write_whole
 from optimist.data.store import Dataset
@@ -12,16 +13,16 @@ from optimist.errors import UsageError
 from optimist.studies.reporting.figures import learning_curves, save_png
 from optimist.studies.reporting.report import write_report
 from optimist.studies.scoring.scores import Summary, scores, summary
-from optimist.training.offline import OfflineTraining, Training
-from optimist.training.online import Collection, OnlineTraining
+from optimist.training.offline import OfflineTraining
+from optimist.training.online import OnlineTraining
 from optimist.training.progress import console
-from optimist.training.scales import SCALES
+from optimist.training.resolve import resolve_collection, resolve_training
 from optimist.training.trained import load_run
 from optimist.training.video import gif_bytes
 
 AGENTS = {"DQN": "dqn", "QR-DQN": "qr_dqn", "REM": "rem"}
 # A demo trains a sixteenth as long as the scale it borrows from, so it learns in larger steps.
-SCALE = replace(SCALES["small"], learning_rate=1e-3, target_period=100)
+SCALE, OPTIONS = "small", {"optimizer.learning_rate": 1e-3, "target_period": 100}
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,8 @@ class Outcome:
 
 def run_demo(out: Path, demo: Demo) -> Outcome:
     """Everything, into one folder; the same call again goes on where it stopped."""
-    player = SCALE.fitted(preset("dqn"))
-    play = OnlineTraining(player, demo.environment, _collection(demo), out=out / "data")
+    player = resolve_collection(None, scale=SCALE, options=OPTIONS, settings=_pace(demo))
+    play = OnlineTraining(player.agent, demo.environment, player.settings, out=out / "data")
     console.print(f"[bold]1[/] an online DQN plays {demo.environment}; every step is logged")
     play.run()
     dataset = Dataset.open(out / "data")
@@ -79,25 +80,24 @@ def run_demo(out: Path, demo: Demo) -> Outcome:
     return Outcome(out / "report.html", {label: summary(scores(run)) for label, run in runs.items()}, facts)
 
 
-def _collection(demo: Demo) -> Collection:
-    return replace(
-        SCALE.collection,
-        steps=demo.online_steps,
-        warm_up=min(SCALE.collection.warm_up, demo.online_steps // 10),
-        epsilon_decay=demo.online_steps // 3,  # the scale's own decay would outlast so short a log
-    )
+def _pace(demo: Demo) -> dict[str, int]:
+    """How the player's settings differ from the scale's, whose decay would outlast so short a log."""
+    usual = resolve_collection(None, scale=SCALE).settings.warm_up
+    steps = demo.online_steps
+    return {"steps": steps, "warm_up": min(usual, steps // 10), "epsilon_decay": steps // 3}
+
+
+def _length(demo: Demo) -> dict[str, int]:
+    every = demo.offline_steps // demo.evaluations
+    return {"steps": demo.offline_steps, "evaluate_every": every, "episodes": demo.episodes}
 
 
 def _trained(path: Path, agent: str, dataset: Dataset, demo: Demo) -> Path:
-    training = Training(
-        steps=demo.offline_steps,
-        evaluate_every=demo.offline_steps // demo.evaluations,
-        episodes=demo.episodes,
-    )
+    asked = resolve_training(None, agent, scale=SCALE, options=OPTIONS, settings=_length(demo))
     OfflineTraining(
-        SCALE.fitted(preset(agent)),
+        asked.agent,
         dataset,
-        training,
+        asked.settings,
         out=path,
         seeds=tuple(range(demo.seeds)),
         environment=demo.environment,
@@ -107,17 +107,17 @@ def _trained(path: Path, agent: str, dataset: Dataset, demo: Demo) -> Path:
 
 def _commands(demo: Demo) -> list[str]:
     """The same by hand."""
-    learning = f"--optimizer.learning-rate {SCALE.learning_rate} --target-period {SCALE.target_period}"
-    play = _collection(demo)
-    pace = f"--steps {play.steps} --warm-up {play.warm_up} --epsilon-decay {play.epsilon_decay}"
+    learning, pace, length = _words(OPTIONS), _words(_pace(demo)), _words(_length(demo))
     seeds = ",".join(map(str, range(demo.seeds)))
-    every = f"--evaluate-every {demo.offline_steps // demo.evaluations} --episodes {demo.episodes}"
     return [
         f"optimist collect {demo.environment} {pace} {learning} --out data",
         *(
-            f"optimist train {name} data --out {name} --steps {demo.offline_steps} "
-            f"{every} {learning} --seeds {seeds}"
+            f"optimist train {name} data --out {name} {length} {learning} --seeds {seeds}"
             for name in AGENTS.values()
         ),
         "optimist play rem --out rem.gif",
     ]
+
+
+def _words(values: Mapping[str, Any]) -> str:
+    return " ".join(f"--{name.replace('_', '-')} {value}" for name, value in values.items())

@@ -82,9 +82,9 @@ SCALES = {
 }
 
 
-def scale_for(spec: Spec, name: str = "auto") -> Scale:
+def scale_for(spec: Spec | None, name: str = "auto") -> Scale:
     """The named scale, or the one that suits the data: large images take the paper's."""
-    if name == "auto":
+    if name == "auto" and spec is not None:
         shape = spec.observation_shape
         large = len(shape) == 3 and min(shape[:2]) >= 36
         name = "control" if not spec.discrete else "paper" if large else "small"

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from optimist.errors import DataError, UsageError
 from optimist.studies.running import plan
 from optimist.studies.running.folders import folder_names
-from optimist.studies.running.job import Job, check_logs, with_values
+from optimist.studies.running.job import Job, check_logs
 from optimist.training.offline import Training
+from optimist.training.resolve import with_values
 
 TABLE = {
     "title": "A little study",

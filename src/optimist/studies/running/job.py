@@ -1,12 +1,11 @@
 """One run of a study, as plain data that can travel to a worker, and how it is performed."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from optimist import agents
 from optimist.agents import described
 from optimist.agents._agent import Agent
 from optimist.data import manifest
@@ -15,8 +14,8 @@ from optimist.errors import DataError, RunError, UsageError, did_you_mean, some_
 from optimist.studies.running.players import ranked
 from optimist.training.offline import OfflineTraining
 from optimist.training.online import OnlineTraining
+from optimist.training.resolve import Resolved, resolve_collection, resolve_training
 from optimist.training.run import as_config, changes, read_config
-from optimist.training.scales import SCALES, Scale
 
 NAMED = 3  # runs that a refusal names; the others it counts
 VIEWS = ("first", "last", "fraction", "best")  # of a dataset, by the name of the method that makes them
@@ -104,23 +103,29 @@ class Job:
 
     def record(self) -> Any:
         """The collection or the training that it performs."""
-        plan = self.plan()
-        return with_values(plan.collection if self.plays else plan.training, self.settings, self.name)
-
-    def plan(self) -> Scale:
-        if self.scale not in SCALES:
-            raise UsageError(f'{self.name}: unknown scale "{self.scale}": {did_you_mean(self.scale, SCALES)}')
-        return SCALES[self.scale]
+        return self._resolved().settings
 
     def built_agent(self) -> Agent:
         """The agent at the job's scale, with its options; an option `optimizer.epsilon` is a nested field."""
-        agent = self.plan().fitted(agents.preset(self.agent, self.preset))
-        return with_values(agent, self.options, self.name)
+        return self._resolved().agent
+
+    def _resolved(self) -> Resolved:
+        resolve: Callable[..., Resolved] = resolve_collection if self.plays else resolve_training
+        try:
+            return resolve(
+                None,
+                self.agent,
+                preset=self.preset,
+                scale=self.scale,
+                options=self.options,
+                settings=self.settings,
+            )
+        except UsageError as problem:
+            raise UsageError(f"{self.name}: {problem}") from None
 
     def check(self) -> None:
         """Complain of what could only fail later, in a worker."""
-        self.built_agent()
-        self.record()
+        self._resolved()
         for name in (*self.view, *self.share):
             if name not in VIEWS:
                 raise UsageError(f'{self.name}: no view "{name}": {did_you_mean(name, VIEWS)}')
@@ -250,15 +255,3 @@ def _viewed(dataset: Dataset, view: Mapping[str, float]) -> Dataset:
 def _amount(view: str, amount: float, available: int) -> float:
     """`first` and `last` count transitions; below 1 they are shares, as the other views have them."""
     return max(1, int(amount * available)) if view in ("first", "last") and amount < 1 else amount
-
-
-def with_values(record: Any, values: Mapping[str, Any], place: str) -> Any:
-    """The record with some fields changed; dots lead into records inside it."""
-    for name, value in values.items():
-        first, dot, rest = name.partition(".")
-        known = list(record.__dataclass_fields__)
-        if first not in known:
-            raise UsageError(f'{place}: there is no setting "{name}": {did_you_mean(first, known)}')
-        inner = with_values(getattr(record, first), {rest: value}, place) if dot else value
-        record = replace(record, **{first: inner})
-    return record

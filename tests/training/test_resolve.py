@@ -1,0 +1,116 @@
+"""Equal words give equal runs: in Python, on the command line and in a study."""
+
+import contextlib
+import io
+from dataclasses import replace
+
+import pytest
+
+import optimist
+from little import played
+from optimist import agents, commands, envs
+from optimist.agents import described
+from optimist.errors import DataError, UsageError
+from optimist.studies.running.job import Job
+from optimist.training import offline, online
+from optimist.training.resolve import resolve_collection, resolve_training
+from optimist.training.run import as_config
+
+GAMES = {  # one of every family
+    "atari/Breakout": "paper",
+    "minatar/breakout": "small",
+    "minatar_jax/freeway": "small",
+    "gym/CartPole-v1": "small",
+    "mujoco/Hopper": "control",
+}
+
+
+class AskedError(Exception):
+    """Carries what was asked for, in place of running it."""
+
+
+@contextlib.contextmanager
+def only_asked(monkeypatch):
+    """Training ends where it would begin: with its agent and its settings known."""
+
+    def begin(self, agent, where, settings, **_):
+        agent.check(where.spec if hasattr(where, "spec") else envs.make(where).spec)
+        raise AskedError({"agent": described(agent), "training": as_config(settings)})
+
+    with monkeypatch.context() as patch:
+        for kind in (offline.OfflineTraining, online.OnlineTraining):
+            patch.setattr(kind, "__init__", begin)
+        yield
+
+
+def asked(call) -> dict | str:
+    """What a call would run, or why it will not."""
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            call()
+    except AskedError as record:
+        return record.args[0]
+    except DataError as problem:
+        return str(problem)
+    raise AssertionError("it ran")
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory):
+    return {game: played(tmp_path_factory.mktemp("log"), game=game, rows=3, lanes=1) for game in GAMES}
+
+
+@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize("name", agents.available())
+def test_every_way_to_ask_resolves_to_the_same_run(name, game, logs, tmp_path, monkeypatch):
+    common = {"environment": game, "agent": name, "preset": None, "scale": GAMES[game], "seeds": (0,)}
+    learns = Job(name="x", data=str(logs[game]), settings={"steps": 7}, **common)
+    plays = Job(name="y", settings={"steps": 7}, **common)
+    with only_asked(monkeypatch):
+        trained = [
+            asked(lambda: optimist.train(name, logs[game], steps=7)),
+            asked(lambda: commands.train([name, str(logs[game]), "--steps", "7"])),
+            asked(lambda: learns.perform(tmp_path)),
+        ]
+        collected = [
+            asked(lambda: optimist.collect(game, agent=name, out=tmp_path, steps=7)),
+            asked(lambda: commands.collect([game, "--agent", name, "--out", str(tmp_path), "--steps", "7"])),
+            asked(lambda: plays.perform(tmp_path)),
+        ]
+    assert trained[0] == trained[1] == trained[2]
+    assert collected[0] == collected[1] == collected[2]
+
+
+def test_an_agent_is_taken_as_it_is_and_a_name_is_fitted():
+    spec = envs.make("minatar/breakout").spec
+    own = agents.Rem(columns=7)
+    assert resolve_training(spec, own).agent == own
+    fitted = resolve_training(spec, "rem", options={"columns": 7, "optimizer.epsilon": 0.5}).agent
+    assert fitted.optimizer == replace(own.optimizer, learning_rate=5e-4, epsilon=0.5)
+    assert (fitted.columns, fitted.target_period) == (7, 250)
+
+
+def test_who_plays_is_dqn_or_whom_the_preset_names():
+    spec = envs.make("minatar/breakout").spec
+    assert isinstance(resolve_collection(spec).agent, agents.Dqn)
+    assert resolve_collection(spec, preset="adam").agent.optimizer.epsilon == 0.001 / 32
+    assert resolve_collection(spec, preset="rem-online").agent.networks == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ({"batch_size": 3}, 'training: there is no setting "batch_size": did you mean "batch"?'),
+        ({"learning_rate": 3}, 'options={"optimizer.learning_rate": 3}'),
+        ({"lr": 3}, 'options={"optimizer.learning_rate": 3}'),
+        ({"columns": 3}, 'options={"columns": 3}'),
+        ({"seeds": 3}, r"seeds is 3: name them, as in seeds=(0, 1, 2) or seeds=range(3)"),
+        ({"preset": "papre"}, 'rem has no preset "papre": did you mean "paper"?'),
+        ({"options": {"colums": 3}}, 'rem: there is no setting "colums": did you mean "columns"?'),
+    ],
+)
+def test_unknown_keywords_get_the_help_of_the_command_line(words, complaint, logs, tmp_path):
+    with pytest.raises(UsageError) as caught:
+        optimist.train("rem", logs["minatar/breakout"], out=tmp_path / "run", **words)
+    assert complaint in str(caught.value) and "\n" not in str(caught.value)
+    assert not (tmp_path / "run").exists()
