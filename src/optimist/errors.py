@@ -58,14 +58,14 @@ def closest(word: str, known: Iterable[str]) -> str | None:
         name: (min(_typos(meant, letters), _typos(meant, _last(letters))), _typos(meant, letters))
         for name, letters in names.items()
     }
-    best = min(typos, key=lambda name: typos[name], default="")
+    best = min(reversed(typos), key=lambda name: typos[name], default="")  # of equals the newest version
     if best and typos[best][0] <= (1 if len(meant) <= 4 else 2 if len(meant) <= 8 else 3):
         return best
     begun = [
         n for n, letters in names.items() if min(len(meant), len(letters)) > 2 and _begins(meant, letters)
     ]
     alike = difflib.get_close_matches(word, names, n=1, cutoff=0.75) if len(meant) > 5 else []
-    return (begun or alike or [None])[0]
+    return next(iter([*begun, *alike]), None)
 
 
 def _whole(letters: str) -> str:
