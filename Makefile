@@ -10,7 +10,7 @@ CANDIDATES := $(or $(PYTHON),python3.12 python3.11 python3)
 USABLE := import sys, ensurepip; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow bench browser lint format clean
+.PHONY: help demo check test test-slow bench browser lint format clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,6 +18,14 @@ help:  ## list the targets
 
 demo: $(INSTALLED)  ## record, train, evaluate and report in minutes; the result is demo/report.html
 	$(BIN)/optimist demo --out demo
+
+# What a change of an equation, an agent, the sampling or the store can break, without starting other processes.
+INNER := tests/test_losses.py tests/test_mixtures.py tests/test_optimizers.py tests/test_networks.py tests/test_architecture.py \
+  tests/data/test_sampling.py tests/data/test_store.py tests/data/test_subset.py tests/data/test_codec.py
+
+check: lint  ## the inner loop: format, lint, types, and the tests of equations, agents, sampling and store
+	$(BIN)/pytest -m "not slow" $(INNER)
+	$(BIN)/pytest -m "not slow" tests/test_agents.py -k "equation or recorded or settings or description"
 
 test: lint browser  ## format, lint, types and the quick tests
 	$(BIN)/pytest -m "not slow"

@@ -12,8 +12,13 @@ os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 
 import jax
 import pytest
+from hypothesis import settings
 
 from traces import Trace, recorder
+
+# A busy machine is slow, not wrong: pytest's own timeout is the limit.
+settings.register_profile("suite", deadline=None)
+settings.load_profile("suite")
 
 # (B, 1) - (B,) is nearly always a mistake; here it is an error.
 jax.config.update("jax_numpy_rank_promotion", "raise")
