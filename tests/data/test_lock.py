@@ -43,17 +43,18 @@ def logs(tmp_path):
 def test_the_words_of_a_refusal_name_the_holder_and_the_remedy(tmp_path):
     words = [sys.executable, "-c", HOLDING, str(tmp_path)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdout.readline() == "holding\n"
-        begun = time.monotonic()
-        with pytest.raises(DataError) as refused:
-            Recorder(tmp_path, SPEC, lanes=1)
-        assert time.monotonic() - begun < 1
-        holder = f"process {child.pid} on {platform.node()}"
-        assert str(refused.value) == (
-            f"{tmp_path} is being written by {holder}: wait for it, or choose another folder"
-        )
-        child.send_signal(signal.SIGKILL)
-        child.wait()
+        try:
+            assert child.stdout.readline() == "holding\n"
+            begun = time.monotonic()
+            with pytest.raises(DataError) as refused:
+                Recorder(tmp_path, SPEC, lanes=1)
+            assert time.monotonic() - begun < 1
+        finally:
+            child.send_signal(signal.SIGKILL)
+    holder = f"process {child.pid} on {platform.node()}"
+    assert str(refused.value) == (
+        f"{tmp_path} is being written by {holder}: wait for it, or choose another folder"
+    )
     assert (tmp_path / ".holder").read_text() == holder  # it had no time to clean up
     record(tmp_path, SPEC, rows=3)
     assert len(open_dataset(tmp_path)) == 3

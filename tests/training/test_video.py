@@ -79,7 +79,7 @@ def test_writing_leaves_only_the_film(tmp_path):
 
 def test_a_place_that_cannot_be_written_is_one_line(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(StorageError, match="cannot make"):
+    with pytest.raises(StorageError, match="cannot write"):
         write_gif(tmp_path / "file" / "play.gif", squares(1))
 
 

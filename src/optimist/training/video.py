@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from optimist.data.files import make_folder, write_whole
-from optimist.errors import UsageError
+from optimist.data.files import write_whole
+from optimist.errors import StorageError, UsageError
 
 WIDTH = 320  # pixels; narrower films are enlarged by a whole factor to at least this
 PALETTE = 256  # what a GIF can hold
@@ -19,7 +19,10 @@ PALETTE = 256  # what a GIF can hold
 def write_gif(path: str | os.PathLike, frames: Sequence[np.ndarray], fps: float = 15) -> None:
     """Write the film whole or not at all: a reader never meets half of it."""
     film, path = gif_bytes(frames, fps), Path(path)
-    make_folder(path.parent)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise StorageError(f"cannot write {path}: {problem.strerror}; choose another place") from problem
     write_whole(path, film)
 
 
