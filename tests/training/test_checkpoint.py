@@ -256,6 +256,12 @@ def test_no_header_breaks_the_reader(tmp_path_factory, data):
     assert "\n" not in str(caught.value)
 
 
+def test_a_file_larger_than_any_such_state_is_not_read(tmp_path):
+    with_its_hash(tmp_path, bytes(2**21))
+    with pytest.raises(RunError, match="is too large"):
+        load_state(tmp_path, LIKE)
+
+
 def test_states_that_are_not_finite_are_read_where_they_are_wanted(tmp_path):
     save_state(tmp_path, 1, {"w": np.array([np.nan], np.float32)})
     assert load_state(tmp_path, {"w": np.zeros(1, np.float32)}, finite=False)[0] == 1

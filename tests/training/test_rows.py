@@ -121,6 +121,20 @@ def test_a_damaged_row_after_the_checkpoint_is_dropped_with_all_others(run, capl
     read_all(run)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "told"), [("10,0,1,", "90,0,1,", ["line 3 is damaged"]), ("30,0,1,", "10,0,1,", [])]
+)
+def test_a_damaged_row_belongs_to_the_step_that_its_check_tells(run, caplog, old, new, told):
+    """Its own step may be what is damaged: one from before the checkpoint would be dropped without a word."""
+    text = (run / "episodes.csv").read_text()
+    (run / "episodes.csv").write_text(text.replace(old, new))
+    with RunFolder(run, {}) as folder:
+        folder.rewind(20)
+    found = [record.getMessage() for record in caplog.records]
+    assert len(found) == len(told) and all(words in line for words, line in zip(told, found, strict=True))
+    assert len(lines(run / "episodes.csv")) == 9
+
+
 @pytest.mark.parametrize("kept", [0, 5, 40])
 def test_a_kill_between_rows_and_checks_leaves_rows_that_do_not_count(run, caplog, kept):
     whole = (run / "episodes.csv.crc").read_bytes()

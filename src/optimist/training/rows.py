@@ -73,6 +73,9 @@ def verified(path: Path) -> bytes:
     """The lines that count, or an error that names the damaged ones."""
     if not checks_of(path).exists():
         return path.read_bytes()
+    checks, lines = checks_of(path).read_bytes(), _lines(path)
+    if checks == b"".join([_check(line, _step(line)) for line in lines]):
+        return b"".join(lines)  # nearly always, and many times faster than row by row
     rows = _rows(path)
     if damaged := _damaged(rows):
         raise RunError(f"{path}: {damaged}; restore it from a copy, or begin the run anew with --restart")
@@ -176,8 +179,8 @@ def _damage(row: Row) -> str:
     return "missing" if not row.line else "damaged" if row.check else "there twice"
 
 
-def _check(line: bytes, step: int) -> bytes:
-    return b"%s %d\n" % (_crc(line), step)
+def _check(line: bytes, step: int | None) -> bytes:
+    return b"" if step is None else b"%08x %d\n" % (zlib.crc32(line), step)
 
 
 def _crc(line: bytes) -> bytes:
