@@ -7,10 +7,13 @@ import pytest
 
 import optimist
 from little import small, small_words
-from optimist import envs
+from optimist import agents, envs
 from optimist.cli import main
 from optimist.data import Recorder, Spec
 from optimist.errors import DataError, RunError
+from optimist.training.checkpoint import load_state, save_state
+from optimist.training.learner import Learner
+from optimist.training.run import fingerprint, read_config
 from optimist.training.trained import load_run
 
 SPEC = Spec((4,), "float32", actions=2)
@@ -61,11 +64,22 @@ def test_a_dataset_cannot_have_a_module_imported(tmp_path, executed, name, capsy
     assert not executed.exists()
 
 
+def forge_checkpoint(run) -> None:
+    """As somebody would who hands the run on: the checkpoint fits the configuration."""
+    config = read_config(run)
+    learner = Learner(agents.from_description(config["agent"]), Spec.from_json(config["spec"]))
+    step, state = load_state(run / "checkpoints", learner.shapes((0,)))
+    for path in (run / "checkpoints").iterdir():
+        path.unlink()
+    save_state(run / "checkpoints", step, state, fingerprint(config))
+
+
 def test_a_run_cannot_have_a_module_imported(tmp_path, executed, capsys):
     data = log(tmp_path / "data", "gym/CartPole-v1")
     assert main(words(data, tmp_path / "run", "--environment", "none")) == 0
     config = tmp_path / "run" / "config.toml"
     config.write_text(config.read_text().replace('environment = ""', f'environment = "{NAME}"'))
+    forge_checkpoint(tmp_path / "run")
     capsys.readouterr()
     for command in (["evaluate"], ["play", "--out", str(tmp_path / "film.gif")]):
         assert main([*command, str(tmp_path / "run")]) == 3

@@ -65,7 +65,7 @@ def closest(word: str, known: Iterable[str]) -> str | None:
         n for n, letters in names.items() if min(len(meant), len(letters)) > 2 and _begins(meant, letters)
     ]
     alike = difflib.get_close_matches(word, names, n=1, cutoff=0.75) if len(meant) > 5 else []
-    return next(iter([*begun, *alike]), None)
+    return next(iter([*reversed(begun), *alike]), None)
 
 
 def _whole(letters: str) -> str:
@@ -73,8 +73,8 @@ def _whole(letters: str) -> str:
 
 
 def _last(letters: str) -> str:
-    """Of "optimizer.learning rate" the learning rate."""
-    return letters.rpartition(".")[2]
+    """Of "optimizer.learning rate" the learning rate, of "minatar/breakout" the game."""
+    return letters.replace("/", ".").rpartition(".")[2]
 
 
 def _initials(letters: str) -> str:

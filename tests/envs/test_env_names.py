@@ -47,7 +47,7 @@ def test_every_available_environment_plays(name):
             '"breakout" is not of the form family/game: did you mean atari/Breakout, minatar/breakout or '
             "minatar_jax/breakout?",
         ),
-        ("brekout", '"brekout" is not of the form family/game: did you mean "minatar/breakout"?'),
+        ("brekout", '"brekout" is not of the form family/game: did you mean "atari/Breakout"?'),
         ("Minatar/pong", 'no environment family "Minatar" in "Minatar/pong": did you mean "minatar"?'),
         ("minatar/Breakout", 'no environment "minatar/Breakout": did you mean "breakout"?'),
         ("minatar/x", 'no environment "minatar/x": known: ' + ", ".join(minatar.games())),

@@ -1,6 +1,7 @@
 """`collect` removes no recorded step: not after a kill, not without its checkpoints, only by --restart."""
 
 import json
+import os
 import shutil
 import signal
 import time
@@ -143,6 +144,7 @@ def test_a_checkpoint_comes_with_the_first_shard_and_while_they_are_cheap(
     assert saved == [0, 40, 240]
 
 
+KILLS = int(os.environ.get("OPTIMIST_KILLS", "5"))  # each takes some ten seconds
 SMALL_SHARDS = """
 import sys
 from optimist.data import recorder
@@ -158,7 +160,7 @@ def test_no_kill_shortens_a_recording(tmp_path):
     settings = ["--lanes", 4, "--warm-up", 100, "--window", 5000, "--batch", 8, "--update-period", 16]
     words = ["collect", GAME, "--out", out, "--steps", 10**7, *settings, *small_words("dqn")]
     random, before = np.random.default_rng(), 0
-    for kill in range(12):
+    for kill in range(KILLS):
         without = kill % 4 == 3
         if without:
             checkpoints.rename(aside)

@@ -336,7 +336,8 @@ def test_every_figure_that_a_study_may_name_is_drawn(study):
 def test_a_study_on_parts_of_its_data_shows_them_side_by_side(tmp_path):
     study = write_study(tmp_path / "parts", parts=("all", "half"))
     findings = find(study)
-    assert study_figures.named(findings) == ("medians", "profiles", "curves", "parts")
+    usual = ("intervals", "iqm", "medians", "profiles", "curves")
+    assert study_figures.named(findings) == (*usual, "parts")
     ((_, _, _, figure),) = study_figures._DRAWINGS["parts"](findings)
     titles = [axes.get_title() for axes in figure.axes]
     assert titles == [f"{agent}, {game.partition('/')[2]}" for agent in AGENTS for game in GAMES]
