@@ -86,7 +86,7 @@ def _table_one(findings: Findings) -> Table:
         [*_place(findings, finding), *_medians(row)] for finding in findings.found for row in finding.rows
     ]
     paper = any(row.paper for finding in findings.found for row in finding.rows)
-    heads = list(table_one.headings(RECENT))
+    heads = list(table_one.headings(RECENT, table_one.MAIN))
     told = list(dict.fromkeys(f"{finding.reading}: {finding.evaluations}" for finding in findings.found))
     notes = [
         *table_one.notes(findings.found[-1].rows, findings.by),
@@ -105,7 +105,7 @@ def _table_one(findings: Findings) -> Table:
 
 
 def _medians(row: table_one.Row) -> list[Cell]:
-    cells = [getattr(row, kind) for kind in table_one.KINDS] + [row.paper.get(key) for key in table_one.PAPER]
+    cells = [getattr(row, kind) for kind in table_one.MAIN] + [row.paper.get(key) for key in table_one.PAPER]
     return [
         Cell(row.agent),
         *(Cell(table_one.cell_text(each), each.median if each else None) for each in cells),
