@@ -207,7 +207,7 @@ MISTAKES = [
     ("play {run} --frames 0", 2, "a film of 0 frames"),
     ("play {run} --frames 2 --fps 0", 2, "at 0 per second"),
     ("play {run} --frames 2 --fps fast", 2, "invalid int value: 'fast'"),
-    ("play {run} --frames 2 --out {file}/film.gif", 6, "cannot make"),
+    ("play {run} --frames 2 --out {file}/film.gif", 6, "cannot write"),
     ("play {run} --frames 2 --out {empty}", 6, "Is a directory"),
     ("play {run} --speed 2", 2, 'has no option "--speed": did you mean "--seed"?'),
     # collection
