@@ -20,8 +20,8 @@ demo: $(INSTALLED)  ## record, train, evaluate and report in minutes; the result
 	$(BIN)/optimist demo --out demo
 
 # What a change of an equation, an agent, the sampling or the store can break, without starting other processes.
-INNER := tests/test_losses.py tests/test_mixtures.py tests/test_optimizers.py tests/test_networks.py tests/test_architecture.py \
-  tests/data/test_sampling.py tests/data/test_store.py tests/data/test_subset.py tests/data/test_codec.py
+INNER := tests/equations tests/test_networks.py tests/test_architecture.py \
+  tests/data/test_sampling.py tests/data/test_dataset.py tests/data/test_subset.py tests/data/disk/test_codec.py
 
 check: lint  ## the inner loop: format, lint, types, and the tests of equations, agents, sampling and store
 	$(BIN)/pytest -m "not slow" $(INNER)

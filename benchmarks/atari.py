@@ -19,7 +19,7 @@ from rich.table import Table
 
 from optimist import envs
 from optimist.data import Dataset, Recorder, Spec
-from optimist.data.codec import OFFSET_BYTES, Decoder, encode
+from optimist.data.disk.codec import OFFSET_BYTES, Decoder, encode
 
 GAMES = ("Pong", "Breakout", "Seaquest", "Qbert", "Asterix")
 SPEC = Spec((84, 84, 1), "uint8", actions=18, stack=4)
@@ -43,8 +43,8 @@ def played(game: str, frames: int = FRAMES) -> np.ndarray:
 
 def recorded(folder: str) -> np.ndarray:
     """A shard's worth of frames from the end of a recording, where its agent had learned most."""
-    tape = Dataset.open(folder).tape
-    return tape.frames(np.arange(max(0, tape.frame_count - FRAMES), tape.frame_count))
+    timeline = Dataset.open(folder).timeline
+    return timeline.frames(np.arange(max(0, timeline.frame_count - FRAMES), timeline.frame_count))
 
 
 def png(frame: np.ndarray) -> int:

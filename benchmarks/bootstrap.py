@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from optimist.studies.scoring import statistics
+from optimist.studies.scores import statistics
 
 RUNS, GAMES = 5, 60
 TIMES = 3  # the best of three: other work on the machine only ever adds

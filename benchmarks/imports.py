@@ -23,7 +23,7 @@ def make_logs(folder: Path) -> None:
     """Random play of a real game, exported with all of it in one window."""
     from optimist import envs
     from optimist.data import Recorder, open_dataset
-    from optimist.data.formats.dqn_replay_export import export_dqn_replay
+    from optimist.data.formats.dqn_replay.export import export_dqn_replay
 
     play, random = envs.make(GAME, lanes=LANES, seed=0), np.random.default_rng(0)
     frame = play.reset()
@@ -48,13 +48,13 @@ def gunzip(folder: Path, inflate=zlib) -> None:
 
 
 def gunzip_as_the_import_does(folder: Path) -> None:
-    from optimist.data.formats.npy_gz import inflate
+    from optimist.data.formats.dqn_replay.npy_gz import inflate
 
     gunzip(folder, inflate)
 
 
 def convert(folder: Path) -> None:
-    from optimist.data.formats.dqn_replay_import import import_dqn_replay
+    from optimist.data.formats.dqn_replay.importing import import_dqn_replay
 
     with tempfile.TemporaryDirectory(dir=folder) as out:
         import_dqn_replay(folder / "logs", out)
@@ -62,7 +62,7 @@ def convert(folder: Path) -> None:
 
 def timed(work: str, folder: Path) -> None:
     """Run one of the above and print its seconds and this process's peak memory."""
-    import optimist.data.formats.dqn_replay_import  # noqa: F401  (what is imported is not what is timed)
+    import optimist.data.formats.dqn_replay.importing  # noqa: F401  (what is imported is not what is timed)
 
     start, before = time.perf_counter(), time.process_time()
     globals()[work](folder)

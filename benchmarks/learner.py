@@ -16,7 +16,7 @@ from rich.table import Table
 from optimist.agents import preset
 from optimist.data.formats.arrays import from_arrays
 from optimist.data.sampling import Sampler
-from optimist.training.homes import home_of
+from optimist.training.feeding import feed_of
 from optimist.training.learner import Learner, advance
 
 ROUNDS, STEPS, TRANSITIONS = 7, 200, 50_000
@@ -39,7 +39,7 @@ def ours(agent_name: str, seeds: int, play: dict) -> Callable[[], None]:
 
 def training(agent_name: str, samplers: list[Sampler], steps: int) -> Callable[[], None]:
     """A function that trains one seed per sampler for so many steps, compiled already."""
-    learner, home = Learner(preset(agent_name), samplers[0].dataset.spec), home_of(samplers)
+    learner, home = Learner(preset(agent_name), samplers[0].dataset.spec), feed_of(samplers)
     state, done = learner.init(tuple(range(len(samplers)))), 0
 
     def chunk() -> None:

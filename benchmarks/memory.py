@@ -51,7 +51,7 @@ def record(path: Path, steps: int) -> None:
 def train(path: Path, home: str) -> None:
     """Train a DQN and print the peak memory of this process."""
     from optimist.agents import preset
-    from optimist.data.store import Dataset
+    from optimist.data.dataset import Dataset
     from optimist.training.offline import OfflineTraining, Training
 
     settings = Training(steps=UPDATES, evaluate_every=UPDATES, home=home, memory_gib=BUDGET / 2**30)

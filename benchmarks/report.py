@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from optimist.data import Recorder, Spec
-from optimist.studies.reporting.study_report import write_findings
-from optimist.studies.running.job import Job
-from optimist.studies.running.status import write_jobs
+from optimist.studies.job import Job
+from optimist.studies.report.study_report import write_findings
+from optimist.studies.status import write_jobs
 
 GAMES = int(os.environ.get("GAMES", 60))
 AGENTS = ("DQN (Nature)", "DQN (Adam)", "Ensemble-DQN", "QR-DQN", "REM")

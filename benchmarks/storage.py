@@ -26,13 +26,13 @@ def main() -> None:
                 spent += time.perf_counter() - start
                 frame = taken.observation
         dataset = Dataset.open(folder)
-        source = dataset.tape.source
+        source = dataset.timeline.source
         sampler = Sampler(dataset)
         start = time.perf_counter()
         for step in range(200):
-            transitions(sampler, sampler.positions(step, 1)[0], dataset.tape.frames)
+            transitions(sampler, sampler.positions(step, 1)[0], dataset.timeline.frames)
         batches = 200 / (time.perf_counter() - start)
-    stored = source.frame_bytes / dataset.tape.frame_count
+    stored = source.frame_bytes / dataset.timeline.frame_count
     print(f"MinAtar breakout: {stored:.1f} bytes a frame stored, 400 raw, 50 as bits")
     print(f"recording takes {spent / STEPS * 1e6:.0f} us a step")
     print(f"batches of 32 straight from compressed shards: {batches:,.0f} a second on one thread")

@@ -16,10 +16,10 @@ import numpy as np
 
 from benchmarks.atari import GAMES, SPEC, played
 from optimist.data import Dataset, Sampler
-from optimist.data.files import File, write_whole
-from optimist.data.manifest import Block, Manifest, Shard
-from optimist.data.shard import Steps, frames_content, steps_content
-from optimist.training.homes import StreamedHome
+from optimist.data.disk.files import File, write_whole
+from optimist.data.disk.manifest import Block, Manifest, Shard
+from optimist.data.disk.shard import Steps, frames_content, steps_content
+from optimist.training.feeding import StreamedFeed
 
 STEPS = int(os.environ.get("STEPS", 50_000_000))
 LANES, ROWS, EPISODE = 8, 2048, 512  # 16,384 steps a shard, as the recorder writes them
@@ -85,7 +85,7 @@ def own_memory() -> int:
     return int(status["RssAnon"].split()[0]) * 1024
 
 
-def feeding(home: StreamedHome, cores: set[int], stack: bool) -> str:
+def feeding(home: StreamedFeed, cores: set[int], stack: bool) -> str:
     """Batches a second on these cores, handed over or also stacked by the compiled program, in words."""
     for task in Path("/proc/self/task").iterdir():
         os.sched_setaffinity(int(task.name), cores)
@@ -124,13 +124,13 @@ def main() -> None:
         start = time.perf_counter()
         dataset = Dataset.open(folder)
         seconds = time.perf_counter() - start
-        source = dataset.tape.source
-        shards, stored = len(source.manifest.shards), source.frame_bytes / dataset.tape.frame_count
+        source = dataset.timeline.source
+        shards, stored = len(source.manifest.shards), source.frame_bytes / dataset.timeline.frame_count
         distinct = min(DISTINCT, shards) / shards * source.frame_bytes / 1e9
         print(f"{len(dataset):,} steps in {shards:,} shards, {stored:.0f} bytes a frame;")
         print(f"{distinct:.1f} GB of frames are distinct and in the page cache, the rest are links to them")
         print(f"opened in {seconds:.1f} s, every steps file hashed (promised: 5)")
-        home = StreamedHome([Sampler(dataset)], kept=0)
+        home = StreamedFeed([Sampler(dataset)], kept=0)
         for label, used, stack in (
             ("2 cores", cores, False),
             ("1 core", cores[:1], False),

@@ -7,9 +7,9 @@ import numpy as np
 
 from little import random_play
 from optimist.data import Recorder, Spec
-from optimist.studies.running.job import Job
-from optimist.studies.running.status import write_jobs
-from optimist.training.run import toml
+from optimist.studies.job import Job
+from optimist.studies.status import write_jobs
+from optimist.training.storage.run_folder import toml
 
 SPEC = Spec((2, 1, 1), "uint8", actions=2)
 GAMES = ("minatar/breakout", "minatar/freeway", "minatar/asterix")

@@ -11,8 +11,8 @@ import pytest
 from optimist import agents
 from optimist.agents._actor_critic import Bounds
 from optimist.data.transition import Spec, Transition
+from optimist.equations.optimizers import Adam, RmsProp
 from optimist.errors import DataError, UsageError
-from optimist.optimizers import Adam, RmsProp
 from optimist.training.learner import Learner, advance
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")

@@ -14,18 +14,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from test_losses import projection_by_loops, quantile_huber_by_loops
 
 from optimist import agents
 from optimist.agents._actor_critic import ActorAgent, ActorCritic
 from optimist.agents._agent import Agent, TableAgent
 from optimist.data.transition import Spec, Transition
+from optimist.equations.mixtures import Mixture
+from optimist.equations.optimizers import Adam, RmsProp
 from optimist.errors import DataError, UsageError
-from optimist.mixtures import Mixture
 from optimist.networks import SplitTable, Table
-from optimist.optimizers import Adam, RmsProp
-from optimist.training.acting import Policy, act, act_online
 from optimist.training.learner import Learner, advance
-from test_losses import projection_by_loops, quantile_huber_by_loops
+from optimist.training.play.acting import Policy, act, act_online
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 VECTORS = Spec(frame_shape=(6,), frame_dtype="float32", actions=3)

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from optimist.cli import main
+from optimist.cli.main import main
 from optimist.data import Dataset
-from optimist.data.health import verify
+from optimist.data.verify import verify
 from optimist.studies.random_scores import read
-from optimist.studies.scoring import reference
-from optimist.training.run import read_config, read_episodes
+from optimist.studies.scores import reference
+from optimist.training.storage.run_folder import read_config, read_episodes
 
 pytestmark = pytest.mark.timeout(240)
 SMALL = ["--network", "mlp"]  # the paper's network takes minutes here

@@ -8,13 +8,13 @@ import pytest
 import optimist
 from little import small, small_words
 from optimist import agents, envs
-from optimist.cli import main
+from optimist.cli.main import main
 from optimist.data import Recorder, Spec
 from optimist.errors import DataError, RunError
-from optimist.training.checkpoint import load_state, save_state
 from optimist.training.learner import Learner
-from optimist.training.run import fingerprint, read_config
-from optimist.training.trained import load_run
+from optimist.training.run import load_run
+from optimist.training.storage.checkpoint import load_state, save_state
+from optimist.training.storage.run_folder import fingerprint, read_config
 
 SPEC = Spec((4,), "float32", actions=2)
 MODULE = """

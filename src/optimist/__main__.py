@@ -2,6 +2,6 @@
 
 import sys
 
-from optimist.cli import main
+from optimist.cli.main import main
 
 sys.exit(main())

@@ -7,12 +7,12 @@ from typing import Any
 from optimist import envs
 from optimist.agents import name_of
 from optimist.agents._agent import Agent
-from optimist.data.store import Dataset
+from optimist.data.dataset import Dataset
 from optimist.errors import UsageError
 from optimist.training.offline import OfflineTraining
 from optimist.training.online import OnlineTraining
 from optimist.training.resolve import resolve_collection, resolve_training
-from optimist.training.trained import Run, load_run
+from optimist.training.run import Run, load_run
 
 
 def open(path: str | Path) -> Dataset:

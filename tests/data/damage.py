@@ -9,8 +9,8 @@ import pyarrow as pa
 import zstandard
 
 from optimist.data import Recorder, Spec
-from optimist.data.files import write_whole
-from optimist.data.manifest import signed
+from optimist.data.disk.files import write_whole
+from optimist.data.disk.manifest import signed
 
 SPEC = Spec((12, 12, 1), "uint8", actions=3)
 

@@ -66,7 +66,7 @@ def record(
 
 
 def episodes_of(lanes: list[list[Step]]) -> list[list[Step]]:
-    """The tape as a list of episodes."""
+    """The timeline as a list of episodes."""
     episodes: list[list[Step]] = []
     for lane in lanes:
         episodes.append([])

@@ -142,11 +142,11 @@ def slow_stack(ring: Ring, known: set[int], at: int | None, episode: int) -> np.
 
 def imported(dataset) -> list[tuple]:
     """The transitions of a dataset, in the same words."""
-    tape, found = dataset.tape, []
-    frames = tape.decoded()
-    for step in range(len(tape)):
-        episode = int(tape.episode_of(np.array([step]))[0])
-        begin = int(tape.episode_starts[episode])
+    timeline, found = dataset.timeline, []
+    frames = timeline.decoded()
+    for step in range(len(timeline)):
+        episode = int(timeline.episode_of(np.array([step]))[0])
+        begin = int(timeline.episode_starts[episode])
         stacks = []
         for last in (step, step + 1):
             shown = [
@@ -154,11 +154,11 @@ def imported(dataset) -> list[tuple]:
                 for i in range(last - 3, last + 1)
             ]
             stacks.append(np.concatenate(shown, axis=-1))
-        if tape.terminal[step]:
+        if timeline.terminal[step]:
             assert not frames[step + 1 + episode].any(), "the frame after an end is black"
-        after = None if tape.terminal[step] else stacks[1]
-        columns = (tape.action[step], tape.reward[step], tape.terminal[step])
-        found.append((stacks[0], *columns, after, tape.lane[step]))
+        after = None if timeline.terminal[step] else stacks[1]
+        columns = (timeline.action[step], timeline.reward[step], timeline.terminal[step])
+        found.append((stacks[0], *columns, after, timeline.lane[step]))
     return found
 
 

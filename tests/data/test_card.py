@@ -7,7 +7,7 @@ import pytest
 from reference import SPECS, record
 
 from optimist.data import from_arrays, open_dataset
-from optimist.data.health import card
+from optimist.data.verify import card
 
 
 def test_the_card_sums_up_what_was_recorded(pristine):

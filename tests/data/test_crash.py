@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from optimist.data import Recorder, Spec, open_dataset
-from optimist.data.health import verify
+from optimist.data.verify import verify
 from optimist.errors import DataError
 
 SPEC = Spec((8, 8), "uint8", actions=2)
@@ -48,14 +48,14 @@ except StorageError as problem:
 def assert_valid_prefix(folder):
     """Each lane's steps are 0, 1, 2, ... as they were played."""
     dataset = open_dataset(folder)
-    tape = dataset.tape
-    for lane in np.unique(tape.lane):
-        reward = tape.reward[tape.lane == lane]
+    timeline = dataset.timeline
+    for lane in np.unique(timeline.lane):
+        reward = timeline.reward[timeline.lane == lane]
         np.testing.assert_array_equal(reward, np.arange(len(reward)))
-    frames = tape.decoded()
-    steps = np.arange(len(tape))
-    shown = frames[steps + tape.episode_of(steps), 0, 0]
-    np.testing.assert_array_equal(shown, tape.reward.astype(int) % 251)
+    frames = timeline.decoded()
+    steps = np.arange(len(timeline))
+    shown = frames[steps + timeline.episode_of(steps), 0, 0]
+    np.testing.assert_array_equal(shown, timeline.reward.astype(int) % 251)
     return dataset
 
 
@@ -77,7 +77,7 @@ def test_kill_9_at_random_moments_leaves_a_valid_prefix(tmp_path):
         before = len(list(tmp_path.glob("steps-*.arrow")))
     Recorder(tmp_path, SPEC, lanes=1)
     assert verify(tmp_path) == []
-    assert assert_valid_prefix(tmp_path).tape.lane.max() >= 2
+    assert assert_valid_prefix(tmp_path).timeline.lane.max() >= 2
 
 
 def test_a_full_disk_is_one_line_and_keeps_the_earlier_shards(tmp_path):

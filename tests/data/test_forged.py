@@ -12,11 +12,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from replay_ring import Ring, play
 
-from optimist.data import Recorder, Spec, open_dataset, reading
-from optimist.data import manifest as manifests
+from optimist.data import Recorder, Spec, open_dataset
 from optimist.data.card import card
-from optimist.data.formats.dqn_replay_import import import_dqn_replay
-from optimist.data.health import verify
+from optimist.data.disk import manifest as manifests
+from optimist.data.disk import reader as reading
+from optimist.data.formats.dqn_replay.importing import import_dqn_replay
+from optimist.data.verify import verify
 from optimist.errors import DataError, OptimistError
 
 SECONDS, BYTES = 1.0, 2**25  # at most so long and so much
@@ -71,7 +72,7 @@ def changed(record: dict, place: tuple, value) -> dict:
 
 def read_all(folder) -> None:
     dataset = open_dataset(folder)
-    dataset.tape.decoded()
+    dataset.timeline.decoded()
     card(dataset)
     dataset.first(3)
     dataset.played_by(0)
@@ -151,9 +152,9 @@ def test_a_forged_spec_is_refused_by_its_field(sound, field, value, said):
 def test_frames_that_cannot_fit_are_refused_before_they_are_decoded(tmp_path, monkeypatch):
     dataset = open_dataset(recorded(tmp_path))
     monkeypatch.setattr(reading, "MEMORY", 10_000)
-    dataset.tape.frames(range(50))
+    dataset.timeline.frames(range(50))
     with pytest.raises(DataError, match="132 frames take 19,008 bytes, more than this machine's memory"):
-        dataset.tape.decoded()
+        dataset.timeline.decoded()
 
 
 def test_a_forged_size_is_found_before_room_is_made_for_all_frames(sound):
@@ -161,7 +162,7 @@ def test_a_forged_size_is_found_before_room_is_made_for_all_frames(sound):
     forged = changed(record, ("spec", "frame_shape"), [500_000, 12, 1])  # 132 of them would take 800 MB
     (folder / "manifest.json").write_text(manifests.signed(forged))
     with pytest.raises(DataError, match="its header does not say"):
-        open_dataset(folder).tape.decoded()
+        open_dataset(folder).timeline.decoded()
     assert_one_line_soon(lambda: read_all(folder))
     assert_one_line_soon(lambda: verify(folder))
     assert "its header does not say" in verify(folder)[0]

@@ -7,9 +7,9 @@ import pytest
 from damage import recorded
 
 from optimist.data import Recorder, open_dataset
-from optimist.data.files import stored_whole, write_whole
-from optimist.data.formats.dqn_replay_export import export_dqn_replay
-from optimist.data.health import verify
+from optimist.data.disk.files import stored_whole, write_whole
+from optimist.data.formats.dqn_replay.export import export_dqn_replay
+from optimist.data.verify import verify
 from optimist.errors import DataError, StorageError
 
 LINKS = {
@@ -116,7 +116,7 @@ def test_a_folder_that_is_a_link_works(folder, tmp_path):
     recorded(tmp_path / "link", rows=10)
     dataset = open_dataset(tmp_path / "link")
     assert len(dataset) == before + 10
-    np.testing.assert_array_equal(dataset.tape.decoded(), open_dataset(folder).tape.decoded())
+    np.testing.assert_array_equal(dataset.timeline.decoded(), open_dataset(folder).timeline.decoded())
     assert verify(tmp_path / "link") == []
 
 

@@ -9,7 +9,7 @@ from reference import SPECS, record
 
 from optimist.data import Recorder, Spec, open_dataset
 from optimist.data import recorder as module
-from optimist.data.health import verify
+from optimist.data.verify import verify
 from optimist.errors import DataError, StorageError
 
 
@@ -92,7 +92,7 @@ def test_the_recorder_copies_what_it_is_given(tmp_path):
     with Recorder(tmp_path, SPECS["pixels"], lanes=1) as recorder:
         recorder.add(frame, [0], [0.0], [False], [True], frame)
         frame[:] = 9
-    assert not open_dataset(tmp_path).tape.decoded().any()
+    assert not open_dataset(tmp_path).timeline.decoded().any()
 
 
 def test_another_spec_or_an_old_manifest_is_not_recorded_over(tmp_path):
@@ -131,12 +131,12 @@ def add_images(recorder, first, stop):
 
 
 def assert_images(folder, steps):
-    tape = open_dataset(folder).tape
-    np.testing.assert_array_equal(tape.reward, np.arange(steps))
-    np.testing.assert_array_equal(tape.time, np.arange(steps))
+    timeline = open_dataset(folder).timeline
+    np.testing.assert_array_equal(timeline.reward, np.arange(steps))
+    np.testing.assert_array_equal(timeline.time, np.arange(steps))
     numbers = np.arange(steps)
-    frames = tape.frames(numbers + tape.episode_of(numbers))
-    successors = tape.frames(numbers + tape.episode_of(numbers) + 1)
+    frames = timeline.frames(numbers + timeline.episode_of(numbers))
+    successors = timeline.frames(numbers + timeline.episode_of(numbers) + 1)
     for t in range(steps):
         np.testing.assert_array_equal(frames[t], image(t)[0])
         np.testing.assert_array_equal(successors[t], image(t + 1)[0])

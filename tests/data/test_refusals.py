@@ -6,7 +6,7 @@ import pytest
 from damage import REFUSED
 
 from optimist.data import open_dataset
-from optimist.data.health import verify
+from optimist.data.verify import verify
 from optimist.errors import DataError
 
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from reference import SPECS, episodes_of, record, slow_transition
 
-from optimist.data import Sampler, from_arrays, open_dataset, reading, stacked, transitions
+from optimist.data import Sampler, from_arrays, open_dataset, stacked, transitions
+from optimist.data.disk import reader as reading
 from optimist.data.sampling import window
 from optimist.errors import DataError
 
@@ -41,7 +42,7 @@ def test_every_transition_equals_the_slow_reference(tmp_path, name, n_step, clip
     ]
     assert len(expected) == len(dataset)
     order = np.random.default_rng(0).permutation(len(dataset))
-    found = transitions(sampler, order, dataset.tape.frames)
+    found = transitions(sampler, order, dataset.timeline.frames)
     for column, values in zip(found, zip(*(expected[i] for i in order), strict=True), strict=True):
         np.testing.assert_allclose(column, np.stack(values), rtol=1e-5, atol=1e-6)
     assert found.observation.shape[1:] == dataset.spec.observation_shape
@@ -62,10 +63,10 @@ def test_a_decoded_array_serves_as_well_as_the_shards(tmp_path):
     record(tmp_path, SPECS["planes"], lanes=2)
     dataset = open_dataset(tmp_path)
     sampler = Sampler(dataset)
-    frames = dataset.tape.decoded()
+    frames = dataset.timeline.decoded()
     positions = sampler.positions(0, 5)
     for here, there in zip(
-        transitions(sampler, positions, dataset.tape.frames),
+        transitions(sampler, positions, dataset.timeline.frames),
         transitions(sampler, positions, lambda numbers: frames.take(numbers, axis=0)),
         strict=True,
     ):
@@ -148,7 +149,7 @@ def test_the_number_of_threads_changes_no_frame(tmp_path, monkeypatch, name):
         monkeypatch.setattr(reading, "THREADS", threads)
         dataset = open_dataset(tmp_path)
         sampler = Sampler(dataset)
-        found.append(transitions(sampler, sampler.positions(0, 40), dataset.tape.frames))
+        found.append(transitions(sampler, sampler.positions(0, 40), dataset.timeline.frames))
     for other in found[1:]:
         for here, there in zip(found[0], other, strict=True):
             np.testing.assert_array_equal(here, there)
@@ -169,7 +170,7 @@ def test_a_window_holds_the_stack_and_its_successor(tmp_path, n_step):
     ):
         exists = back <= age[:, None]
         np.testing.assert_array_equal(held[exists], (frame[:, None] - back)[exists])
-    assert numbers.min() >= 0 and numbers.max() < dataset.tape.frame_count
+    assert numbers.min() >= 0 and numbers.max() < dataset.timeline.frame_count
 
 
 PINNED = [[76, 20, 92, 46, 18, 18], [92, 23, 65, 17, 8, 93]]

@@ -16,7 +16,7 @@ def dataset(tmp_path):
 
 
 def times(view):
-    return np.sort(view.tape.time[view.steps()])
+    return np.sort(view.timeline.time[view.steps()])
 
 
 @pytest.mark.parametrize("count", [1, 2, 77, 300, 379])
@@ -33,7 +33,7 @@ def test_asking_for_more_than_there_is_gives_everything(dataset):
 def test_ranges_stay_inside_episodes(dataset):
     for view in (dataset.first(111), dataset.last(111), dataset.fraction(0.3), dataset.best(0.2)):
         assert (view.stops > view.starts).all() and (np.diff(view.starts) > 0).all()
-        episode = view.tape.episode_of
+        episode = view.timeline.episode_of
         np.testing.assert_array_equal(episode(view.starts), episode(view.stops - 1))
         assert len(view) == (view.stops - view.starts).sum()
 
@@ -58,7 +58,7 @@ def test_the_best_are_complete_and_no_other_complete_one_is_better(dataset):
 def test_an_episode_cut_by_a_view_is_not_complete(dataset):
     number = np.flatnonzero(dataset.episodes.complete & (dataset.episodes.lengths > 1))[0]
     start, stop = dataset.starts[number], dataset.stops[number]
-    view = dataset.last(len(dataset) - 1 - dataset.tape.time[start])  # loses the episode's first step
+    view = dataset.last(len(dataset) - 1 - dataset.timeline.time[start])  # loses the episode's first step
     cut = np.flatnonzero(view.starts == start + 1)[0]
     assert view.stops[cut] == stop and view.episodes.cut[cut]
     assert view.episodes.complete.any()
@@ -80,8 +80,8 @@ def test_views_have_their_own_fingerprints(dataset):
 def test_a_view_samples_only_itself(dataset):
     view = dataset.first(50)
     sampler = Sampler(view)
-    found = transitions(sampler, sampler.positions(0, 20), view.tape.frames)
-    assert np.isin(found.reward, view.tape.reward[view.steps()]).all()
+    found = transitions(sampler, sampler.positions(0, 20), view.timeline.frames)
+    assert np.isin(found.reward, view.timeline.reward[view.steps()]).all()
 
 
 @pytest.mark.parametrize(

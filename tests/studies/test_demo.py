@@ -6,10 +6,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from optimist.cli import main
+from optimist.cli.main import main
 from optimist.errors import UsageError
 from optimist.studies.demo import AGENTS, Demo
-from optimist.studies.scoring.scores import scores
+from optimist.studies.scores.curves import scores
 
 LITTLE = {"online_steps": 320, "offline_steps": 20, "evaluations": 2, "episodes": 2, "seeds": 2}
 WORDS = [word for name, value in LITTLE.items() for word in (f"--{name.replace('_', '-')}", str(value))]

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from little import PIXELS, random_play
-from optimist.data import Dataset, Recorder, Sampler, Spec, reading, transitions
+from optimist.data import Dataset, Recorder, Sampler, Spec, transitions
+from optimist.data.disk import reader as reading
 from optimist.errors import DataError
-from optimist.training.homes import DeviceHome, StreamedHome
+from optimist.training.feeding import DeviceFeed, StreamedFeed
 
 KINDS = {
     "floats": Spec((5,), "float32", actions=3),
@@ -33,17 +34,17 @@ def log(folder, spec: Spec, *, rows=60, lanes=3):
     return folder
 
 
-HOMES = {
-    "device": lambda data: DeviceHome([Sampler(data, batch=64)]),
-    "view on the device": lambda data: DeviceHome([Sampler(data.first(120), batch=64)]),
-    "memory": lambda data: StreamedHome([Sampler(data, batch=64)], 10**9),
-    "streamed": lambda data: StreamedHome([Sampler(data, batch=64)], 0),
-    "streamed view": lambda data: StreamedHome([Sampler(data.fraction(0.5), batch=64)], 20),
+PLACES = {
+    "device": lambda data: DeviceFeed([Sampler(data, batch=64)]),
+    "view on the device": lambda data: DeviceFeed([Sampler(data.first(120), batch=64)]),
+    "memory": lambda data: StreamedFeed([Sampler(data, batch=64)], 10**9),
+    "streamed": lambda data: StreamedFeed([Sampler(data, batch=64)], 0),
+    "streamed view": lambda data: StreamedFeed([Sampler(data.fraction(0.5), batch=64)], 20),
 }
 
 
 def batches(data: Dataset, where: str) -> list[np.ndarray]:
-    home = HOMES[where](data)
+    home = PLACES[where](data)
     each = jax.vmap(jax.vmap(lambda item: home.minibatch(home.resident, item)))
     return [np.asarray(column) for column in each(home.items(0, 8))]
 
@@ -59,10 +60,10 @@ def replaced(file, content: bytes) -> None:
 def test_flipped_bits_are_refused_in_every_home_and_view(tmp_path, kind):
     folder = log(tmp_path, KINDS[kind])
     files, random = sorted(folder.glob("frames-*.arrow")), np.random.default_rng(0)
-    wanted = {where: batches(Dataset.open(folder), where) for where in HOMES}
+    wanted = {where: batches(Dataset.open(folder), where) for where in PLACES}
     refused = 0
     for case in range(60):
-        file, where = files[int(random.integers(len(files)))], list(HOMES)[case % len(HOMES)]
+        file, where = files[int(random.integers(len(files)))], list(PLACES)[case % len(PLACES)]
         good = file.read_bytes()
         content, place = bytearray(good), int(random.integers(len(good)))
         content[place] ^= 1 << int(random.integers(8))
@@ -77,7 +78,7 @@ def test_flipped_bits_are_refused_in_every_home_and_view(tmp_path, kind):
     assert refused >= 45  # the others lie in files that the view does not use
 
 
-@pytest.mark.parametrize("where", HOMES)
+@pytest.mark.parametrize("where", PLACES)
 @pytest.mark.parametrize("kind", ["floats", "plain pixels", "flags"])
 def test_swapped_files_are_refused(tmp_path, kind, where):
     one, two, *_ = sorted(log(tmp_path, KINDS[kind], rows=600).glob("frames-*.arrow"))
@@ -89,8 +90,8 @@ def test_swapped_files_are_refused(tmp_path, kind, where):
     two.write_bytes(content)
     data = Dataset.open(tmp_path)
     with pytest.raises(DataError, match=f"{one.name}|{two.name}"):
-        HOMES[where](data)
-        data.tape.frames(np.arange(data.tape.frame_count))
+        PLACES[where](data)
+        data.timeline.frames(np.arange(data.timeline.frame_count))
 
 
 def test_an_offset_that_leads_to_the_frame_before_is_refused(tmp_path):
@@ -109,11 +110,11 @@ def test_an_offset_that_leads_to_the_frame_before_is_refused(tmp_path):
     wrong[7] = wrong[6]
     file.write_bytes(content[:begin] + wrong.tobytes() + content[begin + wrong.nbytes :])
     with pytest.raises(DataError, match=file.name):
-        Dataset.open(tmp_path).tape.frames(np.array([7]))
+        Dataset.open(tmp_path).timeline.frames(np.array([7]))
 
 
 def open_offsets(folder) -> np.ndarray:
-    decoder = Dataset.open(folder).tape.source._decoder(0)
+    decoder = Dataset.open(folder).timeline.source._decoder(0)
     return np.append(decoder._borders[:, 0], decoder._borders[-1, 1])
 
 
@@ -128,12 +129,12 @@ def test_a_file_is_hashed_once_however_many_threads_ask(tmp_path, monkeypatch):
         return check(folder, file)
 
     monkeypatch.setattr(reading, "check_hash", counted)
-    everything = np.arange(data.tape.frame_count)
+    everything = np.arange(data.timeline.frame_count)
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(data.tape.frames, [everything] * 16))
-    data.tape.decoded()
+        list(pool.map(data.timeline.frames, [everything] * 16))
+    data.timeline.decoded()
     sampler = Sampler(data)
-    transitions(sampler, np.arange(len(data)), data.tape.frames)
+    transitions(sampler, np.arange(len(data)), data.timeline.frames)
     assert sorted(hashed) == sorted(file.name for file in tmp_path.glob("frames-*.arrow"))
 
 
@@ -141,6 +142,6 @@ def test_one_frame_needs_one_file(tmp_path):
     folder = log(tmp_path, KINDS["floats"])
     (folder / "frames-000003.arrow").write_bytes(bytes((folder / "frames-000003.arrow").stat().st_size))
     data = Dataset.open(folder)
-    data.tape.frames(np.array([0]))
+    data.timeline.frames(np.array([0]))
     with pytest.raises(DataError, match="frames-000003"):
-        data.tape.frames(np.array([data.tape.frame_count - 1]))
+        data.timeline.frames(np.array([data.timeline.frame_count - 1]))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from optimist.data.transition import Spec
-from optimist.training.acting import blank, pushed
+from optimist.training.play.acting import blank, pushed
 
 
 def stacked_by_hand(episode, depth):

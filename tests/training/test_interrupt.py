@@ -7,7 +7,7 @@ import time
 import pytest
 
 from little import begin, lines, outcome, small_words, wait_for
-from optimist.cli import main
+from optimist.cli.main import main
 from optimist.training.interrupt import Interrupted, StopRequest
 
 

@@ -14,11 +14,13 @@ from little import GAME, begin, small, small_words, wait_for
 from optimist import envs
 from optimist.data import Dataset
 from optimist.data import recorder as recorders
-from optimist.data.health import verify
+from optimist.data.verify import verify
 from optimist.errors import RunError
-from optimist.training import checkpoint, online, saving
+from optimist.training import online
 from optimist.training.interrupt import Interrupted
 from optimist.training.online import Collection, OnlineTraining
+from optimist.training.play import saving
+from optimist.training.storage import checkpoint
 
 SHORT = Collection(
     steps=240, lanes=4, window=100, warm_up=40, epsilon_decay=100, batch=8, checkpoint_seconds=1e9
@@ -97,8 +99,8 @@ def test_steps_beyond_the_checkpoint_are_kept_and_learned_from(
     state = collect(tmp_path)
     assert "120 steps" in caplog.text and caplog.text.count("checkpoint") == 1
     after = Dataset.open(tmp_path)
-    np.testing.assert_array_equal(after.first(kept).tape.reward[:kept], after.tape.reward[:kept])
-    np.testing.assert_array_equal(after.tape.frames(np.arange(40)), before.tape.frames(np.arange(40)))
+    np.testing.assert_array_equal(after.first(kept).timeline.reward[:kept], after.timeline.reward[:kept])
+    np.testing.assert_array_equal(after.timeline.frames(np.arange(40)), before.timeline.frames(np.arange(40)))
     assert len(after) == 240 and verify(tmp_path) == []
     assert int(state.step) == (240 - 40) // 4  # every update that is due was made
 
@@ -178,5 +180,5 @@ def test_no_kill_shortens_a_recording(tmp_path):
         if without:
             aside.rename(checkpoints)
     data = Dataset.open(out)
-    np.testing.assert_array_equal(np.sort(data.tape.time), np.arange(len(data)))
-    data.tape.decoded()
+    np.testing.assert_array_equal(np.sort(data.timeline.time), np.arange(len(data)))
+    data.timeline.decoded()

@@ -11,8 +11,8 @@ import pytest
 from optimist.agents._agent import Agent, Objective
 from optimist.agents.rem import Rem
 from optimist.data.transition import Spec, Transition
+from optimist.equations.optimizers import Adam
 from optimist.errors import UsageError
-from optimist.optimizers import Adam
 from optimist.training.learner import Learner, advance, check_seeds, if_due, select
 
 SPEC = Spec(frame_shape=(5,), frame_dtype="float32", actions=3)

@@ -8,15 +8,15 @@ import pytest
 
 from little import small, small_words, vectors
 from optimist.agents._agent import Agent, Objective
-from optimist.cli import main
+from optimist.cli.main import main
 from optimist.data import Dataset, Recorder, Spec
+from optimist.equations.optimizers import Adam
 from optimist.errors import DivergedError
-from optimist.optimizers import Adam
-from optimist.training.checkpoint import load_state
 from optimist.training.learner import Learner
 from optimist.training.monitor import Monitor
 from optimist.training.offline import OfflineTraining, Training
-from optimist.training.run import RunFolder, read_alarms
+from optimist.training.storage.checkpoint import load_state
+from optimist.training.storage.run_folder import RunFolder, read_alarms
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,7 +197,7 @@ def test_alarms_after_the_checkpoint_are_forgotten_with_what_led_to_them(tmp_pat
 
 def test_without_clipping_the_largest_reward_counts(tmp_path, caplog):
     data = vectors()
-    largest = np.abs(data.tape.reward).max() / (1 - 0.9)
+    largest = np.abs(data.timeline.reward).max() / (1 - 0.9)
     for number, factor in enumerate((9.9, 10.1)):
         fuse = Fuse(optimizer=FUSE.optimizer, burns_after=1e9, boasts=float(factor * largest))
         training = Training(steps=20, evaluate_every=20, batch=4, gamma=0.9, clip_rewards=None)

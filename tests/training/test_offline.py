@@ -12,8 +12,8 @@ from optimist.agents import from_description
 from optimist.data import Dataset
 from optimist.errors import DataError, OptimistError, RunError, UsageError
 from optimist.training.offline import OfflineTraining, Training
-from optimist.training.run import read_config, read_episodes
-from optimist.training.trained import load_run
+from optimist.training.run import load_run
+from optimist.training.storage.run_folder import read_config, read_episodes
 
 SHORT = Training(steps=60, evaluate_every=20, episodes=2, batch=8, checkpoint_seconds=0)
 

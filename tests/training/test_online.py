@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 
 from little import GAME, begin, played, small, small_words, wait_for
-from optimist.cli import main
+from optimist.cli.main import main
 from optimist.data import Dataset
-from optimist.data.health import verify
+from optimist.data.verify import verify
+from optimist.equations.optimizers import RmsProp
 from optimist.errors import DataError, DivergedError, RunError, UsageError
-from optimist.optimizers import RmsProp
 from optimist.training import online
 from optimist.training.evaluation import evaluate
 from optimist.training.interrupt import Interrupted
 from optimist.training.online import Collection, OnlineTraining
-from optimist.training.playing import acting_key
-from optimist.training.run import read_config, read_episodes
-from optimist.training.trained import load_run
+from optimist.training.play.playing import acting_key
+from optimist.training.run import load_run
+from optimist.training.storage.run_folder import read_config, read_episodes
 
 SHORT = Collection(
     steps=240,
@@ -48,9 +48,9 @@ def collected(tmp_path_factory):
 def assert_continuous(data: Dataset, steps: int, lanes: int):
     """All steps are there, each once, and each lane is one stretch of time."""
     assert len(data) == steps
-    np.testing.assert_array_equal(np.sort(data.tape.time), np.arange(steps))
-    for lane in np.unique(data.tape.lane):
-        assert set(np.diff(data.tape.time[data.tape.lane == lane])) <= {lanes}
+    np.testing.assert_array_equal(np.sort(data.timeline.time), np.arange(steps))
+    for lane in np.unique(data.timeline.lane):
+        assert set(np.diff(data.timeline.time[data.timeline.lane == lane])) <= {lanes}
 
 
 def test_everything_seen_is_recorded(collected):
@@ -106,7 +106,7 @@ def test_exploration_is_all_through_the_warm_up_then_falls_in_a_line():
 
 def test_the_warm_up_is_played_at_random(tmp_path):
     collect(tmp_path, replace(SHORT, steps=1200, warm_up=1200))
-    counts = np.bincount(Dataset.open(tmp_path).tape.action, minlength=3)
+    counts = np.bincount(Dataset.open(tmp_path).timeline.action, minlength=3)
     assert abs(counts - 400).max() < 5 * np.sqrt(1200 * 2 / 9)
 
 
@@ -131,7 +131,7 @@ def test_the_same_call_again_changes_nothing_and_more_steps_go_on(tmp_path):
     state = collect(tmp_path, replace(SHORT, steps=320))
     data = Dataset.open(tmp_path)
     assert_continuous(data, steps=320, lanes=4)
-    assert data.tape.lane.max() == 7  # new episodes, hence new lanes
+    assert data.timeline.lane.max() == 7  # new episodes, hence new lanes
     assert int(state.step) == (320 - 40) // 4
 
 
@@ -180,7 +180,7 @@ def test_several_seeds_play_side_by_side_and_are_told_apart(tmp_path):
     for place, seed in enumerate((7, 4, 9)):
         log = data.played_by(seed)
         assert len(log) == 120
-        assert set(log.tape.lane[log.steps()]) == {2 * place, 2 * place + 1, 6 + 2 * place, 7 + 2 * place}
+        assert set(log.timeline.lane[log.steps()]) == {2 * place, 2 * place + 1, 6 + 2 * place, 7 + 2 * place}
     metrics = [json.loads(line) for line in (tmp_path / "agent" / "metrics.jsonl").read_text().splitlines()]
     assert {row["seed"] for row in metrics} == {7, 4, 9}
     weights = jax.tree.leaves(state.params)[0]
@@ -206,7 +206,7 @@ def test_restart_throws_the_recording_away(tmp_path):
     collect(tmp_path, replace(SHORT, epsilon_decay=50), restart=True)
     data = Dataset.open(tmp_path)
     assert_continuous(data, steps=240, lanes=4)
-    assert data.tape.lane.max() == 3
+    assert data.timeline.lane.max() == 3
 
 
 @pytest.mark.parametrize(

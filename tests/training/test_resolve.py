@@ -8,13 +8,14 @@ import pytest
 
 import optimist
 from little import played
-from optimist import agents, commands, envs
+from optimist import agents, envs
 from optimist.agents import described
+from optimist.cli import commands
 from optimist.errors import DataError, UsageError
-from optimist.studies.running.job import Job
+from optimist.studies.job import Job
 from optimist.training import offline, online
 from optimist.training.resolve import resolve_collection, resolve_training
-from optimist.training.run import as_config
+from optimist.training.storage.run_folder import as_config
 
 GAMES = {  # one of every family
     "atari/Breakout": "paper",

@@ -17,11 +17,18 @@ import numpy as np
 import pytest
 
 from little import played
-from optimist.data.files import write_whole
+from optimist.data.disk.files import write_whole
 from optimist.errors import RunError, StorageError
-from optimist.training.checkpoint import save_state
 from optimist.training.evaluation import EpisodeScore
-from optimist.training.run import RunFolder, fingerprint, read_config, read_episodes, toml, write_episodes
+from optimist.training.storage.checkpoint import save_state
+from optimist.training.storage.run_folder import (
+    RunFolder,
+    fingerprint,
+    read_config,
+    read_episodes,
+    toml,
+    write_episodes,
+)
 
 CONFIG = {
     "kind": "offline",

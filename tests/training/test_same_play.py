@@ -12,11 +12,12 @@ from little import begin, small, small_words, wait_for
 from optimist import envs
 from optimist.data import Dataset
 from optimist.data import recorder as recorders
-from optimist.data.health import verify
-from optimist.envs import _lanes, _team, minatar
-from optimist.training import playing, saving
+from optimist.data.verify import verify
+from optimist.envs import _lanes, minatar
+from optimist.envs import _workers as _team
 from optimist.training.online import Collection, OnlineTraining
-from optimist.training.trained import load_run
+from optimist.training.play import playing, saving
+from optimist.training.run import load_run
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 COLLECTION = Collection(
@@ -58,7 +59,7 @@ def killed(out, game, monkeypatch, at: int, collection=COLLECTION, seeds=SEEDS) 
 
 
 def assert_same(one, other, state, other_state) -> None:
-    first, second = Dataset.open(one).tape, Dataset.open(other).tape
+    first, second = Dataset.open(one).timeline, Dataset.open(other).timeline
     for name in ("time", "lane", "action", "reward", "terminal", "truncated"):
         np.testing.assert_array_equal(getattr(first, name), getattr(second, name), err_msg=name)
     np.testing.assert_array_equal(first.decoded(), second.decoded())
@@ -108,16 +109,16 @@ def test_play_that_comes_out_otherwise_begins_new_episodes_and_loses_no_step(tmp
     monkeypatch.setattr(saving, "SHARE_OF_TIME", 1e-12)
     game = "minatar/breakout"
     killed(tmp_path, game, monkeypatch, 400)
-    before = Dataset.open(tmp_path).tape
+    before = Dataset.open(tmp_path).timeline
     step = _lanes.Lanes.step
     monkeypatch.setattr(_lanes.Lanes, "step", lambda self, actions: step(self, 0 * np.asarray(actions)))
     collect(tmp_path, game)
     assert "new episodes" in caplog.text
     after = Dataset.open(tmp_path)
     assert len(after) == 2 * 600 and verify(tmp_path) == []
-    kept = after.tape.time < len(before)
-    np.testing.assert_array_equal(after.tape.reward[kept], before.reward)
-    assert after.tape.lane.max() == 7
+    kept = after.timeline.time < len(before)
+    np.testing.assert_array_equal(after.timeline.reward[kept], before.reward)
+    assert after.timeline.lane.max() == 7
 
 
 @pytest.mark.parametrize("damage", ["flipped", "of another game", "gone"])
@@ -140,7 +141,7 @@ def test_a_state_of_play_that_cannot_be_used_is_passed_over(tmp_path, monkeypatc
         newest.unlink()
     collect(tmp_path / "data", game)
     data = Dataset.open(tmp_path / "data")
-    assert len(data) == 2 * 600 > recorded and data.tape.lane.max() == 7
+    assert len(data) == 2 * 600 > recorded and data.timeline.lane.max() == 7
     assert verify(tmp_path / "data") == []
 
 

@@ -1,7 +1,7 @@
 """What a scale makes of an agent, and what it leaves alone."""
 
 from optimist import agents
-from optimist.optimizers import Adam
+from optimist.equations.optimizers import Adam
 from optimist.training.scales import SCALES
 
 

@@ -7,7 +7,7 @@ import jax
 import pytest
 
 from little import GAME, small, vectors
-from optimist.cli import main
+from optimist.cli.main import main
 from optimist.errors import UsageError
 from optimist.training import sizes
 from optimist.training.learner import Learner

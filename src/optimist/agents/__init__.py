@@ -5,9 +5,9 @@ import importlib
 import pkgutil
 
 from optimist.agents._agent import Agent
+from optimist.equations.mixtures import Mixture
+from optimist.equations.optimizers import Adam, RmsProp
 from optimist.errors import UsageError, did_you_mean
-from optimist.mixtures import Mixture
-from optimist.optimizers import Adam, RmsProp
 
 OPTIMIZERS = {"adam": Adam, "rmsprop": RmsProp}
 

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 
 from optimist.agents._agent import Agent, Objective
 from optimist.data.transition import Spec, Transition
+from optimist.equations.optimizers import Adam, RmsProp
 from optimist.errors import DataError, UsageError
 from optimist.networks import Perceptron
-from optimist.optimizers import Adam, RmsProp
 
 
 class Bounds(NamedTuple):

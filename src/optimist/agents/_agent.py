@@ -10,11 +10,11 @@ import jax
 import jax.numpy as jnp
 
 from optimist.data.transition import Spec, Transition
+from optimist.equations.losses import huber
+from optimist.equations.mixtures import Mixture
+from optimist.equations.optimizers import Adam, RmsProp
 from optimist.errors import DataError, UsageError
-from optimist.losses import huber
-from optimist.mixtures import Mixture
 from optimist.networks import MultiHead, MultiNetwork, SplitTable, Table, torso_for
-from optimist.optimizers import Adam, RmsProp
 
 
 class Objective(NamedTuple):

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 from optimist.agents._actor_critic import ActorCritic, Bounds, keys_for, widths
 from optimist.agents._agent import Objective
 from optimist.data.transition import Spec
+from optimist.equations.losses import td_error
 from optimist.errors import UsageError
-from optimist.losses import td_error
 from optimist.networks import ActionVae
 
 LATENT_LIMIT = 0.5  # codes are imagined within this of zero: actions near what is common in the data

@@ -6,7 +6,7 @@ from typing import ClassVar
 import jax
 
 from optimist.agents._agent import TableAgent
-from optimist.losses import cross_entropy
+from optimist.equations.losses import cross_entropy
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from optimist.agents.ensemble_dqn import EnsembleDqn
-from optimist.optimizers import Adam, RmsProp
+from optimist.equations.optimizers import Adam, RmsProp
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 
 from optimist.agents._agent import TableAgent
+from optimist.equations.losses import categorical_projection, cross_entropy
+from optimist.equations.optimizers import Adam, RmsProp
 from optimist.errors import UsageError
-from optimist.losses import categorical_projection, cross_entropy
-from optimist.optimizers import Adam, RmsProp
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 
 from optimist.agents._agent import DistributionalEnsemble
+from optimist.equations.losses import categorical_projection, cross_entropy
 from optimist.errors import UsageError
-from optimist.losses import categorical_projection, cross_entropy
 
 
 @dataclass(frozen=True, kw_only=True)

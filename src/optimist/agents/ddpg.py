@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from optimist.agents._actor_critic import ActorCritic
-from optimist.losses import td_error
+from optimist.equations.losses import td_error
 
 
 @dataclass(frozen=True, kw_only=True)

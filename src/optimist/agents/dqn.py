@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from optimist.agents._agent import ValueAgent
-from optimist.losses import huber
-from optimist.optimizers import Adam, RmsProp
+from optimist.equations.losses import huber
+from optimist.equations.optimizers import Adam, RmsProp
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from optimist.agents._agent import ValueAgent
+from optimist.equations.losses import quantile_huber
 from optimist.errors import UsageError
-from optimist.losses import quantile_huber
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 
 from optimist.agents._agent import DistributionalEnsemble
-from optimist.losses import quantile_huber
+from optimist.equations.losses import quantile_huber
 
 
 @dataclass(frozen=True, kw_only=True)

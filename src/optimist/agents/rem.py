@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from optimist.agents._agent import ManyHeads
-from optimist.losses import huber
-from optimist.mixtures import Mixture
-from optimist.optimizers import Adam
+from optimist.equations.losses import huber
+from optimist.equations.mixtures import Mixture
+from optimist.equations.optimizers import Adam
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 
 from optimist.agents._actor_critic import ActorCritic
-from optimist.losses import td_error
-from optimist.optimizers import Adam, RmsProp
+from optimist.equations.losses import td_error
+from optimist.equations.optimizers import Adam, RmsProp
 
 
 @dataclass(frozen=True, kw_only=True)

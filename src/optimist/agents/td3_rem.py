@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from optimist.agents.td3 import Td3
-from optimist.losses import td_error
-from optimist.mixtures import Mixture
+from optimist.equations.losses import td_error
+from optimist.equations.mixtures import Mixture
 
 
 @dataclass(frozen=True, kw_only=True)

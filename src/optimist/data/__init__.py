@@ -1,8 +1,8 @@
 """What was logged: recording it, keeping it, and turning it into transitions."""
 
+from optimist.data.dataset import Dataset, Episodes, Recorder, Timeline, open_dataset
 from optimist.data.formats.arrays import from_arrays
 from optimist.data.sampling import Rows, Sampler, stacked, transitions
-from optimist.data.store import Dataset, Episodes, Recorder, Tape, open_dataset
 from optimist.data.transition import Spec, Transition
 
 __all__ = [
@@ -12,7 +12,7 @@ __all__ = [
     "Rows",
     "Sampler",
     "Spec",
-    "Tape",
+    "Timeline",
     "Transition",
     "from_arrays",
     "open_dataset",

@@ -4,7 +4,7 @@ from math import prod
 
 import numpy as np
 
-from optimist.data.store import Dataset, Episodes
+from optimist.data.dataset import Dataset, Episodes
 from optimist.data.transition import Spec
 
 FEWEST_WINDOW_EPISODES = 20  # a mean over fewer says little about the policy that played them
@@ -67,7 +67,7 @@ def best_policy_return(returns: np.ndarray) -> float:
 
 def _return_per_tenth(dataset: Dataset, complete: Episodes) -> list[float | None]:
     """The mean return of the episodes that ended in each tenth of the view's experience."""
-    time = dataset.tape.time[dataset.steps()]
+    time = dataset.timeline.time[dataset.steps()]
     borders = np.quantile(time, np.linspace(0, 1, 11)[1:-1])
     tenth = np.searchsorted(borders, complete.time)
     groups = [complete.returns[tenth == number] for number in range(10)]
@@ -80,7 +80,7 @@ def _length_figures(lengths: np.ndarray) -> dict:
 
 
 def _action_figures(dataset: Dataset) -> dict:
-    actions = dataset.tape.action[dataset.steps()]
+    actions = dataset.timeline.action[dataset.steps()]
     if not dataset.spec.discrete:
         return {"action_mean": actions.mean(axis=0).tolist(), "action_std": actions.std(axis=0).tolist()}
     frequency = np.bincount(actions, minlength=dataset.spec.actions) / len(actions)
@@ -93,11 +93,11 @@ def _action_figures(dataset: Dataset) -> dict:
 
 
 def _size_figures(dataset: Dataset) -> dict:
-    """Sizes of the whole tape, also for a view; frames of flags count one byte a flag when raw."""
-    tape, spec = dataset.tape, dataset.spec
-    kept = tape.source.frame_bytes
+    """Sizes of the whole timeline, also for a view; frames of flags count one byte a flag when raw."""
+    timeline, spec = dataset.timeline, dataset.spec
+    kept = timeline.source.frame_bytes
     return {
-        "bytes_on_disk": kept + tape.source.step_bytes if dataset.path else 0,
+        "bytes_on_disk": kept + timeline.source.step_bytes if dataset.path else 0,
         "bytes_per_frame_raw": prod(spec.frame_shape) * np.dtype(spec.frame_dtype).itemsize,
-        "bytes_per_frame_stored": kept / tape.frame_count,
+        "bytes_per_frame_stored": kept / timeline.frame_count,
     }

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import numpy as np
 
-from optimist.data import manifest as manifests
-from optimist.data.buffer import Buffer
-from optimist.data.codec import frame_bytes
-from optimist.data.files import TEMPORARY, remove, write_whole
-from optimist.data.lock import writing
-from optimist.data.manifest import Block, Manifest, Shard
-from optimist.data.reading import read_tape
-from optimist.data.shard import frames_content, steps_content
+from optimist.data.disk import manifest as manifests
+from optimist.data.disk.codec import frame_bytes
+from optimist.data.disk.files import TEMPORARY, remove, write_whole
+from optimist.data.disk.lock import writing
+from optimist.data.disk.manifest import Block, Manifest, Shard
+from optimist.data.disk.reader import read_timeline
+from optimist.data.disk.shard import frames_content, steps_content
+from optimist.data.disk.write_buffer import Buffer
 from optimist.data.transition import Spec
 from optimist.errors import DataError, StorageError
 
@@ -177,10 +177,10 @@ class Recorder:
 
 def _last_frames(folder: Path, manifest: Manifest, lanes: list[int]) -> tuple[np.ndarray, np.ndarray]:
     """Where the last step of each of these lanes led, and whether its episode goes on."""
-    tape = read_tape(folder, manifest)
-    last = np.append(tape.lane_starts[1:], len(tape))[np.searchsorted(tape.lanes, lanes)] - 1
-    goes_on = ~(tape.terminal[last] | tape.truncated[last])
-    return tape.frames(last + tape.episode_of(last) + 1), goes_on
+    timeline = read_timeline(folder, manifest)
+    last = np.append(timeline.lane_starts[1:], len(timeline))[np.searchsorted(timeline.lanes, lanes)] - 1
+    goes_on = ~(timeline.terminal[last] | timeline.truncated[last])
+    return timeline.frames(last + timeline.episode_of(last) + 1), goes_on
 
 
 def usual_shard_steps(spec: Spec, lanes: int) -> int:

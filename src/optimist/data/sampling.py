@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from optimist.data.store import Dataset
+from optimist.data.dataset import Dataset
 from optimist.data.transition import Transition
 from optimist.errors import DataError
 
@@ -67,18 +67,18 @@ class Sampler:
     def rows(self, positions: np.ndarray) -> Rows:
         """The n-step transitions at these positions. A window ends with its range, and bootstraps from
         the frame there unless the episode terminated."""
-        dataset, tape = self.dataset, self.dataset.tape
+        dataset, timeline = self.dataset, self.dataset.timeline
         ranges = dataset.ranges_at(positions)
         step = dataset.starts[ranges] + positions - dataset.offsets[ranges]
         length = np.minimum(self.n_step, dataset.stops[ranges] - step)
-        episode = tape.episode_of(step)
-        since_start = step - tape.episode_starts[episode]
+        episode = timeline.episode_of(step)
+        since_start = step - timeline.episode_starts[episode]
         oldest = dataset.spec.stack - 1
-        discount = np.power(self.gamma, length) * ~tape.terminal[step + length - 1]
+        discount = np.power(self.gamma, length) * ~timeline.terminal[step + length - 1]
         return Rows(
             frame=step + episode,
             age=np.minimum(since_start, oldest).astype(np.int32),
-            action=tape.action[step],
+            action=timeline.action[step],
             reward=self._folded_reward(step, length),
             discount=discount.astype(np.float32),
             next_frame=step + episode + length,
@@ -88,7 +88,7 @@ class Sampler:
     def _folded_reward(self, step: np.ndarray, length: np.ndarray) -> np.ndarray:
         folded = np.zeros(np.shape(step))
         for ahead in range(self.n_step):
-            reward = self.dataset.tape.reward[np.minimum(step + ahead, step + length - 1)]
+            reward = self.dataset.timeline.reward[np.minimum(step + ahead, step + length - 1)]
             if self.clip is not None:
                 reward = np.clip(reward, -self.clip, self.clip)
             folded += np.where(ahead < length, self.gamma**ahead * reward, 0)

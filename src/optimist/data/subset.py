@@ -1,4 +1,4 @@
-"""Views of a dataset: other ranges of the same tape, nothing is copied."""
+"""Views of a dataset: other ranges of the same timeline, nothing is copied."""
 
 import hashlib
 from dataclasses import replace
@@ -9,7 +9,7 @@ import numpy as np
 from optimist.errors import DataError, in_one_line
 
 if TYPE_CHECKING:
-    from optimist.data.store import Dataset
+    from optimist.data.dataset import Dataset
 
 
 def first(dataset: "Dataset", count: int) -> "Dataset":
@@ -48,7 +48,9 @@ def played_by(dataset: "Dataset", seed: int) -> "Dataset":
         known = ", ".join(map(str, players)) or "nothing of who played"
         raise DataError(f"no player of seed {seed} was recorded: the data knows {in_one_line(known)}")
     # A recording that was gone on with has new lanes for all players, in the same order.
-    lane = dataset.tape.lanes[np.searchsorted(dataset.tape.lane_starts, dataset.starts, side="right") - 1]
+    lane = dataset.timeline.lanes[
+        np.searchsorted(dataset.timeline.lane_starts, dataset.starts, side="right") - 1
+    ]
     player = lane // lanes % len(players)
     return _chosen(dataset, np.flatnonzero(player == players.index(seed)), f"played_by({seed})")
 
@@ -78,7 +80,7 @@ def _kept_before(dataset: "Dataset", count: int) -> np.ndarray:
     """How many steps of each range are among the view's first `count`."""
     if count == 0:
         return np.zeros(len(dataset.starts), np.int64)
-    time = dataset.tape.time
+    time = dataset.timeline.time
     latest = np.partition(time[dataset.steps()], count - 1)[count - 1]
     early = np.concatenate([[0], np.cumsum(time <= latest)])
     return early[dataset.stops] - early[dataset.starts]

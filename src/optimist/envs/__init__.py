@@ -68,7 +68,7 @@ def make(name: str, *, lanes: int = 1, seed: int = 0, processes: int | None = No
             f"lanes={lanes}, seed={seed}, processes={processes}: at least one lane and process and a seed "
             "from 0 upwards, please"
         )
-    from optimist.envs._team import Split, usual_processes
+    from optimist.envs._workers import Split, usual_processes
 
     family, _ = _found(name)
     if not getattr(family, "ON_ONE_CORE", False):

@@ -33,7 +33,7 @@ def make(game: str, *, seeds: list[int], max_steps: int = LONGEST) -> Environmen
     return OnDevice(Rules(game, max_steps), seeds)
 
 
-class Table(NamedTuple):
+class GameState(NamedTuple):
     """Where the games of all lanes stand."""
 
     game: Any
@@ -50,13 +50,13 @@ class Rules:
     game: str
     max_steps: int
 
-    def begin(self, key: Any) -> Table:
+    def begin(self, key: Any) -> GameState:
         """A new episode in every lane."""
         key, luck = _drawn(key, self._game.LUCK_OF_A_START)
         state, nothing = jax.vmap(self._game.begin)(luck), jnp.zeros(len(key), jnp.int32)
-        return Table(state, jax.vmap(self._game.picture)(state), key, nothing, nothing)
+        return GameState(state, jax.vmap(self._game.picture)(state), key, nothing, nothing)
 
-    def step(self, table: Table, actions: Any) -> tuple[Table, Step]:
+    def step(self, table: GameState, actions: Any) -> tuple[GameState, Step]:
         """One step of every lane; an episode that ends is followed by the next one."""
         game = self._game
         key, luck = _drawn(table.key, 1 + game.LUCK_OF_A_STEP + game.LUCK_OF_A_START)
@@ -68,7 +68,7 @@ class Rules:
         ended = terminal | truncated
         state = _where(ended, jax.vmap(game.begin)(luck_of_a_start), taken)
         frames = jax.vmap(game.picture)(state)
-        following = Table(state, frames, key, jnp.where(ended, 0, age), move)
+        following = GameState(state, frames, key, jnp.where(ended, 0, age), move)
         seen = jax.vmap(game.picture)(taken)
         return following, Step(frames, reward.astype(jnp.float32), terminal, truncated, seen)
 
@@ -95,12 +95,12 @@ def _where(chosen: Any, ours: Any, others: Any) -> Any:
 
 
 @partial(jax.jit, static_argnames="rules")
-def _begin(rules: Rules, key: Any) -> Table:
+def _begin(rules: Rules, key: Any) -> GameState:
     return rules.begin(key)
 
 
 @partial(jax.jit, static_argnames="rules", donate_argnames="table")
-def _step(rules: Rules, table: Table, actions: Any) -> tuple[Table, Step]:
+def _step(rules: Rules, table: GameState, actions: Any) -> tuple[GameState, Step]:
     return rules.step(table, actions)
 
 
@@ -111,9 +111,9 @@ class OnDevice:
         self.name, self.spec, self.rules = f"minatar_jax/{rules.game}", rules.spec, rules
         self.lanes = len(seeds)
         self._key = jax.vmap(jax.random.PRNGKey)(np.array(seeds, np.uint32))  # as one: lanes are many
-        self.table: Table | None = None
+        self.table: GameState | None = None
 
-    def begin(self) -> Table:
+    def begin(self) -> GameState:
         """New episodes for whoever plays by the `rules` on the device; the random streams go on."""
         if self.table is None:
             return _begin(self.rules, self._key)

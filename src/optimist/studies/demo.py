@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from optimist.data.card import card
-from optimist.data.files import write_whole
-from optimist.data.store import Dataset
+from optimist.data.dataset import Dataset
+from optimist.data.disk.files import write_whole
 from optimist.errors import UsageError
-from optimist.studies.reporting.figures import learning_curves, save_png
-from optimist.studies.reporting.report import write_report
-from optimist.studies.scoring.scores import Summary, scores, summary
+from optimist.studies.report.figures import learning_curves, save_png
+from optimist.studies.report.report import write_report
+from optimist.studies.scores.curves import Summary, scores, summary
 from optimist.training.offline import OfflineTraining
 from optimist.training.online import OnlineTraining
+from optimist.training.play.video import gif_bytes
 from optimist.training.progress import console
 from optimist.training.resolve import resolve_collection, resolve_training
-from optimist.training.trained import load_run
-from optimist.training.video import gif_bytes
+from optimist.training.run import load_run
 
 AGENTS = {"DQN": "dqn", "QR-DQN": "qr_dqn", "REM": "rem"}
 # A demo trains a sixteenth as long as the scale it borrows from, so it learns in larger steps.

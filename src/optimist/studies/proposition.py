@@ -20,10 +20,10 @@ import numpy as np
 from optimist.agents._agent import TableAgent
 from optimist.agents.ensemble_dqn import EnsembleDqn
 from optimist.agents.rem import Rem
-from optimist.data.files import make_folder, write_whole
+from optimist.data.disk.files import make_folder, write_whole
 from optimist.data.transition import Spec, Transition
-from optimist.mixtures import Mixture
-from optimist.optimizers import Adam
+from optimist.equations.mixtures import Mixture
+from optimist.equations.optimizers import Adam
 from optimist.training.learner import Learner, advance
 
 STATES, GAMMA = 6, 0.9
@@ -137,7 +137,7 @@ def concentration(heads: int, draws: int = 2000) -> float:
 
 def write_results(out: Path, readings: list[Reading]) -> list[Path]:
     """The readings as CSV and the figure as PNG."""
-    from optimist.studies.reporting.figures import head_agreement, save_png
+    from optimist.studies.report.figures import head_agreement, save_png
 
     make_folder(out)
     text = io.StringIO()

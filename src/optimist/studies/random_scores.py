@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from optimist import envs
-from optimist.data.files import make_folder, write_whole
+from optimist.data.disk.files import make_folder, write_whole
 from optimist.envs._processes import isolated
 from optimist.errors import UsageError, did_you_mean
 from optimist.training.evaluation import Series, play_out

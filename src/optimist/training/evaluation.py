@@ -9,9 +9,9 @@ import numpy as np
 from optimist import envs
 from optimist.data.transition import Spec
 from optimist.errors import UsageError
-from optimist.training.acting import Player
 from optimist.training.learner import Learner
-from optimist.training.rollout import play_out_on_device
+from optimist.training.play.acting import Player
+from optimist.training.play.rollout import play_out_on_device
 
 Choice = Callable[[np.ndarray, np.ndarray, int], np.ndarray]  # (frames, episode began?, turn) -> actions
 LANES = 16  # per seed, where an evaluation is as long as the paper's

@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from optimist.equations.optimizers import Adam
 from optimist.errors import DivergedError
-from optimist.optimizers import Adam
 from optimist.training.learner import Learner, TrainState
 
 log = logging.getLogger("optimist")

@@ -12,20 +12,20 @@ import numpy as np
 
 from optimist.agents import described, name_of
 from optimist.agents._agent import Agent
-from optimist.data.buffers import SAMPLERS
+from optimist.data.dataset import Dataset
+from optimist.data.paper_sampling import SAMPLERS
 from optimist.data.sampling import Sampler, transitions
-from optimist.data.store import Dataset
 from optimist.errors import DivergedError, UsageError, did_you_mean
-from optimist.training import checkpoint
-from optimist.training.curves import Curves
 from optimist.training.evaluation import check_playable, evaluate, mean_scores
-from optimist.training.homes import Home, home_of
+from optimist.training.feeding import Feed, feed_of
 from optimist.training.interrupt import StopRequest
 from optimist.training.learner import Learner, TrainState, advance, check_seeds
+from optimist.training.loggers.tensorboard import Curves
 from optimist.training.monitor import ALARM, Monitor
 from optimist.training.progress import Bar
-from optimist.training.run import RunFolder, as_config, demand
 from optimist.training.sizes import batch_bytes, check_memory, lanes_bytes, state_bytes
+from optimist.training.storage import checkpoint
+from optimist.training.storage.run_folder import RunFolder, as_config, demand
 
 CHUNK = 250  # gradient steps between looks at the clock, the losses and the signals
 LARGE_CHUNK = 50  # the same for large images on a CPU, so that Ctrl-C is heard within seconds there too
@@ -109,7 +109,7 @@ class OfflineTraining:
 
     def _check_memory(self) -> None:
         training, spec, seeds = self.training, self.dataset.spec, len(self.seeds)
-        streamed = training.home in ("memory", "compressed")  # such a home shortens its chunks
+        streamed = training.home in ("memory", "compressed")  # such a feed shortens its chunks
         chunk = 1 if streamed else min(LARGE_CHUNK, training.evaluate_every, training.steps)
         played = training.evaluation_steps is None and self.environment
         check_memory(
@@ -148,8 +148,8 @@ class OfflineTraining:
             return state
 
     def _train(self, step: int, state: TrainState) -> TrainState:
-        home, monitor = home_of(self._samplers(), self.training.home, self._memory()), self._monitor()
-        chunk, saved = self._chunk(home), time.monotonic()
+        feed, monitor = feed_of(self._samplers(), self.training.home, self._memory()), self._monitor()
+        chunk, saved = self._chunk(feed), time.monotonic()
         note = ""
         with (
             StopRequest() as stop,
@@ -161,8 +161,8 @@ class OfflineTraining:
                 stop.leave(f"gradient step {step:,} of {self.training.steps:,}")
             while step < self.training.steps:
                 count = self._steps_to_take(step, chunk)
-                items = home.items(step, count)
-                state, losses = advance(self.learner, state, home.minibatch, home.resident, items)
+                items = feed.items(step, count)
+                state, losses = advance(self.learner, state, feed.minibatch, feed.resident, items)
                 step += count
                 self._log(monitor, step, state, losses, curves)
                 if self._due(step) and self.environment:
@@ -233,7 +233,7 @@ class OfflineTraining:
 
     def _monitor(self) -> Monitor:
         probes = [self._probe(sampler) for sampler in self._samplers()]
-        largest = np.abs(self.dataset.tape.reward).max()
+        largest = np.abs(self.dataset.timeline.reward).max()
         if self.training.clip_rewards is not None:
             largest = min(largest, self.training.clip_rewards)
         largest_return = largest / max(1 - self.training.gamma, 1e-6)
@@ -243,13 +243,13 @@ class OfflineTraining:
     def _probe(self, sampler: Sampler) -> np.ndarray:
         """Observations of this seed's own log, always the same."""
         positions = sampler.positions(PROBE_STEP, 1)[0]
-        return transitions(sampler, positions, sampler.dataset.tape.frames).observation
+        return transitions(sampler, positions, sampler.dataset.timeline.frames).observation
 
-    def _chunk(self, home: Home) -> int:
+    def _chunk(self, feed: Feed) -> int:
         """A long chunk; if possible it divides the way to an evaluation, so that one program serves all."""
         slow = math.prod(self.dataset.spec.observation_shape) > 10_000 and jax.default_backend() == "cpu"
         every = self.training.evaluate_every
-        longest = min(LARGE_CHUNK if slow else CHUNK, home.steps_at_once, every)
+        longest = min(LARGE_CHUNK if slow else CHUNK, feed.steps_at_once, every)
         whole = [size for size in range(longest // 4 + 1, longest + 1) if every % size == 0]
         return max(whole, default=longest)
 

@@ -12,21 +12,21 @@ import numpy as np
 from optimist import envs
 from optimist.agents import described
 from optimist.agents._agent import Agent
-from optimist.data.buffer import DepartedError
+from optimist.data.disk.write_buffer import DepartedError
 from optimist.data.recorder import Recorder, discard
 from optimist.errors import DivergedError, RunError
-from optimist.training import checkpoint
-from optimist.training.curves import Curves
 from optimist.training.evaluation import evaluate, mean_scores
 from optimist.training.interrupt import StopRequest
 from optimist.training.learner import Learner, TrainState, check_seeds
-from optimist.training.playing import LaneReturns, Playing
+from optimist.training.loggers.tensorboard import Curves
+from optimist.training.play.playing import LaneReturns, Playing
+from optimist.training.play.replay import Replay
+from optimist.training.play.saving import Saving
 from optimist.training.progress import Bar
-from optimist.training.replay import Replay
-from optimist.training.resuming import load_play
-from optimist.training.run import RunFolder, as_config, demand, versions
-from optimist.training.saving import Saving
 from optimist.training.sizes import check_memory_to_play
+from optimist.training.storage import checkpoint
+from optimist.training.storage.play_state import load_play
+from optimist.training.storage.run_folder import RunFolder, as_config, demand, versions
 
 LOG_SECONDS = 2.0
 UPDATES_AT_ONCE = 250  # of those that are made up for: then the signals are looked at

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from optimist.agents._agent import Agent
 from optimist.data.transition import Spec
+from optimist.equations.optimizers import Adam
 from optimist.errors import UsageError, did_you_mean
-from optimist.optimizers import Adam
 from optimist.training.offline import Training
 from optimist.training.online import Collection
 

@@ -6,8 +6,8 @@ from functools import partial
 
 import numpy as np
 
-from optimist.data.store import Dataset
-from optimist.data.tape import MemoryFrames, Tape
+from optimist.data.dataset import Dataset
+from optimist.data.timeline import MemoryFrames, Timeline
 from optimist.data.transition import Spec
 from optimist.errors import DataError
 
@@ -61,14 +61,14 @@ def _dataset(spec: Spec, frames: np.ndarray, columns: Columns, provenance: dict)
     steps = len(columns["reward"])
     if not steps:
         raise DataError("no transition is left: give next_observations, or longer episodes")
-    tape = Tape(
+    timeline = Timeline(
         **columns,
         lanes=np.zeros(1, np.int32),
         lane_starts=np.zeros(1, np.int64),
         clock=partial(np.arange, steps),
         source=MemoryFrames(frames),
     )
-    return Dataset.whole(spec, tape, _fingerprint(spec, frames, columns), provenance)
+    return Dataset.whole(spec, timeline, _fingerprint(spec, frames, columns), provenance)
 
 
 def _with_successors(

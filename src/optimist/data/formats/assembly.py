@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from optimist.data.files import write_whole
-from optimist.data.manifest import Block, Shard
-from optimist.data.shard import Steps, frames_content, steps_content
+from optimist.data.disk.files import write_whole
+from optimist.data.disk.manifest import Block, Shard
+from optimist.data.disk.shard import Steps, frames_content, steps_content
 from optimist.data.transition import Spec
 
 WRITERS = 2  # compressing leaves the interpreter free; each holds the frames of one shard

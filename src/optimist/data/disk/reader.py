@@ -1,0 +1,227 @@
+"""From a dataset folder to its timeline: which row of which shard is which step and which frame."""
+
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import pairwise
+from math import prod
+from pathlib import Path
+
+import numpy as np
+
+from optimist.data.disk.codec import Decoder
+from optimist.data.disk.files import check_hash, checked_path
+from optimist.data.disk.manifest import Manifest
+from optimist.data.disk.shard import MEND, Steps, open_frames, read_steps
+from optimist.data.timeline import Timeline
+from optimist.data.transition import Spec
+from optimist.errors import DataError
+
+THREADS = min(4, os.cpu_count() or 1)  # hashing and decompressing leave the interpreter free
+BYTES_WORTH_THREADS = 2**19  # a smaller request is answered sooner than threads wake up
+MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+FEWEST_BYTES_PER_STEP = 16  # a steps file smaller than this per declared step is lying
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Where each block of each shard lies: in its files and on the timeline. Arrays in manifest order."""
+
+    shard: np.ndarray
+    lane: np.ndarray
+    steps: np.ndarray
+    frames: np.ndarray  # those that belong to the timeline: the spare last one of a continued block does not
+    file_step: np.ndarray
+    file_frame: np.ndarray
+    timeline_step: np.ndarray
+    timeline_frame: np.ndarray
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> "Layout":
+        rows = [
+            (number, block.lane, block.steps, block.frames, block.ends_open)
+            for number, shard in enumerate(manifest.shards)
+            for block in shard.blocks
+        ]
+        shard, lane, steps, stored, ends_open = np.array(rows, np.int64).reshape(-1, 5).T
+        order = np.lexsort((shard, lane))
+        continued = np.zeros(len(rows), bool)
+        continued[order[:-1]] = lane[order[1:]] == lane[order[:-1]]
+        frames = stored - (ends_open.astype(bool) & continued)
+        timeline_step, timeline_frame = _running_total(steps[order]), _running_total(frames[order])
+        place = np.argsort(order)
+        first = np.searchsorted(shard, shard)
+        file_step, file_frame = (_running_total(n) - _running_total(n)[first] for n in (steps, stored))
+        return cls(
+            shard, lane, steps, frames, file_step, file_frame, timeline_step[place], timeline_frame[place]
+        )
+
+    def blocks(self, shard: int) -> slice:
+        return slice(*np.searchsorted(self.shard, [shard, shard + 1]))
+
+
+def _running_total(counts: np.ndarray) -> np.ndarray:
+    return np.cumsum(counts) - counts
+
+
+def _spread(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """starts[0], starts[0] + 1, ... (counts[0] of them), starts[1], ..."""
+    return np.repeat(starts - _running_total(counts), counts) + np.arange(counts.sum())
+
+
+class ShardFrames:
+    """Frames in the memory-mapped shards of a folder, decoded when they are asked for.
+
+    The first frame that is asked of a file costs a pass over the whole file, to compare it with its hash. The
+    checksums of compressed frames do not replace that: they protect a frame's pixels, but a damaged offset
+    may lead to another sound frame, a swapped file holds nothing but sound frames, and frames that did not
+    compress have none. It is paid once: hashing the 8.5 GB of fifty million Atari steps takes about half a
+    minute of one slow core, spread over the first thousand batches."""
+
+    def __init__(self, folder: Path, manifest: Manifest, layout: Layout):
+        self.folder, self.manifest, self.layout = folder, manifest, layout
+        self.frame_bytes = sum(shard.frames.bytes for shard in manifest.shards)
+        self.step_bytes = sum(shard.steps.bytes for shard in manifest.shards)
+        self._order = np.argsort(layout.timeline_frame)
+        self._borders = layout.timeline_frame[self._order]
+        self._decoders: dict[int, Decoder] = {}
+        self._opening = [threading.Lock() for _ in manifest.shards]  # one each: threads hash side by side
+
+    def _decoder(self, number: int) -> Decoder:
+        """Of a file whose every byte was compared with its hash."""
+        if number not in self._decoders:
+            with self._opening[number]:
+                if number not in self._decoders:
+                    self._decoders[number] = self._checked(number)
+        return self._decoders[number]
+
+    def _checked(self, number: int) -> Decoder:
+        shard = self.manifest.shards[number]
+        check_hash(self.folder, shard.frames)
+        decoder = open_frames(self.folder, shard.frames, shard.frame_rows, self.manifest.spec)
+        decoder.check_size()
+        return decoder
+
+    def _empty(self, count: int) -> np.ndarray:
+        """Room for so many frames; a small file may promise more of them than any machine holds."""
+        shape, dtype = self.manifest.spec.frame_shape, np.dtype(self.manifest.spec.frame_dtype)
+        needed = count * prod(shape) * dtype.itemsize
+        if needed > MEMORY:
+            raise DataError(
+                f"{self.folder}: {count:,} frames take {needed:,} bytes, more than this machine's memory; "
+                "use a smaller batch, a view, or --home compressed"
+            )
+        return np.empty((count, *shape), dtype)
+
+    def take(self, indices: np.ndarray) -> np.ndarray:
+        """The frames of these numbers; many are shared out to threads, which changes nothing but the time."""
+        frames, groups = self._empty(len(indices)), self._by_shard(indices)
+        if frames.nbytes < BYTES_WORTH_THREADS or len(groups) < 2:
+            self._fill(frames, groups)
+        else:
+            list(self._pool.map(partial(self._fill, frames), [groups[n::THREADS] for n in range(THREADS)]))
+        return frames
+
+    def _by_shard(self, indices: np.ndarray) -> list[tuple[int, np.ndarray, np.ndarray]]:
+        """(shard, places among the indices, rows in the shard's file) of every shard that is needed."""
+        block = self._order[np.searchsorted(self._borders, indices, side="right") - 1]
+        rows = self.layout.file_frame[block] + indices - self.layout.timeline_frame[block]
+        shards = self.layout.shard[block]
+        order = np.argsort(shards, kind="stable")
+        borders = np.flatnonzero(np.diff(shards[order], prepend=-1, append=-1)).tolist()
+        groups = [order[start:stop] for start, stop in pairwise(borders)]
+        return [(int(shards[group[0]]), group, rows[group]) for group in groups]
+
+    def _fill(self, frames: np.ndarray, groups: list[tuple[int, np.ndarray, np.ndarray]]) -> None:
+        for shard, places, rows in groups:
+            first, last = int(places[0]), int(places[-1])
+            if last - first == len(places) - 1:  # side by side, as a transition's frames are
+                self._decoder(shard).decode_into(frames[first : last + 1], rows)
+            else:
+                frames[places] = self._decoder(shard).decode(rows)
+
+    @cached_property
+    def _pool(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(THREADS, "frames")
+
+    def decoded(self) -> np.ndarray:
+        self._decoder(
+            0
+        )  # frames of another size than the manifest says are found before room is made for all
+        frames = self._empty(int(self.layout.frames.sum()))
+        with ThreadPoolExecutor(THREADS) as pool:
+            work = partial(self._decode_shard, frames)
+            list(pool.map(work, range(len(self.manifest.shards))))
+        return frames
+
+    def _decode_shard(self, frames: np.ndarray, number: int) -> None:
+        blocks = self.layout.blocks(number)
+        counts = self.layout.frames[blocks]
+        rows = _spread(self.layout.file_frame[blocks], counts)
+        places = _spread(self.layout.timeline_frame[blocks], counts)
+        decoder = self._decoder(number)
+        for start in range(0, len(rows), decoder.rows_at_once):
+            part = slice(start, start + decoder.rows_at_once)
+            frames[places[part]] = decoder.decode(rows[part])
+
+
+def read_timeline(folder: Path, manifest: Manifest) -> Timeline:
+    """The timeline of a dataset folder; every steps file is read and checked, no frame is."""
+    for shard in manifest.shards:
+        checked_path(folder, shard.frames)
+        path = checked_path(folder, shard.steps)
+        if shard.step_rows * FEWEST_BYTES_PER_STEP > shard.steps.bytes:
+            raise DataError(f"{path} is too small for the {shard.step_rows} steps of the manifest; {MEND}")
+    layout = Layout.of(manifest)
+    columns = partial(_columns, folder, manifest, layout)
+    numbers, first = np.unique(layout.lane, return_index=True)
+    action, reward, terminal, truncated = columns(("action", "reward", "terminal", "truncated"))
+    timeline = Timeline(
+        action=action,
+        reward=reward,
+        terminal=terminal,
+        truncated=truncated,
+        lanes=numbers.astype(np.int32),
+        lane_starts=layout.timeline_step[first],
+        clock=lambda: columns(("time",))[0],
+        source=ShardFrames(folder, manifest, layout),
+    )
+    if timeline.frame_count != layout.frames.sum():
+        raise DataError(f"{folder}: steps and frames do not match; run `optimist data verify` on it")
+    return timeline
+
+
+def _columns(folder: Path, manifest: Manifest, layout: Layout, names: tuple[str, ...]) -> list[np.ndarray]:
+    """These columns of all steps in the timeline's order; every byte of every steps file is checked."""
+    spec, shards = manifest.spec, manifest.shards
+    empty = Steps.empty(int(layout.steps.sum()), spec)
+    columns = [getattr(empty, name) for name in names]
+
+    def fill(number: int) -> None:
+        blocks = layout.blocks(number)
+        steps = read_steps(folder, shards[number].steps, shards[number].step_rows, spec)
+        _check_values(folder / shards[number].steps.file, steps, spec)
+        numbers = (layout.file_step[blocks], layout.timeline_step[blocks], layout.steps[blocks])
+        parts = list(zip(*(array.tolist() for array in numbers), strict=True))
+        for name, column in zip(names, columns, strict=True):
+            rows = getattr(steps, name)
+            for row, place, count in parts:
+                column[place : place + count] = rows[row : row + count]
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(fill, range(len(shards))))
+    return columns
+
+
+def _check_values(path: Path, steps: Steps, spec: Spec) -> None:
+    wrong = {
+        "an action outside the spec": spec.outside(steps.action),
+        "a reward that is not finite": ~np.isfinite(steps.reward),
+    }
+    for what, rows in wrong.items():
+        if rows.any():
+            raise DataError(
+                f"{path} holds {what} in row {rows.argmax()}; `optimist data verify` names them all"
+            )

@@ -1,0 +1,148 @@
+"""The newest steps of a recording, checked and kept in memory until there are enough for a shard."""
+
+import numpy as np
+
+from optimist.data.disk.shard import Steps
+from optimist.data.transition import Spec
+from optimist.errors import DataError
+
+
+class DepartedError(DataError):
+    """A step does not begin where the one before it led."""
+
+
+class Buffer:
+    """Up to `rows` steps of every lane, in the order in which they were experienced."""
+
+    def __init__(self, spec: Spec, lanes: int, rows: int):
+        self.spec, self.lanes, self.rows = spec, lanes, rows
+        self.filled = 0
+        shape = (rows, lanes)
+        # One row more: where the newest step led, which is where the next one must begin.
+        self._observation = np.empty((rows + 1, lanes, *spec.frame_shape), spec.frame_dtype)
+        self._closing: list[np.ndarray] = []  # the final frames of episodes, row by row
+        self._action = np.empty((*shape, *spec.action_shape), spec.action_dtype)
+        self._reward = np.empty(shape, np.float32)
+        self._terminal = np.empty(shape, bool)
+        self._truncated = np.empty(shape, bool)
+        self._goes_on = np.zeros(lanes, bool)
+
+    @property
+    def full(self) -> bool:
+        return self.filled == self.rows
+
+    @property
+    def bytes(self) -> int:
+        """What its frames take in memory when it is full."""
+        return self._observation.nbytes
+
+    def put(self, observation, action, reward, terminal, truncated, next_observation) -> None:
+        spec, row = self.spec, self.filled
+        frame = (self.lanes, *spec.frame_shape)
+        observation = checked("observation", observation, frame, spec.frame_dtype)
+        action = checked("action", action, (self.lanes, *spec.action_shape), spec.action_dtype)
+        reward = checked("reward", reward, (self.lanes,), "float32")
+        terminal = checked("terminal", terminal, (self.lanes,), "bool")
+        truncated = checked("truncated", truncated, (self.lanes,), "bool")
+        next_observation = checked("next_observation", next_observation, frame, spec.frame_dtype)
+        if spec.outside(action).any():
+            known = (
+                f"0 to {spec.actions - 1}" if spec.discrete else f"{spec.action_low} to {spec.action_high}"
+            )
+            raise DataError(f"action {action.tolist()}: the spec has actions {known}; mend one of them")
+        self._check_continuity(observation)
+        begins, ended = ~self._goes_on, terminal | truncated
+        if begins.any():
+            self._observation[row, begins] = observation[begins]
+        self._action[row], self._reward[row] = action, reward
+        self._terminal[row], self._truncated[row] = terminal, truncated
+        if ended.any():
+            self._closing.append(next_observation[ended])
+        self._observation[row + 1] = next_observation
+        self._goes_on = ~ended
+        self.filled += 1
+
+    def _check_continuity(self, observation: np.ndarray) -> None:
+        """An episode's frames are stored once, so a step must begin where the last one led."""
+        led_to = self._observation[self.filled]
+        differs = (_words(observation) != _words(led_to)).any(axis=1) & self._goes_on
+        for lane in np.flatnonzero(differs):
+            if not np.array_equal(observation[lane], led_to[lane]):  # 0.0 and -0.0 are other words
+                raise DepartedError(
+                    f"lane {lane}: the observation is not the next_observation given a step before; "
+                    "say terminal or truncated where an episode ends"
+                )
+
+    def steps(self, first_lane: int, first_time: int) -> Steps:
+        """The columns of a steps file, sorted by lane and then by time."""
+        shape = (self.filled, self.lanes)
+        time = first_time + np.arange(self.filled * self.lanes).reshape(shape)
+        lane = np.broadcast_to(np.arange(first_lane, first_lane + self.lanes, dtype=np.int32), shape)
+        columns = (lane, time, self._action, self._reward, self._terminal, self._truncated)
+        return Steps(*(_lane_by_lane(column[: self.filled]) for column in columns))
+
+    def frames(self) -> np.ndarray:
+        """The observations of every lane, with each episode's final one, and each lane's last, in place."""
+        ended = self._ended()
+        closes = ended.copy()
+        closes[-1] = True
+        after = np.cumsum(closes.T).reshape(closes.T.shape).T  # frames that close a step up to this one
+        place = np.arange(closes.size).reshape(self.lanes, self.filled).T + after - closes
+        frames = np.empty((closes.size + closes.sum(), *self.spec.frame_shape), self.spec.frame_dtype)
+        for lane in range(self.lanes):  # one by one, so that no second copy of all frames is made
+            frames[place[:, lane]] = self._observation[: self.filled, lane]
+        frames[place[-1] + 1] = self._observation[self.filled]
+        if self._closing:
+            frames[place[ended] + 1] = np.concatenate(self._closing)
+        return frames
+
+    def _ended(self) -> np.ndarray:
+        return self._terminal[: self.filled] | self._truncated[: self.filled]
+
+    def episodes_ended(self) -> np.ndarray:
+        """How many episodes ended in each lane."""
+        return self._ended().sum(axis=0)
+
+    def ends_open(self) -> np.ndarray:
+        """Which lanes are in the middle of an episode."""
+        return self._goes_on
+
+    def continue_from(self, other: "Buffer") -> None:
+        """Forget everything but where the other's last steps led."""
+        self._observation[0] = other._observation[other.filled]
+        self._goes_on = other._goes_on
+        self._closing, self.filled = [], 0
+
+    def lead_to(self, frames: np.ndarray, goes_on: np.ndarray) -> None:
+        """Begin behind steps that led to these frames, in lanes whose episodes go on."""
+        self._observation[0], self._goes_on = frames, goes_on
+
+    def clear(self) -> None:
+        self.continue_from(self)
+
+
+def _words(frames: np.ndarray) -> np.ndarray:
+    """The bytes of each frame, eight at a time where that comes out even, which compares much faster."""
+    flat = np.ascontiguousarray(frames).reshape(len(frames), -1).view(np.uint8)
+    return flat.view(np.uint64) if flat.shape[1] % 8 == 0 else flat
+
+
+def _lane_by_lane(column: np.ndarray) -> np.ndarray:
+    rows, lanes = column.shape[:2]
+    return column.swapaxes(0, 1).reshape(rows * lanes, *column.shape[2:])
+
+
+def checked(name: str, value, shape: tuple[int, ...], dtype) -> np.ndarray:
+    """The value as an array of this shape and type; only changes of type that lose nothing are made."""
+    array, dtype = np.asarray(value), np.dtype(dtype)
+    if array.shape != shape:
+        raise DataError(f"{name} has shape {array.shape} instead of {shape}; the first axis counts the lanes")
+    if array.dtype.kind not in _ACCEPTED[dtype.kind]:
+        raise DataError(f"{name} has type {array.dtype} instead of {dtype}; convert it first")
+    array = array.astype(dtype, copy=False)
+    if dtype.kind == "f" and not np.isfinite(array).all():
+        raise DataError(f"{name} holds NaN or infinity; look at what produced it before recording it")
+    return array
+
+
+_ACCEPTED = {"f": "fiu", "i": "iu", "b": "b", "u": "u"}  # kinds of numbers that fit each kind we store

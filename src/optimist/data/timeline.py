@@ -1,0 +1,97 @@
+"""All experience in one order, lane by lane: numbered steps, and the frames that lie between them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+
+class Frames(Protocol):
+    """Where the frames of a timeline come from, in timeline order."""
+
+    @property
+    def frame_bytes(self) -> int:
+        """What they take where they are kept."""
+        ...
+
+    @property
+    def step_bytes(self) -> int:
+        """What everything else takes on disk."""
+        ...
+
+    def take(self, indices: np.ndarray) -> np.ndarray: ...
+
+    def decoded(self) -> np.ndarray: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline:
+    """Every step in lane order. An episode of n steps owns n + 1 frames, the last being its final
+    observation: step i begins at frame i + episode(i), and its successor is the frame after that."""
+
+    action: np.ndarray
+    reward: np.ndarray
+    terminal: np.ndarray
+    truncated: np.ndarray
+    lanes: np.ndarray  # the number of each lane
+    lane_starts: np.ndarray  # and its first step
+    clock: Callable[[], np.ndarray]  # reads the time of every step, which training never asks for
+    source: Frames
+
+    def __len__(self) -> int:
+        return len(self.reward)
+
+    @cached_property
+    def time(self) -> np.ndarray:
+        """When each step was experienced, counted over all lanes."""
+        return self.clock()
+
+    @cached_property
+    def lane(self) -> np.ndarray:
+        return np.repeat(self.lanes, np.diff(self.lane_starts, append=len(self)))
+
+    @cached_property
+    def episode_starts(self) -> np.ndarray:
+        begins = np.zeros(len(self), bool)
+        np.logical_or(self.terminal[:-1], self.truncated[:-1], out=begins[1:])
+        begins[self.lane_starts] = True
+        return np.flatnonzero(begins)
+
+    @property
+    def frame_count(self) -> int:
+        return len(self) + len(self.episode_starts)
+
+    def episode_of(self, steps: np.ndarray) -> np.ndarray:
+        return np.searchsorted(self.episode_starts, steps, side="right") - 1
+
+    def frames(self, indices: np.ndarray) -> np.ndarray:
+        """The frames of these numbers, in this order, (..., *frame_shape)."""
+        flat = np.asarray(indices).ravel()
+        if flat.size and not (flat.min() >= 0 and flat.max() < self.frame_count):
+            raise IndexError(f"frame numbers go from 0 to {self.frame_count - 1}")
+        frames = self.source.take(flat)
+        return frames.reshape(*np.shape(indices), *frames.shape[1:])
+
+    def decoded(self) -> np.ndarray:
+        """All frames in memory, every byte of their files checked on the way."""
+        return self.source.decoded()
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryFrames:
+    """Frames that are simply an array."""
+
+    array: np.ndarray
+    step_bytes: int = 0
+
+    @property
+    def frame_bytes(self) -> int:
+        return self.array.nbytes
+
+    def take(self, indices: np.ndarray) -> np.ndarray:
+        return self.array[indices]
+
+    def decoded(self) -> np.ndarray:
+        return self.array

@@ -1,0 +1,142 @@
+"""Is a dataset whole: every problem in one line each."""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from optimist.data.card import card
+from optimist.data.dataset import Dataset
+from optimist.data.disk import manifest as manifests
+from optimist.data.disk.codec import Decoder
+from optimist.data.disk.files import TEMPORARY, checked_path
+from optimist.data.disk.manifest import Manifest, Shard
+from optimist.data.disk.shard import Steps, open_frames, read_steps
+from optimist.data.transition import Spec
+from optimist.errors import DataError, some_of
+
+__all__ = ["card", "verify"]
+
+
+def verify(path: str | Path) -> list[str]:
+    """Read every byte of a dataset; one line, with the file and its rows, for each thing that is wrong."""
+    folder = Path(path)
+    try:
+        manifest = manifests.read(folder)
+    except DataError as problem:
+        return [str(problem)]
+    problems = _unlisted(folder, manifest)
+    if (folder / manifests.NAME).read_text(encoding="utf-8") != manifest.text():
+        problems.append(
+            f"{folder / manifests.NAME} is not written as optimist writes it; restore it from a copy"
+        )
+    hashes = {file.sha256: file.file for shard in manifest.shards for file in (shard.steps, shard.frames)}
+    for shard in manifest.shards:
+        problems += _wrong_files(folder, shard, manifest.spec, hashes) or _wrong_rows(
+            folder, shard, manifest.spec
+        )
+    return problems or _does_not_open(folder)
+
+
+def _unlisted(folder: Path, manifest: Manifest) -> list[str]:
+    listed = {file.file for shard in manifest.shards for file in (shard.steps, shard.frames)}
+    ours = (".arrow", TEMPORARY)
+    found = {path.name for path in folder.iterdir() if path.name.endswith(ours)} - listed
+    return [
+        f"{folder / name} is not in the manifest: extra, or the manifest is old" for name in sorted(found)
+    ]
+
+
+def _wrong_files(folder: Path, shard: Shard, spec: Spec, hashes: dict[str, str]) -> list[str]:
+    """What is wrong with the bytes of a shard's two files."""
+    problems = []
+    for file, rows in ((shard.steps, shard.step_rows), (shard.frames, shard.frame_rows)):
+        try:
+            found = _sha256(checked_path(folder, file))
+        except (DataError, OSError) as problem:
+            problems.append(f"{problem} (rows 0 to {rows - 1})")
+            continue
+        if found in hashes and found != file.sha256:
+            problems.append(
+                f"{folder / file.file} (rows 0 to {rows - 1}) holds the contents of {hashes[found]}"
+            )
+        elif found != file.sha256:
+            where = (
+                _damaged_frames(folder, shard, spec)
+                if file is shard.frames
+                else f"within rows 0 to {rows - 1}"
+            )
+            problems.append(f"{folder / file.file} is damaged ({where}); restore it from a copy")
+    return problems
+
+
+def _damaged_frames(folder: Path, shard: Shard, spec: Spec) -> str:
+    """Which rows no longer decode, as far as their own checksums tell."""
+    everywhere = f"within rows 0 to {shard.frame_rows - 1}"
+    try:
+        decoder = open_frames(folder, shard.frames, shard.frame_rows, spec)
+    except DataError:
+        return everywhere
+    damaged = np.array([not _decodes(decoder, row) for row in range(shard.frame_rows)])
+    return f"rows {_some(damaged)}" if damaged.any() else everywhere
+
+
+def _decodes(decoder: Decoder, row: int) -> bool:
+    try:
+        decoder.decode(np.array([row]))
+    except DataError:
+        return False
+    return True
+
+
+def _sha256(path: Path) -> str:
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _wrong_rows(folder: Path, shard: Shard, spec: Spec) -> list[str]:
+    """What is wrong with the rows of files whose bytes are as they were written."""
+    try:
+        steps = read_steps(folder, shard.steps, shard.step_rows, spec)
+        frames = open_frames(folder, shard.frames, shard.frame_rows, spec)
+        frames.check_size()
+        for start in range(0, shard.frame_rows, frames.rows_at_once):
+            frames.decode(np.arange(start, min(start + frames.rows_at_once, shard.frame_rows)))
+    except DataError as problem:
+        return [str(problem)]
+    return [f"{folder / shard.steps.file}: {problem}" for problem in _wrong_values(steps, shard, spec)]
+
+
+def _wrong_values(steps: Steps, shard: Shard, spec: Spec) -> Iterator[str]:
+    counts = np.array([block.steps for block in shard.blocks], np.int64)
+    lanes = np.repeat([block.lane for block in shard.blocks], counts)
+    last = np.cumsum(counts) - 1
+    ended = steps.terminal | steps.truncated
+    closed = np.add.reduceat(ended, last + 1 - counts, dtype=np.int64)
+    within = np.diff(lanes) == 0
+    wrong = {
+        "the lane is not the manifest's": steps.lane != lanes,
+        "the time does not increase": np.append(False, within & (np.diff(steps.time) <= 0)),
+        "the reward is not finite": ~np.isfinite(steps.reward),
+        "the action is outside the spec": spec.outside(steps.action),
+    }
+    yield from (f"rows {_some(rows)}: {what}" for what, rows in wrong.items() if rows.any())
+    for block, episodes, stop in zip(shard.blocks, closed, last, strict=True):
+        expected = (block.frames - block.steps - block.ends_open, block.ends_open)
+        if expected != (episodes, not ended[stop]):
+            yield f"rows {stop + 1 - block.steps} to {stop}: episodes and frames do not match"
+
+
+def _some(rows: np.ndarray) -> str:
+    return some_of([str(number) for number in np.flatnonzero(rows)], 5)
+
+
+def _does_not_open(folder: Path) -> list[str]:
+    try:
+        timeline = Dataset.open(folder).timeline
+    except DataError as problem:
+        return [str(problem)]
+    backwards = (np.diff(timeline.time) <= 0) & (np.diff(timeline.lane) == 0)
+    lanes = np.unique(timeline.lane[1:][backwards])
+    return [f"{folder}: the shards of lane {lane} are not in the order of time" for lane in lanes]

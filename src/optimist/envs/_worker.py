@@ -1,0 +1,157 @@
+"""A process that plays some lanes of an environment: what `_workers` starts as `python -m`.
+
+One byte on a pipe, which all workers of a group read from, tells it what to do; it answers with one byte. Its
+actions and their results lie in memory that it shares with the process that started it.
+"""
+
+import base64
+import json
+import mmap
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from optimist import envs
+from optimist.data.transition import Spec
+from optimist.envs._lanes import as_array, from_array
+from optimist.errors import UsageError
+
+STEP, RESET, LISTEN = b"s", b"r", b"l"
+DONE, FAILED = b".", b"!"
+ALIGNMENT = 64  # bytes, where a column begins
+
+
+class Board(NamedTuple):
+    """One vector step in shared memory; every column has a leading axis of lanes."""
+
+    action: np.ndarray
+    observation: np.ndarray
+    reward: np.ndarray
+    terminal: np.ndarray
+    truncated: np.ndarray
+    next_observation: np.ndarray
+
+
+def board_size(spec: Spec, lanes: int) -> int:
+    return sum(_padded(lanes, *column) for column in _columns(spec))
+
+
+def board(spec: Spec, lanes: int, memory: Any) -> Board:
+    arrays, begin = [], 0
+    for shape, dtype in _columns(spec):
+        arrays.append(np.ndarray((lanes, *shape), dtype, memory, begin))
+        begin += _padded(lanes, shape, dtype)
+    return Board(*arrays)
+
+
+def _columns(spec: Spec) -> list[tuple[tuple[int, ...], np.dtype]]:
+    action, frame = np.dtype(spec.action_dtype), np.dtype(spec.frame_dtype)
+    flag = np.dtype(bool)
+    return [
+        (spec.action_shape, action),
+        (spec.frame_shape, frame),
+        ((), np.dtype(np.float32)),
+        ((), flag),
+        ((), flag),
+        (spec.frame_shape, frame),
+    ]
+
+
+def _padded(lanes: int, shape: tuple[int, ...], dtype: np.dtype) -> int:
+    size = lanes * int(np.prod(shape, dtype=int)) * dtype.itemsize
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+class Player:
+    """Its lanes, and what it does with them when it is told to."""
+
+    def __init__(self) -> None:
+        self._play: Any = None
+        self._board: Any = None
+        self._orders: dict[bytes, Callable[[], None]] = {
+            STEP: self._step,
+            RESET: self._reset,
+            LISTEN: self._listen,
+        }
+
+    def obey(self, order: bytes) -> bytes:
+        """Done; or failed, and why is on its way."""
+        try:
+            self._orders[order]()
+        except Exception as problem:  # whatever a simulator does, whoever it plays for has to know
+            known = isinstance(problem, UsageError)
+            _say(
+                {"problem": str(problem) if known else f"{type(problem).__name__}: {problem}", "known": known}
+            )
+            return FAILED
+        return DONE
+
+    def _listen(self) -> None:
+        message = json.loads(sys.stdin.readline())
+        _say(getattr(self, f"_{message.pop('do')}")(**message))
+
+    def _make(self, name: str, seeds: list[int], options: dict) -> dict:
+        self._play = envs.make_lanes(name, seeds, **options)
+        return {
+            "name": self._play.name,
+            "spec": self._play.spec.as_json(),
+            "versions": self._play.versions(),
+            "resumable": getattr(self._play, "resumable", False),
+        }
+
+    def _share(self, path: str, lanes: int, first: int) -> dict:
+        spec, mine = self._play.spec, slice(first, first + self._play.lanes)
+        with open(path, "r+b") as file:
+            memory = mmap.mmap(file.fileno(), board_size(spec, lanes))
+        self._board = Board(*(column[mine] for column in board(spec, lanes, memory)))
+        return {}
+
+    def _render(self) -> dict:
+        picture = self._play.render()
+        return {"shape": picture.shape, "pixels": base64.b64encode(picture.tobytes()).decode()}
+
+    def _saved(self) -> dict:
+        return {"lanes": from_array(self._play.saved()["lanes"])}
+
+    def _restore(self, lanes: list) -> dict:
+        self._play.restore({"lanes": as_array(lanes)})
+        return {}
+
+    def _nothing(self) -> dict:
+        return {}
+
+    def _close(self) -> dict:
+        if self._play is not None:
+            self._play.close()
+        self._play = self._board = None
+        return {}
+
+    def _reset(self) -> None:
+        self._board.observation[:] = self._play.reset()
+
+    def _step(self) -> None:
+        for column, values in zip(self._board[1:], self._play.step(self._board.action), strict=True):
+            column[:] = values
+
+
+def _say(message: dict) -> None:
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
+
+
+def main(go: list[int], done: int) -> None:
+    """Until whoever it plays for is gone: then the pipe ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the other end, which may want to save
+    player, turn = Player(), 0
+    while order := os.read(go[turn % 2], 1):
+        os.write(done, player.obey(order))
+        turn += 1
+
+
+if __name__ == "__main__":
+    first, second, done = map(int, sys.argv[1:])
+    main([first, second], done)

@@ -1,0 +1,229 @@
+"""Lanes shared out to processes: for simulators that are written in Python, or keep its lock busy.
+
+Threads do not help: each would wait for the lock at every step while the learner holds it. A group of worker
+processes is woken by one write and answers in a few reads, whatever its size. A group is kept for the next
+environment of the same size, because importing a simulator can take longer than an evaluation.
+"""
+
+import atexit
+import base64
+import json
+import mmap
+import os
+import select
+import subprocess
+import sys
+import tempfile
+import weakref
+from typing import Any
+
+import numpy as np
+
+from optimist.data.transition import Spec
+from optimist.envs import Step
+from optimist.envs._lanes import as_array, checked_actions, free_cores, from_array
+from optimist.envs._processes import SAFELY, variables
+from optimist.envs._worker import FAILED, LISTEN, RESET, STEP, board, board_size
+from optimist.errors import RunError, UsageError
+
+LANES_EACH = 8  # of a process at least: waking it takes as long as a step of a few lanes
+MEMORY = "/dev/shm"  # where there is such a folder, files in it are memory
+
+
+def usual_processes(lanes: int) -> int:
+    return max(1, min(free_cores(), lanes // LANES_EACH))
+
+
+class Workers:
+    """Processes that take turns with this one: all of them, or all but this one, are at work.
+
+    A turn is begun by one byte for each on a pipe that they share. Two pipes alternate, so that whoever is
+    quick cannot take another's byte for its next turn.
+    """
+
+    def __init__(self, size: int):
+        self.size = size
+        (done, theirs), *go = [os.pipe() for _ in range(3)]
+        self._done, self._go = done, [write for _, write in go]
+        self._pipes = [done, *self._go]
+        inherited = [*(read for read, _ in go), theirs]
+        words = [sys.executable, SAFELY, "-m", "optimist.envs._worker", *map(str, inherited)]
+        # They find what this process finds, and leave the other cores to each other.
+        settings = {**variables(), "OMP_NUM_THREADS": "1"}
+        self._members: list[Any] = [
+            subprocess.Popen(
+                words,
+                pass_fds=inherited,
+                env=settings,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL if number else None,  # what they have to say, they all say
+            )
+            for number in range(size)
+        ]
+        for end in inherited:
+            os.close(end)
+        self._turn, self._turns_ended = 0, 0
+        self._signs = select.poll()
+        self._signs.register(done, select.POLLIN)
+        for member in self._members:
+            self._signs.register(member.stdout, 0)  # only that it ended
+
+    def turn(self, order: bytes) -> None:
+        """Everybody does it, side by side; returns when all have."""
+        self._begin(order)
+        if FAILED in self._answers():
+            said = [self._heard(member) for member in self._members if self._has_spoken(member)]
+            self._complain(said)
+
+    def ask(self, questions: list[dict]) -> list[dict]:
+        """One question for each member; their answers."""
+        self._begin(LISTEN)  # first: a long question does not fit into a pipe that nobody reads from
+        for member, question in zip(self._members, questions, strict=True):
+            member.stdin.write(json.dumps(question).encode() + b"\n")
+            member.stdin.flush()
+        said = [self._heard(member) for member in self._members]  # long ones do not fit into a pipe
+        if FAILED in self._answers():
+            self._complain(said)
+        return said
+
+    def _begin(self, order: bytes) -> None:
+        os.write(self._go[self._turn % 2], order * self.size)
+        self._turn += 1
+
+    def _answers(self) -> bytes:
+        """A byte from each."""
+        answers = b""
+        while len(answers) < self.size:
+            if self._done in dict(self._signs.poll()):
+                answers += os.read(self._done, self.size)
+            else:
+                self._tell_of_the_dead()
+        self._turns_ended += 1
+        return answers
+
+    def _heard(self, member: Any) -> dict:
+        line = member.stdout.readline()
+        if not line:
+            self._tell_of_the_dead()
+        return json.loads(line)
+
+    @staticmethod
+    def _has_spoken(member: Any) -> bool:
+        return bool(select.select([member.stdout], [], [], 0)[0])
+
+    @staticmethod
+    def _complain(said: list[dict]) -> None:
+        problem = next(message for message in said if "problem" in message)
+        raise (UsageError if problem["known"] else RunError)(problem["problem"])
+
+    def _tell_of_the_dead(self) -> None:
+        """Somebody's pipe ended, so that it ends too."""
+        ended = dict(self._signs.poll(0))
+        code = next(member.wait() for member in self._members if member.stdout.fileno() in ended)
+        self.end()
+        raise RunError(
+            f"a process that played lanes of an environment ended with code {code}: run again, with fewer "
+            "lanes if memory is short"
+        )
+
+    @property
+    def ready(self) -> bool:
+        """Everybody is there and waits; not so after a turn that an exception broke off."""
+        return self._turn == self._turns_ended and all(member.poll() is None for member in self._members)
+
+    def end(self) -> None:
+        """They leave when the pipes end."""
+        for pipe in self._pipes:
+            os.close(pipe)
+        self._pipes = []
+        for member in self._members:
+            member.stdin.close()
+            member.stdout.close()
+            member.wait()
+
+
+_idle: list[Workers] = []
+
+
+@atexit.register
+def _end_all() -> None:
+    while _idle:
+        _idle.pop().end()
+
+
+def _hire(size: int) -> Workers:
+    for workers in _idle:
+        if workers.size == size:
+            _idle.remove(workers)
+            if workers.ready:
+                return workers
+            workers.end()
+            break
+    return Workers(size)
+
+
+def _let_go(workers: Workers) -> None:
+    """It waits for another environment, if it can play another."""
+    if not workers.ready:
+        return workers.end()
+    workers.ask([{"do": "close"}] * workers.size)
+    _idle.append(workers)
+
+
+class Split:
+    """An `Environment` whose lanes are played by a workers, each member some of them."""
+
+    def __init__(self, name: str, seeds: list[int], options: dict, processes: int):
+        self.lanes = len(seeds)
+        shares = np.array_split(seeds, processes)
+        self._workers = _hire(processes)
+        self.close = weakref.finalize(self, _let_go, self._workers)  # once, also where nobody calls it
+        wish = {"do": "make", "name": name, "options": options}
+        about, *_ = self._workers.ask([{**wish, "seeds": share.tolist()} for share in shares])
+        self.name, self._versions = about["name"], about["versions"]
+        self.resumable, self._shares = about["resumable"], [len(share) for share in shares]
+        self.spec = Spec.from_json(about["spec"])
+        self._memory = self._shared([len(share) for share in shares])
+        self._board = board(self.spec, self.lanes, self._memory)
+        self._started = False
+
+    def _shared(self, shares: list[int]) -> mmap.mmap:
+        size, firsts = board_size(self.spec, self.lanes), np.cumsum([0, *shares[:-1]]).tolist()
+        with tempfile.NamedTemporaryFile(dir=MEMORY if os.path.isdir(MEMORY) else None) as file:
+            file.truncate(size)
+            wish = {"do": "share", "path": file.name, "lanes": self.lanes}
+            self._workers.ask([{**wish, "first": first} for first in firsts])
+            return mmap.mmap(file.fileno(), size)
+
+    def reset(self) -> np.ndarray:
+        self._workers.turn(RESET)
+        self._started = True
+        return self._board.observation.copy()
+
+    def step(self, actions: Any) -> Step:
+        if not self._started:
+            raise UsageError(f"{self.name}: call reset() before the first step()")
+        self._board.action[:] = checked_actions(actions, self.spec, self.lanes)
+        self._workers.turn(STEP)
+        # The next step is written over this one while somebody may still be reading it.
+        return Step(*(column.copy() for column in self._board[1:]))
+
+    def saved(self) -> dict[str, np.ndarray]:
+        answers = self._workers.ask([{"do": "saved"}] * self._workers.size)
+        return {"lanes": as_array([state for answer in answers for state in answer["lanes"]])}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        states, stops = from_array(arrays["lanes"]), np.cumsum(self._shares).tolist()
+        if len(states) != self.lanes:
+            raise ValueError("the state of other lanes")
+        parts = [states[stop - share : stop] for stop, share in zip(stops, self._shares, strict=True)]
+        self._workers.ask([{"do": "restore", "lanes": part} for part in parts])
+        self._started = True
+
+    def render(self) -> np.ndarray:
+        answer, *_ = self._workers.ask([{"do": "render"}] + [{"do": "nothing"}] * (self._workers.size - 1))
+        return np.frombuffer(base64.b64decode(answer["pixels"]), np.uint8).reshape(answer["shape"])
+
+    def versions(self) -> dict[str, str]:
+        return dict(self._versions)

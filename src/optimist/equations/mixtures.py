@@ -1,0 +1,45 @@
+"""Distributions over the simplex: how the heads of an ensemble are weighed in one minibatch.
+
+This is all that tells the ensembles of the paper apart in how they mix: REM draws "uniform" weights for each
+minibatch, bootstrapping a "one_hot", and the "mean" draws nothing.
+"""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from optimist.equations.losses import random_convex_weights
+from optimist.errors import UsageError, did_you_mean
+
+KINDS = ("uniform", "dirichlet", "one_hot", "mean")
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Weights (heads, count) whose columns are convex combinations."""
+
+    kind: str = "uniform"  # uniform draws over their sum, as the paper; dirichlet, one_hot, mean
+    concentration: float = 1.0  # of dirichlet: towards the mean as it grows, towards one_hot as it falls
+    count: int = 1  # combinations per minibatch
+
+    def __post_init__(self):
+        if self.kind not in KINDS:
+            raise UsageError(f'unknown mixture "{self.kind}": {did_you_mean(self.kind, KINDS)}')
+        if not 0 < self.concentration < jnp.inf or self.count < 1:
+            raise UsageError(
+                f"{self.count} mixtures of concentration {self.concentration}: at least one, above zero"
+            )
+
+    def draw(self, key, heads: int):
+        """(heads, count)."""
+        return jax.vmap(lambda one: self._one(one, heads))(jax.random.split(key, self.count)).T
+
+    def _one(self, key, heads: int):
+        if self.kind == "uniform":
+            return random_convex_weights(key, heads)
+        if self.kind == "dirichlet":
+            return jax.random.dirichlet(key, jnp.full(heads, self.concentration))
+        if self.kind == "one_hot":
+            return jax.nn.one_hot(jax.random.randint(key, (), 0, heads), heads)
+        return jnp.full(heads, 1 / heads)

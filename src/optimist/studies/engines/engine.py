@@ -1,0 +1,87 @@
+"""Performs the jobs of a study: whatever is ready goes to whoever is free, each job once, until all are done.
+
+A job's folder says whether it is done, so a study that was stopped goes on, and two engines agree.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from optimist.studies.job import Job
+from optimist.studies.status import note_failure
+from optimist.training.progress import say
+
+ATTEMPTS = 3  # at a job whose worker died; a job that complains is not tried again
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A job that is no longer being worked on."""
+
+    job: Job
+    complaint: str = ""  # why it failed
+    worker_died: bool = False
+    seconds: float | None = None  # of work, where it had to wait before
+
+
+class Pool(Protocol):
+    """Workers somewhere."""
+
+    def free(self) -> int:
+        """How many more jobs can be started now."""
+        ...
+
+    def start(self, jobs: list[Job]) -> None:
+        """No more than are free."""
+        ...
+
+    def wait(self) -> list[Ended]:
+        """Those that ended meanwhile; waits a moment where there are none."""
+        ...
+
+    def close(self) -> None: ...
+
+
+def perform_all(
+    jobs: list[Job], out: Path, pool: Pool, tell: Callable[[str], None] | None = None
+) -> list[Ended]:
+    """Every job, prerequisites first; the failed ones with their complaints. One failure leaves out what
+    needs it, and nothing else."""
+    tell = tell or say
+    waiting = [job for job in jobs if not job.done(out)]
+    done = {job.name for job in jobs} - {job.name for job in waiting}
+    if done:
+        tell(f"{len(done)} of {len(jobs)} runs are done already")
+    running: dict[str, float] = {}
+    attempts: dict[str, int] = {}
+    failed: list[Ended] = []
+    try:
+        while waiting or running:
+            ready = [job for job in waiting if set(job.needs) <= done][: pool.free()]
+            for job in ready:
+                waiting.remove(job)
+                running[job.name] = time.monotonic()
+                attempts[job.name] = attempts.get(job.name, 0) + 1
+                note_failure(job, out, "")
+            pool.start(ready)
+            if not running:  # what is left needs something that failed
+                failed += [Ended(job, f"{', '.join(job.needs)} failed") for job in waiting]
+                break
+            for ended in pool.wait():
+                since = time.monotonic() - running.pop(ended.job.name)
+                seconds = since if ended.seconds is None else ended.seconds
+                if not ended.complaint:
+                    done.add(ended.job.name)
+                    tell(f"{ended.job.name} is done after {seconds:,.0f} s ({len(done)} of {len(jobs)})")
+                elif ended.worker_died and attempts[ended.job.name] < ATTEMPTS:
+                    tell(f"{ended.job.name}: {ended.complaint}; it goes on elsewhere")
+                    waiting.insert(0, ended.job)
+                else:
+                    failed.append(ended)
+                    note_failure(ended.job, out, ended.complaint)
+                    tell(f"{ended.job.name} failed: {ended.complaint}")
+    finally:
+        pool.close()
+    return failed

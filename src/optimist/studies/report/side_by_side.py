@@ -1,0 +1,254 @@
+"""Two studies on one page: the agents and games that both have, and by how much they differ."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from optimist.data.disk.files import make_folder, write_whole
+from optimist.errors import DataError
+from optimist.studies.report.formatting import number
+from optimist.studies.report.page import Cell, Table, page
+from optimist.studies.report.study_report import warnings
+from optimist.studies.results.findings import Finding, Findings, find
+from optimist.studies.results.protocols import Difference, differences
+from optimist.studies.results.versions import Version, read_versions
+from optimist.studies.scores import intervals, statistics, table_one
+from optimist.studies.scores.normalisation import Normaliser
+from optimist.studies.scores.score_files import ScoreFile
+from optimist.studies.scores.statistics import Interval
+
+GAMES_NAMED = 3  # in a warning about yardsticks; the others are counted
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The same part of the data at the same reading, in both studies, less what only one of them has."""
+
+    place: str
+    first: ScoreFile
+    second: ScoreFile
+    evaluations: tuple[int, int]
+
+
+def write_side_by_side(path: Path, first: Path, second: Path, by: Normaliser | None = None) -> list[str]:
+    """Write the page; return what a reader must be warned of."""
+    one, other = find(first, by), find(second, by)
+    names = (first.name, second.name) if first.name != second.name else (str(first), str(second))
+    pairs = _pairs(one, other, names)
+    versions = [read_versions(each.record.jobs, each.out) for each in (one, other)]
+    protocol = differences(one.record.jobs, first, other.record.jobs, second)
+    warned = [
+        *_only_in_one(one, other, names),
+        *_yardsticks(one.by, other.by, names),
+        *_readings(one, other, names),
+        *_told(protocol, names),
+        *_versions(versions[0], versions[1], names),
+        *(f"{names[0]}: {line}" for line in warnings(one, versions[0])),
+        *(f"{names[1]}: {line}" for line in warnings(other, versions[1])),
+    ]
+    command = f"optimist study report {first} {second} --out {path}"
+    content = page(
+        "side_by_side.html.j2",
+        sorting=True,
+        title=f"{names[0]} and {names[1]} side by side",
+        studies={names[0]: one.record.title, names[1]: other.record.title},
+        warnings=warned,
+        tables=[_aggregates(pairs, one.by, other.by, names), _per_game(pairs, names)],
+        protocol=_protocol(protocol, names) if protocol else None,
+        page_command=command,
+    )
+    make_folder(path.parent)
+    write_whole(path, content)
+    return warned
+
+
+def _pairs(one: Findings, other: Findings, names: tuple[str, str]) -> list[Pair]:
+    others = {(finding.part, finding.reading): finding for finding in other.found}
+    pairs = []
+    for finding in one.found:
+        twin = others.get((finding.part, finding.reading))
+        pair = _shared(finding, twin) if twin else None
+        pairs += [pair] if pair else []
+    if not pairs:
+        raise DataError(
+            f"{names[0]} and {names[1]} have no agent in common on a game, a part of the data and a reading: "
+            "give agents and parts the same names in both studies' files"
+        )
+    return pairs
+
+
+def _shared(one: Finding, other: Finding) -> Pair | None:
+    agents = [agent for agent in one.file.agents if agent in other.file.agents]
+    games = [game for game in one.file.games if game in other.file.games]
+    if not agents or not games:
+        return None
+    files = [
+        ScoreFile({agent: {game: file.agents[agent][game] for game in games} for agent in agents}, file.axis)
+        for file in (one.file, other.file)
+    ]
+    place = ", ".join(word for word in (one.part, one.reading) if word != "all")
+    return Pair(place, files[0], files[1], (one.evaluations, other.evaluations))
+
+
+def _aggregates(pairs: list[Pair], by: Normaliser, other_by: Normaliser, names: tuple[str, str]) -> Table:
+    rows = []
+    for pair in pairs:
+        ones, others = intervals.matrices(pair.first, by), intervals.matrices(pair.second, other_by)
+        same = intervals.matrices(pair.second, by)  # within a game any normaliser ranks alike
+        for agent in pair.first.agents:
+            for kind in (kind for kind in ones if kind in others):
+                x, y = ones[kind][agent], others[kind][agent]
+                rows.append(
+                    [
+                        *_place(pairs, pair),
+                        Cell(agent),
+                        Cell(_kind(kind, pair)),
+                        *_three(statistics.iqm, x, y),
+                        *_three(statistics.median, x, y),
+                        _cell(_drawn(_improvement, x, same[kind][agent]), x, y),
+                    ]
+                )
+    heads = [f"{name} {words}" for name in ("IQM", "median") for words in (*names, "difference")]
+    notes = [
+        f"difference: {names[1]} less {names[0]}; in brackets 95% stratified bootstrap intervals, "
+        f"{intervals.REPETITIONS:,} draws, where both have several seeds",
+        "normalised scores over the games that both have; best flatters the study with more evaluations",
+    ]
+    chance = f"P({names[1]} better)"
+    where = ["data, read at"] * _placed(pairs)
+    title = "Over the shared games"
+    return Table("aggregates", title, [*where, "agent", "score", *heads, chance], rows, notes)
+
+
+def _per_game(pairs: list[Pair], names: tuple[str, str]) -> Table:
+    rows = []
+    for pair in pairs:
+        scores = [_scores(file) for file in (pair.first, pair.second)]
+        for agent in pair.first.agents:
+            for game in pair.first.games:
+                cells = []
+                for kind in table_one.MAIN:
+                    before, after = (getattr(each[agent, game], kind) for each in scores)
+                    if before is None or after is None:  # of one seed nothing is cross-chosen
+                        cells += [Cell("")] * 3
+                        continue
+                    cells += [Cell(number(value), value) for value in (before, after)]
+                    cells.append(Cell(f"{after - before:+,.2f}", after - before))
+                rows.append([*_place(pairs, pair), Cell(game), Cell(agent), *cells])
+    kinds = [table_one.kind_title(kind, None) for kind in table_one.MAIN]
+    heads = [f"{kind}, {words}" for kind in kinds for words in (*names, "difference")]
+    notes = ["average returns, mean over seeds, not normalised"]
+    where = ["data, read at"] * _placed(pairs)
+    return Table("per-game", "Game by game", [*where, "game", "agent", *heads], rows, notes)
+
+
+def _scores(file: ScoreFile) -> dict[tuple[str, str], table_one.Ending]:
+    return {
+        (agent, game): table_one.ending(seeds)
+        for agent, by_game in file.agents.items()
+        for game, seeds in by_game.items()
+    }
+
+
+def _protocol(found: list[Difference], names: tuple[str, str]) -> Table:
+    rows = [[Cell(word) for word in (each.setting, each.first, each.second, each.where())] for each in found]
+    return Table("protocol", "What was done differently", ["setting", *names, "in the runs"], rows)
+
+
+def _three(statistic, x: np.ndarray, y: np.ndarray) -> list[Cell]:
+    """Of the first, of the second, and their difference."""
+    values = [float(statistic(x)), float(statistic(y))]
+    between = _drawn(lambda a, b: statistic(b) - statistic(a), x, y)
+    return [*(Cell(f"{value:.2f}", value) for value in values), _cell(between, x, y, sign="+")]
+
+
+def _improvement(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return statistics.probability_of_improvement(y, x)
+
+
+def _drawn(statistic, x: np.ndarray, y: np.ndarray) -> Interval:
+    return statistics.stratified_bootstrap(statistic, x, y, repetitions=intervals.REPETITIONS)
+
+
+def _cell(found: Interval, x: np.ndarray, y: np.ndarray, sign: str = "") -> Cell:
+    text = f"{found.estimate:{sign}.2f}"
+    if min(len(x), len(y)) > 1:
+        text += f" [{found.low:{sign}.2f}, {found.high:{sign}.2f}]"
+    return Cell(text, found.estimate)
+
+
+def _kind(kind: str, pair: Pair) -> str:
+    titles = [intervals.kind_title(kind, count) for count in pair.evaluations]
+    return titles[0] if titles[0] == titles[1] else f"{titles[0]} / {titles[1].removeprefix('best ')}"
+
+
+def _placed(pairs: list[Pair]) -> bool:
+    return len(pairs) > 1 or bool(pairs[0].place)
+
+
+def _place(pairs: list[Pair], pair: Pair) -> list[Cell]:
+    return [Cell(pair.place)] if _placed(pairs) else []
+
+
+def _only_in_one(one: Findings, other: Findings, names: tuple[str, str]) -> list[str]:
+    lines = []
+    for what in ("agents", "games"):
+        mine, theirs = (_had(each, what) for each in (one, other))
+        for name, extra in ((names[0], mine - theirs), (names[1], theirs - mine)):
+            if extra:
+                lines.append(f"only {name} has the {what} {', '.join(sorted(extra))}")
+    return lines
+
+
+def _had(findings: Findings, what: str) -> set[str]:
+    files = [finding.file for finding in findings.found]
+    return {name for file in files for name in (file.agents if what == "agents" else file.games)}
+
+
+def _yardsticks(one: Normaliser, other: Normaliser, names: tuple[str, str]) -> list[str]:
+    """Two studies that each measured their own player and random play have scales of their own."""
+    told = []
+    for game in one.yardstick_scores:
+        if game in other.yardstick_scores and game in one.random_scores and game in other.random_scores:
+            mine, theirs = one.bounds(game), other.bounds(game)
+            if mine != theirs:
+                told.append(f"{game} from {_bounds(mine)} and from {_bounds(theirs)}")
+    if not told:
+        return []
+    rest = f" and {len(told) - GAMES_NAMED} more games" if len(told) > GAMES_NAMED else ""
+    return [
+        f"the normalisers differ, so compare normalised scores with care: 0 to 100% in {names[0]} and "
+        f"{names[1]} are {'; '.join(told[:GAMES_NAMED])}{rest} (--normaliser gives both the same)"
+    ]
+
+
+def _readings(one: Findings, other: Findings, names: tuple[str, str]) -> list[str]:
+    mine, theirs = one.record.read_at, other.record.read_at
+    return [
+        f"{reading} is {mine[reading]:,} gradient steps in {names[0]} and {theirs[reading]:,} in {names[1]}"
+        for reading in mine
+        if reading in theirs and mine[reading] != theirs[reading]
+    ]
+
+
+def _bounds(bounds: tuple[float, float]) -> str:
+    return f"{bounds[0]:.4g} to {bounds[1]:.4g}"
+
+
+def _told(found: list[Difference], names: tuple[str, str]) -> list[str]:
+    if not found:
+        return []
+    settings = list(dict.fromkeys(each.setting for each in found))
+    return [
+        f"the protocols of {names[0]} and {names[1]} differ in {', '.join(settings)}: see the table below"
+    ]
+
+
+def _versions(ones: list[Version], others: list[Version], names: tuple[str, str]) -> list[str]:
+    mine, theirs = ({each.name: " and ".join(each.runs) for each in some} for some in (ones, others))
+    return [
+        f"{names[0]} was made with {name} {mine[name]}, {names[1]} with {theirs[name]}"
+        for name in mine
+        if name in theirs and mine[name] != theirs[name]
+    ]

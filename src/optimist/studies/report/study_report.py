@@ -1,0 +1,116 @@
+"""One page about a study, and the files it is made of; nothing in it needs a network or another file."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from optimist.data.disk.files import make_folder, write_whole
+from optimist.errors import some_of
+from optimist.studies.report import study_tables
+from optimist.studies.report.page import Link, csv_link, page, picture
+from optimist.studies.report.study_figures import Drawn, draw
+from optimist.studies.results import runs as results
+from optimist.studies.results.alarms import diverged
+from optimist.studies.results.findings import Finding, Findings, find
+from optimist.studies.results.logs import remember
+from optimist.studies.results.versions import Version, read_versions
+from optimist.studies.scores import intervals, table_one
+from optimist.studies.scores.curves import RECENT
+from optimist.studies.scores.normalisation import Normaliser
+from optimist.studies.scores.plain_tables import csv_table
+
+WARNED_GAMES = 5  # left-out games that a warning names; the tables' notes name all
+
+
+def write_findings(out: Path, by: Normaliser | None = None) -> tuple[list[Path], list[str]]:
+    """The tables and figures below `results` and the page that shows them: where they are, and what a reader
+    must be warned of."""
+    findings = find(out, by)
+    make_folder(out / "results")
+    written = [path for finding in findings.found for path in _write_tables(findings, finding)]
+    write_whole(out / "results" / "normaliser.csv", _normaliser_csv(findings).encode())
+    remember(findings.logs, out)
+    drawn, versions = draw(findings), read_versions(findings.record.jobs, out)
+    warned = warnings(findings, versions)
+    write_whole(out / "report.html", study_page(findings, drawn, versions, warned))
+    return [out / "report.html", *written, *(figure.path for figure in drawn)], warned
+
+
+def study_page(
+    findings: Findings, drawn: Sequence[Drawn], versions: Sequence[Version], warned: Sequence[str]
+) -> bytes:
+    return page(
+        "study.html.j2",
+        sorting=True,
+        title=findings.record.title,
+        headline=study_tables.headline(findings),
+        warnings=warned,
+        tables=study_tables.tables(findings),
+        figures=[picture(each.title, each.caption, each.svg, each.inches) for each in drawn],
+        unfinished=study_tables.unfinished(findings) if findings.unfinished else None,
+        facts=study_tables.facts(findings),
+        cost=study_tables.cost(findings.runs),
+        versions={version.name: " and ".join(version.runs) for version in versions},
+        offline=findings.offline,
+        command=findings.record.command,
+        page_command=f"optimist study report {findings.out}",
+        downloads=_downloads(findings),
+    )
+
+
+def warnings(findings: Findings, versions: Sequence[Version]) -> list[str]:
+    """What a reader must know before any number: mixed versions, runs that are unfinished or
+    diverged, games left out."""
+    mixed = "; ".join(each.told() for each in versions if each.mixed)
+    lines = [f"the runs are of mixed versions: {mixed}"] if mixed else []
+    if findings.unfinished:
+        count, every = len(findings.unfinished), len(findings.record.jobs)
+        failed = sum(each.state == "failed" for each in findings.unfinished)
+        some = f", {failed} of them failed" if failed else ""
+        lines.append(f"{count} of {every} runs are not finished and in none of the numbers{some}")
+    if runs := diverged(findings.record.jobs, findings.out):
+        lines.append(f"diverged, with estimates beyond any possible return: {runs}; their scores are counted")
+    lines += findings.empty_parts
+    for finding in findings.found:
+        if finding.left_out:
+            named = [f"{game} ({why})" for game, why in finding.left_out.items()]
+            lines.append(f"left out of {finding.name}: {some_of(named, WARNED_GAMES)}")
+    return lines
+
+
+def _downloads(findings: Findings) -> list[Link]:
+    """Of the longest reading all scores, which contain the others'; of every reading its tables."""
+    links = []
+    for finding in findings.found:
+        name = f"-{finding.name}" if finding.name != "all" else ""
+        if finding.longest:
+            scores = results.csv_text(finding.file)
+            links.append(csv_link(f"scores{name}.csv", "every evaluation; optimist scores reads it", scores))
+        games, sure = table_one.per_game_csv(finding.games), intervals.csv_text(finding.certainty)
+        links.append(csv_link(f"per_game{name}.csv", "scores and improvement per game", games))
+        links.append(csv_link(f"aggregates{name}.csv", "over games, with intervals", sure))
+    return links
+
+
+def _normaliser_csv(findings: Findings) -> str:
+    """As --normaliser reads it, also for the report of another study."""
+    by = findings.by
+    games = [game for game in by.yardstick_scores if game in by.random_scores]
+    rows = [[game, by.random_scores[game], by.yardstick_scores[game]] for game in games]
+    return csv_table(["game", "random", by.yardstick], rows)
+
+
+def _write_tables(findings: Findings, finding: Finding) -> list[Path]:
+    folder = findings.out / "results" / finding.name
+    notes = table_one.notes(finding.rows, findings.by)
+    notes += [f"{game} is left out: {gap}" for game, gap in finding.left_out.items()]
+    written = table_one.write(folder, finding.rows, finding.games, findings.by, RECENT, notes)
+    texts = {
+        "scores.csv": results.csv_text(finding.file),
+        "aggregates.csv": intervals.csv_text(finding.certainty),
+        "aggregates.md": intervals.markdown(finding.certainty, finding.evaluations),
+    }
+    if findings.offline:
+        texts["pairs.csv"] = intervals.pairs_csv(finding.scores)
+    for name, text in texts.items():
+        write_whole(folder / name, text.encode())
+    return [*written, *(folder / name for name in texts)]

@@ -1,0 +1,228 @@
+"""What a study found, from its run folders alone.
+
+Nothing unfinished is averaged in: games that some agent has not finished are left out of every number, and
+named.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from optimist.errors import DataError
+from optimist.studies.folders import folder_names
+from optimist.studies.plan import WHOLE
+from optimist.studies.results import runs as results
+from optimist.studies.results.logs import Log, read_logs
+from optimist.studies.results.runs import Evaluated
+from optimist.studies.scores import intervals, table_one
+from optimist.studies.scores.normalisation import Normaliser, own
+from optimist.studies.scores.score_files import ScoreFile, told
+from optimist.studies.status import JobStatus, Record, job_status, read_record
+
+OWN = "the study's own scores"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found on one part of the data, read at one number of gradient steps."""
+
+    name: str  # of its folder, "10-5x"
+    part: str
+    reading: str  # "1X"; "all" is the whole of the runs
+    longest: bool  # the reading that contains the others
+    file: ScoreFile  # the complete games
+    left_out: dict[str, str]  # the others, and why
+    rows: list[table_one.Row]
+    games: dict[str, list[table_one.GameRow]]
+    scores: dict[str, dict[str, intervals.Matrix]]
+    certainty: list[intervals.Row]
+
+    @property
+    def evaluations(self) -> int:
+        return max(row.evaluations for row in self.rows)
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Everything that a study's folder allows to be said."""
+
+    out: Path
+    record: Record
+    runs: list[Evaluated]
+    unfinished: list[JobStatus]
+    logs: dict[str, Log]
+    by: Normaliser
+    found: list[Finding]
+    empty_parts: list[str]  # on which nothing can be said yet
+
+    @property
+    def offline(self) -> bool:
+        """Did the agents learn from logs alone?"""
+        return _share_logs(self.record)
+
+    @property
+    def agents(self) -> list[str]:
+        return list(dict.fromkeys(job.label for job in self.record.jobs if job.label))
+
+
+def find(out: Path, by: Normaliser | None = None) -> Findings:
+    """Read the folder of a study; scores are normalised by the study's own unless others are given."""
+    record = read_record(out)
+    runs, logs = results.evaluated(record.jobs, out), read_logs(record.jobs, out)
+    given = by is not None
+    by = _by_environment(by, record) if by else own_normaliser(record, out, logs)
+    found, empty = [], {}
+    parts, readings = results.parts(record.jobs), _readings(record.read_at)
+    names = folder_names(_words(part, reading) for part in parts for reading, _, _ in readings)
+    for part in parts:
+        for reading, until, longest in readings:
+            try:
+                asked = results.score_file(runs, part, until)
+                whole = _is_whole(part, record)
+                found.append(
+                    _finding(
+                        asked,
+                        by,
+                        name=names[_words(part, reading)],
+                        given=given,
+                        paired=_share_logs(record),
+                        whole_log=whole,
+                        part=part,
+                        reading=reading,
+                        longest=longest,
+                    )
+                )
+            except DataError as problem:
+                empty[part] = str(problem)
+    if not found:
+        raise DataError(next(iter(empty.values())))
+    standings = [job_status(job, out) for job in record.jobs]
+    return Findings(
+        out=out,
+        record=record,
+        runs=runs,
+        unfinished=[each for each in standings if each.state != "done"],
+        logs=logs,
+        by=by,
+        found=found,
+        empty_parts=[f"{part}: {why}" for part, why in empty.items()],
+    )
+
+
+def own_normaliser(record: Record, out: Path, logs: dict[str, Log]) -> Normaliser:
+    """0 is the worse and 1 the better of random play and the player that was logged: its best evaluation, as
+    the paper has it, or where a player was not evaluated its play at the end of the log."""
+    evaluated = all(log.evaluation is not None for log in logs.values())
+    scores = {name: log.evaluation if evaluated else log.player for name, log in logs.items()}
+    measure = "best evaluation of the logged online agent" if evaluated else "last tenth of its play"
+    return own(
+        {environment: score for environment, score in scores.items() if score is not None},
+        results.random_scores(record.jobs, out),
+        name=OWN,
+        yardstick=_player(record),
+        provenance=f"the {measure}, the mean over its seeds, and random play, of this study",
+    )
+
+
+def _player(record: Record) -> str:
+    """What whose play is 100% is called; of logs that were there before, DQN's as in the paper. Agents that
+    play online are no part of the paper's Table 1, whatever the first of them is called."""
+    online = [job for job in record.jobs if job.plays and job.label]
+    if online:
+        return f"{online[0].label} in training"
+    players = {job.agent for job in record.jobs if job.collects} - {"dqn"}
+    return f"the logged {' and '.join(sorted(players)).upper()}" if players else "DQN"
+
+
+def _share_logs(record: Record) -> bool:
+    """Did run i of every agent learn from the same log? Agents that play for themselves have none."""
+    return not any(job.plays for job in record.jobs if job.label)
+
+
+def _is_whole(part: str, record: Record) -> bool:
+    """Is this part of the data all of it?"""
+    return not any(job.view for job in record.jobs if job.part == part)
+
+
+def _words(part: str, reading: str) -> str:
+    """Part and reading as one label."""
+    return "\n".join(word for word in (part, reading) if word != WHOLE) or WHOLE
+
+
+def _finding(
+    asked: ScoreFile,
+    by: Normaliser,
+    *,
+    name: str,
+    given: bool,
+    paired: bool,
+    whole_log: bool,
+    part: str,
+    reading: str,
+    longest: bool,
+) -> Finding:
+    if not asked.agents:
+        raise DataError(f"no run on {part} is finished: see optimist study status")
+    if not all(
+        curve for games in asked.agents.values() for seeds in games.values() for curve in seeds.values()
+    ):
+        raise DataError(f"{reading} is before the first evaluation: read the runs later (read_at)")
+    gaps = asked.gaps()
+    if not given:
+        gaps = {**_without_yardstick(asked, by), **gaps}
+    if len(gaps) == len(asked.games):
+        raise DataError(
+            f"{told(gaps, len(gaps))}: no game is left; finish the runs, "
+            "or say what 0 and 100% are with optimist study report --normaliser FILE.csv"
+        )
+    file = asked.without(gaps)
+    scores = intervals.matrices(file, by)
+    return Finding(
+        name=name,
+        part=part,
+        reading=reading,
+        longest=longest,
+        file=file,
+        left_out=gaps,
+        rows=table_one.table_one(file, by, whole_log=whole_log),
+        games=table_one.per_game(file, by),
+        scores=scores,
+        certainty=intervals.rows(scores, paired=paired),
+    )
+
+
+def _readings(read_at: dict[str, int]) -> list[tuple[str, int | None, bool]]:
+    last = max(read_at.values(), default=0)
+    return [(reading, until, until == last) for reading, until in read_at.items()] or [("all", None, True)]
+
+
+def _without_yardstick(file: ScoreFile, by: Normaliser) -> dict[str, str]:
+    """Games in which a study has nothing to compare with: random play or its player is missing, or equal."""
+    found = {}
+    for game in file.games:
+        if game not in by.random_scores:
+            found[game] = "random play is not finished"
+        elif game not in by.yardstick_scores:
+            found[game] = "its log is not there, or has no complete episode at its end"
+        elif by.random_scores[game] == by.yardstick_scores[game]:
+            found[game] = f"its player ends at {by.random_scores[game]:g}, as random play does"
+    return found
+
+
+def _by_environment(by: Normaliser, record: Record) -> Normaliser:
+    """Published scores call a game "Breakout" where a study plays "atari/Breakout?no_ops=30"."""
+    environments = dict.fromkeys(job.environment for job in record.jobs)
+    names = {name: name.partition("/")[2].partition("?")[0] for name in environments}
+    found = replace(
+        by,
+        yardstick_scores=_renamed(by.yardstick_scores, names),
+        random_scores=_renamed(by.random_scores, names),
+    )
+    for environment in environments:
+        found.bounds(environment)  # complains of a game that it does not know
+    return found
+
+
+def _renamed(scores: Mapping[str, float], names: dict[str, str]) -> dict[str, float]:
+    known = {name: name if name in scores else game for name, game in names.items()}
+    return {name: scores[game] for name, game in known.items() if game in scores}

@@ -1,0 +1,110 @@
+"""What the logs of a study are worth: how their players ended, and the best and the average of each part."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from optimist.data.card import best_policy_return
+from optimist.data.dataset import Dataset
+from optimist.data.disk import manifest
+from optimist.data.disk.files import write_whole
+from optimist.studies.job import Job
+from optimist.studies.players import final_returns
+from optimist.studies.scores.curves import Curve, curves, mean_curve
+
+REMEMBERED = "results/logs.json"  # logs are large: what they are worth outlives them
+
+
+@dataclass(frozen=True)
+class Log:
+    """Mean returns of complete episodes; what has none is not there."""
+
+    player: float | None  # its play at the end of the log, exploration included
+    best: dict[str, float]  # by part of the data: of the best policy in it
+    average: dict[str, float]  # by part of the data
+    evaluation: float | None = None  # the best evaluation of the player, as the paper measures it
+    players: dict[str, float] = field(default_factory=dict)  # the same of each, by its seed
+
+
+def read_logs(jobs: list[Job], out: Path) -> dict[str, Log]:
+    """By environment; each log is opened once. Of one that was taken away stands what was remembered."""
+    remembered = _remembered(out / REMEMBERED)
+    learned: dict[str, list[Job]] = {}
+    for job in jobs:
+        if not job.plays and job.done(out):
+            learned.setdefault(job.environment, []).append(job)
+    found = {}
+    for environment, mine in learned.items():
+        if all((job.data_folder(out) / manifest.NAME).exists() for job in mine):
+            found[environment] = _log(mine, out)
+        elif environment in remembered:
+            found[environment] = remembered[environment]
+    return found
+
+
+def remember(logs: Mapping[str, Log], out: Path) -> None:
+    text = json.dumps({environment: asdict(log) for environment, log in logs.items()}, indent=1)
+    write_whole(out / REMEMBERED, text.encode())
+
+
+def _remembered(path: Path) -> dict[str, Log]:
+    if not path.exists():
+        return {}
+    return {environment: Log(**log) for environment, log in json.loads(path.read_text()).items()}
+
+
+def _log(jobs: list[Job], out: Path) -> Log:
+    """Every figure is the mean over the players: one that plays many short episodes counts as one."""
+    folders = {job.data_folder(out): job for job in jobs}
+    players = {folder: job.players(Dataset.open(folder)) for folder, job in folders.items()}
+    learned: dict[str, dict[Path, Job]] = {}
+    for job in jobs:
+        if job.label:
+            learned.setdefault(job.part, {})[job.data_folder(out)] = job
+    logs = {
+        part: [job.part_of(log) for folder, job in mine.items() for log in players[folder]]
+        for part, mine in learned.items()
+    }
+    finals = [final_returns(log) for mine in players.values() for log in mine]
+    evaluated = _evaluated(list(folders))
+    together = mean_curve(evaluated) if evaluated else {}
+    return Log(
+        player=_mean(_average, finals),
+        best=_by_part(best_policy_return, logs),
+        average=_by_part(_average, logs),
+        evaluation=max(together.values(), default=None),
+        players={str(seed): max(curve.values()) for seed, curve in evaluated.items()},
+    )
+
+
+def _evaluated(folders: list[Path]) -> dict[int, Curve]:
+    """The evaluations of the players while they played, where there were any."""
+    found: dict[int, Curve] = {}
+    for folder in folders:
+        if (folder / "agent" / "episodes.csv").exists():
+            found |= curves(folder / "agent")
+    return found
+
+
+def _average(returns: np.ndarray) -> float:
+    return float(returns.mean())
+
+
+def _by_part(worth: Callable[[np.ndarray], float], logs: dict[str, list[Dataset]]) -> dict[str, float]:
+    found = {part: _mean(worth, list(map(_returns, each))) for part, each in logs.items()}
+    return {part: value for part, value in found.items() if value is not None}
+
+
+def _mean(worth: Callable[[np.ndarray], float], logs: list[np.ndarray]) -> float | None:
+    """Over the logs that have complete episodes."""
+    found = [worth(returns) for returns in logs if len(returns)]
+    return float(np.mean(found)) if found else None
+
+
+def _returns(dataset: Dataset) -> np.ndarray:
+    """Of its complete episodes, in the order in which they were played."""
+    episodes = dataset.episodes
+    return episodes.returns[episodes.complete][np.argsort(episodes.time[episodes.complete])]

@@ -1,0 +1,114 @@
+"""How well a run plays, read from its episodes.csv: averages per evaluation, then scores per seed."""
+
+import statistics
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from optimist.errors import RunError
+from optimist.training.storage.episodes import EvaluationEpisodes, read
+
+RECENT = 3  # evaluations behind "mean of the last three": enough to calm one lucky evaluation
+
+Curve = dict[int, float]  # gradient updates done -> average return of that evaluation
+
+
+@dataclass(frozen=True)
+class SeedScore:
+    """One seed's scores; `best` is a maximum over `evaluations` looks at the environment."""
+
+    seed: int
+    evaluations: int
+    last: float
+    best: float
+    best_step: int
+    mean_of_last: float
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A mean over seeds and the sample standard deviation around it; one seed has none."""
+
+    mean: float
+    deviation: float | None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The scores of one run over all its seeds."""
+
+    seeds: int
+    evaluations: int
+    last: Spread
+    best: Spread
+    mean_of_last: Spread
+
+
+def curves(run: Path) -> dict[int, Curve]:
+    """For each seed, the average return at each evaluated step, in order."""
+    return averages(episodes(run))
+
+
+def episodes(run: Path) -> EvaluationEpisodes:
+    """The whole of its episodes.csv; a row that cannot be read is an error, never skipped."""
+    path = run / "episodes.csv"
+    if not path.is_file():
+        raise RunError(f"{path} is missing: run `optimist evaluate {run}`")
+    found = read(path)
+    if not len(found.step):
+        raise RunError(f"{run} holds no evaluation episodes: run `optimist evaluate {run}`")
+    return found
+
+
+def averages(played: EvaluationEpisodes) -> dict[int, Curve]:
+    """For each seed, the average over the episodes of each evaluation."""
+    order = np.lexsort((played.step, played.seed))
+    step, seed = played.step[order], played.seed[order]
+    score = played.score[order].tolist()
+    new = np.flatnonzero((np.diff(step) != 0) | (np.diff(seed) != 0)) + 1
+    first, last = [0, *new.tolist()], [*new.tolist(), len(score)]
+    found: dict[int, Curve] = {}
+    for begin, end, at, whose in zip(first, last, step[first].tolist(), seed[first].tolist(), strict=True):
+        found.setdefault(whose, {})[at] = statistics.fmean(score[begin:end])
+    return found
+
+
+def mean_curve(by_seed: dict[int, Curve]) -> Curve:
+    """The mean over seeds where every seed was evaluated, so that no seed leaving moves the mean."""
+    shared = set.intersection(*(set(curve) for curve in by_seed.values()))
+    return {step: statistics.fmean(curve[step] for curve in by_seed.values()) for step in sorted(shared)}
+
+
+def scores(run: Path) -> list[SeedScore]:
+    """One row per seed: the last evaluation, the best, and the mean of the last three."""
+    return [_seed_score(seed, curve) for seed, curve in curves(run).items()]
+
+
+def summary(rows: list[SeedScore]) -> Summary:
+    """Mean and standard deviation over seeds of each score."""
+    return Summary(
+        seeds=len(rows),
+        evaluations=max(row.evaluations for row in rows),
+        last=_spread([row.last for row in rows]),
+        best=_spread([row.best for row in rows]),
+        mean_of_last=_spread([row.mean_of_last for row in rows]),
+    )
+
+
+def _seed_score(seed: int, curve: Curve) -> SeedScore:
+    averages = list(curve.values())
+    best_step = max(curve, key=lambda step: curve[step])
+    return SeedScore(
+        seed=seed,
+        evaluations=len(averages),
+        last=averages[-1],
+        best=curve[best_step],
+        best_step=best_step,
+        mean_of_last=statistics.fmean(averages[-RECENT:]),
+    )
+
+
+def _spread(values: list[float]) -> Spread:
+    deviation = statistics.stdev(values) if len(values) > 1 else None
+    return Spread(mean=statistics.fmean(values), deviation=deviation)

@@ -1,0 +1,193 @@
+"""How sure a study is: IQM, median, mean and optimality gap of each agent, with bootstrap intervals.
+
+A run's score is taken in each of the ways of Table 1, always by name. `best` is the paper's: in each
+game, the evaluation at which the mean over seeds is best; so the median here is the median there.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from optimist.studies.scores import statistics
+from optimist.studies.scores.curves import RECENT
+from optimist.studies.scores.normalisation import KINDS, Normaliser, scores_of, seed_means
+from optimist.studies.scores.plain_tables import csv_table, markdown_table
+from optimist.studies.scores.score_files import ScoreFile
+from optimist.studies.scores.statistics import AGGREGATES, Interval
+from optimist.studies.scores.table_one import kind_title
+
+USUAL_BASELINE = "DQN (Nature)"  # what the others are compared with, where a study has it
+REPETITIONS = 5_000  # from seed to seed a bound then wanders by 1% of the interval's width
+PROFILE_REPETITIONS = 1_000  # a band in a figure need not be sharper than its line
+THRESHOLDS = 81  # points of a profile
+TITLES = {"iqm": "IQM", "median": "median", "mean": "mean", "optimality_gap": "optimality gap"}
+
+Matrix = np.ndarray  # (seeds, games), normalised
+Profile = tuple[np.ndarray, Interval]  # thresholds, and the share of runs above each
+
+
+@dataclass(frozen=True)
+class Row:
+    """One agent, its runs' scores taken in one way; a single seed has estimates without intervals."""
+
+    agent: str
+    kind: str
+    games: int
+    seeds: int
+    aggregates: Mapping[str, Interval]
+    better: Interval | None  # probability of improvement over the baseline, which has none
+    ahead: Interval | None = None  # difference of the IQMs, in pairs, where both learned from the same logs
+
+
+def matrices(file: ScoreFile, by: Normaliser, recent: int = RECENT) -> dict[str, dict[str, Matrix]]:
+    """Normalised scores by kind and agent; every agent has the same games in the same order."""
+    found: dict[str, dict[str, Matrix]] = {kind: {} for kind in KINDS}
+    for agent, by_game in file.agents.items():
+        seed_means(by_game)  # raises where seeds were evaluated at different times
+        for kind in KINDS:
+            taken = {game: scores_of(kind, seeds, recent) for game, seeds in by_game.items()}
+            if None in taken.values():  # one seed cannot be chosen for by others
+                continue
+            scores = {
+                game: [by.normalised(game, score) for score in each or ()] for game, each in taken.items()
+            }
+            found[kind][agent] = statistics.score_matrix(scores, file.games)
+    return {kind: by_agent for kind, by_agent in found.items() if by_agent}
+
+
+def baseline(agents: Sequence[str]) -> str:
+    """The agent that the others are compared with."""
+    return USUAL_BASELINE if USUAL_BASELINE in agents else agents[0]
+
+
+def rows(
+    scores: Mapping[str, Mapping[str, Matrix]], *, repetitions: int = REPETITIONS, paired: bool = False
+) -> list[Row]:
+    """Agent by agent, in the order of the study; the draws have a seed, so the same runs give the same.
+    `paired`: run i of every agent learned from the same log."""
+    agents = list(scores[KINDS[0]])
+    other = baseline(agents)
+    return [
+        Row(
+            agent=agent,
+            kind=kind,
+            games=scores[kind][agent].shape[1],
+            seeds=scores[kind][agent].shape[0],
+            aggregates=statistics.aggregates(scores[kind][agent], repetitions=repetitions),
+            better=_better(scores[kind][agent], scores[kind][other], repetitions) if agent != other else None,
+            ahead=statistics.paired_difference(
+                scores[kind][agent], scores[kind][other], repetitions=repetitions
+            )
+            if paired and agent != other
+            else None,
+        )
+        for agent in agents
+        for kind in scores
+    ]
+
+
+def pairs_csv(scores: Mapping[str, Mapping[str, Matrix]], *, repetitions: int = REPETITIONS) -> str:
+    """Every agent against every other: the difference of their IQMs, drawn in pairs."""
+    lines = []
+    for kind, by_agent in scores.items():
+        for agent, other in combinations(by_agent, 2):
+            found = statistics.paired_difference(by_agent[agent], by_agent[other], repetitions=repetitions)
+            lines.append([kind, agent, other, *_numbers(found, len(by_agent[agent]))])
+    return csv_table(["score", "agent", "other", "difference_of_iqm", "low", "high"], lines)
+
+
+def profiles(scores: Mapping[str, Mapping[str, Matrix]]) -> dict[str, dict[str, Profile]]:
+    """By kind and agent, the share of runs above each threshold, from 0 to the best run (2 at most)."""
+    found: dict[str, dict[str, Profile]] = {}
+    for kind, by_agent in scores.items():
+        highest = max(float(matrix.max()) for matrix in by_agent.values())
+        thresholds = np.linspace(0, min(2.0, max(1.2, highest)), THRESHOLDS)
+        found[kind] = {
+            agent: (thresholds, _profile(matrix, thresholds)) for agent, matrix in by_agent.items()
+        }
+    return found
+
+
+def interval_text(interval: Interval, seeds: int) -> str:
+    """'1.04 [0.98, 1.10]'; the spread of one seed is unknown, not zero."""
+    estimate = f"{interval.estimate:.2f}"
+    return f"{estimate} [{interval.low:.2f}, {interval.high:.2f}]" if seeds > 1 else estimate
+
+
+def headings(found: Sequence[Row]) -> list[str]:
+    other = baseline([row.agent for row in found])
+    paired = [f"IQM less {other}'s, paired"] if are_paired(found) else []
+    return ["agent", "score", *TITLES.values(), f"P(better than {other})", *paired]
+
+
+def are_paired(found: Sequence[Row]) -> bool:
+    return any(row.ahead for row in found)
+
+
+def cells(row: Row, evaluations: int) -> list[str]:
+    compared = [interval_text(each, row.seeds) if each else "" for each in (row.better, row.ahead)]
+    shown = [interval_text(row.aggregates[name], row.seeds) for name in TITLES]
+    return [row.agent, kind_title(row.kind, evaluations), *shown, *compared]
+
+
+def notes(found: Sequence[Row]) -> list[str]:
+    """What one must know to read the intervals."""
+    lines = [
+        "scores are normalised: 0 and 1 are the 0 and 100% of Table 1; a smaller optimality gap is better",
+        "best was chosen after the fact, and its intervals do not repeat that choice: they flatter it; "
+        "cross-chosen best scores each seed where the others are best",
+    ]
+    if are_paired(found):
+        lines.append("paired: agents that learned from the same log are drawn together")
+    if any(row.seeds > 1 for row in found):
+        few = min(row.seeds for row in found)
+        lines.insert(
+            0,
+            f"in brackets 95% intervals, {REPETITIONS:,} stratified bootstrap draws of {few} seeds per game: "
+            "of other runs on the same games, too narrow with few seeds",
+        )
+    else:
+        lines.insert(0, "one seed: how far another would be off is unknown, so there are no intervals")
+    return lines
+
+
+def markdown(found: Sequence[Row], evaluations: int) -> str:
+    heads = headings(found)
+    table = markdown_table(heads, [cells(row, evaluations)[: len(heads)] for row in found])
+    lines = ["# Aggregates over games and runs", "", table, "", *(f"- {note}" for note in notes(found)), ""]
+    return "\n".join(lines)
+
+
+def csv_text(found: Sequence[Row]) -> str:
+    """A row per agent and kind; bounds are empty where there is one seed."""
+    names = [*AGGREGATES, "probability_of_improvement", "paired_difference_of_iqm"]
+    heads = [f"{name}{end}" for name in names for end in ("", "_low", "_high")]
+    other = baseline([row.agent for row in found])
+    lines: list[list] = []
+    for row in found:
+        intervals = [*(row.aggregates[name] for name in AGGREGATES), row.better, row.ahead]
+        numbers = [number for interval in intervals for number in _numbers(interval, row.seeds)]
+        lines.append([row.agent, row.kind, row.games, row.seeds, *numbers, other if row.better else ""])
+    return csv_table(["agent", "score", "games", "seeds", *heads, "improvement_over"], lines)
+
+
+def _better(x: Matrix, y: Matrix, repetitions: int) -> Interval:
+    return statistics.stratified_bootstrap(
+        statistics.probability_of_improvement, x, y, repetitions=repetitions
+    )
+
+
+def _profile(matrix: Matrix, thresholds: np.ndarray) -> Interval:
+    return statistics.stratified_bootstrap(
+        lambda drawn: statistics.performance_profile(drawn, thresholds),
+        matrix,
+        repetitions=PROFILE_REPETITIONS,
+    )
+
+
+def _numbers(interval: Interval | None, seeds: int) -> list:
+    if interval is None:
+        return ["", "", ""]
+    return [interval.estimate, *((interval.low, interval.high) if seeds > 1 else ("", ""))]

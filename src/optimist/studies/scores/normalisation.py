@@ -1,0 +1,224 @@
+"""The paper's score arithmetic: what 0 and 100% mean in each game, and medians over games.
+
+A score is normalised by two agents' scores (Agarwal, Schuurmans and Norouzi 2020, appendix, "Score
+Normalization"): the worse of the two is 0, the better is 1. Usually these are random play and the fully
+trained DQN, in this order; on Skiing and Solaris DQN is the worse.
+"""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from optimist.errors import DataError, UsageError, did_you_mean
+from optimist.studies.scores import reference
+from optimist.studies.scores.curves import RECENT, Curve, mean_curve
+from optimist.studies.scores.score_files import Seeds, finite, read_rows
+
+DEFAULT = "dqn-random"
+
+
+@dataclass(frozen=True)
+class Normaliser:
+    """Two scores for each game: those of the agent to be compared with, and those of random play."""
+
+    name: str
+    yardstick: str  # what the agent to be compared with is called, "DQN"
+    yardstick_scores: Mapping[str, float]
+    random_scores: Mapping[str, float]
+    provenance: str  # where the two columns come from
+
+    def bounds(self, game: str) -> tuple[float, float]:
+        """The scores that count as 0 and as 1."""
+        for scores, whose in ((self.yardstick_scores, self.yardstick), (self.random_scores, "random")):
+            if game not in scores:
+                raise UsageError(
+                    f'{self.name} has no {whose} score of "{game}": {_hint(game, scores)} '
+                    "or give both scores of every game with --normaliser FILE.csv"
+                )
+        low, high = sorted((self.yardstick_scores[game], self.random_scores[game]))
+        if low == high:
+            raise UsageError(
+                f"{game}: {self.yardstick} and random play both score {low:g} in {self.name}, nothing lies "
+                "between: leave the game out or give other scores with --normaliser FILE.csv"
+            )
+        return low, high
+
+    def normalised(self, game: str, score: float) -> float:
+        """(score - min) / (max - min) of the two scores."""
+        low, high = self.bounds(game)
+        return (score - low) / (high - low)
+
+    def improvement(self, game: str, score: float) -> float:
+        """Percent by which the normalised score is above the better of the two agents."""
+        return 100 * (self.normalised(game, score) - 1)
+
+    def is_better(self, game: str, score: float) -> bool:
+        """Strictly better than the yardstick itself, which need not be a normalised score above 1."""
+        self.bounds(game)  # the same games are refused as in the medians
+        return score > self.yardstick_scores[game]
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What is left of the curves of all seeds when one number must do, the mean over them."""
+
+    best: float  # the paper's: at the evaluation whose mean over seeds is largest
+    cross: float | None  # each seed at the evaluation that is best for the others; one seed has no others
+    last: float
+    mean_of_last: float
+    area: float  # the mean over all evaluations
+
+
+KINDS = tuple(field.name for field in fields(Ending))
+
+
+def dqn_random() -> Normaliser:
+    """The paper's normalisation with the nearest public scores; `reference/README.md` has the details."""
+    return Normaliser(
+        name="dqn-random",
+        yardstick="DQN",
+        yardstick_scores=_published("dqn_nature_eval_sgi"),
+        random_scores=reference.random_with_sticky_actions(),
+        provenance="DQN from the SGI repository's table, most likely the online DQN (Nature) of the "
+        "public data, mean of 5 runs; random play with sticky actions as measured for this package",
+    )
+
+
+def human_random() -> Normaliser:
+    return Normaliser(
+        name="human-random",
+        yardstick="human",
+        yardstick_scores=_published("human"),
+        random_scores=_published("random"),
+        provenance="DQN Zoo's table for 55 games and Atari-PB's for 5: no-op starts, no sticky actions",
+    )
+
+
+BUILT_IN = {"dqn-random": dqn_random, "human-random": human_random}
+
+
+def own(
+    yardstick_scores: Mapping[str, float],
+    random_scores: Mapping[str, float],
+    *,
+    name: str = "the study's own scores",
+    yardstick: str = "DQN",
+    provenance: str = "online DQN and random play of the same study",
+) -> Normaliser:
+    """A normaliser from a study's own online agent and random play, score by game."""
+    return Normaliser(name, yardstick, dict(yardstick_scores), dict(random_scores), provenance)
+
+
+def normaliser(name: str) -> Normaliser:
+    """A built-in normaliser by its name, or one out of a CSV file."""
+    if name in BUILT_IN:
+        return BUILT_IN[name]()
+    if name.lower().endswith(".csv") or Path(name).is_file():
+        return from_csv(Path(name))
+    raise UsageError(f'there is no normaliser "{name}": {did_you_mean(name, BUILT_IN)} or name a CSV file')
+
+
+def from_csv(path: Path) -> Normaliser:
+    """A normaliser from columns game, random and one more, whose name is the yardstick's."""
+    rows = read_rows(path)
+    columns = list(rows[0][1]) if rows else []
+    others = [column for column in columns if column not in ("game", "random")]
+    if len(columns) != 3 or len(others) != 1:
+        raise DataError(f"{path} is no normaliser: it needs rows under game,random,dqn (or another name)")
+    (yardstick,) = others
+    games = [row["game"] for _, row in rows]
+    for game in games:
+        if games.count(game) > 1:
+            raise DataError(f'{path} has more than one row of "{game}": keep one')
+    columns_of = {
+        column: {row["game"]: finite(row[column], f"{path}, line {line}") for line, row in rows}
+        for column in (yardstick, "random")
+    }
+    shown = "DQN" if yardstick.lower() == "dqn" else yardstick
+    return Normaliser(str(path), shown, columns_of[yardstick], columns_of["random"], f"the file {path}")
+
+
+def scores_of(kind: str, seeds: Seeds, recent: int = RECENT) -> list[float] | None:
+    """One score for each seed, in their order, taken in one of the ways of `Ending`, if it has one.
+
+    Every seed was evaluated at the same times; curves shorter than `recent` give what they have."""
+    curves = [seeds[seed] for seed in sorted(seeds)]
+    steps = sorted(curves[0])
+    if kind == "cross":
+        if len(curves) == 1:
+            return None
+        others = [[other for other in curves if other is not mine] for mine in curves]
+        return [mine[_best_step(steps, rest)] for mine, rest in zip(curves, others, strict=True)]
+    chosen = {
+        "best": lambda: [_best_step(steps, curves)],
+        "last": lambda: steps[-1:],
+        "mean_of_last": lambda: steps[-recent:],
+        "area": lambda: steps,
+    }[kind]()
+    return [statistics.fmean(curve[step] for step in chosen) for curve in curves]
+
+
+def _best_step(steps: Sequence[int], curves: Sequence[Curve]) -> int:
+    """The first of those at which the mean over the curves is largest."""
+    return max(steps, key=lambda step: statistics.fmean(curve[step] for curve in curves))
+
+
+def ending(seeds: Seeds, recent: int = RECENT) -> Ending:
+    """The mean over seeds of each way to score a run."""
+    found = {kind: scores_of(kind, seeds, recent) for kind in KINDS}
+    means: dict[str, Any] = {kind: each and statistics.fmean(each) for kind, each in found.items()}
+    return Ending(**means)
+
+
+def median_curve(by_game: Mapping[str, Curve], by: Normaliser) -> Curve:
+    """At each iteration, the median over games of the normalised score: Figure 1a, where 1 is 100%."""
+    return {
+        iteration: statistics.median(by.normalised(game, curve[iteration]) for game, curve in by_game.items())
+        for iteration in _iterations(by_game)
+    }
+
+
+def better_curve(by_game: Mapping[str, Curve], by: Normaliser) -> dict[int, int]:
+    """At each iteration, the number of games that are played better than by the yardstick: Figure 1b."""
+    return {
+        iteration: sum(by.is_better(game, curve[iteration]) for game, curve in by_game.items())
+        for iteration in _iterations(by_game)
+    }
+
+
+def seed_medians(by_game: Mapping[str, Seeds], by: Normaliser) -> dict[int, Curve]:
+    """The traces of Figure 1a: the median over games of each seed alone."""
+    seeds = sorted({seed for curves in by_game.values() for seed in curves})
+    for game, curves in by_game.items():
+        if set(curves) != set(seeds):
+            raise DataError(f"{game} has not all of the seeds {seeds}: a median over games needs them")
+    return {
+        seed: median_curve({game: curves[seed] for game, curves in by_game.items()}, by) for seed in seeds
+    }
+
+
+def seed_means(by_game: Mapping[str, Seeds]) -> dict[str, Curve]:
+    """The mean over seeds of each game, which is what the paper normalises."""
+    for game, curves in by_game.items():
+        if len({frozenset(curve) for curve in curves.values()}) != 1:
+            raise DataError(f"{game}: its seeds were evaluated at different times, and have no common mean")
+    return {game: mean_curve(dict(curves)) for game, curves in by_game.items()}
+
+
+def _iterations(by_game: Mapping[str, Curve]) -> list[int]:
+    """Those of every game alike: a game that comes or goes would move the median."""
+    every = {frozenset(curve) for curve in by_game.values()}
+    if len(every) != 1:
+        raise DataError("the games were evaluated at different times: a median over games needs the same")
+    return sorted(every.pop())
+
+
+def _published(column: str) -> dict[str, float]:
+    return {game: reference.reference_score(game, column) for game in reference.published()}
+
+
+def _hint(game: str, scores: Mapping[str, float]) -> str:
+    hint = did_you_mean(game, scores)
+    return hint if hint.startswith("did") else "leave the game out"

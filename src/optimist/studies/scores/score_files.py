@@ -1,0 +1,164 @@
+"""One table of scores, one row per game, agent, seed and (if there are several) iteration; nothing in it is
+averaged over before it is known to be complete."""
+
+import csv
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from optimist.errors import DataError, did_you_mean, some_of
+from optimist.studies.scores.curves import Curve
+
+Seeds = Mapping[int, Curve]  # seed -> iteration -> score
+COLUMNS = ("game", "agent", "seed", "score")
+AXES = ("iteration", "step")  # either may count the evaluations; a file with neither has one evaluation each
+NAMED = 3  # incomplete games that a message names; the others it counts
+
+
+@dataclass(frozen=True)
+class ScoreFile:
+    """Scores by agent, game, seed and iteration, and what an iteration is called."""
+
+    agents: Mapping[str, Mapping[str, Seeds]]
+    axis: str
+
+    @property
+    def games(self) -> list[str]:
+        return list(dict.fromkeys(game for by_game in self.agents.values() for game in by_game))
+
+    @property
+    def seeds(self) -> list[int]:
+        return sorted(
+            {seed for by_game in self.agents.values() for curves in by_game.values() for seed in curves}
+        )
+
+    def gaps(self) -> dict[str, str]:
+        """For each incomplete game, the first thing that is missing: an agent, a seed, an evaluation."""
+        every = {
+            agent: {step for curves in by_game.values() for curve in curves.values() for step in curve}
+            for agent, by_game in self.agents.items()
+        }
+        seeds = set(self.seeds)
+        found = {game: self._gap(game, seeds, every) for game in self.games}
+        return {game: gap for game, gap in found.items() if gap}
+
+    def without(self, games: Mapping[str, str]) -> "ScoreFile":
+        """The scores less these games, of every agent: medians are compared over the same games."""
+        kept = {
+            agent: {game: curves for game, curves in by_game.items() if game not in games}
+            for agent, by_game in self.agents.items()
+        }
+        return ScoreFile(kept, self.axis)
+
+    def _gap(self, game: str, seeds: set[int], every: Mapping[str, set[int]]) -> str:
+        for agent, by_game in self.agents.items():
+            if game not in by_game:
+                return f"none of {agent}"
+            missing = seeds - set(by_game[game])
+            if missing:
+                return f"{agent} lacks seed {min(missing)}"
+            for seed, curve in by_game[game].items():
+                lacking = every[agent] - set(curve)
+                if lacking:
+                    return f"{agent}, seed {seed} lacks {self.axis} {min(lacking)}"
+        return ""
+
+
+def read_scores(path: Path) -> ScoreFile:
+    """Every row of the file; a row that cannot be read, or says what another has said, is refused."""
+    rows = read_rows(path)
+    if not rows:
+        raise DataError(f"{path} holds no scores: it needs rows under game,agent,seed,iteration,score")
+    axis = _axis(path, list(rows[0][1]))
+    agents: dict[str, dict[str, dict[int, Curve]]] = defaultdict(lambda: defaultdict(dict))
+    for line, row in rows:
+        place = f"{path}, line {line}"
+        for column in ("game", "agent"):
+            if not row[column]:
+                raise DataError(f"{place} names no {column}: mend the row")
+        seed, iteration = _whole(row["seed"], place), _whole(row[axis], place) if axis in row else 0
+        curve = agents[row["agent"]][row["game"]].setdefault(seed, {})
+        if iteration in curve:
+            raise DataError(
+                f"{place} is the second score of {row['agent']} on {row['game']} "
+                f"(seed {seed}, {axis} {iteration}): keep one of the two"
+            )
+        curve[iteration] = finite(row["score"], place)
+    return ScoreFile({agent: dict(by_game) for agent, by_game in agents.items()}, axis)
+
+
+def complete(scores: ScoreFile, *, leave_out: bool) -> tuple[ScoreFile, dict[str, str]]:
+    """The games that every agent has played with every seed, and what was left out to get there."""
+    gaps = scores.gaps()
+    if gaps and not leave_out:
+        raise DataError(
+            f"{told(gaps, len(scores.games))}: add the rows, or pass over these games "
+            "with --incomplete leave-out"
+        )
+    if len(gaps) == len(scores.games):
+        raise DataError(f"{told(gaps, len(scores.games))}: no game is left, add the rows")
+    return scores.without(gaps), gaps
+
+
+def told(gaps: Mapping[str, str], games: int) -> str:
+    """'2 of 60 games are incomplete: Pong (REM lacks seed 3), Qbert (none of REM)'."""
+    named = some_of([f"{game} ({gap})" for game, gap in gaps.items()], NAMED)
+    verb = "is" if len(gaps) == 1 else "are"
+    return f"{len(gaps)} of {games} games {verb} incomplete: {named}"
+
+
+def read_rows(path: Path) -> list[tuple[int, dict[str, str]]]:
+    """Each row of a CSV file with the number of its line; a row of another length is refused."""
+    if not path.exists():
+        raise DataError(f"{path} does not exist; name a CSV file with scores")
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file, strict=True, skipinitialspace=True)
+            rows = [(reader.line_num, row) for row in reader]
+            header = list(reader.fieldnames or ())
+    except (UnicodeDecodeError, csv.Error) as problem:
+        raise DataError(f"{path} is not a CSV file in UTF-8 ({problem}): save it as one") from None
+    if len(set(header)) < len(header):
+        raise DataError(f"{path} has two columns of one name: keep one of them")
+    for line, row in rows:
+        if None in row or None in row.values():
+            raise DataError(f"{path}, line {line} does not fit the header: mend the row")
+    return [(line, {name.strip(): value.strip() for name, value in row.items()}) for line, row in rows]
+
+
+def finite(text: str, place: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise DataError(f'{place} has the score "{text}": it needs a finite number')
+    return value
+
+
+def _axis(path: Path, columns: list[str]) -> str:
+    """The column that counts the evaluations; whatever else the header lacks or has too many is refused."""
+    axes = [axis for axis in AXES if axis in columns]
+    if len(axes) == 2:
+        raise DataError(f"{path} has both iteration and step: keep the one that counts the evaluations")
+    for column in COLUMNS:
+        if column not in columns:
+            raise DataError(f'{path} has no column "{column}": it needs game,agent,seed,iteration,score')
+    for column in columns:
+        if column not in (*COLUMNS, *axes):
+            raise DataError(
+                f'{path} has an unknown column "{column}": {did_you_mean(column, (*COLUMNS, *AXES))}'
+            )
+    return axes[0] if axes else AXES[0]
+
+
+def _whole(text: str, place: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = -1
+    if value < 0:
+        raise DataError(f'{place} has "{text}" where a whole number from 0 upwards belongs')
+    return value

@@ -1,0 +1,115 @@
+"""How far a study is: one line per run, read from the run folders alone."""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from optimist.data.disk.files import make_folder, remove, write_whole
+from optimist.errors import RunError
+from optimist.studies.job import Job
+
+FILE = "study.json"  # in the study's folder: which study it is, and its jobs
+FAILED = "FAILED"  # in a job's folder: why it failed when it was last tried
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a study's folder says of the study."""
+
+    title: str
+    jobs: list[Job]
+    read_at: dict[str, int]  # as the study's file has it
+    figures: tuple[str, ...]  # those that the study's file names
+    command: str  # that performs the study
+
+
+@dataclass(frozen=True)
+class JobStatus:
+    """One run's."""
+
+    name: str
+    state: str  # done, running, failed, stopped, waiting, or by other settings
+    step: int
+    steps: int
+    rate: float | None  # steps per second since it was last begun
+    seconds_left: float | None
+    complaint: str = ""  # why it failed
+
+
+def write_jobs(
+    out: Path,
+    title: str,
+    jobs: list[Job],
+    *,
+    read_at: Mapping[str, int] | None = None,
+    figures: Sequence[str] = (),
+    command: str = "",
+) -> None:
+    make_folder(out)
+    said = {"title": title, "command": command, "read_at": dict(read_at or {}), "figures": list(figures)}
+    text = json.dumps({**said, "jobs": [json.loads(job.written_down()) for job in jobs]}, indent=1)
+    write_whole(out / FILE, text.encode())
+
+
+def read_record(out: Path) -> Record:
+    if not (out / FILE).exists():
+        raise RunError(f"{out} is not a study's folder: it has no {FILE}; name the --out of a study")
+    try:
+        said = json.loads((out / FILE).read_text(encoding="utf-8"))
+        jobs = [Job.from_json(json.dumps(job)) for job in said["jobs"]]
+        title = said["title"]
+    except (ValueError, TypeError, KeyError) as problem:
+        raise RunError(
+            f"{out / FILE} is no list of a study's runs ({problem}): the study's own command writes it again"
+        ) from problem
+    said = {"read_at": {}, "figures": [], "command": "", **said}  # older studies say less
+    return Record(title, jobs, said["read_at"], tuple(said["figures"]), said["command"])
+
+
+def read_jobs(out: Path) -> tuple[str, list[Job]]:
+    record = read_record(out)
+    return record.title, record.jobs
+
+
+def note_failure(job: Job, out: Path, complaint: str) -> None:
+    """So that a report that is made later can say it; no complaint takes back an earlier one."""
+    file = out / job.name / FAILED
+    if complaint:
+        make_folder(file.parent)
+        write_whole(file, complaint.encode())
+    else:
+        remove(file)
+
+
+def job_status(job: Job, out: Path) -> JobStatus:
+    """From the newest row of its metrics, and how long ago the one of its first look was."""
+    folder, steps = job.run_folder(out), job.steps()
+    metrics, failed = folder / "metrics.jsonl", out / job.name / FAILED
+    if job.done(out):
+        return JobStatus(job.name, "done", steps, steps, None, None)
+    changed = "; ".join(job.changes(out))
+    if changed:
+        return JobStatus(job.name, "by other settings", 0, steps, None, None, changed)
+    step = _last_step(metrics) if metrics.exists() else 0
+    if failed.exists():
+        return JobStatus(job.name, "failed", step, steps, None, None, failed.read_text(encoding="utf-8"))
+    if not metrics.exists():
+        return JobStatus(job.name, "waiting", 0, steps, None, None)
+    running = (folder / ".holder").exists() and time.time() - metrics.stat().st_mtime < 120
+    begun = (folder / "config.toml").stat().st_mtime
+    rate = step / max(metrics.stat().st_mtime - begun, 1e-9) if running and step else None
+    left = (steps - step) / rate if rate else None
+    return JobStatus(job.name, "running" if running else "stopped", step, steps, rate, left)
+
+
+def _last_step(metrics: Path) -> int:
+    """The step of the last whole row; the file may be long and still growing."""
+    with metrics.open("rb") as stream:
+        stream.seek(max(0, metrics.stat().st_size - 4096))
+        whole = stream.read().split(b"\n")[:-1]
+    try:
+        return int(json.loads(whole[-1])["step"])
+    except (IndexError, ValueError, KeyError):
+        return 0

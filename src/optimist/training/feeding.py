@@ -1,0 +1,239 @@
+"""Where the data lives while an agent trains: on the device, decoded in memory, or compressed on disk.
+
+All feeds give the same batches. A feed hands the learner `resident` arrays that stay, one item per step, and
+`minibatch`, which makes transitions of both inside the compiled program.
+"""
+
+import os
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from math import prod
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from optimist.data.sampling import Rows, Sampler, window
+from optimist.data.transition import Spec, Transition
+from optimist.errors import UsageError, did_you_mean
+
+PLACES = ("auto", "device", "memory", "compressed")
+STREAMED_BYTES = 16 * 2**20  # what one prefetched chunk may take; two are in flight
+
+
+class Feed(Protocol):
+    resident: Any
+    minibatch: Any  # (resident, item) -> Transition of one minibatch; hashable, so that programs are shared
+    steps_at_once: int  # the longest chunk it can hand out
+
+    def items(self, first_step: int, count: int) -> Any:
+        """What steps `first_step`, ... train on, (count, seeds, ...)."""
+        ...
+
+
+def feed_of(samplers: list[Sampler], where: str = "auto", memory: int | None = None) -> Feed:
+    """The feed for these samplers, one per seed: the fastest whose decoded frames fit into `memory` bytes."""
+    if where not in PLACES:
+        raise UsageError(f'the data cannot live in "{where}": {did_you_mean(where, PLACES)}')
+    dataset, budget = samplers[0].dataset, memory or _default_budget()
+    if where == "auto":
+        decoded = dataset.timeline.frame_count * frame_bytes(dataset.spec)
+        where = (
+            "device"
+            if decoded <= min(budget, _device_bytes())
+            else "memory"
+            if decoded <= budget
+            else "compressed"
+        )
+    if where == "device":
+        return DeviceFeed(samplers)
+    kept = dataset.timeline.frame_count if where == "memory" else budget // frame_bytes(dataset.spec)
+    return StreamedFeed(samplers, kept)
+
+
+def frame_bytes(spec: Spec) -> int:
+    return prod(spec.frame_shape) * np.dtype(spec.frame_dtype).itemsize
+
+
+def _default_budget() -> int:
+    """Half of this machine's memory."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+
+
+def _device_bytes() -> int:
+    """What the data may take of an accelerator's memory; a CPU shares the budget of the host."""
+    limit = (jax.devices()[0].memory_stats() or {}).get("bytes_limit")
+    return limit * 6 // 10 if limit else _default_budget()
+
+
+@dataclass(frozen=True)
+class Gather:
+    """Stacked transitions out of resident frames."""
+
+    stack: int
+
+    def __call__(self, resident, positions) -> Transition:
+        frames, rows = resident
+        row = Rows(*(column[positions] for column in rows))
+        return Transition(
+            observation=self._stacked(frames, row.frame, row.age),
+            action=row.action,
+            reward=row.reward,
+            discount=row.discount,
+            next_observation=self._stacked(frames, row.next_frame, row.next_age),
+        )
+
+    def _stacked(self, frames, frame, age):
+        """(B,) -> (B, *observation_shape): the frames up to `frame`, black before the episode's start."""
+        if self.stack == 1:
+            return frames[frame]
+        earlier = [jnp.minimum(back, age) for back in range(self.stack - 1, -1, -1)]
+        return joined([frames[frame - steps] for steps in earlier], age)
+
+
+@dataclass(frozen=True)
+class Join:
+    """Stacked transitions out of the frames that came with them: the stack first, its successor's last."""
+
+    stack: int
+
+    def __call__(self, resident, item: "StreamedBatch") -> Transition:
+        frames = [item.frames[:, place] for place in range(item.frames.shape[1])]
+        return Transition(
+            observation=joined(frames[: self.stack], item.age),
+            action=item.action,
+            reward=item.reward,
+            discount=item.discount,
+            next_observation=joined(frames[-self.stack :], item.next_age),
+        )
+
+
+def joined(images: list, age):
+    """(B, *frame_shape) of each place, oldest first -> (B, *observation_shape): black where the episode had
+    not begun, which is where a place lies further back than the age."""
+    if len(images) == 1:
+        return images[0]
+    exists = [back <= age for back in range(len(images) - 1, -1, -1)]
+    shape = (-1, *(1,) * (images[0].ndim - 1))
+    masked = [
+        image * there.reshape(shape).astype(image.dtype) for image, there in zip(images, exists, strict=True)
+    ]
+    return side_by_side(masked)
+
+
+def side_by_side(images: list) -> Any:
+    """Images joined on their last axis. Four grey ones make one 32-bit number of each pixel, oldest lowest:
+    a CPU does that three times as fast as it weaves bytes."""
+    first = images[0]
+    if len(images) == 4 and first.dtype == jnp.uint8 and first.shape[-1] == 1:
+        words = [image[..., 0].astype(jnp.uint32) << 8 * place for place, image in enumerate(images)]
+        return jax.lax.bitcast_convert_type(words[0] | words[1] | words[2] | words[3], jnp.uint8)
+    return jnp.concatenate(images, axis=-1)
+
+
+class DeviceFeed:
+    """Every frame decoded on the device: a step's item is its positions, a few bytes."""
+
+    def __init__(self, samplers: list[Sampler]):
+        self._samplers = samplers
+        logs = {id(sampler.dataset): sampler for sampler in samplers}  # seeds may have logs of their own
+        begins = np.cumsum([0, *(len(sampler.dataset) for sampler in logs.values())])
+        self._begin = [begins[list(logs).index(id(sampler.dataset))] for sampler in samplers]
+        rows = Rows(
+            *map(np.concatenate, zip(*(sampler.all_rows() for sampler in logs.values()), strict=True))
+        )
+        dataset = samplers[0].dataset
+        rows, frames = _only_what_is_needed(dataset.timeline, rows, dataset.spec.stack)
+        narrow = [column.astype(np.int32) if column.dtype == np.int64 else column for column in rows]
+        # Put, not copied: an accelerator would hold the frames twice while `jnp.asarray` made its copy.
+        self.resident = (jax.device_put(frames), Rows(*map(jax.device_put, narrow)))
+        self.minibatch = Gather(dataset.spec.stack)
+        self.steps_at_once = 1 << 30
+
+    def items(self, first_step: int, count: int):
+        drawn = [
+            begin + sampler.positions(first_step, count)
+            for begin, sampler in zip(self._begin, self._samplers, strict=True)
+        ]
+        return jnp.asarray(np.stack(drawn, axis=1).astype(np.int32))
+
+
+def _only_what_is_needed(timeline, rows: Rows, stack: int) -> tuple[Rows, np.ndarray]:
+    """A view of a few trajectories takes their frames along and no others."""
+    needed = np.zeros(timeline.frame_count, bool)
+    for back in range(stack):
+        needed[rows.frame - np.minimum(back, rows.age)] = True
+        needed[rows.next_frame - np.minimum(back, rows.next_age)] = True
+    if needed.all():
+        return rows, timeline.decoded()
+    number = np.cumsum(needed) - 1
+    moved = rows._replace(frame=number[rows.frame], next_frame=number[rows.next_frame])
+    return moved, timeline.frames(np.flatnonzero(needed))
+
+
+class StreamedBatch(NamedTuple):
+    """Transitions whose frames lie side by side and are stacked on the device: each travels there once."""
+
+    frames: Any  # (B, frames of a transition, *frame_shape)
+    age: Any
+    next_age: Any
+    action: Any
+    reward: Any
+    discount: Any
+
+
+class StreamedFeed:
+    """Batches made on the host, one chunk ahead of the learner; the first `kept` frames stay decoded."""
+
+    def __init__(self, samplers: list[Sampler], kept: int):
+        self._samplers, self._timeline = samplers, samplers[0].dataset.timeline
+        kept = min(kept, self._timeline.frame_count)
+        self._decoded = (
+            self._timeline.decoded()
+            if kept == self._timeline.frame_count
+            else self._timeline.frames(np.arange(kept))
+        )
+        self._thread = ThreadPoolExecutor(1, "batches")
+        self._ahead: tuple[tuple[int, int], Future] | None = None
+        spec = samplers[0].dataset.spec
+        per_step = 2 * spec.stack * frame_bytes(spec) * samplers[0].batch * len(samplers)
+        self.resident, self.minibatch = (), Join(spec.stack)
+        self.steps_at_once = max(1, STREAMED_BYTES // per_step)
+
+    def items(self, first_step: int, count: int):
+        wanted = (first_step, count)
+        future = self._ahead[1] if self._ahead and self._ahead[0] == wanted else self._begin(*wanted)
+        items = future.result()
+        following = (first_step + count, count)
+        self._ahead = (following, self._begin(*following))
+        return items
+
+    def _begin(self, first_step: int, count: int) -> Future:
+        return self._thread.submit(self._batches, first_step, count)
+
+    def _batches(self, first_step: int, count: int) -> StreamedBatch:
+        sampler = self._samplers[0]
+        drawn = [each.rows(each.positions(first_step, count)) for each in self._samplers]
+        rows = Rows(*(np.stack(column, axis=1) for column in zip(*drawn, strict=True)))
+        numbers = window(rows, sampler.dataset.spec.stack, sampler.n_step)
+        return StreamedBatch(
+            frames=self._frames(numbers.ravel()).reshape(*numbers.shape, *sampler.dataset.spec.frame_shape),
+            age=rows.age,
+            next_age=rows.next_age,
+            action=rows.action,
+            reward=rows.reward,
+            discount=rows.discount,
+        )
+
+    def _frames(self, numbers: np.ndarray) -> np.ndarray:
+        kept = len(self._decoded)
+        if kept == self._timeline.frame_count:
+            return self._decoded[numbers]
+        if not kept:
+            return self._timeline.frames(numbers)
+        near = numbers < kept
+        frames = np.empty((len(numbers), *self._decoded.shape[1:]), self._decoded.dtype)
+        frames[near] = self._decoded[numbers[near]]
+        frames[~near] = self._timeline.frames(numbers[~near])
+        return frames

@@ -1,0 +1,58 @@
+"""Live curves: TensorBoard events, one sub-folder per seed."""
+
+import contextlib
+import time
+from pathlib import Path
+
+from tensorboardX.event_file_writer import EventsWriter
+from tensorboardX.proto.event_pb2 import Event, SessionLog
+from tensorboardX.summary import scalar
+
+from optimist.data.disk.files import make_folder
+from optimist.errors import StorageError
+
+FLUSH_SECONDS = 10.0
+
+
+class Curves:
+    """Written by the thread that calls: one of its own dies of a full disk, and is waited for in vain."""
+
+    def __init__(self, folder: Path, seeds: tuple[int, ...], step: int):
+        self._folder, self._flushed = folder / "tensorboard", time.monotonic()
+        self._writers = {seed: self._writer(seed, step) for seed in seeds}
+
+    def _writer(self, seed: int, step: int) -> EventsWriter:
+        folder = self._folder / f"seed-{seed}"
+        make_folder(folder)
+        writer = EventsWriter(str(folder / "events"), f".{step}")
+        # Whatever an earlier file has from here on will be written again.
+        writer.write_event(Event(step=step + 1, session_log=SessionLog(status=SessionLog.START)))
+        return writer
+
+    def add(self, rows: list[dict]) -> None:
+        """Rows of metrics with their `step` and `seed`."""
+        try:
+            for row in rows:
+                self._write(row)
+            if time.monotonic() - self._flushed > FLUSH_SECONDS:
+                self._flush()
+        except OSError as problem:
+            raise StorageError(f"cannot write in {self._folder}: {problem.strerror}; make room") from problem
+
+    def _write(self, row: dict) -> None:
+        for name in row.keys() - {"step", "seed"}:
+            event = Event(step=row["step"], wall_time=time.time(), summary=scalar(name, row[name]))
+            self._writers[row["seed"]].write_event(event)
+
+    def _flush(self) -> None:
+        self._flushed = time.monotonic()
+        for writer in self._writers.values():
+            writer.flush()
+
+    def __enter__(self) -> "Curves":
+        return self
+
+    def __exit__(self, *_) -> None:
+        for writer in self._writers.values():
+            with contextlib.suppress(OSError):  # whatever matters is in metrics.jsonl
+                writer.close()

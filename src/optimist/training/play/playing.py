@@ -1,0 +1,189 @@
+"""Online agents on their way: every row of steps is chosen, kept and learned from."""
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from optimist.data.disk.write_buffer import DepartedError
+from optimist.data.recorder import Recorder
+from optimist.envs import Step
+from optimist.errors import OptimistError
+from optimist.training.learner import Learner
+from optimist.training.play.acting import Player, act_online
+from optimist.training.play.fused import PlannedRow, PlayedRows, PlayState, play_rows
+from optimist.training.play.replay import Replay
+
+ROWS = 64  # of one program, where the game is a program too
+ACTING = 0xAC7  # the number of this random stream of a seed; the learner has numbers 0 and 1
+
+
+def acting_key(seed: int) -> Any:
+    """Not the learner's key, from which the initial weights and the mixtures are drawn."""
+    return jax.random.fold_in(jax.random.PRNGKey(seed), ACTING)
+
+
+class Moment(NamedTuple):
+    """One step of every lane."""
+
+    frame: np.ndarray
+    shown: Any  # the same on the device: it travels there once, to act on and to learn from
+    action: np.ndarray
+    taken: Step
+
+
+class Playing:
+    """All lanes of all seeds, from one row to the next. Where the game is a program of the device, many rows
+    are one program; that changes nothing but the time it takes."""
+
+    def __init__(
+        self,
+        learner: Learner,
+        play: Any,
+        replay: Replay,
+        recorder: Recorder,
+        collection: Any,
+        seeds: tuple[int, ...],
+        step: int,
+    ):
+        self._learner, self._play, self._replay, self._recorder = learner, play, replay, recorder
+        self._collection, self._key = collection, acting_key(seeds[0])
+        self._player = Player(learner, play.lanes, len(seeds), act_online)
+        # Which episode every lane is in; a resumed run draws mixtures of its own.
+        self._episodes = np.full((len(seeds), collection.lanes), step, np.int32)
+        self._frame, self._began = play.reset(), np.ones(play.lanes, bool)
+        self._moment: Moment | None = None  # the last step, while it is nowhere but here
+        self._other_thread = ThreadPoolExecutor(1, "learner")
+        self._recorded: Future = self._other_thread.submit(lambda: None)
+
+    def saved(self) -> dict[str, np.ndarray]:
+        """Everything that the next row depends on besides parameters and replay; `settle` first."""
+        ours = {name: np.array(value) for name, value in self._ours().items()}
+        return ours | {f"play/{name}": array for name, array in self._play.saved().items()}
+
+    @property
+    def resumable(self) -> bool:
+        return getattr(self._play, "resumable", False)
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Go on from there; raises DepartedError where that is impossible."""
+        inside = {name[5:]: array for name, array in arrays.items() if name.startswith("play/")}
+        try:
+            self._check(arrays)
+            self._play.restore(inside)
+        except (KeyError, TypeError, ValueError, AttributeError, OptimistError) as problem:
+            raise DepartedError(f"{self._play.name} cannot be restored: {problem!r}") from problem
+        self._frame, self._began, self._episodes = (arrays[name] for name in ("frame", "began", "episodes"))
+        self._player.seen = jax.numpy.asarray(arrays["seen"])
+
+    def _check(self, arrays: dict[str, np.ndarray]) -> None:
+        for name, value in self._ours().items():
+            if (arrays[name].shape, arrays[name].dtype) != (value.shape, value.dtype):
+                raise ValueError(f"the saved {name} has another shape or type")
+
+    def _ours(self) -> dict[str, Any]:
+        return {
+            "frame": self._frame,
+            "began": self._began,
+            "episodes": self._episodes,
+            "seen": self._player.seen,
+        }
+
+    def __enter__(self) -> "Playing":
+        return self
+
+    def __exit__(self, *problem) -> None:
+        self._other_thread.shutdown()
+
+    def go(self, step: int) -> tuple[np.ndarray, np.ndarray]:
+        """Play on from this agent step: the rewards, and where an episode ended, (rows, lanes)."""
+        updates = self._updates_of_each_row(step)
+        return self._one(step) if updates is None else self._many(step, updates)
+
+    def settle(self, learn_at: int | None = None) -> None:
+        """Nothing is left that is nowhere but here."""
+        self._recorded.result()
+        self._digest(self._moment, learn_at)
+        self._moment = None
+
+    def _one(self, step: int) -> tuple[np.ndarray, np.ndarray]:
+        epsilon = self._collection.exploration(step)
+        shown, frame = jax.device_put(self._frame), self._frame
+        how = (epsilon, self._key, step, self._episodes)
+        chosen = self._player(self._replay.state.params, shown, self._began, *how)
+        # While the environments play this step, the one before is kept and learned from.
+        behind = self._other_thread.submit(self._digest, self._moment, step)
+        action = np.asarray(chosen).reshape(self._play.lanes, *chosen.shape[2:])
+        taken = self._play.step(action)
+        behind.result()
+        self._moment = Moment(frame, shown, action, taken)
+        self._frame, self._began = taken.observation, taken.terminal | taken.truncated
+        self._episodes = self._episodes + self._began.reshape(self._episodes.shape)
+        return taken.reward[None], self._began[None]
+
+    def _digest(self, moment: Moment | None, due: int | None) -> None:
+        """Keep a step, and learn what is due at step `due`: that comes before the log, because an accelerator
+        can go on with it alone."""
+        if moment:
+            self._replay.add(moment.shown, moment.action, *moment.taken[1:4])
+        if due is not None:
+            self._replay.learn(due)
+        if moment:
+            self._recorder.add(moment.frame, moment.action, *moment.taken[1:])
+        if due is not None:
+            self._replay.prepare(due + self._collection.lanes)
+
+    def _updates_of_each_row(self, step: int) -> int | None:
+        """How many gradient steps each of the next rows takes, if they can be one program."""
+        if not hasattr(self._play, "rules") or self._collection.rows_to_look(step) < ROWS:
+            return None
+        return self._replay.due_at_each(self._steps_ahead(step))
+
+    def _steps_ahead(self, step: int) -> np.ndarray:
+        return (step + self._collection.lanes * np.arange(ROWS)).astype(np.int32)
+
+    def _many(self, step: int, updates: int) -> tuple[np.ndarray, np.ndarray]:
+        if self._moment:
+            self.settle()
+        steps = self._steps_ahead(step)
+        epsilon = np.array([self._collection.exploration(each) for each in steps.tolist()], np.float32)
+        rows = PlannedRow(np.arange(ROWS), steps, epsilon, *self._replay.draw_ahead(ROWS, updates))
+        state, window, age = self._replay.lend()
+        ours = (self._play.table, self._player.seen, self._began, self._episodes)
+        play_state = PlayState(*ours, state, window, age, cut=np.zeros((ROWS, self._play.lanes), bool))
+        play_state, happened, losses = play_rows(
+            self._play.rules, self._learner, self._replay.recall, play_state, self._key, rows
+        )
+        played = PlayedRows(*jax.device_get(tuple(happened)))
+        self._recorded.result()
+        self._recorded = self._other_thread.submit(self._record, played)  # while the next rows are played
+        self._play.table, self._player.seen = play_state.table, play_state.seen
+        self._frame, self._began, self._episodes = jax.device_get(
+            (play_state.table.frames, play_state.began, play_state.episodes)
+        )
+        self._replay.give_back(play_state.state, play_state.window, play_state.age, played.truncated, losses)
+        return played.reward, played.terminal | played.truncated
+
+    def _record(self, played: PlayedRows) -> None:
+        for row in zip(*played, strict=True):
+            self._recorder.add(*row)
+
+
+class LaneReturns:
+    """The returns of the episodes that ended lately, seed by seed."""
+
+    def __init__(self, seeds: int, lanes: int):
+        self._running, self._recent = np.zeros(seeds * lanes), [np.zeros(0)] * seeds
+
+    def add(self, reward: np.ndarray, ended: np.ndarray) -> None:
+        self._running += reward
+        if not ended.any():
+            return
+        seed_of_lane = np.arange(len(ended)) * len(self._recent) // len(ended)
+        for seed, before in enumerate(self._recent):
+            self._recent[seed] = np.append(before, self._running[ended & (seed_of_lane == seed)])[-100:]
+        self._running[ended] = 0
+
+    def means(self) -> list[float]:
+        return [float(returns.mean()) if len(returns) else 0.0 for returns in self._recent]

@@ -1,0 +1,245 @@
+"""The online agent's memory: the last steps of every lane, on the device, sampled uniformly."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from optimist.data.dataset import Dataset
+from optimist.data.transition import Spec, Transition
+from optimist.training.feeding import side_by_side
+from optimist.training.learner import Learner, TrainState, advance
+
+ROWS_AT_ONCE = 256  # vector steps that a refill decodes together
+
+
+class Memory(NamedTuple):
+    """A ring of vector steps, (slots, lanes, ...); slot t+1 holds the successors of slot t."""
+
+    frame: Any
+    action: Any
+    reward: Any
+    terminal: Any
+    age: Any  # earlier frames of the same episode, as many as a stack needs
+
+
+def empty_memory(spec: Spec, slots: int, lanes: int) -> Memory:
+    shape = (slots, lanes)
+    return Memory(
+        frame=jnp.zeros((*shape, *spec.frame_shape), spec.frame_dtype),
+        action=jnp.zeros((*shape, *spec.action_shape), spec.action_dtype),
+        reward=jnp.zeros(shape, jnp.float32),
+        terminal=jnp.zeros(shape, bool),
+        age=jnp.zeros(shape, jnp.int32),
+    )
+
+
+@dataclass(frozen=True)
+class Recall:
+    """Transitions out of a window; an item is the slots and lanes of a minibatch, (2, B)."""
+
+    stack: int
+    gamma: float
+    clip: float | None
+
+    def __call__(self, window: Memory, item) -> Transition:
+        slot, lane = item
+        following = (slot + 1) % window.reward.shape[0]
+        reward = window.reward[slot, lane]
+        age = window.age[slot, lane]
+        return Transition(
+            observation=self._stacked(window, slot, lane, age),
+            action=window.action[slot, lane],
+            reward=reward if self.clip is None else jnp.clip(reward, -self.clip, self.clip),
+            discount=self.gamma * (1.0 - window.terminal[slot, lane]),
+            next_observation=self._stacked(window, following, lane, age + 1),
+        )
+
+    def _stacked(self, window: Memory, slot, lane, age):
+        images = [self._earlier(window, slot, lane, age, back) for back in range(self.stack - 1, -1, -1)]
+        return images[0] if self.stack == 1 else side_by_side(images)
+
+    def _earlier(self, window: Memory, slot, lane, age, back: int):
+        image = window.frame[(slot - back) % window.reward.shape[0], lane]
+        return image * (back <= age).reshape(-1, *(1,) * (image.ndim - 1)).astype(image.dtype)
+
+
+def remembered(window: Memory, slot, row: Memory) -> Memory:
+    """With one row written over a slot, or several over several."""
+    return Memory(*(column.at[slot].set(value) for column, value in zip(window, row, strict=True)))
+
+
+remember = jax.jit(remembered, donate_argnames="window")
+
+
+def grown(age: Any, ended: Any, stack: int) -> Any:
+    """How many earlier frames the next step of every lane has."""
+    return ((age + 1).clip(max=stack) * ~ended).astype("int32")
+
+
+class Replay:
+    """Online agents, one of each seed, that learn from a window of what they lately did. Each seed has the
+    same number of lanes, one seed's after the other's, and learns from its own."""
+
+    def __init__(self, learner: Learner, state: TrainState, settings, seeds: tuple[int, ...]):
+        self.learner, self.state, self._settings, self._seeds = learner, state, settings, seeds
+        self._lanes, self._stack = settings.lanes * len(seeds), learner.spec.stack
+        self._slots = max(settings.window // settings.lanes, self._stack + 2)
+        self._window = empty_memory(learner.spec, self._slots, self._lanes)
+        self.recall = Recall(self._stack, settings.gamma, settings.clip_rewards)
+        self._rows, self._updates = 0, int(state.step)
+        self._losses: dict = {}
+        self._prepared: tuple[tuple[int, int, int], Any] = (0, 0, 0), None
+        self._truncated = np.zeros((self._slots, self._lanes), bool)
+        self._age = np.zeros(self._lanes, np.int32)
+
+    def add(self, frame, action, reward, terminal, truncated) -> None:
+        """One vector step, over the oldest."""
+        slot = self._rows % self._slots
+        self._window = remember(self._window, slot, Memory(frame, action, reward, terminal, self._age))
+        self._truncated[slot] = truncated
+        self._age = grown(self._age, terminal | truncated, self._stack)
+        self._rows += 1
+
+    def due_at_each(self, steps: np.ndarray) -> int | None:
+        """How many gradient steps are due at each of these agent steps, one row after the other, if it is the
+        same number, and the window is so long that most of it stays meanwhile."""
+        shall = np.maximum(0, steps - self._settings.warm_up) // self._settings.update_period
+        due = np.diff(shall, prepend=self._updates)
+        same = (due == due[0]).all() and (due[0] == 0 or self._drawable())
+        return int(due[0]) if same and self._slots > 2 * len(steps) + self._stack else None
+
+    def due(self, step: int) -> int:
+        """How many gradient steps are due at this agent step."""
+        due = max(0, step - self._settings.warm_up) // self._settings.update_period - self._updates
+        return due if due > 0 and self._drawable() else 0
+
+    def prepare(self, step: int) -> None:
+        """Draw what will be due at this step, one row later: an accelerator is still busy, and would wait."""
+        due = self.due(step)
+        if due:
+            items = self.draw(self._updates, due, self._settings.batch, later=1)
+            self._prepared = (self._rows + 1, self._updates, due), items
+
+    def learn(self, step: int, at_most: int | None = None) -> None:
+        """The gradient steps that are due at this agent step, or the first of them."""
+        due = self.due(step) if at_most is None else min(self.due(step), at_most)
+        if not due:
+            return
+        asked, items = self._prepared
+        if asked != (self._rows, self._updates, due):
+            items = self.draw(self._updates, due, self._settings.batch)
+        self.state, self._losses = advance(self.learner, self.state, self.recall, self._window, items)
+        self._updates += due
+
+    def losses(self) -> list[dict[str, float]]:
+        """Of each seed, the mean over the last gradient steps."""
+        means = {f"loss_{name}": np.mean(values, axis=0) for name, values in self._losses.items()}
+        return [
+            {name: float(mean[place]) for name, mean in means.items()} for place in range(len(self._seeds))
+        ]
+
+    def _oldest(self, rows: int) -> int:
+        """Of so many rows the first whose whole stack is in the window."""
+        return 0 if rows <= self._slots else rows - self._slots + self._stack - 1
+
+    def _drawable(self) -> bool:
+        """Is there anything to draw for each? At the very start, and after a resumption, there may not be."""
+        missing = np.ones(len(self._seeds), bool)
+        for row in range(self._oldest(self._rows), self._rows - 1):
+            missing &= self._truncated[row % self._slots].reshape(len(self._seeds), -1).all(axis=1)
+            if not missing.any():
+                return True
+        return False
+
+    def draw(self, first_update: int, updates: int, batch: int, *, later: int = 0) -> np.ndarray:
+        """The minibatches of these updates, (updates, seeds, 2, batch): slots and lanes.
+
+        Exactly uniform over the steps whose successor and earlier frames are in the window. A truncated step
+        is passed over: its final observation is in the log, but here its successor is the next episode.
+        `later` draws as it will be after so many more rows, of which nothing is known yet.
+        """
+        rows = self._rows + later
+        return self._drawn(self._stream(first_update), updates, batch, self._oldest(rows), rows - 1)
+
+    def draw_ahead(self, rows: int, updates: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """For the next rows the slot of each and its minibatches, (rows, updates, seeds, 2, batch); and as
+        many from what is known and stays, to be taken where one of these rows turns out to be truncated."""
+        slots = (self._rows + np.arange(rows)) % self._slots
+        batch, seeds = self._settings.batch, len(self._seeds)
+        if not updates:
+            nothing = np.zeros((rows, 0, seeds, 2, batch), np.int32)
+            return slots, nothing, nothing
+        first = self._updates + updates * np.arange(rows)
+        items = [self.draw(int(first[row]), updates, batch, later=row) for row in range(rows)]
+        stays, known = self._oldest(self._rows + rows), self._rows - 1
+        spares = self._drawn(self._stream(self._updates, spare=1), rows * updates, batch, stays, known)
+        return slots, np.stack(items), spares.reshape(rows, updates, seeds, 2, batch)
+
+    def _stream(self, update: int, spare: int = 0) -> np.random.Generator:
+        return np.random.Generator(np.random.Philox(key=self._seeds[0], counter=update << 64 | spare << 192))
+
+    def _drawn(
+        self, random: np.random.Generator, updates: int, batch: int, first: int, last: int
+    ) -> np.ndarray:
+        """Uniform over these rows, the last one not among them."""
+        lanes, seeds = self._settings.lanes, len(self._seeds)
+        count, first_lane = (last - first) * lanes, lanes * np.arange(seeds)[:, None]
+        drawn = random.integers(0, count, (updates, seeds, batch))
+        while True:
+            row, lane = drawn // lanes + first, first_lane + drawn % lanes
+            slot = row % self._slots
+            refused = self._truncated[slot, lane] & (row < self._rows)
+            if not refused.any():
+                return np.stack([slot, lane], axis=2).astype(np.int32)
+            drawn[refused] = random.integers(0, count, refused.sum())
+
+    def lend(self) -> tuple[TrainState, Memory, np.ndarray]:
+        """To a program that plays and learns by itself; what comes of it is given back."""
+        return self.state, self._window, self._age
+
+    def give_back(self, state: TrainState, window: Memory, age, truncated: np.ndarray, losses: dict) -> None:
+        """After as many rows as `truncated` has; the losses of each, (rows, updates, seeds)."""
+        self.state, self._window, self._age = state, window, np.asarray(age)
+        rows, updates = len(truncated), next(iter(losses.values())).shape[1] if losses else 0
+        self._truncated[(self._rows + np.arange(rows)) % self._slots] = truncated
+        self._rows += rows
+        self._updates += rows * updates
+        if updates:
+            self._losses = {name: values[-1] for name, values in losses.items()}
+
+    def refill(self, path: Path, steps: int, *, goes_on: bool = False) -> None:
+        """Remember what was recorded up to a step. `goes_on` says that the same episodes follow, so that the
+        window is the one that a run without an interruption has."""
+        if not steps:
+            return
+        rows = steps // self._settings.lanes
+        recorded = Dataset.open(path).first(rows * self._lanes).last(self._slots * self._lanes)
+        timeline, order = recorded.timeline, recorded.steps()
+        order = order[np.argsort(timeline.time[order])].reshape(-1, self._lanes)
+        # A lane ends where play was stopped; the new episodes that follow are not what its last step led to.
+        truncated = timeline.truncated | (np.append(np.diff(timeline.lane) != 0, True) & ~timeline.terminal)
+        if goes_on:
+            truncated[order[-1]] = timeline.truncated[order[-1]]
+        episode = timeline.episode_of(order)
+        # A stack reaches back to the beginning of its episode or of this window, whichever is nearer.
+        age = np.minimum(order - timeline.episode_starts[episode], np.arange(len(order))[:, None])
+        for first in range(0, len(order), ROWS_AT_ONCE):
+            part = slice(first, first + ROWS_AT_ONCE)
+            row = order[part]
+            frame = timeline.frames(row + episode[part])
+            age_there = np.minimum(age[part], self._stack).astype(np.int32)
+            there = Memory(
+                frame, timeline.action[row], timeline.reward[row], timeline.terminal[row], age_there
+            )
+            slots = (rows - len(order) + first + np.arange(len(row))) % self._slots
+            self._window = remember(self._window, slots, there)
+            self._truncated[slots] = truncated[row]
+        self._rows = rows
+        if goes_on:
+            last = order[-1]
+            ended = timeline.terminal[last] | timeline.truncated[last]
+            self._age = grown(np.minimum(age[-1], self._stack), ended, self._stack)

@@ -1,0 +1,77 @@
+"""Films of play as GIF files."""
+
+import io
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from optimist.data.disk.files import write_whole
+from optimist.errors import StorageError, UsageError
+
+WIDTH = 320  # pixels; narrower films are enlarged by a whole factor to at least this
+PALETTE = 256  # what a GIF can hold
+
+
+def write_gif(path: str | os.PathLike, frames: Sequence[np.ndarray], fps: float = 15) -> None:
+    """Write the film whole or not at all: a reader never meets half of it."""
+    film, path = gif_bytes(frames, fps), Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise StorageError(f"cannot write {path}: {problem.strerror}; choose another place") from problem
+    write_whole(path, film)
+
+
+def gif_bytes(frames: Sequence[np.ndarray], fps: float = 15) -> bytes:
+    """A looping GIF of (H, W, 3) uint8 frames; equal neighbours become one frame shown longer."""
+    _check(frames, fps)
+    packed = [_packed(frame) for frame in frames]
+    index_of, palette = _palette(packed)
+    factor = math.ceil(WIDTH / frames[0].shape[1])
+    images = [_image(index_of[colours], palette, factor) for colours in packed]
+    hundredths = max(2, round(100 / fps))  # the format's unit of time; browsers slow down anything below 2
+    film = io.BytesIO()
+    images[0].save(
+        film, "GIF", save_all=True, append_images=images[1:], duration=10 * hundredths, loop=0, optimize=False
+    )
+    return film.getvalue()
+
+
+def _check(frames: Sequence[np.ndarray], fps: float) -> None:
+    if not len(frames) or not fps > 0:
+        raise UsageError(f"a film of {len(frames)} frames at {fps} per second: it needs at least one of each")
+    height, width = frames[0].shape[:2] if frames[0].ndim == 3 else (0, 0)
+    for frame in frames:
+        if frame.shape != (height, width, 3) or frame.dtype != np.uint8 or not frame.size:
+            raise UsageError(f"a film takes equal (H, W, 3) frames of uint8, not {frame.shape} {frame.dtype}")
+
+
+def _packed(frame: np.ndarray) -> np.ndarray:
+    """Each colour as one number, (H, W, 3) -> (H, W)."""
+    red, green, blue = (frame[..., channel].astype(np.uint32) for channel in range(3))
+    return red << 16 | green << 8 | blue
+
+
+def _palette(packed: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """One palette for the whole film, exact where 256 colours suffice: (2^24,) indices, (256, 3) colours."""
+    index_of = np.zeros(1 << 24, np.uint8)
+    for colours in packed:
+        index_of[colours] = 1
+    seen = np.flatnonzero(index_of)
+    colours = np.stack([seen >> 16, seen >> 8 & 255, seen & 255], axis=-1).astype(np.uint8)
+    if len(seen) <= PALETTE:
+        index_of[seen] = np.arange(len(seen))
+        return index_of, colours
+    reduced = Image.fromarray(colours[None]).quantize(PALETTE)
+    index_of[seen] = np.asarray(reduced)[0]
+    return index_of, np.array(reduced.getpalette(), np.uint8).reshape(-1, 3)
+
+
+def _image(indices: np.ndarray, palette: np.ndarray, factor: int) -> Image.Image:
+    image = Image.fromarray(indices.repeat(factor, axis=0).repeat(factor, axis=1))
+    image.putpalette(palette.tobytes())
+    return image

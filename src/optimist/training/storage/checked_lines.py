@@ -1,0 +1,199 @@
+"""Files that grow by lines while a run goes on, each line with a check in a file beside: `NAME.crc`.
+
+A line counts as written when its check is there: what a kill leaves half written does not count, and a line
+that is damaged, lost or there twice is found. Files of version 0.1.0 have no checks: they are read as they
+are, and get checks when their run goes on.
+"""
+
+import itertools
+import json
+import logging
+import os
+import re
+import shutil
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from optimist.data.disk.files import write_whole
+from optimist.errors import RunError, StorageError, some_of
+
+CHECK = re.compile(rb"[0-9a-f]{8} (\d{1,18})\n")
+log = logging.getLogger("optimist")
+
+
+class CheckedLine(NamedTuple):
+    """A line and its check; one of them may be missing, and then is empty."""
+
+    line: bytes
+    check: bytes
+    step: int
+
+    @property
+    def good(self) -> bool:
+        return bool(self.line) and self.check == _check(self.line, self.step)
+
+
+def checks_of(path: Path) -> Path:
+    return path.with_name(path.name + ".crc")
+
+
+def append(path: Path, lines: Iterable[str]) -> None:
+    """The lines first, their checks last: only then do they count."""
+    rows = _unchecked([line.encode() for line in lines])
+    _append(path, b"".join(row.line for row in rows))
+    _append(checks_of(path), b"".join(row.check for row in rows))
+
+
+def _append(path: Path, content: bytes) -> None:
+    try:
+        with open(path, "ab") as stream:
+            stream.write(content)
+    except OSError as problem:
+        free = shutil.disk_usage(path.parent).free
+        raise StorageError(
+            f"cannot write {path}: {problem.strerror} (needed {len(content)} bytes, {free} are free); "
+            "make room and run again"
+        ) from problem
+
+
+def sync(path: Path) -> None:
+    """After a power cut, too, a checkpoint that is saved next finds the lines that were written before it."""
+    for file in (path, checks_of(path)):
+        if file.exists():
+            descriptor = os.open(file, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+
+def verified(path: Path) -> bytes:
+    """The lines that count, or an error that names the damaged ones."""
+    if not checks_of(path).exists():
+        return path.read_bytes()
+    checks, lines = checks_of(path).read_bytes(), _lines(path)
+    if checks == b"".join([_check(line, _step(line)) for line in lines]):
+        return b"".join(lines)  # nearly always, and many times faster than row by row
+    rows = _rows(path)
+    if damaged := _damaged(rows):
+        raise RunError(f"{path}: {damaged}; restore it from a copy, or begin the run anew with --restart")
+    return b"".join(row.line for row in rows if row.check)
+
+
+def good_lines(path: Path) -> list[bytes]:
+    return [row.line for row in _rows(path) if row.good]
+
+
+def has_step(path: Path, step: int) -> bool:
+    """Does an undamaged line belong to this step?"""
+    return any(row.good and row.step == step for row in _rows(path))
+
+
+def rewind(path: Path, step: int, *, comes_again: bool) -> None:
+    """Drop what was written after this step: it will be written again.
+
+    Damaged lines from before will not be. They are named and kept, with checks that do not fit, so that no
+    reader takes the file for whole. If a line of the step itself is damaged and `comes_again`, all lines of
+    that step are dropped."""
+    if not path.exists() and not checks_of(path).exists():
+        return
+    before = [row for row in _rows(path) if row.step <= step]
+    if damaged := _damaged(before):
+        log.warning("%s: %s; the run goes on with the others", path, damaged)
+    again = comes_again and any(row.step == step and not row.good for row in before)
+    kept = [row for row in before if row.check and not (again and row.step == step)]
+    _replace(checks_of(path), b"".join(row.check for row in kept))
+    _replace(path, b"".join(_ended(row.line) for row in kept))
+
+
+def _replace(path: Path, content: bytes) -> None:
+    if not path.exists() or path.read_bytes() != content:
+        write_whole(path, content)
+
+
+def _ended(line: bytes) -> bytes:
+    """The next line must not grow together with one that was cut off."""
+    return line + b"\n" if line and not line.endswith(b"\n") else line
+
+
+def _rows(path: Path) -> list[CheckedLine]:
+    """Every line with its check. A line is looked up by its check, in order: after one that is lost or twice,
+    the others still find theirs."""
+    checks = _lines(checks_of(path))  # before the lines: a run may be writing
+    lines = _lines(path)
+    if not checks_of(path).exists():
+        return _unchecked([line for line in lines if line.endswith(b"\n")])  # a kill may cut off the last one
+    found: list[tuple[bytes, bytes]] = []
+    marks, place, strange = [check[:8] for check in checks], 0, []
+    for line in lines:
+        try:
+            at = marks.index(_crc(line), place)
+        except ValueError:
+            strange.append(line)
+            continue
+        found += [*_pairs(strange, checks[place:at]), (line, checks[at])]
+        place, strange = at + 1, []
+    return _with_steps([*found, *_pairs(strange, checks[place:])])
+
+
+def _pairs(lines: list[bytes], checks: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    return itertools.zip_longest(lines, checks, fillvalue=b"")
+
+
+def _lines(path: Path) -> list[bytes]:
+    content = path.read_bytes() if path.exists() else b""
+    return re.findall(rb"[^\n]*\n|[^\n]+\Z", content)
+
+
+def _with_steps(pairs: list[tuple[bytes, bytes]]) -> list[CheckedLine]:
+    """A damaged line has the step that its check tells; where that is damaged too, that of the one before."""
+    rows: list[CheckedLine] = []
+    for line, check in pairs:
+        told = CHECK.fullmatch(check)
+        candidates = [_step(line), int(told[1]) if told else None, rows[-1].step if rows else 0]
+        if check[:8] != _crc(line):
+            candidates[:2] = candidates[1::-1]
+        rows.append(CheckedLine(line, check, next(step for step in candidates if step is not None)))
+    return rows
+
+
+def _unchecked(lines: list[bytes]) -> list[CheckedLine]:
+    """Lines with new checks; the check of one that cannot be read does not fit, so that it stays damaged."""
+    steps = [(line, _step(line)) for line in lines]
+    return [
+        CheckedLine(line, _check(line, step), step)
+        if step is not None
+        else CheckedLine(line, _check(b"", 0), 0)
+        for line, step in steps
+    ]
+
+
+def _damaged(rows: list[CheckedLine]) -> str:
+    """'line 3 is damaged and 2 more'; lines at the end without checks are what a kill left."""
+    last = max((number for number, row in enumerate(rows, 1) if row.check), default=0)
+    bad = [(number, row) for number, row in enumerate(rows[:last], 1) if not row.good]
+    return some_of([f"line {number} is {_damage(row)}" for number, row in bad], 1)
+
+
+def _damage(row: CheckedLine) -> str:
+    return "missing" if not row.line else "damaged" if row.check else "there twice"
+
+
+def _check(line: bytes, step: int | None) -> bytes:
+    return b"" if step is None else b"%08x %d\n" % (zlib.crc32(line), step)
+
+
+def _crc(line: bytes) -> bytes:
+    return b"%08x" % zlib.crc32(line)
+
+
+def _step(line: bytes) -> int | None:
+    """The step of a row of metrics or of episodes; 0 of their header."""
+    try:
+        if line.startswith(b"{"):
+            return int(json.loads(line)["step"])
+        return 0 if line.startswith(b"step,") else int(line.split(b",")[0])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None

@@ -1,0 +1,143 @@
+"""A training state on disk: one safetensors file, named with its own hash, whole or not there at all."""
+
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import re
+import struct
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from optimist.data.disk.files import TEMPORARY, make_folder, remove, write_whole
+from optimist.errors import RunError, some_of
+
+HEADER = 2**20  # bytes that a file may have beside its numbers: names, types and shapes
+KEPT = 2  # the newest, and one to fall back on
+FINGERPRINT = "configuration"  # in the file's metadata
+log = logging.getLogger("optimist")
+
+
+class Unusable(RunError):
+    """Why a file is passed over."""
+
+
+def save_state(folder: Path, step: int, state: Any, fingerprint: str | None = None) -> Path:
+    """Write the state of this step beside the older ones, then drop all but the newest few.
+
+    The fingerprint is that of the configuration that made it."""
+    make_folder(folder)
+    # Not ascontiguousarray, which turns a scalar into a vector.
+    arrays = {name: np.asarray(leaf, order="C") for name, leaf in _named(jax.device_get(state))}
+    content = save(arrays, {FINGERPRINT: fingerprint} if fingerprint else None)
+    path = folder / f"step-{step:012d}-{_digest(content)}.safetensors"
+    write_whole(path, content)
+    _prune(folder, path)
+    return path
+
+
+def _prune(folder: Path, written: Path) -> None:
+    """Later ones were passed over, and do not count until their steps are reached again."""
+    older = [path for path in _newest_first(folder) if _step(path) < _step(written)]
+    again = [path for path in folder.glob(f"step-{_step(written):012d}-*") if path != written]
+    useless = [path for path in [*older[KEPT - 1 :], *again] if not path.is_dir()]  # no folder is ours
+    remove(*useless, *folder.glob(f"*{TEMPORARY}"))
+
+
+def load_state(
+    folder: Path, like: Any, fingerprint: str | None = None, *, finite: bool = True
+) -> tuple[int, Any] | None:
+    """The newest usable state, shaped as `like`, and its step; None where none was ever saved.
+
+    Files that are damaged, unreadable or no such states are named and passed over. One that was made with
+    another configuration than the fingerprint's is refused."""
+    reasons = []
+    for path in _newest_first(folder):
+        try:
+            content = _content(path, like)
+            made_with = _fingerprint(content)
+            if not (fingerprint and made_with and made_with != fingerprint):
+                return _step(path), _restored(content, like, finite)
+        except Unusable as problem:
+            log.warning("%s %s: passed over", path, problem)
+            reasons.append(f"{path.name} {problem}")
+            continue
+        raise RunError(f"{path} was made with another configuration: remove it, or begin anew with --restart")
+    if reasons:
+        said = some_of(reasons, 1, "; ")
+        raise RunError(f"no checkpoint in {folder} can be used ({said}): start again with --restart")
+    return None
+
+
+def fingerprints(folder: Path) -> set[str | None]:
+    """What the undamaged checkpoints say of their configuration; None where one says nothing."""
+    found = set()
+    for path in _newest_first(folder):
+        with contextlib.suppress(Unusable):
+            found.add(_fingerprint(_content(path)))
+    return found
+
+
+def _content(path: Path, like: Any = None) -> bytes:
+    """The bytes of a file that is as large as it may be and as its name says."""
+    largest = HEADER + sum(leaf.size * leaf.dtype.itemsize for _, leaf in _named(like))
+    try:
+        with open(path, "rb") as stream:
+            if like is not None and os.fstat(stream.fileno()).st_size > largest:
+                raise Unusable("is too large")
+            content = stream.read()
+    except OSError as problem:
+        raise Unusable(f"cannot be read ({problem.strerror})") from problem
+    if _step(path) < 0 or not path.stem.endswith(_digest(content)):
+        raise Unusable("is damaged")
+    return content
+
+
+def _fingerprint(content: bytes) -> str | None:
+    """Of the configuration that made this file; files of version 0.1.0 have none."""
+    try:
+        (length,) = struct.unpack("<Q", content[:8])
+        said = json.loads(content[8 : 8 + length])["__metadata__"][FINGERPRINT]
+        return said if isinstance(said, str) else None
+    except (struct.error, ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def _newest_first(folder: Path) -> list[Path]:
+    return sorted(folder.glob("step-*.safetensors"), reverse=True)
+
+
+def _step(path: Path) -> int:
+    """-1 of a file that somebody else named."""
+    found = re.fullmatch(r"step-(\d{12,})-[0-9a-f]{32}", path.stem)
+    return int(found[1]) if found else -1
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:32]
+
+
+def _named(state: Any) -> list[tuple[str, Any]]:
+    leaves, _ = jax.tree_util.tree_flatten_with_path(state)
+    return [(jax.tree_util.keystr(path, simple=True, separator="/"), leaf) for path, leaf in leaves]
+
+
+def _restored(content: bytes, like: Any, finite: bool) -> Any:
+    try:
+        arrays = load(content)
+    except (SafetensorError, KeyError, ValueError, TypeError, OverflowError) as problem:
+        reason = " ".join(str(problem).split())[:200]
+        raise Unusable(f"is not a checkpoint ({reason})") from problem
+    wanted = {name: (leaf.shape, leaf.dtype) for name, leaf in _named(like)}
+    if wanted != {name: (array.shape, array.dtype) for name, array in arrays.items()}:
+        raise Unusable("holds another agent's parameters")
+    if finite and not all(np.isfinite(array).all() for array in arrays.values()):
+        raise Unusable("holds numbers that are not finite")
+    leaves = [arrays[name] for name in wanted]
+    return jax.tree.unflatten(jax.tree.structure(like), map(jax.numpy.asarray, leaves))

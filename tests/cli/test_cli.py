@@ -1,0 +1,508 @@
+"""Every command works from the shell, and every mistake is one line that says what to do."""
+
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+import optimist
+from little import GAME, outcome, played, small_words
+from optimist.agents import agent_class, available
+from optimist.cli.main import main
+from optimist.data import Recorder, Spec
+from optimist.envs.atari import ROMS
+from optimist.training.progress import say
+from optimist.training.run import load_run
+from optimist.training.storage.run_folder import read_episodes
+
+TRAIN = ["--steps", "20", "--evaluate-every", "10", "--episodes", "2", "--seeds", "0,1", *small_words("dqn")]
+
+
+def flip_a_byte(path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory):
+    """A sound log and a run trained on it, and all that a person may take for one of them."""
+    root = tmp_path_factory.mktemp("places")
+    log, run = played(root / "log", rows=60), root / "run"
+    assert main(["train", "dqn", str(log), "--out", str(run), *TRAIN]) == 0
+    played(root / "atari", game="atari/Pong", rows=3)
+    (root / "empty").mkdir()
+    (root / "file").write_text("not a folder")
+    pong = "game,agent,seed,score\nPong,REM,0,15\n"
+    (root / "scores_csv").write_text(pong)
+    (root / "gap_csv").write_text(f"{pong}Pong,QR-DQN,0,9\nQbert,QR-DQN,0,9\n")
+    (root / "odd_csv").write_text(pong.replace("Pong", "Pon"))
+    (root / "twice_csv").write_text(f"{pong}Pong,REM,0,16\n")
+    (root / "flat_csv").write_text("game,random,dqn\nPong,3,3\n")
+    for name in ("bad_manifest", "bad_steps", "short_steps", "no_frames", "bad_frames"):
+        shutil.copytree(log, root / name)
+    flip_a_byte(root / "bad_manifest" / "manifest.json")
+    flip_a_byte(root / "bad_steps" / "steps-000000.arrow")
+    os.truncate(root / "short_steps" / "steps-000000.arrow", 100)
+    (root / "no_frames" / "frames-000000.arrow").unlink()
+    flip_a_byte(root / "bad_frames" / "frames-000000.arrow")
+    Recorder(root / "unborn", Spec((2,), "float32", actions=2), lanes=1)
+    with Recorder(
+        root / "arms", Spec((2,), "float32", action_low=(-1.0,), action_high=(1.0,)), lanes=1
+    ) as arms:
+        arms.add(np.zeros((1, 2)), np.zeros((1, 1)), [0.0], [True], [False], np.zeros((1, 2)))
+    for name in ("unsaved", "ruined", "foreign", "garbled", "tangled"):
+        shutil.copytree(run, root / name)
+    shutil.rmtree(root / "unsaved" / "checkpoints")
+    for path in (root / "ruined" / "checkpoints").iterdir():
+        flip_a_byte(path)
+    (root / "foreign" / "config.toml").write_text('[tool]\nname = "something else"\n')
+    (root / "garbled" / "config.toml").write_bytes(b"\xff\xfe\x00")
+    (root / "tangled" / "config.toml").unlink()
+    (root / "tangled" / "config.toml").mkdir()
+    return root
+
+
+MISTAKES = [
+    # the command
+    ("trian", 2, 'there is no command "trian": did you mean "train"?'),
+    ("--verson", 2, 'there is no command "--verson"'),
+    ("data inof {log}", 2, 'there is no "data inof": did you mean "info"?'),
+    # an agent and its settings
+    ("train", 2, "name an agent: averaged_ensemble_dqn, "),
+    ("train rme {log}", 2, 'there is no agent "rme": did you mean "rem"?'),
+    ("train rem", 2, "name a dataset's folder"),
+    ("train rem {log} {log}", 2, "has no argument"),
+    ("train rem {log} --preset nature", 2, 'rem has no preset "nature"'),
+    ("train rem {log} --scale huge", 2, 'unknown scale "huge": known: auto, control, mini, paper, '),
+    ("train rem {log} --network resnet", 2, 'unknown network "resnet"'),
+    ("train rem {log} --initializer gloriot", 2, 'unknown initializer "gloriot": did you mean "glorot"?'),
+    ("train rem {log} --columns 0", 2, "0 columns"),
+    ("train rem {log} --columns few", 2, '"few" is not a number'),
+    ("train rem {log} --target-period 0", 2, "target period of 0"),
+    ("train rem {log} --lerning-rate 1e-3", 2, 'did you mean "--optimizer.learning-rate"?'),
+    ("train --lerning-rate 1e-3 rem {log}", 2, 'did you mean "--optimizer.learning-rate"?'),
+    ("train rem {log} --optimizer.learning-rate fast", 2, '"fast" is not a number'),
+    ("train rem {log} --optimizer.learning-rate nan", 2, '"nan" is not a number'),
+    ("train rem {log} --optimizer.decay 0.9", 2, 'has no option "--optimizer.decay"'),
+    ("train rem {log} --restrat", 2, 'did you mean "--restart"?'),
+    # how it is trained
+    ("train rem {log} --steps 0", 2, "steps is 0: it is a whole number from 1 upwards"),
+    ("train rem {log} --steps -5", 2, "steps is -5"),
+    ("train rem {log} --steps many", 2, '"many" is not a number'),
+    ("train rem {log} --steps 1.5", 2, '"1.5" is not a whole number'),
+    ("train rem {log} --steps 1e999", 2, '"1e999" is not a number'),
+    ("train rem {log} --steps", 2, "argument --steps: expected one argument"),
+    ("train rem {log} --evaluate-every 0", 2, "evaluate_every is 0"),
+    ("train rem {log} --episodes 0", 2, "episodes is 0"),
+    ("train rem {log} --batch 0", 2, "batch is 0"),
+    ("train rem {log} --n-step 0", 2, "n_step is 0"),
+    ("train rem {log} --gamma 2", 2, "gamma is 2.0: it lies between 0 and 1"),
+    ("train rem {log} --epsilon -1", 2, "epsilon is -1.0: it lies between 0 and 1"),
+    ("train rem {log} --clip-rewards 0", 2, "clip_rewards is 0.0: it is more than 0"),
+    ("train rem {log} --memory-gib 0", 2, "memory_gib is 0.0"),
+    ("train rem {log} --checkpoint-seconds -1", 2, "checkpoint_seconds is -1.0"),
+    (
+        "train dqn {log} {trained} --home devise",
+        2,
+        'the data cannot live in "devise": did you mean "device"?',
+    ),
+    ("train rem {log} --seeds a", 2, '"a" are no seeds: write 0,1,2 or 0-4'),
+    ("train rem {log} --seeds 0,0", 2, "seeds (0, 0): give at least one, each once"),
+    ("train rem {log} --seeds=", 2, '"" are no seeds'),
+    ("train rem {log} --seeds 4-0", 2, "seeds (): give at least one"),
+    ("train rem {log} --seeds -1", 2, '"-1" are no seeds'),
+    ("train rem {log} --seeds 99999999999", 2, "from 0 to 4294967295"),
+    ("train rem {log} --environment minatar/Breakout", 2, 'did you mean "breakout"?'),
+    ("train rem {log} --environment minatar/freeway", 2, "minatar/freeway shows (10, 10, 7)"),
+    # the data
+    ("train rem {nowhere}", 3, "does not exist; record a dataset"),
+    ("train rem {empty}", 3, "has no manifest.json (is it a dataset?)"),
+    ("train rem {file}", 3, "has no manifest.json"),
+    ("train rem {run}", 3, "has no manifest.json"),
+    ("train rem {unborn}", 3, "is empty: nothing was recorded yet"),
+    ("train rem {bad_manifest}", 3, "manifest.json is damaged"),
+    ("train rem {bad_steps}", 3, "steps-000000.arrow is damaged"),
+    ("train rem {short_steps}", 3, "has 100 bytes instead of"),
+    ("train rem {no_frames}", 3, "frames-000000.arrow is missing"),
+    ("train dqn {bad_frames} {trained}", 3, "frames-000000.arrow is damaged"),
+    ("train rem {arms}", 3, "Rem chooses among discrete actions"),
+    ("train dqn {arms}", 3, "vector actions of size 1: take an agent such as td3"),
+    ("train behaviour_cloning {arms}", 3, "vector actions of size 1: take an agent such as cloned_actor"),
+    ("train ddpg {log}", 3, "Ddpg chooses action vectors; this data has 3 discrete actions"),
+    ("train td3 {log}", 3, "Td3 chooses action vectors; this data has 3 discrete actions"),
+    ("train td3_rem {log}", 3, "3 discrete actions: take an agent such as rem"),
+    ("train bcq {log}", 3, "Bcq chooses action vectors"),
+    ("train cloned_actor {log}", 3, "3 discrete actions: take an agent such as behaviour_cloning"),
+    ("train td3 {arms} --hidden 400x300", 2, "write their widths as 400-300"),
+    ("train td3 {arms} --environment gym/Pendulum-v1", 2, "gym/Pendulum-v1 shows (3,) and takes"),
+    ("train td3 {arms} --environment mujoco/Hoper", 2, 'did you mean "Hopper"?'),
+    ("evaluate {run} --environment gym/Pendulum-v1", 2, "action vectors of size 1; this agent learns on"),
+    ("evaluate {run} --environment mujoco/half_cheetah", 2, 'did you mean "HalfCheetah"?'),
+    ("collect mujoco/halfcheetah --out {out}", 2, 'did you mean "HalfCheetah"?'),
+    ("collect mujoco/Ant --out {out}", 2, 'no environment "mujoco/Ant"'),
+    ("train rem {log} --first 0", 3, "a view of 0 transitions is empty"),
+    ("train rem {log} --last -3", 3, "a view of -3 transitions is empty"),
+    ("train rem {log} --fraction 2", 3, "a share of 2.0 makes no view"),
+    ("train rem {log} --best 0", 3, "a share of 0.0 makes no view"),
+    ("train rem {log} --first some", 2, '"some" is not a number'),
+    ("data info", 2, "the following arguments are required: DATA"),
+    ("data info {nowhere}", 3, "does not exist"),
+    ("data info {bad_steps}", 3, "steps-000000.arrow is damaged"),
+    ("data info {log} --fraction 0", 3, "a share of 0.0 makes no view"),
+    ("data verify", 2, "the following arguments are required: PATH"),
+    ("data verify {nowhere}", 3, "1 problems"),
+    ("data verify {bad_frames}", 3, "1 problems; restore those files from a copy"),
+    # other people's logs
+    ("data import", 2, "name a format: dqn-replay"),
+    (
+        "data import dqn-reply {empty} --out {nowhere}",
+        2,
+        'there is no format "dqn-reply": did you mean "dqn-',
+    ),
+    ("data import dqn-replay", 2, "the following arguments are required: PATH"),
+    ("data import dqn-replay {empty}", 2, "say where to keep the data: --out DATA"),
+    ("data import dqn-replay {nowhere} --out {nowhere}2", 3, "does not exist"),
+    ("data import dqn-replay {file} --out {nowhere}2", 3, "is a file; name the folder"),
+    ("data import dqn-replay {log} --out {nowhere}2", 3, "holds no DQN Replay logs"),
+    ("data import dqn-replay {empty} --out {nowhere}2 --action 4", 2, 'did you mean "--actions"?'),
+    ("data import dqn-replay odd://x/y --out {nowhere}2", 3, "odd://x/y cannot be reached"),
+    ("data export", 2, "name a format: dqn-replay"),
+    ("data export minari {log} --out {nowhere}2", 2, 'there is no format "minari": known: dqn-replay'),
+    ("data export dqn-replay {log}", 2, "say where to write the logs: --out FOLDER"),
+    ("data export dqn-replay {log} --out {nowhere}2", 3, "frames do not fit these logs"),
+    ("data export dqn-replay {nowhere} --out {nowhere}2", 3, "does not exist"),
+    # the run's folder
+    ("train dqn {log} --out {run} --steps 20", 4, "training.evaluate_every: 10 there, 5000 asked"),
+    ("train dqn {log} --out {file}", 6, "cannot make"),
+    ("train dqn {log} --out {ruined} {trained}", 4, "is damaged): start again with --restart"),
+    ("train dqn {log} --out {garbled} {trained}", 4, "config.toml cannot be read"),
+    # evaluation
+    ("evaluate", 2, "the following arguments are required: RUN"),
+    ("evaluate {nowhere}", 4, "is not a run folder: it has no config.toml"),
+    ("evaluate {log}", 4, "is not a run folder"),
+    ("evaluate {file}", 4, "is not a run folder"),
+    ("evaluate {unsaved}", 4, "has no checkpoint yet: train it first"),
+    ("evaluate {ruined}", 4, "no checkpoint in"),
+    ("evaluate {foreign}", 4, "is not the configuration of a run"),
+    ("evaluate {garbled}", 4, "config.toml cannot be read"),
+    ("evaluate {tangled}", 6, "config.toml: Is a directory"),
+    ("evaluate {run} --episodes 0", 2, "0 episodes at epsilon 0.001"),
+    ("evaluate {run} --episodes ten", 2, '"ten" is not a number'),
+    ("evaluate {run} --epsilon 2", 2, "between 0 and 1"),
+    ("evaluate {run} --environment minatar/freeway", 2, "minatar/freeway shows (10, 10, 7)"),
+    ("evaluate {run} --environment breakout", 2, "is not of the form family/game"),
+    ("evaluate {run} --episodes 1 --out {nowhere}/scores.csv", 6, "No such file or directory"),
+    ("evaluate {run} --episodes 1 --out {empty}", 6, "Is a directory"),
+    # films
+    ("play", 2, "the following arguments are required: RUN"),
+    ("play {empty}", 4, "is not a run folder"),
+    ("play {run} --seed 9", 2, "has no seed 9: it has 0, 1"),
+    ("play {run} --seed x", 2, "invalid int value: 'x'"),
+    ("play {run} --frames 0", 2, "a film of 0 frames"),
+    ("play {run} --frames 2 --fps 0", 2, "at 0 per second"),
+    ("play {run} --frames 2 --fps fast", 2, "invalid int value: 'fast'"),
+    ("play {run} --frames 2 --out {file}/film.gif", 6, "cannot write"),
+    ("play {run} --frames 2 --out {empty}", 6, "Is a directory"),
+    ("play {run} --speed 2", 2, 'has no option "--speed": did you mean "--seed"?'),
+    # collection
+    ("collect", 2, "name an environment: "),
+    ("collect minatar/breakout", 2, "say where to keep the data: --out DATA"),
+    (
+        "collect minatar/Breakout --out {out}",
+        2,
+        'no environment "minatar/Breakout": did you mean "breakout"?',
+    ),
+    ("collect breakout --out {out}", 2, '"breakout" is not of the form family/game'),
+    ("collect minitar/breakout --out {out}", 2, 'did you mean "minatar"?'),
+    ("collect gym/CartPole-v9 --out {out}", 2, 'did you mean "CartPole-v1"?'),
+    ("collect gym/FrozenLake-v1 --out {out}", 2, "has Discrete observations: supported are"),
+    ("collect gym/Pendulum-v1 --out {out}", 3, "discrete actions"),
+    ("collect minatar/breakout --agent sarsa --out {out}", 2, 'there is no agent "sarsa"'),
+    ("collect minatar/breakout --steps 0 --out {out}", 2, "steps is 0"),
+    ("collect minatar/breakout --lanes 0 --out {out}", 2, "lanes is 0"),
+    ("collect minatar/breakout --window 0 --out {out}", 2, "window is 0"),
+    ("collect minatar/breakout --warm-up -1 --out {out}", 2, "warm_up is -1"),
+    ("collect minatar/breakout --gamma 1.5 --out {out}", 2, "gamma is 1.5"),
+    ("collect minatar/breakout --epsilon 7 --out {out}", 2, "epsilon is 7.0"),
+    ("collect minatar/breakout --seeds 1,1 --out {out}", 2, "seeds (1, 1)"),
+    ("collect minatar/breakout --seed -1 --out {out}", 2, '"-1" are no seeds'),
+    ("collect minatar/breakout --seed one --out {out}", 2, '"one" are no seeds'),
+    ("study run asymptotics --out {out}", 2, 'there is no study "asymptotics": did you mean "asymptotic"?'),
+    ("study run asymptotic --scale huge --out {out}", 2, 'has no scale "huge"'),
+    ("study run mine.toml --out {out}", 2, 'there is no study "mine.toml"'),
+    ("study stauts {run}", 2, 'did you mean "status"?'),
+    ("study status {run}", 4, "is not a study's folder"),
+    ("study report {run}", 4, "is not a study's folder"),
+    ("study report {run} --normaliser dqn", 2, 'there is no normaliser "dqn"'),
+    ("study run final-bufer --out {out}", 2, 'did you mean "final-buffer"?'),
+    ("study run final-buffer --scale huge --out {out}", 2, 'has no scale "huge": known: mini, paper, tiny'),
+    ("train rem {log} --log mine --out {out}", 2, 'no log "mine"'),
+    ("train rem {log} --log own --out {out}", 3, "no player of seed 0 was recorded"),
+    ("collect minatar/breakout --out {log}", 4, "holds a recording that no run here made"),
+    ("collect minatar/breakout --out {file}", 6, "cannot make"),
+    # Atari
+    ("collect atari/ms_pacman --out {out}", 2, 'no environment "atari/ms_pacman": did you mean "MsPacman"?'),
+    ("collect ALE/Breakout-v5 --out {out}", 2, 'no environment family "ALE"'),
+    ("collect atari/Pong --no-ops -1 --out {out}", 2, "no_ops=-1"),
+    ("collect atari/Pong --full-action-set maybe --out {out}", 2, '"maybe" is neither yes nor no'),
+    ("collect atari/Pong?noops=3 --out {out}", 2, 'did you mean "no_ops"?'),
+    ("collect minatar/breakout?no_ops=3 --out {out}", 2, "write minatar/breakout, it has none"),
+    ("collect minatar/breakout --no-ops 3 --out {out}", 2, 'has no option "--no-ops"'),
+    ("collect atari/Pong --preset dqn-natur --out {out}", 2, 'did you mean "dqn-nature"?'),
+    ("collect atari/Pong --roms {nowhere} --out {out}", 2, "is no folder"),
+    ("collect atari/Pong --roms {empty} --out {out}", 2, "pong.bin is not there or empty"),
+    ("train dqn {atari} --environment atari/SpaceInvaders", 2, "the data is from atari/Pong, not from"),
+    ("train dqn {atari} --environment atari/Breakout", 2, "atari/Breakout shows (84, 84, 1) and takes 4"),
+    ("train dqn {log} --sampling five", 2, 'no sampling "five": did you mean "five-buffers"?'),
+    ("train dqn {log} --evaluation-steps 0", 2, "evaluation_steps is 0"),
+    ("evaluate {run} --steps 0", 2, "an evaluation of 0 steps"),
+    ("study run random-score", 2, 'did you mean "random-scores"?'),
+    ("study run random-scores --games Pon --out {out}", 2, 'there is no game "Pon": did you mean "Pong"?'),
+    # scores
+    ("scores", 2, "the following arguments are required: FILE.csv"),
+    ("scores {nowhere}", 3, "does not exist; name a CSV file with scores"),
+    ("scores {empty}", 6, "Is a directory"),
+    ("scores {file}", 3, "holds no scores: it needs rows under game,agent,seed,iteration,score"),
+    ("scores {scores_csv} --normaliser dqn", 2, 'no normaliser "dqn": did you mean "dqn-random"? or'),
+    ("scores {scores_csv} --normaliser {nowhere}.csv", 3, "does not exist"),
+    ("scores {scores_csv} --normaliser {flat_csv}", 2, "Pong: DQN and random play both score 3"),
+    ("scores {scores_csv} --incomplete skip", 2, 'cannot be treated by "skip": known: leave-out, refuse'),
+    ("scores {scores_csv} --recent 0", 2, "the mean of the last 0 evaluations: it takes at least 1"),
+    ("scores {scores_csv} --agent RAM", 2, 'there are no scores of "RAM": did you mean "REM"?'),
+    ("scores {scores_csv} --seeds 0", 2, 'has no option "--seeds"'),
+    ("scores {scores_csv} --out {file}", 6, "cannot make"),
+    ("scores {gap_csv}", 3, "1 of 2 games is incomplete: Qbert (none of REM): add the rows, or pass over"),
+    ("scores {odd_csv}", 2, 'dqn-random has no DQN score of "Pon": did you mean "Pong"? or give both'),
+    ("scores {twice_csv}", 3, "line 3 is the second score of REM on Pong (seed 0, iteration 0)"),
+    # the demo
+    ("demo --evaluations 0 --out {out}", 2, "evaluations is 0"),
+    ("demo --offline-steps 100 --evaluations 3 --out {out}", 2, "100 steps do not divide into 3 evaluations"),
+    ("demo --seeds 0 --out {out}", 2, "seeds is 0"),
+    ("demo --environment minatar/pong --out {out}", 2, 'no environment "minatar/pong"'),
+    ("demo --out {file}", 6, "cannot make"),
+]
+
+
+@pytest.mark.parametrize(("line", "code", "phrase"), MISTAKES, ids=[line for line, _, _ in MISTAKES])
+def test_a_mistake_is_one_line_with_its_remedy(line, code, phrase, places, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv(ROMS, "")  # put back afterwards, whatever --roms says
+    monkeypatch.chdir(tmp_path)
+    names = {path.name: path for path in places.iterdir()}
+    line = line.replace("{trained}", " ".join(TRAIN))
+    words = [word.format(**names, nowhere=places / "nowhere", out=tmp_path / "out") for word in line.split()]
+    assert main(words) == code
+    complaint = capsys.readouterr().err
+    assert complaint.startswith("optimist: ") and complaint.count("\n") == 1
+    assert phrase in complaint
+    assert "Traceback" not in complaint
+
+
+def test_there_are_at_least_forty_mistakes():
+    assert len({line for line, _, _ in MISTAKES}) == len(MISTAKES) >= 40
+
+
+@pytest.mark.parametrize("words", [[], ["--help"], ["-h"], ["help"]], ids=str)
+def test_help_names_the_commands_the_exit_codes_and_the_agents(words, capsys):
+    assert main(words) == 0
+    text = capsys.readouterr().out
+    for command in ("demo", "collect", "train", "evaluate", "play", "data info", "data verify", "scores"):
+        assert f"\n  {command} " in text
+    for name in available():
+        assert f"{name:8} {agent_class(name).__doc__.splitlines()[0]}" in text
+    assert "130 or 143 interrupted" in text
+
+
+def test_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"{optimist.__version__}\n"
+
+
+def test_a_table_in_a_file_has_every_name_whole(monkeypatch, capsys):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert main(["study", "run", "asymptotic", "--dry-run"]) == 0
+    assert " runs/minatar-jax-space-invaders/all/averaged-ensemble-dqn " in capsys.readouterr().out
+
+
+def test_a_line_in_a_file_is_one_line_and_a_bracket_no_colour(capsys):
+    line = f"runs/{'a' * 200} failed: no [bold] option"
+    say(line)
+    assert capsys.readouterr().err == f"{line}\n"
+
+
+def test_options_may_stand_before_the_words_they_are_about(places, tmp_path, capsys):
+    words = [*TRAIN, "dqn", str(places / "log"), "--out", str(tmp_path)]
+    assert main(["train", *words]) == 0
+    assert outcome(tmp_path) == outcome(places / "run")
+
+
+def test_the_same_command_again_is_done_at_once(places, capsys):
+    before = outcome(places / "run")
+    assert main(["train", "dqn", str(places / "log"), "--out", str(places / "run"), *TRAIN]) == 0
+    assert outcome(places / "run") == before
+    assert "trained in" in capsys.readouterr().out
+
+
+def test_an_agent_is_called_by_any_spelling_of_its_name(places, tmp_path):
+    words = ["--steps", "2", "--environment", "none", *small_words("qr_dqn")]
+    for number, name in enumerate(("qr-dqn", "QR_DQN")):
+        out = str(tmp_path / str(number))
+        assert main(["train", name, str(places / "log"), "--out", out, *words]) == 0
+    assert outcome(tmp_path / "0") == outcome(tmp_path / "1")
+
+
+def test_evaluate_writes_every_episode_and_prints_a_table(places, tmp_path, capsys):
+    out = tmp_path / "scores.csv"
+    assert main(["evaluate", str(places / "run"), "--episodes", "3", "--out", str(out)]) == 0
+    out.rename(tmp_path / "episodes.csv")
+    rows = read_episodes(tmp_path)
+    assert [row[:3] for row in rows] == [(20, seed, n) for seed in (0, 1) for n in range(3)]
+    text = capsys.readouterr().out
+    assert "after 20 steps" in text and "average return" in text and str(out) in text
+
+
+def test_play_writes_a_film(places, tmp_path, capsys):
+    out = tmp_path / "film.gif"
+    assert main(["play", str(places / "run"), "--frames", "5", "--seed", "1", "--out", str(out)]) == 0
+    assert out.read_bytes()[:6] == b"GIF89a"
+
+
+def test_data_info_and_verify(places, capsys):
+    assert main(["data", "info", str(places / "log")]) == 0
+    assert "240" in capsys.readouterr().out
+    assert main(["data", "info", str(places / "log"), "--first", "1e2", "--json"]) == 0
+    assert '"steps": 100' in capsys.readouterr().out
+    assert main(["data", "verify", str(places / "log")]) == 0
+    assert "every byte is as it was written" in capsys.readouterr().out
+    assert main(["data"]) == 0
+
+
+def test_scores_prints_table_one_beside_the_paper_and_writes_it(places, tmp_path, capsys):
+    mine, out = tmp_path / "mine.csv", tmp_path / "out"
+    mine.write_text("game,random,dqn\nPong,-20,10\n")
+    words = ["scores", str(places / "gap_csv"), "--incomplete", "leave-out", "--normaliser", str(mine)]
+    assert main([*words, "--out", str(out)]) == 0
+    text = capsys.readouterr().out
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    assert "median normalised score / games > DQN, of 1 game" in lines
+    assert "REM 116.7% / 1 116.7% / 1 103.7% / 35 123.8% / 49" in lines
+    assert "left out of every number: 1 of 2 games is incomplete: Qbert (none of REM)" in lines
+    figures, tables = (
+        ["intervals.png", "iqm.png"],
+        ["aggregates.csv", "pairs.csv", "per_game.csv", "table.csv"],
+    )
+    assert sorted(path.name for path in out.iterdir()) == sorted([*figures, *tables, "table.md"])
+    assert "Qbert (none of REM)" in (out / "table.md").read_text()
+    assert main(["scores", str(places / "scores_csv"), "--normaliser", "human-random"]) == 0
+    assert "games > human" in capsys.readouterr().out
+
+
+def test_collect_records_and_says_where(tmp_path, capsys):
+    out = str(tmp_path / "data")
+    words = ["collect", GAME, "--out", out, "--steps", "64", "--seed", "5", *small_words("dqn")]
+    assert main(words) == 0
+    assert f"recorded in {out}" in capsys.readouterr().out
+    assert len(optimist.open(out)) == 64
+
+
+def test_debug_shows_where_it_happened(capsys):
+    assert main(["train", "--debug"]) == 2
+    complaint = capsys.readouterr().err
+    assert "Traceback" in complaint
+    assert complaint.splitlines()[-1].startswith("optimist: name an agent")
+
+
+@contextmanager
+def largest_file(size: int):
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("size", [0, 800, 2000, 50_000], ids="{} bytes".format)
+def test_a_full_disk_is_exit_code_6_and_the_old_checkpoint_loads(places, tmp_path, size, capsys):
+    """Whatever file the disk refuses first: the configuration, the metrics, or the checkpoint."""
+    run, longer = tmp_path / "run", [word if word != "20" else "400" for word in TRAIN]
+    shutil.copytree(places / "run", run)
+    before = outcome(run)["checkpoint"]
+    words = ["train", "dqn", str(places / "log"), "--out", str(run), *longer]
+    with largest_file(size):
+        assert main(words) == 6
+    complaint = capsys.readouterr().err
+    assert complaint.startswith("optimist: cannot write ") and complaint.count("\n") == 1
+    if size == 50_000:
+        assert "needed" in complaint and "are free" in complaint
+    assert outcome(run)["checkpoint"] == before
+    assert load_run(run).step == 20
+    assert main(words) == 0
+    assert load_run(run).step == 400
+
+
+SHELL = {**os.environ, "JAX_PLATFORMS": "cpu"}
+
+
+def test_a_mistake_in_the_shell_is_the_process_exit_code():
+    found = subprocess.run(
+        [sys.executable, "-m", "optimist", "trian"], capture_output=True, text=True, env=SHELL, timeout=120
+    )
+    assert found.returncode == 2
+    assert found.stderr == 'optimist: there is no command "trian": did you mean "train"?\n'
+    assert found.stdout == ""
+
+
+def test_a_reader_that_leaves_is_no_error_to_show():
+    with subprocess.Popen(
+        [sys.executable, "-m", "optimist", "--help"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=SHELL,
+    ) as child:
+        child.stdout.close()
+        assert child.stderr.read() == b""
+    assert child.returncode == 1
+
+
+OFFLINE = """
+import sys
+
+def refuse(event, arguments):
+    if event in ("socket.connect", "socket.getaddrinfo", "socket.bind"):
+        raise SystemExit(f"{event} {arguments}")
+
+sys.addaudithook(refuse)
+from optimist.cli import main
+for line in sys.argv[1:]:
+    if code := main(line.split("|")):
+        sys.exit(code)
+"""
+
+
+def test_it_works_without_home_terminal_locale_or_network_in_any_folder(places, tmp_path):
+    folder = tmp_path / "Übung mit Leerzeichen 🎲"
+    shutil.copytree(places / "log", folder / "Log 日本")
+    for path in (folder / "Log 日本", *(folder / "Log 日本").iterdir()):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    kept = {name: SHELL[name] for name in ("PATH", "PYTHONPATH", "JAX_PLATFORMS") if name in SHELL}
+    train = ["train", "dqn", folder / "Log 日本", "--out", folder / "Lauf", *TRAIN]
+    evaluate = ["evaluate", folder / "Lauf", "--episodes", "1"]
+    lines = [
+        "|".join(map(str, line)) for line in (train, train, evaluate, ["data", "info", folder / "Log 日本"])
+    ]
+    found = subprocess.run(
+        [sys.executable, "-c", OFFLINE, *lines],
+        capture_output=True,
+        env={**kept, "LC_ALL": "C", "MPLCONFIGDIR": str(tmp_path)},
+        stdin=subprocess.DEVNULL,
+        timeout=200,
+    )
+    assert found.returncode == 0, found.stderr.decode()
+    assert (folder / "Lauf" / "evaluation.csv").exists()
+    assert outcome(folder / "Lauf") == outcome(places / "run")

@@ -1,0 +1,155 @@
+"""One writer per dataset folder: a second one is refused at once and told who the first is."""
+
+import os
+import platform
+import signal
+import stat
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from reference import SPECS, record
+from replay_ring import Ring, play
+
+from optimist.data import Recorder, open_dataset
+from optimist.data.disk.lock import FolderLock, HeldError
+from optimist.data.formats.dqn_replay.export import export_dqn_replay
+from optimist.data.formats.dqn_replay.importing import import_dqn_replay
+from optimist.data.recorder import discard
+from optimist.errors import DataError, StorageError
+
+SPEC = SPECS["pixels"]
+HOLDING = """
+import sys, time
+from optimist.data import Recorder, Spec
+spec = Spec((6, 5, 1), "uint8", actions=4, stack=4)
+recorder = Recorder(sys.argv[1], spec, lanes=1)
+print("holding", flush=True)
+time.sleep(600)
+"""
+US = f"process {os.getpid()} on {platform.node()}"
+
+
+@pytest.fixture
+def logs(tmp_path):
+    made = Ring(tmp_path / "Breakout" / "1", 40)
+    play(made, [50, 12, 30], unfinished=9)
+    made.finish()
+    return made.folder.parent
+
+
+def test_the_words_of_a_refusal_name_the_holder_and_the_remedy(tmp_path):
+    words = [sys.executable, "-c", HOLDING, str(tmp_path)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as child:
+        try:
+            assert child.stdout.readline() == "holding\n"
+            begun = time.monotonic()
+            with pytest.raises(DataError) as refused:
+                Recorder(tmp_path, SPEC, lanes=1)
+            assert time.monotonic() - begun < 1
+        finally:
+            child.send_signal(signal.SIGKILL)
+    holder = f"process {child.pid} on {platform.node()}"
+    assert str(refused.value) == (
+        f"{tmp_path} is being written by {holder}: wait for it, or choose another folder"
+    )
+    assert (tmp_path / ".holder").read_text() == holder  # it had no time to clean up
+    record(tmp_path, SPEC, rows=3)
+    assert len(open_dataset(tmp_path)) == 3
+
+
+def test_two_recorders_lose_no_step_of_the_first(tmp_path):
+    first = Recorder(tmp_path, SPEC, lanes=1, shard_steps=2)
+    frame = np.zeros((1, 6, 5, 1), np.uint8)
+    for _ in range(5):
+        first.add(frame, [0], [1.0], [True], [False], frame)
+    with pytest.raises(DataError, match=US):
+        Recorder(tmp_path, SPEC, lanes=1)
+    first.close()
+    assert len(open_dataset(tmp_path)) == 5
+
+
+def test_recorder_import_export_and_restart_exclude_each_other(tmp_path, logs):
+    out = tmp_path / "out"
+    import_dqn_replay(logs, tmp_path / "imported")
+    imported = open_dataset(tmp_path / "imported")
+    recorder = Recorder(out, SPEC, lanes=1)
+    for write in (
+        lambda: import_dqn_replay(logs, out),
+        lambda: export_dqn_replay(imported, out),
+        lambda: discard(out),
+    ):
+        with pytest.raises(DataError, match=f"is being written by {US}"):
+            write()
+    recorder.close()
+    assert (out / "manifest.json").exists()
+    export_dqn_replay(imported, out)
+
+
+def test_an_import_holds_its_folder_and_goes_on_after_a_dead_one(tmp_path, logs):
+    out, seen = tmp_path / "out", []
+
+    def progress(done, total):
+        with pytest.raises(DataError, match=US):
+            import_dqn_replay(logs, out)
+        seen.append(done)
+
+    import_dqn_replay(logs, out, progress=progress)
+    assert seen
+    assert len(open_dataset(out))
+    import_dqn_replay(logs, out)  # nothing is held any more
+
+
+@pytest.mark.parametrize("how", ["close", "with", "full disk", "dropped"])
+def test_a_recorder_that_is_done_lets_go(tmp_path, how):
+    recorder = Recorder(tmp_path, SPEC, lanes=1)
+    if how == "close":
+        recorder.close()
+    elif how == "with":
+        with recorder:
+            pass
+    elif how == "full disk":
+        with pytest.raises(StorageError), recorder:
+            raise StorageError("no room")
+    else:
+        del recorder
+    record(tmp_path, SPEC, rows=3)
+    assert not (tmp_path / ".holder").exists()
+
+
+def test_a_closed_recorder_records_no_more(tmp_path):
+    recorder = Recorder(tmp_path, SPEC, lanes=1)
+    recorder.close()
+    recorder.close()
+    frame = np.zeros((1, 6, 5, 1), np.uint8)
+    with pytest.raises(DataError, match="closed"):
+        recorder.add(frame, [0], [1.0], [True], [False], frame)
+
+
+def test_reading_needs_no_lock(tmp_path):
+    record(tmp_path, SPEC, rows=3)
+    holder = Recorder(tmp_path, SPEC, lanes=1)
+    assert len(open_dataset(tmp_path)) == 3
+    holder.close()
+    (tmp_path / ".lock").unlink()
+    writable = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
+    tmp_path.chmod(tmp_path.stat().st_mode & ~writable)
+    try:
+        open_dataset(tmp_path).timeline.decoded()
+    finally:
+        tmp_path.chmod(0o755)
+    assert not (tmp_path / ".lock").exists()
+
+
+def test_a_lock_says_whose_it_took_over(tmp_path):
+    lock = FolderLock(tmp_path)
+    assert lock.acquire() is None
+    with pytest.raises(HeldError, match=US):
+        FolderLock(tmp_path).acquire()
+    lock.release()
+    (tmp_path / ".holder").write_text("process 1 on moon")
+    with FolderLock(tmp_path) as lock:
+        assert lock.acquire() == "process 1 on moon"
+    assert not (tmp_path / ".holder").exists()

@@ -1,0 +1,163 @@
+"""Exported logs are what the released logger would have written, and importing them loses nothing."""
+
+import gzip
+import io
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from replay_ring import Ring, put
+
+from little import pixels, vectors
+from optimist.data import Recorder, Spec, open_dataset
+from optimist.data.formats.dqn_replay.export import export_dqn_replay
+from optimist.data.formats.dqn_replay.importing import import_dqn_replay
+from optimist.errors import DataError
+
+pytestmark = pytest.mark.usefixtures("quick_disk")
+SPEC = Spec((4, 3, 1), "uint8", actions=4, stack=4)
+
+
+def steps_of(lengths, unfinished, seed=0, spec=SPEC):
+    """Play that the format can hold: clipped rewards, terminals only, black final observations."""
+    random = np.random.default_rng(seed)
+    for number, length in enumerate([*lengths, unfinished]):
+        frames = random.integers(1, 256, (length + 1, *spec.frame_shape)).astype(np.uint8)
+        for step in range(length):
+            ends = step == length - 1 and number < len(lengths)
+            following = np.zeros_like(frames[0]) if ends else frames[step + 1]
+            yield frames[step], int(random.integers(4)), float(random.integers(-1, 2)), ends, following
+
+
+def recorded(path, lengths, unfinished, shard_steps=16384):
+    with Recorder(path, SPEC, lanes=1, shard_steps=shard_steps) as recorder:
+        for frame, action, reward, ends, following in steps_of(lengths, unfinished):
+            recorder.add(frame[None], [action], [reward], [ends], [False], following[None])
+    return open_dataset(path)
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in sorted(folder.glob("*.arrow"))}
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    lengths=st.lists(st.integers(1, 25), min_size=1, max_size=8),
+    unfinished=st.integers(0, 9),
+    capacity=st.integers(5, 40),
+    shard_steps=st.integers(2, 60),
+)
+def test_a_round_trip_gives_back_every_byte(tmp_path_factory, lengths, unfinished, capacity, shard_steps):
+    folder = tmp_path_factory.mktemp("trip")
+    dataset = recorded(folder / "data", lengths, unfinished, shard_steps)
+    summary = export_dqn_replay(dataset, folder / "logs", capacity=capacity)
+    assert summary.losses() == [] and summary.steps == len(dataset)
+    import_dqn_replay(folder / "logs", folder / "again", actions=4, shard_steps=shard_steps)
+    assert contents(folder / "again") == contents(folder / "data")
+
+
+@pytest.mark.parametrize("capacity", [21, 23, 200])
+def test_the_files_are_the_released_loggers(tmp_path, capacity):
+    lengths, unfinished = [9, 4, 1, 30, 7, 13, 22], 8
+    dataset = recorded(tmp_path / "data", lengths, unfinished)
+    export_dqn_replay(dataset, tmp_path / "logs", capacity=capacity)
+    ring = Ring(tmp_path / "ring", capacity, (4, 3), every_add=True)
+    for array in (ring.observation, ring.action, ring.reward, ring.terminal):
+        array[:] = 0
+    played = list(steps_of(lengths, unfinished))
+    for frame, action, reward, ends, _ in played:
+        ring.add(frame[..., 0], action, reward, int(ends))
+    ring.add(played[-1][-1][..., 0], 0, 0.0, 0)
+    ring.finish()
+    written = sorted(path.name for path in (tmp_path / "logs" / "replay_logs").iterdir())
+    assert written == sorted(path.name for path in ring.folder.iterdir())
+    for name in written:
+        ours, theirs = (
+            gzip.decompress((f / name).read_bytes()) for f in (tmp_path / "logs" / "replay_logs", ring.folder)
+        )
+        assert ours == theirs, name  # headers included: they are numpy's own
+        assert not np.load(io.BytesIO(ours)).dtype.hasobject
+
+
+def test_exporting_again_gives_the_same_bytes(tmp_path):
+    dataset = recorded(tmp_path / "data", [9, 4], 3)
+    for name in ("one", "two"):
+        export_dqn_replay(dataset, tmp_path / name, capacity=10)
+    one, two = (
+        {p.name: p.read_bytes() for p in (tmp_path / n / "replay_logs").iterdir()} for n in ("one", "two")
+    )
+    assert one == two
+
+
+def test_what_the_format_cannot_hold_is_counted(tmp_path):
+    dataset = pixels(tmp_path / "data", rows=60, lanes=3)
+    episodes = dataset.episodes
+    summary = export_dqn_replay(dataset, tmp_path / "logs", capacity=100)
+    unfinished = int((~(episodes.terminal | episodes.truncated)).sum())
+    assert summary.unfinished_left_out == unfinished - 1 == 2
+    assert summary.truncated_as_terminal == episodes.truncated.sum() > 0
+    assert summary.steps + summary.steps_left_out == len(dataset)
+    assert 0 < summary.rewards_clipped <= (np.abs(dataset.timeline.reward) > 1).sum()
+    assert len(summary.losses()) == 3
+    import_dqn_replay(tmp_path / "logs", tmp_path / "again", actions=3)
+    again = open_dataset(tmp_path / "again")
+    order = np.flatnonzero(episodes.terminal | episodes.truncated)
+    order = order[np.argsort(episodes.time[order])]
+    np.testing.assert_array_equal(again.episodes.lengths[:-1], episodes.lengths[order])
+    first = dataset.starts[order[0]]
+    frame = dataset.timeline.frames(first + dataset.timeline.episode_of(np.array([first])))
+    np.testing.assert_array_equal(again.timeline.frames(np.array([0])), frame)
+
+
+def test_a_view_is_exported_alone(tmp_path):
+    dataset = recorded(tmp_path / "data", [9, 14, 6], 3)
+    view = dataset.first(17)
+    summary = export_dqn_replay(view, tmp_path / "logs", capacity=12)
+    assert summary.steps == 17 and summary.begun_late == 0
+    import_dqn_replay(tmp_path / "logs", tmp_path / "again", actions=4)
+    again = open_dataset(tmp_path / "again").timeline
+    np.testing.assert_array_equal(again.action, dataset.timeline.action[:17])
+    np.testing.assert_array_equal(again.decoded(), dataset.timeline.frames(np.arange(19)))
+    late = export_dqn_replay(dataset.last(5), tmp_path / "late", capacity=12)
+    assert late.begun_late == 1 and late.losses() == [
+        "1 episodes that begin late, because this view cuts them"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"), [({"capacity": 4}, "a capacity of 4"), ({"level": 10}, "a compression level of 10")]
+)
+def test_odd_options_are_refused(tmp_path, options, said):
+    with pytest.raises(DataError, match=said):
+        export_dqn_replay(recorded(tmp_path / "data", [3], 0), tmp_path / "logs", **options)
+
+
+def test_what_does_not_fit_is_refused(tmp_path):
+    with pytest.raises(DataError, match="4 float32 frames do not fit these logs"):
+        export_dqn_replay(vectors(20), tmp_path / "logs")
+    with Recorder(
+        tmp_path / "arms", Spec((4, 3, 1), "uint8", action_low=(-1.0,), action_high=(1.0,)), lanes=1
+    ) as arms:
+        arms.add(
+            np.zeros((1, 4, 3, 1), np.uint8),
+            np.zeros((1, 1)),
+            [0.0],
+            [True],
+            [False],
+            np.zeros((1, 4, 3, 1), np.uint8),
+        )
+    with pytest.raises(DataError, match="vector actions"):
+        export_dqn_replay(open_dataset(tmp_path / "arms"), tmp_path / "logs")
+    dataset = recorded(tmp_path / "data", [3], 0)
+    export_dqn_replay(dataset, tmp_path / "logs", capacity=10)
+    with pytest.raises(DataError, match="is there already"):
+        export_dqn_replay(dataset, tmp_path / "logs", capacity=10)
+
+
+def test_leftovers_of_an_interrupted_export_go(tmp_path):
+    left = tmp_path / "logs" / "replay_logs.partial"
+    left.mkdir(parents=True)
+    put(left / "add_count_ckpt.7.gz", np.array(1))
+    export_dqn_replay(recorded(tmp_path / "data", [3], 0), tmp_path / "logs", capacity=10)
+    assert not left.exists() and not (tmp_path / "logs" / "replay_logs" / "add_count_ckpt.7.gz").exists()

@@ -1,0 +1,323 @@
+"""Logs that are not sound are refused in one line that names the file; nothing of them is believed or run."""
+
+import gzip
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from replay_ring import Ring, play, put
+
+from optimist.data import open_dataset
+from optimist.data.formats.dqn_replay.importing import import_dqn_replay
+from optimist.data.formats.dqn_replay.verify import verify_dqn_replay
+from optimist.data.verify import verify
+from optimist.errors import DataError
+
+pytestmark = pytest.mark.usefixtures("quick_disk")
+OBSERVATION, ACTION = "$store$_observation_ckpt.1.gz", "$store$_action_ckpt.1.gz"
+REWARD, TERMINAL = "$store$_reward_ckpt.1.gz", "$store$_terminal_ckpt.1.gz"
+CAPACITY = 40
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    ring = play(Ring(tmp_path_factory.mktemp("sound") / "run", CAPACITY), [50, 12, 30, 9], unfinished=9)
+    ring.finish()
+    assert sorted(ring.fresh) == [0, 1, 2, 3]
+    return ring.folder
+
+
+@pytest.fixture
+def logs(sound, tmp_path):
+    shutil.copytree(sound, tmp_path / "logs")
+    return tmp_path / "logs"
+
+
+def array(path):
+    with gzip.open(path) as stream:
+        return np.load(stream)
+
+
+def changed(name, row, value):
+    def damage(logs):
+        content = array(logs / name)
+        content[row] = value
+        put(logs / name, content)
+
+    return damage
+
+
+def replaced(name, content):
+    return lambda logs: put(logs / name, content)
+
+
+def raw(name, content):
+    return lambda logs: (logs / name).write_bytes(content)
+
+
+def npy(header: str, payload: bytes = b"") -> bytes:
+    text = header.encode() + b"\n"
+    return gzip.compress(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + payload)
+
+
+def head(descr="'|u1'", fortran="False", shape="(40, 6, 5)") -> str:
+    return f"{{'descr': {descr}, 'fortran_order': {fortran}, 'shape': {shape}, }}"
+
+
+def gone(name):
+    return lambda logs: (logs / name).unlink()
+
+
+def cut(logs):
+    path = logs / OBSERVATION
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def cut_trailer(logs):
+    path = logs / OBSERVATION
+    os.truncate(path, path.stat().st_size - 3)
+
+
+def lengthened(logs):
+    with open(logs / OBSERVATION, "ab") as stream:
+        stream.write(b"more")
+
+
+def second_member(logs):
+    with open(logs / ACTION, "ab") as stream:
+        stream.write(gzip.compress(b"more"))
+
+
+def wrong_checksum(logs):
+    content = bytearray((logs / OBSERVATION).read_bytes())
+    content[-6] ^= 1
+    (logs / OBSERVATION).write_bytes(content)
+
+
+def more_than_declared(logs):
+    content = gzip.decompress((logs / REWARD).read_bytes())
+    (logs / REWARD).write_bytes(gzip.compress(content + b"1234"))
+
+
+def less_than_declared(logs):
+    content = gzip.decompress((logs / OBSERVATION).read_bytes())
+    (logs / OBSERVATION).write_bytes(gzip.compress(content[:-30]))
+
+
+def the_same_window_twice(logs):
+    for path in list(logs.glob("*_ckpt.1.gz")):
+        shutil.copy(path, logs / path.name.replace(".1.gz", ".7.gz"))
+
+
+def short_columns(logs):
+    for name in (ACTION, REWARD, TERMINAL):
+        put(logs / name, array(logs / name)[:-1])
+
+
+def whole_shorter(logs):
+    short_columns(logs)
+    put(logs / OBSERVATION, array(logs / OBSERVATION)[:-1])
+    put(logs / "add_count_ckpt.1.gz", np.array(77))
+    put(logs / "invalid_range_ckpt.1.gz", (77 % 39 - 1 + np.arange(5)) % 39)
+
+
+def unfinished_in_the_middle(logs):
+    put(logs / "add_count_ckpt.1.gz", np.array(50))
+    put(logs / "invalid_range_ckpt.1.gz", np.arange(9, 14))
+
+
+REFUSED = [
+    ("truncated", cut, f"{OBSERVATION} is cut short"),
+    ("without its trailer", cut_trailer, f"{OBSERVATION} is cut short"),
+    ("trailing garbage", lengthened, f"{OBSERVATION} goes on after its end"),
+    ("two gzip members", second_member, f"{ACTION} goes on after its end"),
+    ("wrong checksum", wrong_checksum, f"{OBSERVATION} is damaged"),
+    ("more than declared", more_than_declared, f"{REWARD} holds more than its header declares"),
+    ("less than declared", less_than_declared, f"{OBSERVATION} holds less than its header declares"),
+    ("empty file", raw(ACTION, b""), f"{ACTION} is cut short"),
+    ("not gzip", raw(ACTION, b"hello" * 99), f"{ACTION} is damaged"),
+    ("not npy", raw(ACTION, gzip.compress(b"hello" * 99)), f"{ACTION} is not a gzipped .npy file"),
+    ("missing terminal", gone(TERMINAL), f"{TERMINAL} is missing"),
+    ("missing add_count", gone("add_count_ckpt.2.gz"), "add_count_ckpt.2.gz is missing"),
+    ("rows", replaced(ACTION, np.zeros(39, "<i4")), f"{ACTION} has 39 rows, the observations 40"),
+    ("all columns short", short_columns, "has 39 rows, the observations 40"),
+    ("another capacity", whole_shorter, r"has the shape \(39, 6, 5\), that of suffix 0 is \(40, 6, 5\)"),
+    ("add_count", replaced("add_count_ckpt.1.gz", np.array(80)), "puts the cursor at 0, but invalid_range"),
+    ("negative add_count", replaced("add_count_ckpt.1.gz", np.array(-1)), "says -1"),
+    ("unfinished inside", unfinished_in_the_middle, "neither a full dump nor the last one"),
+    ("duplicate", the_same_window_twice, "suffixes 1 and 7 are both of window 1"),
+    (
+        "wrong type",
+        replaced(ACTION, np.zeros(40, "<i8")),
+        f"{ACTION} holds numbers of type '<i8' instead of '<i4'",
+    ),
+    ("float pixels", replaced(OBSERVATION, np.zeros((40, 6, 5), "<f4")), "type '<f4' instead of '|u1'"),
+    ("dimensions", replaced(OBSERVATION, np.zeros((40, 30), "|u1")), r"declares the shape \(40, 30\)"),
+    ("objects", raw(ACTION, npy(head("'|O'", shape="(40,)"))), "holds numbers of type '|O' instead of"),
+    ("fortran", raw(OBSERVATION, npy(head(fortran="True"), bytes(1200))), "is in Fortran order"),
+    ("huge", raw(OBSERVATION, npy(head(shape="(40, 100000, 1000000)"))), "declares 4000000000000 bytes"),
+    ("huge number", raw(OBSERVATION, npy(head(shape=f"({10**30}, 6, 5)"))), "more than"),
+    ("negative", raw(OBSERVATION, npy(head(shape="(-40, 6, 5)"))), r"declares the shape \(-40, 6, 5\)"),
+    ("no tuple", raw(OBSERVATION, npy(head(shape="40"))), "declares the shape 40"),
+    ("code", raw(ACTION, npy("__import__('os').system('true')")), "has a header that is not one of a .npy"),
+    ("nested", raw(ACTION, npy("(" * 9000)), "has a header that is not one of a .npy"),
+    ("long header", raw(ACTION, npy(" " * 20_000)), "has a header of 20001 bytes"),
+    ("terminal", changed(TERMINAL, 5, 2), f"{TERMINAL} row 5: 2 is neither 0 nor 1"),
+    ("nan", changed(REWARD, 6, np.nan), f"{REWARD} row 6: nan is not finite"),
+    ("action", changed(ACTION, 7, -3), f"{ACTION} row 7: -3 is negative"),
+    ("bright padding", changed("$store$_observation_ckpt.0.gz", 1, 9), "row 1: .*padding.* not black"),
+    (
+        "busy padding",
+        changed("$store$_action_ckpt.0.gz", 2, 1),
+        "row 2: 1 should be padding before an episode",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED]
+)
+def test_import_and_verify_say_it_in_one_line(logs, tmp_path, damage, said):
+    damage(logs)
+    said = said.replace("$", r"\$").replace("|", r"\|")
+    with pytest.raises(DataError, match=said) as refused:
+        import_dqn_replay(logs, tmp_path / "out")
+    assert "\n" not in str(refused.value) and len(str(refused.value)) < 500
+    problems = verify_dqn_replay(logs).problems
+    assert any(re.search(said, problem) for problem in problems), problems
+    assert all("\n" not in problem for problem in problems)
+
+
+def test_sound_logs_have_no_problem(logs):
+    report = verify_dqn_replay(logs.parent / "logs")
+    assert report.problems == []
+    assert [(row.suffix, row.window) for row in report.windows] == [(0, 0), (1, 1), (2, 2), (3, 3)]
+    assert sum(row.episodes for row in report.windows) == 4
+    assert all(row.largest_action == 3 and row.problems == 0 for row in report.windows[:3])
+
+
+def test_a_bad_window_leaves_the_ones_before_it(logs, tmp_path):
+    good = (logs / "$store$_observation_ckpt.2.gz").read_bytes()
+    hurt = bytearray(good)
+    hurt[-6] ^= 1
+    (logs / "$store$_observation_ckpt.2.gz").write_bytes(hurt)
+    with pytest.raises(DataError, match="is damaged"):
+        import_dqn_replay(logs, tmp_path / "out", shard_steps=10)
+    named = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert named["provenance"]["windows_imported"] == 2
+    listed = {shard[kind]["file"] for shard in named["shards"] for kind in ("steps", "frames")}
+    assert listed == {path.name for path in (tmp_path / "out").glob("*.arrow")}
+    with pytest.raises(DataError, match="is not complete: the import was interrupted; give the same command"):
+        open_dataset(tmp_path / "out")
+    assert any("is not complete" in problem for problem in verify(tmp_path / "out"))
+    (logs / "$store$_observation_ckpt.2.gz").write_bytes(good)
+    import_dqn_replay(logs, tmp_path / "out", shard_steps=10)
+    import_dqn_replay(logs, tmp_path / "straight", shard_steps=10)
+    for path in (tmp_path / "straight").iterdir():
+        assert path.read_bytes() == (tmp_path / "out" / path.name).read_bytes()
+
+
+def test_actions_outside_the_set_are_refused_with_their_row(logs, tmp_path):
+    with pytest.raises(DataError, match=r"action_ckpt.0.gz row \d+: 3 is outside the 3 actions"):
+        import_dqn_replay(logs, tmp_path / "out", actions=3)
+    with pytest.raises(DataError, match="0 actions: give"):
+        import_dqn_replay(logs, tmp_path / "out", actions=0)
+
+
+def test_a_pickled_seventh_file_is_never_opened(logs, tmp_path):
+    for suffix in range(4):
+        (logs / f"episode_end_indices_ckpt.{suffix}.gz").write_bytes(b"not even gzip")
+    summary = import_dqn_replay(logs, tmp_path / "out")
+    assert summary.notes == () and verify_dqn_replay(logs).problems == []
+
+
+def test_other_files_are_named(logs, tmp_path):
+    (logs / "checkpoint.txt").write_text("")
+    assert "such as checkpoint.txt" in import_dqn_replay(logs, tmp_path / "out").notes[0]
+
+
+def test_rewards_that_were_not_clipped_are_said(logs, tmp_path):
+    changed(REWARD, 6, 5.0)(logs)
+    import_dqn_replay(logs, tmp_path / "out")
+    facts = json.loads((tmp_path / "out" / "manifest.json").read_text())["provenance"]
+    assert facts["rewards"] == "as found, up to 5"
+    assert any("row 6: 5 is outside [-1, 1]" in problem for problem in verify_dqn_replay(logs).problems)
+
+
+def test_the_same_content_twice_is_found(logs):
+    for path in list(logs.glob("$store$_*_ckpt.1.gz")):
+        shutil.copy(path, logs / path.name.replace(".1.gz", ".2.gz"))
+    assert any("holds the same frames as suffix 1" in problem for problem in verify_dqn_replay(logs).problems)
+
+
+def test_a_folder_with_something_else_is_refused(logs, tmp_path):
+    (tmp_path / "busy").mkdir()
+    (tmp_path / "busy" / "notes.txt").write_text("mine")
+    with pytest.raises(DataError, match="holds notes.txt, not a dataset"):
+        import_dqn_replay(logs, tmp_path / "busy")
+    import_dqn_replay(logs, tmp_path / "out")
+    with pytest.raises(DataError, match="holds an import with 4 actions, not 6"):
+        import_dqn_replay(logs, tmp_path / "out", actions=6)
+    with pytest.raises(DataError, match="whose environment was"):
+        import_dqn_replay(logs, tmp_path / "out", environment="atari/Pong")
+    put(logs / OBSERVATION, array(logs / OBSERVATION), level=9)
+    put(logs / REWARD, array(logs / REWARD), level=0)
+    with pytest.raises(DataError, match="whose files was"):
+        import_dqn_replay(logs, tmp_path / "out")
+
+
+def test_a_game_s_folder_names_its_runs(logs, tmp_path):
+    (tmp_path / "Pong").mkdir()
+    for run in "12":
+        (tmp_path / "Pong" / run).mkdir()
+        shutil.copytree(logs, tmp_path / "Pong" / run / "replay_logs")
+    with pytest.raises(DataError, match="holds the runs 1, 2; name one"):
+        import_dqn_replay(tmp_path / "Pong", tmp_path / "out")
+
+
+BOMB = """
+import resource, sys, time
+from optimist.data.formats.dqn_replay_import import import_dqn_replay
+from optimist.data.health import verify
+from optimist.errors import DataError
+before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
+try:
+    import_dqn_replay(sys.argv[1], sys.argv[2])
+except DataError as problem:
+    spent = time.monotonic() - start
+    print(problem, spent, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024, sep="|")
+"""
+
+
+def test_a_mebibyte_that_declares_a_tebibyte_is_refused_at_once(logs, tmp_path):
+    noise = np.random.default_rng(0).bytes(2**20)
+    (logs / OBSERVATION).write_bytes(npy(head(shape="(40, 131072, 209716)"), noise))
+    found = subprocess.run(
+        [sys.executable, "-c", BOMB, str(logs), str(tmp_path / "out")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    message, seconds, mebibytes = found.stdout.split("|")
+    assert "more than" in message and float(seconds) < 1 and float(mebibytes) < 200
+
+
+def test_random_headers_never_do_more_than_refuse(logs, tmp_path):
+    random = np.random.default_rng(0)
+    good = gzip.decompress((logs / OBSERVATION).read_bytes())
+    for _ in range(150):
+        hurt = bytearray(good[:128])
+        for place in random.integers(0, 128, 3):
+            hurt[place] = random.integers(256)
+        (logs / OBSERVATION).write_bytes(gzip.compress(bytes(hurt) + good[128:], 1))
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)
+        try:
+            import_dqn_replay(logs, tmp_path / "out")
+        except DataError as problem:
+            assert "\n" not in str(problem)

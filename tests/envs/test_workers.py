@@ -1,0 +1,198 @@
+"""Lanes shared out to processes play as one process would, and nobody is left behind or left waiting."""
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from optimist import envs
+from optimist.envs import _workers as _team
+from optimist.errors import RunError, UsageError
+
+LANES = 7
+
+
+@pytest.fixture(autouse=True)
+def nobody_is_idle():
+    """Each test has teams of its own."""
+    _team._end_all()
+    yield
+    gc.collect()
+    _team._end_all()
+
+
+def random_steps(play, count: int = 30) -> list[np.ndarray]:
+    random = np.random.default_rng(0)
+    arrays = [play.reset()]
+    for _ in range(count):
+        arrays += play.step(random.integers(0, play.spec.actions, play.lanes))
+    return arrays
+
+
+def members(play) -> list[int]:
+    return [member.pid for member in play._team._members]
+
+
+def gone(pid: int) -> bool:
+    """Whether a process ends within ten seconds."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        # It ended; its parent has not looked yet, or cannot before its last thread has ended, too.
+        if _state(pid) == "Z" and len(_threads(pid)) < 2:
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def _threads(pid: int) -> list[str]:
+    try:
+        return os.listdir(f"/proc/{pid}/task")
+    except FileNotFoundError:
+        return []
+
+
+def _state(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return "Z"
+
+
+@pytest.mark.parametrize("game", ["breakout", "seaquest"])
+def test_every_array_is_what_one_process_gives(game):
+    made = [envs.make(f"minatar/{game}", lanes=LANES, seed=5, processes=count) for count in (1, 2, 3, 99)]
+    alone, *shared = [random_steps(play) for play in made]
+    for arrays in shared:
+        for one, other in zip(alone, arrays, strict=True):
+            assert one.dtype == other.dtype
+            np.testing.assert_array_equal(one, other)
+    assert made[0].versions() == made[1].versions() and made[0].spec == made[1].spec
+    assert made[0].name == made[1].name
+    np.testing.assert_array_equal(made[0].render(), made[2].render())
+    assert len(members(made[3])) == LANES
+
+
+def test_a_step_stays_what_it_was_when_the_next_is_played():
+    play = envs.make("minatar/breakout", lanes=4, processes=2)
+    first = play.reset()
+    before = first.copy()
+    step = play.step(np.ones(4, int))
+    kept = [part.copy() for part in step]
+    for _ in range(20):
+        play.step(np.full(4, 2))
+    np.testing.assert_array_equal(first, before)
+    for part, copy in zip(step, kept, strict=True):
+        np.testing.assert_array_equal(part, copy)
+
+
+def test_what_is_refused_alone_is_refused_by_a_team():
+    for name, options in (("minatar/brekout", {}), ("minatar/breakout", {"max_steps": 0})):
+        told = []
+        for processes in (1, 2):
+            with pytest.raises(UsageError) as caught:
+                envs.make(name, lanes=2, processes=processes, **options)
+            told.append(str(caught.value))
+        assert told[0] == told[1]
+    play = envs.make("minatar/breakout", lanes=2, processes=2)
+    with pytest.raises(UsageError, match="call reset"):
+        play.step([0, 0])
+    play.reset()
+    with pytest.raises(UsageError, match="not one of 0 to 2"):
+        play.step([0, 3])
+
+
+@pytest.mark.parametrize("name", ["atari/Pong", "gym/CartPole-v1"])
+def test_families_that_do_without_a_team_say_so(name):
+    with pytest.raises(UsageError, match=f"{name} is not shared out to processes"):
+        envs.make(name, lanes=4, processes=2)
+
+
+def test_a_team_stays_for_the_next_environment():
+    first = envs.make("minatar/breakout", lanes=4, processes=2)
+    team = members(first)
+    first.close()
+    second = envs.make("minatar/seaquest", lanes=8, seed=3, processes=2)
+    assert members(second) == team
+    again = envs.make("minatar/seaquest", lanes=8, seed=3)
+    for one, other in zip(random_steps(again), random_steps(second), strict=True):
+        np.testing.assert_array_equal(one, other)
+    third = envs.make("minatar/breakout", lanes=4, processes=2)  # while the second still plays
+    assert not set(members(third)) & set(team)
+    del third, second
+    gc.collect()
+    assert len(_team._idle) == 2  # also of those that nobody closed
+
+
+def test_a_killed_member_is_told_of_and_replaced():
+    play = envs.make("minatar/breakout", lanes=4, processes=2)
+    play.reset()
+    dead, other = members(play)
+    os.kill(dead, signal.SIGKILL)
+    with pytest.raises(RunError, match="ended with code -9"):
+        play.step(np.zeros(4, int))
+    assert gone(other)
+    play.close()
+    envs.make("minatar/breakout", lanes=4, processes=2).reset()
+
+
+def test_a_member_that_dies_while_idle_is_replaced():
+    play = envs.make("minatar/breakout", lanes=4, processes=2)
+    dead, _ = members(play)
+    play.close()
+    os.kill(dead, signal.SIGKILL)
+    assert gone(dead)
+    play = envs.make("minatar/breakout", lanes=4, processes=2)
+    assert play.reset().shape == (4, 10, 10, 4) and dead not in members(play)
+
+
+def test_a_turn_that_was_broken_off_leaves_no_answer_for_the_next():
+    play = envs.make("minatar/breakout", lanes=4, processes=2)
+    play.reset()
+    team = members(play)
+
+    class Impatient:
+        def poll(self):
+            raise KeyboardInterrupt
+
+    play._team._signs = Impatient()
+    with pytest.raises(KeyboardInterrupt):
+        play.step(np.zeros(4, int))
+    play.close()
+    assert all(map(gone, team))
+
+
+def test_members_leave_with_the_process_they_play_for():
+    script = (
+        "import time; from optimist import envs\n"
+        "play = envs.make('minatar/breakout', lanes=4, processes=2); play.reset()\n"
+        "print(*[member.pid for member in play._team._members], flush=True); time.sleep(100)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    team = [int(word) for word in process.stdout.readline().split()]
+    assert len(team) == 2
+    process.kill()
+    process.communicate()
+    assert all(map(gone, team))
+
+
+def test_processes_by_lanes_and_cores(monkeypatch):
+    for cores, lanes, expected in (
+        (2, 16, 2),
+        (2, 15, 1),
+        (16, 120, 14),
+        (16, 50, 6),
+        (16, 8, 1),
+        (1, 99, 1),
+    ):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _, cores=cores: set(range(cores)))
+        assert _team.usual_processes(lanes) == expected

@@ -1,0 +1,237 @@
+"""Every shared equation equals its paper's definition, written here with plain loops."""
+
+import doctest
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import optimist.equations.losses
+from optimist.data.transition import Transition
+from optimist.equations.losses import (
+    categorical_projection,
+    cross_entropy,
+    huber,
+    quantile_huber,
+    random_convex_weights,
+    td_error,
+)
+
+SIZES = [(1, 5), (5, 1), (7, 3)]  # (quantiles, targets)
+
+
+def huber_by_definition(error: float, delta: float) -> float:
+    if abs(error) <= delta:
+        return 0.5 * error**2
+    return delta * (abs(error) - 0.5 * delta)
+
+
+def quantile_huber_by_loops(quantiles, targets) -> float:
+    """Dabney et al. 2018, eq. 10 in algorithm 1: sum over i of the mean over j of |tau_i - [u < 0]| L(u)."""
+    total = 0.0
+    for i, quantile in enumerate(quantiles):
+        tau = (2 * i + 1) / (2 * len(quantiles))
+        for target in targets:
+            error = target - quantile
+            below = 1.0 if error < 0 else 0.0
+            total += abs(tau - below) * huber_by_definition(error, 1.0) / len(targets)
+    return total
+
+
+@jax.jit
+def plain_gradient(quantiles, targets):
+    """What jax.grad makes of the same equation without matrix products and without a given derivative."""
+
+    def loss(quantiles):
+        total = 0.0
+        for i in range(quantiles.size):
+            for j in range(targets.size):
+                error, tau = targets[j] - quantiles[i], (i + 0.5) / quantiles.size
+                bent = jnp.where(jnp.abs(error) <= 1, 0.5 * error**2, jnp.abs(error) - 0.5)
+                total += jnp.abs(tau - (error < 0)) * bent / targets.size
+        return total
+
+    return jax.grad(loss)(quantiles)
+
+
+def quantiles_and_targets(size):
+    """Errors on both sides of zero and of kappa."""
+    rng = np.random.default_rng(size)
+    return tuple(rng.normal(scale=1.5, size=count).astype(np.float32) for count in size)
+
+
+@pytest.mark.parametrize("delta", [0.5, 1.0, 2.0])
+def test_huber_is_its_definition(delta):
+    for error in (-7.0, -2.0, -1.0, -0.4, 0.0, 0.3, 1.0, 2.0, 5.0):
+        np.testing.assert_allclose(
+            huber(jnp.float32(error), delta), huber_by_definition(error, delta), rtol=1e-6
+        )
+
+
+def test_the_slope_of_huber_is_the_clipped_error():
+    for error in (-7.0, -1.0, -0.4, 0.0, 0.3, 1.0, 5.0):
+        slope = jax.grad(huber)(jnp.float32(error))
+        np.testing.assert_allclose(slope, min(max(error, -1.0), 1.0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_quantile_huber_is_equation_10(size):
+    quantiles, targets = quantiles_and_targets(size)
+    expected = quantile_huber_by_loops(quantiles.tolist(), targets.tolist())
+    np.testing.assert_allclose(quantile_huber(quantiles, targets), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_given_derivative_is_the_derived_one(size):
+    quantiles, targets = quantiles_and_targets(size)
+    gradient = jax.grad(quantile_huber)(quantiles, targets)
+    np.testing.assert_allclose(gradient, plain_gradient(quantiles, targets), rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_given_derivative_is_the_slope_of_the_loops(size):
+    quantiles, targets = (array.tolist() for array in quantiles_and_targets(size))
+    gradient = jax.grad(quantile_huber)(jnp.array(quantiles), jnp.array(targets))
+    for i in range(len(quantiles)):
+        above, below = list(quantiles), list(quantiles)
+        above[i] += 1e-6
+        below[i] -= 1e-6
+        rise = quantile_huber_by_loops(above, targets) - quantile_huber_by_loops(below, targets)
+        np.testing.assert_allclose(gradient[i], rise / 2e-6, rtol=1e-4, atol=1e-6)
+
+
+def test_a_batch_of_quantile_losses_is_each_loss_alone():
+    quantiles, targets = quantiles_and_targets((12, 15))
+    quantiles, targets = quantiles.reshape(3, 4), targets.reshape(3, 5)
+    both = jax.value_and_grad(quantile_huber)
+    losses, slopes = jax.vmap(both)(quantiles, targets)
+    for row in range(3):
+        loss, slope = both(quantiles[row], targets[row])
+        np.testing.assert_allclose(losses[row], loss, rtol=1e-6)
+        np.testing.assert_allclose(slopes[row], slope, rtol=1e-6, atol=1e-8)
+
+
+def projection_by_loops(support, probabilities, atoms) -> list[float]:
+    """Bellemare et al. 2017, algorithm 1: a point gives its mass to the atoms below and above it.
+
+    A point on an atom has the same one below and above, and gives it all; the printed algorithm loses it.
+    """
+    projected, last = [0.0] * len(atoms), len(atoms) - 1
+    for point, mass in zip(support, probabilities, strict=True):
+        place = min(max((point - atoms[0]) / (atoms[-1] - atoms[0]) * last, 0), last)
+        lower, upper = math.floor(place), math.ceil(place)
+        if lower == upper:
+            projected[lower] += mass
+        else:
+            projected[lower] += mass * (upper - place)
+            projected[upper] += mass * (place - lower)
+    return projected
+
+
+def random_distribution(rng, count: int) -> np.ndarray:
+    return rng.dirichlet(np.ones(count)).astype(np.float32)
+
+
+@pytest.mark.parametrize(("count", "low", "high"), [(2, 0, 1), (5, -2, 2), (51, -10, 10)])
+@pytest.mark.parametrize("spread", [0.3, 1, 3], ids=["inside", "about", "beyond"])
+def test_the_projection_is_algorithm_1(spread, count, low, high):
+    rng = np.random.default_rng(count)
+    atoms = np.linspace(low, high, count, dtype=np.float32)
+    support = (rng.normal(size=9) * spread * (high - low) / 2).astype(np.float32)
+    probabilities = random_distribution(rng, 9)
+    projected = categorical_projection(support, probabilities, jnp.array(atoms))
+    expected = projection_by_loops(support.tolist(), probabilities.tolist(), atoms.tolist())
+    np.testing.assert_allclose(projected, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.31, -7.0, 100.0])
+def test_the_projection_keeps_all_mass(shift):
+    """Also of points on an atom, where the printed algorithm loses it, and of points beyond the last."""
+    atoms, probabilities = jnp.linspace(-10, 10, 51), random_distribution(np.random.default_rng(0), 51)
+    projected = np.array(categorical_projection(atoms + shift, probabilities, atoms))
+    assert projected.min() >= 0
+    np.testing.assert_allclose(projected.sum(), 1, rtol=1e-5)
+
+
+def test_a_distribution_on_the_atoms_stays_as_it_is():
+    atoms, probabilities = jnp.linspace(-10, 10, 51), random_distribution(np.random.default_rng(1), 51)
+    np.testing.assert_allclose(
+        categorical_projection(atoms, probabilities, atoms), probabilities, rtol=1e-3, atol=1e-6
+    )
+
+
+def test_the_projection_keeps_the_mean_inside_the_range_and_cuts_it_outside():
+    rng = np.random.default_rng(2)
+    atoms, probabilities = jnp.linspace(-10, 10, 51), random_distribution(rng, 20)
+    inside = rng.uniform(-10, 10, size=20).astype(np.float32)
+    projected = categorical_projection(inside, probabilities, atoms)
+    np.testing.assert_allclose(projected @ atoms, inside @ probabilities, rtol=1e-4, atol=1e-4)
+    beyond = categorical_projection(inside + 100, probabilities, atoms)
+    np.testing.assert_allclose(beyond @ atoms, 10, rtol=1e-5)
+
+
+def test_the_end_of_an_episode_puts_all_mass_beside_the_reward():
+    atoms = jnp.linspace(-10, 10, 21)  # one apart
+    moved = 2.25 + 0.0 * atoms
+    projected = categorical_projection(moved, random_distribution(np.random.default_rng(3), 21), atoms)
+    expected = [0.0] * 21
+    expected[12], expected[13] = 0.75, 0.25
+    np.testing.assert_allclose(projected, expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1, 60], ids=["even", "near-certain"])
+def test_cross_entropy_is_its_definition(scale):
+    rng = np.random.default_rng(scale)
+    logits, target = (scale * rng.normal(size=7)).astype(np.float32), random_distribution(rng, 7)
+    total = math.fsum(math.exp(logit) for logit in logits.tolist())
+    expected = -sum(t * (z - math.log(total)) for t, z in zip(target.tolist(), logits.tolist(), strict=True))
+    np.testing.assert_allclose(cross_entropy(logits, target), expected, rtol=1e-5)
+
+
+def test_the_slope_of_cross_entropy_is_what_is_predicted_less_what_is_true():
+    rng = np.random.default_rng(0)
+    logits, target = rng.normal(size=7).astype(np.float32), random_distribution(rng, 7)
+    slope = jax.grad(cross_entropy)(logits, target)
+    np.testing.assert_allclose(slope, jax.nn.softmax(logits) - target, rtol=1e-4, atol=1e-6)
+
+
+def test_the_td_error_is_the_target_less_the_value():
+    step = Transition(None, None, reward=0.5, discount=0.9, next_observation=None)
+    np.testing.assert_allclose(td_error(step, 2.0, 3.0), 0.5 + 0.9 * 3.0 - 2.0)
+    heads, next_heads = np.array([1.0, 2.0]), np.array([3.0, 5.0])
+    np.testing.assert_allclose(td_error(step, heads, next_heads), [0.5 + 2.7 - 1, 0.5 + 4.5 - 2])
+    np.testing.assert_allclose(td_error(step, heads, 3.0), [0.5 + 2.7 - 1, 0.5 + 2.7 - 2])
+
+
+@pytest.mark.parametrize("count", [1, 2, 200])
+def test_convex_weights_are_uniform_draws_over_their_sum(count):
+    for seed in range(5):
+        key = jax.random.PRNGKey(seed)
+        draws = jax.random.uniform(key, (count,)).tolist()
+        weights = random_convex_weights(key, count).tolist()
+        assert min(weights) >= 0
+        np.testing.assert_allclose(sum(weights), 1, rtol=1e-5)
+        np.testing.assert_allclose(weights, [draw / sum(draws) for draw in draws], rtol=1e-5)
+
+
+@pytest.mark.parametrize("count", [50, 200])
+def test_convex_weights_concentrate_as_columns_grow(count):
+    """A uniform draw has deviation 1/sqrt(12) and the sum is about K/2, so a weight has 0.58/K."""
+    keys = jax.random.split(jax.random.PRNGKey(0), 500)
+    weights = jax.vmap(lambda key: random_convex_weights(key, count))(keys)
+    np.testing.assert_allclose(np.std(weights), 0.577 / count, rtol=0.03)
+
+
+def test_one_convex_weight_is_one_even_when_the_draw_is_zero():
+    """One draw in 8 million is zero, and 12.5 million steps make so many draws."""
+    key = jax.random.PRNGKey(780233)
+    assert jax.random.uniform(key, (1,)) == 0
+    assert random_convex_weights(key, 1) == 1
+
+
+def test_the_examples_in_the_docstrings_are_true():
+    results = doctest.testmod(optimist.losses)
+    assert results.attempted > 0
+    assert results.failed == 0

@@ -1,0 +1,134 @@
+"""A mixture is a distribution over the simplex: each kind is what its name says, at any number of heads."""
+
+import jax
+import numpy as np
+import pytest
+
+from optimist.equations.losses import random_convex_weights
+from optimist.equations.mixtures import KINDS, Mixture
+from optimist.errors import UsageError
+
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+MANY = 2000
+
+
+def draws(mixture: Mixture, heads: int) -> np.ndarray:
+    """Two thousand independent mixtures, one per row."""
+    many = Mixture(mixture.kind, mixture.concentration, count=MANY)
+    return np.array(many.draw(jax.random.PRNGKey(0), heads)).T
+
+
+@pytest.mark.parametrize("heads", [1, 4])
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_column_is_a_convex_combination(kind, count, heads):
+    weights = Mixture(kind, count=count).draw(jax.random.PRNGKey(heads), heads)
+    assert weights.shape == (heads, count)
+    assert np.min(weights) >= 0
+    np.testing.assert_allclose(np.sum(weights, axis=0), np.ones(count), rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_head_has_all_the_weight(kind):
+    np.testing.assert_allclose(draws(Mixture(kind), heads=1), np.ones((MANY, 1)), rtol=1e-6)
+
+
+def test_uniform_is_the_papers_construction():
+    """Uniform draws over their sum (Agarwal et al. 2020, section 4.2); each combination has its own key."""
+    key = jax.random.PRNGKey(4)
+    weights = Mixture("uniform", count=3).draw(key, 4)
+    for column, own_key in enumerate(jax.random.split(key, 3)):
+        np.testing.assert_allclose(weights[:, column], random_convex_weights(own_key, 4), rtol=1e-6)
+        numbers = jax.random.uniform(own_key, (4,)).tolist()
+        expected = [number / sum(numbers) for number in numbers]
+        np.testing.assert_allclose(weights[:, column], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["uniform", "dirichlet"])
+def test_a_continuous_mixture_comes_near_every_corner_and_the_middle(kind):
+    """Full support, which the paper's proposition 1 asks for."""
+    weights = draws(Mixture(kind), heads=3)
+    assert np.min(weights) > 0
+    for place in (*np.eye(3), np.full(3, 1 / 3), np.array([0.5, 0.5, 0])):
+        assert np.abs(weights - place[None]).max(axis=1).min() < 0.1
+
+
+def test_one_hot_is_a_corner_and_every_corner_is_as_likely():
+    weights = draws(Mixture("one_hot"), heads=4)
+    assert {*np.ravel(weights)} == {0, 1}
+    np.testing.assert_allclose(weights.sum(axis=1), np.ones(MANY))
+    np.testing.assert_allclose(weights.mean(axis=0), np.full(4, 1 / 4), atol=0.03)  # 3 deviations
+
+
+def test_the_mean_is_one_point():
+    weights = draws(Mixture("mean"), heads=4)
+    np.testing.assert_allclose(weights, np.full((MANY, 4), 1 / 4), rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_head_is_favoured(kind):
+    weights = draws(Mixture(kind), heads=4)
+    deviation = weights.std() / np.sqrt(MANY)
+    np.testing.assert_allclose(weights.mean(axis=0), np.full(4, 1 / 4), atol=4 * deviation + 1e-6)
+
+
+@pytest.mark.parametrize("concentration", [0.3, 1.0, 20.0])
+def test_a_dirichlet_spreads_as_its_formula_says(concentration):
+    """The variance of one weight of K is (K - 1) / (K^2 (K c + 1))."""
+    weights = draws(Mixture("dirichlet", concentration), heads=4)
+    np.testing.assert_allclose(weights.var(), 3 / (16 * (4 * concentration + 1)), rtol=0.1)
+
+
+def test_a_concentrated_dirichlet_is_the_mean_and_a_dilute_one_is_one_hot():
+    np.testing.assert_allclose(
+        draws(Mixture("dirichlet", 1e6), heads=4), np.full((MANY, 4), 1 / 4), atol=0.002
+    )
+    largest = draws(Mixture("dirichlet", 1e-3), heads=4).max(axis=1)
+    assert np.mean(largest > 0.999) > 0.97
+
+
+def test_mixtures_of_more_heads_lie_nearer_the_mean():
+    """A weight strays from 1/K by about 0.58/K, so that the mixture as a whole strays by 0.58/sqrt(K): at the
+    paper's 200 heads by 0.04, where "dirichlet" has a concentration to choose."""
+    for heads in (50, 200):
+        weights = draws(Mixture("uniform"), heads)
+        np.testing.assert_allclose(weights.std(), 0.577 / heads, rtol=0.05)
+        distance = np.sqrt(((weights - 1 / heads) ** 2).sum(axis=1)).mean()
+        np.testing.assert_allclose(distance, 0.577 / np.sqrt(heads), rtol=0.05)
+
+
+@pytest.mark.parametrize("kind", ["uniform", "dirichlet", "one_hot"])
+def test_a_draw_is_its_keys_alone_and_its_columns_are_independent(kind):
+    mixture = Mixture(kind, count=50)
+    first, again, other = (np.array(mixture.draw(jax.random.PRNGKey(seed), 4)) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert np.any(first != other)
+    assert len({tuple(column) for column in first.T.tolist()}) == (4 if kind == "one_hot" else 50)
+    correlation = np.corrcoef(draws(Mixture(kind), heads=4)[:, 0].reshape(-1, 2).T)[0, 1]
+    assert abs(correlation) < 0.1  # of neighbouring draws: 3 deviations of 1,000 pairs
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"kind": "unifrom"}, 'unknown mixture "unifrom": did you mean "uniform"'),
+        ({"kind": "onehot"}, 'did you mean "one_hot"'),
+        ({"kind": "zzz"}, "known: dirichlet, mean, one_hot, uniform"),
+        ({"kind": "dirichlet", "concentration": 0.0}, "concentration 0.0.*above zero"),
+        ({"kind": "dirichlet", "concentration": -1.0}, "concentration -1.0.*above zero"),
+        ({"kind": "dirichlet", "concentration": float("nan")}, "concentration nan"),
+        ({"kind": "dirichlet", "concentration": float("inf")}, "concentration inf"),
+        ({"count": 0}, "0 mixtures.*at least one"),
+        ({"count": -2}, "-2 mixtures.*at least one"),
+    ],
+    ids=str,
+)
+def test_a_mixture_that_makes_no_sense_is_refused_in_one_line(settings, message):
+    with pytest.raises(UsageError, match=message) as refusal:
+        Mixture(**settings)
+    assert "\n" not in str(refusal.value)
+
+
+def test_equal_mixtures_are_one_key_of_the_compiled_programs():
+    assert hash(Mixture("dirichlet", 0.5)) == hash(Mixture("dirichlet", 0.5))
+    assert Mixture("dirichlet", 0.5) != Mixture("dirichlet", 0.6)

@@ -1,0 +1,247 @@
+"""Studies on a real Ray cluster of several nodes: the numbers of one machine, whichever node is lost."""
+
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from little import begin, outcome, wait_for
+from optimist.cli.main import main
+from optimist.studies.engines import connection
+from optimist.studies.engines.cluster import RayPool
+from optimist.studies.engines.engine import perform_all
+from optimist.studies.job import Job
+from optimist.studies.plan import load
+from optimist.studies.status import write_jobs
+
+# Ray starts its processes by a plain fork, of which JAX warns where it has run before in the same process.
+pytestmark = pytest.mark.filterwarnings("ignore:os.fork")
+
+STUDY = """
+title = "A little study"
+scale = "small"
+seeds = 1
+
+[agents]
+"DQN" = {{ agent = "dqn", options = {{ network = "mlp" }} }}
+"REM" = {{ agent = "rem", options = {{ network = "mlp", columns = 4 }} }}
+
+[scales.tiny]
+environments = ["minatar/breakout"]
+training = {{ steps = {steps}, evaluate_every = 50, episodes = 1, batch = 8, checkpoint_seconds = 0.0 }}
+[scales.tiny.collect]
+agent = "dqn"
+options = {{ network = "mlp" }}
+settings = {{ steps = 600, lanes = 4, warm_up = 40, batch = 8 }}
+"""
+LOG, DQN, REM = "logs/minatar-breakout", "runs/minatar-breakout/all/dqn", "runs/minatar-breakout/all/rem"
+CLOSED = "127.0.0.1:1"  # nobody listens there
+
+
+def study_file(folder: Path, steps: int = 600) -> Path:
+    path = folder / "little.toml"
+    path.write_text(STUDY.format(steps=steps))
+    return path
+
+
+def words(study: Path, out: Path | str, *more: str) -> list[str]:
+    return ["study", "run", str(study), "--scale", "tiny", "--out", str(out), *more]
+
+
+@pytest.fixture(scope="module")
+def variables(tmp_path_factory):
+    """What the processes of this file inherit: programs are compiled once, Ray keeps to a folder of ours."""
+    folder = tempfile.mkdtemp(prefix="ray-")  # the names of its sockets must be short
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_TMPDIR", folder)
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.delenv("RAY_ADDRESS", raising=False)
+        patch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")  # they take longer than the runs
+        patch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path_factory.mktemp("compiled")))
+        patch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+        yield
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def straight(variables, tmp_path_factory):
+    """The study as a process of this machine performs it."""
+    out = tmp_path_factory.mktemp("straight")
+    assert main(words(study_file(out), out, "--workers", "1")) == 0
+    return out
+
+
+@pytest.fixture(scope="module")
+def cluster(variables):
+    """A head that only manages, and two nodes with room for one run each."""
+    from ray.cluster_utils import Cluster
+
+    small = {"object_store_memory": 80 * 1024 * 1024}
+    quick = {"health_check_period_ms": 500, "health_check_failure_threshold": 4}
+    head = {"num_cpus": 0, "include_dashboard": False, "_system_config": quick, **small}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
+    for _ in range(2):
+        cluster.add_node(num_cpus=1, **small)
+    yield cluster
+    cluster.shutdown()
+
+
+def begun(straight: Path, out: Path, steps: int = 600) -> list[Job]:
+    """A study whose logs are there already."""
+    jobs = load(str(study_file(out, steps)), "tiny").jobs()
+    write_jobs(out, "a study", jobs)
+    shutil.copytree(straight / LOG, out / LOG)
+    return jobs
+
+
+def holder(run: Path) -> int:
+    """The process that works on a run."""
+    return int((run / ".holder").read_text().split()[1])
+
+
+def is_learning(run: Path) -> bool:
+    return (run / "metrics.jsonl").exists() and (run / ".holder").exists()
+
+
+def test_a_cluster_comes_to_the_same_numbers_and_tables(straight, cluster, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where the workers are not
+    command = begin(*words(study_file(tmp_path), "out", "--engine", "ray", "--address", cluster.address))
+    told, complaints = command.communicate()
+    assert command.returncode == 0, complaints
+    assert complaints.count("\n") == 4 == complaints.count(" is done after ")  # and nothing from Ray
+    assert "all 4 runs are in out" in told
+    for run in (DQN, REM, "random/minatar-breakout"):
+        assert outcome(tmp_path / "out" / run) == outcome(straight / run)
+    tables = {path.name: path.read_bytes() for path in (straight / "results/all").iterdir()}
+    assert tables
+    assert tables == {path.name: path.read_bytes() for path in (tmp_path / "out/results/all").iterdir()}
+
+
+def test_a_node_that_is_lost_costs_nothing_but_time(straight, cluster, tmp_path):
+    jobs, told, over = begun(straight, tmp_path), [], threading.Event()
+
+    def lose_the_node_that_trains():
+        while not is_learning(tmp_path / DQN):
+            if over.wait(0.01):
+                return
+        raylet = int(Path(f"/proc/{holder(tmp_path / DQN)}/stat").read_text().rpartition(")")[2].split()[1])
+        [node] = [n for n in cluster.worker_nodes if n.all_processes["raylet"][0].process.pid == raylet]
+        cluster.remove_node(node, allow_graceful=False)
+
+    killer = threading.Thread(target=lose_the_node_that_trains)
+    killer.start()
+    try:
+        assert perform_all(jobs, tmp_path, RayPool(tmp_path, cluster.address), told.append) == []
+    finally:
+        over.set()
+        killer.join()
+        cluster.add_node(num_cpus=1, object_store_memory=80 * 1024 * 1024)
+    [lost] = [line for line in told if line.endswith("it goes on elsewhere")]
+    assert lost.startswith(f"{DQN}: its node or worker is lost")
+    assert "taking over" in (tmp_path / DQN / "log.txt").read_text()
+    for run in (DQN, REM):
+        assert outcome(tmp_path / run) == outcome(straight / run)
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow), (signal.SIGTERM, 143)]
+)
+def test_a_command_that_is_stopped_has_every_run_save_and_leave(number, code, straight, cluster, tmp_path):
+    begun(straight, tmp_path, steps=1_000_000)
+    engine = ("--engine", "ray", "--address", cluster.address)
+    command = begin(*words(tmp_path / "little.toml", tmp_path, *engine))
+    runs = [tmp_path / DQN, tmp_path / REM]
+    wait_for(lambda: all(map(is_learning, runs)), command)
+    for run in runs:  # one core, one thread
+        names = [path.read_text() for path in Path(f"/proc/{holder(run)}/task").glob("*/comm")]
+        assert names.count("tf_XLAEigen\n") == 1
+    command.send_signal(number)
+    _, complaints = command.communicate()
+    assert command.returncode == code
+    *before, last = complaints.splitlines()
+    assert last.startswith("optimist: stopped")
+    assert all(" done " in line for line in before), complaints  # and nothing from Ray
+    assert not any((run / ".holder").exists() for run in runs)  # they left by themselves
+    assert all(list((run / "checkpoints").iterdir()) for run in runs)
+
+
+def test_a_node_that_does_not_see_the_folder_says_so(cluster, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    out = Path("/proc/self/cwd")  # the same path everywhere, another folder for every process
+    [log, *_] = jobs = load(str(study_file(tmp_path)), "tiny").jobs()
+    write_jobs(out, "a study", jobs)
+    [failed] = perform_all([log], out, RayPool(out, cluster.address), lambda line: None)
+    assert failed.complaint == (
+        f"{socket.gethostname()} does not see the study in {out}: choose an --out that all nodes share"
+    )
+
+
+def test_a_run_that_fits_on_no_node_is_told_of(cluster, tmp_path, capsys):
+    RayPool(tmp_path, cluster.address, cpus=64).close()
+    assert "no node has 64 cores and 0 GPUs" in capsys.readouterr().err
+
+
+def test_no_node_searches_the_folder_that_the_command_was_given_in(cluster, tmp_path, monkeypatch):
+    import ray
+
+    monkeypatch.chdir(tmp_path)
+    connection.connect(ray, cluster.address)
+    try:
+        searched = ray.get(
+            ray.remote(num_cpus=1)(lambda: [str(Path(entry).resolve()) for entry in sys.path]).remote()
+        )
+    finally:
+        ray.shutdown()
+    assert searched and str(tmp_path) not in searched
+    assert Path.cwd() == tmp_path
+
+
+MISTAKES = [
+    ("--engine rai", 'there is no engine "rai": did you mean "ray"?'),
+    ("--address 10.0.0.1:6379", "--address is for another engine: add --engine ray"),
+    ("--gpus-per-run 1", "--gpus-per-run is for another engine: add --engine ray"),
+    ("--engine ray --workers 2", "--workers is for another engine: add --engine local"),
+    ("--engine ray --cpus-per-run 0", "a run with 0 cores: it takes more than none"),
+    ("--engine ray --gpus-per-run 1.5", "a run with 1.5 GPUs: it takes a share of one, or whole ones"),
+    ("--engine ray --address head", '"head" is no address of a cluster: write HOST:PORT of its head'),
+    ("--engine ray --address ray://head:10001", "is no address of a cluster"),
+    ("--engine ray --address head.invalid:6379", "no Ray cluster takes us at head.invalid:6379"),
+    (f"--engine ray --address {CLOSED}", f"no Ray cluster takes us at {CLOSED} (Connection refused): name"),
+    ("--engine ray", "(Connection refused)"),  # at RAY_ADDRESS
+]
+
+
+@pytest.mark.parametrize(("more", "phrase"), MISTAKES, ids=[more for more, _ in MISTAKES])
+def test_a_mistake_is_one_line_at_once(more, phrase, tmp_path, monkeypatch, capfd):
+    monkeypatch.setenv("RAY_ADDRESS", CLOSED)
+    begun_at = time.monotonic()
+    assert main(words(study_file(tmp_path), tmp_path / "out", *more.split())) == 2
+    assert time.monotonic() - begun_at < 10
+    complaint = capfd.readouterr().err
+    assert complaint.startswith("optimist: ") and complaint.count("\n") == 1
+    assert phrase in complaint
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_no_cluster_is_given_up_in_one_line(variables, tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(connection, "ANSWER_SECONDS", 3)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        assert (
+            main(words(study_file(tmp_path), tmp_path / "out", "--engine", "ray", "--address", address)) == 2
+        )
+    complaint = capfd.readouterr().err
+    assert complaint.count("\n") == 1
+    assert f"no Ray cluster takes us at {address} (what is there said nothing for 3 s)" in complaint
+
+
+def test_without_ray_the_line_that_installs_it_is_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    assert main(words(study_file(tmp_path), tmp_path / "out", "--engine", "ray")) == 2
+    assert 'ray is not installed: pip install "optimist[ray]"' in capsys.readouterr().err

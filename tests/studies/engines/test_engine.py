@@ -1,0 +1,219 @@
+"""Studies performed by real processes: in order, once, whoever dies on the way, and with the same results."""
+
+import json
+import os
+import shutil
+import signal
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from little import outcome
+from optimist.errors import RunError, UsageError
+from optimist.studies.engines.engine import perform_all
+from optimist.studies.engines.local import LocalPool, cores_each
+from optimist.studies.job import Job, check_settings, restarted, with_logs_of
+from optimist.studies.status import job_status, read_jobs, write_jobs
+from optimist.training.online import OnlineTraining
+
+GAME = "minatar/breakout"
+SMALL_NETWORK = {"network": "mlp"}
+
+
+def jobs(steps: int = 60) -> list[Job]:
+    """A log, and two agents that learn from it."""
+    common = {"environment": GAME, "preset": None, "scale": "small", "options": SMALL_NETWORK}
+    play = {"steps": 200, "lanes": 4, "warm_up": 40, "batch": 8}
+    learn = {"steps": steps, "evaluate_every": 20, "episodes": 1, "batch": 8, "checkpoint_seconds": 0.0}
+    return [
+        Job(name="logs/breakout", agent="dqn", seeds=(0,), settings=play, **common),
+        *(
+            Job(
+                name=f"runs/{agent}",
+                agent=agent,
+                seeds=(0, 1),
+                settings=learn,
+                data="logs/breakout",
+                needs=("logs/breakout",),
+                **common,
+            )
+            for agent in ("dqn", "qr_dqn")
+        ),
+    ]
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory):
+    """The study, performed by one worker without mishap, and what was told."""
+    out, told = tmp_path_factory.mktemp("straight"), []
+    assert perform_all(jobs(), out, LocalPool(out, 1), told.append) == []
+    return out, told
+
+
+def test_every_job_is_performed_after_what_it_needs(straight):
+    out, told = straight
+    assert [line.split()[0] for line in told] == ["logs/breakout", "runs/dqn", "runs/qr_dqn"]
+    assert all(job.done(out) for job in jobs())
+    assert "updates" in (out / "runs/dqn/log.txt").read_text()
+
+
+def test_the_logs_of_another_study_give_the_same_results_and_are_not_played_again(straight, tmp_path):
+    there, _ = straight
+    told: list[str] = []
+    moved = with_logs_of(there, jobs(), jobs())
+    assert perform_all(moved, tmp_path, LocalPool(tmp_path, 1), told.append) == []
+    assert [line.split()[0] for line in told] == ["runs/dqn", "runs/qr_dqn"]
+    assert not (tmp_path / "logs").exists()
+    for run in ("runs/dqn", "runs/qr_dqn"):
+        assert outcome(tmp_path / run) == outcome(there / run)
+
+
+def test_logs_by_another_recipe_and_unfinished_ones_are_refused(straight, tmp_path):
+    there, _ = straight
+    log, *runs = jobs()
+    longer = replace(log, settings={**log.settings, "steps": 400})
+    for place, recipe in ((there, longer), (tmp_path, log)):
+        with pytest.raises(UsageError, match="has no finished logs/breakout by this recipe"):
+            with_logs_of(place, jobs(), [recipe, *runs])
+    with pytest.raises(UsageError, match="collects no logs"):
+        with_logs_of(there, jobs(), runs)
+
+
+def test_what_is_done_is_not_done_again(straight):
+    out, _ = straight
+    before = {job.name: (job.run_folder(out) / "DONE").stat().st_mtime_ns for job in jobs()}
+    told = []
+    assert perform_all(jobs(), out, LocalPool(out, 1), told.append) == []
+    assert told == ["3 of 3 runs are done already"]
+    assert before == {job.name: (job.run_folder(out) / "DONE").stat().st_mtime_ns for job in jobs()}
+
+
+def edited(**changes) -> list[Job]:
+    """The same study after somebody edited its file: other settings of the runs."""
+    log, *runs = jobs()
+    return [log, *(replace(job, **changes) for job in runs)]
+
+
+OTHER_GAMMA = {"settings": {**jobs()[1].settings, "gamma": 0.9}}
+OTHER_RATE = {"options": {**SMALL_NETWORK, "optimizer.learning_rate": 0.01}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (OTHER_GAMMA, "training.gamma: 0.99 there, 0.9 asked"),
+        (OTHER_RATE, "agent.optimizer.learning_rate: 0.0005 there, 0.01 asked"),
+        ({"settings": {**jobs()[1].settings, "steps": 20}}, "training.steps: 60 there, 20 asked"),
+        ({"seeds": (0, 2)}, "seeds: [0, 1] there, [0, 2] asked"),
+        ({"environment": "minatar/freeway"}, "environment: 'minatar/breakout' there"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_an_edited_study_does_not_report_the_numbers_of_the_old_one(straight, changes, said):
+    out, _ = straight
+    log, *runs = edited(**changes)
+    assert log.done(out) and not any(job.done(out) for job in runs)
+    with pytest.raises(RunError, match="2 of 3 runs in .* were made with other settings") as caught:
+        check_settings([log, *runs], out)
+    assert said in str(caught.value) and "--restart" in str(caught.value)
+    now = job_status(runs[0], out)
+    assert now.state == "by other settings" and said in now.complaint
+
+
+def test_more_steps_are_the_same_run_continued(straight):
+    out, _ = straight
+    longer = jobs(steps=80)
+    check_settings(longer, out)
+    assert [job.done(out) for job in longer] == [True, False, False]
+
+
+def test_restarting_begins_anew_what_differs_and_what_learned_from_it(straight, tmp_path):
+    out = shutil.copytree(straight[0], tmp_path / "study")
+    anew = restarted(edited(**OTHER_GAMMA), out)
+    assert [job.restart for job in anew] == [False, True, True]
+    assert perform_all(anew, out, LocalPool(out, 1), lambda line: None) == []
+    assert all(job.done(out) for job in edited(**OTHER_GAMMA)) and not jobs()[1].done(out)
+    log, *runs = jobs()
+    other_log = replace(log, settings={**log.settings, "steps": 400})
+    # A longer log is the same log continued; what learned from the shorter one begins anew.
+    anew = restarted([other_log, *edited(**OTHER_GAMMA)[1:]], out)
+    assert [job.restart for job in anew] == [False, True, True]
+
+
+def test_a_run_that_learned_from_a_log_that_is_no_longer_there_is_not_done(straight, tmp_path):
+    out = shutil.copytree(straight[0], tmp_path / "study")
+    log, run, _ = jobs()
+    again = OnlineTraining(
+        log.built_agent(), GAME, log.record(), out=out / log.name, seeds=(7,), restart=True
+    )
+    again.run()
+    assert not run.done(out) and "dataset.recording" in "".join(run.changes(out))
+
+
+def test_a_run_without_its_configuration_is_not_done(straight, tmp_path):
+    out = shutil.copytree(straight[0], tmp_path / "study")
+    (out / "runs/dqn/config.toml").unlink()
+    assert not jobs()[1].done(out) and jobs()[1].changes(out)
+
+
+def test_a_study_of_an_older_version_reports_what_it_ran(straight, tmp_path):
+    """Its list of jobs does not say how their settings were resolved then."""
+    out = shutil.copytree(straight[0], tmp_path / "study")
+    write_jobs(out, "a study", edited(**OTHER_GAMMA))
+    record = json.loads((out / "study.json").read_text())
+    for job in record["jobs"]:
+        del job["resolved"]
+    (out / "study.json").write_text(json.dumps(record))
+    assert all(job.done(out) for job in read_jobs(out)[1])
+
+
+def test_a_worker_that_is_killed_is_replaced_and_the_results_are_the_same(straight, tmp_path):
+    told, pool = [], LocalPool(tmp_path, 2)
+
+    def kill_one_that_trains():
+        while not (tmp_path / "runs/dqn/metrics.jsonl").exists():
+            time.sleep(0.01)
+        busy = [worker for worker in pool._workers if worker.job is not None]
+        os.kill(busy[0].process.pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill_one_that_trains)
+    killer.start()
+    assert perform_all(jobs(), tmp_path, pool, told.append) == []
+    killer.join()
+    assert sum("its process ended with code -9; it goes on elsewhere" in line for line in told) == 1
+    for run in ("runs/dqn", "runs/qr_dqn"):
+        assert outcome(tmp_path / run) == outcome(straight[0] / run)
+
+
+def test_a_job_that_fails_takes_only_what_needs_it_along(tmp_path):
+    log, one, other = jobs()
+    broken = Job(**{**log.__dict__, "name": "logs/broken", "agent": "td3", "options": {}})
+    lost = Job(**{**one.__dict__, "data": "logs/broken", "needs": ("logs/broken",)})
+    failed = perform_all([broken, lost, log, other], tmp_path, LocalPool(tmp_path, 1), lambda line: None)
+    assert {ended.job.name for ended in failed} == {"logs/broken", "runs/dqn"}
+    assert "discrete" in failed[0].complaint and failed[1].complaint == "logs/broken failed"
+    assert other.done(tmp_path)
+    later = job_status(broken, tmp_path)  # what a report says that is made tomorrow
+    assert (later.state, later.complaint) == ("failed", failed[0].complaint)
+
+
+def test_a_study_tells_how_far_it_is(straight, tmp_path):
+    out, _ = straight
+    write_jobs(out, "a study", jobs())
+    title, known = read_jobs(out)
+    assert title == "a study" and [job.recipe for job in known] == jobs()
+    assert [job_status(job, out).state for job in known] == ["done"] * 3
+    longer = jobs(steps=100)[1]
+    (Path(out) / "runs/dqn/DONE").unlink()
+    now = job_status(longer, out)
+    assert (now.state, now.step, now.steps) == ("stopped", 60, 100)
+    assert job_status(jobs()[1], tmp_path).state == "waiting"
+
+
+@pytest.mark.parametrize(("cores", "jobs", "each"), [(16, 3, 5), (16, 16, 1), (8, 20, 1), (4, 2, None)])
+def test_jobs_share_the_cores_where_there_are_many(monkeypatch, cores, jobs, each):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)))
+    assert cores_each(jobs) == each

@@ -1,0 +1,292 @@
+"""Processes that we start run no module of the current folder, and end with whoever started them."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from multiprocessing.context import BaseContext
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import optimist
+from little import PATIENCE
+from optimist.envs import _processes
+from optimist.studies import random_scores
+from optimist.studies.job import Job
+
+MOMENTS = int(os.environ.get("OPTIMIST_MOMENTS", 20))  # at which an engine is killed; a campaign takes 200
+SOURCE = str(Path(optimist.__file__).parents[1])
+HOSTILE = (
+    "base64",
+    "json",
+    "ray",
+    "pickle",
+    "random",
+    "runpy",
+    "resource",
+    "multiprocessing",
+    "numpy",
+    "jax",
+)
+STUDY = """
+title = "A little study"
+scale = "small"
+seeds = 1
+[agents]
+"DQN" = { agent = "dqn", options = { network = "mlp" } }
+"REM" = { agent = "rem", options = { network = "mlp", columns = 4 } }
+[scales.tiny]
+environments = ["minatar/breakout"]
+training = { steps = 40, evaluate_every = 20, episodes = 1, batch = 8 }
+[scales.tiny.collect]
+agent = "dqn"
+options = { network = "mlp" }
+settings = { steps = 200, lanes = 4, warm_up = 40, batch = 8 }
+"""
+SHARED_LANES = """
+from optimist import envs
+play = envs.make("minatar/breakout", lanes=4, processes=2)
+play.reset()
+print(play.lanes)
+"""
+
+
+@pytest.fixture
+def console_script(tmp_path):
+    """As pip installs it: Python searches its folder, not the current one."""
+    path = tmp_path / "bin" / "optimist"
+    path.parent.mkdir()
+    path.write_text(
+        "import sys\nfrom optimist.cli import main\nif __name__ == '__main__':\n    sys.exit(main())\n"
+    )
+    return str(path)
+
+
+@pytest.fixture
+def hostile(tmp_path):
+    """A folder whose modules leave a mark when they are run."""
+    folder = tmp_path / "hostile"
+    folder.mkdir()
+    for name in HOSTILE:
+        (folder / f"{name}.py").write_text(f"open({str(folder / 'RAN')!r}, 'a').write({name!r} + '\\n')\n")
+    return folder
+
+
+def run_there(folder: Path, *words: str) -> str:
+    quick = {"JAX_PLATFORMS": "cpu", "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
+    variables = {**os.environ, "PYTHONPATH": SOURCE, **quick}
+    found = subprocess.run(
+        [sys.executable, *words], cwd=folder, env=variables, capture_output=True, text=True, timeout=300
+    )
+    assert found.returncode == 0, found.stderr
+    assert not (folder / "RAN").exists(), (folder / "RAN").read_text()
+    return found.stdout
+
+
+def test_the_workers_of_a_study_run_nothing_of_the_current_folder(hostile, console_script, tmp_path):
+    (tmp_path / "little.toml").write_text(STUDY)
+    words = [
+        console_script,
+        "study",
+        "run",
+        str(tmp_path / "little.toml"),
+        "--scale",
+        "tiny",
+        "--workers",
+        "2",
+    ]
+    assert "all 4 runs are in" in run_there(hostile, *words, "--out", str(tmp_path / "out"))
+
+
+def test_shared_lanes_run_nothing_of_the_current_folder(hostile):
+    assert run_there(hostile, "-P", "-c", SHARED_LANES) == "4\n"
+
+
+FROM_HERE = """
+import os, sys
+from multiprocessing import get_context
+from optimist.envs._processes import isolated, serve
+from optimist.envs._workers import Workers
+os.chdir(sys.argv[1])
+sys.path.insert(0, {first!r})  # as `python -m` and `python -c` do
+worker = get_context("spawn").Process(target=serve, args=(os.getpid(), "math", "sqrt", 4))
+with isolated():
+    worker.start()
+del sys.path[0]  # this process itself is not what is tested
+worker.join()
+assert worker.exitcode == 0
+sys.path.insert(0, {first!r})
+Workers(2).end()
+"""
+
+
+@pytest.mark.parametrize("first", ["", "."])
+def test_nor_do_they_where_this_process_itself_searches_it(hostile, tmp_path, first):
+    run_there(tmp_path, "-P", "-c", FROM_HERE.format(first=first), str(hostile))
+    assert not (hostile / "RAN").exists(), (hostile / "RAN").read_text()
+
+
+def test_an_attempt_at_a_cluster_runs_nothing_of_the_current_folder(hostile):
+    script = "from optimist.studies.running import connection\n"
+    script += "connection.ATTEMPT = 'import json, base64, pickle'\nconnection._check_cluster('a:1')"
+    run_there(hostile, "-P", "-c", script)
+
+
+@pytest.mark.parametrize(
+    ("named", "script", "searched"), [(False, False, False), (True, False, True), (False, True, True)]
+)
+def test_the_current_folder_is_searched_if_its_user_named_it(tmp_path, monkeypatch, named, script, searched):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", ["", str(tmp_path), SOURCE])
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([SOURCE, *([str(tmp_path)] if named else [])]))
+    monkeypatch.setattr(_processes, "_script_folder", lambda: str(tmp_path) if script else SOURCE)
+    assert _processes.search_path() == ([str(tmp_path)] * 2 if searched else []) + [SOURCE]
+
+
+def test_a_folder_that_is_gone_is_not_searched(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tmp_path.rmdir()
+    monkeypatch.setattr(sys, "path", ["", SOURCE])
+    assert _processes.search_path() == [SOURCE]
+
+
+def test_what_was_changed_for_a_start_is_put_back(monkeypatch):
+    for variable in (None, "0"):
+        if variable:
+            monkeypatch.setenv(_processes.VARIABLE, variable)
+        path = sys.path
+        with _processes.isolated():
+            assert os.environ[_processes.VARIABLE] == "1"
+        assert sys.path is path and os.environ.get(_processes.VARIABLE) == variable
+
+
+def test_the_players_of_random_scores_are_started_in_the_same_way(tmp_path, monkeypatch):
+    class Started(Exception):
+        pass
+
+    def pool(self, processes):
+        assert os.environ[_processes.VARIABLE] == "1"
+        raise Started
+
+    monkeypatch.setattr(BaseContext, "Pool", pool)
+    with pytest.raises(Started):
+        random_scores.run(random_scores.RandomStudy(games="Pong"), tmp_path / "table.csv")
+
+
+# Forks an engine for every line it is told, as importing all of this anew takes seconds.
+NURSERY = """
+import os, sys
+from pathlib import Path
+import optimist.envs._workers, optimist.envs.minatar
+from optimist import envs
+from optimist.studies.running.job import Job
+from optimist.studies.running.local import LocalPool
+
+for line in sys.stdin:
+    engine = os.fork()
+    if not engine:
+        kind, folder, job = line.rstrip("\\n").split("\\t")
+        if kind == "workers":
+            pool = LocalPool(Path(folder), 1)
+            pool.start([Job.from_json(job)])
+            while True:
+                pool.wait()
+        play = envs.make("minatar/breakout", lanes=4, processes=2)
+        play.reset()
+        while True:
+            play.step([0, 0, 0, 0])
+    print(engine, flush=True)
+    os.waitpid(engine, 0)
+"""
+
+
+@pytest.fixture(scope="module")
+def nursery():
+    variables = {**os.environ, "PYTHONPATH": SOURCE, "JAX_PLATFORMS": "cpu"}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    with subprocess.Popen([sys.executable, "-P", "-c", NURSERY], env=variables, **pipes) as process:
+        yield process
+        process.stdin.close()
+
+
+def children(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def state(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return "Z"
+
+
+def orphans(nursery, line: str, delay: float) -> list[int]:
+    """Who is still there 5 s after an engine was killed, so long after it started its first child."""
+    print(line, file=nursery.stdin, flush=True)
+    engine, deadline = int(nursery.stdout.readline()), time.monotonic() + PATIENCE
+    while not children(engine):
+        assert time.monotonic() < deadline, "it never started anybody"
+        time.sleep(0.001)
+    time.sleep(delay)
+    os.kill(engine, signal.SIGSTOP)  # so that it starts nobody between our look and the kill
+    there = children(engine)
+    os.kill(engine, signal.SIGKILL)
+    deadline = time.monotonic() + 5
+    while (left := [pid for pid in there if state(pid) != "Z"]) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return left
+
+
+def delays() -> list[float]:
+    """Half of them while a child is being started, the others up to when it works."""
+    random = np.random.default_rng(0)
+    return [random.uniform(0, 0.3 if number % 2 else 2) for number in range(MOMENTS)]
+
+
+@pytest.mark.parametrize("kind", ["workers", "lanes"])
+def test_nobody_outlives_an_engine_that_is_killed_at_any_moment(nursery, tmp_path, kind):
+    settings = {"steps": 10_000_000, "lanes": 4, "warm_up": 40, "batch": 8}
+    common = {"agent": "dqn", "preset": None, "scale": "small", "options": {"network": "mlp"}}
+    for number, delay in enumerate(delays()):
+        job = Job(name="log", environment="minatar/breakout", seeds=(0,), settings=settings, **common)
+        line = "\t".join((kind, str(tmp_path / str(number)), job.as_json()))
+        assert not orphans(nursery, line, delay), f"killed after {delay:.3f} s"
+
+
+def test_a_parent_that_was_gone_before_anybody_asked_is_noticed(tmp_path):
+    script = "import os, sys, time; from optimist.envs._processes import leave_with\n"
+    script += "leave_with(int(sys.argv[1])); time.sleep(60)"
+    variables = {**os.environ, "PYTHONPATH": SOURCE}
+    for pid, code in ((os.getppid(), -signal.SIGTERM), (os.getpid(), None)):
+        child = subprocess.Popen([sys.executable, "-c", script, str(pid)], env=variables)
+        try:
+            assert child.wait(timeout=5) == code
+        except subprocess.TimeoutExpired:
+            assert code is None
+        finally:
+            child.kill()
+            child.wait()
+
+
+def test_without_help_of_the_kernel_the_parent_is_watched(tmp_path):
+    script = (
+        "import os, time; from optimist.envs import _processes\n"
+        "_processes._kernel_tells = lambda: False; _processes.PATIENCE = 0.01\n"
+        "parent = os.getpid()\n"
+        "if not os.fork():\n"
+        "    _processes.leave_with(parent); print(os.getpid(), flush=True); time.sleep(60)\n"
+        "time.sleep(60)"
+    )
+    variables = {**os.environ, "PYTHONPATH": SOURCE}
+    with subprocess.Popen([sys.executable, "-c", script], env=variables, stdout=subprocess.PIPE) as parent:
+        child = int(parent.stdout.readline())
+        time.sleep(0.1)
+        assert state(child) != "Z"
+        parent.kill()
+        deadline = time.monotonic() + 5
+        while state(child) != "Z" and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert state(child) == "Z"

@@ -1,0 +1,185 @@
+"""The paper's figures draw what they are given: lines, bars in order, bands, levels, and readable scales."""
+
+import numpy as np
+import pytest
+
+from optimist.studies.report import figures
+from optimist.studies.report.paper_figures import curve_grid, improvement_bars, medians, profiles, smoothed
+from optimist.studies.scores.statistics import Interval
+
+MEDIANS = {"REM": {1: 0.5, 2: 1.2}, "QR-DQN": {2: 1.1, 1: 0.6}}
+TRACES = {"REM": {0: {1: 0.4, 2: 1.1}, 1: {1: 0.6, 2: 1.3}}}
+BETTER = {"QR-DQN": {1: 3, 2: 30}, "REM": {1: 1, 2: 40}}
+SEEDS = {0: {1: 0.0, 2: 10.0, 3: 20.0}, 1: {1: 4.0, 2: 10.0, 3: 40.0}}
+
+
+def heights(axes) -> list[list[float]]:
+    return [list(line.get_ydata()) for line in axes.lines]
+
+
+def legend(figure) -> list[str]:
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def drawn(figure):
+    """The figure after its layout: only then are ticks and extents what a reader sees."""
+    figure.draw_without_rendering()
+    return figure
+
+
+def test_figure_1_has_traces_medians_and_levels_beside_counts():
+    left, right = (figure := medians(MEDIANS, TRACES, BETTER, levels={"online C51": 1.19}, games=60)).axes
+    assert heights(left) == [[0.4, 1.1], [0.6, 1.3], [0.5, 1.2], [0.6, 1.1], [1, 1], [1.19, 1.19]]
+    assert heights(right) == [[3, 30], [1, 40]]
+    assert legend(figure) == ["REM", "QR-DQN", "DQN", "online C51"]
+    assert right.get_ylabel() == "games better than DQN (of 60)"
+    assert left.yaxis.get_major_formatter()(1.2, None) == "120%"
+
+
+def test_an_agent_has_one_colour_in_both_panels():
+    left, right = medians(MEDIANS, {}, BETTER).axes
+    assert right.lines[1].get_color() == left.lines[0].get_color() == figures.colour(0)  # REM
+    assert right.lines[0].get_color() == left.lines[1].get_color() == figures.colour(1)
+
+
+def test_a_long_yardstick_leaves_the_label_inside_the_figure():
+    figure = drawn(medians(MEDIANS, {}, BETTER, yardstick="DQN (Nature) in training", games=60))
+    label = figure.axes[1].yaxis.label.get_window_extent()
+    assert figure.bbox.ymin <= label.ymin < label.ymax <= figure.bbox.ymax
+
+
+def test_without_counts_there_is_one_panel():
+    (axes,) = medians(MEDIANS).axes
+    assert len(axes.lines) == 3
+
+
+def test_bars_are_sorted_and_their_scale_is_linear_only_near_nought():
+    (axes,) = improvement_bars(
+        {"Pong": 50.0, "Qbert": -120.0, "Hero": 3.0, "Alien": 2000.0}, title="REM"
+    ).axes
+    assert [bar.get_height() for bar in axes.patches] == [-120, 3, 50, 2000]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["Qbert", "Hero", "Pong", "Alien"]
+    assert axes.get_yscale() == "symlog"
+    assert axes.yaxis.get_transform().linthresh == 10
+    shown = [label.get_text() for label in axes.get_yticklabels()]
+    assert shown == ["\N{MINUS SIGN}100%", "\N{MINUS SIGN}10%", "0", "+10%", "+100%", "+1,000%"]
+    assert axes.get_ylabel() == "improvement over DQN (Nature)"
+    assert axes.get_title(loc="left") == "REM"
+
+
+def test_gain_and_loss_have_colours_of_their_own():
+    (axes,) = improvement_bars({"A": -1.0, "B": 0.0, "C": 1.0}).axes
+    below, even, above = (bar.get_facecolor() for bar in axes.patches)
+    assert below == even != above
+
+
+def test_a_bar_beyond_ten_percent_has_a_tick_to_be_read_by():
+    (axes,) = improvement_bars({"A": 50.0}).axes
+    assert list(axes.get_yticks()) == [0, 10, 100]
+
+
+@pytest.mark.parametrize("count", [5, 60])
+def test_names_of_games_do_not_run_into_each_other(count):
+    figure = drawn(improvement_bars({f"ChopperCommand{n}": float(n) for n in range(count)}))
+    boxes = [label.get_window_extent() for label in figure.axes[0].get_xticklabels()]
+    assert len(boxes) == count
+    if count == 60:  # upright names: one column each
+        assert all(left.x1 <= right.x0 for left, right in zip(boxes, boxes[1:], strict=False))
+    assert all(box.x0 >= 0 and box.y0 >= 0 for box in boxes)
+
+
+def test_a_panel_has_a_band_traces_a_mean_and_levels():
+    levels = {"Pong": {"best policy": 30.0, "average behaviour": 12.0}}
+    (axes,) = (figure := curve_grid({"Pong": {"REM": SEEDS}}, levels, window=1)).axes
+    assert heights(axes) == [[0, 10, 20], [4, 10, 40], [2, 10, 30], [30, 30], [12, 12]]
+    assert [line.get_linestyle() for line in axes.lines[-2:]] == ["-", "--"]
+    (band,) = axes.collections
+    edge = band.get_paths()[0].vertices
+    assert {tuple(point) for point in edge} >= {(1, 0), (1, 4), (2, 10), (3, 20), (3, 40)}
+    assert axes.get_title() == "Pong"
+    assert legend(figure) == ["REM", "best policy", "average behaviour"]
+
+
+def test_a_curve_is_smoothed_over_what_came_before():
+    curve = {10 * n: float(n) for n in range(7)}
+    assert smoothed(curve) == {0: 0, 10: 0.5, 20: 1, 30: 1.5, 40: 2, 50: 3, 60: 4}
+    assert smoothed(curve, 1) == curve
+
+
+def test_each_seed_is_smoothed_before_the_mean_and_the_deviation():
+    (axes,) = curve_grid({"Pong": {"REM": SEEDS}}).axes
+    assert heights(axes) == [[0, 5, 10], [4, 7, 18], [2, 6, 14]]
+
+
+def test_a_level_and_an_agent_look_the_same_in_every_panel():
+    games = {"A": {"X": SEEDS, "Y": SEEDS}, "B": {"Y": SEEDS}}
+    first, second = curve_grid(games, {"A": {"one": 1, "two": 2}, "B": {"two": 2}}, traces=False).axes
+    assert first.lines[1].get_color() == second.lines[0].get_color()
+    assert first.lines[3].get_linestyle() == second.lines[1].get_linestyle() == "--"
+
+
+@pytest.mark.parametrize(("count", "across"), [(1, 1), (5, 5), (7, 5), (60, 6)])
+def test_a_grid_has_a_panel_per_game_and_its_legend_inside(count, across):
+    games = {f"game {n}": {"REM": SEEDS, "Averaged Ensemble-DQN": SEEDS} for n in range(count)}
+    levels = {game: {"best policy in the data (fully trained DQN)": 9.0} for game in games}
+    figure = drawn(curve_grid(games, levels))
+    assert [axes.get_title() for axes in figure.axes] == list(games)
+    assert len({round(axes.get_position().x0, 3) for axes in figure.axes}) == across
+    assert sum(axes.get_xlabel() == "iteration" for axes in figure.axes) == min(count, across)
+    box, page = figure.legends[0].get_window_extent(), figure.bbox
+    assert page.x0 <= box.x0 and box.x1 <= page.x1 and page.y0 <= box.y0
+    lowest = min(axes.get_tightbbox().y0 for axes in figure.axes)
+    assert box.y1 <= lowest + 1  # the legend hides no label
+
+
+@pytest.mark.parametrize("label", ["$x^", "\\frac{", "_hidden", "a & b < c"])
+def test_any_name_can_be_drawn(label):
+    for figure in (
+        medians({label: {1: 1.0}}),
+        improvement_bars({label: 5.0}, title=label),
+        curve_grid({label: {label: SEEDS}}),
+    ):
+        assert figures.svg(figure).startswith("<svg")
+
+
+def test_marks_stand_beside_the_bars_in_their_order_and_widen_the_scale():
+    figure = improvement_bars(
+        {"A": 5.0, "B": -3.0}, bars="best of 9", marks={"last": {"A": -200.0, "B": -40.0}}
+    )
+    (axes,) = figure.axes
+    assert list(axes.lines[0].get_ydata()) == [-40, -200]  # B is the worse bar, so it stands first
+    assert legend(figure) == ["best of 9", "last"]
+    assert min(axes.get_yticks()) == -100
+
+
+def test_the_label_of_one_row_belongs_to_its_axis():
+    figure = drawn(curve_grid({"Pong": {"REM": SEEDS}}))
+    assert figure.axes[0].get_ylabel() == "average return"
+    ticks = min(label.get_window_extent().x0 for label in figure.axes[0].get_yticklabels())
+    words = figure.axes[0].yaxis.label.get_window_extent()
+    assert 0 <= ticks - words.x1 < 12  # pixels
+
+
+def test_counts_of_nothing_have_a_whole_scale():
+    _, right = medians(MEDIANS, {}, {"REM": {1: 0, 2: 0}}).axes
+    assert right.get_ylim() == (0, 1)
+
+
+def test_a_profile_has_its_band_and_each_kind_its_panel():
+    share = Interval(np.array([1.0, 0.5, 0.0]), np.array([1.0, 0.2, 0.0]), np.array([1.0, 0.8, 0.1]))
+    figure = profiles({"last": {"REM": (np.array([0.0, 0.5, 1.0]), share)}, "best of 4": {}})
+    left, right = figure.axes
+    assert (left.get_title(), right.get_title()) == ("last", "best of 4")
+    assert heights(left) == [[1.0, 0.5, 0.0]]
+    edges = left.collections[0].get_paths()[0].vertices[:, 1]
+    assert {0.2, 0.8} <= set(edges.tolist())
+    assert legend(figure) == ["REM"]
+
+
+def test_a_fixed_layout_is_the_one_that_would_be_found():
+    figure, again = (medians(MEDIANS, TRACES, BETTER) for _ in range(2))
+    figures.laid_out(figure)
+    drawn(again)
+    for fixed, found in zip(figure.axes, again.axes, strict=True):
+        assert fixed.get_position().bounds == pytest.approx(found.get_position().bounds, abs=1e-3)
+    assert figures.laid_out(figure) is figure  # nothing is left to be found

@@ -1,0 +1,541 @@
+"""A study's page says what plain loops find in its run folders, in a real browser, wide and narrow."""
+
+import base64
+import csv
+import gzip
+import html
+import json
+import re
+import shutil
+import statistics
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from browser import Browser
+from made_study import (
+    AGENTS,
+    EPISODES,
+    GAMES,
+    PLAYER,
+    RANDOM,
+    SEEDS,
+    STEPS,
+    VERSIONS,
+    height,
+    jobs,
+    write_study,
+)
+from optimist.cli.main import main
+from optimist.errors import RunError, UsageError
+from optimist.studies import plan
+from optimist.studies.folders import folder_names
+from optimist.studies.report import page, study_figures
+from optimist.studies.report.study_report import write_findings
+from optimist.studies.results.findings import find
+from optimist.studies.scores import intervals
+from optimist.studies.scores.normalisation import Normaliser, dqn_random
+from optimist.studies.status import job_status, note_failure, write_jobs
+from optimist.training.storage.run_folder import toml
+
+KINDS = ("best", "cross", "last", "mean_of_last", "area")
+
+
+@pytest.fixture
+def study(tmp_path):
+    return write_study(tmp_path / "made")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    opened = Browser()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory):
+    """Studies and their pages, written once for all browsers' looks."""
+    folder = tmp_path_factory.mktemp("shown")
+    said = {"figures": ("medians", "bars", "curves", "profiles")}
+    write_findings(write_study(folder / "first", said=said))
+    write_findings(write_study(folder / "parts", parts=("all", "half")))
+    write_study(folder / "second", lift=3.0)
+    assert (
+        main(
+            [
+                "study",
+                "report",
+                *map(str, (folder / "first", folder / "second")),
+                "--out",
+                str(folder / "two.html"),
+            ]
+        )
+        == 0
+    )
+    return folder
+
+
+def table(text: str, name: str) -> list[dict[str, str]]:
+    """The rows of a table of the page by their headings, read without a browser."""
+    inner = re.search(rf'<table class="sortable" id="{name}">(.*?)</table>', text, re.DOTALL)[1]
+    heads = re.findall(r"<button[^>]*>(.*?)</button>", inner)
+    body = inner.partition("<tbody>")[2]
+    rows = [re.findall(r"<td[^>]*>(.*?)</td>", row, re.DOTALL) for row in body.split("</tr>")[:-1]]
+    return [dict(zip(map(html.unescape, heads), map(html.unescape, row), strict=True)) for row in rows]
+
+
+def links(text: str) -> dict[str, bytes]:
+    found = re.findall(r'<a download="([^"]*)" href="data:[^;]*;base64,([^"]*)"', text)
+    return {name: base64.b64decode(content) for name, content in found}
+
+
+def normalised(score: float) -> float:
+    return (score - RANDOM) / (PLAYER - RANDOM)
+
+
+def runs_scores(game: str, agent: str, kind: str) -> list[float]:
+    """By loops: one normalised score for each seed; best is at the step where the mean over seeds is."""
+    if kind == "cross":  # each seed where the sum over the others is largest
+        return [
+            normalised(
+                height(game, agent, seed, max(STEPS, key=lambda step: others(game, agent, seed, step)))
+            )
+            for seed in SEEDS
+        ]
+    means = {step: sum(height(game, agent, seed, step) for seed in SEEDS) / len(SEEDS) for step in STEPS}
+    steps = {
+        "best": [max(means, key=means.get)],
+        "last": [STEPS[-1]],
+        "mean_of_last": list(STEPS[-3:]),
+        "area": list(STEPS),
+    }[kind]
+    return [normalised(sum(height(game, agent, seed, step) for step in steps) / len(steps)) for seed in SEEDS]
+
+
+def others(game: str, agent: str, seed: int, step: int) -> float:
+    return sum(height(game, agent, other, step) for other in SEEDS if other != seed)
+
+
+def trimmed_mean(values: list[float]) -> float:
+    values, quarter = sorted(values), len(values) // 4
+    kept = values[quarter : len(values) - quarter]
+    return sum(kept) / len(kept)
+
+
+def test_aggregates_are_those_of_plain_loops(study):
+    write_findings(study)
+    rows = list(csv.DictReader((study / "results/all/aggregates.csv").read_text().splitlines()))
+    assert [(row["agent"], row["score"]) for row in rows] == [(a, k) for a in AGENTS for k in KINDS]
+    for row in rows:
+        by_game = [runs_scores(game, row["agent"], row["score"]) for game in GAMES]
+        every = [score for scores in by_game for score in scores]
+        means = [sum(scores) / len(scores) for scores in by_game]
+        expected = {
+            "iqm": trimmed_mean(every),
+            "median": statistics.median(means),
+            "mean": sum(means) / len(means),
+            "optimality_gap": sum(max(1 - score, 0) for score in every) / len(every),
+        }
+        assert {name: float(row[name]) for name in expected} == pytest.approx(expected)
+        assert all(float(row[f"{name}_low"]) < float(row[f"{name}_high"]) for name in ("iqm", "mean"))
+
+
+def test_the_median_of_best_is_that_of_table_one(study):
+    (finding,) = find(study).found
+    ours = {row.agent: row.aggregates["median"].estimate for row in finding.certainty if row.kind == "best"}
+    assert {row.agent: row.best.median for row in finding.rows} == pytest.approx(
+        {agent: 100 * value for agent, value in ours.items()}
+    )
+
+
+def test_improvement_is_over_dqn_nature_and_counts_pairs(study):
+    (finding,) = find(study).found
+    found = {(row.agent, row.kind): row.better for row in finding.certainty}
+    assert found["DQN (Nature)", "last"] is None
+    wins = []
+    for game in GAMES:
+        x, y = runs_scores(game, "QR-DQN", "last"), runs_scores(game, "DQN (Nature)", "last")
+        wins.append(sum((a > b) + (a == b) / 2 for a in x for b in y) / len(x) / len(y))
+    assert found["QR-DQN", "last"].estimate == pytest.approx(sum(wins) / len(wins))
+
+
+def test_without_dqn_nature_the_first_agent_is_compared_with():
+    assert intervals.baseline(["C51", "REM"]) == "C51"
+    assert intervals.baseline(["C51", "DQN (Nature)"]) == "DQN (Nature)"
+
+
+def test_the_same_runs_give_the_same_bytes(study):
+    write_findings(study)
+    first = (study / "report.html").read_bytes()
+    write_findings(study)
+    assert (study / "report.html").read_bytes() == first
+
+
+def test_one_seed_has_no_interval(study):
+    for job in jobs():
+        if job.label:
+            file = job.run_folder(study) / "episodes.csv"
+            rows = file.read_text().splitlines()
+            file.write_text("\n".join([rows[0], *(row for row in rows[1:] if row.split(",")[1] == "0")]))
+    write_findings(study)
+    text = (study / "report.html").read_text()
+    assert {row["IQM"] for row in table(text, "aggregates")} <= {f"{n / 100:.2f}" for n in range(300)}
+    row = next(csv.DictReader((study / "results/all/aggregates.csv").read_text().splitlines()))
+    assert (row["iqm_low"], row["iqm_high"]) == ("", "")
+    assert "one seed: how far another would be off is unknown" in text
+
+
+def test_the_page_shows_the_numbers_of_plain_loops(study):
+    write_findings(study)
+    text = (study / "report.html").read_text()
+    for row in table(text, "aggregates"):
+        kind = {
+            "best of 4": "best",
+            "cross-chosen best": "cross",
+            "last": "last",
+            "mean of last 3": "mean_of_last",
+            "mean of all": "area",
+        }[row["score"]]
+        every = [score for game in GAMES for score in runs_scores(game, row["agent"], kind)]
+        assert row["IQM"].startswith(f"{trimmed_mean(every):.2f} [")
+    games = table(text, "per-game")
+    assert len(games) == len(GAMES) * len(AGENTS)
+    for row in games:
+        last = sum(height(row["game"], row["agent"], seed, 400) for seed in SEEDS) / len(SEEDS)
+        assert float(row["last"]) == pytest.approx(last, abs=0.051)
+        gain = float(row["last, gain"].rstrip("%"))
+        assert gain == pytest.approx(100 * (normalised(last) - 1), abs=0.051)
+
+
+def test_what_evaluation_cost_is_counted(study):
+    write_findings(study)
+    rows = table((study / "report.html").read_text(), "cost")
+    looks = len(GAMES) * len(SEEDS) * len(STEPS)
+    expected = [str(len(GAMES)), str(looks), str(looks * len(EPISODES)), str(looks * len(EPISODES) * 7)]
+    assert [list(row.values()) for row in rows] == [[agent, *expected] for agent in AGENTS]
+
+
+def test_the_files_travel_with_the_page(study):
+    write_findings(study)
+    found = links((study / "report.html").read_text())
+    assert set(found) == {"scores.csv", "per_game.csv", "aggregates.csv"}
+    for name, content in found.items():
+        assert content == (study / "results/all" / name).read_bytes()
+
+
+def test_a_large_file_travels_compressed():
+    text = "row\n" * page.LARGE
+    link = page.csv_link("scores.csv", "", text)
+    assert link.name == "scores.csv.gz"
+    assert gzip.decompress(base64.b64decode(link.href.partition("base64,")[2])).decode() == text
+
+
+def test_mixed_versions_are_a_warning_in_the_page_and_on_the_console(study, caplog):
+    odd = f"runs/{GAMES[0]}/all/REM"
+    (study / odd / "versions.json").write_text(json.dumps({**VERSIONS, "jax": "0.11.0", "dataset": "def"}))
+    assert main(["study", "report", str(study)]) == 0
+    said = f"the runs are of mixed versions: jax 0.10.2 in 14 runs, 0.11.0 in 1 ({odd})"
+    assert said in caplog.messages
+    assert said in html.unescape((study / "report.html").read_text())
+
+
+def test_a_run_that_diverged_is_named_before_any_number(study):
+    run = f"runs/{GAMES[0]}/all/REM"
+    (study / run / "alarms.json").write_text('{"0": 104750, "3": 2000}')
+    assert write_findings(study)[1] == [
+        f"diverged, with estimates beyond any possible return: {run} (2 seeds, the first at step 2,000); "
+        "their scores are counted"
+    ]
+
+
+def test_runs_of_one_version_are_no_warning(study):
+    assert write_findings(study)[1] == []
+
+
+def test_half_finished_and_failed_runs_are_listed_and_not_averaged(study):
+    stopped, failed = (f"runs/{GAMES[n]}/all/REM" for n in (0, 1))
+    for name in (stopped, failed):
+        (study / name / "DONE").unlink()
+    (study / stopped / "metrics.jsonl").write_text('{"step": 250}\n')
+    broken = next(job for job in jobs() if job.name == failed)
+    note_failure(broken, study, "training diverged: try a smaller learning rate")
+    _, warned = write_findings(study)
+    assert "2 of 15 runs are not finished and in none of the numbers, 1 of them failed" in warned
+    text = (study / "report.html").read_text()
+    rows = {row["run"]: row for row in table(text, "unfinished")}
+    assert {name: row["state"] for name, row in rows.items()} == {stopped: "stopped", failed: "failed"}
+    assert rows[stopped]["steps done"] == "250" and rows[stopped]["of"] == "400"
+    assert rows[failed]["why"] == "training diverged: try a smaller learning rate"
+    assert {row["game"] for row in table(text, "per-game")} == {GAMES[2]}
+    note_failure(broken, study, "")
+    assert job_status(broken, study).state == "waiting"
+
+
+def test_a_study_that_has_no_finished_run_says_so(study):
+    for job in jobs():
+        (job.run_folder(study) / "DONE").unlink()
+    with pytest.raises(RunError, match="holds no finished runs yet: see optimist study status"):
+        write_findings(study)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ("{out}", 4, "is not a study's folder: it has no study.json; name the --out of a study"),
+        ("{made} {made} {made}", 2, "3 folders: name one study, or two"),
+        ("{made} --out x.html", 2, "--out is for two studies"),
+        ("{made} --normaliser dqn-random", 2, 'dqn-random has no DQN score of "minatar/breakout"'),
+        ("{made} --normaliser mine", 2, 'there is no normaliser "mine"'),
+    ],
+)
+def test_a_mistake_is_one_line(study, tmp_path, capsys, words, code, said):
+    asked = words.format(out=tmp_path, made=study).split()
+    assert main(["study", "report", *asked]) == code
+    complaint = capsys.readouterr().err
+    assert said in complaint and complaint.count("\n") == 1
+
+
+def test_a_damaged_list_of_runs_is_named(study):
+    (study / "study.json").write_text("{")
+    with pytest.raises(RunError, match="is no list of a study's runs"):
+        find(study)
+
+
+def test_a_normaliser_of_ones_own_is_found_by_the_names_of_games(study):
+    names = [game.partition("/")[2] for game in GAMES]
+    by = Normaliser("mine", "human", dict.fromkeys(names, 50.0), dict.fromkeys(names, 0.0), "by hand")
+    (finding,) = find(study, by).found
+    (row,) = [row for row in finding.certainty if (row.agent, row.kind) == ("REM", "last")]
+    means = [sum(height(game, "REM", seed, 400) for seed in SEEDS) / 3 / 50 for game in GAMES]
+    assert row.aggregates["mean"].estimate == pytest.approx(sum(means) / len(means))
+    with pytest.raises(UsageError, match="no DQN score"):
+        find(study, dqn_random())
+
+
+def test_the_page_can_be_made_again_when_the_logs_are_gone(study, tmp_path):
+    write_findings(study)
+    before = table((study / "report.html").read_text(), "aggregates")
+    (study / "logs").rename(tmp_path / "elsewhere")
+    for _ in range(2):  # what it remembers of them outlives the first time
+        assert main(["study", "report", str(study)]) == 0
+        assert table((study / "report.html").read_text(), "aggregates") == before
+    assert main(["study", "report", str(study), "--normaliser", str(study / "results/normaliser.csv")]) == 0
+    assert table((study / "report.html").read_text(), "aggregates") == before
+
+
+def test_every_figure_that_a_study_may_name_is_drawn(study):
+    assert set(plan.FIGURES) == set(study_figures._DRAWINGS)
+    write_jobs(study, "All of them", jobs(), figures=plan.FIGURES)
+    written = {path.name for path in write_findings(study)[0]}
+    bars = {f"bars-{folder}.png" for folder in folder_names(AGENTS).values()}
+    assert written >= {"medians.png", "curves.png", "profiles.png", "parts.png", *bars}
+
+
+def test_a_study_on_parts_of_its_data_shows_them_side_by_side(tmp_path):
+    study = write_study(tmp_path / "parts", parts=("all", "half"))
+    findings = find(study)
+    usual = ("intervals", "iqm", "medians", "profiles", "curves")
+    assert study_figures.named(findings) == (*usual, "parts")
+    ((_, _, _, figure),) = study_figures._DRAWINGS["parts"](findings)
+    titles = [axes.get_title() for axes in figure.axes]
+    assert titles == [f"{agent}, {game.partition('/')[2]}" for agent in AGENTS for game in GAMES]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["all", "half", "DQN"]
+
+
+def test_the_papers_numbers_stand_beside_whole_logs_only(tmp_path):
+    study = write_study(tmp_path / "parts", parts=("all", "half"))
+    write_findings(study)
+    whole, half = ((study / "results" / part / "table.md").read_text() for part in ("all", "half"))
+    assert "paper, 5X" in whole and "the paper's numbers" in whole
+    assert "paper" not in half
+
+
+def test_the_lines_of_the_curves_are_those_of_the_data(study):
+    ((_, _, _, figure),) = study_figures._DRAWINGS["curves"](find(study))
+    levels = {line.get_ydata()[0] for line in figure.axes[0].lines if len(set(line.get_xdata())) == 2}
+    assert levels >= {PLAYER, RANDOM}
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert names == [*AGENTS, "best policy in the data", "average behaviour", "random play"]
+
+
+def test_a_profile_is_the_share_of_runs_above(study):
+    (finding,) = find(study).found
+    thresholds, share = intervals.profiles(finding.scores)["last"]["REM"]
+    every = [score for game in GAMES for score in runs_scores(game, "REM", "last")]
+    expected = [sum(score > tau for score in every) / len(every) for tau in thresholds]
+    np.testing.assert_allclose(share.estimate, expected)
+
+
+MINE = """
+title = "A study that is run"
+scale = "small"
+seeds = 2
+figures = ["curves"]
+[agents]
+"DQN" = { agent = "dqn", options = { network = "mlp" } }
+[scales.tiny]
+environments = ["minatar/breakout"]
+collect = { agent = "dqn", options = { network = "mlp" }, settings = { steps = 4000, warm_up = 3900 } }
+training = { steps = 40, evaluate_every = 20, episodes = 2, batch = 8 }
+read_at = { "half" = 20, "whole" = 40 }
+"""
+
+
+def test_a_study_ends_with_its_page(tmp_path, capsys):
+    file, out = tmp_path / "mine.toml", tmp_path / "out"
+    file.write_text(MINE)
+    command = f"study run {file} --scale tiny --out {out}"
+    assert main([*command.split(), "--workers", "1"]) == 0
+    assert f"what they found in {out / 'report.html'}" in capsys.readouterr().out
+    text = (out / "report.html").read_text()
+    assert {row["read at"] for row in table(text, "aggregates")} == {"half", "whole"}
+    assert {row["score"] for row in table(text, "aggregates")} >= {"best of 1", "best of 2"}
+    assert f"optimist {command}" in html.unescape(text)
+    assert re.search(r"<dt>jax</dt><dd>\d", text)
+    (out / "random/minatar-breakout/DONE").unlink()
+    assert main(["study", "report", str(out)]) == 3
+    assert "random play is not finished" in capsys.readouterr().err
+    (tmp_path / "by.csv").write_text("game,random,dqn\nbreakout,0,10\n")
+    assert main(["study", "report", str(out), "--normaliser", str(tmp_path / "by.csv")]) == 0
+
+
+def test_agents_that_play_online_are_counted_in_steps_played(study, tmp_path):
+    """The first agent's own play is the log that random play is measured beside."""
+    out, made = tmp_path / "online", []
+    for job in jobs():
+        first = f"runs/{job.environment}/all/{AGENTS[0]}"
+        if job.label:
+            made.append(replace(job, data=None, needs=()))
+            (out / job.name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copytree(study / f"logs/{job.environment}", out / job.name)
+            shutil.copytree(study / job.name, out / job.name / "agent", dirs_exist_ok=True)
+            (out / job.name / "agent" / "config.toml").write_text(toml(made[-1].asked()))
+        elif not job.plays:
+            made.append(replace(job, data=first, needs=(first,)))
+            shutil.copytree(study / job.name, out / job.name)
+    write_jobs(out, "Online", made)
+    write_findings(out)
+    text = (out / "report.html").read_text()
+    assert "steps played" in text and "gradient updates" not in text
+    assert "Training never touched" not in text
+    assert f"{AGENTS[0]} in training" in text and "paper, 5X" not in text  # its Table 1 is of offline agents
+    # 1 is the best evaluation of the first agent, as the paper's is that of DQN; nothing is paired.
+    best = next(row for row in table(text, "aggregates") if row["score"] == "best of 4")
+    assert best["agent"] == AGENTS[0] and best["mean"].startswith("1.00 [")
+    assert not any("paired" in head for head in best)
+    write_findings(study)
+    offline = (study / "report.html").read_text()
+    assert "Training never touched" in offline and "steps played" not in offline and "paper, 5X" in offline
+
+
+def test_two_studies_differ_by_what_was_added(shown):
+    text = (shown / "two.html").read_text()
+    for row in table(text, "per-game"):
+        assert float(row["last, difference"]) == pytest.approx(3.0)
+        assert float(row["best, difference"]) == pytest.approx(3.0)
+    for row in table(text, "aggregates"):
+        assert row["IQM difference"].startswith(f"{3 / (PLAYER - RANDOM):+.2f} [")
+
+
+def test_two_studies_that_were_done_differently_say_so(shown, tmp_path, caplog):
+    other = write_study(tmp_path / "other", batch=64, agents=AGENTS[:2], games=GAMES[:2])
+    (other / f"random/{GAMES[0]}/episodes.csv").write_text("step,seed,episode,return,length\n1,0,0,1,7\n")
+    (other / "random" / GAMES[1] / "versions.json").write_text(json.dumps({**VERSIONS, "jax": "0.9"}))
+    page = tmp_path / "two.html"
+    assert main(["study", "report", str(shown / "first"), str(other), "--out", str(page)]) == 0
+    told = "\n".join(caplog.messages)
+    assert "only first has the agents REM" in told
+    assert f"only first has the games {GAMES[2]}" in told
+    assert "the normalisers differ" in told and f"{GAMES[0]} from 2 to 20 and from 1 to 20" in told
+    assert "the protocols of first and other differ in training.batch" in told
+    assert "first was made with jax 0.10.2, other with 0.10.2 and 0.9" in told
+    text = page.read_text()
+    assert [line for line in caplog.messages if line not in html.unescape(text)] == []
+    rows = table(text, "protocol")
+    assert {(row["setting"], row["first"], row["other"]) for row in rows} == {("training.batch", "32", "64")}
+    assert {row["agent"] for row in table(text, "per-game")} == set(AGENTS[:2])
+
+
+def test_two_studies_with_nothing_in_common_are_refused(shown, tmp_path, capsys):
+    other = write_study(tmp_path / "other", parts=("half",))
+    assert main(["study", "report", str(shown / "first"), str(other)]) == 3
+    assert "have no agent in common" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["first/report.html", "parts/report.html", "two.html"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_no_page_is_wider_than_its_screen(browser, shown, name, width):
+    browser.open(shown / name, width=width)
+    assert browser.value("innerWidth") == width
+    assert browser.value("document.documentElement.scrollWidth") <= width
+    # A box that is wider than its place must scroll by itself.
+    cut = """[...document.querySelectorAll('main *')].filter((each) => !each.closest('svg') &&
+        each.scrollWidth > each.clientWidth + 1 && each.clientWidth > 0 &&
+        getComputedStyle(each).display !== 'inline' &&
+        !['auto', 'scroll'].includes(getComputedStyle(each).overflowX))
+        .map((each) => each.outerHTML.slice(0, 80))"""
+    assert browser.value(cut) == []
+    assert browser.complaints == []
+
+
+def test_a_click_on_a_heading_sorts_by_number_and_a_second_turns_it_round(browser, shown):
+    browser.open(shown / "first/report.html", width=1280)
+    column = (
+        """[...document.querySelectorAll('#per-game tbody tr')].map((row) => row.cells[{}].textContent)"""
+    )
+    heads = browser.value("[...document.querySelectorAll('#per-game th')].map((head) => head.textContent)")
+    place = heads.index("last")
+    before = [float(text) for text in browser.value(column.format(place))]
+    click = f"document.querySelectorAll('#per-game th button')[{place}].click()"
+    browser.value(click)
+    assert [float(text) for text in browser.value(column.format(place))] == sorted(before, reverse=True)
+    assert before != sorted(before, reverse=True)
+    browser.value(click)
+    assert [float(text) for text in browser.value(column.format(place))] == sorted(before)
+    browser.value("document.querySelectorAll('#per-game th button')[0].click()")
+    games = browser.value(column.format(0))
+    assert games == sorted(games)
+    assert browser.value("document.querySelectorAll('#per-game th[aria-sort]').length") == 1
+    assert browser.complaints == []
+
+
+def test_what_is_missing_stays_below_when_sorted(browser, shown):
+    browser.open(shown / "first/report.html", width=1280)
+    rows = "[...document.querySelectorAll('#aggregates tbody tr')]"
+    for _ in range(2):
+        browser.value("[...document.querySelectorAll('#aggregates th button')].at(-1).click()")
+        shares = browser.value(f"{rows}.map((row) => row.lastElementChild.textContent)")
+        assert shares[-5:] == [""] * 5 and all(shares[:-5])
+
+
+def test_the_browser_saves_the_very_file(browser, shown):
+    browser.open(shown / "first/report.html", width=390)
+    link = browser.value("document.querySelector('a[download=\"scores.csv\"]').href")
+    assert (
+        base64.b64decode(link.partition("base64,")[2])
+        == (shown / "first/results/all/scores.csv").read_bytes()
+    )
+    assert browser.value("document.querySelectorAll('a[download]').length") == 3
+
+
+def test_the_figures_are_in_the_page_and_readable(browser, shown):
+    browser.open(shown / "first/report.html", width=390)
+    sizes = browser.value(
+        "[...document.querySelectorAll('figure svg')].map((each) => [each.clientWidth, each.clientHeight])"
+    )
+    assert len(sizes) == 3 + len(AGENTS)  # medians, curves, profiles, and bars of each agent
+    assert all(width > 280 and tall > 150 for width, tall in sizes)
+    assert browser.value("document.querySelector('svg').textContent.includes('gradient updates')")
+
+
+ATTACK = "\"><script>document.title = 'mine'</script>"
+
+
+def test_text_is_never_markup(browser, study):
+    write_jobs(study, ATTACK, jobs(), command=ATTACK)
+    write_findings(study)
+    browser.open(study / "report.html", width=1280)
+    assert browser.value("document.title") == ATTACK
+    assert browser.value("document.querySelectorAll('script').length") == 1

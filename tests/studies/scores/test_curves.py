@@ -1,0 +1,105 @@
+"""Scores are what one computes by hand from episodes.csv, and no row of it is passed over in silence."""
+
+import pytest
+
+from optimist.errors import RunError
+from optimist.studies.scores.curves import Spread, curves, episodes, mean_curve, scores, summary
+from optimist.training.storage.episodes import read_at_once, read_by_row
+
+HEADER = "step,seed,episode,return,length"
+# Two seeds, evaluated four times with two episodes each: the averages are 1, 5, 3, 4 and 2, 2, 9, 7.
+EPISODES = """
+0,0,0,0,9    0,0,1,2,9
+10,0,0,4,9   10,0,1,6,9
+20,0,0,3,9   20,0,1,3,9
+30,0,0,8,9   30,0,1,0,9
+0,1,0,2,9    0,1,1,2,9
+10,1,0,1,9   10,1,1,3,9
+20,1,0,9,9   20,1,1,9,9
+30,1,0,7,9   30,1,1,7,9
+"""
+
+
+def write(folder, *rows, header=HEADER):
+    (folder / "episodes.csv").write_text("\n".join([header, *rows]) + "\n")
+    return folder
+
+
+@pytest.fixture
+def run(tmp_path):
+    return write(tmp_path, *EPISODES.split())
+
+
+def test_episodes_of_one_evaluation_are_averaged(run):
+    assert curves(run) == {0: {0: 1, 10: 5, 20: 3, 30: 4}, 1: {0: 2, 10: 2, 20: 9, 30: 7}}
+
+
+def test_each_seed_has_its_last_best_and_recent_score(run):
+    first, second = scores(run)
+    assert (first.last, first.best, first.best_step, first.mean_of_last) == (4, 5, 10, (5 + 3 + 4) / 3)
+    assert (second.last, second.best, second.best_step, second.mean_of_last) == (7, 9, 20, (2 + 9 + 7) / 3)
+    assert first.evaluations == second.evaluations == 4
+
+
+def test_the_deviation_over_seeds_is_the_sample_one(run):
+    over_seeds = summary(scores(run))
+    assert over_seeds.seeds == 2
+    assert over_seeds.last.mean == 5.5
+    assert over_seeds.last.deviation == pytest.approx(4.5**0.5)  # (1.5² + 1.5²) / (2 - 1)
+    assert over_seeds.best.mean == 7
+    assert over_seeds.mean_of_last.mean == 5
+
+
+def test_one_seed_has_no_deviation(tmp_path):
+    assert summary(scores(write(tmp_path, "5,3,0,2.5,9"))).last == Spread(mean=2.5, deviation=None)
+
+
+def test_rows_may_come_in_any_order(run, tmp_path):
+    assert curves(write(tmp_path, *reversed(EPISODES.split()))) == {
+        0: {0: 1, 10: 5, 20: 3, 30: 4},
+        1: {0: 2, 10: 2, 20: 9, 30: 7},
+    }
+
+
+def test_a_seed_that_stopped_early_does_not_move_the_mean(tmp_path):
+    run = write(tmp_path, "0,0,0,1,9", "10,0,0,3,9", "0,1,0,3,9")
+    assert mean_curve(curves(run)) == {0: 2}
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([], "no evaluation episodes"),
+        (["0,0,0,1,9", "0,0,1"], "line 3 is not an evaluation"),
+        (["0,0,0,fine,9"], "line 2 is not an evaluation"),
+        (["0,0,0,nan,9"], "line 2 holds a return of nan"),
+    ],
+)
+def test_a_damaged_file_is_named(tmp_path, rows, message):
+    with pytest.raises(RunError, match=message):
+        curves(write(tmp_path, *rows))
+
+
+@pytest.mark.parametrize("rows", [EPISODES.split(), ["5,0,0,-1.5e-3,9", "5,0,1,0.1,12"]])
+def test_reading_at_once_is_reading_row_by_row(tmp_path, rows):
+    path = write(tmp_path, *rows) / "episodes.csv"
+    for whole, by_row in zip(
+        read_at_once(path.read_bytes()), read_by_row(path.read_bytes(), path), strict=True
+    ):
+        assert whole.tolist() == by_row.tolist()
+
+
+def test_what_only_a_rows_reader_understands_is_left_to_it(tmp_path):
+    run = write(tmp_path, "1_0,0,0,1,9")
+    assert read_at_once((run / "episodes.csv").read_bytes()) is None
+    assert len(episodes(run).step) == 1
+
+
+def test_a_foreign_header_is_refused(tmp_path):
+    with pytest.raises(RunError, match="does not begin with step,seed"):
+        curves(write(tmp_path, "0,1,2", header="a,b,c"))
+
+
+def test_a_run_without_evaluations_says_how_to_get_them(tmp_path):
+    with pytest.raises(RunError, match="optimist evaluate"):
+        curves(tmp_path)

@@ -1,0 +1,227 @@
+"""A study's file becomes the right runs, and every mistake in one is answered before anything runs."""
+
+import copy
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from optimist.errors import DataError, UsageError
+from optimist.studies import plan
+from optimist.studies.folders import folder_names
+from optimist.studies.job import Job, check_logs
+from optimist.training.offline import Training
+from optimist.training.resolve import with_values
+
+TABLE = {
+    "title": "A little study",
+    "agents": {
+        "REM": {"agent": "rem"},
+        "DQN (Adam)": {"agent": "dqn", "preset": "adam", "options": {"optimizer.learning_rate": 0.001}},
+    },
+    "scale": "small",
+    "scales": {
+        "tiny": {
+            "environments": ["minatar/breakout", "gym/CartPole-v1"],
+            "seeds": 3,
+            "collect": {"agent": "dqn", "settings": {"steps": 500}},
+            "views": {"all": {}, "10%": {"fraction": 0.1}},
+            "training": {"steps": 200, "evaluate_every": 100},
+        }
+    },
+}
+
+
+def table(**changes) -> dict:
+    changed = copy.deepcopy(TABLE)
+    changed["scales"]["tiny"].update(changes)
+    return changed
+
+
+def test_a_grid_is_every_environment_view_and_agent_after_its_collection():
+    study = plan.read("mine", table(), "tiny")
+    jobs = {job.name: job for job in study.jobs()}
+    assert list(jobs) == [
+        "logs/minatar-breakout",
+        "logs/gym-cartpole-v1",
+        "random/minatar-breakout",
+        "random/gym-cartpole-v1",
+        *(
+            f"runs/{game}/{view}/{agent}"
+            for game in ("minatar-breakout", "gym-cartpole-v1")
+            for view in ("all", "10")
+            for agent in ("rem", "dqn-adam")
+        ),
+    ]
+    log, random = jobs["logs/minatar-breakout"], jobs["random/minatar-breakout"]
+    assert (random.agent, random.needs, random.label) == ("random", (log.name,), "")
+    assert log.plays and log.seeds == (0, 1, 2) and log.steps() == 500
+    run = jobs["runs/minatar-breakout/10/dqn-adam"]
+    assert (run.data, run.needs, run.view) == (log.name, (log.name,), {"fraction": 0.1})
+    assert run.seeds == (0, 1, 2) and run.steps() == 200 and run.settings["log"] == "own"
+    assert run.built_agent().optimizer.learning_rate == 0.001
+
+
+def test_logs_that_exist_need_no_collection():
+    changed = table(data="logs/{game}")
+    del changed["scales"]["tiny"]["collect"]
+    study = plan.read("mine", changed, "tiny")
+    assert all(not job.plays and job.needs == () for job in study.jobs())
+    assert {job.data for job in study.jobs()} == {"logs/breakout", "logs/CartPole-v1"}
+
+
+def test_logs_that_are_not_there_are_told_of_before_any_run(tmp_path):
+    changed = table(data=str(tmp_path / "{game}"))
+    del changed["scales"]["tiny"]["collect"]
+    jobs = plan.read("mine", changed, "tiny").jobs()
+    (tmp_path / "breakout").mkdir()
+    with pytest.raises(DataError, match="CartPole-v1, the log of gym/CartPole-v1, does not exist"):
+        check_logs(jobs, tmp_path)
+    (tmp_path / "CartPole-v1").mkdir()
+    check_logs(jobs, tmp_path)
+    check_logs(plan.read("mine", table(), "tiny").jobs(), tmp_path)  # those that will be collected
+
+
+def test_agents_that_play_are_measured_by_the_first_of_them():
+    changed = table(play={"steps": 400, "evaluate_every": 100})
+    del changed["scales"]["tiny"]["collect"], changed["scales"]["tiny"]["views"]
+    jobs = {job.name: job for job in plan.read("mine", changed, "tiny").jobs()}
+    rem, random = jobs["runs/gym-cartpole-v1/all/rem"], jobs["random/gym-cartpole-v1"]
+    assert len(jobs) == 2 * (1 + 2)
+    assert rem.plays and rem.seeds == (0, 1, 2) and (rem.label, rem.part, rem.steps()) == ("REM", "all", 400)
+    assert random.data == rem.name and random.needs == (rem.name,)
+
+
+def test_the_best_players_are_kept():
+    changed = table(collect={"agent": "dqn", "seeds": 4, "kept": 2})
+    run = plan.read("mine", changed, "tiny").jobs()[-1]
+    assert (run.kept, run.seeds, run.settings["log"]) == (2, (0, 1), "own")
+    with pytest.raises(UsageError, match="5 of 4 players cannot be kept"):
+        plan.read("mine", table(collect={"seeds": 4, "kept": 5}), "tiny")
+
+
+def test_a_family_stands_for_all_of_its_games():
+    assert len(plan.read("mine", table(environments=["minatar"]), "tiny").environments) == 5
+
+
+def test_a_job_travels_as_text():
+    for job in plan.read("mine", table(), "tiny").jobs():
+        assert Job.from_json(job.as_json()) == job
+
+
+OURS = ("epsilon-and-heads",)  # studies that the paper has not
+
+
+@pytest.mark.parametrize("name", plan.catalogue())
+@pytest.mark.parametrize("size", ["paper", "mini", "tiny"])
+def test_the_catalogue_is_sound(name, size):
+    if (name in OURS) and size == "paper":
+        with pytest.raises(UsageError, match='has no scale "paper"'):
+            plan.load(name, size)
+    else:
+        assert plan.load(name, size).jobs()
+
+
+def test_several_players_are_as_many_as_seeds_and_one_log_may_serve_all():
+    with pytest.raises(UsageError, match="3 seeds and 2 players: as many of both"):
+        plan.read("mine", table(collect={"seeds": 2}), "tiny")
+    for collect, training in (({"seeds": 1}, {}), ({"seeds": 2}, {"log": "whole"})):
+        run = plan.read("mine", table(collect=collect, training=training), "tiny").jobs()[-1]
+        assert run.record().log == "whole"
+
+
+def test_imported_runs_of_one_game_form_one_study():
+    """The public logs lie in dqn/Breakout/1 to 5: each seed learns from a run of its own."""
+    changed = table(data="dqn/{game}/{run}", views={"all": {}})
+    del changed["scales"]["tiny"]["collect"]
+    jobs = [job for job in plan.read("mine", changed, "tiny").jobs() if job.label == "REM"]
+    found = [(job.name, job.seeds, job.data) for job in jobs if job.environment == "minatar/breakout"]
+    assert found == [
+        (f"runs/minatar-breakout/all/rem/{run}", (run,), f"dqn/breakout/{run}") for run in (1, 2, 3)
+    ]
+
+
+def test_an_agent_may_learn_from_a_share_of_the_part():
+    agents = {"BC": {"agent": "behaviour_cloning", "view": {"best": 0.1}}}
+    run = plan.read("mine", table(beside=agents), "tiny").jobs()[-1]
+    assert (run.label, run.part, run.view, run.share) == ("BC", "10%", {"fraction": 0.1}, {"best": 0.1})
+    with pytest.raises(UsageError, match='no view "bets": did you mean "best"?'):
+        plan.read("mine", table(beside={"BC": {"agent": "rem", "view": {"bets": 1}}}), "tiny")
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(max_size=100), unique=True, max_size=6))
+@example(["REM (a)", "REM [a]"])
+@example(["10%", "10"])
+@example(["DQN", "dqn"])
+@example(["探索", "利用", "..", ".", "", "-"])
+@example(["x" * 300, "x" * 299])
+def test_two_labels_never_share_a_folder(labels):
+    names = list(folder_names(labels).values())
+    assert len({name.lower() for name in names}) == len(labels)
+    for name in names:
+        assert name and set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789.-") and len(name) < 120
+        assert name.strip(".") and not name.startswith(".")
+
+
+def test_a_label_alone_keeps_its_legible_folder():
+    assert folder_names(["REM (a)", "10%"]) == {"REM (a)": "rem-a", "10%": "10"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"enviroments": []}, 'there is no "enviroments": did you mean "environments"?'),
+        ({"environments": ["minatar/brakeout"]}, 'did you mean "breakout"?'),
+        ({"environments": []}, "it says nothing of its environments"),
+        ({"environments": ["minitar"]}, "no environments are called minitar"),
+        ({"seeds": "three"}, "seeds is 'three', not int"),
+        ({"agents": {"REM": {"agent": "rem", "presets": "x"}}}, 'did you mean "preset"?'),
+        ({"agents": {"REM": {"preset": "paper"}}}, "it says no agent"),
+        ({"agents": {"REM": {"agent": "ram"}}}, 'there is no agent "ram"'),
+        ({"agents": {"REM": {"agent": "rem", "options": {"heads": 4}}}}, 'there is no setting "heads"'),
+        ({"training": {"step": 5}}, 'there is no setting "step": did you mean "steps"?'),
+        ({"training": {"steps": 0}}, "steps is 0"),
+        ({"views": {"all": {"frist": 3}}}, 'no view "frist": did you mean "first"?'),
+        ({"data": "logs/{game}"}, "say where its logs are"),
+        ({"scale": "smal"}, 'unknown scale "smal": did you mean "small"?'),
+        ({"collect": {"agnet": "dqn"}}, 'there is no "agnet": did you mean "agent"?'),
+        ({"figures": ["bar"]}, 'no figure "bar": did you mean "bars"?'),
+        ({"figures": "bars"}, "figures is 'bars', not list"),
+        ({"figures": [4]}, 'no figure "4": known: bars, curves'),
+    ],
+    ids=str,
+)
+def test_mistakes_are_answered_in_one_line(changes, complaint):
+    with pytest.raises(UsageError) as caught:
+        plan.read("mine", table(**changes), "tiny")
+    assert complaint in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_the_figures_are_those_that_are_named():
+    assert plan.read("mine", table(), "tiny").figures == ()
+    assert plan.read("mine", table(figures=["bars", "parts"]), "tiny").figures == ("bars", "parts")
+    assert "bars" in plan.load("dqn-vs-qr").figures and "parts" in plan.load("dataset-size").figures
+
+
+def test_a_study_without_scales_has_one_size():
+    said = table()
+    (only,) = said.pop("scales").values()
+    (one,), (other,) = (plan.read("mine", {**said, **only}, size).jobs()[:1] for size in ("mini", "mine"))
+    assert one == other
+
+
+def test_unknown_studies_scales_and_files(tmp_path):
+    with pytest.raises(UsageError, match='there is no study "asymptotics": did you mean "asymptotic"?'):
+        plan.load("asymptotics")
+    with pytest.raises(UsageError, match='has no scale "huge"'):
+        plan.load("asymptotic", "huge")
+    (tmp_path / "broken.toml").write_text("agents = [")
+    with pytest.raises(UsageError, match="is not a study"):
+        plan.load(str(tmp_path / "broken.toml"))
+
+
+def test_nested_settings_are_reached_by_dots():
+    assert with_values(Training(), {"batch": 7}, "here").batch == 7
+    with pytest.raises(UsageError, match='here: there is no setting "bacth": did you mean "batch"?'):
+        with_values(Training(), {"bacth": 7}, "here")

@@ -1,0 +1,236 @@
+"""Every line of a run's files has a check: damage is named by file and line, and the run goes on."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from little import GAME, outcome, small, vectors
+from optimist.data import Dataset
+from optimist.errors import RunError
+from optimist.studies.scores.curves import episodes
+from optimist.training.evaluation import EpisodeScore
+from optimist.training.offline import OfflineTraining, Training
+from optimist.training.storage import checked_lines as rows
+from optimist.training.storage.run_folder import RunFolder, read_alarms, read_episodes
+
+STEPS = (10, 20, 30)
+FILES = ("metrics.jsonl", "episodes.csv", "alarms.json", "metrics.jsonl.crc", "episodes.csv.crc")
+
+
+@pytest.fixture
+def run(tmp_path):
+    """The folder of a run with three evaluations and two alarms."""
+    with RunFolder(tmp_path, {}) as folder:
+        for step in STEPS:
+            folder.add_metrics(
+                [{"step": step, "seed": s, "loss_q": 0.5 / step, "estimate": 1.0} for s in (0, 1)]
+            )
+            folder.add_episodes([EpisodeScore(step, s, n, 1.5 * n, 7) for s in (0, 1) for n in (0, 1)])
+        folder.write_alarms({0: 10, 1: 20})
+    return tmp_path
+
+
+def read_all(run) -> None:
+    """As reports do, and whoever plots the metrics."""
+    read_episodes(run)
+    read_alarms(run)
+    rows.verified(run / "metrics.jsonl")
+
+
+def flipped(content: bytes, bit: int) -> bytes:
+    changed = bytearray(content)
+    changed[bit // 8] ^= 1 << bit % 8
+    return bytes(changed)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_no_flipped_bit_is_taken_for_good(run, name):
+    read_all(run)
+    content, random = (run / name).read_bytes(), np.random.default_rng(0)
+    bits = random.permutation(8 * len(content))[:400]
+    for bit in bits.tolist():
+        (run / name).write_bytes(flipped(content, bit))
+        with pytest.raises(RunError, match=name.removesuffix(".crc")):
+            read_all(run)
+
+
+def test_120_flips_are_named_and_the_run_goes_on(run, caplog):
+    random, before = np.random.default_rng(0), {name: (run / name).read_bytes() for name in FILES}
+    for name in random.choice(FILES, 120).tolist():
+        for each, content in before.items():
+            (run / each).write_bytes(content)
+        (run / name).write_bytes(flipped(before[name], int(random.integers(8 * len(before[name])))))
+        caplog.clear()
+        with RunFolder(run, {}) as folder:
+            folder.rewind(30)
+            folder.alarms(10.0)
+            folder.add_metrics([{"step": 40, "seed": 0}])
+            folder.add_episodes([EpisodeScore(40, 0, 0, 1.0, 7)])
+        [told] = [record.getMessage() for record in caplog.records]
+        assert str(run / name.removesuffix(".crc")) in told and ("line " in told or name == "alarms.json")
+        assert rows.has_step(run / "episodes.csv", 40)
+
+
+def lines(path) -> list[str]:
+    return path.read_text().splitlines(keepends=True)
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "episodes.csv"])
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda rows: rows[:2] + rows[3:], "line 3 is missing"),
+        (lambda rows: rows[:3] + rows[2:], "line 4 is there twice"),
+        (lambda rows: rows[:1] + rows[2:3] + rows[1:2] + rows[3:], "line [23] is .* and 1 more"),
+        (lambda rows: rows[:-1], r"line \d+ is missing"),
+        (lambda rows: [], r"line 1 is missing and \d+ more"),
+    ],
+    ids=["lost", "twice", "swapped", "the last lost", "all lost"],
+)
+def test_a_row_that_is_lost_or_there_twice_is_named(run, name, change, told):
+    (run / name).write_text("".join(change(lines(run / name))))
+    with pytest.raises(RunError, match=f"{name}: {told}"):
+        read_all(run)
+
+
+def test_a_damaged_row_from_before_the_checkpoint_stays_named(run, caplog):
+    """Nobody can write it again: the run goes on, and no report takes the rest for everything."""
+    damaged = [
+        row.replace("1.5", "1.7") if row.startswith("10,0,1,") else row for row in lines(run / "episodes.csv")
+    ]
+    (run / "episodes.csv").write_text("".join(damaged))
+    for _ in range(2):
+        caplog.clear()
+        with RunFolder(run, {}) as folder:
+            folder.rewind(20)
+        assert "episodes.csv: line 3 is damaged; the run goes on" in caplog.text
+        assert lines(run / "episodes.csv") == damaged[:9]
+    with pytest.raises(RunError, match=r"episodes.csv: line 3 is damaged; restore it .*--restart"):
+        episodes(run)
+
+
+def test_a_damaged_row_after_the_checkpoint_is_dropped_with_all_others(run, caplog):
+    before = lines(run / "episodes.csv")
+    (run / "episodes.csv").write_text("".join(before).replace("30,0,0,", "30,0,9,"))
+    with RunFolder(run, {}) as folder:
+        folder.rewind(20)
+    assert not caplog.records
+    assert lines(run / "episodes.csv") == before[:9]
+    read_all(run)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"), [("10,0,1,", "90,0,1,", ["line 3 is damaged"]), ("30,0,1,", "10,0,1,", [])]
+)
+def test_a_damaged_row_belongs_to_the_step_that_its_check_tells(run, caplog, old, new, told):
+    """Its own step may be what is damaged: one from before the checkpoint would be dropped without a word."""
+    text = (run / "episodes.csv").read_text()
+    (run / "episodes.csv").write_text(text.replace(old, new))
+    with RunFolder(run, {}) as folder:
+        folder.rewind(20)
+    found = [record.getMessage() for record in caplog.records]
+    assert len(found) == len(told) and all(words in line for words, line in zip(told, found, strict=True))
+    assert len(lines(run / "episodes.csv")) == 9
+
+
+@pytest.mark.parametrize("kept", [0, 5, 40])
+def test_a_kill_between_rows_and_checks_leaves_rows_that_do_not_count(run, caplog, kept):
+    whole = (run / "episodes.csv.crc").read_bytes()
+    with RunFolder(run, {}) as folder:
+        folder.add_episodes([EpisodeScore(40, s, 0, 1.5, 7) for s in (0, 1, 2, 3)])
+    (run / "episodes.csv.crc").write_bytes((run / "episodes.csv.crc").read_bytes()[: len(whole) + kept])
+    if kept == 0:
+        assert {row.step for row in read_episodes(run)} == set(STEPS)
+    with RunFolder(run, {}) as folder:
+        folder.rewind(40)
+        assert not folder.has_episodes(40)  # part of an evaluation is none
+    assert {row.step for row in read_episodes(run)} == set(STEPS)
+
+
+def without_checks(run) -> None:
+    """As version 0.1.0 left it."""
+    for name in ("metrics.jsonl", "episodes.csv"):
+        rows.checks_of(run / name).unlink()
+    (run / "alarms.json").write_text('{"0": 10, "1": 20}')
+
+
+def test_files_without_checks_are_read_and_get_them(run):
+    before = read_episodes(run)
+    without_checks(run)
+    assert read_episodes(run) == before
+    assert read_alarms(run) == {0: 10, 1: 20}
+    with RunFolder(run, {}) as folder:
+        folder.rewind(20)
+        folder.add_episodes([EpisodeScore(30, 0, 0, 1.0, 7)])
+    assert [row.step for row in read_episodes(run)] == [10] * 4 + [20] * 4 + [30]
+    (run / "episodes.csv").write_text((run / "episodes.csv").read_text().replace("1.5", "1.6"))
+    with pytest.raises(RunError, match="line 3 is damaged"):
+        read_episodes(run)
+
+
+def test_nonsense_in_files_without_checks_is_named_too(run, caplog):
+    without_checks(run)
+    for name in ("metrics.jsonl", "episodes.csv"):
+        changed = lines(run / name)
+        changed[3] = "\udc99{[[\n"
+        (run / name).write_text("".join(changed), errors="surrogateescape")
+    (run / "alarms.json").write_text('{"0": "ten"}')
+    with RunFolder(run, {}) as folder:
+        folder.rewind(30)
+    told = [record.getMessage() for record in caplog.records]
+    assert ["metrics.jsonl: line 4" in told[0], "episodes.csv: line 4" in told[1]] == [True, True]
+    assert "alarms.json is damaged" in told[2]
+    with pytest.raises(RunError, match="episodes.csv: line 4"):
+        read_episodes(run)
+
+
+def test_damaged_alarms_are_found_again_in_the_metrics(tmp_path):
+    with RunFolder(tmp_path, {}) as folder:
+        for step, sizes in ((10, (5.0, 11.0)), (20, (-12.0, 3.0)), (30, (99.0, 99.0))):
+            folder.add_metrics([{"step": step, "seed": s, "estimate": size} for s, size in enumerate(sizes)])
+        (tmp_path / "alarms.json").write_bytes(b"noise")
+        assert folder.alarms(10.0) == read_alarms(tmp_path) == {1: 10, 0: 20}
+
+
+def test_rows_are_on_disk_before_the_checkpoint_that_counts_on_them(run, monkeypatch):
+    done = []
+    monkeypatch.setattr(rows, "sync", lambda path: done.append(path.name))
+    monkeypatch.setattr(
+        "optimist.training.storage.checkpoint.save_state", lambda *_: done.append("checkpoint")
+    )
+    with RunFolder(run, {}) as folder:
+        folder.save_state(30, {})
+    assert done == ["metrics.jsonl", "episodes.csv", "checkpoint"]
+
+
+SHORT = Training(steps=40, evaluate_every=20, episodes=2, batch=8, checkpoint_seconds=0)
+
+
+def test_a_damaged_last_evaluation_is_made_again(log, tmp_path):
+    def train(out):
+        settings = {"out": out, "seeds": (0, 1), "environment": GAME}
+        OfflineTraining(small("dqn"), Dataset.open(log), SHORT, **settings).run()
+
+    train(tmp_path)
+    before, text = outcome(tmp_path), (tmp_path / "episodes.csv").read_text()
+    place = text.index("40,1,0,")
+    (tmp_path / "episodes.csv").write_text(text[:place] + "4?,1,0," + text[place + 7 :])
+    train(tmp_path)
+    assert outcome(tmp_path) == before
+    read_all(tmp_path)
+
+
+def test_training_goes_on_over_damaged_files(tmp_path, caplog):
+    training = Training(steps=40, evaluate_every=20, batch=8)
+    for steps in (40, 80):
+        OfflineTraining(small("dqn"), vectors(), replace(training, steps=steps), out=tmp_path).run()
+        if steps == 40:
+            whole = (tmp_path / "metrics.jsonl").read_bytes()
+            (tmp_path / "metrics.jsonl").write_bytes(b"\xff" + whole[1:])
+            (tmp_path / "alarms.json").write_bytes(b"\xff")
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == 2 and "metrics.jsonl: line 1 is damaged" in told[0] and "alarms.json" in told[1]
+    assert [json.loads(line)["step"] for line in rows.good_lines(tmp_path / "metrics.jsonl")] == [40, 60, 80]
+    assert (tmp_path / "DONE").exists() and read_alarms(tmp_path) == {}

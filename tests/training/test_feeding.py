@@ -1,0 +1,216 @@
+"""Wherever the data lives, training sees the same transitions and ends with the same bits."""
+
+import tracemalloc
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+from little import GAME, PIXELS, pixels, random_play, small, vectors
+from optimist import envs
+from optimist.data import Dataset, Recorder, Sampler, transitions
+from optimist.data.disk import reader as reading
+from optimist.errors import DataError, UsageError
+from optimist.training import feeding as homes
+from optimist.training.feeding import DeviceFeed, StreamedFeed, feed_of
+from optimist.training.learner import Learner, advance
+from optimist.training.play.acting import blank, pushed
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    return pixels(tmp_path_factory.mktemp("pixels"))
+
+
+VIEWS = {
+    "all": lambda data: data,
+    "first": lambda data: data.first(77),
+    "last": lambda data: data.last(41),
+    "fraction": lambda data: data.fraction(0.3),
+    "best": lambda data: data.best(0.2),
+    "fraction of first": lambda data: data.first(120).fraction(0.5),
+}
+
+
+def assert_same_bits(left, right):
+    for a, b in zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def trained(home, learner, seeds, steps=24):
+    state = learner.init(seeds)
+    for first in range(0, steps, 8):
+        state, _ = advance(learner, state, home.minibatch, home.resident, home.items(first, 8))
+    return state
+
+
+def batches(home, first, count):
+    """What a home's items become inside the compiled program, (count, seeds, B, ...)."""
+    each = jax.vmap(jax.vmap(lambda item: home.minibatch(home.resident, item)))
+    return each(home.items(first, count))
+
+
+def test_every_home_trains_to_the_same_bits(images):
+    seeds = (4, 5)
+    learner = Learner(small("rem"), images.spec)
+    samplers = [Sampler(images, batch=8, n_step=3, clip=1.0, seed=seed) for seed in seeds]
+    on_device = trained(feed_of(samplers, "device"), learner, seeds)
+    in_memory = trained(feed_of(samplers, "memory"), learner, seeds)
+    some_frames = 50 * homes.frame_bytes(images.spec)
+    compressed = trained(feed_of(samplers, "compressed", some_frames), learner, seeds)
+    assert_same_bits(on_device, in_memory)
+    assert_same_bits(on_device, compressed)
+
+
+@pytest.mark.parametrize("n_step", [1, 3])
+@pytest.mark.parametrize("view", VIEWS)
+def test_the_device_gathers_what_the_host_would(images, view, n_step):
+    data = VIEWS[view](images)
+    sampler = Sampler(data, gamma=0.9, n_step=n_step, clip=0.5)
+    everything = np.arange(len(data))
+    home = DeviceFeed([sampler])
+    gathered = jax.jit(home.minibatch)(home.resident, everything)
+    expected = transitions(sampler, everything, images.timeline.frames)
+    for here, there in zip(gathered, expected, strict=True):
+        assert here.dtype == there.dtype
+        np.testing.assert_array_equal(here, there)
+
+
+def test_items_are_the_samplers_positions_seed_by_seed(images):
+    samplers = [Sampler(images, batch=5, seed=seed) for seed in (3, 8)]
+    on_device = DeviceFeed(samplers).items(250, 10)
+    streamed = batches(StreamedFeed(samplers, kept=10), 250, 10)
+    for place, sampler in enumerate(samplers):
+        positions = sampler.positions(250, 10)
+        np.testing.assert_array_equal(on_device[:, place], positions)
+        expected = transitions(sampler, positions, images.timeline.frames)
+        for here, there in zip(streamed, expected, strict=True):
+            np.testing.assert_array_equal(here[:, place], there)
+
+
+@pytest.mark.parametrize("kept", [0, 10, 10**6])
+@pytest.mark.parametrize("n_step", [1, 2, 7])
+def test_streamed_batches_do_not_depend_on_the_number_of_threads(tmp_path, monkeypatch, n_step, kept):
+    pixels(tmp_path)
+    monkeypatch.setattr(reading, "BYTES_WORTH_THREADS", 0)
+    for threads in (1, 2, 4):
+        monkeypatch.setattr(reading, "THREADS", threads)
+        data = Dataset.open(tmp_path)
+        sampler = Sampler(data, batch=6, n_step=n_step)
+        expected = transitions(sampler, sampler.positions(7, 20), data.timeline.frames)
+        streamed = batches(StreamedFeed([sampler], kept), 7, 20)
+        assert_same_bits([column[:, 0] for column in streamed], list(expected))
+
+
+def test_seeds_with_logs_of_their_own_are_given_those_alone(tmp_path):
+    provenance = {"seeds": [5, 2], "collection": {"lanes": 2}}
+    with Recorder(tmp_path, PIXELS, lanes=4, provenance=provenance) as recorder:
+        for step in random_play(PIXELS, rows=40, lanes=4):
+            recorder.add(*step)
+    data = Dataset.open(tmp_path)
+    samplers = [Sampler(data.played_by(seed), batch=16, seed=seed) for seed in (2, 5)]
+    on_device, streamed = DeviceFeed(samplers), feed_of(samplers, "compressed", memory=100)
+    gathered = batches(on_device, 3, 5)
+    for here, there in zip(gathered, batches(streamed, 3, 5), strict=True):
+        np.testing.assert_array_equal(here, there)
+    for place, sampler in enumerate(samplers):
+        mine = transitions(sampler, sampler.positions(3, 5), data.timeline.frames)
+        for here, there in zip(gathered, mine, strict=True):
+            np.testing.assert_array_equal(here[:, place], there)
+
+
+def test_a_chunk_does_not_depend_on_what_was_asked_for_before(images):
+    samplers = [Sampler(images, batch=5)]
+    straight, jumping = StreamedFeed(samplers, kept=0), StreamedFeed(samplers, kept=0)
+    for first, count in ((40, 8), (0, 8), (8, 8), (9, 3)):
+        jumping.items(first, count)
+    assert_same_bits(straight.items(16, 8), jumping.items(16, 8))
+
+
+def test_a_view_takes_only_its_own_frames_to_the_device(images):
+    few = images.fraction(0.1)
+    frames, _ = DeviceFeed([Sampler(few)]).resident
+    assert len(frames) == len(few) + len(few.starts)
+
+
+def test_the_fastest_home_that_fits_is_chosen(images, monkeypatch):
+    samplers = [Sampler(images)]
+    decoded = images.timeline.frame_count * homes.frame_bytes(images.spec)
+    assert isinstance(feed_of(samplers, memory=decoded), DeviceFeed)
+    compressed = feed_of(samplers, memory=decoded - 1)
+    assert isinstance(compressed, StreamedFeed)
+    assert len(compressed._decoded) == images.timeline.frame_count - 1
+    monkeypatch.setattr(homes, "_device_bytes", lambda: decoded - 1)  # an accelerator smaller than its host
+    in_memory = feed_of(samplers, memory=decoded)
+    assert isinstance(in_memory, StreamedFeed)
+    assert len(in_memory._decoded) == images.timeline.frame_count
+
+
+def test_a_chunk_stays_within_its_bytes_however_large_the_batch(images):
+    for batch in (1, 32, 1000, 200_000):
+        home = StreamedFeed([Sampler(images, batch=batch)], kept=0)
+        per_step = batch * 2 * 4 * homes.frame_bytes(images.spec)
+        assert home.steps_at_once == 1 or home.steps_at_once * per_step <= homes.STREAMED_BYTES
+
+
+def test_streaming_does_not_grow(images):
+    home = StreamedFeed([Sampler(images, batch=32)], kept=20)
+    chunk = 8 * 32 * 2 * 4 * homes.frame_bytes(images.spec)
+    held, peak = np.zeros((2, 90), int)
+    tracemalloc.start()
+    for number in range(90):
+        home.items(8 * number, 8)
+        held[number], peak[number] = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak.max() < 8 * chunk
+    assert held[60:].max() < held[10:40].max() + chunk  # a chunk kept by mistake would be kept thirty times
+
+
+def test_an_unknown_home_is_refused(images):
+    with pytest.raises(UsageError, match='did you mean "memory"'):
+        feed_of([Sampler(images)], "memroy")
+
+
+def test_a_damaged_frame_is_an_error_in_every_home(tmp_path):
+    pixels(tmp_path)
+    file = tmp_path / "frames-000001.arrow"
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    samplers = [Sampler(Dataset.open(tmp_path), batch=64)]
+    for where in ("device", "memory"):
+        with pytest.raises(DataError, match="frames-000001"):
+            feed_of(samplers, where)
+
+
+def test_arrays_in_memory_need_no_folder():
+    data = vectors()
+    samplers = [Sampler(data, batch=4)]
+    on_device, streamed = DeviceFeed(samplers), feed_of(samplers, "compressed", memory=100)
+    gathered = on_device.minibatch(on_device.resident, on_device.items(0, 1)[0, 0])
+    for here, there in zip(gathered, batches(streamed, 0, 1), strict=True):
+        np.testing.assert_array_equal(here, there[0, 0])
+
+
+def test_what_an_agent_saw_while_playing_is_what_sampling_gives(tmp_path):
+    """Four stacked frames, three lanes, and a time limit that truncates."""
+    lanes, rows = 3, 60
+    play, random = envs.make(GAME, lanes=lanes, seed=1, max_steps=9), np.random.default_rng(1)
+    spec = replace(play.spec, stack=4)
+    observation, seen = blank(spec, lanes), []
+    with Recorder(tmp_path, spec, lanes=lanes) as recorder:
+        frame = play.reset()
+        observation = pushed(observation, frame, np.ones(lanes, bool))
+        for _ in range(rows):
+            seen.append(observation)
+            action = random.integers(spec.actions, size=lanes)
+            taken = play.step(action)
+            recorder.add(frame, action, taken.reward, taken.terminal, taken.truncated, taken.next_observation)
+            ended = taken.terminal | taken.truncated
+            frame, observation = taken.observation, pushed(observation, taken.observation, ended)
+    data = Dataset.open(tmp_path)
+    assert data.timeline.truncated.any() and data.timeline.terminal.any()
+    sampled = transitions(Sampler(data), np.arange(len(data)), data.timeline.frames).observation
+    lane_by_lane = np.stack(seen).swapaxes(0, 1).reshape(sampled.shape)
+    np.testing.assert_array_equal(sampled, lane_by_lane)
