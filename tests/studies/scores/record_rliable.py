@@ -2,7 +2,7 @@
 
 Run by hand, where rliable is installed (we never import it):
     python3 -m venv /tmp/rv && /tmp/rv/bin/pip install rliable==1.2.0 "pandas<3"  # arch 7.2 breaks with 3
-    /tmp/rv/bin/python tests/studies/scoring/record_rliable.py
+    /tmp/rv/bin/python tests/studies/scores/record_rliable.py
 
 Bounds are recorded from several seeds, so that a reader of the file knows how far chance alone moves them.
 """
@@ -45,7 +45,7 @@ def main() -> None:
     four += (metrics.aggregate_mean, metrics.aggregate_optimality_gap)
     versions = [f"{name} {importlib.metadata.version(name)}" for name in PACKAGES]
     record = {
-        "comment": f"made by tests/studies/scoring/record_rliable.py with {', '.join(versions)}",
+        "comment": f"made by tests/studies/scores/record_rliable.py with {', '.join(versions)}",
         "x": x.tolist(),
         "y": y.tolist(),
         "thresholds": THRESHOLDS,
