@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 USAGE = """usage: optimist data info DATA
        optimist data verify PATH
-       optimist data import dqn-replay PATH --out DATA
-       optimist data export dqn-replay DATA --out FOLDER"""
+       optimist data import [FORMAT] ADDRESS --out DATA
+       optimist data export FORMAT DATA --out FOLDER"""
 
 
 def data(words: list[str]) -> None:
@@ -40,10 +40,11 @@ def _info(words: list[str]) -> None:
     parser.add_argument("--json", action="store_true", help="everything, for programs")
     add_views(parser)
     options = parser.options(words)
-    if _are_logs(options.data):
+    format = _format_of_logs(options.data)
+    if format:
         raise DataError(
-            f"{options.data} holds DQN Replay logs; import them first: "
-            f"optimist data import dqn-replay {options.data} --out DATA"
+            f"{options.data} holds {format} logs; import them first: "
+            f"optimist data import {format} {options.data} --out DATA"
         )
     from optimist.cli.tables import card_table, print_table
     from optimist.data.card import card
@@ -54,12 +55,13 @@ def _info(words: list[str]) -> None:
 
 def _verify(words: list[str]) -> None:
     parser = Parser(
-        "optimist data verify", description="Check every byte of a dataset, or of DQN Replay logs."
+        "optimist data verify", description="Check every byte of a dataset, or of logs in a known format."
     )
     parser.add_argument("data", metavar="PATH", help="a dataset's folder, or a run's logs (also at gs://...)")
     options = parser.options(words)
-    if _are_logs(options.data):
-        replay_commands.verify_logs(options.data)
+    format = _format_of_logs(options.data)
+    if format:
+        replay_commands.verify_logs(format, options.data)
         return
     from optimist.data.verify import verify
 
@@ -71,11 +73,10 @@ def _verify(words: list[str]) -> None:
     print(f"{options.data}: every byte is as it was written")
 
 
-def _are_logs(path: str | Path) -> bool:
-    """An address elsewhere can only be logs: datasets are opened from this machine."""
-    from optimist.data.formats.dqn_replay.layout import is_log
+def _format_of_logs(path: str | Path) -> str | None:
+    from optimist.data import formats
 
-    return "://" in str(path) or is_log(path)
+    return formats.detected(path)
 
 
 def add_views(parser: Parser) -> None:

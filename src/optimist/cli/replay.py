@@ -1,39 +1,40 @@
-"""`optimist data import`, `export`, and `verify` for logs in other people's formats."""
+"""`optimist data import`, `export`, and `verify` for logs in the formats of other programs."""
 
+import argparse
+import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from optimist.cli.options import Parser, whole_number
-from optimist.errors import DataError, UsageError, did_you_mean
-
-if TYPE_CHECKING:
-    from optimist.data.formats.dqn_replay.importing import Imported
-
-FORMATS = ("dqn-replay",)
+from optimist.errors import DataError, UsageError
 
 
 def import_logs(words: list[str]) -> None:
+    from optimist.data import formats
+
     parser = Parser(
         "optimist data import",
-        description="Turn public DQN Replay logs into a dataset. The same command goes on after a stop.",
+        description="Turn logs of another program into a dataset. The same command goes on after a stop.",
+        epilog=_listing(),
     )
-    parser.add_argument("format", metavar="dqn-replay", help="the layout of the logs")
     parser.add_argument(
-        "logs", metavar="PATH", help="a run's folder (.../Breakout/1), here or at an address such as gs://..."
+        "logs", metavar="[FORMAT] ADDRESS", nargs="+", help="a path, or gs://... and the like"
     )
     parser.add_argument("--out", type=Path, metavar="DATA", help="the dataset's folder")
-    parser.add_argument("--environment", metavar="name", help="the game, such as atari/Breakout [from PATH]")
-    parser.add_argument(
-        "--actions", type=whole_number, metavar="int", help="how many actions the game has [ask the game]"
-    )
-    options = parser.options(_with_format(words, parser.prog))
+    format = _format(words, parser.prog, formats.detect)
+    add_options(parser, format.ReadOptions)
+    options = parser.options(words)
+    address = _address(options.logs, "ADDRESS")
     if options.out is None:
         raise UsageError("say where to keep the data: --out DATA")
-    from optimist.data.formats.dqn_replay.importing import import_dqn_replay
     from optimist.training.progress import Bar
 
-    environment = options.environment if options.environment is not None else game_of(options.logs)
-    actions = _actions_of(environment) if options.actions is None else options.actions
+    given = chosen(format.ReadOptions, options)
+    if hasattr(given, "environment") and given.environment is None:
+        given = dataclasses.replace(given, environment=game_of(address))
+    environment = getattr(given, "environment", None)
+    if environment and getattr(given, "actions", 0) is None:
+        given = dataclasses.replace(given, actions=_actions_of(environment))
     bar: Bar | None = None
 
     def show(done: int, total: int) -> None:
@@ -42,34 +43,21 @@ def import_logs(words: list[str]) -> None:
         bar.update(done)
 
     try:
-        summary = import_dqn_replay(
-            options.logs, options.out, environment=environment, actions=actions, progress=show
-        )
+        first, *lines = format.read(address, options.out, given, show).lines()
     finally:
         if bar:
             bar.__exit__()
-    _tell_import(summary, options.out, environment)
+    print(f"{first}: {options.out}", *lines, sep="\n")
+    if hasattr(given, "environment"):
+        unknown = "not known; import again elsewhere with --environment atari/<Game> to name it"
+        print(f"environment: {given.environment or unknown}")
 
 
-def _actions_of(environment: str) -> int | None:
+def _actions_of(environment: str) -> int:
     """What the game takes: a log need not hold every action, and one that the game lacks is an error."""
     from optimist import envs
 
-    return envs.make(environment).spec.actions if environment else None
-
-
-def _tell_import(summary: "Imported", out: Path, environment: str) -> None:
-    windows = f"{summary.windows} windows" + (f" in {summary.lanes} stretches" if summary.lanes > 1 else "")
-    print(f"{summary.steps:,} steps in {summary.episodes:,} episodes from {windows}: {out}")
-    print(
-        f"left out: {summary.padding_dropped:,} padding entries, {summary.steps_without_successor} last steps"
-    )
-    if summary.steps_with_unknown_past:
-        print(f"{summary.steps_with_unknown_past} steps after a gap have black frames for their unknown past")
-    for note in summary.notes:
-        print(f"note: {note}")
-    game = environment or "not known; import again elsewhere with --environment atari/<Game> to name it"
-    print(f"environment: {game}")
+    return envs.make(environment).spec.actions
 
 
 def game_of(address: str) -> str:
@@ -88,33 +76,29 @@ def export_logs(words: list[str]) -> None:
 
     parser = Parser(
         "optimist data export",
-        description="Write a dataset, or a view of it, as DQN Replay logs that the released readers open.",
+        description="Write a dataset, or a view of it, in a format that other programs read.",
+        epilog=_listing(),
     )
-    parser.add_argument("format", metavar="dqn-replay", help="the layout of the logs")
-    parser.add_argument("data", metavar="DATA", type=Path, help="a dataset's folder")
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="where replay_logs is made")
-    parser.add_argument(
-        "--capacity", type=whole_number, default=1_000_000, metavar="int", help="entries in a file [1000000]"
-    )
+    parser.add_argument("logs", metavar="FORMAT DATA", nargs="+", help="a format, and a dataset's folder")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="where the logs are written")
     add_views(parser)
-    options = parser.options(_with_format(words, parser.prog))
+    format = _format(words, parser.prog)
+    add_options(parser, format.WriteOptions)
+    options = parser.options(words)
+    options.data = Path(_address(options.logs, "DATA"))
     if options.out is None:
         raise UsageError("say where to write the logs: --out FOLDER")
-    from optimist.data.formats.dqn_replay.export import export_dqn_replay
-
-    summary = export_dqn_replay(view(options), options.out, capacity=options.capacity)
-    size = f"{summary.bytes / 2**20:,.1f} MiB"
-    print(f"{summary.steps:,} steps in {summary.dumps} dumps, {size}: {options.out / 'replay_logs'}")
-    for line in summary.losses():
-        print(f"note: {line}")
+    first, *lines = format.write(view(options), options.out, chosen(format.WriteOptions, options)).lines()
+    print(f"{first}: {options.out}", *lines, sep="\n")
 
 
-def verify_logs(path: str) -> None:
-    from optimist.cli.tables import print_table, replay_table
-    from optimist.data.formats.dqn_replay.verify import verify_dqn_replay
+def verify_logs(format: str, path: str) -> None:
+    from optimist.cli.tables import print_table, report_table
+    from optimist.data import formats
 
-    report = verify_dqn_replay(path)
-    print_table(replay_table(report, path))
+    report = formats.find(format).verify(path)
+    if report.rows:
+        print_table(report_table(report, path))
     for problem in report.problems:
         print(problem)
     if report.problems:
@@ -122,12 +106,55 @@ def verify_logs(path: str) -> None:
     print(f"{path}: every file is whole, and in order")
 
 
-def _with_format(words: list[str], prog: str) -> list[str]:
-    """The words, if their first names a format; its spelling is told before anything else is."""
-    named = next((word for word in words if not word.startswith("-")), None)
-    if not {"-h", "--help"} & set(words):
-        if named is None:
-            raise UsageError(f"name a format: {', '.join(FORMATS)}; see {prog} --help")
-        if words[0] not in FORMATS:
-            raise UsageError(f'there is no format "{words[0]}": {did_you_mean(words[0], FORMATS)}')
-    return words
+def add_options(parser: argparse.ArgumentParser, kind: Any) -> None:
+    """An option for each field of a format's options; its help is in the field's metadata."""
+    for field in dataclasses.fields(kind):
+        shown = "" if field.default is None else f" [{field.default}]"
+        reader, name = (str, "name") if "str" in str(field.type) else (whole_number, "int")
+        parser.add_argument(
+            f"--{field.name.replace('_', '-')}",
+            type=reader,
+            metavar=name,
+            default=field.default,
+            help=field.metadata["help"] + shown,
+        )
+
+
+def chosen(kind: Any, options: argparse.Namespace) -> Any:
+    return kind(**{field.name: getattr(options, field.name) for field in dataclasses.fields(kind)})
+
+
+def _listing() -> str:
+    from optimist.data import formats
+
+    return "formats:\n" + "\n".join(f"  {name}: {formats.about(name)}" for name in formats.available())
+
+
+def _format(words: list[str], prog: str, detect=None) -> Any:
+    """The format that the first word names, or that the logs have where only they are named."""
+    from optimist.data import formats
+
+    named = [
+        word
+        for before, word in zip(["", *words], words, strict=False)
+        if not word.startswith("-") and not (before.startswith("--") and "=" not in before)
+    ]
+    known = formats.available()
+    if {"-h", "--help"} & set(words):
+        return formats.find(named[0] if named and named[0] in known else known[0])
+    if not named:
+        raise UsageError(f"name a format: {', '.join(known)}; see {prog} --help")
+    if len(named) == 1 and named[0] not in known and detect:
+        return formats.find(detect(named[0]))
+    return formats.find(named[0])
+
+
+def _address(words: list[str], what: str) -> str:
+    """The last of the words, of which the first may be a format's name."""
+    from optimist.data import formats
+
+    if len(words) > 2:
+        raise UsageError(f'"{words[2]}" is one word too many: give FORMAT {what}')
+    if len(words) == 1 and words[0] in formats.available():
+        raise UsageError(f"the following arguments are required: {what}")
+    return words[-1]
