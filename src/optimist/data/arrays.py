@@ -3,10 +3,11 @@
 import hashlib
 import json
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from optimist.data.dataset import Dataset
 from optimist.data.timeline import MemoryFrames, Timeline
 from optimist.data.transition import Spec
 from optimist.errors import DataError
@@ -14,30 +15,28 @@ from optimist.errors import DataError
 Columns = dict[str, np.ndarray]
 
 
-def from_arrays(
-    observations,
-    actions,
-    rewards,
-    terminals,
-    truncated=None,
+class Parts(NamedTuple):
+    """What a dataset is made of."""
+
+    spec: Spec
+    timeline: Timeline
+    fingerprint: str
+
+
+def parts(
+    observations: ArrayLike,
+    actions: ArrayLike,
+    rewards: ArrayLike,
+    terminals: ArrayLike,
+    truncated: ArrayLike | None,
     *,
-    next_observations=None,
-    actions_count: int | None = None,
-    action_low=None,
-    action_high=None,
-    stack: int = 1,
-    provenance: dict | None = None,
-) -> Dataset:
-    """A dataset in memory from the steps of one actor, in the order in which they happened.
-
-    Whole numbers are discrete actions (as many as the largest says, unless `actions_count` does);
-    fractions are vectors, with bounds from the data unless given.
-
-    With `next_observations` nothing is lost, and a step whose successor is not the observation that
-    follows it ends its episode as truncated. Without them a terminal step gets a black final observation,
-    which its zero discount hides; and where an episode is truncated, or the log just ends, the successor
-    of the last step is unknown: that step is dropped, and its observation closes the episode.
-    """
+    next_observations: ArrayLike | None,
+    actions_count: int | None,
+    action_low: ArrayLike | None,
+    action_high: ArrayLike | None,
+    stack: int,
+) -> Parts:
+    """The parts of a dataset in memory; `Dataset.from_arrays` says what the arrays mean."""
     frames = _observations("observations", observations)
     action = _actions(actions, len(frames))
     spec = _spec(frames, action, actions_count, action_low, action_high, stack)
@@ -54,10 +53,6 @@ def from_arrays(
     else:
         successors = _observations("next_observations", next_observations, like=frames)
         frames, columns = _with_successors(frames, successors, columns)
-    return _dataset(spec, frames, columns, dict(provenance or {}))
-
-
-def _dataset(spec: Spec, frames: np.ndarray, columns: Columns, provenance: dict) -> Dataset:
     steps = len(columns["reward"])
     if not steps:
         raise DataError("no transition is left: give next_observations, or longer episodes")
@@ -68,7 +63,7 @@ def _dataset(spec: Spec, frames: np.ndarray, columns: Columns, provenance: dict)
         clock=partial(np.arange, steps),
         source=MemoryFrames(frames),
     )
-    return Dataset.whole(spec, timeline, _fingerprint(spec, frames, columns), provenance)
+    return Parts(spec, timeline, _fingerprint(spec, frames, columns))
 
 
 def _with_successors(

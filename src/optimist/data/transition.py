@@ -96,6 +96,17 @@ class Spec:
         slack = ROUNDING * np.maximum(abs(low), abs(high))
         return low - slack, high + slack
 
+    def in_words(self) -> str:
+        """ "84x84x1 uint8 frames, 4 stacked; 6 actions" for people."""
+        shape, stack = (
+            "x".join(map(str, self.frame_shape)),
+            f", {self.stack} stacked" if self.stack > 1 else "",
+        )
+        one = len(self.frame_shape) == 1
+        frames = f"vectors of {shape} {self.frame_dtype}" if one else f"{shape} {self.frame_dtype} frames"
+        actions = f"{self.actions} actions" if self.discrete else f"action vectors of {len(self.action_low)}"
+        return f"{frames}{stack}; {actions}"
+
     def as_json(self) -> dict:
         return asdict(self)
 
