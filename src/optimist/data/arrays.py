@@ -93,7 +93,14 @@ def _without_successors(frames: np.ndarray, columns: Columns) -> tuple[np.ndarra
     return known_frames, {name: column[~unknown] for name, column in columns.items()}
 
 
-def _spec(frames, action, actions_count, action_low, action_high, stack) -> Spec:
+def _spec(
+    frames: np.ndarray,
+    action: np.ndarray,
+    actions_count: int | None,
+    action_low: ArrayLike | None,
+    action_high: ArrayLike | None,
+    stack: int,
+) -> Spec:
     shape, dtype = frames.shape[1:], str(frames.dtype)
     if action.ndim == 1:
         count = int(action.max()) + 1 if actions_count is None else actions_count
@@ -115,14 +122,14 @@ def _spec(frames, action, actions_count, action_low, action_high, stack) -> Spec
     return spec
 
 
-def _bound(name: str, value, size: int) -> np.ndarray:
+def _bound(name: str, value: ArrayLike, size: int) -> np.ndarray:
     array = np.asarray(value)
     if array.dtype.kind not in "fiu" or array.shape not in ((), (size,)):
         raise DataError(f"{name} is {value!r}: give one number, or {size} of them")
     return np.broadcast_to(array, (size,)).astype(float)
 
 
-def _observations(name: str, values, like: np.ndarray | None = None) -> np.ndarray:
+def _observations(name: str, values: ArrayLike, like: np.ndarray | None = None) -> np.ndarray:
     array = np.asarray(values)
     if array.dtype.kind == "f":
         _check_finite(name, array)
@@ -138,7 +145,7 @@ def _observations(name: str, values, like: np.ndarray | None = None) -> np.ndarr
     return array
 
 
-def _actions(values, count: int) -> np.ndarray:
+def _actions(values: ArrayLike, count: int) -> np.ndarray:
     array = np.asarray(values)
     if array.ndim == 2 and array.shape[1] == 1 and array.dtype.kind in "iu":
         array = array[:, 0]
@@ -152,7 +159,7 @@ def _actions(values, count: int) -> np.ndarray:
     )
 
 
-def _numbers(name: str, values, count: int) -> np.ndarray:
+def _numbers(name: str, values: ArrayLike, count: int) -> np.ndarray:
     array = np.asarray(values)
     if array.shape == (count, 1):
         array = array[:, 0]
@@ -164,7 +171,7 @@ def _numbers(name: str, values, count: int) -> np.ndarray:
     return array
 
 
-def _flags(name: str, values, count: int) -> np.ndarray:
+def _flags(name: str, values: ArrayLike, count: int) -> np.ndarray:
     array = _numbers(name, values, count)
     if not np.isin(array, (0, 1)).all():
         raise DataError(f"{name} hold other values than true and false")

@@ -40,7 +40,7 @@ class Sampler:
     clip: float | None = None  # rewards are clipped to [-clip, clip] before they are summed
     seed: int = 0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.batch < 1 or self.n_step < 1 or not 0 <= self.gamma <= 1:
             raise DataError(
                 f"batch {self.batch}, n_step {self.n_step}, gamma {self.gamma}: "

@@ -37,7 +37,7 @@ class Spec:
     action_high: tuple[float, ...] = ()
     stack: int = 1  # frames joined on the last axis when sampled, oldest first
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.frame_dtype not in ("uint8", "bool", "float32"):
             kind = in_one_line(self.frame_dtype)
             raise DataError(f"observations of type {kind}: store uint8, bool or float32")
@@ -107,11 +107,11 @@ class Spec:
         actions = f"{self.actions} actions" if self.discrete else f"action vectors of {len(self.action_low)}"
         return f"{frames}{stack}; {actions}"
 
-    def as_json(self) -> dict:
+    def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, record: dict) -> "Spec":
+    def from_json(cls, record: dict[str, Any]) -> "Spec":
         """The spec in a record from a file, whose every type is doubted."""
         known = {field.name: _TYPES[field.name] for field in fields(cls)}
         given: dict[str, Any] = {
