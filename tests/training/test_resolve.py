@@ -75,7 +75,9 @@ def test_every_way_to_ask_resolves_to_the_same_run(name, game, logs, tmp_path, m
         ]
         collected = [
             asked(lambda: optimist.collect(game, agent=name, out=tmp_path, steps=7)),
-            asked(lambda: perform(["collect", game, "--agent", name, "--out", str(tmp_path), "--steps", "7"])),
+            asked(
+                lambda: perform(["collect", game, "--agent", name, "--out", str(tmp_path), "--steps", "7"])
+            ),
             asked(lambda: plays.perform(tmp_path)),
         ]
     assert trained[0] == trained[1] == trained[2]
@@ -89,6 +91,27 @@ def test_an_agent_is_taken_as_it_is_and_a_name_is_fitted():
     fitted = resolve_training(spec, "rem", options={"columns": 7, "optimizer.epsilon": 0.5}).agent
     assert fitted.optimizer == replace(own.optimizer, learning_rate=5e-4, epsilon=0.5)
     assert (fitted.columns, fitted.target_period) == (7, 250)
+
+
+def test_options_that_need_each_other_are_set_at_once():
+    for options in ({"columns": 16, "networks": 16}, {"networks": 16, "columns": 16}):
+        assert resolve_training(None, "rem", scale="paper", options=options).agent.networks == 16
+
+
+def test_the_former_name_of_the_recipe_goes_on_working_with_a_notice(logs, monkeypatch, tmp_path, caplog):
+    log = logs["minatar/breakout"]
+    with only_asked(monkeypatch):
+        old, new = (asked(lambda w=w: optimist.train("rem", log, **{w: "mini"})) for w in ("scale", "recipe"))
+        assert asked(lambda: optimist.collect("minatar/breakout", out=tmp_path, scale="mini"))
+    assert old == new != asked_as(log, monkeypatch)
+    assert [record.message for record in caplog.records] == [
+        "scale= is called recipe= now, apart from the scale of studies"
+    ] * 2
+
+
+def asked_as(log, monkeypatch) -> dict | str:
+    with only_asked(monkeypatch):
+        return asked(lambda: optimist.train("rem", log))
 
 
 def test_who_plays_is_dqn_or_whom_the_preset_names():

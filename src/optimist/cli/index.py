@@ -5,6 +5,7 @@ It answers help and mistyped words without importing JAX. `python -m optimist.cl
 
 import json
 import re
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -71,7 +72,7 @@ def lines(names: dict[str, str]) -> str:
 
 
 def agent_lines() -> str:
-    return "agents:\n" + lines({name: said["about"] for name, said in read()["agents"].items()})
+    return "agents:\n" + lines({name: said["what"] for name, said in read()["agents"].items()})
 
 
 def preset_line(name: str) -> str:
@@ -109,10 +110,15 @@ def build() -> dict[str, Any]:
 def _agent(presets: dict[str, Any]) -> dict[str, Any]:
     kind = type(next(iter(presets.values())))
     return {
-        "about": (kind.__doc__ or "").partition("\n")[0],
+        "what": _first_line(sys.modules[kind.__module__]) or _first_line(kind),
+        "source": _first_line(kind),
         "actions": _actions(next(iter(presets.values()))),
         "presets": {name: _preset(agent) for name, agent in presets.items()},
     }
+
+
+def _first_line(described: Any) -> str:
+    return (described.__doc__ or "").partition("\n")[0]
 
 
 def _preset(agent: Any) -> dict[str, Any]:
@@ -152,8 +158,11 @@ def _fitted(agent: Any) -> dict[str, dict[str, Any]]:
 
 def _family(family: Any) -> dict[str, Any]:
     options = getattr(family, "Options", None)
-    about = (family.__doc__ or "").partition("\n")[0]
-    return {"about": about, "games": family.games(), "settings": _settings(options()) if options else {}}
+    return {
+        "about": _first_line(family),
+        "games": family.games(),
+        "settings": _settings(options()) if options else {},
+    }
 
 
 def _settings(record: Any) -> dict[str, list]:

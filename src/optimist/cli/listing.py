@@ -32,14 +32,21 @@ def agents(options: argparse.Namespace) -> None:
         print(f"{title}:")
         for name, said in known.items():
             if said["actions"] == actions:
-                _print(name, said["about"], *(_preset(*preset) for preset in said["presets"].items()))
+                _print(
+                    name,
+                    said["what"],
+                    said["source"],
+                    *(_preset(*preset) for preset in said["presets"].items()),
+                )
     print("train one: optimist train AGENT DATA; its settings: optimist train AGENT --help")
 
 
 def _preset(name: str, preset: dict[str, Any]) -> str:
     values = {field: value for field, (_, _, value) in preset["settings"].items()}
     parts = [f"{field.partition('.')[0]} {shown(values[field])}" for field in TOLD if field in values]
-    return f"{name}: {', '.join([*parts, preset['optimizer']])} {values['optimizer.learning_rate']:g}"
+    return (
+        f"--preset {name}: {', '.join([*parts, preset['optimizer']])} {values['optimizer.learning_rate']:g}"
+    )
 
 
 def environments(options: argparse.Namespace) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optimist.cli.options import Parser, arguments_in, whole_number
+from optimist.cli.views import add_views, view
 from optimist.errors import DataError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -107,8 +108,6 @@ def game_of(address: str) -> str:
 
 
 def _export_options(parser: Parser, words: list[str]) -> None:
-    from optimist.cli.data import add_views
-
     _add_format(parser, words)
     parser.demand("data", "name a dataset's folder", metavar="DATA", type=Path, help="a dataset's folder")
     parser.demand(
@@ -129,7 +128,6 @@ def _export_options(parser: Parser, words: list[str]) -> None:
 
 
 def export_logs(options: argparse.Namespace) -> None:
-    from optimist.cli.data import view
     from optimist.data.formats.dqn_replay.export import export_dqn_replay
 
     summary = export_dqn_replay(view(options), options.out, capacity=options.capacity)

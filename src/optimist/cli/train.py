@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from optimist.cli import index
-from optimist.cli.data import add_views, part_of
 from optimist.cli.options import Parser, arguments_in, seeds, value_in
 from optimist.cli.settings import Setting, add_settings, given, union
+from optimist.cli.views import add_views, part_of
 from optimist.errors import UsageError, did_you_mean
 
 ENVIRONMENTS = (
@@ -185,20 +185,20 @@ def _add_settings(
 ) -> None:
     """How it is trained, and the settings of the agent; without an agent, those of all are known."""
     found, recipes = index.read(), index.read()["recipes"]
-    if recipe not in (None, "auto") and recipe not in recipes:
+    if recipe and recipe not in (*recipes, "auto"):
         raise UsageError(f'there is no recipe "{recipe}": {did_you_mean(recipe, [*recipes, "auto"])}')
     said = index.agent(name) if name else None
-    fitting = (recipe,) if recipe in recipes else index.FITTING[said["actions"] if said else "any"]
+    fitting = (recipe,) if recipe and recipe in recipes else index.FITTING[said["actions"] if said else "any"]
     add_settings(
         parser.add_argument_group(f"{kind}, with the default of each recipe where they differ"),
         index.settings(found["settings"][kind]),
         "setting",
         others={each: recipes[each][kind] for each in fitting},
     )
-    if said:
+    if name and said:
         chosen = index.preset(name, preset)
         add_settings(
-            parser.add_argument_group(said["about"].rstrip(".")),
+            parser.add_argument_group(said["source"].rstrip(".")),
             index.settings(chosen["settings"]),
             "agent",
             others={each: chosen["fitted"].get(each, {}) for each in fitting},

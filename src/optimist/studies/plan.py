@@ -49,7 +49,7 @@ class Study:
     environments: tuple[str, ...]
     seeds: int
     agents: dict[str, dict]  # by label; those of the paper, and those that stand beside them
-    scale: str  # of training, among those of `optimist train --scale`
+    scale: str  # of training, among those of `optimist train --recipe`
     training: dict[str, Any]
     views: dict[str, dict[str, float]]  # by label
     read_at: dict[str, int]  # gradient steps at which results are read off, by label
