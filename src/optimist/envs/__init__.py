@@ -3,6 +3,7 @@
 import numpy as np
 
 from optimist.envs._environment import Environment, Step
+from optimist.envs._lanes import Lane, Lanes
 from optimist.envs._registry import (
     available,
     base_name,
@@ -17,6 +18,8 @@ from optimist.errors import UsageError
 
 __all__ = [
     "Environment",
+    "Lane",
+    "Lanes",
     "Step",
     "available",
     "base_name",

@@ -6,13 +6,14 @@ travels with a dataset and a run to wherever the game is played again.
 
 import importlib
 import inspect
+import os
 import pkgutil
 import sys
 from dataclasses import asdict, fields
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
+from optimist import plugins
 from optimist.envs._environment import Environment
 from optimist.errors import DataError, UsageError, did_you_mean
 
@@ -26,11 +27,14 @@ def make_lanes(name: str, seeds: list[int], **options) -> Environment:
 
 
 def from_data(name: Any) -> str:
-    """The environment that a dataset or a run names. Whoever wrote the file may have meant harm: "gym/x:Id",
-    which imports the module x, is taken only where x is imported already. A person may name any module."""
+    """The environment that a dataset or a run names. Whoever wrote the file may have meant harm: "x:Family"
+    and "gym/x:Id", which import the module x, are taken only where x is imported already. A person may name
+    any module."""
     if not isinstance(name, str):
         raise DataError(f"{name!r} is not the name of an environment; choose one with --environment")
-    module, colon, _ = base_name(name).partition("/")[2].partition(":")
+    module, colon, _ = _address(name)
+    if not colon:
+        module, colon, _ = base_name(name).partition("/")[2].partition(":")
     if colon and module not in sys.modules:
         raise DataError(
             f'the data names the environment "{name}", which imports the module "{module}"; '
@@ -68,15 +72,33 @@ def available() -> list[str]:
     return [f"{name}/{game}" for name in _families() for game in _family(name).games()]
 
 
-def found(name: str) -> tuple[ModuleType, str]:
+def found(name: str) -> tuple[Any, str]:
     """The family and the game of a name."""
+    module, colon, rest = _address(name)
+    if colon:
+        family, _, game = rest.partition("/")
+        return _checked(plugins.find("environments", f"{module}:{family}"), name), game
     family, slash, game = base_name(name).partition("/")
     if not slash:
         raise UsageError(f'"{name}" is not of the form family/game: {_families_with(name)}')
+    if family in plugins.names("environments") and family not in _families():
+        return _checked(plugins.find("environments", family), name), game
     if family not in _families():
-        known = did_you_mean(family, _families())
+        known = did_you_mean(family, [*_families(), *plugins.names("environments")])
         raise UsageError(f'no environment family "{family}" in "{name}": {known}')
     return _family(family), game
+
+
+def _address(name: str) -> tuple[str, str, str]:
+    """("module", ":", "Family/game") of a name that begins with a user's module; not of "gym/x:Id"."""
+    module, colon, rest = base_name(name).partition(":")
+    return (module, colon, rest) if os.path.isabs(module) or "/" not in module else ("", "", "")
+
+
+def _checked(family: Any, name: str) -> Any:
+    if not callable(getattr(family, "make", None)):
+        raise UsageError(f'"{name}" is no family of environments: it has no make(game, seeds=...)')
+    return family
 
 
 def _families_with(game: str) -> str:
@@ -102,7 +124,7 @@ def _options_in(name: str) -> dict[str, Any]:
     return {word: _read(f"{name}: {word}", text, type(usual[word])) for word, _, text in said}
 
 
-def _has_options(family: ModuleType) -> bool:
+def _has_options(family: Any) -> bool:
     return hasattr(family, "Options")
 
 
@@ -126,11 +148,11 @@ def _families() -> list[str]:
     ]
 
 
-def _family(name: str) -> ModuleType:
+def _family(name: str) -> Any:
     return importlib.import_module(f"{__package__}.{name}")
 
 
-def _refuse_unknown_options(family: ModuleType, options: dict) -> None:
+def _refuse_unknown_options(family: Any, options: dict) -> None:
     parameters = inspect.signature(family.make).parameters.values()
     known = {parameter.name for parameter in parameters} - {"game", "seeds", "options"}
     if _has_options(family):
