@@ -151,7 +151,7 @@ SMALL_SHARDS = """
 import sys
 from optimist.data import recorder
 recorder.usual_shard_steps = lambda spec, lanes: 20 * lanes
-from optimist.cli import main
+from optimist.cli.main import main
 sys.exit(main(sys.argv[1:]))
 """
 

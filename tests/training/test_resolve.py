@@ -10,7 +10,7 @@ import optimist
 from little import played
 from optimist import agents, envs
 from optimist.agents import described
-from optimist.cli import commands
+from optimist.cli.main import perform
 from optimist.errors import DataError, UsageError
 from optimist.studies.job import Job
 from optimist.training import offline, online
@@ -70,12 +70,12 @@ def test_every_way_to_ask_resolves_to_the_same_run(name, game, logs, tmp_path, m
     with only_asked(monkeypatch):
         trained = [
             asked(lambda: optimist.train(name, logs[game], steps=7)),
-            asked(lambda: commands.train([name, str(logs[game]), "--steps", "7"])),
+            asked(lambda: perform(["train", name, str(logs[game]), "--steps", "7"])),
             asked(lambda: learns.perform(tmp_path)),
         ]
         collected = [
             asked(lambda: optimist.collect(game, agent=name, out=tmp_path, steps=7)),
-            asked(lambda: commands.collect([game, "--agent", name, "--out", str(tmp_path), "--steps", "7"])),
+            asked(lambda: perform(["collect", game, "--agent", name, "--out", str(tmp_path), "--steps", "7"])),
             asked(lambda: plays.perform(tmp_path)),
         ]
     assert trained[0] == trained[1] == trained[2]

@@ -254,8 +254,8 @@ def test_a_refusal_gives_the_lock_back_while_the_error_is_still_looked_at(begun)
 
 DROP = """
 import os, sys
-import optimist.training.offline, optimist.training.run, optimist.envs.minatar  # while we may read all
-from optimist.cli import main
+import optimist.training.offline, optimist.training.trained, optimist.envs.minatar  # while we may read all
+from optimist.cli.main import main
 if os.getuid() == 0:
     os.setgid(65534)
     os.setuid(65534)

@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -56,8 +56,8 @@ class ActorAgent(Agent):
     optimizer: RmsProp | Adam = Adam(learning_rate=1e-3, epsilon=1e-8)
     target_period: int = 1
     target_rate: float = 0.005
-    hidden: str = "400-300"  # the widths of the layers of every network
-    noise: float = 0.5  # of exploration: its standard deviation, where the largest action is 1
+    hidden: Annotated[str, "the widths of the layers of every network"] = "400-300"
+    noise: Annotated[float, "standard deviation of exploration, where the largest action is 1"] = 0.5
 
     def __post_init__(self):
         widths(self.hidden)  # complains of what it cannot read
@@ -104,11 +104,11 @@ class ActorAgent(Agent):
 class ActorCritic(ActorAgent):
     """What the agents of Fujimoto et al. share: critics beside the actor, and slowly following targets."""
 
-    critics: int = 1
-    actor_period: int = 1  # gradient steps of the critics per one of the actor
-    actor_rate: float | None = None  # the actor's learning rate; none: the critics'
-    critic_decay: float | None = None  # weight decay of the critics, in the gradient as PyTorch's Adam has it
-    late_action: bool = False  # the action enters the critics at their second layer
+    critics: Annotated[int, "how many critics are trained"] = 1
+    actor_period: Annotated[int, "gradient steps of the critics per one of the actor"] = 1
+    actor_rate: Annotated[float | None, "the actor's learning rate; none: the critics'"] = None
+    critic_decay: Annotated[float | None, "weight decay of the critics, as in PyTorch's Adam"] = None
+    late_action: Annotated[bool, "the action enters the critics at their second layer"] = False
 
     def __post_init__(self):
         super().__post_init__()

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -30,8 +30,10 @@ class Agent(ABC):
     """A frozen record of hyperparameters; the learner asks it for parameters, objectives and actions."""
 
     optimizer: RmsProp | Adam = Adam()
-    target_period: int = 2000  # gradient steps between the times when the target follows the network
-    target_rate: float = 1.0  # how far it follows: 1 copies the network, less moves a part of the way
+    target_period: Annotated[int, "gradient steps between updates of the target network"] = 2000
+    target_rate: Annotated[float, "1 copies the network into the target, less moves it a part of the way"] = (
+        1.0
+    )
 
     def optimizer_of(self, group: str) -> RmsProp | Adam:
         """What trains this group of parameters."""
@@ -74,10 +76,10 @@ class TableAgent(Agent):
     """
 
     vector_peer: ClassVar[str] = "td3"  # whom it recommends where actions are vectors
-    columns: int = 1
-    networks: int = 1  # 1: all columns are heads of one network; more: separate networks share them out
-    network: str = "auto"  # "mlp", "minatar", "nature", or by the observation's shape
-    initializer: str = "auto"  # fan_in for heads of one network, glorot for separate networks, as the paper's
+    columns: Annotated[int, "the width of the table: heads, atoms or quantiles of each action"] = 1
+    networks: Annotated[int, "1: all columns are heads of one network; more: separate networks"] = 1
+    network: Annotated[str, "mlp, minatar, nature, or auto: by the shape of the observations"] = "auto"
+    initializer: Annotated[str, "fan_in, glorot, or auto: glorot for separate networks"] = "auto"
 
     def __post_init__(self):
         if self.columns < 1 or self.networks < 1 or self.columns % self.networks:
@@ -150,7 +152,7 @@ class TableAgent(Agent):
 class ValueAgent(TableAgent):
     """An agent whose columns are trained towards the reward and the discounted value of the next state."""
 
-    target_limit: float | None = None  # targets are clipped to +- this, such as the largest possible return
+    target_limit: Annotated[float | None, "targets are clipped to +- this; none: not clipped"] = None
 
     def __post_init__(self):
         super().__post_init__()
@@ -169,8 +171,8 @@ class ManyHeads(ValueAgent):
     """Columns that are Q-functions; they act by their mean, and may explore by a mixture an episode."""
 
     columns: int = 200
-    explore: str = "mean"  # of the heads while collecting, or another kind of mixture drawn for each episode
-    spread: float | None = None  # heads start as one shared head plus this much of their own; none: own alone
+    explore: Annotated[str, "the mixture of heads that plays an episode while collecting"] = "mean"
+    spread: Annotated[float | None, "heads start as one head plus this much noise; none: separately"] = None
 
     def __post_init__(self):
         super().__post_init__()
@@ -202,8 +204,8 @@ class EnsembleAgent(ManyHeads):
 class DistributionalEnsemble(TableAgent):
     """Columns that are several heads, each a whole distribution of the return, mixed part by part."""
 
-    columns: int = 200  # heads x what one distribution takes
-    heads: int = 4
+    columns: Annotated[int, "heads x what one distribution takes"] = 200
+    heads: Annotated[int, "distributions that are mixed"] = 4
     mixture: Mixture = Mixture()
 
     def __post_init__(self):

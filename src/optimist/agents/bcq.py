@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -53,11 +53,11 @@ class Bcq(ActorCritic):
     """BCQ (Fujimoto et al. 2019, algorithm 1), with the settings of its authors' code."""
 
     critics: int = 2
-    caution: float = 0.75  # lambda: the weight of the smaller critic, the rest goes to the larger
-    candidates: int = 10  # imagined next actions
-    candidates_at_play: int = 100
-    perturbation: float = 0.05  # phi: how far the actor may move an action, where the largest action is 1
-    vae_hidden: str = "750-750"  # the widths of the layers of encoder and decoder
+    caution: Annotated[float, "lambda: the weight of the smaller critic, the rest goes to the larger"] = 0.75
+    candidates: Annotated[int, "imagined next actions"] = 10
+    candidates_at_play: Annotated[int, "imagined actions of which the best is played"] = 100
+    perturbation: Annotated[float, "phi: how far the actor may move an action of size 1"] = 0.05
+    vae_hidden: Annotated[str, "the widths of the layers of encoder and decoder"] = "750-750"
 
     def __post_init__(self):
         super().__post_init__()

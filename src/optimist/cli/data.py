@@ -3,43 +3,48 @@
 import argparse
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from optimist.cli import replay as replay_commands
 from optimist.cli.options import Parser, number, whole_number
-from optimist.errors import DataError, UsageError, did_you_mean
+from optimist.errors import DataError
 
 if TYPE_CHECKING:
     from optimist.data.dataset import Dataset
 
 
-USAGE = """usage: optimist data info DATA
-       optimist data verify PATH
-       optimist data import dqn-replay PATH --out DATA
-       optimist data export dqn-replay DATA --out FOLDER"""
+def add(commands: Any) -> None:
+    data: Parser = commands.add_parser(
+        "data",
+        help="what a dataset holds; check, import or export one",
+        description="Datasets: what they hold, whether they are whole, and other people's formats.",
+        run=lambda _: data.print_help(),
+    )
+    actions = data.add_subparsers(title="commands", metavar="COMMAND")
+    actions.add_parser(
+        "info",
+        help="what a dataset, or a view of it, holds",
+        description="What a dataset, or a view of it, holds.",
+        fill=_info_options,
+        run=_info,
+    )
+    actions.add_parser(
+        "verify",
+        help="check every byte of a dataset, or of DQN Replay logs",
+        description="Check every byte of a dataset, or of DQN Replay logs.",
+        fill=_verify_options,
+        run=_verify,
+    )
+    replay_commands.add(actions)
 
 
-def data(words: list[str]) -> None:
-    actions = {
-        "info": _info,
-        "verify": _verify,
-        "import": replay_commands.import_logs,
-        "export": replay_commands.export_logs,
-    }
-    if not words or words[0] in ("-h", "--help"):
-        print(USAGE)
-    elif words[0] not in actions:
-        raise UsageError(f'there is no "data {words[0]}": {did_you_mean(words[0], actions)}')
-    else:
-        actions[words[0]](words[1:])
-
-
-def _info(words: list[str]) -> None:
-    parser = Parser("optimist data info", description="What a dataset, or a view of it, holds.")
+def _info_options(parser: Parser, words: list[str]) -> None:
     parser.add_argument("data", metavar="DATA", type=Path, help="a dataset's folder")
     parser.add_argument("--json", action="store_true", help="everything, for programs")
     add_views(parser)
-    options = parser.options(words)
+
+
+def _info(options: argparse.Namespace) -> None:
     if _are_logs(options.data):
         raise DataError(
             f"{options.data} holds DQN Replay logs; import them first: "
@@ -52,12 +57,11 @@ def _info(words: list[str]) -> None:
     print(json.dumps(facts, indent=2)) if options.json else print_table(card_table(facts, str(options.data)))
 
 
-def _verify(words: list[str]) -> None:
-    parser = Parser(
-        "optimist data verify", description="Check every byte of a dataset, or of DQN Replay logs."
-    )
+def _verify_options(parser: Parser, words: list[str]) -> None:
     parser.add_argument("data", metavar="PATH", help="a dataset's folder, or a run's logs (also at gs://...)")
-    options = parser.options(words)
+
+
+def _verify(options: argparse.Namespace) -> None:
     if _are_logs(options.data):
         replay_commands.verify_logs(options.data)
         return

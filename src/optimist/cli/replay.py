@@ -1,9 +1,10 @@
 """`optimist data import`, `export`, and `verify` for logs in other people's formats."""
 
+import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from optimist.cli.options import Parser, whole_number
+from optimist.cli.options import Parser, arguments_in, whole_number
 from optimist.errors import DataError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -12,23 +13,45 @@ if TYPE_CHECKING:
 FORMATS = ("dqn-replay",)
 
 
-def import_logs(words: list[str]) -> None:
-    parser = Parser(
-        "optimist data import",
+def add(actions: Any) -> None:
+    actions.add_parser(
+        "import",
+        help="public logs become a dataset",
         description="Turn public DQN Replay logs into a dataset. The same command goes on after a stop.",
+        fill=_import_options,
+        run=import_logs,
     )
-    parser.add_argument("format", metavar="dqn-replay", help="the layout of the logs")
-    parser.add_argument(
-        "logs", metavar="PATH", help="a run's folder (.../Breakout/1), here or at an address such as gs://..."
+    actions.add_parser(
+        "export",
+        help="a dataset becomes logs that the released readers open",
+        description="Write a dataset, or a view of it, as DQN Replay logs that the released readers open.",
+        fill=_export_options,
+        run=export_logs,
     )
-    parser.add_argument("--out", type=Path, metavar="DATA", help="the dataset's folder")
+
+
+def _import_options(parser: Parser, words: list[str]) -> None:
+    _add_format(parser, words)
+    parser.demand(
+        "logs",
+        "name the folder of a run's logs: .../Breakout/1, here or at an address such as gs://...",
+        metavar="PATH",
+        help="a run's folder (.../Breakout/1), here or at an address such as gs://...",
+    )
+    parser.demand(
+        "--out",
+        "say where to keep the data: --out DATA",
+        type=Path,
+        metavar="DATA",
+        help="the dataset's folder",
+    )
     parser.add_argument("--environment", metavar="name", help="the game, such as atari/Breakout [from PATH]")
     parser.add_argument(
         "--actions", type=whole_number, metavar="int", help="how many actions the game has [ask the game]"
     )
-    options = parser.options(_with_format(words, parser.prog))
-    if options.out is None:
-        raise UsageError("say where to keep the data: --out DATA")
+
+
+def import_logs(options: argparse.Namespace) -> None:
     from optimist.data.formats.dqn_replay.importing import import_dqn_replay
     from optimist.training.progress import Bar
 
@@ -83,23 +106,30 @@ def game_of(address: str) -> str:
     return ""
 
 
-def export_logs(words: list[str]) -> None:
-    from optimist.cli.data import add_views, view
+def _export_options(parser: Parser, words: list[str]) -> None:
+    from optimist.cli.data import add_views
 
-    parser = Parser(
-        "optimist data export",
-        description="Write a dataset, or a view of it, as DQN Replay logs that the released readers open.",
+    _add_format(parser, words)
+    parser.demand("data", "name a dataset's folder", metavar="DATA", type=Path, help="a dataset's folder")
+    parser.demand(
+        "--out",
+        "say where to write the logs: --out FOLDER",
+        type=Path,
+        metavar="FOLDER",
+        help="where replay_logs is made",
     )
-    parser.add_argument("format", metavar="dqn-replay", help="the layout of the logs")
-    parser.add_argument("data", metavar="DATA", type=Path, help="a dataset's folder")
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="where replay_logs is made")
     parser.add_argument(
-        "--capacity", type=whole_number, default=1_000_000, metavar="int", help="entries in a file [1000000]"
+        "--capacity",
+        type=whole_number,
+        default=1_000_000,
+        metavar="int",
+        help="entries in a file [1_000_000]",
     )
     add_views(parser)
-    options = parser.options(_with_format(words, parser.prog))
-    if options.out is None:
-        raise UsageError("say where to write the logs: --out FOLDER")
+
+
+def export_logs(options: argparse.Namespace) -> None:
+    from optimist.cli.data import view
     from optimist.data.formats.dqn_replay.export import export_dqn_replay
 
     summary = export_dqn_replay(view(options), options.out, capacity=options.capacity)
@@ -122,12 +152,12 @@ def verify_logs(path: str) -> None:
     print(f"{path}: every file is whole, and in order")
 
 
-def _with_format(words: list[str], prog: str) -> list[str]:
-    """The words, if their first names a format; its spelling is told before anything else is."""
-    named = next((word for word in words if not word.startswith("-")), None)
-    if not {"-h", "--help"} & set(words):
-        if named is None:
-            raise UsageError(f"name a format: {', '.join(FORMATS)}; see {prog} --help")
-        if words[0] not in FORMATS:
-            raise UsageError(f'there is no format "{words[0]}": {did_you_mean(words[0], FORMATS)}')
-    return words
+def _add_format(parser: Parser, words: list[str]) -> None:
+    """The first argument; its spelling is told before anything else is."""
+    named = next(iter(arguments_in(words)), FORMATS[0])
+    if named not in FORMATS:
+        raise UsageError(f'there is no format "{named}": {did_you_mean(named, FORMATS)}')
+    formats = ", ".join(FORMATS)
+    parser.demand(
+        "format", f"name a format: {formats}", metavar="FORMAT", help=f"the layout of the logs: {formats}"
+    )

@@ -1,7 +1,9 @@
 """`optimist scores`: from one table of scores to the paper's Table 1."""
 
+import argparse
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from optimist.cli.options import Parser, whole_number
 from optimist.errors import UsageError, did_you_mean
@@ -11,20 +13,23 @@ iteration or step. A normaliser of your own is a CSV file with the columns game,
 random play and of the agent to be compared with, whose column may have another name."""
 
 
-def scores(words: list[str]) -> None:
-    from optimist.studies.scores.curves import RECENT
-    from optimist.studies.scores.normalisation import BUILT_IN, DEFAULT, normaliser
-    from optimist.studies.scores.score_files import complete, read_scores, told
-
-    parser = Parser(
-        "optimist scores", description="The paper's Table 1 from one table of scores.", epilog=FORMAT
+def add(commands: Any) -> None:
+    commands.add_parser(
+        "scores",
+        help="a table of scores becomes the paper's Table 1, beside the paper's own",
+        description="The paper's Table 1 from one table of scores.",
+        epilog=FORMAT,
+        fill=_options,
+        run=scores,
     )
+
+
+def _options(parser: Parser, words: list[str]) -> None:
     parser.add_argument("file", metavar="FILE.csv", type=Path, help="scores by game, agent and seed")
     parser.add_argument(
         "--normaliser",
-        default=DEFAULT,
         metavar="NAME|CSV",
-        help=f"what 0 and 100%% are: {', '.join(BUILT_IN)}, or a CSV file [{DEFAULT}]",
+        help="what 0 and 100%% are: dqn-random, human-random, or a CSV file [dqn-random]",
     )
     parser.add_argument(
         "--incomplete",
@@ -33,11 +38,7 @@ def scores(words: list[str]) -> None:
         help="games that lack an agent, seed or evaluation: refuse, or leave-out of every number [refuse]",
     )
     parser.add_argument(
-        "--recent",
-        type=whole_number,
-        default=RECENT,
-        metavar="int",
-        help=f"mean of the last so many [{RECENT}]",
+        "--recent", type=whole_number, metavar="int", help="mean of the last so many evaluations [3]"
     )
     parser.add_argument(
         "--out", type=Path, metavar="FOLDER", help="write the tables, every comparison in pairs, and figures"
@@ -45,17 +46,24 @@ def scores(words: list[str]) -> None:
     parser.add_argument(
         "--agent", action="append", metavar="NAME", help="only this one, and others that are named so [all]"
     )
-    options = parser.options(words)
+
+
+def scores(options: argparse.Namespace) -> None:
+    from optimist.studies.scores.curves import RECENT
+    from optimist.studies.scores.normalisation import DEFAULT, normaliser
+    from optimist.studies.scores.score_files import complete, read_scores, told
+
     if options.incomplete not in ("refuse", "leave-out"):
         hint = did_you_mean(options.incomplete, ("refuse", "leave-out"))
         raise UsageError(f'incomplete games cannot be treated by "{options.incomplete}": {hint}')
-    if options.recent < 1:
-        raise UsageError(f"the mean of the last {options.recent} evaluations: it takes at least 1")
-    by = normaliser(options.normaliser)
+    recent = RECENT if options.recent is None else options.recent
+    if recent < 1:
+        raise UsageError(f"the mean of the last {recent} evaluations: it takes at least 1")
+    by = normaliser(options.normaliser or DEFAULT)
     asked = _only(read_scores(options.file), options.agent)
     chosen, left_out = complete(asked, leave_out=options.incomplete == "leave-out")
     passed_over = f"left out of every number: {told(left_out, len(asked.games))}" if left_out else ""
-    _tell(chosen, by, options.recent, passed_over, options.out)
+    _tell(chosen, by, recent, passed_over, options.out)
 
 
 def _only(scores, names: list[str] | None):

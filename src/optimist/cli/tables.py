@@ -1,6 +1,5 @@
 """What the command line prints: small tables."""
 
-import inspect
 import os
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +9,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from optimist import agents
 from optimist.data.formats.dqn_replay.verify import Report
 from optimist.studies.job import Job
 from optimist.studies.report.formatting import in_words, number, spread
@@ -159,22 +157,6 @@ def per_game_table(agent: str, rows: Sequence[table_one.GameRow], by: Normaliser
         found = [getattr(row.improvement, kind) for kind in table_one.KINDS]
         shown = ("" if each is None else f"{each:+,.1f}" for each in found)
         table.add_row(escape(row.game), *shown)
-    return table
-
-
-def agents_table() -> Table:
-    """Every preset of every agent: its table, target, mixture, optimiser and source."""
-    heads = ("agent", "preset", "columns", "networks", "mixture", "optimiser", "what it is", "source")
-    table = Table(*heads, title="agents", show_lines=True)
-    for name in agents.available():
-        kind = agents.agent_class(name)
-        words = [inspect.getdoc(inspect.getmodule(kind)), (kind.__doc__ or "").splitlines()[0]]
-        for preset, agent in agents.presets(name).items():
-            shape = [str(getattr(agent, field, "")) for field in ("columns", "networks")]
-            mixture = getattr(agent, "mixture", None)
-            optimizer = f"{type(agent.optimizer).__name__} {agent.optimizer.learning_rate:g}"
-            table.add_row(name, preset, *shape, mixture.kind if mixture else "none", optimizer, *words)
-            name, words = "", ["", ""]
     return table
 
 

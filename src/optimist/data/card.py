@@ -35,9 +35,10 @@ def card(dataset: Dataset) -> dict:
 
 def in_words(spec: Spec) -> str:
     shape = "x".join(map(str, spec.frame_shape))
+    frames = f"vectors of {shape} {spec.frame_dtype}" if len(spec.frame_shape) == 1 else ""
     actions = f"{spec.actions} actions" if spec.discrete else f"action vectors of {len(spec.action_low)}"
     stack = f", {spec.stack} stacked" if spec.stack > 1 else ""
-    return f"{shape} {spec.frame_dtype} frames{stack}; {actions}"
+    return f"{frames or f'{shape} {spec.frame_dtype} frames'}{stack}; {actions}"
 
 
 def _return_figures(returns: np.ndarray) -> dict:

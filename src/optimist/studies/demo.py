@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from optimist.data.card import card
 from optimist.data.dataset import Dataset
@@ -29,12 +29,12 @@ SCALE, OPTIONS = "small", {"optimizer.learning_rate": 1e-3, "target_period": 100
 class Demo:
     """How much the demo plays and learns; made to end within minutes on two cores."""
 
-    environment: str = "minatar/breakout"
-    online_steps: int = 80_000  # agent steps to log
-    offline_steps: int = 6_000  # gradient steps of each agent
-    evaluations: int = 10
-    episodes: int = 20  # per evaluation and seed
-    seeds: int = 3
+    environment: Annotated[str, "the game"] = "minatar/breakout"
+    online_steps: Annotated[int, "agent steps to log"] = 80_000
+    offline_steps: Annotated[int, "gradient steps of each agent"] = 6_000
+    evaluations: Annotated[int, "evaluations of each agent"] = 10
+    episodes: Annotated[int, "full episodes per evaluation and seed"] = 20
+    seeds: Annotated[int, "seeds of each agent"] = 3
 
     def __post_init__(self):
         for name in ("online_steps", "offline_steps", "evaluations", "episodes", "seeds"):

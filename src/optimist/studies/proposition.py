@@ -11,7 +11,7 @@ import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -46,8 +46,8 @@ class Reading(NamedTuple):
 class Proposition:
     """How long each ensemble is trained and how often it is looked at."""
 
-    steps: int = 20_000
-    readings: int = 40
+    steps: Annotated[int, "gradient steps of each ensemble"] = 20_000
+    readings: Annotated[int, "times at which the heads are compared"] = 40
 
 
 def ring() -> Transition:

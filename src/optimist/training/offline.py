@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import jax
 import numpy as np
@@ -38,20 +39,20 @@ PROBE_STEP = 2**40  # a step that no training reaches: its batch is the one the 
 class Training:
     """How an agent is trained on a dataset; the defaults are the paper's."""
 
-    steps: int = 12_500_000  # gradient steps; the paper's 1X
-    evaluate_every: int = 62_500  # gradient steps between evaluations
-    episodes: int = 20  # full episodes per evaluation and seed
-    evaluation_steps: int | None = None  # instead: full episodes until so many steps, as the paper counts
-    epsilon: float = 0.001  # random actions in evaluation
-    batch: int = 32
-    gamma: float = 0.99
-    n_step: int = 1
-    clip_rewards: float | None = 1.0  # rewards are clipped to +- this for training; none: as logged
-    sampling: str = "uniform"  # or five-buffers, the released code's: five stretches of a million at a time
-    log: str = "whole"  # what a seed learns from; or own: what the player of the same seed did
-    home: str = "auto"  # where the data lives: device, memory, compressed
-    memory_gib: float | None = None  # what decoded frames may take; half of the machine's unless said
-    checkpoint_seconds: float = 60.0
+    steps: Annotated[int, "gradient steps; the paper's 1X"] = 12_500_000
+    evaluate_every: Annotated[int, "gradient steps between evaluations"] = 62_500
+    episodes: Annotated[int, "full episodes per evaluation and seed"] = 20
+    evaluation_steps: Annotated[int | None, "instead: full episodes until so many steps"] = None
+    epsilon: Annotated[float, "random actions in evaluation"] = 0.001
+    batch: Annotated[int, "transitions in a minibatch"] = 32
+    gamma: Annotated[float, "the discount of a step"] = 0.99
+    n_step: Annotated[int, "rewards summed before the bootstrap"] = 1
+    clip_rewards: Annotated[float | None, "rewards are clipped to +- this; none: as logged"] = 1.0
+    sampling: Annotated[str, "uniform, or five-buffers as in the released code"] = "uniform"
+    log: Annotated[str, "whole, or own: a seed learns from its player's part"] = "whole"
+    home: Annotated[str, "where the data is kept: device, memory, compressed, or auto"] = "auto"
+    memory_gib: Annotated[float | None, "memory for decoded frames; none: half of the machine's"] = None
+    checkpoint_seconds: Annotated[float, "seconds between checkpoints"] = 60.0
 
     def __post_init__(self):
         counts = ("steps", "evaluate_every", "episodes", "evaluation_steps", "batch", "n_step")

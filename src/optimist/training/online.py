@@ -5,7 +5,7 @@ import math
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -37,23 +37,21 @@ log = logging.getLogger("optimist")
 class Collection:
     """How an online agent plays and learns; the defaults are the paper's, but for the number of lanes."""
 
-    steps: int = 50_000_000  # agent steps of a seed over all its lanes, rounded up to whole vector steps
-    lanes: int = 16  # environments side by side for each seed; the paper's own loop has one
-    window: int = 1_000_000  # transitions the agent learns from
-    warm_up: int = 20_000  # steps before it learns
-    epsilon: float = 0.01  # random actions at the end of the decay
-    epsilon_decay: int = 250_000  # steps from all random to `epsilon`, after the warm-up
-    update_period: int = 4  # agent steps per gradient step
-    batch: int = 32
-    gamma: float = 0.99
-    clip_rewards: float | None = 1.0
-    evaluate_every: int | None = (
-        None  # agent steps of a seed between evaluations; none: only its play is kept
-    )
-    episodes: int = 20  # full episodes per evaluation and seed
-    evaluation_steps: int | None = None  # instead: full episodes until so many steps, as the paper counts
-    evaluation_epsilon: float = 0.001  # random actions in evaluation
-    checkpoint_seconds: float = 120.0
+    steps: Annotated[int, "agent steps of a seed over all its lanes"] = 50_000_000
+    lanes: Annotated[int, "environments side by side for each seed; the paper's own loop has one"] = 16
+    window: Annotated[int, "transitions the agent learns from"] = 1_000_000
+    warm_up: Annotated[int, "steps before it learns"] = 20_000
+    epsilon: Annotated[float, "random actions at the end of the decay"] = 0.01
+    epsilon_decay: Annotated[int, "steps from all random to epsilon, after the warm-up"] = 250_000
+    update_period: Annotated[int, "agent steps per gradient step"] = 4
+    batch: Annotated[int, "transitions in a minibatch"] = 32
+    gamma: Annotated[float, "the discount of a step"] = 0.99
+    clip_rewards: Annotated[float | None, "rewards are clipped to +- this; none: as played"] = 1.0
+    evaluate_every: Annotated[int | None, "agent steps between evaluations; none: no evaluation"] = None
+    episodes: Annotated[int, "full episodes per evaluation and seed"] = 20
+    evaluation_steps: Annotated[int | None, "instead: full episodes until so many steps"] = None
+    evaluation_epsilon: Annotated[float, "random actions in evaluation"] = 0.001
+    checkpoint_seconds: Annotated[float, "seconds between checkpoints"] = 120.0
 
     def __post_init__(self):
         counts = (

@@ -104,11 +104,17 @@ def field_names(record: Any, prefix: str = "") -> list[str]:
 
 def with_values(record: Any, values: Mapping[str, Any], place: str) -> Any:
     """The record with some fields changed; dots lead into records inside it."""
+    changes: dict[str, Any] = {}
+    inside: dict[str, dict[str, Any]] = {}
+    known = list(record.__dataclass_fields__)
     for name, value in values.items():
         first, dot, rest = name.partition(".")
-        known = list(record.__dataclass_fields__)
         if first not in known:
             raise UsageError(f'{place}: there is no setting "{name}": {did_you_mean(first, known)}')
-        inner = with_values(getattr(record, first), {rest: value}, place) if dot else value
-        record = replace(record, **{first: inner})
-    return record
+        if dot:
+            inside.setdefault(first, {})[rest] = value
+        else:
+            changes[first] = value
+    for first, said in inside.items():
+        changes[first] = with_values(changes.get(first, getattr(record, first)), said, place)
+    return replace(record, **changes)  # at once: 16 columns on 16 networks need both

@@ -70,14 +70,14 @@ class Run:
         )
 
     def pictures(
-        self, seed: int | None = None, frames: int = 400, epsilon: float = 0.001
+        self, seed: int | None = None, frames: int = 400, epsilon: float = 0.001, environment: str = ""
     ) -> list[np.ndarray]:
         """So many frames of its play, episode after episode."""
         if frames < 1:
             raise UsageError(f"a film of {frames} frames shows nothing: ask for at least one")
         chosen = self.seeds[0] if seed is None else seed
         params = jax.tree.map(lambda leaf: leaf[None], self._params_of(chosen))
-        play = envs.make(self._playable(), lanes=1, seed=chosen)
+        play = envs.make(self._playable(environment), lanes=1, seed=chosen)
         player, key = Player(self.learner, 1), jax.random.PRNGKey(POLICY)
         frame, began, seen = play.reset(), np.ones(1, bool), [play.render()]
         for turn in range(frames - 1):

@@ -61,7 +61,7 @@ def console_script(tmp_path):
     path = tmp_path / "bin" / "optimist"
     path.parent.mkdir()
     path.write_text(
-        "import sys\nfrom optimist.cli import main\nif __name__ == '__main__':\n    sys.exit(main())\n"
+        "import sys\nfrom optimist.cli.main import main\nif __name__ == '__main__':\n    sys.exit(main())\n"
     )
     return str(path)
 
