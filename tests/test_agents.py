@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from test_losses import projection_by_loops, quantile_huber_by_loops
 
+from equations.test_losses import projection_by_loops, quantile_huber_by_loops
 from optimist import agents
 from optimist.agents._actor_critic import ActorAgent, ActorCritic
 from optimist.agents._agent import Agent, TableAgent
@@ -337,7 +337,7 @@ DOUBLE_DQN = '''\
 from dataclasses import dataclass
 
 from optimist.agents._agent import TableAgent
-from optimist.losses import huber
+from optimist.equations.losses import huber
 
 
 @dataclass(frozen=True, kw_only=True)
