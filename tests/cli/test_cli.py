@@ -166,7 +166,7 @@ MISTAKES = [
         2,
         'there is no format "dqn-reply": did you mean "dqn-',
     ),
-    ("data import dqn-replay", 2, "name the folder of a run's logs"),
+    ("data import dqn-replay", 2, "name the logs: a path, or gs://... and the like"),
     ("data import dqn-replay {empty}", 2, "say where to keep the data: --out DATA"),
     ("data import dqn-replay {nowhere} --out {nowhere}2", 3, "does not exist"),
     ("data import dqn-replay {file} --out {nowhere}2", 3, "is a file; name the folder"),

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from optimist.data.formats.dqn_replay.verify import Report
+from optimist.data.formats import Report
 from optimist.studies.job import Job
 from optimist.studies.report.formatting import in_words, number, spread
 from optimist.studies.scores import table_one
@@ -41,15 +41,11 @@ def card_table(card: Mapping, title: str) -> Table:
     return table
 
 
-def replay_table(report: Report, title: str) -> Table:
-    """The windows of DQN Replay logs, one a line."""
-    columns = ("suffix", "window", "steps", "episodes", "mean clipped return", "actions", "problems")
-    table = Table(*columns, title=title, title_justify="left")
-    for row in report.windows:
-        shown = "" if row.mean_return is None else f"{row.mean_return:.2f}"
-        seen = "" if row.smallest_action is None else f"{row.smallest_action} to {row.largest_action}"
-        counts = (row.suffix, row.window, f"{row.steps:,}", f"{row.episodes:,}", shown, seen, row.problems)
-        table.add_row(*map(str, counts))
+def report_table(report: Report, title: str) -> Table:
+    """What logs of another program hold."""
+    table = Table(*report.heads, title=title, title_justify="left")
+    for row in report.rows:
+        table.add_row(*row)
     return table
 
 

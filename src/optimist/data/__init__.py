@@ -1,7 +1,7 @@
 """What was logged: recording it, keeping it, and turning it into transitions."""
 
+from optimist.data.arrays import from_arrays
 from optimist.data.dataset import Dataset, Episodes, Recorder, Timeline, open_dataset
-from optimist.data.formats.arrays import from_arrays
 from optimist.data.sampling import Rows, Sampler, stacked, transitions
 from optimist.data.transition import Spec, Transition
 

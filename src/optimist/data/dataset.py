@@ -72,8 +72,8 @@ class Dataset:
 
     @staticmethod
     def from_arrays(*arrays, **options) -> "Dataset":
-        """A dataset of arrays in memory; see `optimist.data.formats.arrays.from_arrays`."""
-        from optimist.data.formats.arrays import from_arrays  # it needs this class
+        """A dataset of arrays in memory; see `optimist.data.arrays.from_arrays`."""
+        from optimist.data.arrays import from_arrays  # it needs this class
 
         return from_arrays(*arrays, **options)
 

@@ -8,11 +8,11 @@ import numpy as np
 
 from optimist.data.disk import manifest as manifests
 from optimist.data.disk.codec import frame_bytes
-from optimist.data.disk.files import TEMPORARY, remove, write_whole
+from optimist.data.disk.files import TEMPORARY, remove
 from optimist.data.disk.lock import writing
-from optimist.data.disk.manifest import Block, Manifest, Shard
+from optimist.data.disk.manifest import Block, Manifest
 from optimist.data.disk.reader import read_timeline
-from optimist.data.disk.shard import frames_content, steps_content
+from optimist.data.disk.shard import write_shard
 from optimist.data.disk.write_buffer import Buffer
 from optimist.data.transition import Spec
 from optimist.errors import DataError, StorageError
@@ -137,13 +137,7 @@ class Recorder:
         """The manifest with this buffer's shard, once all of it is on disk; changes nothing in memory."""
         number = len(self._manifest.shards)
         steps = buffer.steps(self._first_lane, first_time=self._flushed)
-        steps_file = self.path / f"steps-{number:06d}.arrow"
-        frames_file = self.path / f"frames-{number:06d}.arrow"
-        shard = Shard(
-            steps=write_whole(steps_file, steps_content(steps, self.spec)),
-            frames=write_whole(frames_file, frames_content(buffer.frames(), self.spec)),
-            blocks=self._blocks(buffer),
-        )
+        shard = write_shard(self.path, number, steps, buffer.frames(), self._blocks(buffer), self.spec)
         grown = Manifest(self.spec, self._manifest.provenance, [*self._manifest.shards, shard])
         grown.write(self.path)
         return grown

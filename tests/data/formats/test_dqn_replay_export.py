@@ -7,12 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from replay_ring import Ring, put
+from replay_ring import Ring, export_dqn_replay, import_dqn_replay, put
 
 from little import pixels, vectors
 from optimist.data import Recorder, Spec, open_dataset
-from optimist.data.formats.dqn_replay.export import export_dqn_replay
-from optimist.data.formats.dqn_replay.importing import import_dqn_replay
 from optimist.errors import DataError
 
 pytestmark = pytest.mark.usefixtures("quick_disk")

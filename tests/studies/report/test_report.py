@@ -6,8 +6,8 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from optimist.data.arrays import from_arrays
 from optimist.data.card import card
-from optimist.data.formats.arrays import from_arrays
 from optimist.errors import StorageError, UsageError
 from optimist.studies.report.report import write_report
 
