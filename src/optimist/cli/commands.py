@@ -24,13 +24,13 @@ def demo(words: list[str]) -> None:
         "log alone; a page shows how well.",
     )
     parser.add_argument("--out", type=Path, default=Path("demo"), help="the folder it fills [demo]")
-    from optimist.cli.tables import print_table, results_table
     from optimist.studies.demo import Demo, run_demo
+    from optimist.studies.sheet import print_sheet
 
     add_fields(parser, Demo())
     options = parser.options(words)
     outcome = run_demo(options.out, with_options(Demo(), options))
-    print_table(results_table(outcome.summaries, outcome.card))
+    print_sheet(outcome.scores)
     print(f"the page with everything: {outcome.report}")
 
 
@@ -121,11 +121,16 @@ def train(words: list[str]) -> None:
 
 
 def _tell_scores(name: str, run: Path, dataset: Any) -> None:
-    from optimist.cli.tables import print_table, results_table
     from optimist.data.card import card
-    from optimist.studies.scores.curves import scores, summary
+    from optimist.studies.scores.curves import scores, sheet, summary
+    from optimist.studies.sheet import print_sheet
 
-    print_table(results_table({name: summary(scores(run))}, card(dataset)))
+    facts = card(dataset)
+    levels = {
+        "best policy in the data": facts["best_policy_return"],
+        "average behaviour": facts["return_mean"],
+    }
+    print_sheet(sheet({name: summary(scores(run))}, levels))
 
 
 def evaluate(words: list[str]) -> None:
@@ -144,7 +149,8 @@ def evaluate(words: list[str]) -> None:
     parser.add_argument("--environment", metavar="ENV", default="", help="[where the data is from]")
     parser.add_argument("--out", type=Path, metavar="CSV", help="one row per episode [RUN/evaluation.csv]")
     options = parser.options(words)
-    from optimist.cli.tables import evaluation_table, print_table
+    from optimist.cli.tables import evaluation_table
+    from optimist.studies.sheet import print_sheet
     from optimist.training.run import load_run
     from optimist.training.scales import scale_for
     from optimist.training.storage.run_folder import write_episodes
@@ -158,7 +164,7 @@ def evaluate(words: list[str]) -> None:
     rows = run.evaluate(episodes, epsilon, options.environment, steps)
     out = options.out or options.run / "evaluation.csv"
     write_episodes(out, rows)
-    print_table(evaluation_table(run.step, rows))
+    print_sheet(evaluation_table(run.step, rows))
     print(f"every episode is in {out}")
 
 
@@ -182,9 +188,10 @@ def agents(words: list[str]) -> None:
         "optimist agents", description="Every agent and preset: table, target, mixture, optimiser."
     )
     parser.options(words)
-    from optimist.cli.tables import agents_table, print_table
+    from optimist.cli.tables import agents_table
+    from optimist.studies.sheet import print_sheet
 
-    print_table(agents_table())
+    print_sheet(agents_table())
 
 
 def _first_look(parser: Parser, words: list[str], settings: Any) -> argparse.Namespace:

@@ -45,11 +45,12 @@ def _info(words: list[str]) -> None:
             f"{options.data} holds DQN Replay logs; import them first: "
             f"optimist data import dqn-replay {options.data} --out DATA"
         )
-    from optimist.cli.tables import card_table, print_table
+    from optimist.cli.tables import card_table
     from optimist.data.card import card
+    from optimist.studies.sheet import print_sheet
 
     facts = card(view(options))
-    print(json.dumps(facts, indent=2)) if options.json else print_table(card_table(facts, str(options.data)))
+    print(json.dumps(facts, indent=2)) if options.json else print_sheet(card_table(facts, str(options.data)))
 
 
 def _verify(words: list[str]) -> None:

@@ -110,11 +110,12 @@ def export_logs(words: list[str]) -> None:
 
 
 def verify_logs(path: str) -> None:
-    from optimist.cli.tables import print_table, replay_table
+    from optimist.cli.tables import replay_table
     from optimist.data.formats.dqn_replay.verify import verify_dqn_replay
+    from optimist.studies.sheet import print_sheet
 
     report = verify_dqn_replay(path)
-    print_table(replay_table(report, path))
+    print_sheet(replay_table(report, path))
     for problem in report.problems:
         print(problem)
     if report.problems:

@@ -52,10 +52,11 @@ def _planned(name: str, words: list[str], others: list[str]) -> None:
 
         jobs = with_logs_of(options.logs, read_jobs(options.logs)[1], jobs)
         command += f" --logs {options.logs}"
-    from optimist.cli.tables import grid_table, print_table
+    from optimist.cli.tables import grid_table
+    from optimist.studies.sheet import print_sheet
 
     if options.dry_run:
-        print_table(grid_table(asked.title, jobs))
+        print_sheet(grid_table(asked.title, jobs))
         return
     from optimist.studies.engines.engine import perform_all
     from optimist.studies.job import check_logs, check_settings, restarted
@@ -135,11 +136,12 @@ def _status(words: list[str]) -> None:
     parser = Parser("optimist study status", description="How far a study is, run by run.")
     parser.add_argument("out", metavar="FOLDER", type=Path, help="the study's folder")
     options = parser.options(words)
-    from optimist.cli.tables import print_table, status_table
+    from optimist.cli.tables import status_table
+    from optimist.studies.sheet import print_sheet
     from optimist.studies.status import job_status, read_jobs
 
     title, jobs = read_jobs(options.out)
-    print_table(status_table(title, [job_status(job, options.out) for job in jobs]))
+    print_sheet(status_table(title, [job_status(job, options.out) for job in jobs]))
 
 
 def _random_scores(words: list[str]) -> None:
@@ -160,11 +162,11 @@ def _random_scores(words: list[str]) -> None:
 def _proposition(words: list[str]) -> None:
     parser = Parser("optimist study run proposition-1", description="Do the heads of REM become one, and Q*?")
     parser.add_argument("--out", type=Path, default=Path("proposition-1"), help="[proposition-1]")
-    from optimist.cli.tables import print_table, proposition_table
-    from optimist.studies.proposition import Proposition, run, write_results
+    from optimist.studies.proposition import Proposition, run, sheet, write_results
+    from optimist.studies.sheet import print_sheet
 
     add_fields(parser, Proposition())
     options = parser.options(words)
     readings = list(run(with_options(Proposition(), options)))
-    print_table(proposition_table(readings))
+    print_sheet(sheet(readings))
     print("wrote " + " and ".join(map(str, write_results(options.out, readings))))
