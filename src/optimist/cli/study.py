@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from optimist.cli.options import Parser, add_fields, number, whole_number, with_options
-from optimist.errors import RunError, UsageError, did_you_mean
+from optimist.errors import UsageError, did_you_mean
 
 ENGINES = {"local": ("workers",), "ray": ("address", "cpus_per_run", "gpus_per_run")}  # and their own options
 
@@ -58,27 +58,12 @@ def _planned(name: str, words: list[str], others: list[str]) -> None:
     if options.dry_run:
         print_sheet(grid_table(asked.title, jobs))
         return
-    from optimist.studies.engines.engine import perform_all
-    from optimist.studies.job import check_logs, check_settings, restarted
-    from optimist.studies.status import write_jobs
-
-    check_logs(jobs, out)
-    if options.restart:
-        jobs = restarted(jobs, out)
-    else:
-        check_settings(jobs, out)
-    pool = _pool(options, out)
-    write_jobs(out, asked.title, jobs, read_at=asked.read_at, figures=asked.figures, command=command)
-    failed = perform_all(jobs, out, pool)
-    if failed:
-        raise RunError(
-            f"{len(failed)} of {len(jobs)} runs failed; the same command tries them again, "
-            f"and optimist study report {out} shows the others"
-        )
     from optimist.cli.report import tell
-    from optimist.studies.report.study_report import write_findings
+    from optimist.studies.perform import perform_study
 
-    written, warned = write_findings(out)
+    written, warned = perform_study(
+        asked, jobs, out, lambda: _pool(options, out), command=command, restart=options.restart
+    )
     tell(warned)
     print(f"all {len(jobs)} runs are in {out}, and what they found in {written[0]}")
 

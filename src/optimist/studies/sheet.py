@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 PIPED = 200  # letters of a line where there is no terminal
+LONG = 24  # letters that a page keeps on one line
 FOLDED = 12  # rows above which a page shows a table only when asked
 
 
@@ -151,11 +152,12 @@ def _html_cell(head: str, cell: Cell, words: bool, again: bool) -> Markup:
     if "[" in text:  # an interval may stand below its estimate, but is not broken itself
         estimate, _, interval = text.partition("[")
         text = estimate + "[" + interval.replace(" ", Markup("&nbsp;"))
-    return Markup('<td data-head="{}"{}{}>{}</td>').format(head, _kind(words, again), sorted_by, text)
+    kind = _kind(words, again, len(cell.text) > LONG)
+    return Markup('<td data-head="{}"{}{}>{}</td>').format(head, kind, sorted_by, text)
 
 
-def _kind(words: bool, again: bool = False) -> Markup:
-    kinds = [name for name, holds in (("words", words), ("again", again)) if holds]
+def _kind(words: bool, again: bool = False, long: bool = False) -> Markup:
+    kinds = [name for name, holds in (("words", words), ("again", again), ("long", words and long)) if holds]
     return Markup(' class="{}"').format(" ".join(kinds)) if kinds else Markup("")
 
 

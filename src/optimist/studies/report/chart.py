@@ -16,13 +16,12 @@ MOST = 200_000  # evaluations of single seeds in a page: more, and it would not 
 
 
 def chart_data(findings: Findings) -> Markup:
-    """A panel for the interquartile mean over all games, and one for each game."""
+    """A panel for the interquartile mean over all games, where there are several, and one for each game."""
     evaluations = sum(len(curve) for run in findings.runs for curve in run.curves.values())
-    panels = [
-        panel
-        for finding in findings.longest
-        for panel in (_all_games(findings, finding), *_games(findings, finding, evaluations <= MOST))
-    ]
+    panels = []
+    for finding in findings.longest:
+        panels += [_all_games(findings, finding)] if len(finding.file.games) > 1 else []
+        panels += _games(findings, finding, evaluations <= MOST)
     said = {"steps": steps(findings), "colours": figures.COLOURS, "panels": panels}
     return Markup(json.dumps(said, separators=(",", ":")).replace("<", "\\u003c"))
 

@@ -56,7 +56,7 @@ def interval_plot(
         size = (4.2, each * len(kinds)) if tall else (2.4 + 2.9 * len(kinds), each)
         figure = Figure(figsize=size, layout="constrained", facecolor=PAPER)
         down, across = (len(kinds), 1) if tall else (1, len(kinds))
-        grid = figure.subplots(down, across, squeeze=False, sharey=True, sharex=tall).flat
+        grid = figure.subplots(down, across, squeeze=False, sharey=True, sharex=True).flat
         for axes, kind in zip(grid, kinds, strict=True):
             for row in (row for row in found if row.kind == kind):
                 place, sure = agents.index(row.agent), row.aggregates["iqm"]

@@ -40,7 +40,8 @@ class Drawn:
 def draw(findings: Findings) -> tuple[list[Drawn], list[str]]:
     """Every figure of the study, and why others that it names are left out. What a longer reading contains is
     drawn for the longest alone."""
-    drawn, left_out = [], []
+    drawn: list[Drawn] = []
+    left_out = []
     for name in named(findings):
         before = len(drawn)
         for place, title, caption, figure in _DRAWINGS[name](findings):

@@ -48,7 +48,7 @@ def logs(findings: Findings) -> Sheet:
     rows = [
         [game, part, log.average.get(part), log.best.get(part), log.player, log.evaluation]
         for game, log in findings.logs.items()
-        for part in (log.average or {"all": None})
+        for part in log.average
     ]
     heads = ["game", "data", "average behaviour", "best policy", "player at its end", "its best evaluation"]
     return Sheet("the logs that were learned from, in average returns", heads, rows)

@@ -10,7 +10,7 @@
   const seeds = [...new Set(said.panels.flatMap((panel) =>
     Object.values(panel.agents).flatMap((agent) => Object.keys(agent.seeds))))];
   const shown = { panel: 0, agents: new Set(labels), seeds: new Set(["mean"]) };
-  let chart = null;
+  let chart = null, seedToggles = null;
 
   const colour = (label) => said.colours[labels.indexOf(label) % said.colours.length];
   const variable = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -40,8 +40,10 @@
       });
       mark();
     }
+    return group;
   };
 
+  const hasSeeds = (panel) => Object.values(panel.agents).some((agent) => Object.keys(agent.seeds).length > 1);
   const lines = (panel) => {
     const found = [], bands = [];
     for (const [label, agent] of Object.entries(panel.agents)) {
@@ -49,11 +51,11 @@
       const dash = labels.indexOf(label) < said.colours.length ? [] : [8, 4];
       const line = (name, values, style) =>
         found.push({ label: name, steps: agent.steps, values, stroke: colour(label), dash, ...style });
-      if (shown.seeds.has("mean")) {
+      if (shown.seeds.has("mean") || !hasSeeds(panel)) {
         if (agent.low) {
           bands.push({ series: [found.length + 1, found.length + 2], fill: `${colour(label)}22` });
-          line(`${label}, high`, agent.high, { width: 0 });
-          line(`${label}, low`, agent.low, { width: 0 });
+          line(`${label}, high`, agent.high, { width: 0, class: "bound" });
+          line(`${label}, low`, agent.low, { width: 0, class: "bound" });
         }
         line(label, agent.mean, { width: 2.5 });
       }
@@ -66,6 +68,7 @@
 
   const draw = () => {
     const panel = said.panels[shown.panel], { found, bands } = lines(panel);
+    if (seedToggles) seedToggles.hidden = !hasSeeds(panel);
     const steps = [...new Set(Object.values(panel.agents).flatMap((agent) => agent.steps))].sort((a, b) => a - b);
     const aligned = found.map((line) => {
       const at = new Map(line.steps.map((step, index) => [step, line.values[index]]));
@@ -86,10 +89,11 @@
       bands,
       series: [
         { label: said.steps, value },
-        ...found.map(({ label, stroke, width, dash }) =>
-          ({ label, stroke, width, dash, value, spanGaps: true, points: { show: width > 0 && steps.length < 2 } })),
+        ...found.map(({ label, stroke, width, dash, class: kind }) =>
+          ({ label, stroke, width, dash, class: kind, value, spanGaps: true, points: { show: width > 0 && steps.length < 2 } })),
         ...levels.map(([label], index) =>
-          ({ label, stroke: ink, width: 1, dash: [[6, 4], [2, 3], [8, 3, 2, 3]][index % 3], value })),
+          ({ label, stroke: ink, width: 1, dash: [[6, 4], [2, 3], [8, 3, 2, 3]][index % 3], value,
+            points: { show: false } })),
       ],
     }, [steps, ...aligned, ...levels.map(([, height]) => steps.map(() => height))], plot);
   };
@@ -103,7 +107,7 @@
     choice.addEventListener("change", () => { shown.panel = choice.selectedIndex; draw(); });
   }
   if (labels.length > 1) toggles("agents", labels, shown.agents);
-  if (seeds.length > 1) toggles("seeds", ["mean", ...seeds], shown.seeds);
+  if (seeds.length > 1) seedToggles = toggles("seeds", ["mean", ...seeds], shown.seeds);
   draw();
   window.addEventListener("resize", () => chart.setSize(size()));
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
