@@ -66,11 +66,12 @@ def info(options: argparse.Namespace) -> None:
             f"{options.data} holds {name} logs; import them first: "
             f"optimist data import {name} {options.data} --out DATA"
         )
-    from optimist.cli.tables import card_table, print_table
+    from optimist.cli.tables import card_table
     from optimist.data.card import card
+    from optimist.studies.sheet import print_sheet
 
     facts = card(view(options))
-    print(json.dumps(facts, indent=2)) if options.json else print_table(card_table(facts, str(options.data)))
+    print(json.dumps(facts, indent=2)) if options.json else print_sheet(card_table(facts, str(options.data)))
 
 
 def _verify_options(parser: Parser, words: list[str]) -> None:
@@ -94,11 +95,12 @@ def verify(options: argparse.Namespace) -> None:
 
 
 def _verify_logs(format: Any, path: str) -> None:
-    from optimist.cli.tables import print_table, report_table
+    from optimist.cli.tables import report_table
+    from optimist.studies.sheet import print_sheet
 
     report = format.verify(path)
     if report.rows:
-        print_table(report_table(report, path))
+        print_sheet(report_table(report, path))
     for problem in report.problems:
         print(problem)
     if report.problems:

@@ -52,11 +52,11 @@ def _demo_options(parser: Parser, words: list[str]) -> None:
 
 
 def demo(options: argparse.Namespace) -> None:
-    from optimist.cli.tables import print_table, results_table
     from optimist.studies.demo import Demo, run_demo
+    from optimist.studies.sheet import print_sheet
 
     outcome = run_demo(options.out, Demo(**given(options, "setting")))
-    print_table(results_table(outcome.summaries, outcome.card))
+    print_sheet(outcome.scores)
     print(f"the page with everything: {outcome.report}")
 
 
@@ -159,11 +159,16 @@ def train(options: argparse.Namespace) -> None:
 
 
 def _tell_scores(name: str, run: Path, dataset: Any) -> None:
-    from optimist.cli.tables import print_table, results_table
     from optimist.data.card import card
-    from optimist.studies.scores.curves import scores, summary
+    from optimist.studies.scores.curves import scores, sheet, summary
+    from optimist.studies.sheet import print_sheet
 
-    print_table(results_table({name: summary(scores(run))}, card(dataset)))
+    facts = card(dataset)
+    levels = {
+        "best policy in the data": facts["best_policy_return"],
+        "average behaviour": facts["return_mean"],
+    }
+    print_sheet(sheet({name: summary(scores(run))}, levels))
 
 
 def _add_choices(parser: Parser) -> None:

@@ -30,6 +30,7 @@ KEYS = {  # every word that a study may say, and what it has to be
     "read_at": dict,
     "scale": str,
     "figures": list,
+    "film": str,
 }
 FIGURES = ("intervals", "iqm", "medians", "bars", "curves", "spread", "profiles", "parts")  # it may name
 RANDOM_EPISODES = 100
@@ -58,6 +59,7 @@ class Study:
     data: str | None  # a path with {environment} or {game} in it, and {run} where each seed has its own
     play: dict[str, Any] | None  # settings of their collection
     figures: tuple[str, ...] = ()  # of the report; where none is named, those that fit any study
+    film: str = ""  # the label of an agent that is filmed
 
     @cached_property
     def _folders(self) -> Folders:
@@ -235,6 +237,9 @@ def read(name: str, table: dict, size: str) -> Study:
     for figure in said.get("figures", ()):
         if figure not in FIGURES:
             raise UsageError(f'study {name}: no figure "{figure}": {did_you_mean(str(figure), FIGURES)}')
+    if said.get("film", "") not in ("", *said["agents"]):
+        hint = did_you_mean(said["film"], said["agents"])
+        raise UsageError(f'study {name}: no agent "{said["film"]}" to film: {hint}')
     if "collect" in said:
         _check_words(f"study {name}, collect", said["collect"], COLLECT_KEYS)
         _check_players(name, said)
@@ -242,7 +247,7 @@ def read(name: str, table: dict, size: str) -> Study:
         name=name,
         size=size,
         title=said.get("title", name),
-        environments=_environments(name, said["environments"]),
+        environments=environments(name, said["environments"]),
         seeds=said.get("seeds", 5),
         agents=said["agents"],
         scale=said["scale"],
@@ -253,6 +258,7 @@ def read(name: str, table: dict, size: str) -> Study:
         data=said.get("data"),
         play=said.get("play"),
         figures=tuple(said.get("figures", ())),
+        film=said.get("film", ""),
     )
     for job in study.jobs():
         job.check()
@@ -271,7 +277,7 @@ def _check_players(study: str, said: dict) -> None:
         )
 
 
-def _environments(study: str, names: list[str]) -> tuple[str, ...]:
+def environments(study: str, names: list[str]) -> tuple[str, ...]:
     """The names, with a family's in place of its own name: "minatar" is all of its games."""
     known = envs.available()
     every = [

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from replay_ring import Ring, assert_same, expected, import_dqn_replay, imported, play
 
+from optimist.cli.data import game_of
 from optimist.cli.main import main
-from optimist.cli.replay import game_of
 from optimist.data import open_dataset
 from optimist.data.disk import shard
 from optimist.data.disk.files import write_whole
