@@ -176,7 +176,7 @@ MISTAKES = [
     ("data export", 2, "name a format: dqn-replay"),
     ("data export minari {log} --out {nowhere}2", 2, 'there is no format "minari": known: dqn-replay'),
     ("data export dqn-replay {log}", 2, "say where to write the logs: --out FOLDER"),
-    ("data export dqn-replay {log} --out {nowhere}2", 3, "frames do not fit these logs"),
+    ("data export dqn-replay {log} --out {nowhere}2", 3, "do not fit these logs"),
     ("data export dqn-replay {nowhere} --out {nowhere}2", 3, "does not exist"),
     # the run's folder
     ("train dqn {log} --out {run} --steps 20", 4, "training.evaluate_every: 10 there, 5000 asked"),

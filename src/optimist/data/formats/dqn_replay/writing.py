@@ -104,11 +104,10 @@ def _export(stream: "Stream", folder: Path, options: WriteOptions) -> Exported:
 
 
 def _check(spec: Spec) -> None:
-    if spec.frame_dtype != "uint8" or len(spec.frame_shape) != 3 or spec.frame_shape[2] != 1:
-        shape = "x".join(map(str, spec.frame_shape))
-        raise DataError(f"{shape} {spec.frame_dtype} frames do not fit these logs: they hold HxWx1 uint8")
-    if not spec.discrete:
-        raise DataError("vector actions do not fit these logs: they hold discrete ones")
+    grey = spec.frame_dtype == "uint8" and len(spec.frame_shape) == 3 and spec.frame_shape[2] == 1
+    if not (grey and spec.discrete):
+        held = "HxWx1 uint8 frames and discrete actions"
+        raise DataError(f"{spec.in_words()} do not fit these logs: they hold {held}")
 
 
 def _dumps(entries: int, capacity: int) -> Iterator[tuple[int, int]]:
