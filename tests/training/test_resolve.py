@@ -138,3 +138,17 @@ def test_unknown_keywords_get_the_help_of_the_command_line(words, complaint, log
         optimist.train("rem", logs["minatar/breakout"], out=tmp_path / "run", **words)
     assert complaint in str(caught.value) and "\n" not in str(caught.value)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        ("bc", 'did you mean "behaviour_cloning"?'),
+        ("rme", 'did you mean "rem"?'),
+        ("cql", "known: averaged_"),
+    ],
+)
+def test_an_unknown_agent_is_told_the_likely_one(name, complaint, logs):
+    with pytest.raises(UsageError) as caught:
+        optimist.train(name, logs["minatar/breakout"])
+    assert complaint in str(caught.value)

@@ -4,6 +4,7 @@ A file has one table per scale: `paper` is the paper's own numbers, `mini` fits 
 cores' ten minutes. What a scale does not say, the file says for all of them.
 """
 
+import logging
 import tomllib
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,12 +29,13 @@ KEYS = {  # every word that a study may say, and what it has to be
     "views": dict,
     "training": dict,
     "read_at": dict,
-    "scale": str,
+    "recipe": str,
     "figures": list,
     "film": str,
 }
 FIGURES = ("intervals", "iqm", "medians", "bars", "curves", "spread", "profiles", "parts")  # it may name
 RANDOM_EPISODES = 100
+log = logging.getLogger("optimist")
 WHOLE = "all"  # the part that is all of the data
 FIRST_RUN = 1  # of the public logs: dqn/Breakout/1 to 5
 AGENT_KEYS = ("agent", "preset", "options", "view")
@@ -218,12 +220,15 @@ def read(name: str, table: dict, size: str) -> Study:
     if size not in scales:
         raise UsageError(f'study {name} has no scale "{size}": {did_you_mean(size, scales)}')
     said = {**table, **scales[size]}
+    if "scale" in said:
+        log.warning("study %s: its scale is called recipe now, as in optimist train --recipe", name)
+        said["recipe"] = said.pop("scale")
     for word, value in said.items():
         if word not in KEYS:
             raise UsageError(f'study {name}: there is no "{word}": {did_you_mean(word, KEYS)}')
         if not isinstance(value, KEYS[word]):
             raise UsageError(f"study {name}: {word} is {value!r}, not {KEYS[word].__name__}")
-    for word in ("environments", "agents", "scale"):
+    for word in ("environments", "agents", "recipe"):
         if not said.get(word):
             raise UsageError(f"study {name}: it says nothing of its {word}")
     if sum(word in said for word in ("data", "collect", "play")) != 1:
@@ -250,7 +255,7 @@ def read(name: str, table: dict, size: str) -> Study:
         environments=environments(name, said["environments"]),
         seeds=said.get("seeds", 5),
         agents=said["agents"],
-        scale=said["scale"],
+        scale=said["recipe"],
         training=said.get("training", {}),
         views=said.get("views", {WHOLE: {}}),
         read_at=said.get("read_at", {}),

@@ -376,7 +376,7 @@ def test_a_profile_is_the_share_of_runs_above(study):
 
 MINE = """
 title = "A study that is run"
-scale = "small"
+recipe = "small"
 seeds = 2
 figures = ["curves"]
 [agents]
