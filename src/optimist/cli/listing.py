@@ -38,6 +38,7 @@ def agents(options: argparse.Namespace) -> None:
                     said["source"],
                     *(_preset(*preset) for preset in said["presets"].items()),
                 )
+    _print_others("agents")
     print("train one: optimist train AGENT DATA; its settings: optimist train AGENT --help")
 
 
@@ -52,7 +53,16 @@ def _preset(name: str, preset: dict[str, Any]) -> str:
 def environments(options: argparse.Namespace) -> None:
     for family, said in index.read()["environments"].items():
         _print(f"{family}/", said["about"], ", ".join(said["games"]))
+    _print_others("environments")
     print("play one: optimist collect ENV --out DATA; its options: optimist collect ENV --help")
+
+
+def _print_others(kind: str) -> None:
+    """Those of other packages, by their names alone: to say more would import them."""
+    from optimist import plugins
+
+    if names := plugins.names(kind):
+        print(f"from other packages: {', '.join(names)}\n")
 
 
 def _print(name: str, *paragraphs: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from optimist.cli import index
 from optimist.cli.options import Parser, arguments_in, seeds, value_in
-from optimist.cli.settings import Setting, add_settings, given, union
+from optimist.cli.settings import Setting, add_settings, given, settings_of, union
 from optimist.cli.views import add_views, part_of
 from optimist.errors import UsageError, did_you_mean
 
@@ -82,9 +82,13 @@ def _collect_options(parser: Parser, words: list[str]) -> None:
     _add_choices(parser)
     name, preset = index.player(value_in(words, "--agent"), value_in(words, "--preset"))
     _add_settings(parser, "collection", name, preset, value_in(words, "--recipe"))
-    families = index.read()["environments"]
-    named = {family: families[family] for family in families if environment.startswith(f"{family}/")}
-    _add_environments(parser, named or families)
+    families, family = index.read()["environments"], environment.partition("/")[0]
+    if environment and family not in families:  # one from elsewhere, or a mistake
+        from optimist import envs
+
+        options = envs.options_of(environment)
+        families = {family: {"settings": settings_of(options) if options else {}}}
+    _add_environments(parser, {family: families[family]} if environment else families)
 
 
 def collect(options: argparse.Namespace) -> None:
