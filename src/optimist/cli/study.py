@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from optimist.cli import index
-from optimist.cli.options import Parser, arguments_in, number, whole_number
+from optimist.cli.options import Parser, arguments_in, command, number, whole_number
 from optimist.cli.settings import add_settings, given
 from optimist.errors import UsageError, did_you_mean
 
@@ -28,30 +28,9 @@ def add(commands: Any) -> None:
         run=lambda _: study.print_help(),
     )
     actions = study.add_subparsers(title="commands", metavar="COMMAND")
-    actions.add_parser(
-        "run",
-        help="perform every run of a study, then write its report",
-        description="Perform every run of a study, by processes here or by a cluster, then write its report. "
-        "The same command again continues.",
-        fill=_run_options,
-        run=run,
-    )
-    actions.add_parser(
-        "status",
-        help="how far a study is, run by run",
-        description="How far a study is, run by run.",
-        fill=lambda parser, _: parser.add_argument(
-            "out", metavar="FOLDER", type=Path, help="the study's folder"
-        ),
-        run=status,
-    )
-    actions.add_parser(
-        "report",
-        help="what a study found, as one page; two folders: side by side",
-        description="What a study found, as one page; finished or not. Two folders: side by side.",
-        fill=_report_options,
-        run=report,
-    )
+    command(actions, "run", run, _run_options)
+    command(actions, "status", status, _status_options)
+    command(actions, "report", report, _report_options)
 
 
 def titles() -> dict[str, str]:
@@ -99,6 +78,7 @@ def _run_options(parser: Parser, words: list[str]) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
+    """Perform every run of a study, then write its report. The same command again continues."""
     _check_engine(options)
     from optimist.studies import plan
 
@@ -163,7 +143,12 @@ def _proposition(options: argparse.Namespace) -> None:
     print("wrote " + " and ".join(map(str, write_results(options.out, readings))))
 
 
+def _status_options(parser: Parser, words: list[str]) -> None:
+    parser.add_argument("out", metavar="FOLDER", type=Path, help="the study's folder")
+
+
 def status(options: argparse.Namespace) -> None:
+    """How far a study is, run by run."""
     from optimist.cli.tables import status_table
     from optimist.studies.sheet import print_sheet
     from optimist.studies.status import job_status, read_jobs
@@ -188,6 +173,7 @@ def _report_options(parser: Parser, words: list[str]) -> None:
 
 
 def report(options: argparse.Namespace) -> None:
+    """What a study found, as one page, finished or not; two folders: side by side."""
     if len(options.folders) > 2:
         raise UsageError(f"{len(options.folders)} folders: name one study, or two to be compared")
     if len(options.folders) == 1 and options.out:
