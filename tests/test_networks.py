@@ -18,12 +18,12 @@ from optimist.networks import (
     TORSOS,
     Convolution,
     Layer,
+    LayeredTorso,
     MultiHead,
     MultiNetwork,
     Perceptron,
     SplitTable,
     Table,
-    Torso,
     convolve,
     initial_weight,
     torso_for,
@@ -116,7 +116,7 @@ def test_the_nature_torso_sees_21_then_11_then_11_cells_and_7744_features():
     assert features(torso, ATARI).shape == (512,)
 
 
-def features(torso: Torso, spec: Spec):
+def features(torso: LayeredTorso, spec: Spec):
     """The shape of a torso's output, without computing it."""
     layers = jax.eval_shape(lambda: torso.init(jax.random.PRNGKey(0), spec.observation_shape, "glorot"))
     observation = jax.ShapeDtypeStruct(spec.observation_shape, spec.frame_dtype)
@@ -150,7 +150,7 @@ def test_parameters_are_as_many_as_counted_by_hand(name, spec, columns, count):
 @pytest.mark.parametrize("padding", ["SAME", "VALID"])
 def test_the_declared_shapes_fit_any_image(padding, size):
     """Were a declared shape wrong, the first dense layer would not multiply."""
-    torso = Torso((Convolution(2, 3, 1, padding), Convolution(3, 2, 1, padding)), hidden=(5,))
+    torso = LayeredTorso((Convolution(2, 3, 1, padding), Convolution(3, 2, 1, padding)), hidden=(5,))
     spec = Spec(frame_shape=(*size, 2), frame_dtype="float32", actions=2)
     assert features(torso, spec).shape == (5,)
 
@@ -219,7 +219,7 @@ def test_mixing_a_table_is_mixing_its_columns(columns):
 
 # Separate networks: one program, the numbers of each by itself.
 
-HEADS = MultiHead(Torso(hidden=(5,)), actions=3, columns=2, initializer="fan_in")
+HEADS = MultiHead(LayeredTorso(hidden=(5,)), actions=3, columns=2, initializer="fan_in")
 NETWORKS = MultiNetwork(HEADS, count=4)
 OBSERVATION = np.float32([0.3, -1.2, 0.8, 2.0])
 
@@ -353,7 +353,7 @@ def test_the_network_is_chosen_by_the_observations():
 
 
 def test_an_unknown_name_is_answered_with_the_nearest_one():
-    with pytest.raises(UsageError, match='unknown network "natur": did you mean "nature"'):
+    with pytest.raises(UsageError, match='there is no torso "natur": did you mean "nature"'):
         torso_for(ATARI, "natur")
     with pytest.raises(UsageError, match='unknown initializer "glorott": did you mean "glorot"'):
         initial_weight(jax.random.PRNGKey(0), (2, 2), "glorott")

@@ -141,7 +141,7 @@ MISTAKES = [
     ("train td3_rem {log}", 3, "3 discrete actions: take an agent such as rem"),
     ("train bcq {log}", 3, "Bcq chooses action vectors"),
     ("train cloned_actor {log}", 3, "3 discrete actions: take an agent such as behaviour_cloning"),
-    ("train td3 {arms} --hidden 400x300", 2, "write their widths as 400-300"),
+    ("train td3 {arms} --network.hidden 400x300", 2, "write their widths as 400,300"),
     ("train td3 {arms} --environment gym/Pendulum-v1", 2, "gym/Pendulum-v1 shows (3,) and takes"),
     ("train td3 {arms} --environment mujoco/Hoper", 2, 'did you mean "Hopper"?'),
     ("evaluate {run} --environment gym/Pendulum-v1", 2, "action vectors of size 1; this agent learns on"),

@@ -75,7 +75,9 @@ def test_every_way_to_ask_resolves_to_the_same_run(name, game, logs, tmp_path, m
         ]
         collected = [
             asked(lambda: optimist.collect(game, agent=name, out=tmp_path, steps=7)),
-            asked(lambda: perform(["collect", game, "--agent", name, "--out", str(tmp_path), "--steps", "7"])),
+            asked(
+                lambda: perform(["collect", game, "--agent", name, "--out", str(tmp_path), "--steps", "7"])
+            ),
             asked(lambda: plays.perform(tmp_path)),
         ]
     assert trained[0] == trained[1] == trained[2]

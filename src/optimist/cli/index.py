@@ -97,7 +97,7 @@ def build() -> dict[str, Any]:
     }
     return {
         "agents": {name: _agent(agents.presets(name)) for name in agents.available()},
-        "environments": {name: _family(envs._family(name)) for name in envs._families()},
+        "environments": {name: _family(family) for name, family in envs.families().items()},
         "recipes": {
             name: {"training": _values(scale.training), "collection": _values(scale.collection)}
             for name, scale in SCALES.items()

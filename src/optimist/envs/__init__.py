@@ -7,7 +7,7 @@ from optimist.envs._lanes import Lane, Lanes
 from optimist.envs._registry import (
     available,
     base_name,
-    families_options,
+    families,
     found,
     from_data,
     make_lanes,
@@ -23,7 +23,7 @@ __all__ = [
     "Step",
     "available",
     "base_name",
-    "families_options",
+    "families",
     "from_data",
     "lane_seeds",
     "make",

@@ -54,9 +54,9 @@ def options_of(name: str) -> Any:
     return options and options(**_options_in(name))
 
 
-def families_options() -> list[Any]:
-    """The usual options of every family that has some."""
-    return [family.Options() for family in map(_family, _families()) if _has_options(family)]
+def families() -> dict[str, Any]:
+    """Every family that comes with the package."""
+    return {name: _family(name) for name in _families()}
 
 
 def named(name: str, options: Any) -> str:

@@ -1,5 +1,6 @@
 """A finished or unfinished run, read back: its parameters, its policy, its scores."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -7,11 +8,11 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from optimist import envs
-from optimist.agents import from_description
+from optimist import envs, plugins
+from optimist.agents import from_description, short_name
 from optimist.data.transition import Spec
 from optimist.errors import RunError, UsageError
-from optimist.training.evaluation import EpisodeScore, check_playable, evaluate
+from optimist.training.evaluation import EpisodeScore, check_playable, evaluate, mean_scores
 from optimist.training.learner import Learner
 from optimist.training.play.acting import POLICY, Player, Policy
 from optimist.training.sizes import check_memory, lanes_bytes
@@ -29,6 +30,27 @@ class Run:
     seeds: tuple[int, ...]
     step: int
     params: dict  # every leaf with a leading axis of seeds
+
+    def __repr__(self) -> str:
+        means = [mean_scores(each) for each in self._evaluations()]
+        scores = [sum(seeds.values()) / len(seeds) for seeds in means]
+        score = f"last {scores[-1]:.2f}, best {max(scores):.2f}" if scores else "none"
+        lines = {
+            "agent": short_name(self.learner.agent),
+            "observations": f"{self.learner.spec.observation_shape} {self.learner.spec.frame_dtype}",
+            "environment": self.environment or "none",
+            "steps": f"{self.step:,}",
+            "seeds": ", ".join(map(str, self.seeds)),
+            "return": score,
+        }
+        return "\n".join([f"Run {self.path}", *(f"  {name:13}{text}" for name, text in lines.items())])
+
+    def _evaluations(self) -> list[list[EpisodeScore]]:
+        """The evaluation episodes, step by step."""
+        by_step: dict[int, list[EpisodeScore]] = {}
+        for episode in self.episodes():
+            by_step.setdefault(episode.step, []).append(episode)
+        return [by_step[step] for step in sorted(by_step)]
 
     @cached_property
     def policy(self) -> Policy:
@@ -96,9 +118,11 @@ class Run:
         return name
 
 
-def load_run(path: str | Path) -> Run:
-    """The run in this folder at its newest undamaged checkpoint."""
+def load_run(path: str | Path, allow: Iterable[str] = ()) -> Run:
+    """The run in this folder at its newest undamaged checkpoint. The modules in `allow` are imported first:
+    of others that the folder names, only plug-ins and those that are imported already are used."""
     path = Path(path)
+    plugins.allow(allow)
     config = read_config(path)
     try:
         learner = Learner(from_description(config["agent"]), Spec.from_json(config["spec"]))
