@@ -17,10 +17,12 @@ from optimist.errors import UsageError
 from optimist.networks import (
     TORSOS,
     Convolution,
+    DenseNetwork,
     Layer,
     LayeredTorso,
     MultiHead,
     MultiNetwork,
+    Network,
     Perceptron,
     SplitTable,
     Table,
@@ -365,3 +367,29 @@ def test_an_unknown_name_is_answered_with_the_nearest_one():
 def test_an_image_network_refuses_vectors(name):
     with pytest.raises(UsageError, match=f'"{name}" network needs images.*use "mlp"'):
         torso_for(CARTPOLE, name)
+
+
+def test_widths_are_an_option_of_every_network():
+    assert torso_for(CARTPOLE, "mlp", "32,16") == LayeredTorso(hidden=(32, 16))
+    assert torso_for(MINATAR, hidden="32").convolutions == TORSOS["minatar"].convolutions
+    params = agents.Dqn(network=Network(hidden=(32, 16))).init(jax.random.PRNGKey(0), CARTPOLE)["q"]
+    assert [layer.weight.shape for layer in params["torso"]] == [(4, 32), (32, 16)]
+    assert params["weight"].shape == (16, CARTPOLE.actions, 1)
+    arms = Spec((3,), "float32", action_low=(-1.0,), action_high=(1.0,))
+    params = agents.Td3(network=DenseNetwork((8,))).init(jax.random.PRNGKey(0), arms)
+    assert [layer.weight.shape for layer in params["actor"]] == [(3, 8), (8, 1)]
+    assert [layer.weight.shape for layer in params["critic"]] == [(2, 4, 8), (2, 8, 1)]
+
+
+def test_a_network_may_be_said_in_several_ways():
+    assert agents.Rem(network="mlp") == agents.Rem(network=Network("mlp"))
+    assert Network(hidden="256-128") == Network(hidden=(256, 128)) == Network(hidden=" 256, 128")
+    assert Network(hidden=[7]).hidden == "7" and Network(hidden=None) == Network()
+    for hidden in ("", "0", "3,,4", "3,-1", "x", (), (2.5,)):
+        with pytest.raises(UsageError, match="write their widths as 400,300"):
+            Network(hidden=hidden)
+
+
+def test_the_former_name_of_widths_goes_on_working(caplog):
+    assert agents.Td3(hidden="6-5") == agents.Td3(network=DenseNetwork("6,5"))
+    assert caplog.messages == ['"hidden" is called "network.hidden" now']

@@ -110,7 +110,7 @@ MISTAKES = [
     ("train rem {log} --memory-gib 0", 2, "memory_gib is 0.0"),
     ("train rem {log} --checkpoint-seconds -1", 2, "checkpoint_seconds is -1.0"),
     (
-        "train dqn {log} {trained} --home devise",
+        "train dqn {log} {trained} --feed devise",
         2,
         'the data cannot live in "devise": did you mean "device"?',
     ),

@@ -221,7 +221,7 @@ def test_settings_that_came_later_do_not_make_another_run(tmp_path):
 
 HOLD = """
 import sys
-from optimist.training.run import RunFolder
+from optimist.training.storage.run_folder import RunFolder
 folder = RunFolder(sys.argv[1], {})
 print("held", flush=True)
 sys.stdin.read()

@@ -35,7 +35,7 @@ def initial_weight(key, shape: tuple[int, ...], initializer: str):
 def widths(hidden: str | Iterable[int]) -> str:
     """The widths of layers as one text, "400,300"; a tuple, or "400-300" as version 0.1.0 had it, will do."""
     parts = hidden.replace("-", ",").split(",") if isinstance(hidden, str) else [str(w) for w in hidden]
-    if not all(part.strip().isdecimal() and int(part) for part in parts):
+    if not parts or not all(part.strip().isdecimal() and int(part) for part in parts):
         raise UsageError(f'hidden layers "{hidden}": write their widths as 400,300')
     return ",".join(str(int(part)) for part in parts)
 

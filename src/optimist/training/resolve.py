@@ -86,7 +86,7 @@ def _settings(record: Any, settings: Mapping[str, Any] | None, place: str, agent
     """The record with these fields; a field of the agent among them is shown its place."""
     for name, value in (settings or {}).items():
         if name not in _taken(record) and closest(name, field_names(record)) is None:
-            meant = closest(name, field_names(agent))
+            meant = name if name in _taken(agent) else closest(name, field_names(agent))
             if meant:
                 where = f'options={{"{meant}": {value!r}}}'
                 raise UsageError(f'{place}: there is no setting "{name}"; of the agent it is {where}')

@@ -1,5 +1,6 @@
 """A finished or unfinished run, read back: its parameters, its policy, its scores."""
 
+import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,27 +31,27 @@ class Run:
     seeds: tuple[int, ...]
     step: int
     params: dict  # every leaf with a leading axis of seeds
+    data: str  # what it learned from
 
     def __repr__(self) -> str:
-        means = [mean_scores(each) for each in self._evaluations()]
-        scores = [sum(seeds.values()) / len(seeds) for seeds in means]
-        score = f"last {scores[-1]:.2f}, best {max(scores):.2f}" if scores else "none"
         lines = {
             "agent": short_name(self.learner.agent),
-            "observations": f"{self.learner.spec.observation_shape} {self.learner.spec.frame_dtype}",
+            "data": self.data,
             "environment": self.environment or "none",
             "steps": f"{self.step:,}",
             "seeds": ", ".join(map(str, self.seeds)),
-            "return": score,
+            "return": self._scores(),
         }
-        return "\n".join([f"Run {self.path}", *(f"  {name:13}{text}" for name, text in lines.items())])
+        return "\n".join([f"Run {self.path}", *(f"  {name:12} {text}" for name, text in lines.items())])
 
-    def _evaluations(self) -> list[list[EpisodeScore]]:
-        """The evaluation episodes, step by step."""
+    def _scores(self) -> str:
+        """The last and the best evaluation, each the mean over the seeds."""
         by_step: dict[int, list[EpisodeScore]] = {}
-        for episode in self.episodes():
-            by_step.setdefault(episode.step, []).append(episode)
-        return [by_step[step] for step in sorted(by_step)]
+        with contextlib.suppress(RunError):
+            for episode in self.episodes():
+                by_step.setdefault(episode.step, []).append(episode)
+        means = [np.mean(list(mean_scores(by_step[step]).values())) for step in sorted(by_step)]
+        return f"last {means[-1]:.2f}, best {max(means):.2f}" if means else "not evaluated"
 
     @cached_property
     def policy(self) -> Policy:
@@ -127,10 +128,11 @@ def load_run(path: str | Path, allow: Iterable[str] = ()) -> Run:
     try:
         learner = Learner(from_description(config["agent"]), Spec.from_json(config["spec"]))
         seeds, environment = tuple(config["seeds"]), config["environment"]
-    except (KeyError, TypeError) as problem:
+        data = config.get("dataset", {}).get("path", "its own play")
+    except (KeyError, TypeError, AttributeError) as problem:
         raise RunError(f"{path / 'config.toml'} is not the configuration of a run ({problem})") from problem
     found = checkpoint.load_state(path / "checkpoints", learner.shapes(seeds), fingerprint(config))
     if found is None:
         raise RunError(f"{path} has no checkpoint yet: train it first")
     step, state = found
-    return Run(path, learner, environment, seeds, step, state.params)
+    return Run(path, learner, environment, seeds, step, state.params, data)
