@@ -174,7 +174,9 @@ class OfflineTraining:
         title += f" x {len(self.seeds)} seeds" if len(self.seeds) > 1 else ""
         with (
             StopRequest() as stop,
-            Services(self.folder, self.learner, self.training, step, stop, title=title) as services,
+            Services(
+                self.folder, self.learner, self.training, step, stop, title=title, unit="update"
+            ) as services,
         ):
             note = services.evaluate_if_owed(step, state.params)
             services.leave_if_asked(step)

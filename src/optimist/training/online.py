@@ -205,7 +205,7 @@ class OnlineTraining:
         logged, step_logged = time.monotonic(), step
         title = f"{short_name(self.learner.agent)} plays {self.play.name}"
         common = (self.folder, self.learner, self.collection, step, stop)
-        with PlayServices(recorder, *common, title=title) as services:
+        with PlayServices(recorder, *common, title=title, unit="step") as services:
             if not start.same_episodes:
                 self._catch_up(step, replay, services)
             with Playing(

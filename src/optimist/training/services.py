@@ -25,11 +25,19 @@ class Services:
     """The services of one loop, entered while it runs; `settings` are a Training or a Collection."""
 
     def __init__(
-        self, folder: RunFolder, learner: Learner, settings: Any, step: int, stop: StopRequest, *, title: str
+        self,
+        folder: RunFolder,
+        learner: Learner,
+        settings: Any,
+        step: int,
+        stop: StopRequest,
+        *,
+        title: str,
+        unit: str,
     ):
         self.folder, self.learner, self.settings, self.stop = folder, learner, settings, stop
         self.seeds = tuple(folder.config["seeds"])
-        self._step, self._bar = step, Bar(title, settings.steps, settings.unit.split()[-1], step)
+        self._step, self._bar = step, Bar(title, settings.steps, unit, step)
         self._open = contextlib.ExitStack()
         self._saved_at = time.monotonic()
 
