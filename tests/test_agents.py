@@ -23,7 +23,7 @@ from optimist.data.transition import Spec, Transition
 from optimist.equations.mixtures import Mixture
 from optimist.equations.optimizers import Adam, RmsProp
 from optimist.errors import DataError, UsageError
-from optimist.networks import SplitTable, Table
+from optimist.networks import DenseNetwork, SplitTable, Table
 from optimist.training.learner import Learner, advance
 from optimist.training.play.acting import Policy, act, act_online
 
@@ -39,7 +39,7 @@ def small(agent: Agent) -> Agent:
     if isinstance(agent, ActorAgent):
         sizes = {"vae_hidden": "16-8"} if hasattr(agent, "vae_hidden") else {}
         periods = {"actor_period": 1} if isinstance(agent, ActorCritic) else {}
-        return dataclasses.replace(agent, hidden="16-8", **sizes, **periods)
+        return dataclasses.replace(agent, network=DenseNetwork("16,8"), **sizes, **periods)
     return narrow(agent) if isinstance(agent, TableAgent) else agent
 
 

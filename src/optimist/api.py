@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from optimist import envs
-from optimist.agents import name_of
+from optimist.agents import short_name
 from optimist.agents._agent import Agent
 from optimist.data.dataset import Dataset
 from optimist.errors import UsageError
@@ -23,9 +23,10 @@ def open(path: str | Path) -> Dataset:
     return Dataset.open(path)
 
 
-def load(path: str | Path) -> Run:
-    """The run in this folder."""
-    return load_run(path)
+def load(path: str | Path, *, allow: Iterable[str] = ()) -> Run:
+    """The run in this folder. It may name classes of somebody's modules: those that are not imported yet and
+    not installed as plug-ins are imported only if they are named in `allow`."""
+    return load_run(path, allow)
 
 
 def train(
@@ -59,7 +60,7 @@ def train(
     )
     if environment is None:
         environment = envs.from_data(dataset.provenance.get("environment", ""))
-    out = out or Path("runs") / f"{name_of(found.agent)}-{dataset.fingerprint[:8]}"
+    out = out or Path("runs") / f"{short_name(found.agent)}-{dataset.fingerprint[:8]}"
     OfflineTraining(
         found.agent,
         dataset,

@@ -42,10 +42,9 @@ def find(kind: str, name: str, known: Iterable[str] = ()) -> Any:
         return _attribute(f"{entry.module}:{entry.attr}" if entry.attr else entry.module)
     if is_address(name):
         return _attribute(name)
-    raise UsageError(
-        f'there is no {KINDS[kind]} "{name}": {did_you_mean(name, [*known, *names(kind)])}; '
-        "your own is named module:Name"
-    )
+    hint = did_you_mean(name, [*known, *names(kind)])
+    own = ", or your own as module:Name" if hint.startswith("known") else ""
+    raise UsageError(f'there is no {KINDS[kind]} "{name}": {hint}{own}')
 
 
 def is_address(name: str) -> bool:
@@ -75,8 +74,9 @@ def allow(modules: Iterable[str]) -> None:
 def check_trusted(kind: str, name: str) -> None:
     """Raise DataError for the name in somebody's folder if it would import a module that nobody asked for:
     one that is neither an entry point's nor imported already."""
-    module = name.partition(":")[0]
-    if is_address(name) and name not in _entries(kind) and _key(module) not in sys.modules:
+    module, entries = name.partition(":")[0], _entries(kind)
+    registered = name in entries or name in [entry.value for entry in entries.values()]
+    if is_address(name) and not registered and _key(module) not in sys.modules:
         raise DataError(
             f'the folder names the {KINDS[kind]} "{name}", which imports "{module}"; if you trust it: '
             f'--allow {module}, in Python allow=["{module}"]'

@@ -109,7 +109,7 @@ MISTAKES = [
     ("train rem {log} --memory-gib 0", 2, "memory_gib is 0.0"),
     ("train rem {log} --checkpoint-seconds -1", 2, "checkpoint_seconds is -1.0"),
     (
-        "train dqn {log} {trained} --home devise",
+        "train dqn {log} {trained} --feed devise",
         2,
         'the data cannot live in "devise": did you mean "device"?',
     ),
@@ -140,7 +140,7 @@ MISTAKES = [
     ("train td3_rem {log}", 3, "3 discrete actions: take an agent such as rem"),
     ("train bcq {log}", 3, "Bcq chooses action vectors"),
     ("train cloned_actor {log}", 3, "3 discrete actions: take an agent such as behaviour_cloning"),
-    ("train td3 {arms} --hidden 400x300", 2, "write their widths as 400-300"),
+    ("train td3 {arms} --network.hidden 400x300", 2, "write their widths as 400,300"),
     ("train td3 {arms} --environment gym/Pendulum-v1", 2, "gym/Pendulum-v1 shows (3,) and takes"),
     ("train td3 {arms} --environment mujoco/Hoper", 2, 'did you mean "Hopper"?'),
     ("evaluate {run} --environment gym/Pendulum-v1", 2, "action vectors of size 1; this agent learns on"),

@@ -2,15 +2,36 @@
 
 import dataclasses
 import importlib
+import json
 import pkgutil
 import sys
+from typing import Any
 
 from optimist import plugins
-from optimist.agents._agent import Agent
-from optimist.equations.mixtures import Mixture
+from optimist.agents._actor_critic import ActorAgent, ActorCritic
+from optimist.agents._agent import (
+    Agent,
+    DistributionalEnsemble,
+    EnsembleAgent,
+    ManyHeads,
+    Objective,
+    TableAgent,
+    ValueAgent,
+)
 from optimist.equations.optimizers import Adam, RmsProp
 from optimist.errors import UsageError, did_you_mean
 
+__all__ = [  # what a new agent inherits; the agents themselves are found by `__getattr__`
+    "ActorAgent",
+    "ActorCritic",
+    "Agent",
+    "DistributionalEnsemble",
+    "EnsembleAgent",
+    "ManyHeads",
+    "Objective",
+    "TableAgent",
+    "ValueAgent",
+]
 OPTIMIZERS = {"adam": Adam, "rmsprop": RmsProp}
 
 
@@ -73,8 +94,21 @@ def short_name(agent: Agent) -> str:
 
 
 def described(agent: Agent) -> dict:
-    """The agent as plain values, for a configuration file."""
-    agent = agent.settled()
+    """The agent as plain values, for a configuration file; UsageError where it could not be read back."""
+    description = _description(agent.settled())
+    try:
+        same = from_description(json.loads(json.dumps(description))) == agent.settled()
+    except (TypeError, ValueError, KeyError):
+        same = False
+    if not same:
+        raise UsageError(
+            f"{name_of(agent)} could not be read back from a run folder: its fields must be numbers, texts, "
+            "yes or no, or frozen records of these that are their defaults' classes"
+        )
+    return description
+
+
+def _description(agent: Agent) -> dict:
     optimizer = {"name": type(agent.optimizer).__name__.lower(), **dataclasses.asdict(agent.optimizer)}
     return _said({"name": name_of(agent), **dataclasses.asdict(agent), "optimizer": optimizer})
 
@@ -89,11 +123,17 @@ def _said(table: dict) -> dict:
 
 
 def from_description(description: dict) -> Agent:
+    """The agent that a configuration describes. Whoever wrote the file may have meant harm: a class of a
+    module that nobody asked for is refused (`plugins.check_trusted`)."""
     fields = dict(description)
+    plugins.check_trusted("agents", fields["name"])
+    if isinstance(network := fields.get("network"), dict):
+        plugins.check_trusted("torsos", str(network.get("torso", "")))
     kind, settings = agent_class(fields.pop("name")), dict(fields.pop("optimizer"))
     optimizer = OPTIMIZERS[settings.pop("name")](**settings)
-    mixtures = {name: Mixture(**value) for name, value in fields.items() if isinstance(value, dict)}
-    return kind(**{**fields, **mixtures}, optimizer=optimizer)
+    inner: dict[str, Any] = {field.name: type(field.default) for field in dataclasses.fields(kind)}
+    records = {name: inner[name](**value) for name, value in fields.items() if isinstance(value, dict)}
+    return kind(**{**fields, **records}, optimizer=optimizer)
 
 
 def __getattr__(attribute: str):

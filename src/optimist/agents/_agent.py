@@ -14,7 +14,7 @@ from optimist.equations.losses import huber
 from optimist.equations.mixtures import Mixture
 from optimist.equations.optimizers import Adam, RmsProp
 from optimist.errors import DataError, UsageError
-from optimist.networks import MultiHead, MultiNetwork, SplitTable, Table, torso_for
+from optimist.networks import MultiHead, MultiNetwork, Network, SplitTable, Table, Torso, torso_for
 
 
 class Objective(NamedTuple):
@@ -78,10 +78,12 @@ class TableAgent(Agent):
     vector_peer: ClassVar[str] = "td3"  # whom it recommends where actions are vectors
     columns: Annotated[int, "the width of the table: heads, atoms or quantiles of each action"] = 1
     networks: Annotated[int, "1: all columns are heads of one network; more: separate networks"] = 1
-    network: Annotated[str, "mlp, minatar, nature, or auto: by the shape of the observations"] = "auto"
+    network: Network = Network()
     initializer: Annotated[str, "fan_in, glorot, or auto: glorot for separate networks"] = "auto"
 
     def __post_init__(self):
+        if isinstance(self.network, str):  # the name of its torso alone
+            object.__setattr__(self, "network", Network(self.network))
         if self.columns < 1 or self.networks < 1 or self.columns % self.networks:
             raise UsageError(
                 f"{self.columns} columns on {self.networks} networks: at least one each, shared out evenly"
@@ -105,7 +107,10 @@ class TableAgent(Agent):
                 f"{type(self).__name__} chooses among discrete actions; this data has vector actions "
                 f"of size {len(spec.action_low)}: take an agent such as {self.vector_peer}"
             )
-        torso_for(spec, self.network)
+        self.torso(spec)
+
+    def torso(self, spec: Spec) -> Torso:
+        return torso_for(spec, self.network.torso, self.network.hidden)
 
     def settled(self) -> "TableAgent":
         return replace(self, initializer=self._initializer)
@@ -117,7 +122,7 @@ class TableAgent(Agent):
         return "fan_in" if self.networks == 1 else "glorot"
 
     def table(self, spec: Spec) -> MultiHead | MultiNetwork:
-        torso, heads = torso_for(spec, self.network), self.columns // self.networks
+        torso, heads = self.torso(spec), self.columns // self.networks
         network = MultiHead(torso, spec.actions, heads, self._initializer, getattr(self, "spread", None))
         return network if self.networks == 1 else MultiNetwork(network, self.networks)
 

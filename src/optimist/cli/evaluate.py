@@ -18,6 +18,9 @@ def add(commands: Any) -> None:
 
 def _evaluate_options(parser: Parser, words: list[str]) -> None:
     parser.add_argument("run_folder", metavar="RUN", type=Path, help="a run's folder")
+    parser.add_argument(
+        "--allow", action="append", default=[], metavar="module", help="a module that the run may import"
+    )
     parser.add_argument("--episodes", type=whole_number, metavar="int", help="so many per seed [100]")
     parser.add_argument(
         "--steps",
@@ -42,7 +45,7 @@ def evaluate(options: argparse.Namespace) -> None:
     from optimist.training.scales import scale_for
     from optimist.training.storage.run_folder import write_episodes
 
-    run = load_run(options.run_folder)
+    run = load_run(options.run_folder, options.allow)
     usual = scale_for(run.learner.spec).training
     episodes = 100 if options.episodes is None else options.episodes
     usual_steps = usual.evaluation_steps if options.episodes is None else None
@@ -63,6 +66,9 @@ def evaluate(options: argparse.Namespace) -> None:
 def _play_options(parser: Parser, words: list[str]) -> None:
     parser.add_argument("run_folder", metavar="RUN", type=Path, help="a run's folder")
     parser.add_argument(
+        "--allow", action="append", default=[], metavar="module", help="a module that the run may import"
+    )
+    parser.add_argument(
         "--environment", metavar="ENV", default="", help="where to play [where the data is from]"
     )
     parser.add_argument(
@@ -78,7 +84,7 @@ def play(options: argparse.Namespace) -> None:
     from optimist.training.play.video import write_gif
     from optimist.training.run import load_run
 
-    run = load_run(options.run_folder)
+    run = load_run(options.run_folder, options.allow)
     pictures = run.pictures(options.seed, options.frames, environment=options.environment)
     write_gif(options.out, pictures, options.fps)
     print(f"wrote {options.out}")

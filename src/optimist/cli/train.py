@@ -74,6 +74,7 @@ def _collect_options(parser: Parser, words: list[str]) -> None:
         options = envs.options_of(environment)
         families = {family: {"settings": settings_of(options) if options else {}}}
     _add_environments(parser, {family: families[family]} if environment else families)
+    _add_former_names(parser)
 
 
 def collect(options: argparse.Namespace) -> None:
@@ -117,6 +118,7 @@ def _train_options(parser: Parser, words: list[str]) -> None:
     add_views(parser)
     _add_settings(parser, "training", name, value_in(words, "--preset"), value_in(words, "--recipe"))
     _add_environments(parser, index.read()["environments"])
+    _add_former_names(parser)
 
 
 def train(options: argparse.Namespace) -> None:
@@ -131,7 +133,7 @@ def train(options: argparse.Namespace) -> None:
     agent, settings = resolve_training(dataset.spec, options.agent, **_asked(options))
     environment = options.environment or envs.from_data(dataset.provenance.get("environment", ""))
     environment = "" if environment == "none" else environment
-    out = options.out or Path("runs") / f"{agents.name_of(agent)}-{options.data.resolve().name}"
+    out = options.out or Path("runs") / f"{agents.short_name(agent)}-{options.data.resolve().name}"
     OfflineTraining(
         agent,
         dataset,
@@ -145,7 +147,7 @@ def train(options: argparse.Namespace) -> None:
     if not environment:
         print(f"trained in {out}; score it where it can play: optimist evaluate {out} --environment ENV")
         return
-    _tell_scores(agents.name_of(agent), out, part_of(dataset, options))
+    _tell_scores(agents.short_name(agent), out, part_of(dataset, options))
     print(f"trained in {out}; watch it: optimist play {out} --out video.gif")
 
 
@@ -207,6 +209,14 @@ def _add_settings(
     ]
     parser.add_argument_group("the agent", f"its settings: {parser.prog} AGENT --help")
     add_settings(parser, union(every), "agent", hidden=True)
+
+
+def _add_former_names(parser: Parser) -> None:
+    """Options of version 0.1.0: what reads their values says what they are called now."""
+    for place, name in (("setting", "home"), ("setting", "log"), ("agent", "hidden"), ("agent", "network")):
+        parser.add_argument(
+            f"--{name}", dest=f"{place}:{name}", default=argparse.SUPPRESS, help=argparse.SUPPRESS
+        )
 
 
 def _add_environments(parser: Parser, families: dict[str, Any]) -> None:
