@@ -1,4 +1,5 @@
-"""Options out of frozen dataclasses: a field is an option, and `Annotated[int, "the help"]` explains it.
+"""Options out of frozen dataclasses: a field is an option, and `Annotated[int, "the help"]` explains it
+(or `field(metadata={"help": "..."})`).
 
 The fields of what the package ships are kept in `index.json`, so that help and mistakes are answered without
 importing JAX. `python -m optimist.cli.index` writes it anew; a test compares it with the classes.
@@ -38,7 +39,8 @@ def settings_of(record: Any, prefix: str = "") -> dict[str, Setting]:
         if dataclasses.is_dataclass(value):
             found |= settings_of(value, f"{name}.")
         else:
-            found[name] = Setting(_kind(field.type), _help(type(record), field.name), value)
+            help = field.metadata.get("help") or _help(type(record), field.name)
+            found[name] = Setting(_kind(field.type), help, value)
     return found
 
 
