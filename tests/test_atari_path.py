@@ -93,7 +93,7 @@ def test_the_log_goes_out_as_public_files_and_comes_back(log, tmp_path, capsys):
     assert theirs.spec == ours.spec  # the game says how many actions there are, used or not
     assert 0 < len(theirs) <= len(ours)  # unfinished episodes cannot be told apart in one stream
     words = ["train", "dqn", str(again), "--out", str(tmp_path / "run"), "--environment", "none", *SMALL]
-    assert main([*words, "--steps", "3", "--home", "compressed"]) == 0
+    assert main([*words, "--steps", "3", "--feed", "compressed"]) == 0
 
 
 def test_actions_that_the_game_does_not_know_are_refused(log, tmp_path, capsys):

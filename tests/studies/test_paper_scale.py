@@ -163,7 +163,7 @@ def test_the_study_of_continuous_control_has_the_papers_numbers():
         if job.agent == "random":
             continue
         agent = job.built_agent()
-        assert (agent.hidden, agent.target_rate) == ("400-300", 0.005)
+        assert (agent.network.hidden, agent.target_rate) == ("400,300", 0.005)
         if job.collects:
             assert (job.agent, job.seeds, agent.noise) == ("ddpg", tuple(range(15)), 0.5)
             check(

@@ -9,7 +9,7 @@ import multiprocessing
 import os
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -61,10 +61,10 @@ def random_score(game: str, steps: int, seed: int) -> RandomScore:
 class RandomStudy:
     """Random play, scored"""
 
-    games: str = "all"  # or some of them, as Pong,Breakout
-    steps: int = 125_000  # per game; the last episode is played to its end
-    seed: int = 0  # of the games and of the actions
-    processes: int = 0  # games played at once; 0: as many as there are cores
+    games: Annotated[str, "all, or some of them as Pong,Breakout"] = "all"
+    steps: Annotated[int, "steps per game; the last episode is played to its end"] = 125_000
+    seed: Annotated[int, "seed of the games and of the actions"] = 0
+    processes: Annotated[int, "games played at once; 0: as many as there are cores"] = 0
 
     def chosen(self) -> list[str]:
         known = [name.removeprefix("atari/") for name in envs.available() if name.startswith("atari/")]

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from replay_ring import Ring, assert_same, expected, import_dqn_replay, imported, play
 
+from optimist.cli.data import game_of
 from optimist.cli.main import main
-from optimist.cli.replay import game_of
 from optimist.data import open_dataset
 from optimist.data.disk import shard
 from optimist.data.disk.files import write_whole
@@ -169,8 +169,6 @@ def test_the_commands(ring, tmp_path, capsys, monkeypatch):
     captured = capsys.readouterr()
     assert "is cut short" in captured.out and "2 problems" in captured.err  # and its window is a gap
     assert main(["data", "import", "dqn-replay", logs, "--out", data + "2"]) == 3
-    assert main(["data"]) == 0
-    assert "data import [FORMAT] ADDRESS" in capsys.readouterr().out
 
 
 def test_the_game_is_read_off_the_path_only_where_it_is_sure():

@@ -13,6 +13,7 @@ import pytest
 
 import optimist
 from little import PATIENCE
+from optimist import plugins
 from optimist.envs import _processes
 from optimist.studies import random_scores
 from optimist.studies.job import Job
@@ -33,7 +34,7 @@ HOSTILE = (
 )
 STUDY = """
 title = "A little study"
-scale = "small"
+recipe = "small"
 seeds = 1
 [agents]
 "DQN" = { agent = "dqn", options = { network = "mlp" } }
@@ -60,7 +61,7 @@ def console_script(tmp_path):
     path = tmp_path / "bin" / "optimist"
     path.parent.mkdir()
     path.write_text(
-        "import sys\nfrom optimist.cli import main\nif __name__ == '__main__':\n    sys.exit(main())\n"
+        "import sys\nfrom optimist.cli.main import main\nif __name__ == '__main__':\n    sys.exit(main())\n"
     )
     return str(path)
 
@@ -142,15 +143,15 @@ def test_the_current_folder_is_searched_if_its_user_named_it(tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", ["", str(tmp_path), SOURCE])
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([SOURCE, *([str(tmp_path)] if named else [])]))
-    monkeypatch.setattr(_processes, "_script_folder", lambda: str(tmp_path) if script else SOURCE)
-    assert _processes.search_path() == ([str(tmp_path)] * 2 if searched else []) + [SOURCE]
+    monkeypatch.setattr(plugins, "_script_folder", lambda: str(tmp_path) if script else SOURCE)
+    assert plugins.search_path() == ([str(tmp_path)] * 2 if searched else []) + [SOURCE]
 
 
 def test_a_folder_that_is_gone_is_not_searched(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     tmp_path.rmdir()
     monkeypatch.setattr(sys, "path", ["", SOURCE])
-    assert _processes.search_path() == [SOURCE]
+    assert plugins.search_path() == [SOURCE]
 
 
 def test_what_was_changed_for_a_start_is_put_back(monkeypatch):

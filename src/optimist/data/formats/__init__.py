@@ -40,7 +40,7 @@ class Report(Protocol):
 
 
 class Format(Protocol):
-    """One format. Options are frozen dataclasses, each field with its help as metadata."""
+    """One format. Options are frozen dataclasses, each field is `Annotated` with its help."""
 
     ReadOptions: Any
     WriteOptions: Any

@@ -10,9 +10,10 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
@@ -37,13 +38,9 @@ Progress = Callable[[int, int], None]  # entries read, entries in all
 class ReadOptions:
     """What an import asks beside the logs and the dataset's folder."""
 
-    environment: str | None = field(
-        default=None, metadata={"help": "the game, such as atari/Breakout; by default the address tells it"}
-    )
-    actions: int | None = field(
-        default=None, metadata={"help": "how many actions the game has; by default the game tells it"}
-    )
-    shard_steps: int = field(default=16384, metadata={"help": "steps in a file of the dataset"})
+    environment: Annotated[str | None, "the game, such as atari/Breakout; none: by the address"] = None
+    actions: Annotated[int | None, "how many actions the game has; none: as the game says"] = None
+    shard_steps: Annotated[int, "steps in a file of the dataset"] = 16384
 
     def __post_init__(self) -> None:
         if self.actions is not None and self.actions < 1:

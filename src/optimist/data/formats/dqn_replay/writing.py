@@ -8,9 +8,10 @@ entry then carries its last observation, so that an import gives back the same s
 import shutil
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 from numpy.lib import format as npy
@@ -30,10 +31,9 @@ ROWS_AT_ONCE = 1024
 class WriteOptions:
     """How logs are written."""
 
-    capacity: int = field(default=1_000_000, metadata={"help": "entries in a file"})
-    level: int = field(  # the public files have 9, which takes several times as long for a few percent
-        default=6, metadata={"help": "how hard gzip compresses, from 0 to 9"}
-    )
+    capacity: Annotated[int, "entries in a file"] = 1_000_000
+    # The public files have 9, which takes several times as long for a few percent.
+    level: Annotated[int, "how hard gzip compresses, from 0 to 9"] = 6
 
     def __post_init__(self) -> None:
         if not PADDING + 2 <= self.capacity <= MOST_SLOTS:
