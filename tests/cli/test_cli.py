@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 import optimist
-from little import GAME, outcome, played, small_words
+from little import GAME, outcome, played, random_play, small_words
 from optimist.cli.main import main
 from optimist.data import Recorder, Spec
 from optimist.envs.atari import ROMS
-from optimist.training.progress import say
 from optimist.training.run import load_run
 from optimist.training.storage.run_folder import read_episodes
 
@@ -167,7 +166,7 @@ MISTAKES = [
         2,
         'there is no format "dqn-reply": did you mean "dqn-',
     ),
-    ("data import dqn-replay", 2, "name the folder of a run's logs"),
+    ("data import dqn-replay", 2, "name the logs: a path, or gs://... and the like"),
     ("data import dqn-replay {empty}", 2, "say where to keep the data: --out DATA"),
     ("data import dqn-replay {nowhere} --out {nowhere}2", 3, "does not exist"),
     ("data import dqn-replay {file} --out {nowhere}2", 3, "is a file; name the folder"),
@@ -177,7 +176,7 @@ MISTAKES = [
     ("data export", 2, "name a format: dqn-replay"),
     ("data export minari {log} --out {nowhere}2", 2, 'there is no format "minari": known: dqn-replay'),
     ("data export dqn-replay {log}", 2, "say where to write the logs: --out FOLDER"),
-    ("data export dqn-replay {log} --out {nowhere}2", 3, "frames do not fit these logs"),
+    ("data export dqn-replay {log} --out {nowhere}2", 3, "do not fit these logs"),
     ("data export dqn-replay {nowhere} --out {nowhere}2", 3, "does not exist"),
     # the run's folder
     ("train dqn {log} --out {run} --steps 20", 4, "training.evaluate_every: 10 there, 5000 asked"),
@@ -316,12 +315,6 @@ def test_a_table_in_a_file_has_every_name_whole(monkeypatch, capsys):
     assert " runs/minatar-jax-space-invaders/all/averaged-ensemble-dqn " in capsys.readouterr().out
 
 
-def test_a_line_in_a_file_is_one_line_and_a_bracket_no_colour(capsys):
-    line = f"runs/{'a' * 200} failed: no [bold] option"
-    say(line)
-    assert capsys.readouterr().err == f"{line}\n"
-
-
 def test_options_may_stand_before_the_words_they_are_about(places, tmp_path, capsys):
     words = [*TRAIN, "dqn", str(places / "log"), "--out", str(tmp_path)]
     assert main(["train", *words]) == 0
@@ -353,9 +346,47 @@ def test_evaluate_writes_every_episode_and_prints_a_table(places, tmp_path, caps
     assert "after 20 steps" in text and "average return" in text and str(out) in text
 
 
+def test_scores_are_printed_where_they_cannot_be_kept(places, tmp_path, capsys):
+    run = tmp_path / "run"
+    shutil.copytree(places / "run", run)
+    (run / "evaluation.csv").mkdir()  # a folder that is read-only does not stop root
+    assert main(["evaluate", str(run), "--episodes", "1"]) == 0
+    told = capsys.readouterr()
+    assert "average return" in told.out and "every episode is in" not in told.out
+
+
+def test_the_former_name_of_the_recipe_goes_on_working_with_a_notice(places, tmp_path, caplog):
+    words = ["dqn", str(places / "log"), "--environment", "none", "--steps", "2", *small_words("dqn")]
+    for option, out in (("--scale", "old"), ("--recipe", "new")):
+        assert main(["train", *words, option, "mini", "--out", str(tmp_path / out)]) == 0
+    assert outcome(tmp_path / "old") == outcome(tmp_path / "new")
+    assert [record.message for record in caplog.records] == [
+        "--scale is called --recipe now, apart from the --scale of studies"
+    ]
+
+
+def test_without_an_environment_nothing_is_recommended_that_needs_one(tmp_path, capsys):
+    spec = Spec((4,), "float32", actions=2)
+    with Recorder(tmp_path / "log", spec, lanes=1) as recorder:
+        for step in random_play(spec, rows=40, lanes=1):
+            recorder.add(*step)
+    assert main(["data", "info", str(tmp_path / "log")]) == 0
+    assert "vectors of 4 float32; 2 actions" in capsys.readouterr().out
+    words = ["train", "dqn", str(tmp_path / "log"), "--steps", "2", *small_words("dqn")]
+    assert main([*words, "--out", str(tmp_path / "run")]) == 0
+    told = capsys.readouterr().out
+    assert "optimist play" not in told
+    assert f"optimist evaluate {tmp_path / 'run'} --environment ENV" in told
+    assert main(["play", str(tmp_path / "run")]) == 2
+    assert "name one with --environment" in capsys.readouterr().err
+    evaluate = ["evaluate", str(tmp_path / "run"), "--episodes", "1", "--environment", "gym/CartPole-v1"]
+    assert main(evaluate) == 0
+
+
 def test_play_writes_a_film(places, tmp_path, capsys):
     out = tmp_path / "film.gif"
-    assert main(["play", str(places / "run"), "--frames", "5", "--seed", "1", "--out", str(out)]) == 0
+    words = ["play", str(places / "run"), "--frames", "5", "--seed", "1", "--out", str(out)]
+    assert main([*words, "--environment", GAME]) == 0
     assert out.read_bytes()[:6] == b"GIF89a"
 
 

@@ -19,7 +19,7 @@ TABLE = {
         "REM": {"agent": "rem"},
         "DQN (Adam)": {"agent": "dqn", "preset": "adam", "options": {"optimizer.learning_rate": 0.001}},
     },
-    "scale": "small",
+    "recipe": "small",
     "scales": {
         "tiny": {
             "environments": ["minatar/breakout", "gym/CartPole-v1"],
@@ -184,7 +184,7 @@ def test_a_label_alone_keeps_its_legible_folder():
         ({"training": {"steps": 0}}, "steps is 0"),
         ({"views": {"all": {"frist": 3}}}, 'no view "frist": did you mean "first"?'),
         ({"data": "logs/{game}"}, "say where its logs are"),
-        ({"scale": "smal"}, 'unknown scale "smal": did you mean "small"?'),
+        ({"recipe": "smal"}, 'there is no recipe "smal": did you mean "small"?'),
         ({"collect": {"agnet": "dqn"}}, 'there is no "agnet": did you mean "agent"?'),
         ({"figures": ["bar"]}, 'no figure "bar": did you mean "bars"?'),
         ({"figures": "bars"}, "figures is 'bars', not list"),
@@ -196,6 +196,14 @@ def test_mistakes_are_answered_in_one_line(changes, complaint):
     with pytest.raises(UsageError) as caught:
         plan.read("mine", table(**changes), "tiny")
     assert complaint in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_the_former_name_of_the_recipe_goes_on_working_with_a_notice(caplog):
+    said = table()
+    said["scale"] = said.pop("recipe")
+    assert plan.read("mine", said, "tiny").jobs() == plan.read("mine", table(), "tiny").jobs()
+    (record,) = caplog.records
+    assert record.message == "study mine: its scale is called recipe now, as in optimist train --recipe"
 
 
 def test_the_figures_are_those_that_are_named():

@@ -93,6 +93,27 @@ def test_an_agent_is_taken_as_it_is_and_a_name_is_fitted():
     assert (fitted.columns, fitted.target_period) == (7, 250)
 
 
+def test_options_that_need_each_other_are_set_at_once():
+    for options in ({"columns": 16, "networks": 16}, {"networks": 16, "columns": 16}):
+        assert resolve_training(None, "rem", scale="paper", options=options).agent.networks == 16
+
+
+def test_the_former_name_of_the_recipe_goes_on_working_with_a_notice(logs, monkeypatch, tmp_path, caplog):
+    log = logs["minatar/breakout"]
+    with only_asked(monkeypatch):
+        old, new = (asked(lambda w=w: optimist.train("rem", log, **{w: "mini"})) for w in ("scale", "recipe"))
+        assert asked(lambda: optimist.collect("minatar/breakout", out=tmp_path, scale="mini"))
+    assert old == new != asked_as(log, monkeypatch)
+    assert [record.message for record in caplog.records] == [
+        "scale= is called recipe= now, apart from the scale of studies"
+    ] * 2
+
+
+def asked_as(log, monkeypatch) -> dict | str:
+    with only_asked(monkeypatch):
+        return asked(lambda: optimist.train("rem", log))
+
+
 def test_who_plays_is_dqn_or_whom_the_preset_names():
     spec = envs.make("minatar/breakout").spec
     assert isinstance(resolve_collection(spec).agent, agents.Dqn)
@@ -117,3 +138,17 @@ def test_unknown_keywords_get_the_help_of_the_command_line(words, complaint, log
         optimist.train("rem", logs["minatar/breakout"], out=tmp_path / "run", **words)
     assert complaint in str(caught.value) and "\n" not in str(caught.value)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        ("bc", 'did you mean "behaviour_cloning"?'),
+        ("rme", 'did you mean "rem"?'),
+        ("cql", "known: averaged_"),
+    ],
+)
+def test_an_unknown_agent_is_told_the_likely_one(name, complaint, logs):
+    with pytest.raises(UsageError) as caught:
+        optimist.train(name, logs["minatar/breakout"])
+    assert complaint in str(caught.value)

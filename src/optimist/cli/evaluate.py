@@ -50,7 +50,8 @@ def _evaluate_options(parser: Parser, words: list[str]) -> None:
 
 
 def evaluate(options: argparse.Namespace) -> None:
-    from optimist.cli.tables import evaluation_table, print_table
+    from optimist.cli.tables import evaluation_table
+    from optimist.studies.sheet import print_sheet
     from optimist.training.run import load_run
     from optimist.training.scales import scale_for
     from optimist.training.storage.run_folder import write_episodes
@@ -62,7 +63,7 @@ def evaluate(options: argparse.Namespace) -> None:
     steps = usual_steps if options.steps is None else options.steps
     epsilon = usual.epsilon if options.epsilon is None else options.epsilon
     rows = run.evaluate(episodes, epsilon, options.environment, steps)
-    print_table(evaluation_table(run.step, rows))
+    print_sheet(evaluation_table(run.step, rows))
     try:
         write_episodes(options.out or options.run_folder / "evaluation.csv", rows)
     except (OSError, StorageError) as problem:

@@ -5,6 +5,7 @@ It answers help and mistyped words without importing JAX. `python -m optimist.cl
 
 import json
 import re
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -32,17 +33,23 @@ def agent(name: str) -> dict[str, Any]:
     known, plain = read()["agents"], name.replace("-", "_").lower()
     if plain in known:
         return known[plain]
-    if ":" not in name and name not in _entry_points():
-        raise UsageError(f'there is no agent "{plain}": {did_you_mean(plain, known)}')
+    from optimist import plugins
+
+    if not plugins.is_address(name) and name not in plugins.names("agents"):
+        plugins.find("agents", plain, known)  # raises, with the names that there are
     from optimist import agents
 
     return _agent(agents.presets(name))
 
 
-def _entry_points() -> set[str]:
-    from importlib.metadata import entry_points
+def format(name: str) -> dict[str, Any]:
+    """The same of a format."""
+    known, plain = read()["formats"], name.replace("_", "-").lower()
+    if plain in known:
+        return known[plain]
+    from optimist.data import formats
 
-    return {point.name for point in entry_points(group="optimist.agents")}
+    return _format(formats.find(name))
 
 
 def preset(name: str, chosen: str | None) -> dict[str, Any]:
@@ -71,7 +78,7 @@ def lines(names: dict[str, str]) -> str:
 
 
 def agent_lines() -> str:
-    return "agents:\n" + lines({name: said["about"] for name, said in read()["agents"].items()})
+    return "agents:\n" + lines({name: said["what"] for name, said in read()["agents"].items()})
 
 
 def preset_line(name: str) -> str:
@@ -81,6 +88,7 @@ def preset_line(name: str) -> str:
 def build() -> dict[str, Any]:
     """The index, made from the classes themselves."""
     from optimist import agents, envs
+    from optimist.data import formats
     from optimist.studies.demo import Demo
     from optimist.studies.proposition import Proposition
     from optimist.studies.random_scores import RandomStudy
@@ -96,6 +104,7 @@ def build() -> dict[str, Any]:
         "random-scores": RandomStudy(),
     }
     return {
+        "formats": {name: _format(formats.find(name)) for name in formats.available()},
         "agents": {name: _agent(agents.presets(name)) for name in agents.available()},
         "environments": {name: _family(family) for name, family in envs.families().items()},
         "recipes": {
@@ -109,10 +118,15 @@ def build() -> dict[str, Any]:
 def _agent(presets: dict[str, Any]) -> dict[str, Any]:
     kind = type(next(iter(presets.values())))
     return {
-        "about": (kind.__doc__ or "").partition("\n")[0],
+        "what": _first_line(sys.modules[kind.__module__]) or _first_line(kind),
+        "source": _first_line(kind),
         "actions": _actions(next(iter(presets.values()))),
         "presets": {name: _preset(agent) for name, agent in presets.items()},
     }
+
+
+def _first_line(described: Any) -> str:
+    return (described.__doc__ or "").partition("\n")[0]
 
 
 def _preset(agent: Any) -> dict[str, Any]:
@@ -128,9 +142,8 @@ def _actions(agent: Any) -> str:
         "discrete": Spec((4,), "float32", actions=2),
         "vectors": Spec((4,), "float32", action_low=(-1.0,), action_high=(1.0,)),
     }
-    return (
-        "any" if len(learned := [name for name in specs if _learns(agent, specs[name])]) > 1 else learned[0]
-    )
+    learned = [name for name, spec in specs.items() if _learns(agent, spec)]
+    return learned[0] if len(learned) == 1 else "any"
 
 
 def _learns(agent: Any, spec: Any) -> bool:
@@ -152,8 +165,18 @@ def _fitted(agent: Any) -> dict[str, dict[str, Any]]:
 
 def _family(family: Any) -> dict[str, Any]:
     options = getattr(family, "Options", None)
-    about = (family.__doc__ or "").partition("\n")[0]
-    return {"about": about, "games": family.games(), "settings": _settings(options()) if options else {}}
+    return {
+        "about": _first_line(family),
+        "games": family.games(),
+        "settings": _settings(options()) if options else {},
+    }
+
+
+def _format(format: Any) -> dict[str, Any]:
+    """A format that is only read, or only written, has no options for the other."""
+    options = {"read": getattr(format, "ReadOptions", None), "write": getattr(format, "WriteOptions", None)}
+    said = {action: _settings(record()) if record else {} for action, record in options.items()}
+    return {"about": _first_line(format), **said}
 
 
 def _settings(record: Any) -> dict[str, list]:

@@ -32,20 +32,37 @@ def agents(options: argparse.Namespace) -> None:
         print(f"{title}:")
         for name, said in known.items():
             if said["actions"] == actions:
-                _print(name, said["about"], *(_preset(*preset) for preset in said["presets"].items()))
+                _print(
+                    name,
+                    said["what"],
+                    said["source"],
+                    *(_preset(*preset) for preset in said["presets"].items()),
+                )
+    _print_others("agents")
     print("train one: optimist train AGENT DATA; its settings: optimist train AGENT --help")
 
 
 def _preset(name: str, preset: dict[str, Any]) -> str:
     values = {field: value for field, (_, _, value) in preset["settings"].items()}
     parts = [f"{field.partition('.')[0]} {shown(values[field])}" for field in TOLD if field in values]
-    return f"{name}: {', '.join([*parts, preset['optimizer']])} {values['optimizer.learning_rate']:g}"
+    return (
+        f"--preset {name}: {', '.join([*parts, preset['optimizer']])} {values['optimizer.learning_rate']:g}"
+    )
 
 
 def environments(options: argparse.Namespace) -> None:
     for family, said in index.read()["environments"].items():
         _print(f"{family}/", said["about"], ", ".join(said["games"]))
+    _print_others("environments")
     print("play one: optimist collect ENV --out DATA; its options: optimist collect ENV --help")
+
+
+def _print_others(kind: str) -> None:
+    """Those of other packages, by their names alone: to say more would import them."""
+    from optimist import plugins
+
+    if names := plugins.names(kind):
+        print(f"from other packages: {', '.join(names)}\n")
 
 
 def _print(name: str, *paragraphs: str) -> None:

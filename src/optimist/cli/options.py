@@ -35,7 +35,8 @@ class Parser(argparse.ArgumentParser):
 
     def demand(self, name: str, remedy: str, **more: Any) -> None:
         """An argument without which nothing can be done, and the line that asks for it."""
-        action = self.add_argument(name, **({"required": True} if name.startswith("-") else {}), **more)
+        action = self.add_argument(name, **more)
+        action.required = True
         self.missing["/".join(action.option_strings) or str(action.metavar or action.dest)] = remedy
 
     def parse_known_args(self, args=None, namespace=None):  # type: ignore[override]

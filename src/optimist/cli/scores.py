@@ -75,17 +75,16 @@ def _only(scores, names: list[str] | None):
 
 
 def _tell(scores, by, recent: int, passed_over: str, out: Path | None) -> None:
-    from optimist.cli.tables import per_game_table, print_table, scores_table
     from optimist.studies.scores import table_one
+    from optimist.studies.sheet import print_sheet
 
     rows, games = table_one.table_one(scores, by, recent), table_one.per_game(scores, by, recent)
-    notes = [*table_one.notes(rows, by), *([passed_over] if passed_over else [])]
+    left_out = [passed_over] if passed_over else []
     for agent, played in games.items():
-        print_table(per_game_table(agent, played, by, recent))
-    print_table(scores_table(rows, by, recent))
-    print("\n".join(notes))
+        print_sheet(table_one.improvement_sheet(agent, played, by, recent))
+    print_sheet(table_one.sheet(rows, by, recent, kinds=table_one.MAIN, left_out=left_out))
     if out:
-        written = table_one.write(out, rows, games, by, recent, notes)
+        written = table_one.write(out, rows, games, by, recent, left_out)
         written += _write_verdict(scores, by, out)
         print("wrote " + " and ".join(map(str, written)))
 
@@ -93,7 +92,7 @@ def _tell(scores, by, recent: int, passed_over: str, out: Path | None) -> None:
 def _write_verdict(scores, by, out: Path) -> list[Path]:
     """Intervals of every agent, differences of every pair, and both as figures."""
     from optimist.data.disk.files import write_whole
-    from optimist.studies.report import figures, verdict_figures
+    from optimist.studies.report import figures, paper_figures
     from optimist.studies.scores import intervals
 
     matrices = intervals.matrices(scores, by)
@@ -103,8 +102,10 @@ def _write_verdict(scores, by, out: Path) -> list[Path]:
         write_whole(out / name, text.encode())
     evaluations = len(next(iter(next(iter(next(iter(scores.agents.values())).values())).values())))
     drawn = {
-        "intervals.png": verdict_figures.interval_plot(found, evaluations, by.yardstick),
-        "iqm.png": verdict_figures.iqm_over_training(scores, by, scores.axis),
+        "intervals.png": paper_figures.interval_plot(found, evaluations, by.yardstick),
+        "iqm.png": paper_figures.iqm_over_training(
+            intervals.over_training(scores, by), by.yardstick, scores.axis
+        ),
     }
     for name, figure in drawn.items():
         figures.save_png(figures.laid_out(figure), out / name)

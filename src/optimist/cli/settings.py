@@ -32,7 +32,7 @@ class Setting(NamedTuple):
 
 def settings_of(record: Any, prefix: str = "") -> dict[str, Setting]:
     """Every field of a record by its name; those of a record inside it have a dot, as optimizer.epsilon."""
-    found = {}
+    found: dict[str, Setting] = {}
     for field in dataclasses.fields(record):
         value, name = getattr(record, field.name), f"{prefix}{field.name}"
         if dataclasses.is_dataclass(value):

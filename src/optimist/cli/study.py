@@ -9,7 +9,7 @@ from typing import Any
 from optimist.cli import index
 from optimist.cli.options import Parser, arguments_in, number, whole_number
 from optimist.cli.settings import add_settings, given
-from optimist.errors import RunError, UsageError, did_you_mean
+from optimist.errors import UsageError, did_you_mean
 
 CATALOG = Path(__file__).parents[1] / "studies" / "catalog"
 ALONE = {  # studies that are no grids of runs
@@ -111,31 +111,17 @@ def run(options: argparse.Namespace) -> None:
 
         jobs = with_logs_of(options.logs, read_jobs(options.logs)[1], jobs)
         command += f" --logs {options.logs}"
-    from optimist.cli.tables import grid_table, print_table
-
     if options.dry_run:
-        print_table(grid_table(asked.title, jobs))
+        from optimist.cli.tables import grid_table
+        from optimist.studies.sheet import print_sheet
+
+        print_sheet(grid_table(asked.title, jobs))
         return
-    from optimist.studies.engines.engine import perform_all
-    from optimist.studies.job import check_logs, check_settings, restarted
-    from optimist.studies.status import write_jobs
+    from optimist.studies.perform import perform_study
 
-    check_logs(jobs, out)
-    if options.restart:
-        jobs = restarted(jobs, out)
-    else:
-        check_settings(jobs, out)
-    pool = _pool(options, out)
-    write_jobs(out, asked.title, jobs, read_at=asked.read_at, figures=asked.figures, command=command)
-    failed = perform_all(jobs, out, pool)
-    if failed:
-        raise RunError(
-            f"{len(failed)} of {len(jobs)} runs failed; the same command tries them again, "
-            f"and optimist study report {out} shows the others"
-        )
-    from optimist.studies.report.study_report import write_findings
-
-    written, warned = write_findings(out)
+    written, warned = perform_study(
+        asked, jobs, out, lambda: _pool(options, out), command=command, restart=options.restart
+    )
     _tell(warned)
     print(f"all {len(jobs)} runs are in {out}, and what they found in {written[0]}")
 
@@ -169,20 +155,21 @@ def _random_scores(options: argparse.Namespace) -> None:
 
 
 def _proposition(options: argparse.Namespace) -> None:
-    from optimist.cli.tables import print_table, proposition_table
-    from optimist.studies.proposition import Proposition, run, write_results
+    from optimist.studies.proposition import Proposition, run, sheet, write_results
+    from optimist.studies.sheet import print_sheet
 
     readings = list(run(Proposition(**given(options, "setting"))))
-    print_table(proposition_table(readings))
+    print_sheet(sheet(readings))
     print("wrote " + " and ".join(map(str, write_results(options.out, readings))))
 
 
 def status(options: argparse.Namespace) -> None:
-    from optimist.cli.tables import print_table, status_table
+    from optimist.cli.tables import status_table
+    from optimist.studies.sheet import print_sheet
     from optimist.studies.status import job_status, read_jobs
 
     title, jobs = read_jobs(options.out)
-    print_table(status_table(title, [job_status(job, options.out) for job in jobs]))
+    print_sheet(status_table(title, [job_status(job, options.out) for job in jobs]))
 
 
 def _report_options(parser: Parser, words: list[str]) -> None:

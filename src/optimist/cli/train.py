@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from optimist.cli import index
-from optimist.cli.data import add_views, part_of
 from optimist.cli.options import Parser, arguments_in, seeds, value_in
-from optimist.cli.settings import Setting, add_settings, given, union
+from optimist.cli.settings import Setting, add_settings, given, settings_of, union
+from optimist.cli.views import add_views, part_of
 from optimist.errors import UsageError, did_you_mean
 
 ENVIRONMENTS = (
@@ -52,11 +52,11 @@ def _demo_options(parser: Parser, words: list[str]) -> None:
 
 
 def demo(options: argparse.Namespace) -> None:
-    from optimist.cli.tables import print_table, results_table
     from optimist.studies.demo import Demo, run_demo
+    from optimist.studies.sheet import print_sheet
 
     outcome = run_demo(options.out, Demo(**given(options, "setting")))
-    print_table(results_table(outcome.summaries, outcome.card))
+    print_sheet(outcome.scores)
     print(f"the page with everything: {outcome.report}")
 
 
@@ -82,9 +82,13 @@ def _collect_options(parser: Parser, words: list[str]) -> None:
     _add_choices(parser)
     name, preset = index.player(value_in(words, "--agent"), value_in(words, "--preset"))
     _add_settings(parser, "collection", name, preset, value_in(words, "--recipe"))
-    families = index.read()["environments"]
-    named = {family: families[family] for family in families if environment.startswith(f"{family}/")}
-    _add_environments(parser, named or families)
+    families, family = index.read()["environments"], environment.partition("/")[0]
+    if environment and family not in families:  # one from elsewhere, or a mistake
+        from optimist import envs
+
+        options = envs.options_of(environment)
+        families = {family: {"settings": settings_of(options) if options else {}}}
+    _add_environments(parser, {family: families[family]} if environment else families)
     _add_former_names(parser)
 
 
@@ -161,11 +165,16 @@ def train(options: argparse.Namespace) -> None:
 
 
 def _tell_scores(name: str, run: Path, dataset: Any) -> None:
-    from optimist.cli.tables import print_table, results_table
     from optimist.data.card import card
-    from optimist.studies.scores.curves import scores, summary
+    from optimist.studies.scores.curves import scores, sheet, summary
+    from optimist.studies.sheet import print_sheet
 
-    print_table(results_table({name: summary(scores(run))}, card(dataset)))
+    facts = card(dataset)
+    levels = {
+        "best policy in the data": facts["best_policy_return"],
+        "average behaviour": facts["return_mean"],
+    }
+    print_sheet(sheet({name: summary(scores(run))}, levels))
 
 
 def _add_choices(parser: Parser) -> None:
@@ -187,20 +196,20 @@ def _add_settings(
 ) -> None:
     """How it is trained, and the settings of the agent; without an agent, those of all are known."""
     found, recipes = index.read(), index.read()["recipes"]
-    if recipe not in (None, "auto") and recipe not in recipes:
+    if recipe and recipe not in (*recipes, "auto"):
         raise UsageError(f'there is no recipe "{recipe}": {did_you_mean(recipe, [*recipes, "auto"])}')
     said = index.agent(name) if name else None
-    fitting = (recipe,) if recipe in recipes else index.FITTING[said["actions"] if said else "any"]
+    fitting = (recipe,) if recipe and recipe in recipes else index.FITTING[said["actions"] if said else "any"]
     add_settings(
         parser.add_argument_group(f"{kind}, with the default of each recipe where they differ"),
         index.settings(found["settings"][kind]),
         "setting",
         others={each: recipes[each][kind] for each in fitting},
     )
-    if said:
+    if name and said:
         chosen = index.preset(name, preset)
         add_settings(
-            parser.add_argument_group(said["about"].rstrip(".")),
+            parser.add_argument_group(said["source"].rstrip(".")),
             index.settings(chosen["settings"]),
             "agent",
             others={each: chosen["fitted"].get(each, {}) for each in fitting},

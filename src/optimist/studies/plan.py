@@ -4,6 +4,7 @@ A file has one table per scale: `paper` is the paper's own numbers, `mini` fits 
 cores' ten minutes. What a scale does not say, the file says for all of them.
 """
 
+import logging
 import tomllib
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,11 +29,13 @@ KEYS = {  # every word that a study may say, and what it has to be
     "views": dict,
     "training": dict,
     "read_at": dict,
-    "scale": str,
+    "recipe": str,
     "figures": list,
+    "film": str,
 }
 FIGURES = ("intervals", "iqm", "medians", "bars", "curves", "spread", "profiles", "parts")  # it may name
 RANDOM_EPISODES = 100
+log = logging.getLogger("optimist")
 WHOLE = "all"  # the part that is all of the data
 FIRST_RUN = 1  # of the public logs: dqn/Breakout/1 to 5
 AGENT_KEYS = ("agent", "preset", "options", "view")
@@ -49,7 +52,7 @@ class Study:
     environments: tuple[str, ...]
     seeds: int
     agents: dict[str, dict]  # by label; those of the paper, and those that stand beside them
-    scale: str  # of training, among those of `optimist train --scale`
+    scale: str  # of training, among those of `optimist train --recipe`
     training: dict[str, Any]
     views: dict[str, dict[str, float]]  # by label
     read_at: dict[str, int]  # gradient steps at which results are read off, by label
@@ -58,6 +61,7 @@ class Study:
     data: str | None  # a path with {environment} or {game} in it, and {run} where each seed has its own
     play: dict[str, Any] | None  # settings of their collection
     figures: tuple[str, ...] = ()  # of the report; where none is named, those that fit any study
+    film: str = ""  # the label of an agent that is filmed
 
     @cached_property
     def _folders(self) -> Folders:
@@ -216,12 +220,15 @@ def read(name: str, table: dict, size: str) -> Study:
     if size not in scales:
         raise UsageError(f'study {name} has no scale "{size}": {did_you_mean(size, scales)}')
     said = {**table, **scales[size]}
+    if "scale" in said:
+        log.warning("study %s: its scale is called recipe now, as in optimist train --recipe", name)
+        said["recipe"] = said.pop("scale")
     for word, value in said.items():
         if word not in KEYS:
             raise UsageError(f'study {name}: there is no "{word}": {did_you_mean(word, KEYS)}')
         if not isinstance(value, KEYS[word]):
             raise UsageError(f"study {name}: {word} is {value!r}, not {KEYS[word].__name__}")
-    for word in ("environments", "agents", "scale"):
+    for word in ("environments", "agents", "recipe"):
         if not said.get(word):
             raise UsageError(f"study {name}: it says nothing of its {word}")
     if sum(word in said for word in ("data", "collect", "play")) != 1:
@@ -235,6 +242,9 @@ def read(name: str, table: dict, size: str) -> Study:
     for figure in said.get("figures", ()):
         if figure not in FIGURES:
             raise UsageError(f'study {name}: no figure "{figure}": {did_you_mean(str(figure), FIGURES)}')
+    if said.get("film", "") not in ("", *said["agents"]):
+        hint = did_you_mean(said["film"], said["agents"])
+        raise UsageError(f'study {name}: no agent "{said["film"]}" to film: {hint}')
     if "collect" in said:
         _check_words(f"study {name}, collect", said["collect"], COLLECT_KEYS)
         _check_players(name, said)
@@ -242,10 +252,10 @@ def read(name: str, table: dict, size: str) -> Study:
         name=name,
         size=size,
         title=said.get("title", name),
-        environments=_environments(name, said["environments"]),
+        environments=environments(name, said["environments"]),
         seeds=said.get("seeds", 5),
         agents=said["agents"],
-        scale=said["scale"],
+        scale=said["recipe"],
         training=said.get("training", {}),
         views=said.get("views", {WHOLE: {}}),
         read_at=said.get("read_at", {}),
@@ -253,6 +263,7 @@ def read(name: str, table: dict, size: str) -> Study:
         data=said.get("data"),
         play=said.get("play"),
         figures=tuple(said.get("figures", ())),
+        film=said.get("film", ""),
     )
     for job in study.jobs():
         job.check()
@@ -271,7 +282,7 @@ def _check_players(study: str, said: dict) -> None:
         )
 
 
-def _environments(study: str, names: list[str]) -> tuple[str, ...]:
+def environments(study: str, names: list[str]) -> tuple[str, ...]:
     """The names, with a family's in place of its own name: "minatar" is all of its games."""
     known = envs.available()
     every = [

@@ -92,7 +92,7 @@ def job_status(job: Job, out: Path) -> JobStatus:
     changed = "; ".join(job.changes(out))
     if changed:
         return JobStatus(job.name, "by other settings", 0, steps, None, None, changed)
-    step = _last_step(metrics) if metrics.exists() else 0
+    step = steps_done(job, out)
     if failed.exists():
         return JobStatus(job.name, "failed", step, steps, None, None, failed.read_text(encoding="utf-8"))
     if not metrics.exists():
@@ -104,8 +104,11 @@ def job_status(job: Job, out: Path) -> JobStatus:
     return JobStatus(job.name, "running" if running else "stopped", step, steps, rate, left)
 
 
-def _last_step(metrics: Path) -> int:
-    """The step of the last whole row; the file may be long and still growing."""
+def steps_done(job: Job, out: Path) -> int:
+    """The step of the last whole row of its metrics; the file may be long and still growing."""
+    metrics = job.run_folder(out) / "metrics.jsonl"
+    if not metrics.exists():
+        return 0
     with metrics.open("rb") as stream:
         stream.seek(max(0, metrics.stat().st_size - 4096))
         whole = stream.read().split(b"\n")[:-1]

@@ -34,7 +34,7 @@ HOSTILE = (
 )
 STUDY = """
 title = "A little study"
-scale = "small"
+recipe = "small"
 seeds = 1
 [agents]
 "DQN" = { agent = "dqn", options = { network = "mlp" } }

@@ -10,14 +10,18 @@ from matplotlib.figure import Figure
 from optimist.studies.folders import folder_names
 from optimist.studies.report import figures, paper_figures
 from optimist.studies.report.paper_figures import MANY
-from optimist.studies.report.verdict_figures import interval_plot, iqm_over_training
 from optimist.studies.results.findings import Finding, Findings
 from optimist.studies.scores import intervals
 from optimist.studies.scores.normalisation import better_curve, median_curve, seed_means, seed_medians
 from optimist.studies.scores.score_files import Seeds
 from optimist.studies.scores.table_one import MAIN, kind_title
 
-USUAL = ("intervals", "iqm", "medians", "profiles", "curves")  # of a study that names none
+OPENING = ("intervals", "iqm", "curves")  # the page of every study begins with these
+USUAL = ("medians", "profiles")  # and has these, if the study names none
+INTERVALS = (
+    "Dots are interquartile means over games and seeds, bars 95% bootstrap intervals. Best was chosen after "
+    "the fact, so it flatters; cross-chosen best scores each seed where the other seeds are best."
+)
 ACROSS = 3  # panels that stand beside each other on a page; of many, small ones, four
 
 
@@ -25,6 +29,7 @@ ACROSS = 3  # panels that stand beside each other on a page; of many, small ones
 class Drawn:
     """A figure on disk, and how it stands in a page."""
 
+    name: str  # of its kind, as a study's file has it
     path: Path
     title: str
     caption: str
@@ -32,28 +37,40 @@ class Drawn:
     inches: float  # its width
 
 
-def draw(findings: Findings) -> list[Drawn]:
-    """Every figure that the study names; what a longer reading contains is drawn for the longest alone."""
-    drawn = []
+def draw(findings: Findings) -> tuple[list[Drawn], list[str]]:
+    """Every figure of the study, and why others that it names are left out. What a longer reading contains is
+    drawn for the longest alone."""
+    drawn: list[Drawn] = []
+    left_out = []
     for name in named(findings):
+        before = len(drawn)
         for place, title, caption, figure in _DRAWINGS[name](findings):
             path = findings.out / "results" / f"{place}.png"
             figures.save_png(figures.laid_out(figure), path)
-            drawn.append(Drawn(path, title, caption, figures.svg(figure), figure.get_figwidth()))
-    return drawn
+            drawn.append(Drawn(name, path, title, caption, figures.svg(figure), figure.get_figwidth()))
+        if len(drawn) == before:
+            left_out.append(f'the figure "{name}" is left out: {_NEEDS[name]}')
+    return drawn, left_out
 
 
 def named(findings: Findings) -> tuple[str, ...]:
-    """Those of the study's file; a study on several parts of its data has them side by side."""
+    """The opening, and those of the study's file; where it names none, the usual."""
     several = len({finding.part for finding in findings.found}) > 1
-    return findings.record.figures or (*USUAL, *(("parts",) if several else ()))
+    others = findings.record.figures or (*USUAL, *(("parts",) if several else ()))
+    return (*OPENING, *(name for name in others if name not in OPENING))
 
+
+_NEEDS = {  # why a figure of that name may have nothing to show
+    "bars": "it compares games, and there is only one",
+    "spread": "it needs the logs, and their complete episodes",
+    "parts": "no game is finished on every part of the data",
+}
 
 Drawings = Iterator[tuple[str, str, str, Figure]]  # where it goes, its title, its caption, and the figure
 
 
 def _medians(findings: Findings) -> Drawings:
-    for finding in _longest(findings):
+    for finding in findings.longest:
         agents = finding.file.agents
         means = {agent: seed_means(by_game) for agent, by_game in agents.items()}
         figure = paper_figures.medians(
@@ -62,7 +79,7 @@ def _medians(findings: Findings) -> Drawings:
             {agent: better_curve(curves, findings.by) for agent, curves in means.items()},
             yardstick=findings.by.yardstick,
             games=len(finding.file.games),
-            xlabel=_steps(findings),
+            xlabel=steps(findings),
         )
         caption = (
             "Thick: the median over games of the mean over seeds; thin: of each seed alone. "
@@ -70,7 +87,7 @@ def _medians(findings: Findings) -> Drawings:
         )
         yield (
             f"{finding.name}/medians",
-            _title("Median normalised score (Figure 1)", findings, finding),
+            title_of("Median normalised score (Figure 1)", findings, finding),
             caption,
             figure,
         )
@@ -95,18 +112,18 @@ def _bars(findings: Findings) -> Drawings:
                 marks={titles[kind]: kinds[kind] for kind in ("last", "mean_of_last")},
             )
             caption = "Mean over seeds, normalised; linear up to 10% and logarithmic beyond."
-            title = _title(f"{agent}: improvement per game (Figure 4)", findings, finding)
+            title = title_of(f"{agent}: improvement per game (Figure 4)", findings, finding)
             yield f"{finding.name}/bars-{folders[agent]}", title, caption, figure
 
 
 def _curves(findings: Findings) -> Drawings:
-    for finding in _longest(findings):
+    for finding in findings.longest:
         games, agents = finding.file.games, finding.file.agents
         short = short_names(games)
         figure = paper_figures.curve_grid(
             {short[game]: {agent: by_game[game] for agent, by_game in agents.items()} for game in games},
-            {short[game]: _levels(findings, finding.part, game) for game in games},
-            xlabel=_steps(findings),
+            {short[game]: levels(findings, finding.part, game) for game in games},
+            xlabel=steps(findings),
             columns=_across(len(games)),
             traces=len(games) < MANY,
         )
@@ -116,7 +133,7 @@ def _curves(findings: Findings) -> Drawings:
         )
         yield (
             f"{finding.name}/curves",
-            _title("Learning curves (Figures 3 and 7)", findings, finding),
+            title_of("Learning curves (Figures 3 and 7)", findings, finding),
             caption,
             figure,
         )
@@ -124,7 +141,7 @@ def _curves(findings: Findings) -> Drawings:
 
 def _spread(findings: Findings) -> Drawings:
     """Figure 8: every evaluation as it was."""
-    for finding in _longest(findings):
+    for finding in findings.longest:
         short = short_names(finding.file.games)
         panels = [
             (
@@ -137,8 +154,8 @@ def _spread(findings: Findings) -> Drawings:
         ]
         if panels:
             caption = "Mean over runs and one standard deviation; black is the mean return in the data."
-            title = _title("Returns against the data's (Figure 8)", findings, finding)
-            yield f"{finding.name}/spread", title, caption, figures.spread(panels)
+            title = title_of("Returns against the data's (Figure 8)", findings, finding)
+            yield f"{finding.name}/spread", title, caption, paper_figures.spread(panels)
 
 
 def _mean_and_deviation(seeds: Seeds) -> dict[int, tuple[float, float]]:
@@ -154,12 +171,12 @@ def _profiles(findings: Findings) -> Drawings:
             {kind_title(kind, finding.evaluations): found[kind] for kind in MAIN if kind in found}
         )
         caption = "The share of runs on all games that score more, with pointwise 95% bootstrap bands."
-        yield f"{finding.name}/profiles", _title("Performance profiles", findings, finding), caption, figure
+        yield f"{finding.name}/profiles", title_of("Performance profiles", findings, finding), caption, figure
 
 
 def _parts(findings: Findings) -> Drawings:
     """Figure 6: a row per agent, a panel per game, a curve per part of the data."""
-    longest = {finding.part: finding for finding in _longest(findings)}
+    longest = {finding.part: finding for finding in findings.longest}
     games = [game for game in next(iter(longest.values())).file.games if _everywhere(game, longest)]
     if not games:
         return
@@ -180,7 +197,7 @@ def _parts(findings: Findings) -> Drawings:
     figure = paper_figures.curve_grid(
         panels,
         {panel: {by.yardstick: 1.0} for panel in panels},
-        xlabel=_steps(findings),
+        xlabel=steps(findings),
         ylabel="normalised score",
         columns=len(games) if len(games) <= 5 else ACROSS,
         traces=False,
@@ -193,22 +210,28 @@ def _parts(findings: Findings) -> Drawings:
 
 
 def _intervals(findings: Findings) -> Drawings:
-    for finding in _longest(findings):
-        figure = interval_plot(finding.certainty, finding.evaluations, findings.by.yardstick)
-        caption = "Dots are interquartile means over games and seeds, bars 95% bootstrap intervals."
+    for finding in findings.longest:
+        figure = paper_figures.interval_plot(finding.certainty, finding.evaluations, findings.by.yardstick)
+        caption = INTERVALS
         yield (
             f"{finding.name}/intervals",
-            _title("How good, and how sure", findings, finding),
+            title_of("Interquartile mean of each agent", findings, finding),
             caption,
             figure,
         )
 
 
 def _iqm(findings: Findings) -> Drawings:
-    for finding in _longest(findings):
-        figure = iqm_over_training(finding.file, findings.by, _steps(findings))
+    for finding in findings.longest:
+        curves = findings.on_the_way[finding.name]
+        figure = paper_figures.iqm_over_training(curves, findings.by.yardstick, steps(findings))
         caption = "Interquartile mean over games and seeds at each evaluation, with pointwise 95% bands."
-        yield f"{finding.name}/iqm", _title("On the way", findings, finding), caption, figure
+        yield (
+            f"{finding.name}/iqm",
+            title_of("Interquartile mean during training", findings, finding),
+            caption,
+            figure,
+        )
 
 
 _DRAWINGS: dict[str, Callable[[Findings], Drawings]] = {
@@ -229,20 +252,16 @@ def short_names(games: Sequence[str]) -> dict[str, str]:
     return {game: game.partition("/")[2] if one and "/" in game else game for game in games}
 
 
-def _steps(findings: Findings) -> str:
+def steps(findings: Findings) -> str:
     """What the evaluations are counted in."""
     return "gradient updates" if findings.offline else "steps played"
-
-
-def _longest(findings: Findings) -> list[Finding]:
-    return [finding for finding in findings.found if finding.longest]
 
 
 def _everywhere(game: str, found: dict[str, Finding]) -> bool:
     return all(game in finding.file.games for finding in found.values())
 
 
-def _levels(findings: Findings, part: str, game: str) -> dict[str, float]:
+def levels(findings: Findings, part: str, game: str) -> dict[str, float]:
     """The paper's two lines where the log is there, and random play."""
     lines = {}
     if game in findings.logs and part in findings.logs[game].best:
@@ -257,7 +276,7 @@ def _across(games: int) -> int:
     return 4 if games >= MANY else min(games, ACROSS)
 
 
-def _title(words: str, findings: Findings, finding: Finding) -> str:
+def title_of(words: str, findings: Findings, finding: Finding) -> str:
     """With the part and the reading where there are others."""
     several = len({other.part for other in findings.found}) > 1
     part = "all of the data" if finding.part == "all" and several else finding.part

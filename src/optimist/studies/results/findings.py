@@ -6,6 +6,7 @@ named.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from optimist.errors import DataError
@@ -17,6 +18,7 @@ from optimist.studies.results.runs import Evaluated
 from optimist.studies.scores import intervals, table_one
 from optimist.studies.scores.normalisation import Normaliser, own
 from optimist.studies.scores.score_files import ScoreFile, told
+from optimist.studies.scores.statistics import Interval
 from optimist.studies.status import JobStatus, Record, job_status, read_record
 
 OWN = "the study's own scores"
@@ -32,10 +34,10 @@ class Finding:
     longest: bool  # the reading that contains the others
     file: ScoreFile  # the complete games
     left_out: dict[str, str]  # the others, and why
-    rows: list[table_one.Row]
+    rows: list[table_one.AgentRow]
     games: dict[str, list[table_one.GameRow]]
     scores: dict[str, dict[str, intervals.Matrix]]
-    certainty: list[intervals.Row]
+    certainty: list[intervals.Certainty]
 
     @property
     def evaluations(self) -> int:
@@ -54,6 +56,16 @@ class Findings:
     by: Normaliser
     found: list[Finding]
     empty_parts: list[str]  # on which nothing can be said yet
+
+    @cached_property
+    def on_the_way(self) -> dict[str, dict[str, tuple[list[int], Interval]]]:
+        """By finding and agent, the interquartile mean at each evaluation; the draws take a while."""
+        return {each.name: intervals.over_training(each.file, self.by) for each in self.longest}
+
+    @property
+    def longest(self) -> list[Finding]:
+        """Those whose reading contains the others."""
+        return [finding for finding in self.found if finding.longest]
 
     @property
     def offline(self) -> bool:

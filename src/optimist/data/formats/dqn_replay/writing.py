@@ -7,21 +7,39 @@ entry then carries its last observation, so that an import gives back the same s
 
 import shutil
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+from numpy.lib import format as npy
 
 from optimist.data.dataset import Dataset
 from optimist.data.disk.files import TEMPORARY, make_folder, remove, stored_whole
 from optimist.data.disk.lock import writing
-from optimist.data.formats.dqn_replay.layout import FOLDER, PADDING, STACK, TYPES
+from optimist.data.formats.dqn_replay.files import GZIP
+from optimist.data.formats.dqn_replay.log import FOLDER, MOST_SLOTS, PADDING, STACK, TYPES
+from optimist.data.transition import Spec
 from optimist.errors import DataError, StorageError
 
-LEVEL = 6  # the public files have 9, which takes several times as long for a few percent
 ROWS_AT_ONCE = 1024
-GZIP = 31  # window bits that mean: with gzip's header and checksum
+
+
+@dataclass(frozen=True)
+class WriteOptions:
+    """How logs are written."""
+
+    capacity: Annotated[int, "entries in a file"] = 1_000_000
+    # The public files have 9, which takes several times as long for a few percent.
+    level: Annotated[int, "how hard gzip compresses, from 0 to 9"] = 6
+
+    def __post_init__(self) -> None:
+        if not PADDING + 2 <= self.capacity <= MOST_SLOTS:
+            raise DataError(f"a capacity of {self.capacity}: choose one from {PADDING + 2} to {MOST_SLOTS}")
+        if not 0 <= self.level <= 9:
+            raise DataError(f"a compression level of {self.level}: choose one from 0 to 9")
 
 
 @dataclass(frozen=True)
@@ -48,29 +66,35 @@ class Exported:
         }
         return [f"{count:,} {what}" for what, count in said.items() if count]
 
+    def lines(self) -> list[str]:
+        size = f"{self.bytes / 2**20:,.1f} MiB"
+        written = f"{self.steps:,} steps in {self.dumps} dumps, {size}"
+        return [written, *(f"note: {loss}" for loss in self.losses())]
 
-def export_dqn_replay(
-    dataset: Dataset, out: str | Path, *, capacity: int = 1_000_000, level: int = LEVEL
+
+def write(
+    dataset: Dataset,
+    out: str | Path,
+    options: WriteOptions = WriteOptions(),  # noqa: B008  (frozen)
 ) -> Exported:
     """Write `out/replay_logs` from a dataset or a view; it appears when it is complete."""
-    _check(dataset, capacity, level)
-    stream = Stream(dataset)
-    folder = Path(out) / FOLDER
+    _check(dataset.spec)
+    stream, folder = Stream(dataset), Path(out) / FOLDER
     if folder.exists():
         raise DataError(f"{folder} is there already; export into another folder")
     with writing(folder.parent):
-        return _export(stream, folder, capacity, level)
+        return _export(stream, folder, options)
 
 
-def _export(stream: "Stream", folder: Path, capacity: int, level: int) -> Exported:
+def _export(stream: "Stream", folder: Path, options: WriteOptions) -> Exported:
     partial = folder.with_name(folder.name + TEMPORARY)
     if partial.is_symlink():
         remove(partial)
     shutil.rmtree(partial, ignore_errors=True)
     make_folder(partial)
-    dumps = list(_dumps(len(stream), capacity))
+    dumps = list(_dumps(len(stream), options.capacity))
     for suffix, (added, counted) in enumerate(dumps):
-        _write_dump(stream, partial, suffix, added=added, counted=counted, capacity=capacity, level=level)
+        _write_dump(stream, partial, suffix, added=added, counted=counted, options=options)
     size = sum(path.stat().st_size for path in partial.iterdir())
     try:
         partial.rename(folder)
@@ -79,17 +103,11 @@ def _export(stream: "Stream", folder: Path, capacity: int, level: int) -> Export
     return stream.summary(len(dumps), size)
 
 
-def _check(dataset: Dataset, capacity: int, level: int) -> None:
-    spec = dataset.spec
-    if spec.frame_dtype != "uint8" or len(spec.frame_shape) != 3 or spec.frame_shape[2] != 1:
-        shape = "x".join(map(str, spec.frame_shape))
-        raise DataError(f"{shape} {spec.frame_dtype} frames do not fit these logs: they hold HxWx1 uint8")
-    if not spec.discrete:
-        raise DataError("vector actions do not fit these logs: they hold discrete ones")
-    if not PADDING + 2 <= capacity <= 1 << 24:
-        raise DataError(f"a capacity of {capacity}: choose one from {PADDING + 2} to {1 << 24}")
-    if not 0 <= level <= 9:
-        raise DataError(f"a compression level of {level}: choose one from 0 to 9")
+def _check(spec: Spec) -> None:
+    grey = spec.frame_dtype == "uint8" and len(spec.frame_shape) == 3 and spec.frame_shape[2] == 1
+    if not (grey and spec.discrete):
+        held = "HxWx1 uint8 frames and discrete actions"
+        raise DataError(f"{spec.in_words()} do not fit these logs: they hold {held}")
 
 
 def _dumps(entries: int, capacity: int) -> Iterator[tuple[int, int]]:
@@ -169,41 +187,35 @@ class Stream:
 
 
 def _write_dump(
-    stream: Stream, folder: Path, suffix: int, *, added: int, counted: int, capacity: int, level: int
+    stream: Stream, folder: Path, suffix: int, *, added: int, counted: int, options: WriteOptions
 ) -> None:
     """What a ring of this capacity holds after so many entries; slots never written are zero."""
+    capacity = options.capacity
     slots = np.arange(capacity)
     window, cursor = divmod(added, capacity)
     entries = slots + np.where(slots < cursor, window, window - 1) * capacity
-    columns = stream.columns(entries)
+    shape = (capacity, *stream.spec.frame_shape[:2])
+    blocks = (stream.frames(entries[at : at + ROWS_AT_ONCE]) for at in range(0, capacity, ROWS_AT_ONCE))
     arrays = {
-        **columns,
+        **stream.columns(entries),
         "add_count": np.array(counted),
         "invalid_range": (cursor - 1 + np.arange(STACK + 1)) % capacity,
     }
     for name, array in arrays.items():
-        stem, dtype, _ = TYPES[name]
-        path = folder / f"{stem}_ckpt.{suffix}.gz"
-        _write_array(path, array.astype(dtype), array.shape, dtype, level)
-    blocks = (
-        stream.frames(entries[start : start + ROWS_AT_ONCE]) for start in range(0, capacity, ROWS_AT_ONCE)
-    )
-    stem, dtype, _ = TYPES["observation"]
-    shape = (capacity, *stream.spec.frame_shape[:2])
-    _write_array(folder / f"{stem}_ckpt.{suffix}.gz", blocks, shape, dtype, level)
+        _write_array(folder, name, suffix, array.shape, [array], options.level)
+    _write_array(folder, "observation", suffix, shape, blocks, options.level)
 
 
-def _write_array(path: Path, blocks, shape: tuple[int, ...], dtype: str, level: int) -> None:
+def _write_array(
+    folder: Path, name: str, suffix: int, shape: tuple[int, ...], blocks: Iterable[np.ndarray], level: int
+) -> None:
     """A gzipped .npy file as numpy writes it, in the same bytes each time."""
+    stem, dtype, _ = TYPES[name]
+    header = BytesIO()
+    npy.write_array_header_1_0(header, {"descr": dtype, "fortran_order": False, "shape": shape})
     deflate = zlib.compressobj(level, zlib.DEFLATED, GZIP)
-    with stored_whole(path) as stream:
-        stream.write(deflate.compress(_header(shape, dtype)))
-        for block in [blocks] if isinstance(blocks, np.ndarray) else blocks:
-            stream.write(deflate.compress(np.ascontiguousarray(block).reshape(-1).view(np.uint8).data))
+    with stored_whole(folder / f"{stem}_ckpt.{suffix}.gz") as stream:
+        stream.write(deflate.compress(header.getvalue()))
+        for block in blocks:
+            stream.write(deflate.compress(block.astype(dtype, copy=False).tobytes()))
         stream.write(deflate.flush())
-
-
-def _header(shape: tuple[int, ...], dtype: str) -> bytes:
-    text = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, }}"
-    size = -(-(10 + len(text) + 1) // 64) * 64 - 10  # magic and header together fill multiples of 64 bytes
-    return b"\x93NUMPY\x01\x00" + size.to_bytes(2, "little") + text.ljust(size - 1).encode() + b"\n"

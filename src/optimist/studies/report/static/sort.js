@@ -17,6 +17,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
     });
     heads.forEach((other) => other.removeAttribute("aria-sort"));
     head.setAttribute("aria-sort", rising ? "ascending" : "descending");
+    table.classList.add("sorted");  // every row then shows its beginning, which its group had once
     body.append(...rows);
   }));
 }

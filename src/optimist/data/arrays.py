@@ -3,10 +3,11 @@
 import hashlib
 import json
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from optimist.data.dataset import Dataset
 from optimist.data.timeline import MemoryFrames, Timeline
 from optimist.data.transition import Spec
 from optimist.errors import DataError
@@ -14,30 +15,28 @@ from optimist.errors import DataError
 Columns = dict[str, np.ndarray]
 
 
-def from_arrays(
-    observations,
-    actions,
-    rewards,
-    terminals,
-    truncated=None,
+class Parts(NamedTuple):
+    """What a dataset is made of."""
+
+    spec: Spec
+    timeline: Timeline
+    fingerprint: str
+
+
+def parts(
+    observations: ArrayLike,
+    actions: ArrayLike,
+    rewards: ArrayLike,
+    terminals: ArrayLike,
+    truncated: ArrayLike | None,
     *,
-    next_observations=None,
-    actions_count: int | None = None,
-    action_low=None,
-    action_high=None,
-    stack: int = 1,
-    provenance: dict | None = None,
-) -> Dataset:
-    """A dataset in memory from the steps of one actor, in the order in which they happened.
-
-    Whole numbers are discrete actions (as many as the largest says, unless `actions_count` does);
-    fractions are vectors, with bounds from the data unless given.
-
-    With `next_observations` nothing is lost, and a step whose successor is not the observation that
-    follows it ends its episode as truncated. Without them a terminal step gets a black final observation,
-    which its zero discount hides; and where an episode is truncated, or the log just ends, the successor
-    of the last step is unknown: that step is dropped, and its observation closes the episode.
-    """
+    next_observations: ArrayLike | None,
+    actions_count: int | None,
+    action_low: ArrayLike | None,
+    action_high: ArrayLike | None,
+    stack: int,
+) -> Parts:
+    """The parts of a dataset in memory; `Dataset.from_arrays` says what the arrays mean."""
     frames = _observations("observations", observations)
     action = _actions(actions, len(frames))
     spec = _spec(frames, action, actions_count, action_low, action_high, stack)
@@ -54,10 +53,6 @@ def from_arrays(
     else:
         successors = _observations("next_observations", next_observations, like=frames)
         frames, columns = _with_successors(frames, successors, columns)
-    return _dataset(spec, frames, columns, dict(provenance or {}))
-
-
-def _dataset(spec: Spec, frames: np.ndarray, columns: Columns, provenance: dict) -> Dataset:
     steps = len(columns["reward"])
     if not steps:
         raise DataError("no transition is left: give next_observations, or longer episodes")
@@ -68,7 +63,7 @@ def _dataset(spec: Spec, frames: np.ndarray, columns: Columns, provenance: dict)
         clock=partial(np.arange, steps),
         source=MemoryFrames(frames),
     )
-    return Dataset.whole(spec, timeline, _fingerprint(spec, frames, columns), provenance)
+    return Parts(spec, timeline, _fingerprint(spec, frames, columns))
 
 
 def _with_successors(
@@ -98,7 +93,14 @@ def _without_successors(frames: np.ndarray, columns: Columns) -> tuple[np.ndarra
     return known_frames, {name: column[~unknown] for name, column in columns.items()}
 
 
-def _spec(frames, action, actions_count, action_low, action_high, stack) -> Spec:
+def _spec(
+    frames: np.ndarray,
+    action: np.ndarray,
+    actions_count: int | None,
+    action_low: ArrayLike | None,
+    action_high: ArrayLike | None,
+    stack: int,
+) -> Spec:
     shape, dtype = frames.shape[1:], str(frames.dtype)
     if action.ndim == 1:
         count = int(action.max()) + 1 if actions_count is None else actions_count
@@ -120,14 +122,14 @@ def _spec(frames, action, actions_count, action_low, action_high, stack) -> Spec
     return spec
 
 
-def _bound(name: str, value, size: int) -> np.ndarray:
+def _bound(name: str, value: ArrayLike, size: int) -> np.ndarray:
     array = np.asarray(value)
     if array.dtype.kind not in "fiu" or array.shape not in ((), (size,)):
         raise DataError(f"{name} is {value!r}: give one number, or {size} of them")
     return np.broadcast_to(array, (size,)).astype(float)
 
 
-def _observations(name: str, values, like: np.ndarray | None = None) -> np.ndarray:
+def _observations(name: str, values: ArrayLike, like: np.ndarray | None = None) -> np.ndarray:
     array = np.asarray(values)
     if array.dtype.kind == "f":
         _check_finite(name, array)
@@ -143,7 +145,7 @@ def _observations(name: str, values, like: np.ndarray | None = None) -> np.ndarr
     return array
 
 
-def _actions(values, count: int) -> np.ndarray:
+def _actions(values: ArrayLike, count: int) -> np.ndarray:
     array = np.asarray(values)
     if array.ndim == 2 and array.shape[1] == 1 and array.dtype.kind in "iu":
         array = array[:, 0]
@@ -157,7 +159,7 @@ def _actions(values, count: int) -> np.ndarray:
     )
 
 
-def _numbers(name: str, values, count: int) -> np.ndarray:
+def _numbers(name: str, values: ArrayLike, count: int) -> np.ndarray:
     array = np.asarray(values)
     if array.shape == (count, 1):
         array = array[:, 0]
@@ -169,7 +171,7 @@ def _numbers(name: str, values, count: int) -> np.ndarray:
     return array
 
 
-def _flags(name: str, values, count: int) -> np.ndarray:
+def _flags(name: str, values: ArrayLike, count: int) -> np.ndarray:
     array = _numbers(name, values, count)
     if not np.isin(array, (0, 1)).all():
         raise DataError(f"{name} hold other values than true and false")
