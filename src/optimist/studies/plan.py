@@ -131,7 +131,7 @@ class Study:
         """One run of all seeds; a run of each seed where the logs lie in folders of their own."""
         kept = (self.collect or {}).get("kept", 0)
         common = {
-            "settings": {"log": "own", **self.training} if self._own_logs else self.training,
+            "settings": {"data_per_seed": "own", **self.training} if self._own_logs else self.training,
             "kept": kept,
             "view": self.views[part],
             "share": self.agents[label].get("view", {}),
@@ -275,10 +275,14 @@ def _check_players(study: str, said: dict) -> None:
     players, kept = said["collect"].get("seeds", seeds), said["collect"].get("kept", 0)
     if not 0 <= kept <= players:
         raise UsageError(f"study {study}: {kept} of {players} players cannot be kept")
-    if not kept and players not in (1, seeds) and "log" not in said.get("training", {}):
+    if (
+        not kept
+        and players not in (1, seeds)
+        and not {"data_per_seed", "log"} & said.get("training", {}).keys()
+    ):
         raise UsageError(
             f"study {study}: {seeds} seeds and {players} players: as many of both, so that each seed learns "
-            'from a log of its own, or training = { log = "whole" } for all from all'
+            'from a log of its own, or training = { data_per_seed = "whole" } for all from all'
         )
 
 

@@ -60,7 +60,7 @@ def mean_complete(episodes) -> float:
 def test_the_whole_study_in_miniature(tmp_path):
     """As the catalogue has it, but for its sizes."""
     agents = plan.load("final-buffer", "paper").agents
-    sizes = {"BCQ": {"hidden": "16-8", "vae_hidden": "16-8"}}
+    sizes = {"BCQ": {"network.hidden": "16,8", "vae_hidden": "16-8"}}
     table = {
         "agents": {
             label: {**said, "options": sizes.get(label, {"hidden": "16-8"})} for label, said in agents.items()
@@ -90,7 +90,7 @@ def test_the_whole_study_in_miniature(tmp_path):
     best = [player.seed for player in ranked(data)[:2]]
     for agent in ("ddpg", "td3", "bcq"):
         config = read_config(tmp_path / "runs" / "mujoco-hopper" / "all" / agent)
-        assert (config["seeds"], config["training"]["log"]) == (best, "own")
+        assert (config["seeds"], config["training"]["data_per_seed"]) == (best, "own")
     written, _ = write_findings(tmp_path)
     assert {"report.html", "spread.png", "scores.csv"} <= {path.name for path in written}
     rows = csv.DictReader((tmp_path / "results" / "all" / "scores.csv").read_text().splitlines())
