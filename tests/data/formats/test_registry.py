@@ -1,6 +1,7 @@
 """The folder of formats is the registry: all offer the same functions, and the commands use those."""
 
 import dataclasses
+from typing import get_type_hints
 
 import numpy as np
 import pytest
@@ -18,9 +19,10 @@ def test_every_format_offers_the_whole_contract(name):
         assert callable(function) and (function.__doc__ or function is found.detect)
     for options in (found.ReadOptions, found.WriteOptions):
         assert dataclasses.is_dataclass(options) and options.__dataclass_params__.frozen
-        assert all(field.metadata["help"] for field in dataclasses.fields(options))
+        hints = get_type_hints(options, include_extras=True)
+        assert all(hints[field.name].__metadata__[0] for field in dataclasses.fields(options))
         options()  # every option has a default
-    assert formats.about(name).endswith(".")
+    assert found.__doc__.partition("\n")[0].endswith(".")  # help shows it
 
 
 def test_names_have_dashes_and_close_ones_are_suggested():
@@ -88,3 +90,40 @@ def test_other_npz_files_are_refused_in_one_line(tmp_path, arrays, said):
 def test_a_file_that_is_no_npz_is_refused(tmp_path):
     (tmp_path / "log.npz").write_bytes(b"PK not really")
     assert "is not a readable .npz file" in formats.find("npz").verify(tmp_path / "log.npz").problems[0]
+
+
+OWN = """
+from dataclasses import dataclass
+from typing import Annotated
+
+from optimist.data.formats import npz
+
+
+@dataclass(frozen=True)
+class Options:
+    actions: Annotated[int, "how many actions there are"] = 7
+
+
+class Mine:
+    "A format of one's own."
+
+    ReadOptions = WriteOptions = Options
+    detect = staticmethod(lambda address: str(address).endswith(".mine"))
+    write, verify = staticmethod(npz.write), staticmethod(npz.verify)
+
+    @staticmethod
+    def read(address, out, options, progress):
+        return npz.read(address, out, npz.ReadOptions(actions=options.actions), progress)
+"""
+
+
+def test_a_format_of_ones_own_is_named_by_its_address(tmp_path, capsys):
+    (tmp_path / "own.py").write_text(OWN)
+    name, npz = f"{tmp_path / 'own.py'}:Mine", formats.find("npz")
+    npz.write(vectors(50), tmp_path / "log.npz", npz.WriteOptions())
+    (tmp_path / "log.npz").rename(tmp_path / "log.mine")
+    words = ["data", "import", name, str(tmp_path / "log.mine"), "--out", str(tmp_path / "out")]
+    assert main([*words, "--actions", "5"]) == 0
+    assert open_dataset(tmp_path / "out").spec.actions == 5
+    assert main(["data", "import", f"{tmp_path / 'own.py'}:Yours", *words[3:]]) == 2
+    assert 'has no "Yours": known: ' in capsys.readouterr().err

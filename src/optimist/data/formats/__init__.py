@@ -1,7 +1,8 @@
 """The folder is the registry: each file or folder here is a format that logs of other programs have.
 
-A format is a module that offers what `Format` lists; `read` and `ReadOptions`, or `write` and `WriteOptions`,
-may be absent where a format is only written or only read. A name with an underscore before it is no format.
+A format is a module that offers what `Format` lists; a name with an underscore before it is no format. Those
+of other packages are modules too, or classes with these functions as static methods: `optimist.plugins` finds
+them by the entry points `optimist.formats` and as `module:Name`.
 """
 
 import importlib
@@ -10,7 +11,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from optimist.errors import DataError, UsageError, did_you_mean
+from optimist import plugins
+from optimist.errors import DataError
 
 Address = str | Path  # a path, or an address such as gs://bucket/folder
 
@@ -76,26 +78,25 @@ def available() -> list[str]:
 
 
 def find(name: str) -> Format:
-    """The format of this name."""
+    """The format of this name: one of this folder, or of another package."""
     known = available()
     if name.replace("_", "-") not in known:
-        raise UsageError(f'there is no format "{name}": {did_you_mean(name, known)}')
+        return cast(Format, plugins.find("formats", name, known))
     return cast(Format, importlib.import_module(f"{__name__}.{name.replace('-', '_')}"))
-
-
-def about(name: str) -> str:
-    """One line about a format."""
-    return (find(name).__doc__ or "").partition("\n")[0]
 
 
 def detected(address: Address) -> str | None:
     """The name of the format that the logs at this address have, if one recognises them."""
-    return next((name for name in available() if find(name).detect(address)), None)
+    return next((name for name in _all() if find(name).detect(address)), None)
 
 
 def detect(address: Address) -> str:
     """The same, or a DataError."""
     found = detected(address)
     if found is None:
-        raise DataError(f"{address} is in none of the known formats ({', '.join(available())}); name one")
+        raise DataError(f"{address} is in none of the known formats ({', '.join(_all())}); name one")
     return found
+
+
+def _all() -> list[str]:
+    return [*available(), *plugins.names("formats")]

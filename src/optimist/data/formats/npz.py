@@ -2,9 +2,9 @@
 
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -22,14 +22,11 @@ STEPS_AT_ONCE = 4096
 class ReadOptions:
     """What the arrays do not say."""
 
-    environment: str | None = field(
-        default=None, metadata={"help": "what was played, such as gym/CartPole-v1"}
+    environment: Annotated[str | None, "what was played, such as gym/CartPole-v1"] = None
+    actions: Annotated[int | None, "how many discrete actions there are; by default the largest tells it"] = (
+        None
     )
-    actions: int | None = field(
-        default=None,
-        metadata={"help": "how many discrete actions there are; by default the largest tells it"},
-    )
-    stack: int = field(default=1, metadata={"help": "frames that make an observation"})
+    stack: Annotated[int, "frames that make an observation"] = 1
 
 
 @dataclass(frozen=True)
