@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from optimist.errors import DataError, UsageError, did_you_mean
+from optimist import plugins
+from optimist.errors import DataError
 
 Address = str | Path  # a path, or an address such as gs://bucket/folder
 
@@ -76,11 +77,10 @@ def available() -> list[str]:
 
 
 def find(name: str) -> Format:
-    """The format of this name."""
-    known = available()
-    if name.replace("_", "-") not in known:
-        raise UsageError(f'there is no format "{name}": {did_you_mean(name, known)}')
-    return cast(Format, importlib.import_module(f"{__name__}.{name.replace('-', '_')}"))
+    """The format of this name, or a user's own: "my_package:Format", or an entry point."""
+    if name.replace("_", "-") in available():
+        return cast(Format, importlib.import_module(f"{__name__}.{name.replace('-', '_')}"))
+    return cast(Format, plugins.find("formats", name, available()))
 
 
 def about(name: str) -> str:
@@ -90,7 +90,8 @@ def about(name: str) -> str:
 
 def detected(address: Address) -> str | None:
     """The name of the format that the logs at this address have, if one recognises them."""
-    return next((name for name in available() if find(name).detect(address)), None)
+    names = (*available(), *plugins.names("formats"))
+    return next((name for name in names if find(name).detect(address)), None)
 
 
 def detect(address: Address) -> str:
