@@ -14,8 +14,10 @@ import optimist
 from little import small, vectors
 from optimist import agents, envs, plugins
 from optimist.cli.main import main
+from optimist.data import formats
 from optimist.errors import DataError, UsageError
 from optimist.networks import Network
+from optimist.studies.job import Job
 from optimist.training.loggers import logger_classes
 
 PACKAGE = '''
@@ -28,7 +30,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from optimist.agents import ValueAgent
-from optimist.data import Spec
+from optimist.data import Recorder, Spec
 from optimist.envs import Lanes
 from optimist.equations.losses import huber
 
@@ -100,6 +102,31 @@ class Corridor:
         return Lanes(f"corridor/{game}", spec, [Walk(length) for _ in seeds], {"my_plugin": "1.0"})
 
 
+class Numbers:
+    """Rewards, one a line."""
+
+    @dataclass(frozen=True)
+    class ReadOptions:
+        scale: float = 1.0
+
+    @staticmethod
+    def detect(address):
+        return str(address).endswith(".numbers")
+
+    @staticmethod
+    def read(address, out, options, progress):
+        with Recorder(out, Spec((1,), "float32", actions=2), lanes=1) as recorder:
+            for reward in options.scale * np.loadtxt(address):
+                seen = np.float32([[reward]])
+                recorder.add(seen, [0], [reward], [True], [False], seen)
+        return Read()
+
+
+class Read:
+    def lines(self):
+        return ["read"]
+
+
 class Lines:
     def __init__(self, folder, seeds, step):
         self.file = open(folder / "lines.txt", "a")
@@ -116,6 +143,9 @@ keen = my_plugin:Keen
 
 [optimist.environments]
 corridor = my_plugin:Corridor
+
+[optimist.formats]
+numbers = my_plugin:Numbers
 
 [optimist.torsos]
 doubled = my_plugin:Doubled
@@ -258,7 +288,7 @@ def test_an_agent_that_could_not_be_read_back_is_refused_before_training(tmp_pat
 def test_names_and_classes_lead_to_each_other(installed):
     import my_plugin
 
-    assert plugins.names("agents") == ["keen"] and plugins.names("formats") == []
+    assert plugins.names("agents") == ["keen"] and plugins.names("formats") == ["numbers"]
     assert agents.agent_class("keen") is agents.agent_class("my_plugin:Keen") is my_plugin.Keen
     assert agents.name_of(my_plugin.Keen()) == "keen" and agents.name_of(my_plugin.Shy()) == "my_plugin:Shy"
     assert Network(torso=my_plugin.Doubled).torso == "doubled"
@@ -286,3 +316,29 @@ def test_a_wrong_name_is_answered_in_one_line(installed, find, name, message):
     with pytest.raises(UsageError, match=message) as caught:
         find(name)
     assert "\n" not in str(caught.value)
+
+
+def test_a_study_may_name_plug_ins_and_its_folder_imports_none(installed, tmp_path):
+    options, settings = {"network.torso": "my_plugin:Doubled"}, {"steps": 7, "loggers": "my_plugin:Lines"}
+    common = {"preset": None, "scale": "small", "seeds": (0,), "options": options, "settings": settings}
+    job = Job(name="run", environment="corridor/short", agent="my_plugin:Shy", data="log", **common)
+    job.check()
+    assert job.built_agent().network.torso == "my_plugin:Doubled"
+    kept = job.written_down()
+    (installed / "my_plugin" / "imported").unlink()
+    del sys.modules["my_plugin"]
+    assert Job.from_json(kept).steps() == 7 and not Job.from_json(kept).done(tmp_path)
+    with pytest.raises(DataError, match="--allow my_plugin"):
+        Job.from_json(kept).built_agent()
+    assert not (installed / "my_plugin" / "imported").exists()
+    assert type(Job.from_json(job.as_json()).built_agent()).__name__ == "Shy"  # as a worker has it
+
+
+@pytest.mark.parametrize("name", ["numbers", "my_plugin:Numbers"])
+def test_a_format_of_ones_own_is_imported(installed, tmp_path, name):
+    file = tmp_path / "log.numbers"
+    file.write_text("1\n2\n3\n")
+    words = ["data", "import", name, str(file), "--out", str(tmp_path / "data"), "--scale", "2"]
+    assert main(words) == 0
+    assert optimist.open(tmp_path / "data").timeline.reward.tolist() == [2, 4, 6]
+    assert formats.detect(file) == "numbers"

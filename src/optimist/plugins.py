@@ -13,12 +13,14 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from optimist.errors import DataError, UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 KINDS = {
     "agents": "agent",
@@ -71,12 +73,17 @@ def allow(modules: Iterable[str]) -> None:
         _module(module.partition(":")[0])
 
 
+def trusted(kind: str, name: str) -> bool:
+    """May a name be used that was found in somebody's folder? Not if that imports a module that nobody asked
+    for: one that is neither an entry point's nor imported already."""
+    registered = name in [entry.value for entry in _entries(kind).values()]
+    return not is_address(name) or registered or _key(name.partition(":")[0]) in sys.modules
+
+
 def check_trusted(kind: str, name: str) -> None:
-    """Raise DataError for the name in somebody's folder if it would import a module that nobody asked for:
-    one that is neither an entry point's nor imported already."""
-    module, entries = name.partition(":")[0], _entries(kind)
-    registered = name in entries or name in [entry.value for entry in entries.values()]
-    if is_address(name) and not registered and _key(module) not in sys.modules:
+    """Raise DataError if the name that a folder has is not trusted."""
+    if not trusted(kind, name):
+        module = name.partition(":")[0]
         raise DataError(
             f'the folder names the {KINDS[kind]} "{name}", which imports "{module}"; if you trust it: '
             f'--allow {module}, in Python allow=["{module}"]'
@@ -102,14 +109,17 @@ def _script_folder() -> str:
     return os.path.dirname(str(main.__file__)) if is_script else PACKAGES
 
 
-def _entries(kind: str) -> dict[str, EntryPoint]:
+def _entries(kind: str) -> "dict[str, EntryPoint]":
     return _entries_on(f"optimist.{kind}", tuple(sys.path))
 
 
 @cache
-def _entries_on(group: str, path: tuple[str, ...]) -> dict[str, EntryPoint]:
+def _entries_on(group: str, path: tuple[str, ...]) -> "dict[str, EntryPoint]":
     """`path` is only a key: another search path may lead to other packages."""
-    return {entry.name: entry for entry in entry_points(group=group)}
+    from importlib.metadata import entry_points  # help and most commands do without
+
+    with _without_current_folder():
+        return {entry.name: entry for entry in entry_points(group=group)}
 
 
 def _attribute(place: str) -> Any:

@@ -32,10 +32,12 @@ def from_data(name: Any) -> str:
     any module."""
     if not isinstance(name, str):
         raise DataError(f"{name!r} is not the name of an environment; choose one with --environment")
-    module, colon, _ = _address(name)
+    module, colon, rest = _address(name)
+    known = plugins.trusted("environments", f"{module}{colon}{rest.partition('/')[0]}")
     if not colon:
         module, colon, _ = base_name(name).partition("/")[2].partition(":")
-    if colon and module not in sys.modules:
+        known = not colon or module in sys.modules
+    if not known:
         raise DataError(
             f'the data names the environment "{name}", which imports the module "{module}"; '
             f"if you trust it: --environment {base_name(name)}"
