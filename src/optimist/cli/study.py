@@ -1,6 +1,7 @@
 """The commands that run studies, each a few calls into the floors of studies."""
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 from optimist.cli.options import Parser, add_fields, number, whole_number, with_options
@@ -10,10 +11,7 @@ ENGINES = {"local": ("workers",), "ray": ("address", "cpus_per_run", "gpus_per_r
 
 
 def study(words: list[str]) -> None:
-    alone = {
-        "proposition-1": _proposition,
-        "random-scores": _random_scores,
-    }
+    alone = {"proposition-1": _proposition}
     asked = "".join(words[:1])
     if asked in ("", "-h", "--help"):
         from optimist.studies.plan import catalogue
@@ -44,8 +42,11 @@ def _planned(name: str, words: list[str], others: list[str]) -> None:
     options = _study_parser(name).options(words)
     _check_engine(options)
     asked = plan.load(name, options.scale)
+    if options.environments:
+        asked = replace(asked, environments=plan.environments(name, options.environments.split(",")))
     jobs, out = asked.jobs(), options.out or Path("studies") / f"{asked.name}-{asked.size}"
     command = f"optimist study run {name} --scale {asked.size} --out {out}"
+    command += f" --environments {options.environments}" if options.environments else ""
     if options.logs:
         from optimist.studies.job import with_logs_of
         from optimist.studies.status import read_jobs
@@ -75,6 +76,9 @@ def _study_parser(name: str) -> Parser:
     )
     parser.add_argument("--scale", default="mini", metavar="name", help="paper, mini or tiny [mini]")
     parser.add_argument("--out", type=Path, help=f"the study's folder [studies/{name}-SCALE]")
+    parser.add_argument(
+        "--environments", metavar="A,B", help="only these, such as atari/Pong,atari/Qbert [the study's own]"
+    )
     parser.add_argument(
         "--logs", type=Path, metavar="FOLDER", help="a study's that collected the same logs: take those"
     )
@@ -127,21 +131,6 @@ def _status(words: list[str]) -> None:
 
     title, jobs = read_jobs(options.out)
     print_sheet(status_table(title, [job_status(job, options.out) for job in jobs]))
-
-
-def _random_scores(words: list[str]) -> None:
-    parser = Parser(
-        "optimist study run random-scores",
-        description="What random play scores on Atari with sticky actions, by the paper's protocol.",
-    )
-    parser.add_argument("--out", type=Path, default=Path("random-scores"), help="[random-scores]")
-    from optimist.studies.random_scores import RandomStudy, run
-
-    add_fields(parser, RandomStudy())
-    options = parser.options(words)
-    table = options.out / "scores.csv"
-    rows = run(with_options(RandomStudy(), options), table)
-    print(f"{len(rows)} games in {table}")
 
 
 def _proposition(words: list[str]) -> None:

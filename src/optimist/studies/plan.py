@@ -15,6 +15,7 @@ from optimist import envs
 from optimist.errors import UsageError, did_you_mean
 from optimist.studies.folders import Folders, folder_names
 from optimist.studies.job import Job
+from optimist.studies.scores.normalisation import normaliser
 
 KEYS = {  # every word that a study may say, and what it has to be
     "title": str,
@@ -31,6 +32,7 @@ KEYS = {  # every word that a study may say, and what it has to be
     "scale": str,
     "figures": list,
     "film": str,
+    "normaliser": str,
 }
 FIGURES = ("intervals", "iqm", "medians", "bars", "curves", "spread", "profiles", "parts")  # it may name
 RANDOM_EPISODES = 100
@@ -60,6 +62,9 @@ class Study:
     play: dict[str, Any] | None  # settings of their collection
     figures: tuple[str, ...] = ()  # of the report; where none is named, those that fit any study
     film: str = ""  # the label of an agent that is filmed
+    normaliser: str = (
+        ""  # of the report, as `optimist scores` has it [the study's own player and random play]
+    )
 
     @cached_property
     def _folders(self) -> Folders:
@@ -96,7 +101,9 @@ class Study:
 
     def _random_plays(self) -> list[Job]:
         """What random play scores in the same environments, which with the player's own score makes the
-        study's normaliser. A random agent learns nothing: it is evaluated once."""
+        study's normaliser, unless it names another. A random agent learns nothing: it is evaluated once."""
+        if self.normaliser:
+            return []
         once = {"steps": 1, "evaluate_every": 1, "episodes": RANDOM_EPISODES, "evaluation_steps": None}
         return [
             Job(
@@ -237,6 +244,8 @@ def read(name: str, table: dict, size: str) -> Study:
     for figure in said.get("figures", ()):
         if figure not in FIGURES:
             raise UsageError(f'study {name}: no figure "{figure}": {did_you_mean(str(figure), FIGURES)}')
+    if "normaliser" in said:
+        normaliser(said["normaliser"])  # complains of one that is not there
     if said.get("film", "") not in ("", *said["agents"]):
         hint = did_you_mean(said["film"], said["agents"])
         raise UsageError(f'study {name}: no agent "{said["film"]}" to film: {hint}')
@@ -259,6 +268,7 @@ def read(name: str, table: dict, size: str) -> Study:
         play=said.get("play"),
         figures=tuple(said.get("figures", ())),
         film=said.get("film", ""),
+        normaliser=said.get("normaliser", ""),
     )
     for job in study.jobs():
         job.check()

@@ -23,6 +23,7 @@ class Record:
     read_at: dict[str, int]  # as the study's file has it
     figures: tuple[str, ...]  # those that the study's file names
     command: str  # that performs the study
+    normaliser: str = ""  # by which it is reported, unless another is asked for
 
 
 @dataclass(frozen=True)
@@ -46,9 +47,11 @@ def write_jobs(
     read_at: Mapping[str, int] | None = None,
     figures: Sequence[str] = (),
     command: str = "",
+    normaliser: str = "",
 ) -> None:
     make_folder(out)
     said = {"title": title, "command": command, "read_at": dict(read_at or {}), "figures": list(figures)}
+    said |= {"normaliser": normaliser}
     text = json.dumps({**said, "jobs": [json.loads(job.written_down()) for job in jobs]}, indent=1)
     write_whole(out / FILE, text.encode())
 
@@ -64,8 +67,9 @@ def read_record(out: Path) -> Record:
         raise RunError(
             f"{out / FILE} is no list of a study's runs ({problem}): the study's own command writes it again"
         ) from problem
-    said = {"read_at": {}, "figures": [], "command": "", **said}  # older studies say less
-    return Record(title, jobs, said["read_at"], tuple(said["figures"]), said["command"])
+    said = {"read_at": {}, "figures": [], "command": "", "normaliser": "", **said}
+    # Older studies say less.
+    return Record(title, jobs, said["read_at"], tuple(said["figures"]), said["command"], said["normaliser"])
 
 
 def read_jobs(out: Path) -> tuple[str, list[Job]]:

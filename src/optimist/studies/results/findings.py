@@ -16,7 +16,7 @@ from optimist.studies.results import runs as results
 from optimist.studies.results.logs import Log, read_logs
 from optimist.studies.results.runs import Evaluated
 from optimist.studies.scores import intervals, table_one
-from optimist.studies.scores.normalisation import Normaliser, own
+from optimist.studies.scores.normalisation import Normaliser, normaliser, own
 from optimist.studies.scores.score_files import ScoreFile, told
 from optimist.studies.scores.statistics import Interval
 from optimist.studies.status import JobStatus, Record, job_status, read_record
@@ -81,6 +81,7 @@ def find(out: Path, by: Normaliser | None = None) -> Findings:
     """Read the folder of a study; scores are normalised by the study's own unless others are given."""
     record = read_record(out)
     runs, logs = results.evaluated(record.jobs, out), read_logs(record.jobs, out)
+    by = by or (normaliser(record.normaliser) if record.normaliser else None)
     given = by is not None
     by = _by_environment(by, record) if by else own_normaliser(record, out, logs)
     found, empty = [], {}
