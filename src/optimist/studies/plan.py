@@ -252,24 +252,13 @@ def read(name: str, table: dict, size: str) -> Study:
     if "collect" in said:
         _check_words(f"study {name}, collect", said["collect"], COLLECT_KEYS)
         _check_players(name, said)
-    study = Study(
-        name=name,
-        size=size,
-        title=said.get("title", name),
-        environments=environments(name, said["environments"]),
-        seeds=said.get("seeds", 5),
-        agents=said["agents"],
-        scale=said["scale"],
-        training=said.get("training", {}),
-        views=said.get("views", {WHOLE: {}}),
-        read_at=said.get("read_at", {}),
-        collect=said.get("collect"),
-        data=said.get("data"),
-        play=said.get("play"),
-        figures=tuple(said.get("figures", ())),
-        film=said.get("film", ""),
-        normaliser=said.get("normaliser", ""),
-    )
+    usual = {"title": name, "seeds": 5, "training": {}, "views": {WHOLE: {}}, "read_at": {}}
+    usual |= {"collect": None, "data": None, "play": None}
+    said |= {
+        "environments": environments(name, said["environments"]),
+        "figures": tuple(said.get("figures", ())),
+    }
+    study = Study(name=name, size=size, **{**usual, **said})
     for job in study.jobs():
         job.check()
     return study
