@@ -264,7 +264,7 @@ MISTAKES = [
     ("train dqn {log} --evaluation-steps 0", 2, "evaluation_steps is 0"),
     ("evaluate {run} --steps 0", 2, "an evaluation of 0 steps"),
     ("study run random-score", 2, 'did you mean "random-scores"?'),
-    ("study run random-scores --games Pon --out {out}", 2, 'there is no game "Pon": did you mean "Pong"?'),
+    ("study run random-scores --environments atari/Pon --out {out}", 2, 'did you mean "Pong"?'),
     # scores
     ("scores", 2, "the following arguments are required: FILE.csv"),
     ("scores {nowhere}", 3, "does not exist; name a CSV file with scores"),

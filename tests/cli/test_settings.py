@@ -1,6 +1,6 @@
 """A field is an option: named after it, explained by its annotation, with its value as the default."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import pytest
@@ -22,7 +22,7 @@ class Outer:
 
     count: Annotated[int, "how many, 100% sure"] = 3
     share: Annotated[float | None, "none for no share"] = 0.25
-    limit: int | None = field(default=None, metadata={"help": "at most"})
+    limit: int | None = None
     name: str = "auto"
     bold: bool = False
     inner: Inner = Inner()
@@ -109,7 +109,6 @@ def test_help_has_the_words_and_the_default():
     text = " ".join(parser().format_help().split())
     assert "--count int how many, 100% sure [3]" in text
     assert "--share number|none none for no share [0.25]" in text
-    assert "--limit int|none at most [none]" in text
     assert "--inner.rate number how fast [0.5]" in text
 
 

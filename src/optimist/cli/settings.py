@@ -1,5 +1,4 @@
-"""Options out of frozen dataclasses: a field is an option, and `Annotated[int, "the help"]` explains it
-(or `field(metadata={"help": "..."})`).
+"""Options out of frozen dataclasses: a field is an option, and `Annotated[int, "the help"]` explains it.
 
 The fields of what the package ships are kept in `index.json`, so that help and mistakes are answered without
 importing JAX. `python -m optimist.cli.index` writes it anew; a test compares it with the classes.
@@ -39,8 +38,7 @@ def settings_of(record: Any, prefix: str = "") -> dict[str, Setting]:
         if dataclasses.is_dataclass(value):
             found |= settings_of(value, f"{name}.")
         else:
-            help = field.metadata.get("help") or _help(type(record), field.name)
-            found[name] = Setting(_kind(field.type), help, value)
+            found[name] = Setting(_kind(field.type), _help(type(record), field.name), value)
     return found
 
 

@@ -3,6 +3,7 @@
 import argparse
 import logging
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,7 @@ from optimist.cli.settings import add_settings, given
 from optimist.errors import UsageError, did_you_mean
 
 CATALOG = Path(__file__).parents[1] / "studies" / "catalog"
-ALONE = {  # studies that are no grids of runs
-    "proposition-1": "Do the heads of REM become one function, and is it Q*? Seconds, with a figure.",
-    "random-scores": "What random play scores on the 60 Atari games, with sticky actions.",
-}
+PROPOSITION = "proposition-1"  # the study that is no grid of runs
 ENGINES = {"local": ("workers",), "ray": ("address", "cpus_per_run", "gpus_per_run")}  # and their own options
 log = logging.getLogger("optimist")
 
@@ -36,7 +34,8 @@ def add(commands: Any) -> None:
 def titles() -> dict[str, str]:
     """Every study by its name."""
     found = {path.stem: tomllib.loads(path.read_text("utf-8"))["title"] for path in CATALOG.glob("*.toml")}
-    return dict(sorted(found.items())) | ALONE
+    alone = {PROPOSITION: "Do the heads of REM become one function, and is it Q*? Seconds, with a figure."}
+    return dict(sorted(found.items())) | alone
 
 
 def _run_options(parser: Parser, words: list[str]) -> None:
@@ -50,13 +49,17 @@ def _run_options(parser: Parser, words: list[str]) -> None:
         metavar="NAME",
         help="one of those below, or a file of your own such as mine.toml",
     )
-    if name in ALONE:
+    if name == PROPOSITION:
         parser.add_argument("--out", type=Path, default=Path(name), help=f"the study's folder [{name}]")
         add_settings(parser, index.settings(index.read()["settings"][name]), "setting")
-        parser.set_defaults(run={"proposition-1": _proposition, "random-scores": _random_scores}[name])
+        parser.set_defaults(run=_proposition)
         return
     parser.add_argument("--scale", default="mini", metavar="name", help="paper, mini or tiny [mini]")
     parser.add_argument("--out", type=Path, help="the study's folder [studies/NAME-SCALE]")
+    parser.add_argument(
+        "--environments", metavar="A,B", help="only these, such as atari/Pong,atari/Qbert [the study's own]"
+    )
+    parser.add_argument("--games", help=argparse.SUPPRESS)  # the environments' former name in random-scores
     parser.add_argument(
         "--logs", type=Path, metavar="FOLDER", help="a study that collected the same logs: take those"
     )
@@ -83,14 +86,20 @@ def run(options: argparse.Namespace) -> None:
     from optimist.studies import plan
 
     asked = plan.load(options.name, options.scale)
+    if options.games:
+        log.warning("--games Pong is called --environments atari/Pong now")
+        options.environments = ",".join(f"atari/{game}" for game in options.games.split(","))
+    if options.environments:
+        asked = replace(asked, environments=plan.environments(options.name, options.environments.split(",")))
     jobs, out = asked.jobs(), options.out or Path("studies") / f"{asked.name}-{asked.size}"
-    command = f"optimist study run {options.name} --scale {asked.size} --out {out}"
+    words = f"optimist study run {options.name} --scale {asked.size} --out {out}"
+    words += f" --environments {options.environments}" if options.environments else ""
     if options.logs:
         from optimist.studies.job import with_logs_of
         from optimist.studies.status import read_jobs
 
         jobs = with_logs_of(options.logs, read_jobs(options.logs)[1], jobs)
-        command += f" --logs {options.logs}"
+        words += f" --logs {options.logs}"
     if options.dry_run:
         from optimist.cli.tables import grid_table
         from optimist.studies.sheet import print_sheet
@@ -100,7 +109,7 @@ def run(options: argparse.Namespace) -> None:
     from optimist.studies.perform import perform_study
 
     written, warned = perform_study(
-        asked, jobs, out, lambda: _pool(options, out), command=command, restart=options.restart
+        asked, jobs, out, lambda: _pool(options, out), command=words, restart=options.restart
     )
     _tell(warned)
     print(f"all {len(jobs)} runs are in {out}, and what they found in {written[0]}")
@@ -125,13 +134,6 @@ def _pool(options: argparse.Namespace, out: Path):
     shares = {"cpus": options.cpus_per_run, "gpus": options.gpus_per_run}
     said = {name: share for name, share in shares.items() if share is not None}
     return RayPool(out, options.address or "auto", **said)
-
-
-def _random_scores(options: argparse.Namespace) -> None:
-    from optimist.studies.random_scores import RandomStudy, run
-
-    table = options.out / "scores.csv"
-    print(f"{len(run(RandomStudy(**given(options, 'setting')), table))} games in {table}")
 
 
 def _proposition(options: argparse.Namespace) -> None:
