@@ -214,9 +214,10 @@ def _add_settings(
 def _add_former_names(parser: Parser) -> None:
     """Options of version 0.1.0: what reads their values says what they are called now."""
     for place, name in (("setting", "home"), ("setting", "log"), ("agent", "hidden"), ("agent", "network")):
-        parser.add_argument(
-            f"--{name}", dest=f"{place}:{name}", default=argparse.SUPPRESS, help=argparse.SUPPRESS
-        )
+        if f"--{name}" not in parser._option_string_actions:  # a user's own agent may have such a field
+            parser.add_argument(
+                f"--{name}", dest=f"{place}:{name}", default=argparse.SUPPRESS, help=argparse.SUPPRESS
+            )
 
 
 def _add_environments(parser: Parser, families: dict[str, Any]) -> None:
