@@ -12,7 +12,7 @@ from optimist.errors import DivergedError
 from optimist.training.evaluation import evaluate, mean_scores
 from optimist.training.interrupt import StopRequest
 from optimist.training.learner import Learner, TrainState
-from optimist.training.loggers import logger_classes, opened
+from optimist.training.loggers import Logger, logger_classes
 from optimist.training.play.playing import Playing
 from optimist.training.progress import Bar
 from optimist.training.storage import checkpoint
@@ -38,15 +38,16 @@ class Services:
         self.folder, self.learner, self.settings, self.stop = folder, learner, settings, stop
         self.seeds = tuple(folder.config["seeds"])
         self._step, self._bar = step, Bar(title, settings.steps, unit, step)
-        self._open = contextlib.ExitStack()
+        self._loggers = list[Logger]()
         self._saved_at = time.monotonic()
 
     def __enter__(self) -> Self:
-        self._open.enter_context(self._bar)
-        classes = logger_classes(self.settings.loggers)
-        self._loggers = opened(classes, self.folder.path, self.seeds, self._step)
-        for logger in self._loggers:
-            self._open.callback(logger.close)
+        with contextlib.ExitStack() as begun:
+            begun.enter_context(self._bar)
+            for kind in logger_classes(self.settings.loggers):
+                self._loggers.append(kind(self.folder.path, seeds=self.seeds, step=self._step))
+                begun.callback(self._loggers[-1].close)
+            self._open = begun.pop_all()
         return self
 
     def __exit__(self, *_) -> None:

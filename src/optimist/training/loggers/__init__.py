@@ -6,7 +6,6 @@ Loggers are no part of a run's identity: the same run goes on with others.
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any, Protocol
 
 from optimist import plugins
@@ -41,9 +40,3 @@ def _class(name: str) -> Callable[..., Logger]:
     if not all(callable(getattr(found, part, None)) for part in ("add", "close")):
         raise UsageError(f"{name} is no logger: it needs add and close")
     return found
-
-
-def opened(
-    classes: Iterable[Callable[..., Logger]], folder: Path, seeds: tuple[int, ...], step: int
-) -> list[Logger]:
-    return [kind(folder, seeds=seeds, step=step) for kind in classes]
