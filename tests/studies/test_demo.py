@@ -11,7 +11,14 @@ from optimist.studies.demo import Demo
 from optimist.studies.scores.curves import scores
 from optimist.studies.status import read_record
 
-LITTLE = {"online_steps": 320, "offline_steps": 20, "evaluations": 2, "episodes": 2, "seeds": 2}
+LITTLE = {
+    "environment": "minatar/breakout",
+    "online_steps": 3200,
+    "offline_steps": 20,
+    "evaluations": 2,
+    "episodes": 2,
+    "seeds": 2,
+}
 WORDS = [word for name, value in LITTLE.items() for word in (f"--{name.replace('_', '-')}", str(value))]
 
 

@@ -74,6 +74,7 @@ def _tell(scores, by, recent: int, passed_over: str, out: Path | None) -> None:
 
     rows, games = table_one.table_one(scores, by, recent), table_one.per_game(scores, by, recent)
     left_out = [passed_over] if passed_over else []
+    recent = min(recent, max(row.evaluations for row in rows))
     for agent, played in games.items():
         print_sheet(table_one.improvement_sheet(agent, played, by, recent))
     print_sheet(table_one.sheet(rows, by, recent, kinds=table_one.MAIN, left_out=left_out))

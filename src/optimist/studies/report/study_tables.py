@@ -12,7 +12,7 @@ NAMESAKES = "DQN"  # the paper has two offline agents of this name, and the logg
 
 def headline(findings: StudyResults) -> str:
     """Which agent plays best in the end, how sure that is, and how the paper's two offline DQNs do."""
-    finding = findings.found[-1]
+    finding = findings.longest[-1]
     last = {row.agent: row for row in finding.certainty if row.kind == "last"}
     best = max(last.values(), key=lambda row: row.aggregates["iqm"].estimate)
     games, seeds = len(finding.file.games), best.seeds

@@ -65,8 +65,10 @@ class StudyResults:
 
     @property
     def longest(self) -> list[Finding]:
-        """Those whose reading contains the others."""
-        return [finding for finding in self.found if finding.longest]
+        """Of each part of the data the reading that contains the others, or one that is there."""
+        chosen = {finding.part: finding for finding in self.found}
+        chosen |= {finding.part: finding for finding in self.found if finding.longest}
+        return list(chosen.values())
 
     @property
     def yardstick(self) -> str:

@@ -112,7 +112,8 @@ def sheet(
     """The table as people read it; the paper has columns where it has numbers."""
     games = f"{rows[0].games} game{'s' * (rows[0].games != 1)}"
     paper = PAPER if any(row.paper for row in rows) else ()
-    titles = [kind_title(kind, None, recent) for kind in kinds]
+    few = min(recent, max(row.evaluations for row in rows))
+    titles = [kind_title(kind, None, few) for kind in kinds]
     return Sheet(
         f"median normalised score / games > {by.yardstick}, of {games}",
         ["agent", *titles, *(f"paper, {steps}" for steps in paper)],
