@@ -127,7 +127,7 @@ def test_several_players_are_as_many_as_seeds_and_one_log_may_serve_all():
         plan.read("mine", table(collect={"seeds": 2}), "tiny")
     for collect, training in (({"seeds": 1}, {}), ({"seeds": 2}, {"data_per_seed": "whole"})):
         run = plan.read("mine", table(collect=collect, training=training), "tiny").jobs()[-1]
-        assert run.record().log == "whole"
+        assert run.record().data_per_seed == "whole"
 
 
 def test_imported_runs_of_one_game_form_one_study():

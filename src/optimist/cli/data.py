@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from optimist.cli import index
-from optimist.cli.options import Parser, arguments_in
+from optimist.cli.options import Parser, arguments_in, command
 from optimist.cli.settings import add_settings, given
 from optimist.cli.views import add_views, view
 from optimist.errors import DataError
@@ -22,34 +22,10 @@ def add(commands: Any) -> None:
         run=lambda _: data.print_help(),
     )
     actions = data.add_subparsers(title="commands", metavar="COMMAND")
-    actions.add_parser(
-        "info",
-        help="what a dataset, or a view of it, holds",
-        description="What a dataset, or a view of it, holds.",
-        fill=_info_options,
-        run=info,
-    )
-    actions.add_parser(
-        "verify",
-        help="check every byte of a dataset, or of logs in a known format",
-        description="Check every byte of a dataset, or of logs in a known format.",
-        fill=_verify_options,
-        run=verify,
-    )
-    actions.add_parser(
-        "import",
-        help="logs of another program become a dataset",
-        description="Turn logs of another program into a dataset. The same command goes on after a stop.",
-        fill=_import_options,
-        run=import_logs,
-    )
-    actions.add_parser(
-        "export",
-        help="a dataset becomes logs that other programs read",
-        description="Write a dataset, or a view of it, in a format that other programs read.",
-        fill=_export_options,
-        run=export_logs,
-    )
+    command(actions, "info", info, _info_options)
+    command(actions, "verify", verify, _verify_options)
+    command(actions, "import", import_logs, _import_options)
+    command(actions, "export", export_logs, _export_options)
 
 
 def _info_options(parser: Parser, words: list[str]) -> None:
@@ -59,6 +35,7 @@ def _info_options(parser: Parser, words: list[str]) -> None:
 
 
 def info(options: argparse.Namespace) -> None:
+    """What a dataset, or a view of it, holds."""
     from optimist.data import formats
 
     if name := formats.detected(options.data):
@@ -79,6 +56,7 @@ def _verify_options(parser: Parser, words: list[str]) -> None:
 
 
 def verify(options: argparse.Namespace) -> None:
+    """Check every byte of a dataset, or of logs in a known format."""
     from optimist.data import formats
 
     if name := formats.detected(options.data):
@@ -131,6 +109,7 @@ def _import_options(parser: Parser, words: list[str]) -> None:
 
 
 def import_logs(options: argparse.Namespace) -> None:
+    """Turn logs of another program into a dataset. The same command goes on after a stop."""
     from optimist.data import formats
 
     address, format = options.address, formats.find(options.format)
@@ -196,6 +175,7 @@ def _export_options(parser: Parser, words: list[str]) -> None:
 
 
 def export_logs(options: argparse.Namespace) -> None:
+    """Write a dataset, or a view of it, in a format that other programs read."""
     from optimist.data import formats
 
     format = formats.find(options.format)

@@ -5,27 +5,15 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from optimist.cli.options import Parser, number, whole_number
+from optimist.cli.options import Parser, command, number, whole_number
 from optimist.errors import StorageError
 
 log = logging.getLogger("optimist")
 
 
 def add(commands: Any) -> None:
-    commands.add_parser(
-        "evaluate",
-        help="full episodes with a trained policy",
-        description="Full episodes with every seed of a run, side by side.",
-        fill=_evaluate_options,
-        run=evaluate,
-    )
-    commands.add_parser(
-        "play",
-        help="an animated picture of a trained policy at play",
-        description="An animated picture of a trained policy at play.",
-        fill=_play_options,
-        run=play,
-    )
+    command(commands, "evaluate", evaluate, _evaluate_options)
+    command(commands, "play", play, _play_options)
 
 
 def _evaluate_options(parser: Parser, words: list[str]) -> None:
@@ -50,6 +38,7 @@ def _evaluate_options(parser: Parser, words: list[str]) -> None:
 
 
 def evaluate(options: argparse.Namespace) -> None:
+    """Full episodes with every seed of a run, side by side."""
     from optimist.cli.tables import evaluation_table
     from optimist.studies.sheet import print_sheet
     from optimist.training.run import load_run
@@ -91,6 +80,7 @@ def _play_options(parser: Parser, words: list[str]) -> None:
 
 
 def play(options: argparse.Namespace) -> None:
+    """An animated picture of a trained policy at play."""
     from optimist.training.play.video import write_gif
     from optimist.training.run import load_run
 

@@ -91,7 +91,6 @@ def build() -> dict[str, Any]:
     from optimist.data import formats
     from optimist.studies.demo import Demo
     from optimist.studies.proposition import Proposition
-    from optimist.studies.random_scores import RandomStudy
     from optimist.training.offline import Training
     from optimist.training.online import Collection
     from optimist.training.scales import SCALES
@@ -101,7 +100,6 @@ def build() -> dict[str, Any]:
         "collection": Collection(),
         "demo": Demo(),
         "proposition-1": Proposition(),
-        "random-scores": RandomStudy(),
     }
     return {
         "formats": {name: _format(formats.find(name)) for name in formats.available()},

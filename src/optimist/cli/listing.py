@@ -6,27 +6,19 @@ import textwrap
 from typing import Any
 
 from optimist.cli import index
+from optimist.cli.options import command
 from optimist.cli.settings import shown
 
 TOLD = ("columns", "networks", "critics", "mixture.kind")  # what tells the presets of an agent apart
 
 
 def add(commands: Any) -> None:
-    commands.add_parser(
-        "agents",
-        help="every agent and its presets",
-        description="Every agent, by the actions it chooses, with its presets.",
-        run=agents,
-    )
-    commands.add_parser(
-        "environments",
-        help="every environment by its name",
-        description="Every family of environments and its games.",
-        run=environments,
-    )
+    command(commands, "agents", agents)
+    command(commands, "environments", environments)
 
 
 def agents(options: argparse.Namespace) -> None:
+    """Every agent, by the actions it chooses, with its presets."""
     known = index.read()["agents"]
     for actions, title in index.ACTIONS.items():
         print(f"{title}:")
@@ -51,6 +43,7 @@ def _preset(name: str, preset: dict[str, Any]) -> str:
 
 
 def environments(options: argparse.Namespace) -> None:
+    """Every family of environments, with its games."""
     for family, said in index.read()["environments"].items():
         _print(f"{family}/", said["about"], ", ".join(said["games"]))
     _print_others("environments")

@@ -68,6 +68,14 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(remedy if asks and remedy else f"{message}; see {self.prog} --help")
 
 
+def command(commands: Any, name: str, run: Callable, fill: Callable | None = None, **texts: Any) -> None:
+    """A command that a function performs; the docstring of the function is its help."""
+    text = run.__doc__ or ""
+    first = text.partition("\n")[0].partition(". ")[0].rstrip(".")
+    about = {"help": first[:1].lower() + first[1:], "description": " ".join(text.split())}
+    commands.add_parser(name, fill=fill, run=run, **about, **texts)
+
+
 class HelpFormatter(argparse.HelpFormatter):
     def __init__(self, prog: str):
         super().__init__(

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from optimist.cli.options import Parser, whole_number
+from optimist.cli.options import Parser, command, whole_number
 from optimist.errors import UsageError, did_you_mean
 
 FORMAT = """FILE.csv has the columns game,agent,seed,score and, where there is more than one evaluation,
@@ -14,14 +14,7 @@ random play and of the agent to be compared with, whose column may have another 
 
 
 def add(commands: Any) -> None:
-    commands.add_parser(
-        "scores",
-        help="a table of scores becomes the paper's Table 1, beside the paper's own",
-        description="The paper's Table 1 from one table of scores.",
-        epilog=FORMAT,
-        fill=_options,
-        run=scores,
-    )
+    command(commands, "scores", scores, _options, epilog=FORMAT)
 
 
 def _options(parser: Parser, words: list[str]) -> None:
@@ -49,6 +42,7 @@ def _options(parser: Parser, words: list[str]) -> None:
 
 
 def scores(options: argparse.Namespace) -> None:
+    """The paper's Table 1 from one table of scores, beside the paper's own."""
     from optimist.studies.scores.curves import RECENT
     from optimist.studies.scores.normalisation import DEFAULT, normaliser
     from optimist.studies.scores.score_files import complete, read_scores, told

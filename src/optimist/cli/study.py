@@ -3,19 +3,17 @@
 import argparse
 import logging
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from optimist.cli import index
-from optimist.cli.options import Parser, arguments_in, number, whole_number
+from optimist.cli.options import Parser, arguments_in, command, number, whole_number
 from optimist.cli.settings import add_settings, given
 from optimist.errors import UsageError, did_you_mean
 
 CATALOG = Path(__file__).parents[1] / "studies" / "catalog"
-ALONE = {  # studies that are no grids of runs
-    "proposition-1": "Do the heads of REM become one function, and is it Q*? Seconds, with a figure.",
-    "random-scores": "What random play scores on the 60 Atari games, with sticky actions.",
-}
+PROPOSITION = "proposition-1"  # the study that is no grid of runs
 ENGINES = {"local": ("workers",), "ray": ("address", "cpus_per_run", "gpus_per_run")}  # and their own options
 log = logging.getLogger("optimist")
 
@@ -28,36 +26,16 @@ def add(commands: Any) -> None:
         run=lambda _: study.print_help(),
     )
     actions = study.add_subparsers(title="commands", metavar="COMMAND")
-    actions.add_parser(
-        "run",
-        help="perform every run of a study, then write its report",
-        description="Perform every run of a study, by processes here or by a cluster, then write its report. "
-        "The same command again continues.",
-        fill=_run_options,
-        run=run,
-    )
-    actions.add_parser(
-        "status",
-        help="how far a study is, run by run",
-        description="How far a study is, run by run.",
-        fill=lambda parser, _: parser.add_argument(
-            "out", metavar="FOLDER", type=Path, help="the study's folder"
-        ),
-        run=status,
-    )
-    actions.add_parser(
-        "report",
-        help="what a study found, as one page; two folders: side by side",
-        description="What a study found, as one page; finished or not. Two folders: side by side.",
-        fill=_report_options,
-        run=report,
-    )
+    command(actions, "run", run, _run_options)
+    command(actions, "status", status, _status_options)
+    command(actions, "report", report, _report_options)
 
 
 def titles() -> dict[str, str]:
     """Every study by its name."""
     found = {path.stem: tomllib.loads(path.read_text("utf-8"))["title"] for path in CATALOG.glob("*.toml")}
-    return dict(sorted(found.items())) | ALONE
+    alone = {PROPOSITION: "Do the heads of REM become one function, and is it Q*? Seconds, with a figure."}
+    return dict(sorted(found.items())) | alone
 
 
 def _run_options(parser: Parser, words: list[str]) -> None:
@@ -71,13 +49,17 @@ def _run_options(parser: Parser, words: list[str]) -> None:
         metavar="NAME",
         help="one of those below, or a file of your own such as mine.toml",
     )
-    if name in ALONE:
+    if name == PROPOSITION:
         parser.add_argument("--out", type=Path, default=Path(name), help=f"the study's folder [{name}]")
         add_settings(parser, index.settings(index.read()["settings"][name]), "setting")
-        parser.set_defaults(run={"proposition-1": _proposition, "random-scores": _random_scores}[name])
+        parser.set_defaults(run=_proposition)
         return
     parser.add_argument("--scale", default="mini", metavar="name", help="paper, mini or tiny [mini]")
     parser.add_argument("--out", type=Path, help="the study's folder [studies/NAME-SCALE]")
+    parser.add_argument(
+        "--environments", metavar="A,B", help="only these, such as atari/Pong,atari/Qbert [the study's own]"
+    )
+    parser.add_argument("--games", help=argparse.SUPPRESS)  # the environments' former name in random-scores
     parser.add_argument(
         "--logs", type=Path, metavar="FOLDER", help="a study that collected the same logs: take those"
     )
@@ -99,18 +81,25 @@ def _run_options(parser: Parser, words: list[str]) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
+    """Perform every run of a study, then write its report. The same command again continues."""
     _check_engine(options)
     from optimist.studies import plan
 
     asked = plan.load(options.name, options.scale)
+    if options.games:
+        log.warning("--games Pong is called --environments atari/Pong now")
+        options.environments = ",".join(f"atari/{game}" for game in options.games.split(","))
+    if options.environments:
+        asked = replace(asked, environments=plan.environments(options.name, options.environments.split(",")))
     jobs, out = asked.jobs(), options.out or Path("studies") / f"{asked.name}-{asked.size}"
-    command = f"optimist study run {options.name} --scale {asked.size} --out {out}"
+    words = f"optimist study run {options.name} --scale {asked.size} --out {out}"
+    words += f" --environments {options.environments}" if options.environments else ""
     if options.logs:
         from optimist.studies.job import with_logs_of
         from optimist.studies.status import read_jobs
 
         jobs = with_logs_of(options.logs, read_jobs(options.logs)[1], jobs)
-        command += f" --logs {options.logs}"
+        words += f" --logs {options.logs}"
     if options.dry_run:
         from optimist.cli.tables import grid_table
         from optimist.studies.sheet import print_sheet
@@ -120,7 +109,7 @@ def run(options: argparse.Namespace) -> None:
     from optimist.studies.perform import perform_study
 
     written, warned = perform_study(
-        asked, jobs, out, lambda: _pool(options, out), command=command, restart=options.restart
+        asked, jobs, out, lambda: _pool(options, out), command=words, restart=options.restart
     )
     _tell(warned)
     print(f"all {len(jobs)} runs are in {out}, and what they found in {written[0]}")
@@ -147,13 +136,6 @@ def _pool(options: argparse.Namespace, out: Path):
     return RayPool(out, options.address or "auto", **said)
 
 
-def _random_scores(options: argparse.Namespace) -> None:
-    from optimist.studies.random_scores import RandomStudy, run
-
-    table = options.out / "scores.csv"
-    print(f"{len(run(RandomStudy(**given(options, 'setting')), table))} games in {table}")
-
-
 def _proposition(options: argparse.Namespace) -> None:
     from optimist.studies.proposition import Proposition, run, sheet, write_results
     from optimist.studies.sheet import print_sheet
@@ -163,7 +145,12 @@ def _proposition(options: argparse.Namespace) -> None:
     print("wrote " + " and ".join(map(str, write_results(options.out, readings))))
 
 
+def _status_options(parser: Parser, words: list[str]) -> None:
+    parser.add_argument("out", metavar="FOLDER", type=Path, help="the study's folder")
+
+
 def status(options: argparse.Namespace) -> None:
+    """How far a study is, run by run."""
     from optimist.cli.tables import status_table
     from optimist.studies.sheet import print_sheet
     from optimist.studies.status import job_status, read_jobs
@@ -188,6 +175,7 @@ def _report_options(parser: Parser, words: list[str]) -> None:
 
 
 def report(options: argparse.Namespace) -> None:
+    """What a study found, as one page, finished or not; two folders: side by side."""
     if len(options.folders) > 2:
         raise UsageError(f"{len(options.folders)} folders: name one study, or two to be compared")
     if len(options.folders) == 1 and options.out:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from optimist.cli import index
-from optimist.cli.options import Parser, arguments_in, seeds, value_in
+from optimist.cli.options import Parser, arguments_in, command, seeds, value_in
 from optimist.cli.settings import Setting, add_settings, given, settings_of, union
 from optimist.cli.views import add_views, part_of
 from optimist.errors import UsageError, did_you_mean
@@ -22,28 +22,9 @@ log = logging.getLogger("optimist")
 
 
 def add(commands: Any) -> None:
-    commands.add_parser(
-        "demo",
-        help="the whole path in minutes: play, log, train on the log, report",
-        description="MinAtar Breakout: an online DQN plays and is logged; DQN, QR-DQN and REM learn from the "
-        "log alone; a page shows how well.",
-        fill=_demo_options,
-        run=demo,
-    )
-    commands.add_parser(
-        "collect",
-        help="an online agent plays; everything it saw is kept",
-        description="An online agent plays; everything it saw is kept. The same command again continues.",
-        fill=_collect_options,
-        run=collect,
-    )
-    commands.add_parser(
-        "train",
-        help="learn from logged data alone",
-        description="Learn from logged data alone. The same command again continues an unfinished run.",
-        fill=_train_options,
-        run=train,
-    )
+    command(commands, "demo", demo, _demo_options)
+    command(commands, "collect", collect, _collect_options)
+    command(commands, "train", train, _train_options)
 
 
 def _demo_options(parser: Parser, words: list[str]) -> None:
@@ -52,6 +33,10 @@ def _demo_options(parser: Parser, words: list[str]) -> None:
 
 
 def demo(options: argparse.Namespace) -> None:
+    """The whole path in minutes: play, log, train on the log, report.
+
+    An online DQN plays and is logged; DQN, QR-DQN and REM learn from the log alone; a page shows how well.
+    """
     from optimist.studies.demo import Demo, run_demo
     from optimist.studies.sheet import print_sheet
 
@@ -93,6 +78,7 @@ def _collect_options(parser: Parser, words: list[str]) -> None:
 
 
 def collect(options: argparse.Namespace) -> None:
+    """An online agent plays; everything it saw is kept. The same command again continues."""
     from optimist import envs
 
     spec = envs.make(options.environment).spec
@@ -136,6 +122,7 @@ def _train_options(parser: Parser, words: list[str]) -> None:
 
 
 def train(options: argparse.Namespace) -> None:
+    """Learn from logged data alone. The same command again continues an unfinished run."""
     from optimist.data.dataset import Dataset
 
     dataset = Dataset.open(options.data)
@@ -227,9 +214,10 @@ def _add_settings(
 def _add_former_names(parser: Parser) -> None:
     """Options of version 0.1.0: what reads their values says what they are called now."""
     for place, name in (("setting", "home"), ("setting", "log"), ("agent", "hidden"), ("agent", "network")):
-        parser.add_argument(
-            f"--{name}", dest=f"{place}:{name}", default=argparse.SUPPRESS, help=argparse.SUPPRESS
-        )
+        if f"--{name}" not in parser._option_string_actions:  # a user's own agent may have such a field
+            parser.add_argument(
+                f"--{name}", dest=f"{place}:{name}", default=argparse.SUPPRESS, help=argparse.SUPPRESS
+            )
 
 
 def _add_environments(parser: Parser, families: dict[str, Any]) -> None:

@@ -120,7 +120,7 @@ class Dataset(View):
         origin = self.provenance.get("environment") or self.provenance.get("source")
         return "\n".join(
             [
-                f"Dataset: {len(self):,} steps; {episodes!r}",
+                f"Dataset: {len(self):,} steps in {episodes!r}",
                 f"  {self.spec.in_words()}",
                 f"  {size} {f'in {self.path}' if self.path else 'in memory'}"
                 + (f", from {in_one_line(origin)}" if origin else ""),

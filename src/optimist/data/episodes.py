@@ -131,4 +131,4 @@ class Episodes(Sequence[Episode]):
     def __repr__(self) -> str:
         complete = self.returns[self.complete]
         mean = f", mean return {complete.mean():.4g}" if len(complete) else ""
-        return f"Episodes: {len(self):,}, {len(complete):,} of them complete{mean}"
+        return f"{len(self):,} episodes, {len(complete):,} of them complete{mean}"

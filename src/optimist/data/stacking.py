@@ -14,8 +14,19 @@ def stacked(take: Callable[[int], Any], age: Any, stack: int) -> Any:
     earlier frames of its episode exist, and what `take` gives for earlier ones is not looked at."""
     if stack == 1:
         return take(0)
-    images = [_black_unless(back <= age, take(back)) for back in range(stack - 1, -1, -1)]
-    return _side_by_side(images)
+    back = range(stack - 1, -1, -1)
+    images = [take(each) for each in back]
+    if isinstance(images[0], np.ndarray):
+        return _joined(np.stack(images), np.stack([each > age for each in back]))
+    return _side_by_side(
+        [_black_unless(each <= age, image) for each, image in zip(back, images, strict=True)]
+    )
+
+
+def _joined(images: np.ndarray, is_black: np.ndarray) -> np.ndarray:
+    """In NumPy several times as fast as masking and concatenating."""
+    images[is_black] = 0
+    return np.moveaxis(images, 0, -2).reshape(*images.shape[1:-1], len(images) * images.shape[-1])
 
 
 def _black_unless(exists: Any, image: Any) -> Any:
@@ -43,8 +54,7 @@ def decoded_stacks(
 ) -> np.ndarray:
     """The observations that end with these frames; `frames_of` decodes frames by their numbers, and is asked
     for each of them once."""
-    wanted = np.stack([earlier(frame, age, back) for back in range(stack)])
+    back = range(stack - 1, -1, -1)
+    wanted = np.stack([earlier(frame, age, each) for each in back])
     numbers, places = np.unique(wanted, return_inverse=True)
-    frames, places = frames_of(numbers), places.reshape(wanted.shape)
-    found: np.ndarray = stacked(lambda back: frames[places[back]], age, stack)
-    return found
+    return _joined(frames_of(numbers)[places.reshape(wanted.shape)], np.stack([each > age for each in back]))

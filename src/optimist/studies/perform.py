@@ -33,7 +33,15 @@ def perform_study(
     else:
         check_settings(jobs, out)
     workers = pool()
-    write_jobs(out, study.title, jobs, read_at=study.read_at, figures=study.figures, command=command)
+    write_jobs(
+        out,
+        study.title,
+        jobs,
+        read_at=study.read_at,
+        figures=study.figures,
+        command=command,
+        normaliser=study.normaliser,
+    )
     failed = perform_all(jobs, out, workers)
     if failed:
         raise RunError(

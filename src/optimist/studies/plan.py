@@ -16,6 +16,7 @@ from optimist import envs
 from optimist.errors import UsageError, did_you_mean
 from optimist.studies.folders import Folders, folder_names
 from optimist.studies.job import Job
+from optimist.studies.scores.normalisation import normaliser
 
 KEYS = {  # every word that a study may say, and what it has to be
     "title": str,
@@ -32,6 +33,7 @@ KEYS = {  # every word that a study may say, and what it has to be
     "recipe": str,
     "figures": list,
     "film": str,
+    "normaliser": str,
 }
 FIGURES = ("intervals", "iqm", "medians", "bars", "curves", "spread", "profiles", "parts")  # it may name
 RANDOM_EPISODES = 100
@@ -52,7 +54,7 @@ class Study:
     environments: tuple[str, ...]
     seeds: int
     agents: dict[str, dict]  # by label; those of the paper, and those that stand beside them
-    scale: str  # of training, among those of `optimist train --recipe`
+    recipe: str  # as of `optimist train --recipe`
     training: dict[str, Any]
     views: dict[str, dict[str, float]]  # by label
     read_at: dict[str, int]  # gradient steps at which results are read off, by label
@@ -62,6 +64,9 @@ class Study:
     play: dict[str, Any] | None  # settings of their collection
     figures: tuple[str, ...] = ()  # of the report; where none is named, those that fit any study
     film: str = ""  # the label of an agent that is filmed
+    normaliser: str = (
+        ""  # of the report, as `optimist scores` has it [the study's own player and random play]
+    )
 
     @cached_property
     def _folders(self) -> Folders:
@@ -85,7 +90,7 @@ class Study:
                 preset=self.collect.get("preset"),
                 options=self.collect.get("options", {}),
                 settings=self.collect.get("settings", {}),
-                scale=self.scale,
+                scale=self.recipe,
                 seeds=tuple(range(self.players)),
             )
             for environment in self.environments
@@ -98,7 +103,9 @@ class Study:
 
     def _random_plays(self) -> list[Job]:
         """What random play scores in the same environments, which with the player's own score makes the
-        study's normaliser. A random agent learns nothing: it is evaluated once."""
+        study's normaliser, unless it names another. A random agent learns nothing: it is evaluated once."""
+        if self.normaliser:
+            return []
         once = {"steps": 1, "evaluate_every": 1, "episodes": RANDOM_EPISODES, "evaluation_steps": None}
         return [
             Job(
@@ -107,7 +114,7 @@ class Study:
                 agent="random",
                 preset=None,
                 settings=once,
-                scale=self.scale,
+                scale=self.recipe,
                 seeds=(0,),
                 data=self._log_of(environment, run=FIRST_RUN),
                 needs=self._needs(environment),
@@ -172,7 +179,7 @@ class Study:
             agent=agent["agent"],
             preset=agent.get("preset"),
             options=agent.get("options", {}),
-            scale=self.scale,
+            scale=self.recipe,
             label=label,
             part=part,
             **more,
@@ -242,29 +249,21 @@ def read(name: str, table: dict, size: str) -> Study:
     for figure in said.get("figures", ()):
         if figure not in FIGURES:
             raise UsageError(f'study {name}: no figure "{figure}": {did_you_mean(str(figure), FIGURES)}')
+    if "normaliser" in said:
+        normaliser(said["normaliser"])  # complains of one that is not there
     if said.get("film", "") not in ("", *said["agents"]):
         hint = did_you_mean(said["film"], said["agents"])
         raise UsageError(f'study {name}: no agent "{said["film"]}" to film: {hint}')
     if "collect" in said:
         _check_words(f"study {name}, collect", said["collect"], COLLECT_KEYS)
         _check_players(name, said)
-    study = Study(
-        name=name,
-        size=size,
-        title=said.get("title", name),
-        environments=environments(name, said["environments"]),
-        seeds=said.get("seeds", 5),
-        agents=said["agents"],
-        scale=said["recipe"],
-        training=said.get("training", {}),
-        views=said.get("views", {WHOLE: {}}),
-        read_at=said.get("read_at", {}),
-        collect=said.get("collect"),
-        data=said.get("data"),
-        play=said.get("play"),
-        figures=tuple(said.get("figures", ())),
-        film=said.get("film", ""),
-    )
+    usual = {"title": name, "seeds": 5, "training": {}, "views": {WHOLE: {}}, "read_at": {}}
+    usual |= {"collect": None, "data": None, "play": None}
+    said |= {
+        "environments": environments(name, said["environments"]),
+        "figures": tuple(said.get("figures", ())),
+    }
+    study = Study(name=name, size=size, **{**usual, **said})
     for job in study.jobs():
         job.check()
     return study

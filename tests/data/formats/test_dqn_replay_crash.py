@@ -169,8 +169,6 @@ def test_the_commands(ring, tmp_path, capsys, monkeypatch):
     captured = capsys.readouterr()
     assert "is cut short" in captured.out and "2 problems" in captured.err  # and its window is a gap
     assert main(["data", "import", "dqn-replay", logs, "--out", data + "2"]) == 3
-    assert main(["data"]) == 0
-    assert "data import [FORMAT] ADDRESS" in capsys.readouterr().out
 
 
 def test_the_game_is_read_off_the_path_only_where_it_is_sure():

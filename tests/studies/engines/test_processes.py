@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from multiprocessing.context import BaseContext
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,6 @@ import optimist
 from little import PATIENCE
 from optimist import plugins
 from optimist.envs import _processes
-from optimist.studies import random_scores
 from optimist.studies.job import Job
 
 MOMENTS = int(os.environ.get("OPTIMIST_MOMENTS", 20))  # at which an engine is killed; a campaign takes 200
@@ -164,27 +162,14 @@ def test_what_was_changed_for_a_start_is_put_back(monkeypatch):
         assert sys.path is path and os.environ.get(_processes.VARIABLE) == variable
 
 
-def test_the_players_of_random_scores_are_started_in_the_same_way(tmp_path, monkeypatch):
-    class Started(Exception):
-        pass
-
-    def pool(self, processes):
-        assert os.environ[_processes.VARIABLE] == "1"
-        raise Started
-
-    monkeypatch.setattr(BaseContext, "Pool", pool)
-    with pytest.raises(Started):
-        random_scores.run(random_scores.RandomStudy(games="Pong"), tmp_path / "table.csv")
-
-
 # Forks an engine for every line it is told, as importing all of this anew takes seconds.
 NURSERY = """
 import os, sys
 from pathlib import Path
 import optimist.envs._workers, optimist.envs.minatar
 from optimist import envs
-from optimist.studies.running.job import Job
-from optimist.studies.running.local import LocalPool
+from optimist.studies.job import Job
+from optimist.studies.engines.local import LocalPool
 
 for line in sys.stdin:
     engine = os.fork()

@@ -332,7 +332,7 @@ def test_the_page_can_be_made_again_when_the_logs_are_gone(study, tmp_path):
 
 
 def test_every_figure_that_a_study_may_name_is_drawn(study):
-    assert set(plan.FIGURES) == set(study_figures._DRAWINGS)
+    assert all(study_figures.drawings(find(study), name) for name in plan.FIGURES)
     write_jobs(study, "All of them", jobs(), figures=plan.FIGURES)
     written = {path.name for path in write_findings(study)[0]}
     bars = {f"bars-{folder}.png" for folder in folder_names(AGENTS).values()}
@@ -344,7 +344,7 @@ def test_a_study_on_parts_of_its_data_shows_them_side_by_side(tmp_path):
     findings = find(study)
     usual = ("intervals", "iqm", "curves", "medians", "profiles")
     assert study_figures.named(findings) == (*usual, "parts")
-    ((_, _, _, figure),) = study_figures._DRAWINGS["parts"](findings)
+    ((_, _, _, figure),) = study_figures.drawings(findings, "parts")
     titles = [axes.get_title() for axes in figure.axes]
     assert titles == [f"{agent}, {game.partition('/')[2]}" for agent in AGENTS for game in GAMES]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["all", "half", "DQN"]
@@ -359,7 +359,7 @@ def test_the_papers_numbers_stand_beside_whole_logs_only(tmp_path):
 
 
 def test_the_lines_of_the_curves_are_those_of_the_data(study):
-    ((_, _, _, figure),) = study_figures._DRAWINGS["curves"](find(study))
+    ((_, _, _, figure),) = study_figures.drawings(find(study), "curves")
     levels = {line.get_ydata()[0] for line in figure.axes[0].lines if len(set(line.get_xdata())) == 2}
     assert levels >= {PLAYER, RANDOM}
     names = [text.get_text() for text in figure.legends[0].get_texts()]

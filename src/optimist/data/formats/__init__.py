@@ -1,7 +1,8 @@
 """The folder is the registry: each file or folder here is a format that logs of other programs have.
 
-A format is a module that offers what `Format` lists; `read` and `ReadOptions`, or `write` and `WriteOptions`,
-may be absent where a format is only written or only read. A name with an underscore before it is no format.
+A format is a module that offers what `Format` lists; a name with an underscore before it is no format. Those
+of other packages are modules too, or classes with these functions as static methods: `optimist.plugins` finds
+them by the entry points `optimist.formats` and as `module:Name`.
 """
 
 import importlib
@@ -77,26 +78,25 @@ def available() -> list[str]:
 
 
 def find(name: str) -> Format:
-    """The format of this name, or a user's own: "my_package:Format", or an entry point."""
-    if name.replace("_", "-") in available():
-        return cast(Format, importlib.import_module(f"{__name__}.{name.replace('-', '_')}"))
-    return cast(Format, plugins.find("formats", name, available()))
-
-
-def about(name: str) -> str:
-    """One line about a format."""
-    return (find(name).__doc__ or "").partition("\n")[0]
+    """The format of this name: one of this folder, or of another package."""
+    known = available()
+    if name.replace("_", "-") not in known:
+        return cast(Format, plugins.find("formats", name, known))
+    return cast(Format, importlib.import_module(f"{__name__}.{name.replace('-', '_')}"))
 
 
 def detected(address: Address) -> str | None:
     """The name of the format that the logs at this address have, if one recognises them."""
-    names = (*available(), *plugins.names("formats"))
-    return next((name for name in names if find(name).detect(address)), None)
+    return next((name for name in _all() if find(name).detect(address)), None)
 
 
 def detect(address: Address) -> str:
     """The same, or a DataError."""
     found = detected(address)
     if found is None:
-        raise DataError(f"{address} is in none of the known formats ({', '.join(available())}); name one")
+        raise DataError(f"{address} is in none of the known formats ({', '.join(_all())}); name one")
     return found
+
+
+def _all() -> list[str]:
+    return [*available(), *plugins.names("formats")]

@@ -8,14 +8,14 @@ from markupsafe import Markup
 
 from optimist.studies.report import figures
 from optimist.studies.report.study_figures import levels, short_names, steps, title_of
-from optimist.studies.results.findings import Finding, Findings
+from optimist.studies.results.findings import Finding, StudyResults
 from optimist.studies.scores.curves import mean_curve
 from optimist.studies.scores.score_files import Seeds
 
 MOST = 200_000  # evaluations of single seeds in a page: more, and it would not open on a phone
 
 
-def chart_data(findings: Findings) -> Markup:
+def chart_data(findings: StudyResults) -> Markup:
     """A panel for the interquartile mean over all games, where there are several, and one for each game."""
     evaluations = sum(len(curve) for run in findings.runs for curve in run.curves.values())
     panels = []
@@ -26,7 +26,7 @@ def chart_data(findings: Findings) -> Markup:
     return Markup(json.dumps(said, separators=(",", ":")).replace("<", "\\u003c"))
 
 
-def _all_games(findings: Findings, finding: Finding) -> dict[str, Any]:
+def _all_games(findings: StudyResults, finding: Finding) -> dict[str, Any]:
     agents = {
         agent: {
             "steps": at,
@@ -41,11 +41,11 @@ def _all_games(findings: Findings, finding: Finding) -> dict[str, Any]:
         "name": title_of("all games, interquartile mean", findings, finding),
         "unit": "normalised score",
         "agents": agents,
-        "levels": {findings.by.yardstick: 1, "random play": 0},
+        "levels": {findings.yardstick: 1, "random play": 0},
     }
 
 
-def _games(findings: Findings, finding: Finding, with_seeds: bool) -> Iterable[dict[str, Any]]:
+def _games(findings: StudyResults, finding: Finding, with_seeds: bool) -> Iterable[dict[str, Any]]:
     for game, short in short_names(finding.file.games).items():
         agents = {agent: _agent(games[game], with_seeds) for agent, games in finding.file.agents.items()}
         yield {

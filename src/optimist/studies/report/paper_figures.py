@@ -244,37 +244,6 @@ def profiles(panels: Mapping[str, Mapping[str, tuple[np.ndarray, Interval]]]) ->
     return figure
 
 
-def spread(
-    panels: Sequence[tuple[str, Mapping[str, Mapping[int, tuple[float, float]]], float]],
-) -> Figure:
-    """Figure 8: for each task the mean return of each agent, one deviation around it, and the data's mean.
-
-    A panel is its title, the curves (step -> mean and deviation) by agent, and the height of the line."""
-    agents = list(dict.fromkeys(agent for _, curves, _ in panels for agent in curves))
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(max(5.0, 4.2 * len(panels)), 3.6), layout="constrained", facecolor=PAPER)
-        for axes, (title, curves, level) in zip(
-            figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True
-        ):
-            for agent, curve in curves.items():
-                line = colour(agents.index(agent))
-                steps, (means, deviations) = list(curve), zip(*curve.values(), strict=True)
-                low, high = zip(
-                    *((m - d, m + d) for m, d in zip(means, deviations, strict=True)), strict=True
-                )
-                axes.fill_between(steps, low, high, color=line, alpha=0.18, linewidth=0)
-                axes.plot(steps, means, color=line, linewidth=1.6, label=agent)
-            axes.axhline(level, color=INK, linewidth=1.4, label="mean of the data")
-            axes.set_title(title, fontsize=11, fontweight="bold", parse_math=False)
-            axes.set(xlabel="gradient updates", ylabel="average return")
-            axes.xaxis.set_major_formatter(FuncFormatter(lambda step, _: short_count(step)))
-            axes.spines[["top", "right"]].set_visible(False)
-            axes.grid(axis="y", color=FAINT, alpha=0.25, linewidth=0.7)
-        handles, labels = axes.get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
-    return figure
-
-
 def head_agreement(readings: Sequence, widths: Mapping[int, float]) -> Figure:
     """Proposition 1: how far heads disagree, how far they are from Q*, and how mixtures concentrate."""
     labels = list(dict.fromkeys(reading.agent for reading in readings))

@@ -9,7 +9,7 @@ from optimist.data.disk.files import make_folder, write_whole
 from optimist.errors import DataError
 from optimist.studies.report.page import page
 from optimist.studies.report.study_report import warnings
-from optimist.studies.results.findings import Finding, Findings, find
+from optimist.studies.results.findings import Finding, StudyResults, find
 from optimist.studies.results.provenance import Difference, Version, differences, read_versions
 from optimist.studies.scores import intervals, statistics, table_one
 from optimist.studies.scores.normalisation import Normaliser
@@ -64,7 +64,7 @@ def write_side_by_side(path: Path, first: Path, second: Path, by: Normaliser | N
     return warned
 
 
-def _pairs(one: Findings, other: Findings, names: tuple[str, str]) -> list[Pair]:
+def _pairs(one: StudyResults, other: StudyResults, names: tuple[str, str]) -> list[Pair]:
     others = {(finding.part, finding.reading): finding for finding in other.found}
     pairs = []
     for finding in one.found:
@@ -185,7 +185,7 @@ def _place(pairs: list[Pair], pair: Pair) -> list[str]:
     return [pair.place] if _place_heads(pairs) else []
 
 
-def _only_in_one(one: Findings, other: Findings, names: tuple[str, str]) -> list[str]:
+def _only_in_one(one: StudyResults, other: StudyResults, names: tuple[str, str]) -> list[str]:
     lines = []
     for what in ("agents", "games"):
         mine, theirs = (_had(each, what) for each in (one, other))
@@ -195,7 +195,7 @@ def _only_in_one(one: Findings, other: Findings, names: tuple[str, str]) -> list
     return lines
 
 
-def _had(findings: Findings, what: str) -> set[str]:
+def _had(findings: StudyResults, what: str) -> set[str]:
     files = [finding.file for finding in findings.found]
     return {name for file in files for name in (file.agents if what == "agents" else file.games)}
 
@@ -217,7 +217,7 @@ def _yardsticks(one: Normaliser, other: Normaliser, names: tuple[str, str]) -> l
     ]
 
 
-def _readings(one: Findings, other: Findings, names: tuple[str, str]) -> list[str]:
+def _readings(one: StudyResults, other: StudyResults, names: tuple[str, str]) -> list[str]:
     mine, theirs = one.record.read_at, other.record.read_at
     return [
         f"{reading} is {mine[reading]:,} gradient steps in {names[0]} and {theirs[reading]:,} in {names[1]}"

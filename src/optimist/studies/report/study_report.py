@@ -11,7 +11,7 @@ from optimist.studies.report.figures import laid_out, svg
 from optimist.studies.report.page import CHART, Link, csv_link, data_link, inline, page, picture
 from optimist.studies.report.study_figures import Drawn, draw
 from optimist.studies.results import runs as results
-from optimist.studies.results.findings import Finding, Findings, find
+from optimist.studies.results.findings import Finding, StudyResults, find
 from optimist.studies.results.logs import remember
 from optimist.studies.results.provenance import Version, diverged, read_versions
 from optimist.studies.scores import intervals, table_one
@@ -38,7 +38,7 @@ def write_findings(out: Path, by: Normaliser | None = None) -> tuple[list[Path],
 
 
 def study_page(
-    findings: Findings,
+    findings: StudyResults,
     drawn: Sequence[Drawn],
     left_out: Sequence[str],
     versions: Sequence[Version],
@@ -46,9 +46,7 @@ def study_page(
 ) -> bytes:
     verdict, film = findings.longest[-1], findings.out / FILM
     wide = [each for each in drawn if each.name == "intervals"][-1]
-    tall = paper_figures.interval_plot(
-        verdict.certainty, verdict.evaluations, findings.by.yardstick, tall=True
-    )
+    tall = paper_figures.interval_plot(verdict.certainty, verdict.evaluations, findings.yardstick, tall=True)
     pictures = [(each, picture(each.title, each.caption, each.svg, each.inches)) for each in drawn]
     return page(
         "study.html.j2",
@@ -76,7 +74,7 @@ def study_page(
     )
 
 
-def warnings(findings: Findings, versions: Sequence[Version]) -> list[str]:
+def warnings(findings: StudyResults, versions: Sequence[Version]) -> list[str]:
     """What a reader must know before any number: mixed versions, runs that are unfinished or
     diverged, games left out."""
     mixed = "; ".join(each.told() for each in versions if each.mixed)
@@ -96,7 +94,7 @@ def warnings(findings: Findings, versions: Sequence[Version]) -> list[str]:
     return lines
 
 
-def _downloads(findings: Findings) -> list[Link]:
+def _downloads(findings: StudyResults) -> list[Link]:
     """Of the longest reading all scores, which contain the others'; of every reading its tables."""
     links = []
     for finding in findings.found:
@@ -110,7 +108,7 @@ def _downloads(findings: Findings) -> list[Link]:
     return links
 
 
-def _normaliser_csv(findings: Findings) -> str:
+def _normaliser_csv(findings: StudyResults) -> str:
     """As --normaliser reads it, also for the report of another study."""
     by = findings.by
     games = [game for game in by.yardstick_scores if game in by.random_scores]
@@ -118,7 +116,7 @@ def _normaliser_csv(findings: Findings) -> str:
     return as_csv(Sheet("", ["game", "random", by.yardstick], rows))
 
 
-def _write_tables(findings: Findings, finding: Finding) -> list[Path]:
+def _write_tables(findings: StudyResults, finding: Finding) -> list[Path]:
     folder = findings.out / "results" / finding.name
     gaps = [f"{game} is left out: {gap}" for game, gap in finding.left_out.items()]
     written = table_one.write(folder, finding.rows, finding.games, findings.by, left_out=gaps)

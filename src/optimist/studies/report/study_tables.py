@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from optimist.studies.results.findings import Finding, Findings
+from optimist.studies.results.findings import Finding, StudyResults
 from optimist.studies.results.runs import Evaluated
 from optimist.studies.scores import intervals, table_one
 from optimist.studies.sheet import Sheet
@@ -10,7 +10,7 @@ from optimist.studies.sheet import Sheet
 NAMESAKES = "DQN"  # the paper has two offline agents of this name, and the logged online agent is a third
 
 
-def headline(findings: Findings) -> str:
+def headline(findings: StudyResults) -> str:
     """Which agent plays best in the end, how sure that is, and how the paper's two offline DQNs do."""
     finding = findings.found[-1]
     last = {row.agent: row for row in finding.certainty if row.kind == "last"}
@@ -18,7 +18,7 @@ def headline(findings: Findings) -> str:
     games, seeds = len(finding.file.games), best.seeds
     counted = f"{games} game{'s' * (games > 1)}, {seeds} seed{'s' * (seeds > 1)}"
     where = "".join(f" ({word})" for word in (finding.part, finding.reading) if word != "all")
-    scale = f"1 is {_yardstick(findings)} and 0 random play; {counted}."
+    scale = f"1 is {findings.yardstick} and 0 random play; {counted}."
     if len(last) == 1:
         return f"{best.agent} ends at a normalised score of {_iqm(best)}{where}; {scale}"
     other = intervals.baseline(list(last))
@@ -30,7 +30,7 @@ def headline(findings: Findings) -> str:
     )
 
 
-def tables(findings: Findings) -> dict[str, Sheet]:
+def tables(findings: StudyResults) -> dict[str, Sheet]:
     """By its name in the page: each grouped by agent."""
     by = findings.by
     return {
@@ -43,7 +43,7 @@ def tables(findings: Findings) -> dict[str, Sheet]:
     }
 
 
-def logs(findings: Findings) -> Sheet:
+def logs(findings: StudyResults) -> Sheet:
     """What the agents learned from, in average returns."""
     rows = [
         [game, part, log.average.get(part), log.best.get(part), log.player, log.evaluation]
@@ -65,14 +65,14 @@ def cost(runs: Sequence[Evaluated]) -> Sheet:
     return Sheet("what evaluation cost online", heads, rows, [f"together: {', '.join(total)}"])
 
 
-def unfinished(findings: Findings) -> Sheet:
+def unfinished(findings: StudyResults) -> Sheet:
     rows = [[each.name, each.state, each.step, each.steps, each.complaint] for each in findings.unfinished]
     heads = ["run", "state", "steps done", "of", "why"]
     notes = [f"optimist study status {findings.out} shows how far they are by now"]
     return Sheet("runs that are not in these numbers", heads, rows, notes)
 
 
-def facts(findings: Findings) -> dict[str, str]:
+def facts(findings: StudyResults) -> dict[str, str]:
     """What was asked for."""
     jobs = [job for job in findings.record.jobs if job.label]
     by, every = findings.by, len(findings.record.jobs)
@@ -92,7 +92,7 @@ def facts(findings: Findings) -> dict[str, str]:
     }
 
 
-def _joined(findings: Findings, sheet: Callable[[Finding], Sheet]) -> Sheet:
+def _joined(findings: StudyResults, sheet: Callable[[Finding], Sheet]) -> Sheet:
     """One sheet of every finding's, agent by agent; part and reading are columns where there are several."""
     sheets = [(finding, sheet(finding)) for finding in findings.found]
     places = {
@@ -110,10 +110,6 @@ def _joined(findings: Findings, sheet: Callable[[Finding], Sheet]) -> Sheet:
     last = sheets[-1][1]
     notes = dict.fromkeys(note for _, each in reversed(sheets) for note in each.notes)
     return Sheet(last.title, heads, [[row.get(head) for head in heads] for row in rows], list(notes))
-
-
-def _yardstick(findings: Findings) -> str:
-    return "the online DQN" if findings.by.yardstick == "DQN" else findings.by.yardstick
 
 
 def _iqm(row: intervals.Certainty) -> str:

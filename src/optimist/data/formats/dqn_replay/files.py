@@ -52,22 +52,16 @@ class Folder:
         return [part for part in (path if scheme else os.path.realpath(path)).split("/") if part]
 
     def entries(self) -> dict[str, int | None]:
-        """Every file in it with its bytes, and every folder with None."""
+        """Every file in it with its bytes, and everything else with None."""
         with _reached(self.address):
             if self._store is None:
-                found = [
-                    (path.name, path.stat().st_size if path.is_file() else None, path.is_dir())
-                    for path in Path(self._path).iterdir()
-                ]
-                return dict(
-                    sorted((name, size) for name, size, is_folder in found if is_folder or size is not None)
-                )
-            listed = self._store.ls(self._path, detail=True)
-            named = {entry["name"].rstrip("/").rpartition("/")[2]: entry for entry in listed}
-            return {
-                name: int(named[name]["size"]) if named[name]["type"] == "file" else None
-                for name in sorted(named)
-            }
+                paths = sorted(Path(self._path).iterdir())
+                found = [(path.name, path.stat().st_size if path.is_file() else None) for path in paths]
+                return dict(found)
+            listed = sorted(self._store.ls(self._path, detail=True), key=lambda entry: entry["name"])
+            names = [entry["name"].rstrip("/").rpartition("/")[2] for entry in listed]
+            sizes = [int(entry["size"]) if entry["type"] == "file" else None for entry in listed]
+            return dict(zip(names, sizes, strict=True))
 
     def open(self, name: str) -> IO[bytes]:
         with _reached(f"{self.address}/{name}"):

@@ -11,6 +11,7 @@ import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from math import prod
 from pathlib import Path
@@ -142,7 +143,7 @@ class Entries:
     due: int  # the first so many are padding
     padding_after: int  # and so many of the entries that follow the last one
 
-    @property
+    @cached_property
     def steps(self) -> tuple[np.ndarray, ...]:
         """Action, reward and terminal of the entries that are not padding."""
         return tuple(self.columns[name][~self.is_padding] for name in COLUMNS)

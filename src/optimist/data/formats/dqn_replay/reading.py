@@ -177,45 +177,32 @@ def _remove_leftovers(folder: Path, manifest: Manifest) -> None:
 
 
 class Draft:
-    """A shard: the steps `first` to `stop` of one lane, some of whose frames are still to come.
+    """A shard: the steps `first` to `stop` of one lane, some of which are still to come.
 
     Positions count frames along the lane: the black one that closes each episode included."""
 
     def __init__(self, number: int, lane: Lane, first: int, stop: int, spec: Spec):
         self.number, self.lane, self.first, self.stop, self.spec = number, lane, first, stop, spec
-        self.sent = False
+        self.sent = self.ends_open = False  # open: the successor of the last step belongs to it too
         self._base = self._known = self._placed = 0  # base: the position of the first frame
-        self._steps: Steps | None = None
-        self._frames: np.ndarray | None = None
-
-    @property
-    def steps(self) -> Steps:
-        if self._steps is None:
-            self._steps = Steps.empty(self.stop - self.first, self.spec)
-            self._steps.lane[:], self._steps.truncated[:] = self.lane.number, False
-            self._steps.time[:] = np.arange(self.first, self.stop)
-        return self._steps
-
-    @property
-    def ends_open(self) -> bool:
-        """Whether the successor of the last step belongs to it too; asked once that step is described."""
-        return not bool(self.steps.terminal[-1])
+        self._columns: list[tuple[np.ndarray, ...]] = []
+        self._frames = np.empty(0, np.uint8)
 
     @property
     def complete(self) -> bool:
         """Every step has its observation, and the last one its successor where it needs one."""
         return self._known == self.stop - self.first and self._placed == self._known + self.ends_open
 
-    def describe(self, time: int, position: int, action, reward, terminal) -> None:
-        """Everything but frames of the steps from `time` on; `position` is where the first of them begins."""
-        rows = slice(time - self.first, time - self.first + len(action))
-        self.steps.action[rows], self.steps.reward[rows], self.steps.terminal[rows] = action, reward, terminal
-        self._base = position if time == self.first else self._base
-        self._known += len(action)
+    def describe(self, position: int, columns: tuple[np.ndarray, ...]) -> None:
+        """Action, reward and terminal of the next steps, the first of which begins at this position."""
+        self._base = self._base if self._columns else position
+        self._columns.append(columns)
+        self._known += len(columns[0])
+        self.ends_open = self._known == self.stop - self.first and not columns[2][-1]
 
     def place(self, position: int, frames: np.ndarray) -> None:
         """Frames of consecutive steps, the first of them at this position."""
-        if self._frames is None:
+        if not len(self._frames):
             # Room for the shortest episodes there can be; memory that is not touched is not used.
             shape = (2 * (self.stop - self.first) + 1, *self.spec.frame_shape)
             self._frames = np.zeros(shape, self.spec.frame_dtype)
@@ -224,11 +211,19 @@ class Draft:
         self._placed += len(frames)
 
     def written(self, folder: Path) -> Shard:
-        steps = self.steps
-        count = len(steps.time) + int(steps.terminal.sum()) + self.ends_open
-        block = Block(self.lane.number, len(steps.time), frames=count, ends_open=self.ends_open)
-        assert self._frames is not None
-        frames, self._frames, self._steps = self._frames[:count], None, None
+        time, lane = np.arange(self.first, self.stop), self.lane.number
+        action, reward, terminal = map(np.concatenate, zip(*self._columns, strict=True))
+        steps = Steps(
+            lane=np.full(len(time), lane, np.int32),
+            time=time,
+            action=action,
+            reward=reward,
+            terminal=terminal.astype(bool),
+            truncated=np.zeros(len(time), bool),
+        )
+        count = len(time) + int(terminal.sum()) + self.ends_open
+        frames, self._frames, self._columns = self._frames[:count], self._frames[:0], []
+        block = Block(lane, len(time), frames=count, ends_open=self.ends_open)
         return write_shard(folder, self.number, steps, frames, (block,), self.spec)
 
 
@@ -306,15 +301,13 @@ class Window:
         self.target, self.dump, self.lane, self.first = target, piece.dump, piece.lane, piece.first
         found = entries(target.log, self.dump, piece.due)
         self.padding, self.slot = found.slots[found.is_padding], found.slots[~found.is_padding]
-        action, reward, terminal = found.steps
-        count = len(self.slot)
+        count, terminal = len(self.slot), found.steps[-1]
         ended = piece.ended + np.cumsum(terminal, dtype=np.int64) - terminal
         self.position = self.first + np.arange(count) + ended
         for draft in self._drafts(0, count):
             rows = slice(*np.clip([draft.first - self.first, draft.stop - self.first], 0, count))
             if rows.start < rows.stop:
-                where = (self.first + rows.start, self.position[rows.start])
-                draft.describe(*where, action[rows], reward[rows], terminal[rows])
+                draft.describe(self.position[rows.start], tuple(column[rows] for column in found.steps))
 
     def _drafts(self, start: int, stop: int) -> list[Draft]:
         last = self.first + stop - 1
