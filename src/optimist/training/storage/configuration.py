@@ -21,6 +21,7 @@ UNKNOWN_BEFORE = ("dataset.recording",)  # written down since; nothing can be co
 
 
 RENAMED = {"log": "data_per_seed", "home": "feed"}  # of the training, since version 0.1.0
+HAD_WIDTHS = ("bcq", "cloned_actor", "ddpg", "td3", "td3_rem")  # agents that had `hidden` then
 
 
 def updated(config: dict) -> dict:
@@ -31,7 +32,7 @@ def updated(config: dict) -> dict:
             training[new] = training.pop(old)
     if isinstance(agent.get("network"), str):
         agent["network"] = {"torso": agent["network"], "hidden": "auto"}
-    if "hidden" in agent:
+    if "hidden" in agent and agent.get("name") in HAD_WIDTHS:
         agent["network"] = {"hidden": widths(agent.pop("hidden"))}
     return _with_tables(config, agent=agent, training=training)
 
