@@ -365,6 +365,17 @@ def test_the_former_name_of_the_recipe_goes_on_working_with_a_notice(places, tmp
     ]
 
 
+def test_the_former_name_of_the_games_goes_on_working_with_a_notice(capsys, caplog):
+    told = []
+    for words in (["--games", "Pong,Qbert"], ["--environments", "atari/Pong,atari/Qbert"]):
+        assert main(["study", "run", "random-scores", "--dry-run", *words]) == 0
+        told.append(capsys.readouterr().out)
+    assert told[0] == told[1] and "qbert" in told[0]
+    assert [record.message for record in caplog.records] == [
+        "--games Pong is called --environments atari/Pong now"
+    ]
+
+
 def test_without_an_environment_nothing_is_recommended_that_needs_one(tmp_path, capsys):
     spec = Spec((4,), "float32", actions=2)
     with Recorder(tmp_path / "log", spec, lanes=1) as recorder:
