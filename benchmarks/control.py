@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.learner import rate, training
-from optimist.data.formats.arrays import from_arrays
+from optimist.data import from_arrays
 from optimist.data.sampling import Sampler
 
 ROUNDS, TRANSITIONS, BATCH = 5, 50_000, 100

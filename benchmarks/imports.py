@@ -23,7 +23,7 @@ def make_logs(folder: Path) -> None:
     """Random play of a real game, exported with all of it in one window."""
     from optimist import envs
     from optimist.data import Recorder, open_dataset
-    from optimist.data.formats.dqn_replay.export import export_dqn_replay
+    from optimist.data.formats import dqn_replay
 
     play, random = envs.make(GAME, lanes=LANES, seed=0), np.random.default_rng(0)
     frame = play.reset()
@@ -33,7 +33,8 @@ def make_logs(folder: Path) -> None:
             taken = play.step(action)
             recorder.add(frame, action, taken.reward, taken.terminal, taken.truncated, taken.next_observation)
             frame = taken.observation
-    export_dqn_replay(open_dataset(folder / "played"), folder / "logs", capacity=FRAMES)
+    options = dqn_replay.WriteOptions(capacity=FRAMES)
+    dqn_replay.write(open_dataset(folder / "played"), folder / "logs", options)
 
 
 def gunzip(folder: Path, inflate=zlib) -> None:
@@ -48,21 +49,21 @@ def gunzip(folder: Path, inflate=zlib) -> None:
 
 
 def gunzip_as_the_import_does(folder: Path) -> None:
-    from optimist.data.formats.dqn_replay.npy_gz import inflate
+    from optimist.data.formats.dqn_replay.files import inflate
 
     gunzip(folder, inflate)
 
 
 def convert(folder: Path) -> None:
-    from optimist.data.formats.dqn_replay.importing import import_dqn_replay
+    from optimist.data.formats import dqn_replay
 
     with tempfile.TemporaryDirectory(dir=folder) as out:
-        import_dqn_replay(folder / "logs", out)
+        dqn_replay.read(folder / "logs", out)
 
 
 def timed(work: str, folder: Path) -> None:
     """Run one of the above and print its seconds and this process's peak memory."""
-    import optimist.data.formats.dqn_replay.importing  # noqa: F401  (what is imported is not what is timed)
+    import optimist.data.formats.dqn_replay  # noqa: F401  (what is imported is not what is timed)
 
     start, before = time.perf_counter(), time.process_time()
     globals()[work](folder)

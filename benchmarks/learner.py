@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from optimist.agents import preset
-from optimist.data.formats.arrays import from_arrays
+from optimist.data import from_arrays
 from optimist.data.sampling import Sampler
 from optimist.training.feeding import feed_of
 from optimist.training.learner import Learner, advance

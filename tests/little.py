@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,9 @@ from optimist.agents import preset
 from optimist.agents._actor_critic import ActorAgent
 from optimist.agents._agent import Agent, TableAgent
 from optimist.data import Dataset, Recorder, Spec, from_arrays
+from optimist.training.loggers.jsonl import Jsonl
+from optimist.training.resolve import with_values
+from optimist.training.storage.run_folder import RunFolder
 
 GAME = "minatar/breakout"
 PIXELS = Spec((6, 5, 1), "uint8", actions=3, stack=4)
@@ -80,7 +82,7 @@ def vectors(steps: int = 200, **options) -> Dataset:
 
 def small(name: str, **changes) -> Agent:
     """The agent with a network that compiles in a second."""
-    return replace(preset(name), **{**_smallest(name), **changes})
+    return with_values(preset(name), {**_smallest(name), **changes}, name)
 
 
 def small_words(name: str) -> list[str]:
@@ -93,13 +95,19 @@ def _smallest(name: str) -> dict:
     """Few columns, as many as networks and heads allow; an agent without a table has none."""
     agent = preset(name)
     if isinstance(agent, ActorAgent):
-        sizes = [field for field in ("hidden", "vae_hidden") if hasattr(agent, field)]
-        return {"target_period": 7, **dict.fromkeys(sizes, "16-8")}
+        sizes = ["network.hidden", *(["vae_hidden"] if hasattr(agent, "vae_hidden") else [])]
+        return {"target_period": 7, **dict.fromkeys(sizes, "16,8")}
     if not isinstance(agent, TableAgent):
         return {"target_period": 7}
     parts = max(agent.networks, getattr(agent, "heads", 1))
     columns = 1 if agent.columns == 1 else 3 if parts == 1 else 2 * parts
-    return {"network": "mlp", "target_period": 7, "columns": columns}
+    return {"network.torso": "mlp", "target_period": 7, "columns": columns}
+
+
+def add_metrics(folder: RunFolder, rows: list[dict]) -> None:
+    for row in rows:
+        values = {name: value for name, value in row.items() if name not in ("step", "seed")}
+        Jsonl(folder.path).add(row["step"], values, row.get("seed", 0))
 
 
 def begin(*words, compiled: Path | None = None, program: str | None = None) -> subprocess.Popen:

@@ -13,6 +13,7 @@ from optimist.agents._actor_critic import Bounds
 from optimist.data.transition import Spec, Transition
 from optimist.equations.optimizers import Adam, RmsProp
 from optimist.errors import DataError, UsageError
+from optimist.networks import DenseNetwork
 from optimist.training.learner import Learner, advance
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
@@ -24,7 +25,8 @@ NAMES = ("bcq", "cloned_actor", "ddpg", "td3", "td3_rem")
 def small(name: str, **changes):
     agent = agents.preset(name)
     sizes = {"vae_hidden": "6-5"} if hasattr(agent, "vae_hidden") else {}
-    return dataclasses.replace(agent, **{"hidden": "6-5", **sizes, **changes})
+    changes = {"network": DenseNetwork("6,5"), **sizes, **changes}
+    return dataclasses.replace(agent, **changes)
 
 
 def batch(count: int = BATCH) -> Transition:
@@ -297,7 +299,7 @@ def test_the_presets_of_2019_are_the_authors_code_before_its_rewriting():
     ddpg, bcq = (agents.preset(name, "2019") for name in ("ddpg", "bcq"))
     assert ddpg.optimizer_of("actor") == Adam(learning_rate=1e-4, epsilon=1e-8)
     assert ddpg.optimizer_of("critic") == Adam(learning_rate=1e-3, epsilon=1e-8, weight_decay=1e-2)
-    assert ddpg.late_action and (ddpg.hidden, ddpg.noise) == ("400-300", 0.5)
+    assert ddpg.late_action and (ddpg.network.hidden, ddpg.noise) == ("400,300", 0.5)
     assert bcq == dataclasses.replace(agents.preset("bcq"), candidates_at_play=10)
     shapes = [layer.weight.shape[1:] for layer in ddpg.init(KEY, SPEC)["critic"]]
     (observation,), (action,) = SPEC.observation_shape, SPEC.action_shape
@@ -316,7 +318,7 @@ def test_decay_and_rates_reach_only_their_own_networks():
     with pytest.raises(UsageError, match="critic_decay is a setting of Adam"):
         small("ddpg", optimizer=RmsProp(), critic_decay=0.1)
     with pytest.raises(UsageError, match="late_action needs two hidden layers"):
-        small("ddpg", hidden="16", late_action=True)
+        small("ddpg", network=DenseNetwork("16"), late_action=True)
 
 
 def test_the_candidates_of_bcq_and_its_noise_are_drawn_by_keys_of_their_own():
@@ -335,7 +337,7 @@ def test_the_candidates_of_bcq_and_its_noise_are_drawn_by_keys_of_their_own():
 def test_the_settings_are_the_published_ones():
     ddpg, td3, bcq = (agents.preset(name) for name in ("ddpg", "td3", "bcq"))
     for agent in (ddpg, td3, bcq):
-        assert (agent.hidden, agent.target_rate) == ("400-300", 0.005)
+        assert (agent.network.hidden, agent.target_rate) == ("400,300", 0.005)
     assert (ddpg.optimizer.learning_rate, td3.optimizer.learning_rate, bcq.optimizer.learning_rate) == (
         1e-3,
         5e-4,

@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from test_losses import projection_by_loops, quantile_huber_by_loops
 
+from equations.test_losses import projection_by_loops, quantile_huber_by_loops
 from optimist import agents
 from optimist.agents._actor_critic import ActorAgent, ActorCritic
 from optimist.agents._agent import Agent, TableAgent
@@ -23,7 +23,7 @@ from optimist.data.transition import Spec, Transition
 from optimist.equations.mixtures import Mixture
 from optimist.equations.optimizers import Adam, RmsProp
 from optimist.errors import DataError, UsageError
-from optimist.networks import SplitTable, Table
+from optimist.networks import DenseNetwork, SplitTable, Table
 from optimist.training.learner import Learner, advance
 from optimist.training.play.acting import Policy, act, act_online
 
@@ -39,7 +39,7 @@ def small(agent: Agent) -> Agent:
     if isinstance(agent, ActorAgent):
         sizes = {"vae_hidden": "16-8"} if hasattr(agent, "vae_hidden") else {}
         periods = {"actor_period": 1} if isinstance(agent, ActorCritic) else {}
-        return dataclasses.replace(agent, hidden="16-8", **sizes, **periods)
+        return dataclasses.replace(agent, network=DenseNetwork("16,8"), **sizes, **periods)
     return narrow(agent) if isinstance(agent, TableAgent) else agent
 
 
@@ -337,7 +337,7 @@ DOUBLE_DQN = '''\
 from dataclasses import dataclass
 
 from optimist.agents._agent import TableAgent
-from optimist.losses import huber
+from optimist.equations.losses import huber
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -62,6 +62,14 @@ def test_recorded_data_is_evaluated_where_it_came_from(run):
     assert run.evaluate(episodes=2) == run.episodes()[-4:]
 
 
+def test_a_run_says_what_it_is(run):
+    lines = repr(run).splitlines()
+    assert lines[0] == f"Run {run.path}"
+    said = dict(line.split(maxsplit=1) for line in lines[1:])
+    assert (said["agent"], said["environment"], said["steps"], said["seeds"]) == ("rem", GAME, "30", "0, 1")
+    assert said["data"] and said["return"].startswith("last ") and "best" in said["return"]
+
+
 def test_a_run_is_loaded_as_it_was_trained(run):
     loaded = optimist.load(run.path)
     assert (loaded.seeds, loaded.step, loaded.learner) == (run.seeds, 30, run.learner)

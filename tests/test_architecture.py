@@ -17,7 +17,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 
 FLOORS = {
-    **dict.fromkeys(("errors", "data"), 0),
+    **dict.fromkeys(("errors", "plugins", "data"), 0),
     **dict.fromkeys(("envs", "equations", "networks"), 1),
     "agents": 2,
     "training": 3,
@@ -27,7 +27,7 @@ FLOORS = {
     "cli": 7,
     "__main__": 8,
 }
-SAME_FLOOR = {("data", "errors")}
+SAME_FLOOR = {("data", "errors"), ("data", "plugins"), ("plugins", "errors")}
 
 
 def imported_parts(module: Path, source: Path) -> Iterator[str]:

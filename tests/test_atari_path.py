@@ -1,6 +1,7 @@
 """The whole path on a real Atari game, in miniature: collect, go on, inspect, train, evaluate, watch."""
 
 import csv
+from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -9,7 +10,6 @@ from PIL import Image
 from optimist.cli.main import main
 from optimist.data import Dataset
 from optimist.data.verify import verify
-from optimist.studies.random_scores import read
 from optimist.studies.scores import reference
 from optimist.training.storage.run_folder import read_config, read_episodes
 
@@ -93,7 +93,7 @@ def test_the_log_goes_out_as_public_files_and_comes_back(log, tmp_path, capsys):
     assert theirs.spec == ours.spec  # the game says how many actions there are, used or not
     assert 0 < len(theirs) <= len(ours)  # unfinished episodes cannot be told apart in one stream
     words = ["train", "dqn", str(again), "--out", str(tmp_path / "run"), "--environment", "none", *SMALL]
-    assert main([*words, "--steps", "3", "--home", "compressed"]) == 0
+    assert main([*words, "--steps", "3", "--feed", "compressed"]) == 0
 
 
 def test_actions_that_the_game_does_not_know_are_refused(log, tmp_path, capsys):
@@ -114,20 +114,22 @@ def test_options_of_the_game_travel_with_the_log(tmp_path):
     assert data.spec.actions == 18
 
 
-def test_random_play_is_scored_game_by_game_and_goes_on_where_it_stopped(tmp_path, capsys):
-    def score(games):
-        words = ["study", "run", "random-scores", "--steps", "1200", "--out", str(tmp_path)]
-        return main([*words, "--games", games, "--processes", "1"])
+def test_random_play_is_a_study_that_scores_game_by_game_and_goes_on_where_it_stopped(tmp_path, capsys):
+    file, out = tmp_path / "little.toml", tmp_path / "out"
+    text = files("optimist.studies").joinpath("catalog/random-scores.toml").read_text("utf-8")
+    file.write_text(f"{text}evaluation_steps = 1_200\n")  # instead of the paper's 125,000
 
-    assert score("Breakout") == 0
-    first = (tmp_path / "scores.csv").read_text()
-    assert score("Breakout,Pong") == 0
-    assert "Breakout:" not in capsys.readouterr().out.split("1 games")[1]
-    rows = {row.game: row for row in read(tmp_path / "scores.csv")}
-    assert first.splitlines()[1] in (tmp_path / "scores.csv").read_text()
-    assert rows["Pong"].steps >= 1200
-    assert -21 <= rows["Pong"].mean < -18
-    assert 0 <= rows["Breakout"].mean < 4
+    def score(games):
+        return main(["study", "run", str(file), "--out", str(out), "--workers", "1", "--environments", games])
+
+    assert score("atari/Breakout") == 0
+    first = (out / "results/all/per_game.csv").read_text()
+    assert score("atari/Breakout,atari/Pong") == 0
+    assert "1 of 2 runs are done already" in capsys.readouterr().err
+    rows = {row["game"]: row for row in csv.DictReader((out / "results/all/per_game.csv").open())}
+    assert first.splitlines()[1] in (out / "results/all/per_game.csv").read_text()
+    assert -21 <= float(rows["atari/Pong"]["last_score"]) < -18
+    assert 0 <= float(rows["atari/Breakout"]["last_score"]) < 4
 
 
 def test_reference_scores_are_of_the_sixty_games():

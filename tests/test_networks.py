@@ -17,13 +17,15 @@ from optimist.errors import UsageError
 from optimist.networks import (
     TORSOS,
     Convolution,
+    DenseNetwork,
     Layer,
+    LayeredTorso,
     MultiHead,
     MultiNetwork,
+    Network,
     Perceptron,
     SplitTable,
     Table,
-    Torso,
     convolve,
     initial_weight,
     torso_for,
@@ -116,7 +118,7 @@ def test_the_nature_torso_sees_21_then_11_then_11_cells_and_7744_features():
     assert features(torso, ATARI).shape == (512,)
 
 
-def features(torso: Torso, spec: Spec):
+def features(torso: LayeredTorso, spec: Spec):
     """The shape of a torso's output, without computing it."""
     layers = jax.eval_shape(lambda: torso.init(jax.random.PRNGKey(0), spec.observation_shape, "glorot"))
     observation = jax.ShapeDtypeStruct(spec.observation_shape, spec.frame_dtype)
@@ -150,7 +152,7 @@ def test_parameters_are_as_many_as_counted_by_hand(name, spec, columns, count):
 @pytest.mark.parametrize("padding", ["SAME", "VALID"])
 def test_the_declared_shapes_fit_any_image(padding, size):
     """Were a declared shape wrong, the first dense layer would not multiply."""
-    torso = Torso((Convolution(2, 3, 1, padding), Convolution(3, 2, 1, padding)), hidden=(5,))
+    torso = LayeredTorso((Convolution(2, 3, 1, padding), Convolution(3, 2, 1, padding)), hidden=(5,))
     spec = Spec(frame_shape=(*size, 2), frame_dtype="float32", actions=2)
     assert features(torso, spec).shape == (5,)
 
@@ -219,7 +221,7 @@ def test_mixing_a_table_is_mixing_its_columns(columns):
 
 # Separate networks: one program, the numbers of each by itself.
 
-HEADS = MultiHead(Torso(hidden=(5,)), actions=3, columns=2, initializer="fan_in")
+HEADS = MultiHead(LayeredTorso(hidden=(5,)), actions=3, columns=2, initializer="fan_in")
 NETWORKS = MultiNetwork(HEADS, count=4)
 OBSERVATION = np.float32([0.3, -1.2, 0.8, 2.0])
 
@@ -353,7 +355,7 @@ def test_the_network_is_chosen_by_the_observations():
 
 
 def test_an_unknown_name_is_answered_with_the_nearest_one():
-    with pytest.raises(UsageError, match='unknown network "natur": did you mean "nature"'):
+    with pytest.raises(UsageError, match='there is no torso "natur": did you mean "nature"'):
         torso_for(ATARI, "natur")
     with pytest.raises(UsageError, match='unknown initializer "glorott": did you mean "glorot"'):
         initial_weight(jax.random.PRNGKey(0), (2, 2), "glorott")
@@ -365,3 +367,29 @@ def test_an_unknown_name_is_answered_with_the_nearest_one():
 def test_an_image_network_refuses_vectors(name):
     with pytest.raises(UsageError, match=f'"{name}" network needs images.*use "mlp"'):
         torso_for(CARTPOLE, name)
+
+
+def test_widths_are_an_option_of_every_network():
+    assert torso_for(CARTPOLE, "mlp", "32,16") == LayeredTorso(hidden=(32, 16))
+    assert torso_for(MINATAR, hidden="32").convolutions == TORSOS["minatar"].convolutions
+    params = agents.Dqn(network=Network(hidden=(32, 16))).init(jax.random.PRNGKey(0), CARTPOLE)["q"]
+    assert [layer.weight.shape for layer in params["torso"]] == [(4, 32), (32, 16)]
+    assert params["weight"].shape == (16, CARTPOLE.actions, 1)
+    arms = Spec((3,), "float32", action_low=(-1.0,), action_high=(1.0,))
+    params = agents.Td3(network=DenseNetwork((8,))).init(jax.random.PRNGKey(0), arms)
+    assert [layer.weight.shape for layer in params["actor"]] == [(3, 8), (8, 1)]
+    assert [layer.weight.shape for layer in params["critic"]] == [(2, 4, 8), (2, 8, 1)]
+
+
+def test_a_network_may_be_said_in_several_ways():
+    assert agents.Rem(network="mlp") == agents.Rem(network=Network("mlp"))
+    assert Network(hidden="256-128") == Network(hidden=(256, 128)) == Network(hidden=" 256, 128")
+    assert Network(hidden=[7]).hidden == "7" and Network(hidden=None) == Network()
+    for hidden in ("", "0", "3,,4", "3,-1", "x", (), (2.5,)):
+        with pytest.raises(UsageError, match="write their widths as 400,300"):
+            Network(hidden=hidden)
+
+
+def test_the_former_name_of_widths_goes_on_working(caplog):
+    assert agents.Td3(hidden="6-5") == agents.Td3(network=DenseNetwork("6,5"))
+    assert caplog.messages == ['"hidden" is called "network.hidden" now']

@@ -1,19 +1,31 @@
 """Optimist: offline reinforcement learning from logged play."""
 
 import importlib
+from typing import TYPE_CHECKING, Any
+
+if (
+    TYPE_CHECKING
+):  # what editors and type checkers see; at run time each name is imported when first asked for
+    from optimist import agents
+    from optimist.api import collect, load, open, train
+    from optimist.data import Dataset, Recorder, Spec, Transition
 
 __version__ = "0.1.0"
-_PLACES = {
+__all__ = ["Dataset", "Recorder", "Spec", "Transition", "agents", "collect", "load", "open", "train"]
+_HOMES = {
     **dict.fromkeys(("open", "load", "train", "collect"), "optimist.api"),
     **dict.fromkeys(("Dataset", "Recorder", "Spec", "Transition"), "optimist.data"),
 }
-__all__ = ["agents", *_PLACES]
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     """Imported when first asked for, so that `optimist --help` answers at once."""
     if name == "agents":
         return importlib.import_module("optimist.agents")
-    if name in _PLACES:
-        return getattr(importlib.import_module(_PLACES[name]), name)
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module optimist has no attribute {name}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *globals()})

@@ -1,11 +1,12 @@
 """The whole system in three lines of Python."""
 
+import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from optimist import envs
-from optimist.agents import name_of
+from optimist.agents import short_name
 from optimist.agents._agent import Agent
 from optimist.data.dataset import Dataset
 from optimist.errors import UsageError
@@ -14,15 +15,18 @@ from optimist.training.online import OnlineTraining
 from optimist.training.resolve import resolve_collection, resolve_training
 from optimist.training.run import Run, load_run
 
+log = logging.getLogger("optimist")
+
 
 def open(path: str | Path) -> Dataset:
     """The dataset in this folder."""
     return Dataset.open(path)
 
 
-def load(path: str | Path) -> Run:
-    """The run in this folder."""
-    return load_run(path)
+def load(path: str | Path, *, allow: Iterable[str] = ()) -> Run:
+    """The run in this folder. It may name classes of somebody's modules: those that are not imported yet and
+    not installed as plug-ins are imported only if they are named in `allow`."""
+    return load_run(path, allow)
 
 
 def train(
@@ -30,7 +34,7 @@ def train(
     data: Dataset | str | Path,
     *,
     preset: str | None = None,
-    scale: str = "auto",
+    recipe: str = "auto",
     options: Mapping[str, Any] | None = None,
     seeds: Iterable[int] = (0,),
     out: str | Path | None = None,
@@ -40,18 +44,23 @@ def train(
 ) -> Run:
     """Train on the data alone, as `optimist train` does: equal words give equal runs.
 
-    The name of an agent is fitted to the scale; an agent such as `optimist.agents.Rem()` is taken as it is.
+    The name of an agent is fitted to the recipe; an agent such as `optimist.agents.Rem()` is taken as it is.
     `options` are fields of the agent, {"optimizer.epsilon": 1e-4}; further keywords are the fields of
     `Training`: steps, batch, evaluate_every. Evaluation plays the environment the data came from, unless
     another (or "" for none) is named. The same call again continues an unfinished run.
     """
     dataset = data if isinstance(data, Dataset) else Dataset.open(data)
     found = resolve_training(
-        dataset.spec, agent, preset=preset, scale=scale, options=options, settings=settings
+        dataset.spec,
+        agent,
+        preset=preset,
+        scale=_recipe(recipe, settings),
+        options=options,
+        settings=settings,
     )
     if environment is None:
         environment = envs.from_data(dataset.provenance.get("environment", ""))
-    out = out or Path("runs") / f"{name_of(found.agent)}-{dataset.fingerprint[:8]}"
+    out = out or Path("runs") / f"{short_name(found.agent)}-{dataset.fingerprint[:8]}"
     OfflineTraining(
         found.agent,
         dataset,
@@ -70,7 +79,7 @@ def collect(
     out: str | Path,
     agent: Agent | str | None = None,
     preset: str | None = None,
-    scale: str = "auto",
+    recipe: str = "auto",
     options: Mapping[str, Any] | None = None,
     seeds: Iterable[int] = (0,),
     restart: bool = False,
@@ -82,11 +91,21 @@ def collect(
     `Collection`: steps, lanes, epsilon.
     """
     spec = envs.make(environment).spec
-    found = resolve_collection(spec, agent, preset=preset, scale=scale, options=options, settings=settings)
+    found = resolve_collection(
+        spec, agent, preset=preset, scale=_recipe(recipe, settings), options=options, settings=settings
+    )
     OnlineTraining(
         found.agent, environment, found.settings, out=out, seeds=_seeds(seeds), restart=restart
     ).run()
     return Dataset.open(out)
+
+
+def _recipe(recipe: str, settings: dict[str, Any]) -> str:
+    """The recipe, which was called the scale before."""
+    if "scale" not in settings:
+        return recipe
+    log.warning("scale= is called recipe= now, apart from the scale of studies")
+    return settings.pop("scale")
 
 
 def _seeds(seeds: Iterable[int]) -> tuple[int, ...]:

@@ -1,7 +1,10 @@
 """The mistakes and mishaps a person can mend: each is one line with its remedy, and an exit code."""
 
 import difflib
+import logging
 from collections.abc import Iterable, Sequence
+
+log = logging.getLogger("optimist")
 
 
 class OptimistError(Exception):
@@ -38,6 +41,11 @@ class StorageError(OptimistError):
     """The disk is full, read-only, or otherwise refuses to keep what we write."""
 
     exit_code = 6
+
+
+def renamed(old: str, new: str) -> None:
+    """The notice about a word of an older version, which goes on working."""
+    log.warning('"%s" is called "%s" now', old, new)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

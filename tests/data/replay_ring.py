@@ -7,7 +7,17 @@ from pathlib import Path
 
 import numpy as np
 
+from optimist.data.formats import dqn_replay
+
 PADDING = 3
+
+
+def import_dqn_replay(address, out, progress=None, **options):
+    return dqn_replay.read(address, out, dqn_replay.ReadOptions(**options), progress)
+
+
+def export_dqn_replay(dataset, out, **options):
+    return dqn_replay.write(dataset, out, dqn_replay.WriteOptions(**options))
 
 
 @dataclass

@@ -94,7 +94,7 @@ def test_a_full_disk_is_one_line_and_keeps_the_earlier_shards(tmp_path):
 
 
 def test_what_the_disk_refused_is_written_when_there_is_room(tmp_path, monkeypatch):
-    from optimist.data import recorder as module
+    from optimist.data.disk import shard as module
     from optimist.errors import StorageError
 
     recorder = Recorder(tmp_path, SPEC, lanes=1, shard_steps=4)

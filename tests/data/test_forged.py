@@ -10,13 +10,12 @@ import pytest
 from damage import recorded
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from replay_ring import Ring, play
+from replay_ring import Ring, import_dqn_replay, play
 
 from optimist.data import Recorder, Spec, open_dataset
 from optimist.data.card import card
 from optimist.data.disk import manifest as manifests
 from optimist.data.disk import reader as reading
-from optimist.data.formats.dqn_replay.importing import import_dqn_replay
 from optimist.data.verify import verify
 from optimist.errors import DataError, OptimistError
 

@@ -5,10 +5,10 @@ import os
 import numpy as np
 import pytest
 from damage import recorded
+from replay_ring import export_dqn_replay
 
 from optimist.data import Recorder, open_dataset
 from optimist.data.disk.files import stored_whole, write_whole
-from optimist.data.formats.dqn_replay.export import export_dqn_replay
 from optimist.data.verify import verify
 from optimist.errors import DataError, StorageError
 

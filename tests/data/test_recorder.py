@@ -9,6 +9,7 @@ from reference import SPECS, record
 
 from optimist.data import Recorder, Spec, open_dataset
 from optimist.data import recorder as module
+from optimist.data.disk import shard
 from optimist.data.verify import verify
 from optimist.errors import DataError, StorageError
 
@@ -145,7 +146,7 @@ def assert_images(folder, steps):
 
 def test_play_goes_on_while_a_thread_writes(tmp_path, monkeypatch):
     may_write, asked = threading.Event(), threading.Event()
-    whole = module.write_whole
+    whole = shard.write_whole
 
     def slow(path, content):
         asked.set()
@@ -153,7 +154,7 @@ def test_play_goes_on_while_a_thread_writes(tmp_path, monkeypatch):
         return whole(path, content)
 
     recorder = Recorder(tmp_path, IMAGES, lanes=1, shard_steps=STEPS)
-    monkeypatch.setattr(module, "write_whole", slow)
+    monkeypatch.setattr(shard, "write_whole", slow)
     add_images(recorder, 0, 2 * STEPS - 1)  # the first shard is still not on disk
     assert asked.wait(20) and recorder.steps == 2 * STEPS - 1
     assert not list(tmp_path.glob("*.arrow"))
@@ -168,40 +169,40 @@ def test_play_goes_on_while_a_thread_writes(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("then", ["add", "flush", "close"])
 def test_what_a_thread_could_not_write_is_raised_by_the_next_call_and_kept(tmp_path, monkeypatch, then):
-    whole = module.write_whole
+    whole = shard.write_whole
 
     def refusing(path, content):
         raise StorageError("no room")
 
     recorder = Recorder(tmp_path, IMAGES, lanes=1, shard_steps=STEPS)
-    monkeypatch.setattr(module, "write_whole", refusing)
+    monkeypatch.setattr(shard, "write_whole", refusing)
     add_images(recorder, 0, STEPS)
     wait([recorder._writing])
     for _ in range(3):
         with pytest.raises(StorageError, match="no room"):
             add_images(recorder, STEPS, STEPS + 1) if then == "add" else getattr(recorder, then)()
     assert recorder.steps == STEPS  # the refused call recorded nothing
-    monkeypatch.setattr(module, "write_whole", whole)
+    monkeypatch.setattr(shard, "write_whole", whole)
     add_images(recorder, STEPS, 2 * STEPS + 5)
     recorder.close()
     assert_images(tmp_path, 2 * STEPS + 5)
 
 
 def test_both_buffers_survive_a_disk_that_is_full_for_long(tmp_path, monkeypatch):
-    whole, refused = module.write_whole, threading.Event()
+    whole, refused = shard.write_whole, threading.Event()
 
     def refusing(path, content):
         assert refused.wait(20)
         raise StorageError("no room")
 
     recorder = Recorder(tmp_path, IMAGES, lanes=1, shard_steps=STEPS)
-    monkeypatch.setattr(module, "write_whole", refusing)
+    monkeypatch.setattr(shard, "write_whole", refusing)
     add_images(recorder, 0, 2 * STEPS - 1)
     refused.set()
     wait([recorder._writing])
     with pytest.raises(StorageError):
         add_images(recorder, 2 * STEPS - 1, 2 * STEPS)
-    monkeypatch.setattr(module, "write_whole", whole)
+    monkeypatch.setattr(shard, "write_whole", whole)
     add_images(recorder, 2 * STEPS - 1, 3 * STEPS)
     recorder.close()
     assert_images(tmp_path, 3 * STEPS)

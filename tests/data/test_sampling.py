@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from reference import SPECS, episodes_of, record, slow_transition
 
-from optimist.data import Sampler, from_arrays, open_dataset, stacked, transitions
+from optimist.data import Sampler, from_arrays, open_dataset, transitions
 from optimist.data.disk import reader as reading
 from optimist.data.sampling import window
+from optimist.data.stacking import decoded_stacks
 from optimist.errors import DataError
 
 OPTIONS = [(1, None), (3, 1.0), (5, None), (50, 0.5)]
@@ -80,13 +81,13 @@ def test_each_frame_is_asked_for_once():
         asked.extend(numbers.tolist())
         return np.zeros((len(numbers), 2, 1), np.uint8)
 
-    stacked(frames_of, np.array([[5, 6], [6, 3]]), np.array([[3, 3], [3, 0]]), stack=4)
+    decoded_stacks(frames_of, np.array([[5, 6], [6, 3]]), np.array([[3, 3], [3, 0]]), stack=4)
     assert sorted(asked) == [2, 3, 4, 5, 6]
 
 
 def test_stack_is_black_before_the_episode_starts():
     frames = np.arange(1, 7, dtype=np.uint8).reshape(6, 1)
-    found = stacked(frames.__getitem__, np.array([3, 3, 3]), np.array([0, 1, 2]), stack=3)
+    found = decoded_stacks(frames.__getitem__, np.array([3, 3, 3]), np.array([0, 1, 2]), stack=3)
     np.testing.assert_array_equal(found, [[0, 0, 4], [0, 3, 4], [2, 3, 4]])
 
 

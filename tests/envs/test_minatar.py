@@ -3,7 +3,6 @@
 import logging
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -161,14 +160,3 @@ def test_importing_the_package_is_silent_and_leaves_logging_alone():
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert logging.root.manager.disable == 0
-
-
-def test_speed_is_printed(capsys):
-    env, actions = envs.make("minatar/breakout", lanes=16), random_actions("breakout", 1000, 16)
-    env.reset()
-    start = time.perf_counter()
-    for row in actions:
-        env.step(row)
-    speed = actions.size / (time.perf_counter() - start)
-    with capsys.disabled():
-        print(f"\nminatar/breakout, 16 lanes: {speed:,.0f} lane-steps/s")

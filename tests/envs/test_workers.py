@@ -35,7 +35,7 @@ def random_steps(play, count: int = 30) -> list[np.ndarray]:
 
 
 def members(play) -> list[int]:
-    return [member.pid for member in play._team._members]
+    return [member.pid for member in play._workers._members]
 
 
 def gone(pid: int) -> bool:
@@ -164,7 +164,7 @@ def test_a_turn_that_was_broken_off_leaves_no_answer_for_the_next():
         def poll(self):
             raise KeyboardInterrupt
 
-    play._team._signs = Impatient()
+    play._workers._signs = Impatient()
     with pytest.raises(KeyboardInterrupt):
         play.step(np.zeros(4, int))
     play.close()
@@ -175,7 +175,7 @@ def test_members_leave_with_the_process_they_play_for():
     script = (
         "import time; from optimist import envs\n"
         "play = envs.make('minatar/breakout', lanes=4, processes=2); play.reset()\n"
-        "print(*[member.pid for member in play._team._members], flush=True); time.sleep(100)"
+        "print(*[member.pid for member in play._workers._members], flush=True); time.sleep(100)"
     )
     process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     team = [int(word) for word in process.stdout.readline().split()]

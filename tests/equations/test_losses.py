@@ -232,6 +232,6 @@ def test_one_convex_weight_is_one_even_when_the_draw_is_zero():
 
 
 def test_the_examples_in_the_docstrings_are_true():
-    results = doctest.testmod(optimist.losses)
+    results = doctest.testmod(optimist.equations.losses)
     assert results.attempted > 0
     assert results.failed == 0

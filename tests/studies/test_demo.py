@@ -1,62 +1,54 @@
-"""The demo ends with a page, a film and a table; called again it goes on where it stopped."""
+"""The demo is a study of the catalogue: it ends with a study's page, and called again it goes on."""
 
-import re
-import signal
-from contextlib import contextmanager
+import html
 
 import pytest
 
 from optimist.cli.main import main
 from optimist.errors import UsageError
-from optimist.studies.demo import AGENTS, Demo
+from optimist.studies import plan
+from optimist.studies.demo import Demo
 from optimist.studies.scores.curves import scores
+from optimist.studies.status import read_record
 
-LITTLE = {"online_steps": 320, "offline_steps": 20, "evaluations": 2, "episodes": 2, "seeds": 2}
+LITTLE = {
+    "environment": "minatar/breakout",
+    "online_steps": 3200,
+    "offline_steps": 20,
+    "evaluations": 2,
+    "episodes": 2,
+    "seeds": 2,
+}
 WORDS = [word for name, value in LITTLE.items() for word in (f"--{name.replace('_', '-')}", str(value))]
 
 
-@contextmanager
-def ctrl_c_at(path):
-    """Ctrl-C a moment after this file has appeared."""
-
-    def look(*_):
-        if path.exists():
-            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-            signal.raise_signal(signal.SIGINT)
-
-    before = signal.signal(signal.SIGVTALRM, look)  # not SIGALRM, by which pytest ends a test that hangs
-    signal.setitimer(signal.ITIMER_VIRTUAL, 0.01, 0.01)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        # A last signal may still be on its way, and would end the process by default.
-        signal.signal(signal.SIGVTALRM, signal.SIG_IGN if before is signal.SIG_DFL else before)
+def test_it_is_the_study_of_the_catalogue():
+    assert Demo().study() == plan.load("demo")
 
 
-def test_interrupted_and_called_again_it_ends_with_a_page_a_film_and_a_table(tmp_path, capsys, monkeypatch):
+def test_it_needs_no_extra():
+    """Our own games are part of the package; minatar (GPL) is not."""
+    assert all(name.startswith("minatar_jax/") for name in plan.load("demo").environments)
+
+
+def test_it_ends_with_a_page_a_film_and_a_table_and_goes_on(tmp_path, capsys):
     out = tmp_path / "demo"
-    with ctrl_c_at(out / "dqn" / "metrics.jsonl"):
-        assert main(["demo", "--out", str(out), *WORDS]) == 130
-    assert "goes on from there" in capsys.readouterr().err
-    assert (out / "data" / "agent" / "DONE").exists() and not (out / "report.html").exists()
-    log = (out / "data" / "manifest.json").read_bytes()
-
     assert main(["demo", "--out", str(out), *WORDS]) == 0
-    assert (out / "data" / "manifest.json").read_bytes() == log
-    text, page = capsys.readouterr().out, (out / "report.html").read_text()
-    assert "mean ± sd over seeds" in text
-    assert all(label in text and label in page for label in AGENTS)
+    text, page = capsys.readouterr().out, html.unescape((out / "report.html").read_text())
+    agents = plan.load("demo").agents
+    assert "mean ± sd over seeds" in text and "mean of last 2" in text and "three" not in text
+    assert all(label in text and label in page for label in agents)
     assert "data:image/gif;base64," in page
-    assert (out / "rem.gif").read_bytes()[:6] == b"GIF89a"
-    for name in AGENTS.values():
-        assert [(row.seed, row.evaluations) for row in scores(out / name)] == [(0, 2), (1, 2)]
+    assert (out / "results" / "film.gif").read_bytes()[:6] == b"GIF89a"
+    record = read_record(out)
+    for job in (job for job in record.jobs if job.label):
+        assert [(row.seed, row.evaluations) for row in scores(job.run_folder(out))] == [(0, 2), (1, 2)]
+    assert f"optimist demo --out {out} {' '.join(WORDS)}" in page
 
-    monkeypatch.chdir(out)
-    by_hand = re.findall(r"optimist ((?:collect|train) [^<\n]+)", page)
-    assert len(by_hand) == 4
-    for line in by_hand:  # each finds its own folder, and agrees with every setting in it
-        assert main(line.split()) == 0, capsys.readouterr().err
+    times = {path: path.stat().st_mtime for path in out.rglob("DONE")}
+    assert main(record.command.split()[1:]) == 0
+    assert {path: path.stat().st_mtime for path in out.rglob("DONE")} == times
+    assert "5 of 5 runs are done already" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["online_steps", "offline_steps", "evaluations", "episodes", "seeds"])

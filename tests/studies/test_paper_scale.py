@@ -22,7 +22,7 @@ TRAINING = {
     "gamma": 0.99,  # Table
     "n_step": 1,  # code: update_horizon
     "clip_rewards": 1.0,  # code: the runner clips to [-1, 1]
-    "log": "own",  # A.3: five seeds of data collection; each run has the log of one online run
+    "data_per_seed": "own",  # A.3: five seeds of data collection; each run has the log of one online run
 }
 # How each log is played: DQN (Nature), 200 million frames (section 3).
 COLLECTION = {
@@ -163,7 +163,7 @@ def test_the_study_of_continuous_control_has_the_papers_numbers():
         if job.agent == "random":
             continue
         agent = job.built_agent()
-        assert (agent.hidden, agent.target_rate) == ("400-300", 0.005)
+        assert (agent.network.hidden, agent.target_rate) == ("400,300", 0.005)
         if job.collects:
             assert (job.agent, job.seeds, agent.noise) == ("ddpg", tuple(range(15)), 0.5)
             check(
@@ -171,7 +171,13 @@ def test_the_study_of_continuous_control_has_the_papers_numbers():
             )
         else:
             assert job.kept == 5
-            more = {"steps": 1_000_000, "evaluate_every": 5_000, "episodes": 10, "epsilon": 0.0, "log": "own"}
+            more = {
+                "steps": 1_000_000,
+                "evaluate_every": 5_000,
+                "episodes": 10,
+                "epsilon": 0.0,
+                "data_per_seed": "own",
+            }
             check(job.record(), {**common, **more}, job.name)
         rates = {"DDPG": (1e-4, 1e-3), "TD3": (5e-4, 5e-4), "BCQ": (1e-3, 1e-3)}[job.label or "DDPG"]
         assert tuple(agent.optimizer_of(each).learning_rate for each in ("actor", "critic")) == rates

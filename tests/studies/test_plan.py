@@ -19,7 +19,7 @@ TABLE = {
         "REM": {"agent": "rem"},
         "DQN (Adam)": {"agent": "dqn", "preset": "adam", "options": {"optimizer.learning_rate": 0.001}},
     },
-    "scale": "small",
+    "recipe": "small",
     "scales": {
         "tiny": {
             "environments": ["minatar/breakout", "gym/CartPole-v1"],
@@ -58,7 +58,7 @@ def test_a_grid_is_every_environment_view_and_agent_after_its_collection():
     assert log.plays and log.seeds == (0, 1, 2) and log.steps() == 500
     run = jobs["runs/minatar-breakout/10/dqn-adam"]
     assert (run.data, run.needs, run.view) == (log.name, (log.name,), {"fraction": 0.1})
-    assert run.seeds == (0, 1, 2) and run.steps() == 200 and run.settings["log"] == "own"
+    assert run.seeds == (0, 1, 2) and run.steps() == 200 and run.settings["data_per_seed"] == "own"
     assert run.built_agent().optimizer.learning_rate == 0.001
 
 
@@ -95,7 +95,7 @@ def test_agents_that_play_are_measured_by_the_first_of_them():
 def test_the_best_players_are_kept():
     changed = table(collect={"agent": "dqn", "seeds": 4, "kept": 2})
     run = plan.read("mine", changed, "tiny").jobs()[-1]
-    assert (run.kept, run.seeds, run.settings["log"]) == (2, (0, 1), "own")
+    assert (run.kept, run.seeds, run.settings["data_per_seed"]) == (2, (0, 1), "own")
     with pytest.raises(UsageError, match="5 of 4 players cannot be kept"):
         plan.read("mine", table(collect={"seeds": 4, "kept": 5}), "tiny")
 
@@ -125,9 +125,9 @@ def test_the_catalogue_is_sound(name, size):
 def test_several_players_are_as_many_as_seeds_and_one_log_may_serve_all():
     with pytest.raises(UsageError, match="3 seeds and 2 players: as many of both"):
         plan.read("mine", table(collect={"seeds": 2}), "tiny")
-    for collect, training in (({"seeds": 1}, {}), ({"seeds": 2}, {"log": "whole"})):
+    for collect, training in (({"seeds": 1}, {}), ({"seeds": 2}, {"data_per_seed": "whole"})):
         run = plan.read("mine", table(collect=collect, training=training), "tiny").jobs()[-1]
-        assert run.record().log == "whole"
+        assert run.record().data_per_seed == "whole"
 
 
 def test_imported_runs_of_one_game_form_one_study():
@@ -184,7 +184,7 @@ def test_a_label_alone_keeps_its_legible_folder():
         ({"training": {"steps": 0}}, "steps is 0"),
         ({"views": {"all": {"frist": 3}}}, 'no view "frist": did you mean "first"?'),
         ({"data": "logs/{game}"}, "say where its logs are"),
-        ({"scale": "smal"}, 'unknown scale "smal": did you mean "small"?'),
+        ({"recipe": "smal"}, 'there is no recipe "smal": did you mean "small"?'),
         ({"collect": {"agnet": "dqn"}}, 'there is no "agnet": did you mean "agent"?'),
         ({"figures": ["bar"]}, 'no figure "bar": did you mean "bars"?'),
         ({"figures": "bars"}, "figures is 'bars', not list"),
@@ -196,6 +196,14 @@ def test_mistakes_are_answered_in_one_line(changes, complaint):
     with pytest.raises(UsageError) as caught:
         plan.read("mine", table(**changes), "tiny")
     assert complaint in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_the_former_name_of_the_recipe_goes_on_working_with_a_notice(caplog):
+    said = table()
+    said["scale"] = said.pop("recipe")
+    assert plan.read("mine", said, "tiny").jobs() == plan.read("mine", table(), "tiny").jobs()
+    (record,) = caplog.records
+    assert record.message == "study mine: its scale is called recipe now, as in optimist train --recipe"
 
 
 def test_the_figures_are_those_that_are_named():

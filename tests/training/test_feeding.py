@@ -51,6 +51,20 @@ def batches(home, first, count):
     return each(home.items(first, count))
 
 
+def test_a_batch_of_the_dataset_is_the_one_that_training_sees(images):
+    feed = DeviceFeed([Sampler(images, batch=8, gamma=0.9, n_step=2, clip=1.0, seed=5)])
+    seen = jax.tree.map(lambda column: column[0, 0], batches(feed, 7, 1))
+    assert_same_bits(images.batch(8, seed=5, step=7, gamma=0.9, n_step=2, clip=1.0), seen)
+
+
+def test_an_observation_is_what_a_policy_takes(images):
+    every = transitions(Sampler(images), np.arange(len(images)), images.timeline.frames).observation
+    for position in (0, 1, 77, -1):
+        np.testing.assert_array_equal(images.observation(position), every[position])
+    with pytest.raises(IndexError):
+        images.observation(len(images))
+
+
 def test_every_home_trains_to_the_same_bits(images):
     seeds = (4, 5)
     learner = Learner(small("rem"), images.spec)

@@ -16,10 +16,9 @@ from optimist.data import Dataset
 from optimist.data import recorder as recorders
 from optimist.data.verify import verify
 from optimist.errors import RunError
-from optimist.training import online
+from optimist.training import online, services
 from optimist.training.interrupt import Interrupted
 from optimist.training.online import Collection, OnlineTraining
-from optimist.training.play import saving
 from optimist.training.storage import checkpoint
 
 SHORT = Collection(
@@ -89,7 +88,7 @@ def stopped_without_a_checkpoint(out, monkeypatch, at: int) -> None:
 def test_steps_beyond_the_checkpoint_are_kept_and_learned_from(
     tmp_path, monkeypatch, small_shards, new_episodes, caplog
 ):
-    monkeypatch.setattr(saving, "SHARE_OF_TIME", 1e-12)  # a checkpoint with the first shard and no other
+    monkeypatch.setattr(services, "SHARE_OF_TIME", 1e-12)  # a checkpoint with the first shard and no other
     stopped_without_a_checkpoint(tmp_path, monkeypatch, at=200)
     newest = max((tmp_path / "agent" / "checkpoints").glob("step-*")).name
     assert int(newest.split("-")[1]) == 40
@@ -106,7 +105,7 @@ def test_steps_beyond_the_checkpoint_are_kept_and_learned_from(
 
 
 def test_catching_up_can_be_stopped_and_goes_on(tmp_path, monkeypatch, small_shards, new_episodes):
-    monkeypatch.setattr(saving, "SHARE_OF_TIME", 1e-12)
+    monkeypatch.setattr(services, "SHARE_OF_TIME", 1e-12)
     stopped_without_a_checkpoint(tmp_path, monkeypatch, at=200)
     monkeypatch.setattr(online, "UPDATES_AT_ONCE", 7)
     learn, calls = online.Replay.learn, iter(range(100))
@@ -136,12 +135,12 @@ def test_a_checkpoint_comes_with_the_first_shard_and_while_they_are_cheap(
     monkeypatch.setattr(
         checkpoint, "save_state", lambda folder, step, *more: saved.append(step) or save(folder, step, *more)
     )
-    monkeypatch.setattr(saving, "SHARE_OF_TIME", 1e9)
+    monkeypatch.setattr(services, "SHARE_OF_TIME", 1e9)
     collect(tmp_path / "cheap")
     assert saved == [0, 40, 80, 120, 160, 200, 240]
     assert len(list((tmp_path / "cheap").glob("steps-*.arrow"))) == 6  # and makes no shard smaller
     saved.clear()
-    monkeypatch.setattr(saving, "SHARE_OF_TIME", 1e-12)
+    monkeypatch.setattr(services, "SHARE_OF_TIME", 1e-12)
     collect(tmp_path / "dear")
     assert saved == [0, 40, 240]
 
@@ -151,7 +150,7 @@ SMALL_SHARDS = """
 import sys
 from optimist.data import recorder
 recorder.usual_shard_steps = lambda spec, lanes: 20 * lanes
-from optimist.cli import main
+from optimist.cli.main import main
 sys.exit(main(sys.argv[1:]))
 """
 

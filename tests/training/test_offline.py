@@ -96,7 +96,7 @@ def test_a_fresh_evaluation_at_the_last_step_repeats_the_last_rows(finished):
 
 @pytest.mark.parametrize("home", ["device", "memory", "compressed"])
 def test_every_home_ends_with_the_same_checkpoint(log, tmp_path, finished, home):
-    train(log, tmp_path, replace(SHORT, home=home, memory_gib=1e-5))
+    train(log, tmp_path, replace(SHORT, feed=home, memory_gib=1e-5))
     assert outcome(tmp_path) == outcome(finished[0])
 
 
@@ -186,7 +186,7 @@ def test_vector_actions_are_refused_before_anything_is_written(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("changes", [{"initializer": "glorrot"}, {"network": "nature"}], ids=str)
+@pytest.mark.parametrize("changes", [{"initializer": "glorrot"}, {"network.torso": "nature"}], ids=str)
 def test_a_mistake_found_late_does_not_bind_the_folder(tmp_path, changes):
     with pytest.raises(OptimistError):
         OfflineTraining(small("dqn", **changes), vectors(), SHORT, out=tmp_path / "run").run()

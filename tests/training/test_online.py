@@ -15,7 +15,7 @@ from optimist.data import Dataset
 from optimist.data.verify import verify
 from optimist.equations.optimizers import RmsProp
 from optimist.errors import DataError, DivergedError, RunError, UsageError
-from optimist.training import online
+from optimist.training import services
 from optimist.training.evaluation import evaluate
 from optimist.training.interrupt import Interrupted
 from optimist.training.online import Collection, OnlineTraining
@@ -158,11 +158,11 @@ def test_an_evaluation_that_was_stopped_is_made_up_for(tmp_path, monkeypatch, st
         return evaluate(*arguments, step=step, stop=stop, **options)
 
     collect(tmp_path / "whole", EVALUATED)
-    monkeypatch.setattr(online, "evaluate", interrupted)
+    monkeypatch.setattr(services, "evaluate", interrupted)
     with pytest.raises(Interrupted):
         collect(tmp_path / "stopped", EVALUATED)
     assert len(Dataset.open(tmp_path / "stopped")) == stopped_at
-    monkeypatch.setattr(online, "evaluate", evaluate)
+    monkeypatch.setattr(services, "evaluate", evaluate)
     collect(tmp_path / "stopped", EVALUATED)
     whole, stopped = (read_episodes(tmp_path / name / "agent") for name in ("whole", "stopped"))
     known = [row for row in whole if row.step <= stopped_at]

@@ -10,7 +10,7 @@ import optimist
 from little import played
 from optimist import agents, envs
 from optimist.agents import described
-from optimist.cli import commands
+from optimist.cli.main import perform
 from optimist.errors import DataError, UsageError
 from optimist.studies.job import Job
 from optimist.training import offline, online
@@ -70,12 +70,14 @@ def test_every_way_to_ask_resolves_to_the_same_run(name, game, logs, tmp_path, m
     with only_asked(monkeypatch):
         trained = [
             asked(lambda: optimist.train(name, logs[game], steps=7)),
-            asked(lambda: commands.train([name, str(logs[game]), "--steps", "7"])),
+            asked(lambda: perform(["train", name, str(logs[game]), "--steps", "7"])),
             asked(lambda: learns.perform(tmp_path)),
         ]
         collected = [
             asked(lambda: optimist.collect(game, agent=name, out=tmp_path, steps=7)),
-            asked(lambda: commands.collect([game, "--agent", name, "--out", str(tmp_path), "--steps", "7"])),
+            asked(
+                lambda: perform(["collect", game, "--agent", name, "--out", str(tmp_path), "--steps", "7"])
+            ),
             asked(lambda: plays.perform(tmp_path)),
         ]
     assert trained[0] == trained[1] == trained[2]
@@ -89,6 +91,27 @@ def test_an_agent_is_taken_as_it_is_and_a_name_is_fitted():
     fitted = resolve_training(spec, "rem", options={"columns": 7, "optimizer.epsilon": 0.5}).agent
     assert fitted.optimizer == replace(own.optimizer, learning_rate=5e-4, epsilon=0.5)
     assert (fitted.columns, fitted.target_period) == (7, 250)
+
+
+def test_options_that_need_each_other_are_set_at_once():
+    for options in ({"columns": 16, "networks": 16}, {"networks": 16, "columns": 16}):
+        assert resolve_training(None, "rem", scale="paper", options=options).agent.networks == 16
+
+
+def test_the_former_name_of_the_recipe_goes_on_working_with_a_notice(logs, monkeypatch, tmp_path, caplog):
+    log = logs["minatar/breakout"]
+    with only_asked(monkeypatch):
+        old, new = (asked(lambda w=w: optimist.train("rem", log, **{w: "mini"})) for w in ("scale", "recipe"))
+        assert asked(lambda: optimist.collect("minatar/breakout", out=tmp_path, scale="mini"))
+    assert old == new != asked_as(log, monkeypatch)
+    assert [record.message for record in caplog.records] == [
+        "scale= is called recipe= now, apart from the scale of studies"
+    ] * 2
+
+
+def asked_as(log, monkeypatch) -> dict | str:
+    with only_asked(monkeypatch):
+        return asked(lambda: optimist.train("rem", log))
 
 
 def test_who_plays_is_dqn_or_whom_the_preset_names():
@@ -115,3 +138,17 @@ def test_unknown_keywords_get_the_help_of_the_command_line(words, complaint, log
         optimist.train("rem", logs["minatar/breakout"], out=tmp_path / "run", **words)
     assert complaint in str(caught.value) and "\n" not in str(caught.value)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        ("bc", 'did you mean "behaviour_cloning"?'),
+        ("rme", 'did you mean "rem"?'),
+        ("cql", "known: averaged_"),
+    ],
+)
+def test_an_unknown_agent_is_told_the_likely_one(name, complaint, logs):
+    with pytest.raises(UsageError) as caught:
+        optimist.train(name, logs["minatar/breakout"])
+    assert complaint in str(caught.value)

@@ -16,13 +16,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from little import played
+from little import add_metrics, played
 from optimist.data.disk.files import write_whole
 from optimist.errors import RunError, StorageError
 from optimist.training.evaluation import EpisodeScore
+from optimist.training.offline import Training
 from optimist.training.storage.checkpoint import save_state
 from optimist.training.storage.run_folder import (
     RunFolder,
+    changes,
     fingerprint,
     read_config,
     read_episodes,
@@ -97,7 +99,7 @@ def test_a_run_that_never_saved_anything_binds_nobody(tmp_path):
 
 def test_restart_forgets_the_run_and_nothing_else(begun):
     with RunFolder(begun, CONFIG) as folder:
-        folder.add_metrics([{"step": 1}])
+        add_metrics(folder, [{"step": 1}])
         folder.add_episodes([EpisodeScore(1, 0, 0, 1.0, 2)])
         folder.finish()
         save_state(begun / "diverged", 10, {"step": 10})
@@ -150,7 +152,7 @@ def saved(path, config, step=10) -> dict:
     ("config", "goes_on"),
     [
         (CONFIG, True),
-        (changed(steps=500, checkpoint_seconds=1.0, home="memory", memory_gib=2), True),
+        (changed(steps=500, checkpoint_seconds=1.0, feed="memory", memory_gib=2), True),
         ({**CONFIG, "dataset": {"path": "/mnt/data", "fingerprint": "c0ffee"}}, True),
         (changed(batch=64), False),
         (changed(n_step=3), False),
@@ -219,7 +221,7 @@ def test_settings_that_came_later_do_not_make_another_run(tmp_path):
 
 HOLD = """
 import sys
-from optimist.training.run import RunFolder
+from optimist.training.storage.run_folder import RunFolder
 folder = RunFolder(sys.argv[1], {})
 print("held", flush=True)
 sys.stdin.read()
@@ -254,8 +256,9 @@ def test_a_refusal_gives_the_lock_back_while_the_error_is_still_looked_at(begun)
 
 DROP = """
 import os, sys
-import optimist.training.offline, optimist.training.trained, optimist.envs.minatar  # while we may read all
-from optimist.cli import main
+import optimist.training.offline, optimist.training.run, optimist.envs.minatar  # while we may read all
+import optimist.training.loggers.jsonl, optimist.training.loggers.tensorboard
+from optimist.cli.main import main
 if os.getuid() == 0:
     os.setgid(65534)
     os.setuid(65534)
@@ -283,7 +286,7 @@ def test_a_read_only_folder_is_told_in_one_line():
 def test_rewinding_drops_what_came_after_the_checkpoint(tmp_path):
     with RunFolder(tmp_path, CONFIG) as folder:
         for step in (10, 20, 30):
-            folder.add_metrics([{"step": step, "seed": seed, "loss": 0.5} for seed in (0, 1)])
+            add_metrics(folder, [{"step": step, "seed": seed, "loss": 0.5} for seed in (0, 1)])
             folder.add_episodes([EpisodeScore(step, seed, 0, 1.5, 7) for seed in (0, 1)])
         folder.finish()
         folder.rewind(20)
@@ -297,14 +300,14 @@ def test_rewinding_drops_what_came_after_the_checkpoint(tmp_path):
 def test_a_line_cut_off_by_a_kill_is_dropped_wherever_it_was_cut(tmp_path, cut):
     with RunFolder(tmp_path, CONFIG) as folder:
         row, score = {"step": 10, "seed": 0, "loss": 0.25}, EpisodeScore(10, 0, 0, 1.5, 7)
-        folder.add_metrics([row])
+        add_metrics(folder, [row])
         folder.add_episodes([score])
         for name in ("metrics.jsonl", "episodes.csv"):
             whole = (tmp_path / name).read_bytes()
             (tmp_path / name).write_bytes(whole[:-cut])
             (tmp_path / f"{name}.crc").unlink()  # written last
         folder.rewind(10)
-        folder.add_metrics([row])
+        add_metrics(folder, [row])
         folder.add_episodes([score])
         assert json.loads((tmp_path / "metrics.jsonl").read_text()) == row
         assert read_episodes(tmp_path) == [score]
@@ -350,3 +353,65 @@ def test_a_folder_that_is_a_file_is_refused(tmp_path):
     write_whole(tmp_path / "file", b"")
     with pytest.raises(StorageError, match="cannot make"):
         RunFolder(tmp_path / "file", CONFIG)
+
+
+TABLE = """kind = "offline"
+seeds = [0]
+environment = "minatar/breakout"
+
+[agent]
+name = "dqn"
+target_period = 250
+columns = 1
+networks = 1
+network = "auto"
+
+[training]
+steps = 100
+log = "whole"
+home = "auto"
+batch = 32
+"""
+ACTOR = """kind = "offline"
+seeds = [0]
+
+[agent]
+name = "td3"
+hidden = "400-300"
+
+[training]
+steps = 100
+log = "own"
+home = "memory"
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "known", "network"),
+    [
+        (
+            TABLE,
+            "11325fc206fa3473d279af32748afb1eb84cdcae1c04432fbf8c73bffdebe7b6",
+            {"torso": "auto", "hidden": "auto"},
+        ),
+        (ACTOR, "80ed8aa7dcacb0ae8f4eda1409e69056c0db6cb79860952647f8cbc6300d73a3", {"hidden": "400,300"}),
+    ],
+)
+def test_a_configuration_of_version_0_1_0_is_read_in_todays_words(tmp_path, text, known, network):
+    """The fingerprints are those that its checkpoints have."""
+    (tmp_path / "config.toml").write_text(text)
+    config = read_config(tmp_path)
+    assert config["agent"]["network"] == network and "hidden" not in config["agent"]
+    assert {"data_per_seed", "feed"} < config["training"].keys() and "log" not in config["training"]
+    assert fingerprint(config) == fingerprint(tomllib.loads(text)) == known
+    assert changes(tomllib.loads(text), config) == []
+    wider = {**config, "agent": {**config["agent"], "network": {**network, "hidden": "256,256"}}}
+    assert fingerprint(wider) != known
+    (change,) = changes(config, wider)
+    assert change.startswith("agent.network.hidden: ")
+
+
+def test_renamed_settings_go_on_working_with_a_notice(caplog):
+    assert Training(log="own", home="memory") == Training(data_per_seed="own", feed="memory")
+    told = [record.getMessage() for record in caplog.records]
+    assert told == ['"log" is called "data_per_seed" now', '"home" is called "feed" now']

@@ -15,8 +15,9 @@ from optimist.data import recorder as recorders
 from optimist.data.verify import verify
 from optimist.envs import _lanes, minatar
 from optimist.envs import _workers as _team
+from optimist.training import services
 from optimist.training.online import Collection, OnlineTraining
-from optimist.training.play import playing, saving
+from optimist.training.play import playing
 from optimist.training.run import load_run
 
 pytestmark = pytest.mark.usefixtures("quick_compilation")
@@ -71,7 +72,7 @@ def assert_same(one, other, state, other_state) -> None:
 @pytest.mark.parametrize("often", [1e9, 1e-12], ids=["many checkpoints", "few checkpoints"])
 @pytest.mark.parametrize("game", GAMES)
 def test_killed_play_comes_to_the_same_bits(tmp_path, monkeypatch, game, often):
-    monkeypatch.setattr(saving, "SHARE_OF_TIME", often)
+    monkeypatch.setattr(services, "SHARE_OF_TIME", often)
     state = collect(tmp_path / "whole", game)
     for at in sorted(chance.sample(range(30, 590), 3)):
         killed(tmp_path / "killed", game, monkeypatch, at)
@@ -106,7 +107,7 @@ def test_a_restored_game_goes_on_as_the_first(game):
 
 def test_play_that_comes_out_otherwise_begins_new_episodes_and_loses_no_step(tmp_path, monkeypatch, caplog):
     """As on another device, where an action may be rounded to another one."""
-    monkeypatch.setattr(saving, "SHARE_OF_TIME", 1e-12)
+    monkeypatch.setattr(services, "SHARE_OF_TIME", 1e-12)
     game = "minatar/breakout"
     killed(tmp_path, game, monkeypatch, 400)
     before = Dataset.open(tmp_path).timeline
@@ -146,7 +147,7 @@ def test_a_state_of_play_that_cannot_be_used_is_passed_over(tmp_path, monkeypatc
 
 
 def test_only_the_plays_of_kept_checkpoints_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(saving, "SHARE_OF_TIME", 1e9)
+    monkeypatch.setattr(services, "SHARE_OF_TIME", 1e9)
     killed(tmp_path, "minatar/breakout", monkeypatch, 500)
     folder = tmp_path / "agent" / "checkpoints"
     steps, plays = (

@@ -2,13 +2,36 @@
 
 import dataclasses
 import importlib
+import json
 import pkgutil
+import sys
+from typing import Any
 
-from optimist.agents._agent import Agent
-from optimist.equations.mixtures import Mixture
+from optimist import plugins
+from optimist.agents._actor_critic import ActorAgent, ActorCritic
+from optimist.agents._agent import (
+    Agent,
+    DistributionalEnsemble,
+    EnsembleAgent,
+    ManyHeads,
+    Objective,
+    TableAgent,
+    ValueAgent,
+)
 from optimist.equations.optimizers import Adam, RmsProp
 from optimist.errors import UsageError, did_you_mean
 
+__all__ = [  # what a new agent inherits; the agents themselves are found by `__getattr__`
+    "ActorAgent",
+    "ActorCritic",
+    "Agent",
+    "DistributionalEnsemble",
+    "EnsembleAgent",
+    "ManyHeads",
+    "Objective",
+    "TableAgent",
+    "ValueAgent",
+]
 OPTIMIZERS = {"adam": Adam, "rmsprop": RmsProp}
 
 
@@ -18,8 +41,15 @@ def available() -> list[str]:
 
 
 def agent_class(name: str) -> type[Agent]:
-    """The agent that the file of this name defines."""
-    module = importlib.import_module(f"{__name__}.{_known(name)}")
+    """The agent that the file of this name defines, or a user's own: "my_package:Rem2", or an entry point."""
+    own = name.replace("-", "_").lower()
+    if own not in available():
+        others = plugins.is_address(name) or name in plugins.names("agents")
+        kind = plugins.find("agents", name if others else own, available())
+        if not (isinstance(kind, type) and issubclass(kind, Agent)):
+            raise UsageError(f'"{name}" is no agent: it does not inherit optimist.agents.Agent')
+        return kind
+    module = importlib.import_module(f"{__name__}.{own}")
     found = [c for c in vars(module).values() if isinstance(c, type) and c.__module__ == module.__name__]
     (only,) = [c for c in found if issubclass(c, Agent)]
     return only
@@ -27,8 +57,9 @@ def agent_class(name: str) -> type[Agent]:
 
 def presets(name: str) -> dict[str, Agent]:
     """The named settings of an agent; the first is the default."""
-    module = importlib.import_module(f"{__name__}.{_known(name)}")
-    return getattr(module, "PRESETS", None) or {"paper": agent_class(name)()}
+    kind = agent_class(name)
+    said = vars(sys.modules[kind.__module__]).get("PRESETS", {})
+    return {label: agent for label, agent in said.items() if type(agent) is kind} or {"paper": kind()}
 
 
 def preset(name: str, chosen: str | None = None) -> Agent:
@@ -52,12 +83,32 @@ def from_preset(text: str) -> tuple[str, str]:
 
 
 def name_of(agent: Agent) -> str:
-    return type(agent).__module__.rpartition(".")[2]
+    """The name by which any process finds the agent's class."""
+    folder, _, file = type(agent).__module__.rpartition(".")
+    return file if folder == __name__ else plugins.address("agents", type(agent))
+
+
+def short_name(agent: Agent) -> str:
+    """The same without its module, for a title or a folder."""
+    return name_of(agent).rpartition(":")[2]
 
 
 def described(agent: Agent) -> dict:
-    """The agent as plain values, for a configuration file."""
-    agent = agent.settled()
+    """The agent as plain values, for a configuration file; UsageError where it could not be read back."""
+    description = _description(agent.settled())
+    try:
+        same = from_description(json.loads(json.dumps(description))) == agent.settled()
+    except (TypeError, ValueError, KeyError):
+        same = False
+    if not same:
+        raise UsageError(
+            f"{name_of(agent)} could not be read back from a run folder: its fields must be numbers, texts, "
+            "yes or no, or frozen records of these that are their defaults' classes"
+        )
+    return description
+
+
+def _description(agent: Agent) -> dict:
     optimizer = {"name": type(agent.optimizer).__name__.lower(), **dataclasses.asdict(agent.optimizer)}
     return _said({"name": name_of(agent), **dataclasses.asdict(agent), "optimizer": optimizer})
 
@@ -72,18 +123,17 @@ def _said(table: dict) -> dict:
 
 
 def from_description(description: dict) -> Agent:
+    """The agent that a configuration describes. Whoever wrote the file may have meant harm: a class of a
+    module that nobody asked for is refused (`plugins.check_trusted`)."""
     fields = dict(description)
+    plugins.check_trusted("agents", fields["name"])
+    if isinstance(network := fields.get("network"), dict):
+        plugins.check_trusted("torsos", str(network.get("torso", "")))
     kind, settings = agent_class(fields.pop("name")), dict(fields.pop("optimizer"))
     optimizer = OPTIMIZERS[settings.pop("name")](**settings)
-    mixtures = {name: Mixture(**value) for name, value in fields.items() if isinstance(value, dict)}
-    return kind(**{**fields, **mixtures}, optimizer=optimizer)
-
-
-def _known(name: str) -> str:
-    name = name.replace("-", "_").lower()
-    if name not in available():
-        raise UsageError(f'there is no agent "{name}": {did_you_mean(name, available())}')
-    return name
+    inner: dict[str, Any] = {field.name: type(field.default) for field in dataclasses.fields(kind)}
+    records = {name: inner[name](**value) for name, value in fields.items() if isinstance(value, dict)}
+    return kind(**{**fields, **records}, optimizer=optimizer)
 
 
 def __getattr__(attribute: str):

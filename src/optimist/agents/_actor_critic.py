@@ -2,9 +2,9 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,8 +12,8 @@ import jax.numpy as jnp
 from optimist.agents._agent import Agent, Objective
 from optimist.data.transition import Spec, Transition
 from optimist.equations.optimizers import Adam, RmsProp
-from optimist.errors import DataError, UsageError
-from optimist.networks import Perceptron
+from optimist.errors import DataError, UsageError, renamed
+from optimist.networks import DenseNetwork, Perceptron, sizes
 
 
 class Bounds(NamedTuple):
@@ -56,11 +56,17 @@ class ActorAgent(Agent):
     optimizer: RmsProp | Adam = Adam(learning_rate=1e-3, epsilon=1e-8)
     target_period: int = 1
     target_rate: float = 0.005
-    hidden: str = "400-300"  # the widths of the layers of every network
-    noise: float = 0.5  # of exploration: its standard deviation, where the largest action is 1
+    network: DenseNetwork = DenseNetwork()
+    noise: Annotated[float, "standard deviation of exploration, where the largest action is 1"] = 0.5
 
-    def __post_init__(self):
-        widths(self.hidden)  # complains of what it cannot read
+    hidden: InitVar[str | None] = None  # the former name of network.hidden
+
+    def __post_init__(self, hidden):
+        if hidden is not None:
+            renamed("hidden", "network.hidden")
+            object.__setattr__(self, "network", DenseNetwork(hidden))
+        if isinstance(self.network, str):  # its widths alone
+            object.__setattr__(self, "network", DenseNetwork(self.network))
         if self.target_period < 1 or not 0 < self.target_rate <= 1:
             raise UsageError(
                 f"target_period {self.target_period}, target_rate {self.target_rate}: a whole number from 1, "
@@ -79,16 +85,16 @@ class ActorAgent(Agent):
                 "flatten them before they are logged"
             )
 
-    def network(self, outputs: int) -> Perceptron:
-        return Perceptron(widths(self.hidden), outputs)
+    def perceptron(self, outputs: int) -> Perceptron:
+        return Perceptron(sizes(self.network.hidden), outputs)
 
     def init(self, key, spec: Spec) -> dict:
         (observation,), (action,) = spec.observation_shape, spec.action_shape
-        return {"actor": self.network(action).init(key, observation)}
+        return {"actor": self.perceptron(action).init(key, observation)}
 
     def actor(self, spec: Spec, params: dict) -> Callable[[Any], Any]:
         """The network with its parameters filled in: observation -> action."""
-        network, bounds = self.network(len(spec.action_low)), Bounds.of(spec)
+        network, bounds = self.perceptron(len(spec.action_low)), Bounds.of(spec)
         return lambda observation: bounds.scaled(jnp.tanh(network(params["actor"], observation)))
 
     def action(self, spec: Spec, params: dict, observation, key) -> Any:
@@ -104,20 +110,20 @@ class ActorAgent(Agent):
 class ActorCritic(ActorAgent):
     """What the agents of Fujimoto et al. share: critics beside the actor, and slowly following targets."""
 
-    critics: int = 1
-    actor_period: int = 1  # gradient steps of the critics per one of the actor
-    actor_rate: float | None = None  # the actor's learning rate; none: the critics'
-    critic_decay: float | None = None  # weight decay of the critics, in the gradient as PyTorch's Adam has it
-    late_action: bool = False  # the action enters the critics at their second layer
+    critics: Annotated[int, "how many critics are trained"] = 1
+    actor_period: Annotated[int, "gradient steps of the critics per one of the actor"] = 1
+    actor_rate: Annotated[float | None, "the actor's learning rate; none: the critics'"] = None
+    critic_decay: Annotated[float | None, "weight decay of the critics, as in PyTorch's Adam"] = None
+    late_action: Annotated[bool, "the action enters the critics at their second layer"] = False
 
-    def __post_init__(self):
-        super().__post_init__()
+    def __post_init__(self, hidden):
+        super().__post_init__(hidden)
         if min(self.actor_period, self.critics) < 1:
             raise UsageError(
                 f"actor_period {self.actor_period}, critics {self.critics}: both are whole numbers from 1"
             )
-        if self.late_action and len(widths(self.hidden)) < 2:
-            raise UsageError(f'late_action needs two hidden layers; hidden is "{self.hidden}"')
+        if self.late_action and len(sizes(self.network.hidden)) < 2:
+            raise UsageError(f'late_action needs two hidden layers; hidden is "{self.network.hidden}"')
         self.optimizer_of("actor"), self.optimizer_of("critic")  # raise for rates that make no sense
 
     def optimizer_of(self, group: str) -> RmsProp | Adam:
@@ -131,7 +137,7 @@ class ActorCritic(ActorAgent):
 
     @property
     def critic_network(self) -> Perceptron:
-        return Perceptron(widths(self.hidden), 1, late=self.late_action)
+        return Perceptron(sizes(self.network.hidden), 1, late=self.late_action)
 
     @abstractmethod
     def critic_loss(self, now: Any, target: Any, step: Transition, key, shared_key) -> Any:
@@ -179,13 +185,6 @@ class ActorCritic(ActorAgent):
     def estimate(self, spec: Spec, params: dict, observation) -> Any:
         players = self.players(spec, params)
         return players.critics(observation, players.actor(observation)).mean()
-
-
-def widths(text: str) -> tuple[int, ...]:
-    """The layers of a network, written as 400-300."""
-    if not all(width.isdigit() and int(width) for width in text.split("-")):
-        raise UsageError(f'hidden layers "{text}": write their widths as 400-300')
-    return tuple(map(int, text.split("-")))
 
 
 def keys_for(batch: Transition, key) -> tuple[Any, Any]:

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ from optimist.equations.losses import huber
 from optimist.equations.mixtures import Mixture
 from optimist.equations.optimizers import Adam, RmsProp
 from optimist.errors import DataError, UsageError
-from optimist.networks import MultiHead, MultiNetwork, SplitTable, Table, torso_for
+from optimist.networks import MultiHead, MultiNetwork, Network, SplitTable, Table, Torso, torso_for
 
 
 class Objective(NamedTuple):
@@ -30,8 +30,10 @@ class Agent(ABC):
     """A frozen record of hyperparameters; the learner asks it for parameters, objectives and actions."""
 
     optimizer: RmsProp | Adam = Adam()
-    target_period: int = 2000  # gradient steps between the times when the target follows the network
-    target_rate: float = 1.0  # how far it follows: 1 copies the network, less moves a part of the way
+    target_period: Annotated[int, "gradient steps between updates of the target network"] = 2000
+    target_rate: Annotated[float, "1 copies the network into the target, less moves it a part of the way"] = (
+        1.0
+    )
 
     def optimizer_of(self, group: str) -> RmsProp | Adam:
         """What trains this group of parameters."""
@@ -74,12 +76,14 @@ class TableAgent(Agent):
     """
 
     vector_peer: ClassVar[str] = "td3"  # whom it recommends where actions are vectors
-    columns: int = 1
-    networks: int = 1  # 1: all columns are heads of one network; more: separate networks share them out
-    network: str = "auto"  # "mlp", "minatar", "nature", or by the observation's shape
-    initializer: str = "auto"  # fan_in for heads of one network, glorot for separate networks, as the paper's
+    columns: Annotated[int, "the width of the table: heads, atoms or quantiles of each action"] = 1
+    networks: Annotated[int, "1: all columns are heads of one network; more: separate networks"] = 1
+    network: Network = Network()
+    initializer: Annotated[str, "fan_in, glorot, or auto: glorot for separate networks"] = "auto"
 
     def __post_init__(self):
+        if isinstance(self.network, str):  # the name of its torso alone
+            object.__setattr__(self, "network", Network(self.network))
         if self.columns < 1 or self.networks < 1 or self.columns % self.networks:
             raise UsageError(
                 f"{self.columns} columns on {self.networks} networks: at least one each, shared out evenly"
@@ -103,7 +107,10 @@ class TableAgent(Agent):
                 f"{type(self).__name__} chooses among discrete actions; this data has vector actions "
                 f"of size {len(spec.action_low)}: take an agent such as {self.vector_peer}"
             )
-        torso_for(spec, self.network)
+        self.torso(spec)
+
+    def torso(self, spec: Spec) -> Torso:
+        return torso_for(spec, self.network.torso, self.network.hidden)
 
     def settled(self) -> "TableAgent":
         return replace(self, initializer=self._initializer)
@@ -115,7 +122,7 @@ class TableAgent(Agent):
         return "fan_in" if self.networks == 1 else "glorot"
 
     def table(self, spec: Spec) -> MultiHead | MultiNetwork:
-        torso, heads = torso_for(spec, self.network), self.columns // self.networks
+        torso, heads = self.torso(spec), self.columns // self.networks
         network = MultiHead(torso, spec.actions, heads, self._initializer, getattr(self, "spread", None))
         return network if self.networks == 1 else MultiNetwork(network, self.networks)
 
@@ -150,7 +157,7 @@ class TableAgent(Agent):
 class ValueAgent(TableAgent):
     """An agent whose columns are trained towards the reward and the discounted value of the next state."""
 
-    target_limit: float | None = None  # targets are clipped to +- this, such as the largest possible return
+    target_limit: Annotated[float | None, "targets are clipped to +- this; none: not clipped"] = None
 
     def __post_init__(self):
         super().__post_init__()
@@ -169,8 +176,8 @@ class ManyHeads(ValueAgent):
     """Columns that are Q-functions; they act by their mean, and may explore by a mixture an episode."""
 
     columns: int = 200
-    explore: str = "mean"  # of the heads while collecting, or another kind of mixture drawn for each episode
-    spread: float | None = None  # heads start as one shared head plus this much of their own; none: own alone
+    explore: Annotated[str, "the mixture of heads that plays an episode while collecting"] = "mean"
+    spread: Annotated[float | None, "heads start as one head plus this much noise; none: separately"] = None
 
     def __post_init__(self):
         super().__post_init__()
@@ -202,8 +209,8 @@ class EnsembleAgent(ManyHeads):
 class DistributionalEnsemble(TableAgent):
     """Columns that are several heads, each a whole distribution of the return, mixed part by part."""
 
-    columns: int = 200  # heads x what one distribution takes
-    heads: int = 4
+    columns: Annotated[int, "heads x what one distribution takes"] = 200
+    heads: Annotated[int, "distributions that are mixed"] = 4
     mixture: Mixture = Mixture()
 
     def __post_init__(self):

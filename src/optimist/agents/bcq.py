@@ -3,17 +3,17 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from optimist.agents._actor_critic import ActorCritic, Bounds, keys_for, widths
+from optimist.agents._actor_critic import ActorCritic, Bounds, keys_for
 from optimist.agents._agent import Objective
 from optimist.data.transition import Spec
 from optimist.equations.losses import td_error
 from optimist.errors import UsageError
-from optimist.networks import ActionVae
+from optimist.networks import ActionVae, sizes
 
 LATENT_LIMIT = 0.5  # codes are imagined within this of zero: actions near what is common in the data
 
@@ -53,15 +53,15 @@ class Bcq(ActorCritic):
     """BCQ (Fujimoto et al. 2019, algorithm 1), with the settings of its authors' code."""
 
     critics: int = 2
-    caution: float = 0.75  # lambda: the weight of the smaller critic, the rest goes to the larger
-    candidates: int = 10  # imagined next actions
-    candidates_at_play: int = 100
-    perturbation: float = 0.05  # phi: how far the actor may move an action, where the largest action is 1
-    vae_hidden: str = "750-750"  # the widths of the layers of encoder and decoder
+    caution: Annotated[float, "lambda: the weight of the smaller critic, the rest goes to the larger"] = 0.75
+    candidates: Annotated[int, "imagined next actions"] = 10
+    candidates_at_play: Annotated[int, "imagined actions of which the best is played"] = 100
+    perturbation: Annotated[float, "phi: how far the actor may move an action of size 1"] = 0.05
+    vae_hidden: Annotated[str, "the widths of the layers of encoder and decoder"] = "750-750"
 
-    def __post_init__(self):
-        super().__post_init__()
-        widths(self.vae_hidden)
+    def __post_init__(self, hidden):
+        super().__post_init__(hidden)
+        sizes(self.vae_hidden)  # raises for what it cannot read
         if min(self.candidates_at_play, self.candidates) < 1:
             raise UsageError("at least one candidate action is needed: candidates and candidates_at_play")
 
@@ -84,17 +84,17 @@ class Bcq(ActorCritic):
         return -now.first_critic(step.observation, now.actor(step.observation, imagined))
 
     def vae(self, spec: Spec) -> ActionVae:
-        return ActionVae(len(spec.action_low), widths(self.vae_hidden))
+        return ActionVae(len(spec.action_low), sizes(self.vae_hidden))
 
     def init(self, key, spec: Spec) -> dict:
         vae_key, actor_key, rest = jax.random.split(key, 3)
         (observation,), (action,) = spec.observation_shape, spec.action_shape
-        actor = self.network(action).init(actor_key, observation + action)
+        actor = self.perceptron(action).init(actor_key, observation + action)
         vae = self.vae(spec).init(vae_key, observation)
         return {**super().init(rest, spec), "actor": actor, "vae": vae}
 
     def players(self, spec: Spec, params: dict) -> Players:
-        bounds, network = Bounds.of(spec), self.network(len(spec.action_low))
+        bounds, network = Bounds.of(spec), self.perceptron(len(spec.action_low))
 
         def better(observation, action):
             change = jnp.tanh(network(params["actor"], observation, action))

@@ -1,6 +1,7 @@
 """Categorical DQN: columns are logits over atoms, trained towards the best next action's distribution."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -16,8 +17,8 @@ class C51(TableAgent):
     """C51 (Bellemare et al. 2017, algorithm 1), with the settings of Agarwal et al. 2020's code."""
 
     columns: int = 51
-    low: float = -10.0  # the atoms go from low to high
-    high: float = 10.0
+    low: Annotated[float, "the atoms go from low to high"] = -10.0
+    high: Annotated[float, "the largest atom"] = 10.0
     optimizer: RmsProp | Adam = Adam(learning_rate=2.5e-4)
 
     def __post_init__(self):

@@ -1,6 +1,7 @@
 """REM over C51: a random mixture of distributions, trained towards the target's same mixture."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -14,8 +15,8 @@ from optimist.errors import UsageError
 class C51Rem(DistributionalEnsemble):
     """Distributional REM on C51, named as future work by Agarwal et al. 2020; not evaluated there."""
 
-    columns: int = 204  # 4 heads of 51 atoms
-    limit: float = 10.0  # the atoms go from -limit to limit
+    columns: Annotated[int, "4 heads of 51 atoms"] = 204
+    limit: Annotated[float, "the atoms go from -limit to limit"] = 10.0
 
     def __post_init__(self):
         super().__post_init__()

@@ -1,6 +1,7 @@
 """Quantile regression DQN: columns are quantiles, trained towards those of the best next action."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from optimist.agents._agent import ValueAgent
 from optimist.equations.losses import quantile_huber
@@ -12,7 +13,7 @@ class QrDqn(ValueAgent):
     """QR-DQN (Dabney et al. 2018, algorithm 1), with the offline settings of Agarwal et al. 2020."""
 
     columns: int = 200
-    over_quantiles: str = "sum"  # of the losses of the quantiles, as published; or their mean, 1/K of it
+    over_quantiles: Annotated[str, "sum of the quantiles' losses, as published; or mean"] = "sum"
 
     def __post_init__(self):
         super().__post_init__()

@@ -1,69 +1,70 @@
-"""`optimist data ...`: what a dataset holds, whether it is whole, and which part of it is meant."""
+"""`optimist data ...`: what a dataset holds, whether it is whole, and the formats of other programs."""
 
 import argparse
+import dataclasses
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-from optimist.cli import replay as replay_commands
-from optimist.cli.options import Parser, number, whole_number
-from optimist.errors import DataError, UsageError, did_you_mean
-
-if TYPE_CHECKING:
-    from optimist.data.dataset import Dataset
-
-
-USAGE = """usage: optimist data info DATA
-       optimist data verify PATH
-       optimist data import dqn-replay PATH --out DATA
-       optimist data export dqn-replay DATA --out FOLDER"""
+from optimist.cli import index
+from optimist.cli.options import Parser, arguments_in, command
+from optimist.cli.settings import add_settings, given
+from optimist.cli.views import add_views, view
+from optimist.errors import DataError
 
 
-def data(words: list[str]) -> None:
-    actions = {
-        "info": _info,
-        "verify": _verify,
-        "import": replay_commands.import_logs,
-        "export": replay_commands.export_logs,
-    }
-    if not words or words[0] in ("-h", "--help"):
-        print(USAGE)
-    elif words[0] not in actions:
-        raise UsageError(f'there is no "data {words[0]}": {did_you_mean(words[0], actions)}')
-    else:
-        actions[words[0]](words[1:])
+def add(commands: Any) -> None:
+    data: Parser = commands.add_parser(
+        "data",
+        help="what a dataset holds; check, import or export one",
+        description="Datasets: what they hold, whether they are whole, and the formats of other programs.",
+        run=lambda _: data.print_help(),
+    )
+    actions = data.add_subparsers(title="commands", metavar="COMMAND")
+    command(actions, "info", info, _info_options)
+    command(actions, "verify", verify, _verify_options)
+    command(actions, "import", import_logs, _import_options)
+    command(actions, "export", export_logs, _export_options)
 
 
-def _info(words: list[str]) -> None:
-    parser = Parser("optimist data info", description="What a dataset, or a view of it, holds.")
+def _info_options(parser: Parser, words: list[str]) -> None:
     parser.add_argument("data", metavar="DATA", type=Path, help="a dataset's folder")
     parser.add_argument("--json", action="store_true", help="everything, for programs")
     add_views(parser)
-    options = parser.options(words)
-    if _are_logs(options.data):
+
+
+def info(options: argparse.Namespace) -> None:
+    """What a dataset, or a view of it, holds."""
+    from optimist.data import formats
+
+    if name := formats.detected(options.data):
         raise DataError(
-            f"{options.data} holds DQN Replay logs; import them first: "
-            f"optimist data import dqn-replay {options.data} --out DATA"
+            f"{options.data} holds {name} logs; import them first: "
+            f"optimist data import {name} {options.data} --out DATA"
         )
-    from optimist.cli.tables import card_table, print_table
+    from optimist.cli.tables import card_table
     from optimist.data.card import card
+    from optimist.studies.sheet import print_sheet
 
     facts = card(view(options))
-    print(json.dumps(facts, indent=2)) if options.json else print_table(card_table(facts, str(options.data)))
+    print(json.dumps(facts, indent=2)) if options.json else print_sheet(card_table(facts, str(options.data)))
 
 
-def _verify(words: list[str]) -> None:
-    parser = Parser(
-        "optimist data verify", description="Check every byte of a dataset, or of DQN Replay logs."
-    )
-    parser.add_argument("data", metavar="PATH", help="a dataset's folder, or a run's logs (also at gs://...)")
-    options = parser.options(words)
-    if _are_logs(options.data):
-        replay_commands.verify_logs(options.data)
+def _verify_options(parser: Parser, words: list[str]) -> None:
+    parser.add_argument("data", metavar="PATH", help="a dataset's folder, or logs (also at gs://...)")
+
+
+def verify(options: argparse.Namespace) -> None:
+    """Check every byte of a dataset, or of logs in a known format."""
+    from optimist.data import formats
+
+    if name := formats.detected(options.data):
+        _verify_logs(formats.find(name), options.data)
         return
-    from optimist.data.verify import verify
+    from optimist.data.verify import verify as problems_in
 
-    problems = verify(Path(options.data))
+    problems = problems_in(Path(options.data))
     for problem in problems:
         print(problem)
     if problems:
@@ -71,32 +72,132 @@ def _verify(words: list[str]) -> None:
     print(f"{options.data}: every byte is as it was written")
 
 
-def _are_logs(path: str | Path) -> bool:
-    """An address elsewhere can only be logs: datasets are opened from this machine."""
-    from optimist.data.formats.dqn_replay.layout import is_log
+def _verify_logs(format: Any, path: str) -> None:
+    from optimist.cli.tables import report_table
+    from optimist.studies.sheet import print_sheet
 
-    return "://" in str(path) or is_log(path)
+    report = format.verify(path)
+    if report.rows:
+        print_sheet(report_table(report, path))
+    for problem in report.problems:
+        print(problem)
+    if report.problems:
+        raise DataError(f"{path}: {len(report.problems)} problems; an import tells which of them matter")
+    print(f"{path}: every file is whole, and in order")
 
 
-def add_views(parser: Parser) -> None:
-    group = parser.add_argument_group("a part of the data")
-    group.add_argument("--first", type=whole_number, metavar="int", help="only the first so many steps")
-    group.add_argument("--last", type=whole_number, metavar="int", help="only the last so many steps")
-    group.add_argument(
-        "--fraction", type=number, metavar="number", help="only a random share of the trajectories"
+def _import_options(parser: Parser, words: list[str]) -> None:
+    named = _add_format(parser, words, detects=True)
+    parser.demand(
+        "address",
+        "name the logs: a path, or gs://... and the like",
+        metavar="ADDRESS",
+        help="the logs: a path, or gs://... and the like",
     )
-    group.add_argument("--best", type=number, metavar="number", help="only the share with the best returns")
+    parser.demand(
+        "--out",
+        "say where to keep the data: --out DATA",
+        type=Path,
+        metavar="DATA",
+        help="the dataset's folder",
+    )
+    if len(named) == 1 and named[0] not in index.read()["formats"]:
+        from optimist.data import formats
+
+        named = [formats.detect(named[0])]
+    _add_settings(parser, named, "read")
 
 
-def view(options: argparse.Namespace) -> "Dataset":
-    """The dataset, or the part of it that was asked for."""
-    from optimist.data.dataset import Dataset
+def import_logs(options: argparse.Namespace) -> None:
+    """Turn logs of another program into a dataset. The same command goes on after a stop."""
+    from optimist.data import formats
 
-    return part_of(Dataset.open(options.data), options)
+    address, format = options.address, formats.find(options.format)
+    asked = format.ReadOptions(**given(options, "setting"))
+    if hasattr(asked, "environment") and asked.environment is None:
+        asked = dataclasses.replace(asked, environment=game_of(address))
+    environment = getattr(asked, "environment", None)
+    if environment and getattr(asked, "actions", 0) is None:
+        asked = dataclasses.replace(asked, actions=_actions_of(environment))
+    first, *lines = _with_bar(lambda show: format.read(address, options.out, asked, show)).lines()
+    print(f"{first}: {options.out}", *lines, sep="\n")
+    if hasattr(asked, "environment"):
+        unknown = "not known; import again elsewhere with --environment atari/<Game> to name it"
+        print(f"environment: {asked.environment or unknown}")
 
 
-def part_of(dataset: "Dataset", options: argparse.Namespace) -> "Dataset":
-    for name in ("first", "last", "fraction", "best"):
-        if getattr(options, name) is not None:
-            dataset = getattr(dataset, name)(getattr(options, name))
-    return dataset
+def _with_bar(read: Callable[[Callable[[int, int], None]], Any]) -> Any:
+    """What is read, with its progress shown once its length is known."""
+    from optimist.training.progress import Bar
+
+    bars: list[Bar] = []
+
+    def show(done: int, total: int) -> None:
+        if not bars:
+            bars.append(Bar("import", total, "entry", done).__enter__())
+        bars[0].update(done)
+
+    try:
+        return read(show)
+    finally:
+        for bar in bars:
+            bar.__exit__()
+
+
+def _actions_of(environment: str) -> int:
+    """What the game takes: a log need not hold every action, and one that the game lacks is an error."""
+    from optimist import envs
+
+    return envs.make(environment).spec.actions
+
+
+def game_of(address: str) -> str:
+    """atari/Breakout for .../Breakout/1 or .../Breakout/1/replay_logs, and nothing where that is a guess."""
+    path = address.partition("://")[2] if "://" in address else str(Path(address).resolve())
+    parts = [part for part in path.split("/") if part and part != "replay_logs"]
+    if len(parts) > 1 and parts[-1].isdigit() and parts[-2] in index.read()["environments"]["atari"]["games"]:
+        return f"atari/{parts[-2]}"
+    return ""
+
+
+def _export_options(parser: Parser, words: list[str]) -> None:
+    named = _add_format(parser, words)
+    parser.demand("data", "name a dataset's folder", metavar="DATA", type=Path, help="a dataset's folder")
+    parser.demand(
+        "--out",
+        "say where to write the logs: --out FOLDER",
+        type=Path,
+        metavar="FOLDER",
+        help="where the logs are written",
+    )
+    add_views(parser)
+    _add_settings(parser, named, "write")
+
+
+def export_logs(options: argparse.Namespace) -> None:
+    """Write a dataset, or a view of it, in a format that other programs read."""
+    from optimist.data import formats
+
+    format = formats.find(options.format)
+    asked = format.WriteOptions(**given(options, "setting"))
+    first, *lines = format.write(view(options), options.out, asked).lines()
+    print(f"{first}: {options.out}", *lines, sep="\n")
+
+
+def _add_format(parser: Parser, words: list[str], *, detects: bool = False) -> list[str]:
+    """The argument FORMAT, which may be left out where the logs tell it; and the arguments that are given."""
+    known, named = index.read()["formats"], arguments_in(words)
+    parser.epilog = "formats:\n" + index.lines({name: said["about"] for name, said in known.items()})
+    if not detects or len(named) != 1 or named[0] in known:
+        left_out = "; the logs tell it where it is left out" if detects else ""
+        names = ", ".join(known)
+        parser.demand("format", f"name a format: {names}", metavar="FORMAT", help=f"{names}{left_out}")
+    return named
+
+
+def _add_settings(parser: Parser, named: list[str], action: str) -> None:
+    """The options of the format that is named, or of every one where none is."""
+    entries = [index.format(named[0])] if named else list(index.read()["formats"].values())
+    parser.set_defaults(format=named[0] if named else None)
+    for entry in entries:
+        add_settings(parser, index.settings(entry[action]), "setting", hidden=entry is not entries[0])

@@ -1,109 +1,126 @@
-"""Command-line options out of frozen dataclasses: a field is an option, its comment is the help."""
+"""Parsers that complain in one line, and the readers of the values of options."""
 
 import argparse
-import dataclasses
-import inspect
 import math
-import re
+import shutil
 import textwrap
-import types
-from collections.abc import Callable, Iterator
-from typing import Any, NoReturn, TypeVar, get_args
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn
 
 from optimist.errors import UsageError, did_you_mean
 
-Record = TypeVar("Record")
 MOST_SEEDS = 1000  # trained together
+FLAGS = ("-h", "--help", "--restart", "--dry-run", "--json", "--debug")  # options without a value
 
 
 class Parser(argparse.ArgumentParser):
-    """Complains in one line, with the word that was probably meant."""
+    """A command. `fill` adds its options once its words are known; `run` is called with what was read.
 
-    def __init__(self, prog: str, description: str, epilog: str | None = None):
-        super().__init__(
-            prog, description=description, epilog=epilog, allow_abbrev=False, formatter_class=HelpFormatter
-        )
+    Several settings have defaults that depend on an agent or a study that the words name.
+    """
+
+    def __init__(
+        self,
+        prog: str,
+        *,
+        fill: Callable[["Parser", list[str]], None] | None = None,
+        run: Callable[[argparse.Namespace], None] | None = None,
+        **texts: Any,
+    ):
+        super().__init__(prog, allow_abbrev=False, formatter_class=HelpFormatter, **texts)
+        self._positionals.title = "arguments"
+        self.fill, self.missing = fill, dict[str, str]()
+        if run:
+            self.set_defaults(run=run)
+
+    def demand(self, name: str, remedy: str, **more: Any) -> None:
+        """An argument without which nothing can be done, and the line that asks for it."""
+        action = self.add_argument(name, **more)
+        action.required = True
+        self.missing["/".join(action.option_strings) or str(action.metavar or action.dest)] = remedy
+
+    def parse_known_args(self, args=None, namespace=None):  # type: ignore[override]
+        if self.fill:
+            self.fill(self, list(args))
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            raise self._unknown(unknown[0].split("=")[0])
+        return found, unknown
+
+    def _unknown(self, word: str) -> UsageError:
+        if not word.startswith("-"):
+            return UsageError(f'{self.prog} has no argument "{word}": see {self.prog} --help')
+        known = {name for action in self._actions for name in action.option_strings if name[:2] == "--"}
+        return UsageError(f'{self.prog} has no option "{word}": {did_you_mean(word, known)}')
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            above = self.prog.partition(" ")[2]
+            name = f'"{above} {value}"' if above else f'command "{value}"'
+            raise UsageError(f"there is no {name}: {did_you_mean(value, action.choices)}")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        print(message, end="", file=file)  # argparse's own hides that the reader of the output left
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}; see {self.prog} --help")
-
-    def options(self, arguments: list[str], later: frozenset[str] = frozenset()) -> argparse.Namespace:
-        """Everything parsed, or a complaint about the first word that is not known.
-
-        The options named in `later` are passed over with their values.
-        """
-        found, unknown = self.parse_known_intermixed_args(list(_without(arguments, later)))
-        if unknown:
-            word = unknown[0].split("=")[0]
-            known = {name for action in self._actions for name in action.option_strings} | later
-            kind = "option" if word.startswith("-") else "argument"
-            hint = _closest(word, known) if kind == "option" else f"see {self.prog} --help"
-            raise UsageError(f'{self.prog} has no {kind} "{word}": {hint}')
-        return found
+        _, asks, names = message.partition("arguments are required: ")
+        remedy = next((self.missing[name] for name in names.split(", ") if name in self.missing), None)
+        raise UsageError(remedy if asks and remedy else f"{message}; see {self.prog} --help")
 
 
-def _without(arguments: list[str], names: frozenset[str]) -> Iterator[str]:
-    """The arguments less these options; each of them takes one value."""
-    is_value = False
-    for word in arguments:
-        name, equals, _ = word.partition("=")
-        if name in names:
-            is_value = not equals
-        elif not is_value or word.startswith("--"):
-            is_value = False
-            yield word
-        else:
-            is_value = False
-
-
-def _closest(word: str, known: set[str]) -> str:
-    """The option that was probably meant; --learning-rate, or --lr, means --optimizer.learning-rate."""
-    return did_you_mean(word, {name for name in known if name.startswith("--")})
+def command(commands: Any, name: str, run: Callable, fill: Callable | None = None, **texts: Any) -> None:
+    """A command that a function performs; the docstring of the function is its help."""
+    text = run.__doc__ or ""
+    first = text.partition("\n")[0].partition(". ")[0].rstrip(".")
+    about = {"help": first[:1].lower() + first[1:], "description": " ".join(text.split())}
+    commands.add_parser(name, fill=fill, run=run, **about, **texts)
 
 
 class HelpFormatter(argparse.HelpFormatter):
     def __init__(self, prog: str):
-        super().__init__(prog, max_help_position=34, width=110)
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        """Each line stays a line."""
-        return "\n".join(textwrap.fill(line, width) for line in text.splitlines())
-
-
-def add_fields(parser: argparse._ActionsContainer, record: Any, prefix: str = "") -> None:
-    """One option per field, named after it, with the record's value as the default."""
-    comments = _comments(type(record))
-    for field in dataclasses.fields(record):
-        value, name = getattr(record, field.name), f"{prefix}{field.name}"
-        if dataclasses.is_dataclass(value):
-            add_fields(parser, value, f"{name}.")
-            continue
-        shown = "none" if value is None else value
-        parser.add_argument(
-            f"--{name.replace('_', '-')}",
-            dest=name,
-            type=_reader(field.type),
-            default=value,
-            metavar=_type_name(field.type),
-            help=f"{comments.get(field.name, '')} [{shown}]".replace("%", "%%").strip(),
+        super().__init__(
+            prog, max_help_position=34, width=min(110, shutil.get_terminal_size((100, 24)).columns)
         )
 
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        """Each line stays a line; a long one goes on below the text of its second column."""
+        return "\n".join(_wrapped(line, width) for line in text.splitlines())
 
-def option_names(record: Any, prefix: str = "") -> frozenset[str]:
-    """The options that `add_fields` would add."""
-    parser = argparse.ArgumentParser(add_help=False)
-    add_fields(parser, record, prefix)
-    return frozenset(name for action in parser._actions for name in action.option_strings)
+    def _format_usage(self, usage, actions, groups, prefix):
+        """Of forty options the names of arguments and of what is required; the list below has the others."""
+        options = [action for action in actions if action.option_strings]
+        kept = [action for action in actions if action not in options or action.required]
+        text = super()._format_usage(usage, kept, groups, prefix)
+        return text.rstrip() + (" [options]\n\n" if usage is None and len(options) > 1 else "\n\n")
 
 
-def with_options(record: Record, options: argparse.Namespace, prefix: str = "") -> Record:
-    """The record with the values that were given."""
-    values = {}
-    for field in dataclasses.fields(record):  # type: ignore[arg-type]
-        value, name = getattr(record, field.name), f"{prefix}{field.name}"
-        nested = dataclasses.is_dataclass(value)
-        values[field.name] = with_options(value, options, f"{name}.") if nested else getattr(options, name)
-    return dataclasses.replace(record, **values)  # type: ignore[type-var]
+def _wrapped(line: str, width: int) -> str:
+    indent = len(line) - len(line.lstrip())
+    gap = line.find("  ", indent)
+    below = gap + len(line[gap:]) - len(line[gap:].lstrip()) if gap > 0 else indent
+    return textwrap.fill(line, width, subsequent_indent=" " * below)
+
+
+def arguments_in(words: Iterable[str]) -> list[str]:
+    """The words that are neither options nor their values."""
+    found, is_value = [], False
+    for word in words:
+        if word.startswith("-"):
+            is_value = "=" not in word and word not in FLAGS
+        elif is_value:
+            is_value = False
+        else:
+            found.append(word)
+    return found
+
+
+def value_in(words: list[str], option: str) -> str | None:
+    """What the words give for an option, before they are parsed."""
+    for place, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if name == option:
+            return value if equals else "".join(words[place + 1 : place + 2])
+    return None
 
 
 def seeds(text: str) -> tuple[int, ...]:
@@ -115,19 +132,6 @@ def seeds(text: str) -> tuple[int, ...]:
         return tuple(range(int(first), int(last) + 1)) if dash else tuple(map(int, text.split(",")))
     except ValueError:
         raise argparse.ArgumentTypeError(f'"{text}" are no seeds: write 0,1,2 or 0-4') from None
-
-
-def _reader(kind: Any):
-    optional = isinstance(kind, types.UnionType)
-    readers: dict[Any, Callable] = {int: whole_number, float: number, bool: _yes_or_no, str: str}
-    plain = next(k for k in get_args(kind) if k is not type(None)) if optional else kind
-    read = readers[plain]
-
-    def value(text: str):
-        return None if optional and text.lower() == "none" else read(text)
-
-    value.__name__ = _type_name(kind)
-    return value
 
 
 def whole_number(text: str) -> int:
@@ -152,26 +156,8 @@ def number(text: str) -> float:
     return value
 
 
-def _yes_or_no(text: str) -> bool:
+def yes_or_no(text: str) -> bool:
     words = {"yes": True, "true": True, "no": False, "false": False}
     if text.lower() not in words:
         raise argparse.ArgumentTypeError(f'"{text}" is neither yes nor no')
     return words[text.lower()]
-
-
-def _type_name(kind: Any) -> str:
-    if isinstance(kind, types.UnionType):
-        return "|".join("none" if k is type(None) else _type_name(k) for k in get_args(kind))
-    return {int: "int", float: "number", bool: "yes|no", str: "name"}.get(kind, str(kind))
-
-
-def _comments(record: type) -> dict[str, str]:
-    """The comment behind each field, read off the source: a field is documented where it is defined."""
-    found: dict[str, str] = {}
-    for cls in reversed(record.__mro__[:-1]):
-        try:
-            source = inspect.getsource(cls)
-        except (OSError, TypeError):
-            continue
-        found |= re.findall(r"^    (\w+): [^#\n]*#\s*(.+)$", source, re.MULTILINE)
-    return found

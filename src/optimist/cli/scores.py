@@ -1,9 +1,11 @@
 """`optimist scores`: from one table of scores to the paper's Table 1."""
 
+import argparse
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from optimist.cli.options import Parser, whole_number
+from optimist.cli.options import Parser, command, whole_number
 from optimist.errors import UsageError, did_you_mean
 
 FORMAT = """FILE.csv has the columns game,agent,seed,score and, where there is more than one evaluation,
@@ -11,20 +13,16 @@ iteration or step. A normaliser of your own is a CSV file with the columns game,
 random play and of the agent to be compared with, whose column may have another name."""
 
 
-def scores(words: list[str]) -> None:
-    from optimist.studies.scores.curves import RECENT
-    from optimist.studies.scores.normalisation import BUILT_IN, DEFAULT, normaliser
-    from optimist.studies.scores.score_files import complete, read_scores, told
+def add(commands: Any) -> None:
+    command(commands, "scores", scores, _options, epilog=FORMAT)
 
-    parser = Parser(
-        "optimist scores", description="The paper's Table 1 from one table of scores.", epilog=FORMAT
-    )
+
+def _options(parser: Parser, words: list[str]) -> None:
     parser.add_argument("file", metavar="FILE.csv", type=Path, help="scores by game, agent and seed")
     parser.add_argument(
         "--normaliser",
-        default=DEFAULT,
         metavar="NAME|CSV",
-        help=f"what 0 and 100%% are: {', '.join(BUILT_IN)}, or a CSV file [{DEFAULT}]",
+        help="what 0 and 100%% are: dqn-random, human-random, or a CSV file [dqn-random]",
     )
     parser.add_argument(
         "--incomplete",
@@ -33,11 +31,7 @@ def scores(words: list[str]) -> None:
         help="games that lack an agent, seed or evaluation: refuse, or leave-out of every number [refuse]",
     )
     parser.add_argument(
-        "--recent",
-        type=whole_number,
-        default=RECENT,
-        metavar="int",
-        help=f"mean of the last so many [{RECENT}]",
+        "--recent", type=whole_number, metavar="int", help="mean of the last so many evaluations [3]"
     )
     parser.add_argument(
         "--out", type=Path, metavar="FOLDER", help="write the tables, every comparison in pairs, and figures"
@@ -45,17 +39,25 @@ def scores(words: list[str]) -> None:
     parser.add_argument(
         "--agent", action="append", metavar="NAME", help="only this one, and others that are named so [all]"
     )
-    options = parser.options(words)
+
+
+def scores(options: argparse.Namespace) -> None:
+    """The paper's Table 1 from one table of scores, beside the paper's own."""
+    from optimist.studies.scores.curves import RECENT
+    from optimist.studies.scores.normalisation import DEFAULT, normaliser
+    from optimist.studies.scores.score_files import complete, read_scores, told
+
     if options.incomplete not in ("refuse", "leave-out"):
         hint = did_you_mean(options.incomplete, ("refuse", "leave-out"))
         raise UsageError(f'incomplete games cannot be treated by "{options.incomplete}": {hint}')
-    if options.recent < 1:
-        raise UsageError(f"the mean of the last {options.recent} evaluations: it takes at least 1")
-    by = normaliser(options.normaliser)
+    recent = RECENT if options.recent is None else options.recent
+    if recent < 1:
+        raise UsageError(f"the mean of the last {recent} evaluations: it takes at least 1")
+    by = normaliser(options.normaliser or DEFAULT)
     asked = _only(read_scores(options.file), options.agent)
     chosen, left_out = complete(asked, leave_out=options.incomplete == "leave-out")
     passed_over = f"left out of every number: {told(left_out, len(asked.games))}" if left_out else ""
-    _tell(chosen, by, options.recent, passed_over, options.out)
+    _tell(chosen, by, recent, passed_over, options.out)
 
 
 def _only(scores, names: list[str] | None):
@@ -67,17 +69,17 @@ def _only(scores, names: list[str] | None):
 
 
 def _tell(scores, by, recent: int, passed_over: str, out: Path | None) -> None:
-    from optimist.cli.tables import per_game_table, print_table, scores_table
     from optimist.studies.scores import table_one
+    from optimist.studies.sheet import print_sheet
 
     rows, games = table_one.table_one(scores, by, recent), table_one.per_game(scores, by, recent)
-    notes = [*table_one.notes(rows, by), *([passed_over] if passed_over else [])]
+    left_out = [passed_over] if passed_over else []
+    recent = min(recent, max(row.evaluations for row in rows))
     for agent, played in games.items():
-        print_table(per_game_table(agent, played, by, recent))
-    print_table(scores_table(rows, by, recent))
-    print("\n".join(notes))
+        print_sheet(table_one.improvement_sheet(agent, played, by, recent))
+    print_sheet(table_one.sheet(rows, by, recent, kinds=table_one.MAIN, left_out=left_out))
     if out:
-        written = table_one.write(out, rows, games, by, recent, notes)
+        written = table_one.write(out, rows, games, by, recent, left_out)
         written += _write_verdict(scores, by, out)
         print("wrote " + " and ".join(map(str, written)))
 
@@ -85,7 +87,7 @@ def _tell(scores, by, recent: int, passed_over: str, out: Path | None) -> None:
 def _write_verdict(scores, by, out: Path) -> list[Path]:
     """Intervals of every agent, differences of every pair, and both as figures."""
     from optimist.data.disk.files import write_whole
-    from optimist.studies.report import figures, verdict_figures
+    from optimist.studies.report import figures, paper_figures
     from optimist.studies.scores import intervals
 
     matrices = intervals.matrices(scores, by)
@@ -95,8 +97,10 @@ def _write_verdict(scores, by, out: Path) -> list[Path]:
         write_whole(out / name, text.encode())
     evaluations = len(next(iter(next(iter(next(iter(scores.agents.values())).values())).values())))
     drawn = {
-        "intervals.png": verdict_figures.interval_plot(found, evaluations, by.yardstick),
-        "iqm.png": verdict_figures.iqm_over_training(scores, by, scores.axis),
+        "intervals.png": paper_figures.interval_plot(found, evaluations, by.yardstick),
+        "iqm.png": paper_figures.iqm_over_training(
+            intervals.over_training(scores, by), by.yardstick, scores.axis
+        ),
     }
     for name, figure in drawn.items():
         figures.save_png(figures.laid_out(figure), out / name)

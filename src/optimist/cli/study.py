@@ -1,96 +1,67 @@
-"""The commands that run studies, each a few calls into the floors of studies."""
+"""`optimist study run`, `status` and `report`: each a few calls into the floor of studies."""
 
 import argparse
+import logging
+import tomllib
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from optimist.cli.options import Parser, add_fields, number, whole_number, with_options
-from optimist.errors import RunError, UsageError, did_you_mean
+from optimist.cli import index
+from optimist.cli.options import Parser, arguments_in, command, number, whole_number
+from optimist.cli.settings import add_settings, given
+from optimist.errors import UsageError, did_you_mean
 
+CATALOG = Path(__file__).parents[1] / "studies" / "catalog"
+PROPOSITION = "proposition-1"  # the study that is no grid of runs
 ENGINES = {"local": ("workers",), "ray": ("address", "cpus_per_run", "gpus_per_run")}  # and their own options
+log = logging.getLogger("optimist")
 
 
-def study(words: list[str]) -> None:
-    alone = {
-        "proposition-1": _proposition,
-        "random-scores": _random_scores,
-    }
-    asked = "".join(words[:1])
-    if asked in ("", "-h", "--help"):
-        from optimist.studies.plan import catalogue
-
-        print("usage: optimist study run NAME --out FOLDER")
-        print("       optimist study status FOLDER")
-        print("       optimist study report FOLDER [FOLDER]")
-        print(f"names: {', '.join([*catalogue(), *alone])}, or a file of your own such as mine.toml")
-    elif asked == "status":
-        _status(words[1:])
-    elif asked == "report":
-        from optimist.cli.report import report
-
-        report(words[1:])
-    elif asked != "run":
-        raise UsageError(f'there is no "study {asked}": {did_you_mean(asked, ["run", "status", "report"])}')
-    elif "".join(words[1:2]) in alone:
-        alone[words[1]](words[2:])
-    else:
-        _planned("".join(words[1:2]), words[2:], list(alone))
-
-
-def _planned(name: str, words: list[str], others: list[str]) -> None:
-    from optimist.studies import plan
-
-    if name not in plan.catalogue() and not name.endswith(".toml"):
-        raise UsageError(f'there is no study "{name}": {did_you_mean(name, [*plan.catalogue(), *others])}')
-    options = _study_parser(name).options(words)
-    _check_engine(options)
-    asked = plan.load(name, options.scale)
-    jobs, out = asked.jobs(), options.out or Path("studies") / f"{asked.name}-{asked.size}"
-    command = f"optimist study run {name} --scale {asked.size} --out {out}"
-    if options.logs:
-        from optimist.studies.job import with_logs_of
-        from optimist.studies.status import read_jobs
-
-        jobs = with_logs_of(options.logs, read_jobs(options.logs)[1], jobs)
-        command += f" --logs {options.logs}"
-    from optimist.cli.tables import grid_table, print_table
-
-    if options.dry_run:
-        print_table(grid_table(asked.title, jobs))
-        return
-    from optimist.studies.engines.engine import perform_all
-    from optimist.studies.job import check_logs, check_settings, restarted
-    from optimist.studies.status import write_jobs
-
-    check_logs(jobs, out)
-    if options.restart:
-        jobs = restarted(jobs, out)
-    else:
-        check_settings(jobs, out)
-    pool = _pool(options, out)
-    write_jobs(out, asked.title, jobs, read_at=asked.read_at, figures=asked.figures, command=command)
-    failed = perform_all(jobs, out, pool)
-    if failed:
-        raise RunError(
-            f"{len(failed)} of {len(jobs)} runs failed; the same command tries them again, "
-            f"and optimist study report {out} shows the others"
-        )
-    from optimist.cli.report import tell
-    from optimist.studies.report.study_report import write_findings
-
-    written, warned = write_findings(out)
-    tell(warned)
-    print(f"all {len(jobs)} runs are in {out}, and what they found in {written[0]}")
-
-
-def _study_parser(name: str) -> Parser:
-    parser = Parser(
-        f"optimist study run {name}",
-        description="A grid of runs, performed by processes here or by a cluster.",
+def add(commands: Any) -> None:
+    study: Parser = commands.add_parser(
+        "study",
+        help="run, watch and report the paper's experiments, or your own",
+        description="The paper's experiments, or your own: grids of runs with one report.",
+        run=lambda _: study.print_help(),
     )
+    actions = study.add_subparsers(title="commands", metavar="COMMAND")
+    command(actions, "run", run, _run_options)
+    command(actions, "status", status, _status_options)
+    command(actions, "report", report, _report_options)
+
+
+def titles() -> dict[str, str]:
+    """Every study by its name."""
+    found = {path.stem: tomllib.loads(path.read_text("utf-8"))["title"] for path in CATALOG.glob("*.toml")}
+    alone = {PROPOSITION: "Do the heads of REM become one function, and is it Q*? Seconds, with a figure."}
+    return dict(sorted(found.items())) | alone
+
+
+def _run_options(parser: Parser, words: list[str]) -> None:
+    name, known = "".join(arguments_in(words)[:1]), titles()
+    if name and name not in known and not name.endswith(".toml"):
+        raise UsageError(f'there is no study "{name}": {did_you_mean(name, known)}')
+    parser.epilog = "studies:\n" + index.lines(known)
+    parser.demand(
+        "name",
+        f"name a study: {', '.join(known)}, or a file of your own such as mine.toml",
+        metavar="NAME",
+        help="one of those below, or a file of your own such as mine.toml",
+    )
+    if name == PROPOSITION:
+        parser.add_argument("--out", type=Path, default=Path(name), help=f"the study's folder [{name}]")
+        add_settings(parser, index.settings(index.read()["settings"][name]), "setting")
+        parser.set_defaults(run=_proposition)
+        return
     parser.add_argument("--scale", default="mini", metavar="name", help="paper, mini or tiny [mini]")
-    parser.add_argument("--out", type=Path, help=f"the study's folder [studies/{name}-SCALE]")
+    parser.add_argument("--out", type=Path, help="the study's folder [studies/NAME-SCALE]")
     parser.add_argument(
-        "--logs", type=Path, metavar="FOLDER", help="a study's that collected the same logs: take those"
+        "--environments", metavar="A,B", help="only these, such as atari/Pong,atari/Qbert [the study's own]"
+    )
+    parser.add_argument("--games", help=argparse.SUPPRESS)  # the environments' former name in random-scores
+    parser.add_argument(
+        "--logs", type=Path, metavar="FOLDER", help="a study that collected the same logs: take those"
     )
     parser.add_argument(
         "--dry-run", action="store_true", help="print the grid and what it takes, run nothing"
@@ -105,18 +76,52 @@ def _study_parser(name: str) -> Parser:
     ray.add_argument(
         "--address", metavar="HOST:PORT", help="its head [RAY_ADDRESS, or the one that runs here]"
     )
-    ray.add_argument("--cpus-per-run", type=number, metavar="number", help="cores [1]")
-    ray.add_argument("--gpus-per-run", type=number, metavar="number", help="0.5: two share one [0]")
-    return parser
+    ray.add_argument("--cpus-per-run", type=number, metavar="number", help="cores of a run [1]")
+    ray.add_argument("--gpus-per-run", type=number, metavar="number", help="0.5: two runs share one [0]")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Perform every run of a study, then write its report. The same command again continues."""
+    _check_engine(options)
+    from optimist.studies import plan
+
+    asked = plan.load(options.name, options.scale)
+    if options.games:
+        log.warning("--games Pong is called --environments atari/Pong now")
+        options.environments = ",".join(f"atari/{game}" for game in options.games.split(","))
+    if options.environments:
+        asked = replace(asked, environments=plan.environments(options.name, options.environments.split(",")))
+    jobs, out = asked.jobs(), options.out or Path("studies") / f"{asked.name}-{asked.size}"
+    words = f"optimist study run {options.name} --scale {asked.size} --out {out}"
+    words += f" --environments {options.environments}" if options.environments else ""
+    if options.logs:
+        from optimist.studies.job import with_logs_of
+        from optimist.studies.status import read_jobs
+
+        jobs = with_logs_of(options.logs, read_jobs(options.logs)[1], jobs)
+        words += f" --logs {options.logs}"
+    if options.dry_run:
+        from optimist.cli.tables import grid_table
+        from optimist.studies.sheet import print_sheet
+
+        print_sheet(grid_table(asked.title, jobs))
+        return
+    from optimist.studies.perform import perform_study
+
+    written, warned = perform_study(
+        asked, jobs, out, lambda: _pool(options, out), command=words, restart=options.restart
+    )
+    _tell(warned)
+    print(f"all {len(jobs)} runs are in {out}, and what they found in {written[0]}")
 
 
 def _check_engine(options: argparse.Namespace) -> None:
     if options.engine not in ENGINES:
         raise UsageError(f'there is no engine "{options.engine}": {did_you_mean(options.engine, ENGINES)}')
     for engine, names in ENGINES.items():
-        given = [name for name in names if getattr(options, name) is not None]
-        if given and engine != options.engine:
-            raise UsageError(f"--{given[0].replace('_', '-')} is for another engine: add --engine {engine}")
+        said = [name for name in names if getattr(options, name) is not None]
+        if said and engine != options.engine:
+            raise UsageError(f"--{said[0].replace('_', '-')} is for another engine: add --engine {engine}")
 
 
 def _pool(options: argparse.Namespace, out: Path):
@@ -131,40 +136,69 @@ def _pool(options: argparse.Namespace, out: Path):
     return RayPool(out, options.address or "auto", **said)
 
 
-def _status(words: list[str]) -> None:
-    parser = Parser("optimist study status", description="How far a study is, run by run.")
+def _proposition(options: argparse.Namespace) -> None:
+    from optimist.studies.proposition import Proposition, run, sheet, write_results
+    from optimist.studies.sheet import print_sheet
+
+    readings = list(run(Proposition(**given(options, "setting"))))
+    print_sheet(sheet(readings))
+    print("wrote " + " and ".join(map(str, write_results(options.out, readings))))
+
+
+def _status_options(parser: Parser, words: list[str]) -> None:
     parser.add_argument("out", metavar="FOLDER", type=Path, help="the study's folder")
-    options = parser.options(words)
-    from optimist.cli.tables import print_table, status_table
+
+
+def status(options: argparse.Namespace) -> None:
+    """How far a study is, run by run."""
+    from optimist.cli.tables import status_table
+    from optimist.studies.sheet import print_sheet
     from optimist.studies.status import job_status, read_jobs
 
     title, jobs = read_jobs(options.out)
-    print_table(status_table(title, [job_status(job, options.out) for job in jobs]))
+    print_sheet(status_table(title, [job_status(job, options.out) for job in jobs]))
 
 
-def _random_scores(words: list[str]) -> None:
-    parser = Parser(
-        "optimist study run random-scores",
-        description="What random play scores on Atari with sticky actions, by the paper's protocol.",
+def _report_options(parser: Parser, words: list[str]) -> None:
+    parser.add_argument("folders", metavar="FOLDER", nargs="+", type=Path, help="one or two studies' folders")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="PAGE.html",
+        help="where two studies' page goes [compared.html]; one study's is its own report.html",
     )
-    parser.add_argument("--out", type=Path, default=Path("random-scores"), help="[random-scores]")
-    from optimist.studies.random_scores import RandomStudy, run
-
-    add_fields(parser, RandomStudy())
-    options = parser.options(words)
-    table = options.out / "scores.csv"
-    rows = run(with_options(RandomStudy(), options), table)
-    print(f"{len(rows)} games in {table}")
+    parser.add_argument(
+        "--normaliser",
+        metavar="NAME|CSV",
+        help="what 0 and 100%% are, as optimist scores has it [the study's own player and random play]",
+    )
 
 
-def _proposition(words: list[str]) -> None:
-    parser = Parser("optimist study run proposition-1", description="Do the heads of REM become one, and Q*?")
-    parser.add_argument("--out", type=Path, default=Path("proposition-1"), help="[proposition-1]")
-    from optimist.cli.tables import print_table, proposition_table
-    from optimist.studies.proposition import Proposition, run, write_results
+def report(options: argparse.Namespace) -> None:
+    """What a study found, as one page, finished or not; two folders: side by side."""
+    if len(options.folders) > 2:
+        raise UsageError(f"{len(options.folders)} folders: name one study, or two to be compared")
+    if len(options.folders) == 1 and options.out:
+        raise UsageError("--out is for two studies: the page of one is report.html in its own folder")
+    from optimist.studies.scores.normalisation import normaliser
 
-    add_fields(parser, Proposition())
-    options = parser.options(words)
-    readings = list(run(with_options(Proposition(), options)))
-    print_table(proposition_table(readings))
-    print("wrote " + " and ".join(map(str, write_results(options.out, readings))))
+    by = normaliser(options.normaliser) if options.normaliser else None
+    if len(options.folders) == 1:
+        from optimist.studies.report.study_report import write_findings
+
+        written, warned = write_findings(options.folders[0], by)
+        print(f"wrote {written[0]}, with its tables and figures in {options.folders[0] / 'results'}")
+    else:
+        from optimist.studies.report.side_by_side import write_side_by_side
+
+        page = options.out or Path("compared.html")
+        first, second = options.folders
+        warned = write_side_by_side(page, first, second, by)
+        print(f"wrote {page}")
+    _tell(warned)
+
+
+def _tell(warned: list[str]) -> None:
+    """On the console too: a page may be opened by someone else, later."""
+    for line in warned:
+        log.warning("%s", line)

@@ -1,194 +1,74 @@
-"""What the command line prints: small tables."""
+"""What the command line prints as tables, beside those of the studies."""
 
-import inspect
-import os
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from rich import box
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
-from optimist import agents
-from optimist.data.formats.dqn_replay.verify import Report
+from optimist.data.formats import Report
 from optimist.studies.job import Job
-from optimist.studies.report.formatting import in_words, number, spread
-from optimist.studies.scores import table_one
-from optimist.studies.scores.curves import Summary
-from optimist.studies.scores.normalisation import Normaliser
+from optimist.studies.sheet import Sheet, in_words, number
 from optimist.studies.status import JobStatus
 from optimist.training.evaluation import EpisodeScore, mean_scores
 
-PIPED = 200  # letters of a line where there is no terminal
 SKIPPED = ("provenance",)  # too long for a terminal; --json has it
 
 
-def print_table(table: Table) -> None:
-    console = Console()
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console.width = PIPED  # there is no edge at which to cut names
-    console.print(table)
-
-
-def card_table(card: Mapping, title: str) -> Table:
+def card_table(card: Mapping, title: str) -> Sheet:
     """The facts about a dataset, one a line."""
-    table = Table(title=title, show_header=False, title_justify="left")
-    for name, value in card.items():
-        if name not in SKIPPED and value is not None:
-            table.add_row(name.replace("_", " "), in_words(value))
+    rows = [
+        [name.replace("_", " "), in_words(value)]
+        for name, value in card.items()
+        if name not in SKIPPED and value is not None
+    ]
     origin = card.get("provenance", {}).get("environment")
-    if origin:
-        table.add_row("environment", origin)
-    return table
+    return Sheet(title, ("", ""), [*rows, *([["environment", origin]] if origin else [])])
 
 
-def replay_table(report: Report, title: str) -> Table:
-    """The windows of DQN Replay logs, one a line."""
-    columns = ("suffix", "window", "steps", "episodes", "mean clipped return", "actions", "problems")
-    table = Table(*columns, title=title, title_justify="left")
-    for row in report.windows:
-        shown = "" if row.mean_return is None else f"{row.mean_return:.2f}"
-        seen = "" if row.smallest_action is None else f"{row.smallest_action} to {row.largest_action}"
-        counts = (row.suffix, row.window, f"{row.steps:,}", f"{row.episodes:,}", shown, seen, row.problems)
-        table.add_row(*map(str, counts))
-    return table
+def report_table(report: Report, title: str) -> Sheet:
+    """What logs of another program hold."""
+    return Sheet(title, report.heads, report.rows)
 
 
-def evaluation_table(step: int, rows: list[EpisodeScore]) -> Table:
-    table = Table(
-        "seed",
-        "episodes",
-        "average return",
-        "worst",
-        "best",
-        "average length",
-        title=f"after {step:,} steps",
-    )
-    means = mean_scores(rows)
+def evaluation_table(step: int, rows: list[EpisodeScore]) -> Sheet:
+    heads = ("seed", "episodes", "average return", "worst", "best", "average length")
+    means, shown = mean_scores(rows), []
     for seed, mean in means.items():
         mine = [row for row in rows if row.seed == seed]
-        scores = [row.score for row in mine]
-        length = np.mean([row.length for row in mine])
-        table.add_row(
-            str(seed),
-            str(len(mine)),
-            f"{mean:.2f}",
-            number(min(scores)),
-            number(max(scores)),
-            f"{length:.0f}",
-        )
+        scores, length = [row.score for row in mine], np.mean([row.length for row in mine])
+        worst, best = number(min(scores)), number(max(scores))
+        shown.append([str(seed), len(mine), f"{mean:.2f}", worst, best, f"{length:.0f}"])
     if len(means) > 1:
         every = list(means.values())
-        table.add_row(
-            "all", str(len(rows)), f"{np.mean(every):.2f} ± {np.std(every, ddof=1):.2f}", "", "", ""
-        )
-    return table
+        together = f"{np.mean(every):.2f} ± {np.std(every, ddof=1):.2f}"
+        shown.append(["all", len(rows), together, "", "", ""])
+    return Sheet(f"after {step:,} steps", heads, shown)
 
 
-def results_table(summaries: Mapping[str, Summary], card: Mapping) -> Table:
-    """Every agent's scores beside the two yardsticks of the data."""
-    table = Table(
-        "",
-        "last",
-        "best of n evaluations",
-        "mean of last three",
-        title="average return, mean ± sd over seeds",
-    )
-    for label, summary in summaries.items():
-        best = f"{spread(summary.best)} of {summary.evaluations}"
-        table.add_row(label, spread(summary.last), best, spread(summary.mean_of_last))
-    for name, key in (
-        ("best policy in the data", "best_policy_return"),
-        ("average behaviour", "return_mean"),
-    ):
-        if card.get(key) is not None:
-            table.add_row(f"[dim]{name}", f"[dim]{number(card[key])}", "", "")
-    return table
-
-
-def grid_table(title: str, jobs: Sequence[Job]) -> Table:
+def grid_table(title: str, jobs: Sequence[Job]) -> Sheet:
     """What a study would run: one line per run, and the sum."""
-    table = Table("run", "agent", "seeds", "steps of each", title=title, title_justify="left")
-    for job in jobs:
-        name = f"{job.agent} ({job.preset})" if job.preset else job.agent
-        table.add_row(job.name, name, str(len(job.seeds)), f"{job.steps():,}")
+    rows = [
+        [job.name, f"{job.agent} ({job.preset})" if job.preset else job.agent, len(job.seeds), job.steps()]
+        for job in jobs
+    ]
     played = sum(job.steps() * len(job.seeds) for job in jobs if job.plays)
     learners = [job for job in jobs if not job.plays and job.label]  # random play has no label
     learned = sum(job.steps() * len(job.seeds) for job in learners)
-    table.add_row(f"[bold]{len(jobs)} runs", "", "", f"{played:,} steps played, {learned:,} updates offline")
-    return table
+    sum_of = f"{len(jobs)} runs: {played:,} steps played, {learned:,} updates offline"
+    return Sheet(title, ("run", "agent", "seeds", "steps of each"), rows, [sum_of])
 
 
-def status_table(title: str, runs: Sequence[JobStatus]) -> Table:
+def status_table(title: str, runs: Sequence[JobStatus]) -> Sheet:
     """How far each run of a study is."""
-    table = Table("run", "state", "progress", "a second", "left", title=title, title_justify="left")
-    for run in runs:
-        rate = f"{run.rate:,.0f}" if run.rate else ""
-        left = f"{run.seconds_left:,.0f} s" if run.seconds_left is not None else ""
-        table.add_row(run.name, run.state, f"{run.step:,} of {run.steps:,}", rate, left)
+    rows = [
+        [
+            run.name,
+            run.state,
+            f"{run.step:,} of {run.steps:,}",
+            f"{run.rate:,.0f}" if run.rate else None,
+            None if run.seconds_left is None else f"{run.seconds_left:,.0f} s",
+        ]
+        for run in runs
+    ]
     done = sum(run.state == "done" for run in runs)
-    table.add_row(f"[bold]{done} of {len(runs)} done", "", "", "", "")
-    return table
-
-
-def scores_table(rows: Sequence[table_one.Row], by: Normaliser, recent: int) -> Table:
-    """Table 1: a line per agent, beside what the paper has for it."""
-    table = Table(
-        title=table_one.title(rows, by),
-        title_justify="left",
-        box=box.SIMPLE,
-        padding=(0, 1, 0, 0),  # the paper's longest name and five columns fit into 80 characters
-    )
-    agent, *others = table_one.headings(recent, table_one.MAIN)
-    table.add_column(agent)
-    for heading in others:
-        table.add_column(heading, justify="right", min_width=len("123.4% / 56"))
-    for row in rows:
-        table.add_row(*map(escape, table_one.cells(row, table_one.MAIN)))
-    return table
-
-
-def per_game_table(agent: str, rows: Sequence[table_one.GameRow], by: Normaliser, recent: int) -> Table:
-    """One agent's games, the least improved first."""
-    table = Table(title=escape(f"{agent}: improvement over {by.yardstick} in %"), title_justify="left")
-    titles = [table_one.kind_title(kind, None, recent) for kind in table_one.KINDS]
-    for heading in ("game", *titles):
-        table.add_column(heading, justify="left" if heading == "game" else "right")
-    for row in rows:
-        found = [getattr(row.improvement, kind) for kind in table_one.KINDS]
-        shown = ("" if each is None else f"{each:+,.1f}" for each in found)
-        table.add_row(escape(row.game), *shown)
-    return table
-
-
-def agents_table() -> Table:
-    """Every preset of every agent: its table, target, mixture, optimiser and source."""
-    heads = ("agent", "preset", "columns", "networks", "mixture", "optimiser", "what it is", "source")
-    table = Table(*heads, title="agents", show_lines=True)
-    for name in agents.available():
-        kind = agents.agent_class(name)
-        words = [inspect.getdoc(inspect.getmodule(kind)), (kind.__doc__ or "").splitlines()[0]]
-        for preset, agent in agents.presets(name).items():
-            shape = [str(getattr(agent, field, "")) for field in ("columns", "networks")]
-            mixture = getattr(agent, "mixture", None)
-            optimizer = f"{type(agent.optimizer).__name__} {agent.optimizer.learning_rate:g}"
-            table.add_row(name, preset, *shape, mixture.kind if mixture else "none", optimizer, *words)
-            name, words = "", ["", ""]
-    return table
-
-
-def proposition_table(readings: Sequence) -> Table:
-    """The last reading of every ensemble."""
-    table = Table(
-        "",
-        "heads disagree by",
-        "their mean is off by",
-        "a head is off by",
-        "loss varies by",
-        title="at the end",
-    )
-    for reading in {reading.agent: reading for reading in readings}.values():
-        figures = (reading.disagreement, reading.distance, reading.head_distance, reading.spread)
-        table.add_row(reading.agent, *(f"{figure:.1e}" for figure in figures))
-    return table
+    heads = ("run", "state", "progress", "a second", "left")
+    return Sheet(title, heads, rows, [f"{done} of {len(runs)} done"])

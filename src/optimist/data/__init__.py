@@ -1,12 +1,17 @@
 """What was logged: recording it, keeping it, and turning it into transitions."""
 
-from optimist.data.dataset import Dataset, Episodes, Recorder, Timeline, open_dataset
-from optimist.data.formats.arrays import from_arrays
-from optimist.data.sampling import Rows, Sampler, stacked, transitions
+from optimist.data.dataset import Dataset, open_dataset
+from optimist.data.episodes import Episode, Episodes
+from optimist.data.recorder import Recorder
+from optimist.data.sampling import Rows, Sampler, transitions
+from optimist.data.timeline import Timeline
 from optimist.data.transition import Spec, Transition
+
+from_arrays = Dataset.from_arrays
 
 __all__ = [
     "Dataset",
+    "Episode",
     "Episodes",
     "Recorder",
     "Rows",
@@ -16,6 +21,5 @@ __all__ = [
     "Transition",
     "from_arrays",
     "open_dataset",
-    "stacked",
     "transitions",
 ]

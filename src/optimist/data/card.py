@@ -4,8 +4,7 @@ from math import prod
 
 import numpy as np
 
-from optimist.data.dataset import Dataset, Episodes
-from optimist.data.transition import Spec
+from optimist.data.dataset import Dataset
 
 FEWEST_WINDOW_EPISODES = 20  # a mean over fewer says little about the policy that played them
 
@@ -14,15 +13,14 @@ def card(dataset: Dataset) -> dict:
     """Counts, returns, actions, sizes and origin of a dataset or a view; returns are of complete episodes,
     undiscounted and unclipped, and None where there are none."""
     episodes = dataset.episodes
-    complete = Episodes(*(column[episodes.complete] for column in episodes))
-    in_time = np.argsort(complete.time)
+    returns, time = episodes.returns[episodes.complete], episodes.time[episodes.complete]
     return {
         "steps": len(dataset),
-        "episodes": len(dataset.starts),
-        "complete_episodes": len(complete.returns),
-        "spec": in_words(dataset.spec),
-        **_return_figures(complete.returns[in_time]),
-        "return_per_tenth": _return_per_tenth(dataset, complete),
+        "episodes": len(episodes),
+        "complete_episodes": len(returns),
+        "spec": dataset.spec.in_words(),
+        **_return_figures(returns[np.argsort(time)]),
+        "return_per_tenth": _return_per_tenth(dataset, returns, time),
         "episode_length": _length_figures(episodes.lengths),
         "terminal_rate": float(episodes.terminal.mean()),
         "truncated_rate": float(episodes.truncated.mean()),
@@ -31,13 +29,6 @@ def card(dataset: Dataset) -> dict:
         "provenance": dataset.provenance,
         "fingerprint": dataset.fingerprint,
     }
-
-
-def in_words(spec: Spec) -> str:
-    shape = "x".join(map(str, spec.frame_shape))
-    actions = f"{spec.actions} actions" if spec.discrete else f"action vectors of {len(spec.action_low)}"
-    stack = f", {spec.stack} stacked" if spec.stack > 1 else ""
-    return f"{shape} {spec.frame_dtype} frames{stack}; {actions}"
 
 
 def _return_figures(returns: np.ndarray) -> dict:
@@ -65,12 +56,11 @@ def best_policy_return(returns: np.ndarray) -> float:
     return float((total[window:] - total[:-window]).max() / window)
 
 
-def _return_per_tenth(dataset: Dataset, complete: Episodes) -> list[float | None]:
+def _return_per_tenth(dataset: Dataset, returns: np.ndarray, ended: np.ndarray) -> list[float | None]:
     """The mean return of the episodes that ended in each tenth of the view's experience."""
     time = dataset.timeline.time[dataset.steps()]
-    borders = np.quantile(time, np.linspace(0, 1, 11)[1:-1])
-    tenth = np.searchsorted(borders, complete.time)
-    groups = [complete.returns[tenth == number] for number in range(10)]
+    tenth = np.searchsorted(np.quantile(time, np.linspace(0, 1, 11)[1:-1]), ended)
+    groups = [returns[tenth == number] for number in range(10)]
     return [float(group.mean()) if len(group) else None for group in groups]
 
 

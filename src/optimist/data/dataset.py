@@ -1,52 +1,31 @@
-"""Datasets: a timeline of recorded play, and the ranges of it that a view is about."""
+"""Datasets: recorded play, opened from a folder or made of arrays, as transitions to learn from."""
 
 import hashlib
 import json
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from optimist.data import subset
+from optimist.data import arrays
 from optimist.data.disk import manifest as manifests
 from optimist.data.disk.manifest import Manifest
 from optimist.data.disk.reader import read_timeline
-from optimist.data.recorder import Recorder
+from optimist.data.sampling import Sampler, transitions
+from optimist.data.stacking import decoded_stacks
 from optimist.data.timeline import Timeline
-from optimist.data.transition import Spec
+from optimist.data.transition import Spec, Transition
+from optimist.data.views import View
 from optimist.errors import DataError, in_one_line
 
-__all__ = ["Dataset", "Episodes", "Recorder", "Timeline", "open_dataset"]
 
+class Dataset(View):
+    """Recorded play, or a view of it: a number of transitions, each inside one episode.
 
-class Episodes(NamedTuple):
-    """The ranges of a view, one entry each; returns are undiscounted sums of unclipped rewards."""
-
-    lengths: np.ndarray
-    returns: np.ndarray
-    terminal: np.ndarray
-    truncated: np.ndarray
-    cut: np.ndarray  # its start or its end is missing: in the recording, or in this view
-    time: np.ndarray  # when its last step was experienced
-
-    @property
-    def complete(self) -> np.ndarray:
-        return ~self.cut
-
-
-@dataclass(frozen=True, eq=False)
-class Dataset:
-    """Transitions on a timeline, as ranges of steps that each lie inside one episode."""
-
-    spec: Spec
-    timeline: Timeline
-    starts: np.ndarray
-    stops: np.ndarray
-    fingerprint: str
-    provenance: dict
-    path: Path | None = None
+    `len(data)` counts them, `data.batch(32)` gives some, `data.episodes[0]` is an episode and iterates,
+    `data.observation(0)` is what a policy takes. `first`, `last`, `fraction`, `best` and `played_by` choose
+    a part and copy nothing."""
 
     @staticmethod
     def open(path: str | Path) -> "Dataset":
@@ -63,7 +42,11 @@ class Dataset:
 
     @staticmethod
     def whole(
-        spec: Spec, timeline: Timeline, fingerprint: str, provenance: dict, path: Path | None = None
+        spec: Spec,
+        timeline: Timeline,
+        fingerprint: str,
+        provenance: dict[str, Any],
+        path: Path | None = None,
     ) -> "Dataset":
         """Every transition of a timeline."""
         starts = timeline.episode_starts
@@ -71,66 +54,82 @@ class Dataset:
         return Dataset(spec, timeline, starts, stops, fingerprint, provenance, path)
 
     @staticmethod
-    def from_arrays(*arrays, **options) -> "Dataset":
-        """A dataset of arrays in memory; see `optimist.data.formats.arrays.from_arrays`."""
-        from optimist.data.formats.arrays import from_arrays  # it needs this class
+    def from_arrays(
+        observations: ArrayLike,
+        actions: ArrayLike,
+        rewards: ArrayLike,
+        terminals: ArrayLike,
+        truncated: ArrayLike | None = None,
+        *,
+        next_observations: ArrayLike | None = None,
+        actions_count: int | None = None,
+        action_low: ArrayLike | None = None,
+        action_high: ArrayLike | None = None,
+        stack: int = 1,
+        provenance: dict[str, Any] | None = None,
+    ) -> "Dataset":
+        """A dataset in memory from the steps of one actor, in the order in which they happened.
 
-        return from_arrays(*arrays, **options)
+        Whole numbers are discrete actions (as many as the largest says, unless `actions_count` does);
+        fractions are vectors, with bounds from the data unless given. `stack` frames make an observation.
 
-    def __len__(self) -> int:
-        return int(self.offsets[-1])
-
-    @cached_property
-    def offsets(self) -> np.ndarray:
-        """The position in this view at which each range begins, and the number of transitions."""
-        return np.concatenate([[0], np.cumsum(self.stops - self.starts)])
-
-    def ranges_at(self, positions: np.ndarray) -> np.ndarray:
-        return np.searchsorted(self.offsets, positions, side="right") - 1
-
-    def steps(self) -> np.ndarray:
-        """The timeline steps of this view, in order."""
-        return np.repeat(self.starts - self.offsets[:-1], self.stops - self.starts) + np.arange(len(self))
-
-    @cached_property
-    def episodes(self) -> Episodes:
-        timeline, last = self.timeline, self.stops - 1
-        terminal, truncated = timeline.terminal[last], timeline.truncated[last]
-        begins = timeline.episode_starts[timeline.episode_of(self.starts)] == self.starts
-        borders = np.stack([self.starts, self.stops], axis=1).ravel()
-        if len(borders) and borders[-1] == len(timeline):
-            borders = borders[:-1]
-        return Episodes(
-            lengths=self.stops - self.starts,
-            returns=np.add.reduceat(timeline.reward, borders, dtype=np.float64)[::2],
-            terminal=terminal,
-            truncated=truncated,
-            cut=~(terminal | truncated) | ~begins,
-            time=timeline.time[last],
+        With `next_observations` nothing is lost, and a step whose successor is not the observation that
+        follows it ends its episode as truncated. Without them a terminal step gets a black final
+        observation, which its zero discount hides; and where an episode is truncated, or the log just ends,
+        the successor of the last step is unknown: that step is dropped, and its observation closes the
+        episode.
+        """
+        made = arrays.parts(
+            observations,
+            actions,
+            rewards,
+            terminals,
+            truncated,
+            next_observations=next_observations,
+            actions_count=actions_count,
+            action_low=action_low,
+            action_high=action_high,
+            stack=stack,
         )
+        return Dataset.whole(*made, dict(provenance or {}))
 
-    def first(self, count: int) -> "Dataset":
-        """The earliest transitions of this view."""
-        return subset.first(self, count)
+    def batch(
+        self,
+        size: int = 32,
+        *,
+        seed: int = 0,
+        step: int = 0,
+        gamma: float = 0.99,
+        n_step: int = 1,
+        clip: float | None = None,
+    ) -> Transition:
+        """The transitions that training with this seed draws uniformly at this step: arrays with `size` rows,
+        observations stacked. With `clip` rewards are clipped to [-clip, clip]."""
+        sampler = Sampler(self, size, gamma, n_step, clip, seed)
+        return transitions(sampler, sampler.positions(step, 1)[0], self.timeline.frames)
 
-    def last(self, count: int) -> "Dataset":
-        """The latest transitions of this view."""
-        return subset.last(self, count)
+    def observation(self, position: int) -> np.ndarray:
+        """What a policy takes at this step of the dataset: its frame and the earlier ones of its stack."""
+        at = range(len(self))[position]  # IndexError beyond the last
+        rows = Sampler(self).rows(np.array([at]))
+        return decoded_stacks(self.timeline.frames, rows.frame, rows.age, self.spec.stack)[0]
 
-    def fraction(self, share: float, seed: int = 0) -> "Dataset":
-        """A random share of the trajectories."""
-        return subset.fraction(self, share, seed)
-
-    def played_by(self, seed: int) -> "Dataset":
-        """What one player did, where several seeds were recorded together."""
-        return subset.played_by(self, seed)
-
-    def best(self, share: float) -> "Dataset":
-        """The share of the complete episodes with the highest returns."""
-        return subset.best(self, share)
+    def __repr__(self) -> str:
+        episodes, source = self.episodes, self.timeline.source
+        size = f"{(source.frame_bytes + source.step_bytes) / 2**20:,.1f} MiB"
+        origin = self.provenance.get("environment") or self.provenance.get("source")
+        return "\n".join(
+            [
+                f"Dataset: {len(self):,} steps in {episodes!r}",
+                f"  {self.spec.in_words()}",
+                f"  {size} {f'in {self.path}' if self.path else 'in memory'}"
+                + (f", from {in_one_line(origin)}" if origin else ""),
+            ]
+        )
 
 
 def open_dataset(path: str | Path) -> Dataset:
+    """The dataset in a folder."""
     return Dataset.open(path)
 
 

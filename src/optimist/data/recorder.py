@@ -3,16 +3,18 @@
 import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from optimist.data.disk import manifest as manifests
 from optimist.data.disk.codec import frame_bytes
-from optimist.data.disk.files import TEMPORARY, remove, write_whole
+from optimist.data.disk.files import TEMPORARY, remove
 from optimist.data.disk.lock import writing
-from optimist.data.disk.manifest import Block, Manifest, Shard
+from optimist.data.disk.manifest import Block, Manifest
 from optimist.data.disk.reader import read_timeline
-from optimist.data.disk.shard import frames_content, steps_content
+from optimist.data.disk.shard import write_shard
 from optimist.data.disk.write_buffer import Buffer
 from optimist.data.transition import Spec
 from optimist.errors import DataError, StorageError
@@ -35,7 +37,7 @@ class Recorder:
         spec: Spec,
         *,
         lanes: int,
-        provenance: dict | None = None,
+        provenance: dict[str, Any] | None = None,
         shard_steps: int | None = None,
     ):
         if shard_steps is None:
@@ -86,7 +88,15 @@ class Recorder:
         self._buffer.lead_to(*_last_frames(self.path, self._manifest, lanes))
         return True
 
-    def add(self, observation, action, reward, terminal, truncated, next_observation) -> None:
+    def add(
+        self,
+        observation: ArrayLike,
+        action: ArrayLike,
+        reward: ArrayLike,
+        terminal: ArrayLike,
+        truncated: ArrayLike,
+        next_observation: ArrayLike,
+    ) -> None:
         """Record one step of every lane; `next_observation` is its true successor, also where it ended."""
         if self._closed:
             raise DataError(f"the recorder of {self.path} is closed: open another one to record more")
@@ -137,13 +147,7 @@ class Recorder:
         """The manifest with this buffer's shard, once all of it is on disk; changes nothing in memory."""
         number = len(self._manifest.shards)
         steps = buffer.steps(self._first_lane, first_time=self._flushed)
-        steps_file = self.path / f"steps-{number:06d}.arrow"
-        frames_file = self.path / f"frames-{number:06d}.arrow"
-        shard = Shard(
-            steps=write_whole(steps_file, steps_content(steps, self.spec)),
-            frames=write_whole(frames_file, frames_content(buffer.frames(), self.spec)),
-            blocks=self._blocks(buffer),
-        )
+        shard = write_shard(self.path, number, steps, buffer.frames(), self._blocks(buffer), self.spec)
         grown = Manifest(self.spec, self._manifest.provenance, [*self._manifest.shards, shard])
         grown.write(self.path)
         return grown
@@ -168,7 +172,7 @@ class Recorder:
     def __enter__(self) -> "Recorder":
         return self
 
-    def __exit__(self, kind, problem, trace) -> None:
+    def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
         if isinstance(problem, StorageError):
             self._let_go()
         else:
@@ -189,7 +193,7 @@ def usual_shard_steps(spec: Spec, lanes: int) -> int:
     return max(SHARD_STEPS, min(SHARD_ROWS * lanes, SHARD_BYTES // frame_bytes(spec)))
 
 
-def _manifest_to_extend(folder: Path, spec: Spec, provenance: dict | None) -> Manifest:
+def _manifest_to_extend(folder: Path, spec: Spec, provenance: dict[str, Any] | None) -> Manifest:
     """The folder's manifest, or a new one, written, with the leftovers of a crash removed."""
     is_new = not os.path.lexists(folder / manifests.NAME)  # a link that leads nowhere is not nothing
     manifest = Manifest(spec, {}) if is_new else manifests.read(folder)

@@ -1,4 +1,4 @@
-"""Which transitions each step of training sees, and how frames become stacked observations."""
+"""Which transitions each step of training sees."""
 
 import hashlib
 from collections.abc import Callable
@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from optimist.data.dataset import Dataset
+from optimist.data.stacking import decoded_stacks, earlier
 from optimist.data.transition import Transition
+from optimist.data.views import View
 from optimist.errors import DataError
 
 STEPS_PER_BLOCK = 256  # one counter block of the generator serves this many steps
@@ -32,14 +33,14 @@ class Rows(NamedTuple):
 class Sampler:
     """Uniform batches: step t's batch depends on the dataset, the seed and t, and on nothing else."""
 
-    dataset: Dataset
+    dataset: View
     batch: int = 32
     gamma: float = 0.99
     n_step: int = 1
     clip: float | None = None  # rewards are clipped to [-clip, clip] before they are summed
     seed: int = 0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.batch < 1 or self.n_step < 1 or not 0 <= self.gamma <= 1:
             raise DataError(
                 f"batch {self.batch}, n_step {self.n_step}, gamma {self.gamma}: "
@@ -102,37 +103,21 @@ class Sampler:
 def window(rows: Rows, stack: int, n_step: int) -> np.ndarray:
     """The numbers of the frames that each transition needs, oldest first, (..., frames): its stack is the
     first `stack` of them, its successor's the last. Frames before the episode's start stand for black."""
-    back = np.arange(stack - 1, -1, -1)
-    observation = _last(rows.frame, rows.age, back)
+    back = range(stack - 1, -1, -1)
+    observation = [earlier(rows.frame, rows.age, each) for each in back]
     if n_step == 1:
-        return np.concatenate([observation, np.expand_dims(rows.next_frame, -1)], axis=-1)
-    return np.concatenate([observation, _last(rows.next_frame, rows.next_age, back)], axis=-1)
+        return np.stack([*observation, rows.next_frame], axis=-1)
+    return np.stack(
+        [*observation, *(earlier(rows.next_frame, rows.next_age, each) for each in back)], axis=-1
+    )
 
 
-def _last(frame: np.ndarray, age: np.ndarray, back: np.ndarray) -> np.ndarray:
-    return np.expand_dims(frame, -1) - np.minimum(back, np.expand_dims(age, -1))
-
-
-FramesOf = Callable[[np.ndarray], np.ndarray]
-
-
-def stacked(frames_of: FramesOf, frame: np.ndarray, age: np.ndarray, stack: int) -> np.ndarray:
-    """Frames joined on the last axis, oldest first, black before the episode's start; `frames_of` gives
-    the frames of distinct numbers, each asked for once."""
-    back = np.arange(stack - 1, -1, -1)
-    exists = back <= np.expand_dims(age, -1)
-    wanted = np.expand_dims(frame, -1) - back * exists
-    numbers, place = np.unique(wanted, return_inverse=True)
-    frames = frames_of(numbers)[place.reshape(wanted.shape)]
-    frames[~exists] = 0
-    joined = np.moveaxis(frames, wanted.ndim - 1, -2)
-    return joined.reshape(*joined.shape[:-2], joined.shape[-2] * joined.shape[-1])
-
-
-def transitions(sampler: Sampler, positions: np.ndarray, frames_of: FramesOf) -> Transition:
+def transitions(
+    sampler: Sampler, positions: np.ndarray, frames_of: Callable[[np.ndarray], np.ndarray]
+) -> Transition:
     """The transitions at these positions; a frame needed by both observations is decoded once."""
     rows = sampler.rows(positions)
     frame = np.stack([rows.frame, rows.next_frame])
     age = np.stack([rows.age, rows.next_age])
-    observation, next_observation = stacked(frames_of, frame, age, sampler.dataset.spec.stack)
+    observation, next_observation = decoded_stacks(frames_of, frame, age, sampler.dataset.spec.stack)
     return Transition(observation, rows.action, rows.reward, rows.discount, next_observation)

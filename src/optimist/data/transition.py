@@ -37,7 +37,7 @@ class Spec:
     action_high: tuple[float, ...] = ()
     stack: int = 1  # frames joined on the last axis when sampled, oldest first
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.frame_dtype not in ("uint8", "bool", "float32"):
             kind = in_one_line(self.frame_dtype)
             raise DataError(f"observations of type {kind}: store uint8, bool or float32")
@@ -96,11 +96,22 @@ class Spec:
         slack = ROUNDING * np.maximum(abs(low), abs(high))
         return low - slack, high + slack
 
-    def as_json(self) -> dict:
+    def in_words(self) -> str:
+        """ "84x84x1 uint8 frames, 4 stacked; 6 actions" for people."""
+        shape, stack = (
+            "x".join(map(str, self.frame_shape)),
+            f", {self.stack} stacked" if self.stack > 1 else "",
+        )
+        one = len(self.frame_shape) == 1
+        frames = f"vectors of {shape} {self.frame_dtype}" if one else f"{shape} {self.frame_dtype} frames"
+        actions = f"{self.actions} actions" if self.discrete else f"action vectors of {len(self.action_low)}"
+        return f"{frames}{stack}; {actions}"
+
+    def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, record: dict) -> "Spec":
+    def from_json(cls, record: dict[str, Any]) -> "Spec":
         """The spec in a record from a file, whose every type is doubted."""
         known = {field.name: _TYPES[field.name] for field in fields(cls)}
         given: dict[str, Any] = {

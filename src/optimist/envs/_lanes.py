@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from optimist.data.transition import Spec
-from optimist.envs import Step
+from optimist.envs._environment import Step
 from optimist.errors import UsageError
 
 

@@ -14,37 +14,18 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
+
+from optimist.plugins import search_path
 
 SAFELY = "-P"  # for the interpreter: the current folder is not searched
 VARIABLE = "PYTHONSAFEPATH"  # says the same to an interpreter whose command is not ours
-PACKAGES = str(Path(__file__).resolve().parents[2])  # the folder that this package lies in
 PR_SET_PDEATHSIG = 1  # of Linux' prctl
 PATIENCE = 0.5  # seconds between looks at the parent, where the kernel does not tell
-
-
-def search_path() -> list[str]:
-    """Where a child looks for modules: where this process does, but for the current folder, unless its user
-    named it (in PYTHONPATH, or as the folder of the script that runs) or this package lies there."""
-    try:
-        here = os.path.realpath(os.getcwd())
-    except FileNotFoundError:  # it was removed
-        return [entry for entry in sys.path if entry]
-    named = [*filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)), _script_folder(), PACKAGES]
-    keep = here in [os.path.realpath(folder) for folder in named]
-    return [entry or here for entry in sys.path if keep or os.path.realpath(entry) != here]
 
 
 def variables() -> dict[str, str]:
     """For a child's environment."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(search_path())}
-
-
-def _script_folder() -> str:
-    """Of `python folder/script.py`; `python -m` and `python -c` have none."""
-    main = sys.modules["__main__"]
-    is_script = getattr(main, "__spec__", None) is None and hasattr(main, "__file__")
-    return os.path.dirname(str(main.__file__)) if is_script else PACKAGES
 
 
 @contextlib.contextmanager

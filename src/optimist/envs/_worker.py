@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from optimist import envs
 from optimist.data.transition import Spec
 from optimist.envs._lanes import as_array, from_array
+from optimist.envs._registry import make_lanes
 from optimist.errors import UsageError
 
 STEP, RESET, LISTEN = b"s", b"r", b"l"
@@ -95,7 +95,7 @@ class Player:
         _say(getattr(self, f"_{message.pop('do')}")(**message))
 
     def _make(self, name: str, seeds: list[int], options: dict) -> dict:
-        self._play = envs.make_lanes(name, seeds, **options)
+        self._play = make_lanes(name, seeds, **options)
         return {
             "name": self._play.name,
             "spec": self._play.spec.as_json(),

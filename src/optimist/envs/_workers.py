@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from optimist.data.transition import Spec
-from optimist.envs import Step
+from optimist.envs._environment import Step
 from optimist.envs._lanes import as_array, checked_actions, free_cores, from_array
 from optimist.envs._processes import SAFELY, variables
 from optimist.envs._worker import FAILED, LISTEN, RESET, STEP, board, board_size

@@ -15,12 +15,12 @@ from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from optimist.data.transition import Spec
-from optimist.envs import Environment, Step
+from optimist.envs._environment import Environment, Step
 from optimist.envs._lanes import checked_actions, free_cores, package
 from optimist.errors import UsageError, did_you_mean
 
@@ -34,11 +34,11 @@ log = logging.getLogger("optimist")
 class Options:
     """The game; the defaults are the paper's."""
 
-    sticky: float = 0.25  # how likely an emulator frame repeats the action before it
-    episodic_life: bool = False  # whether a lost life ends the episode
-    no_ops: int = 0  # up to so many random no-ops begin an episode
-    full_action_set: bool = False  # all 18 actions, not only those that the game knows
-    max_steps: int = 27_000  # an episode is truncated after so many steps
+    sticky: Annotated[float, "how likely an emulator frame repeats the action before it"] = 0.25
+    episodic_life: Annotated[bool, "whether a lost life ends the episode"] = False
+    no_ops: Annotated[int, "up to so many random no-ops begin an episode"] = 0
+    full_action_set: Annotated[bool, "all 18 actions, not only those that the game knows"] = False
+    max_steps: Annotated[int, "an episode is truncated after so many steps"] = 27_000
 
     def __post_init__(self):
         if not 0 <= self.sticky < 1 or self.no_ops < 0 or self.max_steps < 1:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from optimist.data.transition import Spec
-from optimist.envs import Environment
+from optimist.envs._environment import Environment
 from optimist.envs._lanes import Lanes, package
 from optimist.errors import UsageError, did_you_mean
 

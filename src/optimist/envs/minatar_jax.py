@@ -14,7 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from optimist.data.transition import Spec
-from optimist.envs import Environment, Step, _games
+from optimist.envs import _games
+from optimist.envs._environment import Environment, Step
 from optimist.envs._games.board import SIDE
 from optimist.envs._lanes import checked_actions
 from optimist.envs.minatar import GAMES, LONGEST, check, picture

@@ -5,6 +5,7 @@ minibatch, bootstrapping a "one_hot", and the "mean" draws nothing.
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -19,9 +20,9 @@ KINDS = ("uniform", "dirichlet", "one_hot", "mean")
 class Mixture:
     """Weights (heads, count) whose columns are convex combinations."""
 
-    kind: str = "uniform"  # uniform draws over their sum, as the paper; dirichlet, one_hot, mean
-    concentration: float = 1.0  # of dirichlet: towards the mean as it grows, towards one_hot as it falls
-    count: int = 1  # combinations per minibatch
+    kind: Annotated[str, "uniform draws over their sum, as the paper; dirichlet, one_hot, mean"] = "uniform"
+    concentration: Annotated[float, "of dirichlet: large is like mean, small is like one_hot"] = 1.0
+    count: Annotated[int, "combinations per minibatch"] = 1
 
     def __post_init__(self):
         if self.kind not in KINDS:

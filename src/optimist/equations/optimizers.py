@@ -6,7 +6,7 @@ or before or after bias correction, the first thousands of steps are different s
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -30,9 +30,9 @@ def check_positive(optimizer) -> None:
 class RmsProp:
     """Centred RMSProp: step = rate * g / sqrt(mean(g^2) - mean(g)^2 + epsilon), mean(g^2) starting at one."""
 
-    learning_rate: float = 2.5e-4
-    decay: float = 0.95
-    epsilon: float = 1e-5
+    learning_rate: Annotated[float, "the size of a step"] = 2.5e-4
+    decay: Annotated[float, "how much of the running means is kept at each step"] = 0.95
+    epsilon: Annotated[float, "added to the divisor of a step"] = 1e-5
 
     def __post_init__(self):
         check_positive(self)
@@ -64,12 +64,12 @@ class Adam:
     `head_epsilon` = epsilon / K undoes that in the last layer.
     """
 
-    learning_rate: float = 5e-5
-    epsilon: float = 0.01 / 32
-    b1: float = 0.9
-    b2: float = 0.999
-    head_epsilon: float | None = None  # epsilon of the last layer of a table; none: the same as elsewhere
-    weight_decay: float | None = None  # added to the gradient: this share of the weight, as PyTorch's Adam
+    learning_rate: Annotated[float, "the size of a step"] = 5e-5
+    epsilon: Annotated[float, "added to the divisor of a step"] = 0.01 / 32
+    b1: Annotated[float, "how much of the mean gradient is kept at each step"] = 0.9
+    b2: Annotated[float, "how much of the mean squared gradient is kept at each step"] = 0.999
+    head_epsilon: Annotated[float | None, "epsilon of the last layer; none: the same as elsewhere"] = None
+    weight_decay: Annotated[float | None, "share of the weight added to its gradient, as PyTorch"] = None
 
     def __post_init__(self):
         check_positive(self)

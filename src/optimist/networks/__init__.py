@@ -1,22 +1,27 @@
 """Networks, written for one observation; `vmap` adds batches, seeds and ensembles."""
 
-from optimist.networks.layers import Layer, initial_weight
-from optimist.networks.perceptrons import ActionVae, Perceptron
+from optimist.networks.layers import Layer, initial_weight, sizes, widths
+from optimist.networks.perceptrons import ActionVae, DenseNetwork, Perceptron
 from optimist.networks.tables import MultiHead, MultiNetwork, SplitTable, Table
-from optimist.networks.torsos import TORSOS, Convolution, Torso, convolve, torso_for
+from optimist.networks.torsos import TORSOS, Convolution, LayeredTorso, Network, Torso, convolve, torso_for
 
 __all__ = [
     "TORSOS",
     "ActionVae",
     "Convolution",
+    "DenseNetwork",
     "Layer",
+    "LayeredTorso",
     "MultiHead",
     "MultiNetwork",
+    "Network",
     "Perceptron",
     "SplitTable",
     "Table",
     "Torso",
     "convolve",
     "initial_weight",
+    "sizes",
     "torso_for",
+    "widths",
 ]

@@ -1,6 +1,7 @@
-"""One dense or convolutional layer: its weights, and how they start."""
+"""One dense or convolutional layer: its weights, and how they start; and the widths of several as a text."""
 
 import math
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import jax
@@ -29,3 +30,15 @@ def initial_weight(key, shape: tuple[int, ...], initializer: str):
     if initializer not in limits:
         raise UsageError(f'unknown initializer "{initializer}": {did_you_mean(initializer, limits)}')
     return jax.random.uniform(key, shape, minval=-limits[initializer], maxval=limits[initializer])
+
+
+def widths(hidden: str | Iterable[int]) -> str:
+    """The widths of layers as one text, "400,300"; a tuple, or "400-300" as version 0.1.0 had it, will do."""
+    parts = hidden.replace("-", ",").split(",") if isinstance(hidden, str) else [str(w) for w in hidden]
+    if not parts or not all(part.strip().isdecimal() and int(part) for part in parts):
+        raise UsageError(f'hidden layers "{hidden}": write their widths as 400,300')
+    return ",".join(str(int(part)) for part in parts)
+
+
+def sizes(hidden: str) -> tuple[int, ...]:
+    return tuple(map(int, widths(hidden).split(",")))

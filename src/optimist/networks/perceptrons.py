@@ -2,11 +2,22 @@
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
 
-from optimist.networks.layers import Layer, initial_weight
+from optimist.networks.layers import Layer, initial_weight, widths
+
+
+@dataclass(frozen=True)
+class DenseNetwork:
+    """The networks of an agent of action vectors, as plain values."""
+
+    hidden: Annotated[str, "widths of the layers of every network, as 400,300"] = "400,300"
+
+    def __post_init__(self):
+        object.__setattr__(self, "hidden", widths(self.hidden))
 
 
 @dataclass(frozen=True)

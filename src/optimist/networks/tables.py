@@ -1,6 +1,5 @@
 """Tables turn features into one value per action and column."""
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,8 +72,7 @@ class MultiHead:
 
     def init(self, key, observation_shape: tuple[int, ...]) -> dict:
         torso_key, head_key = jax.random.split(key)
-        shapes = self.torso.shapes(observation_shape)
-        features = shapes[-1][-1] if shapes else math.prod(observation_shape)
+        features = self.torso.features(observation_shape)
         return {
             "torso": self.torso.init(torso_key, observation_shape, self.initializer),
             "weight": self._heads(head_key, features),

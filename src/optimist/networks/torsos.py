@@ -1,15 +1,45 @@
-"""Torsos turn an observation into features."""
+"""Torsos turn an observation into features: those that come with the package, and a user's own."""
 
 import math
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
 
+from optimist import plugins
 from optimist.data.transition import Spec
-from optimist.errors import UsageError, did_you_mean
-from optimist.networks.layers import Layer, initial_weight
+from optimist.errors import UsageError
+from optimist.networks.layers import Layer, initial_weight, sizes, widths
+
+
+class Torso(Protocol):
+    """What stands below a table: any class with these three methods, named as module:Name."""
+
+    def init(self, key, observation_shape: tuple[int, ...], initializer: str) -> Any:
+        """Fresh parameters, any tree of arrays; `initializer` is a kind of `initial_weight`."""
+        ...
+
+    def features(self, observation_shape: tuple[int, ...]) -> int:
+        """How many features come out."""
+        ...
+
+    def __call__(self, params: Any, observation) -> Any:
+        """One observation, as it was recorded -> features (F,)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Network:
+    """The network of an agent that reads tables, as plain values."""
+
+    torso: Annotated[str, "mlp, minatar, nature, linear, module:Name, or auto: by the observations"] = "auto"
+    hidden: Annotated[str, "widths of the dense layers, as 256,256; auto: the torso's own"] = "auto"
+
+    def __post_init__(self):
+        if isinstance(self.torso, type):
+            object.__setattr__(self, "torso", plugins.address("torsos", self.torso))
+        object.__setattr__(self, "hidden", "auto" if self.hidden in ("auto", None) else widths(self.hidden))
 
 
 class Convolution(NamedTuple):
@@ -60,7 +90,7 @@ def _blocks(image, stride: int):
 
 
 @dataclass(frozen=True)
-class Torso:
+class LayeredTorso:
     """Convolutions, then dense layers, each followed by a ReLU."""
 
     convolutions: tuple[Convolution, ...] = ()
@@ -85,11 +115,15 @@ class Torso:
         widths = (math.prod(observation_shape), *self.hidden)
         return found + list(zip(widths[:-1], widths[1:], strict=True))
 
-    def __call__(self, layers: list[Layer], observation):
+    def features(self, observation_shape: tuple[int, ...]) -> int:
+        shapes = self.shapes(observation_shape)
+        return shapes[-1][-1] if shapes else math.prod(observation_shape)
+
+    def __call__(self, params: list[Layer], observation):
         """observation -> features (hidden[-1],)."""
         x = observation / 255 if observation.dtype == jnp.uint8 else observation
         x = x.astype(jnp.float32)
-        images, dense = layers[: len(self.convolutions)], layers[len(self.convolutions) :]
+        images, dense = params[: len(self.convolutions)], params[len(self.convolutions) :]
         for layer, convolution in zip(images, self.convolutions, strict=True):
             x = jax.nn.relu(convolve(layer, x, convolution))
         x = x.reshape(-1)
@@ -99,25 +133,39 @@ class Torso:
 
 
 TORSOS = {
-    "linear": Torso(hidden=()),  # the observation itself: with one-hot states, a table of values
-    "mlp": Torso(hidden=(64, 64)),
+    "linear": LayeredTorso(hidden=()),  # the observation itself: with one-hot states, a table of values
+    "mlp": LayeredTorso(hidden=(64, 64)),
     # Young and Tian 2019: one small convolution is enough for 10 x 10 cells.
-    "minatar": Torso((Convolution(16, 3, 1, "VALID"),), hidden=(128,)),
+    "minatar": LayeredTorso((Convolution(16, 3, 1, "VALID"),), hidden=(128,)),
     # Mnih et al. 2015, but with the SAME padding of the paper's code: 11 * 11 * 64 = 7,744 features before
     # the dense layer, where the usual ports have 3,136.
-    "nature": Torso((Convolution(32, 8, 4), Convolution(64, 4, 2), Convolution(64, 3, 1)), hidden=(512,)),
+    "nature": LayeredTorso(
+        (Convolution(32, 8, 4), Convolution(64, 4, 2), Convolution(64, 3, 1)), hidden=(512,)
+    ),
 }
 
 
-def torso_for(spec: Spec, name: str = "auto") -> Torso:
-    """The named torso, or the one that suits the observations."""
+def torso_for(spec: Spec, name: str = "auto", hidden: str = "auto") -> Torso:
+    """The named torso, or the one that suits the observations; with dense layers of these widths."""
     image = len(spec.observation_shape) == 3
     if name == "auto":
         name = "mlp" if not image else "nature" if min(spec.observation_shape[:2]) >= 36 else "minatar"
     if name not in TORSOS:
-        raise UsageError(f'unknown network "{name}": {did_you_mean(name, [*TORSOS, "auto"])}')
+        return _found(name, {} if hidden == "auto" else {"hidden": sizes(hidden)})
     if TORSOS[name].convolutions and not image:
         raise UsageError(
             f'the "{name}" network needs images, these observations are {spec.observation_shape}: use "mlp"'
         )
-    return TORSOS[name]
+    return TORSOS[name] if hidden == "auto" else replace(TORSOS[name], hidden=sizes(hidden))
+
+
+def _found(name: str, options: dict) -> Torso:
+    """A user's own torso: a class, or an instance of one."""
+    found = plugins.find("torsos", name, [*TORSOS, "auto"])
+    try:
+        found = found(**options) if isinstance(found, type) or options else found
+    except TypeError as problem:
+        raise UsageError(f"{name} cannot be made with {options or 'its defaults'}: {problem}") from problem
+    if not all(callable(getattr(found, part, None)) for part in ("init", "features", "__call__")):
+        raise UsageError(f"{name} is no torso: it needs init, features and __call__")
+    return found

@@ -1,40 +1,28 @@
-"""The whole path in minutes: play and log, learn from the log alone, show how well it worked."""
+"""The study `demo` of the catalogue at any size: play and log, learn from the log alone, report."""
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, NamedTuple
 
-from optimist.data.card import card
-from optimist.data.dataset import Dataset
-from optimist.data.disk.files import write_whole
 from optimist.errors import UsageError
-from optimist.studies.report.figures import learning_curves, save_png
-from optimist.studies.report.report import write_report
-from optimist.studies.scores.curves import Summary, scores, summary
-from optimist.training.offline import OfflineTraining
-from optimist.training.online import OnlineTraining
-from optimist.training.play.video import gif_bytes
-from optimist.training.progress import console
-from optimist.training.resolve import resolve_collection, resolve_training
-from optimist.training.run import load_run
-
-AGENTS = {"DQN": "dqn", "QR-DQN": "qr_dqn", "REM": "rem"}
-# A demo trains a sixteenth as long as the scale it borrows from, so it learns in larger steps.
-SCALE, OPTIONS = "small", {"optimizer.learning_rate": 1e-3, "target_period": 100}
+from optimist.studies import plan
+from optimist.studies.engines.local import LocalPool, usual_workers
+from optimist.studies.perform import perform_study
+from optimist.studies.results.logs import read_logs
+from optimist.studies.scores.curves import scores, sheet, summary
+from optimist.studies.sheet import Sheet
 
 
 @dataclass(frozen=True)
 class Demo:
     """How much the demo plays and learns; made to end within minutes on two cores."""
 
-    environment: str = "minatar/breakout"
-    online_steps: int = 80_000  # agent steps to log
-    offline_steps: int = 6_000  # gradient steps of each agent
-    evaluations: int = 10
-    episodes: int = 20  # per evaluation and seed
-    seeds: int = 3
+    environment: Annotated[str, "the game"] = "minatar_jax/breakout"
+    online_steps: Annotated[int, "agent steps to log"] = 80_000
+    offline_steps: Annotated[int, "gradient steps of each agent"] = 6_000
+    evaluations: Annotated[int, "evaluations of each agent"] = 10
+    episodes: Annotated[int, "full episodes per evaluation and seed"] = 20
+    seeds: Annotated[int, "seeds of each agent"] = 3
 
     def __post_init__(self):
         for name in ("online_steps", "offline_steps", "evaluations", "episodes", "seeds"):
@@ -43,81 +31,50 @@ class Demo:
         if self.offline_steps % self.evaluations:
             raise UsageError(f"{self.offline_steps} steps do not divide into {self.evaluations} evaluations")
 
+    def study(self) -> plan.Study:
+        """The catalogue's, with these sizes; a shorter log has a shorter beginning."""
+        usual, steps = plan.load("demo"), self.online_steps
+        assert usual.collect is not None
+        usual_play = usual.collect["settings"]
+        play = {
+            "steps": steps,
+            "warm_up": min(usual_play["warm_up"], steps // 10),
+            "epsilon_decay": steps // 3,
+        }
+        every = self.offline_steps // self.evaluations
+        return replace(
+            usual,
+            title=f"Learning {self.environment} from logged play",
+            environments=plan.environments("demo", [self.environment]),
+            seeds=self.seeds,
+            collect={**usual.collect, "settings": play},
+            training={"steps": self.offline_steps, "evaluate_every": every, "episodes": self.episodes},
+        )
 
-@dataclass(frozen=True)
-class Outcome:
-    """What the demo found, and where the page is."""
+    def command(self, out: Path) -> str:
+        changed = [field.name for field in fields(self) if getattr(self, field.name) != field.default]
+        words = [f"--{name.replace('_', '-')} {getattr(self, name)}" for name in changed]
+        return " ".join(["optimist demo", f"--out {out}", *words])
+
+
+class Outcome(NamedTuple):
+    """Where the page is, and the scores in short."""
 
     report: Path
-    summaries: dict[str, Summary]
-    card: dict
+    scores: Sheet
 
 
 def run_demo(out: Path, demo: Demo) -> Outcome:
     """Everything, into one folder; the same call again goes on where it stopped."""
-    player = resolve_collection(None, scale=SCALE, options=OPTIONS, settings=_pace(demo))
-    play = OnlineTraining(player.agent, demo.environment, player.settings, out=out / "data")
-    console.print(f"[bold]1[/] an online DQN plays {demo.environment}; every step is logged")
-    play.run()
-    dataset = Dataset.open(out / "data")
-    console.print(f"[bold]2[/] {', '.join(AGENTS)} learn from the log alone, {demo.seeds} seeds each")
-    runs = {label: _trained(out / name, name, dataset, demo) for label, name in AGENTS.items()}
-    console.print("[bold]3[/] the report")
-    facts = card(dataset)
-    video = gif_bytes(load_run(runs["REM"]).pictures(frames=300))
-    write_whole(out / "rem.gif", video)
-    lines = {"best": facts["best_policy_return"], "average": facts["return_mean"]}
-    save_png(learning_curves(runs, **lines), out / "curves.png")
-    write_report(
-        out / "report.html",
-        title=f"Learning {demo.environment} from logged play",
-        runs=runs,
-        card=facts,
-        video_gif=video,
-        versions=json.loads((runs["REM"] / "versions.json").read_text()),
-        commands=_commands(demo),
+    study = demo.study()
+    jobs = study.jobs()
+    written, _ = perform_study(
+        study, jobs, out, lambda: LocalPool(out, usual_workers()), command=demo.command(out)
     )
-    return Outcome(out / "report.html", {label: summary(scores(run)) for label, run in runs.items()}, facts)
-
-
-def _pace(demo: Demo) -> dict[str, int]:
-    """How the player's settings differ from the scale's, whose decay would outlast so short a log."""
-    usual = resolve_collection(None, scale=SCALE).settings.warm_up
-    steps = demo.online_steps
-    return {"steps": steps, "warm_up": min(usual, steps // 10), "epsilon_decay": steps // 3}
-
-
-def _length(demo: Demo) -> dict[str, int]:
-    every = demo.offline_steps // demo.evaluations
-    return {"steps": demo.offline_steps, "evaluate_every": every, "episodes": demo.episodes}
-
-
-def _trained(path: Path, agent: str, dataset: Dataset, demo: Demo) -> Path:
-    asked = resolve_training(None, agent, scale=SCALE, options=OPTIONS, settings=_length(demo))
-    OfflineTraining(
-        asked.agent,
-        dataset,
-        asked.settings,
-        out=path,
-        seeds=tuple(range(demo.seeds)),
-        environment=demo.environment,
-    ).run()
-    return path
-
-
-def _commands(demo: Demo) -> list[str]:
-    """The same by hand."""
-    learning, pace, length = _words(OPTIONS), _words(_pace(demo)), _words(_length(demo))
-    seeds = ",".join(map(str, range(demo.seeds)))
-    return [
-        f"optimist collect {demo.environment} {pace} {learning} --out data",
-        *(
-            f"optimist train {name} data --out {name} {length} {learning} --seeds {seeds}"
-            for name in AGENTS.values()
-        ),
-        "optimist play rem --out rem.gif",
-    ]
-
-
-def _words(values: Mapping[str, Any]) -> str:
-    return " ".join(f"--{name.replace('_', '-')} {value}" for name, value in values.items())
+    runs = {job.label: summary(scores(job.run_folder(out))) for job in jobs if job.label}
+    (log,) = read_logs(jobs, out).values()
+    levels = {
+        "best policy in the data": log.best.get(plan.WHOLE),
+        "average behaviour": log.average.get(plan.WHOLE),
+    }
+    return Outcome(written[0], sheet(runs, levels))

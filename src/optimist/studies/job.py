@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from optimist import plugins
 from optimist.agents import described
 from optimist.agents._agent import Agent
 from optimist.data.dataset import Dataset, fingerprint_of
@@ -99,7 +100,8 @@ class Job:
         return {"dataset": {**there, "recording": now}} if "recording" in there else {}
 
     def steps(self) -> int:
-        return int(self.record().steps)
+        known = (self.resolved or {}).get("training", {}).get("steps")
+        return int(self.record().steps if known is None else known)
 
     def record(self) -> Any:
         """The collection or the training that it performs."""
@@ -111,6 +113,8 @@ class Job:
 
     def _resolved(self) -> Resolved:
         resolve: Callable[..., Resolved] = resolve_collection if self.plays else resolve_training
+        if self.resolved is not None:  # read from somebody's folder, which may mean harm
+            plugins.check_trusted("agents", self.agent)
         try:
             return resolve(
                 None,

@@ -4,6 +4,7 @@ A file has one table per scale: `paper` is the paper's own numbers, `mini` fits 
 cores' ten minutes. What a scale does not say, the file says for all of them.
 """
 
+import logging
 import tomllib
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,6 +16,7 @@ from optimist import envs
 from optimist.errors import UsageError, did_you_mean
 from optimist.studies.folders import Folders, folder_names
 from optimist.studies.job import Job
+from optimist.studies.scores.normalisation import normaliser
 
 KEYS = {  # every word that a study may say, and what it has to be
     "title": str,
@@ -28,11 +30,14 @@ KEYS = {  # every word that a study may say, and what it has to be
     "views": dict,
     "training": dict,
     "read_at": dict,
-    "scale": str,
+    "recipe": str,
     "figures": list,
+    "film": str,
+    "normaliser": str,
 }
 FIGURES = ("intervals", "iqm", "medians", "bars", "curves", "spread", "profiles", "parts")  # it may name
 RANDOM_EPISODES = 100
+log = logging.getLogger("optimist")
 WHOLE = "all"  # the part that is all of the data
 FIRST_RUN = 1  # of the public logs: dqn/Breakout/1 to 5
 AGENT_KEYS = ("agent", "preset", "options", "view")
@@ -49,7 +54,7 @@ class Study:
     environments: tuple[str, ...]
     seeds: int
     agents: dict[str, dict]  # by label; those of the paper, and those that stand beside them
-    scale: str  # of training, among those of `optimist train --scale`
+    recipe: str  # as of `optimist train --recipe`
     training: dict[str, Any]
     views: dict[str, dict[str, float]]  # by label
     read_at: dict[str, int]  # gradient steps at which results are read off, by label
@@ -58,6 +63,10 @@ class Study:
     data: str | None  # a path with {environment} or {game} in it, and {run} where each seed has its own
     play: dict[str, Any] | None  # settings of their collection
     figures: tuple[str, ...] = ()  # of the report; where none is named, those that fit any study
+    film: str = ""  # the label of an agent that is filmed
+    normaliser: str = (
+        ""  # of the report, as `optimist scores` has it [the study's own player and random play]
+    )
 
     @cached_property
     def _folders(self) -> Folders:
@@ -81,7 +90,7 @@ class Study:
                 preset=self.collect.get("preset"),
                 options=self.collect.get("options", {}),
                 settings=self.collect.get("settings", {}),
-                scale=self.scale,
+                scale=self.recipe,
                 seeds=tuple(range(self.players)),
             )
             for environment in self.environments
@@ -94,7 +103,9 @@ class Study:
 
     def _random_plays(self) -> list[Job]:
         """What random play scores in the same environments, which with the player's own score makes the
-        study's normaliser. A random agent learns nothing: it is evaluated once."""
+        study's normaliser, unless it names another. A random agent learns nothing: it is evaluated once."""
+        if self.normaliser:
+            return []
         once = {"steps": 1, "evaluate_every": 1, "episodes": RANDOM_EPISODES, "evaluation_steps": None}
         return [
             Job(
@@ -103,7 +114,7 @@ class Study:
                 agent="random",
                 preset=None,
                 settings=once,
-                scale=self.scale,
+                scale=self.recipe,
                 seeds=(0,),
                 data=self._log_of(environment, run=FIRST_RUN),
                 needs=self._needs(environment),
@@ -127,7 +138,7 @@ class Study:
         """One run of all seeds; a run of each seed where the logs lie in folders of their own."""
         kept = (self.collect or {}).get("kept", 0)
         common = {
-            "settings": {"log": "own", **self.training} if self._own_logs else self.training,
+            "settings": {"data_per_seed": "own", **self.training} if self._own_logs else self.training,
             "kept": kept,
             "view": self.views[part],
             "share": self.agents[label].get("view", {}),
@@ -168,7 +179,7 @@ class Study:
             agent=agent["agent"],
             preset=agent.get("preset"),
             options=agent.get("options", {}),
-            scale=self.scale,
+            scale=self.recipe,
             label=label,
             part=part,
             **more,
@@ -216,12 +227,15 @@ def read(name: str, table: dict, size: str) -> Study:
     if size not in scales:
         raise UsageError(f'study {name} has no scale "{size}": {did_you_mean(size, scales)}')
     said = {**table, **scales[size]}
+    if "scale" in said:
+        log.warning("study %s: its scale is called recipe now, as in optimist train --recipe", name)
+        said["recipe"] = said.pop("scale")
     for word, value in said.items():
         if word not in KEYS:
             raise UsageError(f'study {name}: there is no "{word}": {did_you_mean(word, KEYS)}')
         if not isinstance(value, KEYS[word]):
             raise UsageError(f"study {name}: {word} is {value!r}, not {KEYS[word].__name__}")
-    for word in ("environments", "agents", "scale"):
+    for word in ("environments", "agents", "recipe"):
         if not said.get(word):
             raise UsageError(f"study {name}: it says nothing of its {word}")
     if sum(word in said for word in ("data", "collect", "play")) != 1:
@@ -235,25 +249,21 @@ def read(name: str, table: dict, size: str) -> Study:
     for figure in said.get("figures", ()):
         if figure not in FIGURES:
             raise UsageError(f'study {name}: no figure "{figure}": {did_you_mean(str(figure), FIGURES)}')
+    if "normaliser" in said:
+        normaliser(said["normaliser"])  # complains of one that is not there
+    if said.get("film", "") not in ("", *said["agents"]):
+        hint = did_you_mean(said["film"], said["agents"])
+        raise UsageError(f'study {name}: no agent "{said["film"]}" to film: {hint}')
     if "collect" in said:
         _check_words(f"study {name}, collect", said["collect"], COLLECT_KEYS)
         _check_players(name, said)
-    study = Study(
-        name=name,
-        size=size,
-        title=said.get("title", name),
-        environments=_environments(name, said["environments"]),
-        seeds=said.get("seeds", 5),
-        agents=said["agents"],
-        scale=said["scale"],
-        training=said.get("training", {}),
-        views=said.get("views", {WHOLE: {}}),
-        read_at=said.get("read_at", {}),
-        collect=said.get("collect"),
-        data=said.get("data"),
-        play=said.get("play"),
-        figures=tuple(said.get("figures", ())),
-    )
+    usual = {"title": name, "seeds": 5, "training": {}, "views": {WHOLE: {}}, "read_at": {}}
+    usual |= {"collect": None, "data": None, "play": None}
+    said |= {
+        "environments": environments(name, said["environments"]),
+        "figures": tuple(said.get("figures", ())),
+    }
+    study = Study(name=name, size=size, **{**usual, **said})
     for job in study.jobs():
         job.check()
     return study
@@ -264,14 +274,18 @@ def _check_players(study: str, said: dict) -> None:
     players, kept = said["collect"].get("seeds", seeds), said["collect"].get("kept", 0)
     if not 0 <= kept <= players:
         raise UsageError(f"study {study}: {kept} of {players} players cannot be kept")
-    if not kept and players not in (1, seeds) and "log" not in said.get("training", {}):
+    if (
+        not kept
+        and players not in (1, seeds)
+        and not {"data_per_seed", "log"} & said.get("training", {}).keys()
+    ):
         raise UsageError(
             f"study {study}: {seeds} seeds and {players} players: as many of both, so that each seed learns "
-            'from a log of its own, or training = { log = "whole" } for all from all'
+            'from a log of its own, or training = { data_per_seed = "whole" } for all from all'
         )
 
 
-def _environments(study: str, names: list[str]) -> tuple[str, ...]:
+def environments(study: str, names: list[str]) -> tuple[str, ...]:
     """The names, with a family's in place of its own name: "minatar" is all of its games."""
     known = envs.available()
     every = [

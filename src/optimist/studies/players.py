@@ -9,7 +9,7 @@ from optimist.data.dataset import Dataset
 FINAL_SHARE = 0.1  # of a log: how its player played in the end
 
 
-class Player(NamedTuple):
+class LoggedAgent(NamedTuple):
     """One online seed: how it played in the end, and what is in its log on average."""
 
     seed: int
@@ -17,14 +17,14 @@ class Player(NamedTuple):
     mean_return: float
 
 
-def ranked(dataset: Dataset) -> list[Player]:
+def ranked(dataset: Dataset) -> list[LoggedAgent]:
     """The players of a recording, the best first: by how each played in the end."""
     players = []
     for seed in dataset.provenance["seeds"]:
         log = dataset.played_by(seed)
         final, whole = final_returns(log), log.episodes.returns[log.episodes.complete]
         anything = log.episodes.returns  # a short log may have no complete episode
-        players.append(Player(seed, *(_mean(those, anything) for those in (final, whole))))
+        players.append(LoggedAgent(seed, *(_mean(those, anything) for those in (final, whole))))
     return sorted(players, key=lambda player: player.final_return, reverse=True)
 
 

@@ -6,12 +6,10 @@ must no longer depend on the mixture. Heads that are trained one by one agree on
 Q* by itself.
 """
 
-import csv
-import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +22,7 @@ from optimist.data.disk.files import make_folder, write_whole
 from optimist.data.transition import Spec, Transition
 from optimist.equations.mixtures import Mixture
 from optimist.equations.optimizers import Adam
+from optimist.studies.sheet import Cell, Sheet, as_csv
 from optimist.training.learner import Learner, advance
 
 STATES, GAMMA = 6, 0.9
@@ -46,8 +45,8 @@ class Reading(NamedTuple):
 class Proposition:
     """How long each ensemble is trained and how often it is looked at."""
 
-    steps: int = 20_000
-    readings: int = 40
+    steps: Annotated[int, "gradient steps of each ensemble"] = 20_000
+    readings: Annotated[int, "times at which the heads are compared"] = 40
 
 
 def ring() -> Transition:
@@ -135,14 +134,23 @@ def concentration(heads: int, draws: int = 2000) -> float:
     return float((weights / weights.sum(axis=1, keepdims=True))[:, 0].std() * heads)
 
 
+def sheet(readings: list[Reading]) -> Sheet:
+    """The last reading of every ensemble."""
+    heads = ("", "heads disagree by", "their mean is off by", "a head is off by", "loss varies by")
+    rows = []
+    for each in {reading.agent: reading for reading in readings}.values():
+        found = (each.disagreement, each.distance, each.head_distance, each.spread)
+        rows.append([each.agent, *(Cell(f"{value:.1e}", value) for value in found)])
+    return Sheet("at the end", heads, rows)
+
+
 def write_results(out: Path, readings: list[Reading]) -> list[Path]:
     """The readings as CSV and the figure as PNG."""
-    from optimist.studies.report.figures import head_agreement, save_png
+    from optimist.studies.report.figures import save_png
+    from optimist.studies.report.paper_figures import head_agreement
 
     make_folder(out)
-    text = io.StringIO()
-    csv.writer(text).writerows([Reading._fields, *readings])
-    write_whole(out / "readings.csv", text.getvalue().encode())
+    write_whole(out / "readings.csv", as_csv(Sheet("", Reading._fields, readings)).encode())
     widths = {heads: concentration(heads) for heads in (2, 4, 8, 16, 32, 64, 128, 200)}
     save_png(head_agreement(readings, widths), out / "heads.png")
     return [out / "heads.png", out / "readings.csv"]

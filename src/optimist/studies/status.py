@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from optimist.data.disk.files import make_folder, remove, write_whole
@@ -15,14 +15,15 @@ FAILED = "FAILED"  # in a job's folder: why it failed when it was last tried
 
 
 @dataclass(frozen=True)
-class Record:
-    """What a study's folder says of the study."""
+class StudyRecord:
+    """What a study's folder says of the study; older ones say less."""
 
     title: str
     jobs: list[Job]
-    read_at: dict[str, int]  # as the study's file has it
-    figures: tuple[str, ...]  # those that the study's file names
-    command: str  # that performs the study
+    read_at: dict[str, int] = field(default_factory=dict)  # as the study's file has it
+    figures: tuple[str, ...] = ()  # those that the study's file names
+    command: str = ""  # that performs the study
+    normaliser: str = ""  # by which it is reported, unless another is asked for
 
 
 @dataclass(frozen=True)
@@ -46,26 +47,26 @@ def write_jobs(
     read_at: Mapping[str, int] | None = None,
     figures: Sequence[str] = (),
     command: str = "",
+    normaliser: str = "",
 ) -> None:
     make_folder(out)
     said = {"title": title, "command": command, "read_at": dict(read_at or {}), "figures": list(figures)}
-    text = json.dumps({**said, "jobs": [json.loads(job.written_down()) for job in jobs]}, indent=1)
-    write_whole(out / FILE, text.encode())
+    said |= {"normaliser": normaliser, "jobs": [json.loads(job.written_down()) for job in jobs]}
+    write_whole(out / FILE, json.dumps(said, indent=1).encode())
 
 
-def read_record(out: Path) -> Record:
+def read_record(out: Path) -> StudyRecord:
     if not (out / FILE).exists():
         raise RunError(f"{out} is not a study's folder: it has no {FILE}; name the --out of a study")
     try:
         said = json.loads((out / FILE).read_text(encoding="utf-8"))
-        jobs = [Job.from_json(json.dumps(job)) for job in said["jobs"]]
-        title = said["title"]
+        said["jobs"] = [Job.from_json(json.dumps(job)) for job in said["jobs"]]
+        said["figures"] = tuple(said.get("figures", ()))
+        return StudyRecord(**said)
     except (ValueError, TypeError, KeyError) as problem:
         raise RunError(
             f"{out / FILE} is no list of a study's runs ({problem}): the study's own command writes it again"
         ) from problem
-    said = {"read_at": {}, "figures": [], "command": "", **said}  # older studies say less
-    return Record(title, jobs, said["read_at"], tuple(said["figures"]), said["command"])
 
 
 def read_jobs(out: Path) -> tuple[str, list[Job]]:
@@ -92,7 +93,7 @@ def job_status(job: Job, out: Path) -> JobStatus:
     changed = "; ".join(job.changes(out))
     if changed:
         return JobStatus(job.name, "by other settings", 0, steps, None, None, changed)
-    step = _last_step(metrics) if metrics.exists() else 0
+    step = steps_done(job, out)
     if failed.exists():
         return JobStatus(job.name, "failed", step, steps, None, None, failed.read_text(encoding="utf-8"))
     if not metrics.exists():
@@ -104,8 +105,11 @@ def job_status(job: Job, out: Path) -> JobStatus:
     return JobStatus(job.name, "running" if running else "stopped", step, steps, rate, left)
 
 
-def _last_step(metrics: Path) -> int:
-    """The step of the last whole row; the file may be long and still growing."""
+def steps_done(job: Job, out: Path) -> int:
+    """The step of the last whole row of its metrics; the file may be long and still growing."""
+    metrics = job.run_folder(out) / "metrics.jsonl"
+    if not metrics.exists():
+        return 0
     with metrics.open("rb") as stream:
         stream.seek(max(0, metrics.stat().st_size - 4096))
         whole = stream.read().split(b"\n")[:-1]

@@ -1,6 +1,7 @@
 """Watches the numbers of a run: what goes into its logs, and when to warn or to stop."""
 
 import logging
+import math
 from functools import partial
 
 import jax
@@ -34,22 +35,19 @@ class Monitor:
         self._slow: set[str] = set()  # parts whose small steps were warned of
 
     def rows(self, step: int, state: TrainState, losses: dict) -> list[dict]:
-        """One row of metrics per seed; a number that is not finite stops the run."""
+        """The figures of each seed; a number that is not finite stops the run."""
         estimate, largest = _estimates(self._learner, len(self._seeds), state.params, self._observations)
         shares = {
             f"step_share_{part}": share for part, share in _step_shares(self._learner, state.slots).items()
         }
         columns = {**self._means(step, losses), "estimate": estimate, "largest_estimate": largest, **shares}
         columns = {name: np.asarray(values) for name, values in columns.items()}
-        for name, values in columns.items():
-            self._stop_if_not_finite(step, name, values)
+        rows = [{name: float(values[i]) for name, values in columns.items()} for i in range(len(self._seeds))]
+        check_finite(step, self._seeds, rows)
         self._warn_if_too_large(step, columns["largest_estimate"])
         for part in shares:
             self._warn_if_too_slow(step, part, columns[part])
-        return [
-            {"step": step, "seed": seed, **{name: float(values[i]) for name, values in columns.items()}}
-            for i, seed in enumerate(self._seeds)
-        ]
+        return rows
 
     def _means(self, step: int, losses: dict) -> dict[str, np.ndarray]:
         """The mean loss of each objective over the steps on which it was due, if there was one."""
@@ -60,14 +58,6 @@ class Monitor:
             if due.any():
                 found[f"loss_{objective.name}"] = values[due].mean(axis=0)
         return found
-
-    def _stop_if_not_finite(self, step: int, name: str, values: np.ndarray) -> None:
-        bad = [seed for seed, value in zip(self._seeds, values, strict=True) if not np.isfinite(value)]
-        if bad:
-            raise DivergedError(
-                f"{name} of seed {bad[0]} is not finite before step {step:,}: the state is kept in "
-                "diverged/; try a smaller learning rate or clipped rewards"
-            )
 
     def _warn_if_too_large(self, step: int, largest: np.ndarray) -> None:
         for seed, size in zip(self._seeds, largest.tolist(), strict=True):
@@ -96,6 +86,17 @@ class Monitor:
             self._learner.agent.optimizer.epsilon,
             " or --optimizer.head-epsilon" * name.endswith("heads"),
         )
+
+
+def check_finite(step: int, seeds: tuple[int, ...], rows: list[dict]) -> None:
+    """Raise DivergedError for the first figure that is not finite; a row for each seed."""
+    for name in rows[0]:
+        bad = [seed for seed, row in zip(seeds, rows, strict=True) if not math.isfinite(row[name])]
+        if bad:
+            raise DivergedError(
+                f"{name} of seed {bad[0]} is not finite before step {step:,}: the state is kept in "
+                "diverged/; try a smaller learning rate or clipped rewards"
+            )
 
 
 @partial(jax.jit, static_argnames=("learner", "seeds"))

@@ -2,29 +2,29 @@
 
 import hashlib
 import math
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
+from functools import partial
 from pathlib import Path
+from typing import Annotated, ClassVar
 
 import jax
 import numpy as np
 
-from optimist.agents import described, name_of
+from optimist.agents import described, short_name
 from optimist.agents._agent import Agent
 from optimist.data.dataset import Dataset
 from optimist.data.paper_sampling import SAMPLERS
 from optimist.data.sampling import Sampler, transitions
-from optimist.errors import DivergedError, UsageError, did_you_mean
-from optimist.training.evaluation import check_playable, evaluate, mean_scores
+from optimist.errors import UsageError, did_you_mean, renamed
+from optimist.training.evaluation import check_playable
 from optimist.training.feeding import Feed, feed_of
 from optimist.training.interrupt import StopRequest
 from optimist.training.learner import Learner, TrainState, advance, check_seeds
-from optimist.training.loggers.tensorboard import Curves
+from optimist.training.loggers import USUAL, logger_classes
 from optimist.training.monitor import ALARM, Monitor
-from optimist.training.progress import Bar
+from optimist.training.services import Services, owes_evaluation
 from optimist.training.sizes import batch_bytes, check_memory, lanes_bytes, state_bytes
-from optimist.training.storage import checkpoint
 from optimist.training.storage.run_folder import RunFolder, as_config, demand
 
 CHUNK = 250  # gradient steps between looks at the clock, the losses and the signals
@@ -38,22 +38,30 @@ PROBE_STEP = 2**40  # a step that no training reaches: its batch is the one the 
 class Training:
     """How an agent is trained on a dataset; the defaults are the paper's."""
 
-    steps: int = 12_500_000  # gradient steps; the paper's 1X
-    evaluate_every: int = 62_500  # gradient steps between evaluations
-    episodes: int = 20  # full episodes per evaluation and seed
-    evaluation_steps: int | None = None  # instead: full episodes until so many steps, as the paper counts
-    epsilon: float = 0.001  # random actions in evaluation
-    batch: int = 32
-    gamma: float = 0.99
-    n_step: int = 1
-    clip_rewards: float | None = 1.0  # rewards are clipped to +- this for training; none: as logged
-    sampling: str = "uniform"  # or five-buffers, the released code's: five stretches of a million at a time
-    log: str = "whole"  # what a seed learns from; or own: what the player of the same seed did
-    home: str = "auto"  # where the data lives: device, memory, compressed
-    memory_gib: float | None = None  # what decoded frames may take; half of the machine's unless said
-    checkpoint_seconds: float = 60.0
+    steps: Annotated[int, "gradient steps; the paper's 1X"] = 12_500_000
+    evaluate_every: Annotated[int, "gradient steps between evaluations"] = 62_500
+    episodes: Annotated[int, "full episodes per evaluation and seed"] = 20
+    evaluation_steps: Annotated[int | None, "instead: full episodes until so many steps"] = None
+    epsilon: Annotated[float, "random actions in evaluation"] = 0.001
+    batch: Annotated[int, "transitions in a minibatch"] = 32
+    gamma: Annotated[float, "the discount of a step"] = 0.99
+    n_step: Annotated[int, "rewards summed before the bootstrap"] = 1
+    clip_rewards: Annotated[float | None, "rewards are clipped to +- this; none: as logged"] = 1.0
+    sampling: Annotated[str, "uniform, or five-buffers as in the released code"] = "uniform"
+    data_per_seed: Annotated[str, "whole, or own: a seed learns from its player's part"] = "whole"
+    feed: Annotated[str, "where the data is kept: device, memory, compressed, or auto"] = "auto"
+    memory_gib: Annotated[float | None, "memory for decoded frames; none: half of the machine's"] = None
+    checkpoint_seconds: Annotated[float, "seconds between checkpoints"] = 60.0
+    loggers: Annotated[str, "where figures go: jsonl, tensorboard, module:Name"] = USUAL
+    log: InitVar[str | None] = None  # the former name of data_per_seed
+    home: InitVar[str | None] = None  # the former name of feed
+    unit: ClassVar[str] = "gradient step"
 
-    def __post_init__(self):
+    def __post_init__(self, log: str | None, home: str | None):
+        for old, new, value in (("log", "data_per_seed", log), ("home", "feed", home)):
+            if value is not None:
+                renamed(old, new)
+                object.__setattr__(self, new, value)
         counts = ("steps", "evaluate_every", "episodes", "evaluation_steps", "batch", "n_step")
         demand(self, counts, lambda n: isinstance(n, int) and n >= 1, "it is a whole number from 1 upwards")
         demand(self, ("n_step",), lambda n: n <= MOST_STEPS_AHEAD, f"it is at most {MOST_STEPS_AHEAD}")
@@ -62,8 +70,18 @@ class Training:
         demand(self, ("checkpoint_seconds",), lambda x: x >= 0, "it is at least 0")
         if self.sampling not in SAMPLERS:
             raise UsageError(f'no sampling "{self.sampling}": {did_you_mean(self.sampling, SAMPLERS)}')
-        if self.log not in LOGS:
-            raise UsageError(f'no log "{self.log}": {did_you_mean(self.log, LOGS)}')
+        if self.data_per_seed not in LOGS:
+            raise UsageError(
+                f'no data_per_seed "{self.data_per_seed}": {did_you_mean(self.data_per_seed, LOGS)}'
+            )
+
+    @property
+    def evaluation_epsilon(self) -> float:
+        return self.epsilon
+
+    def evaluates(self, step: int) -> bool:
+        """Is an evaluation due at this gradient step?"""
+        return step > 0 and (step % self.evaluate_every == 0 or step == self.steps)
 
 
 def whole(dataset: Dataset) -> Dataset:
@@ -86,17 +104,19 @@ class OfflineTraining:
         restart: bool = False,
         part: Callable[[Dataset], Dataset] = whole,
     ):
-        """`part` makes the view that is learned from; with `log` = "own" it is taken of each player's log,
-        so that "the best tenth" is each player's own."""
+        """`part` makes the view that is learned from; with `data_per_seed` = "own" it is taken of each
+        player's log, so that "the best tenth" is each player's own."""
         agent.check(dataset.spec)
         check_seeds(seeds)
         self.training, self.seeds, self.environment = training, tuple(seeds), environment
         self.recording, self.dataset = dataset.fingerprint, part(dataset)
         self.logs = [self.dataset] * len(self.seeds)
-        if training.log == "own":
+        if training.data_per_seed == "own":
             self.logs = [part(dataset.played_by(seed)) for seed in self.seeds]
         self.fingerprint = self.dataset.fingerprint
-        if training.log == "own" and self.fingerprint != self.recording:  # views of logs of their own
+        if (
+            training.data_per_seed == "own" and self.fingerprint != self.recording
+        ):  # views of logs of their own
             joined = " ".join(log.fingerprint for log in self.logs)
             self.fingerprint = hashlib.sha256(joined.encode()).hexdigest()
         self.versions = {"dataset": self.fingerprint}
@@ -104,12 +124,13 @@ class OfflineTraining:
             trained_on = dataset.provenance.get("environment", "")
             self.versions |= check_playable(dataset.spec, environment, trained_on)
         self.learner = Learner(agent, dataset.spec)
+        logger_classes(training.loggers)  # raises for one that is not found
         self._check_memory()
         self.folder = RunFolder(out, self._config(), restart=restart)
 
     def _check_memory(self) -> None:
         training, spec, seeds = self.training, self.dataset.spec, len(self.seeds)
-        streamed = training.home in ("memory", "compressed")  # such a feed shortens its chunks
+        streamed = training.feed in ("memory", "compressed")  # such a feed shortens its chunks
         chunk = 1 if streamed else min(LARGE_CHUNK, training.evaluate_every, training.steps)
         played = training.evaluation_steps is None and self.environment
         check_memory(
@@ -142,83 +163,43 @@ class OfflineTraining:
             found = self.folder.load_state(like=self.learner.shapes(self.seeds))
             step, state = found or (0, self.learner.init(self.seeds))
             self.folder.rewind(step)
-            if step < self.training.steps or self._owes_evaluation(step):
+            if step < self.training.steps or owes_evaluation(self.folder, self.training, step):
                 state = self._train(step, state)
             self.folder.finish()
             return state
 
     def _train(self, step: int, state: TrainState) -> TrainState:
-        feed, monitor = feed_of(self._samplers(), self.training.home, self._memory()), self._monitor()
-        chunk, saved = self._chunk(feed), time.monotonic()
-        note = ""
+        feed, monitor = feed_of(self._samplers(), self.training.feed, self._memory()), self._monitor()
+        chunk, title = self._chunk(feed), short_name(self.learner.agent)
+        title += f" x {len(self.seeds)} seeds" if len(self.seeds) > 1 else ""
         with (
             StopRequest() as stop,
-            self._bar(step) as bar,
-            Curves(self.folder.path, self.seeds, step) as curves,
+            Services(
+                self.folder, self.learner, self.training, step, stop, title=title, unit="update"
+            ) as services,
         ):
-            if self._owes_evaluation(step):
-                note = self._evaluate(step, state, curves, stop)
-                stop.leave(f"gradient step {step:,} of {self.training.steps:,}")
+            note = services.evaluate_if_owed(step, state.params)
+            services.leave_if_asked(step)
             while step < self.training.steps:
                 count = self._steps_to_take(step, chunk)
                 items = feed.items(step, count)
                 state, losses = advance(self.learner, state, feed.minibatch, feed.resident, items)
                 step += count
-                self._log(monitor, step, state, losses, curves)
-                if self._due(step) and self.environment:
-                    note = self._evaluate(step, state, curves, stop)
-                bar.update(step, note)
-                late = time.monotonic() - saved > self.training.checkpoint_seconds
-                if late or stop.received or step == self.training.steps:
-                    self.folder.save_state(step, state)
-                    saved = time.monotonic()
-                stop.leave(f"gradient step {step:,} of {self.training.steps:,}")
+                services.log(step, state, partial(self._figures, monitor, step, state, losses))
+                if self.training.evaluates(step) and self.environment:
+                    note = services.evaluate(step, state.params)
+                services.show(step, note)
+                if services.late or stop.received or step == self.training.steps:
+                    services.save(step, state)
+                services.leave_if_asked(step)
         return state
 
-    def _log(self, monitor: Monitor, step: int, state: TrainState, losses: dict, curves: Curves) -> None:
+    def _figures(self, monitor: Monitor, step: int, state: TrainState, losses: dict) -> list[dict]:
         known = len(monitor.alarms)
-        try:
-            rows = monitor.rows(step, state, losses)
-        except DivergedError:
-            checkpoint.save_state(self.folder.path / "diverged", step, state)
-            raise
+        rows = monitor.rows(step, state, losses)
         if len(monitor.alarms) > known:
             self.folder.write_alarms(monitor.alarms)
-        self.folder.add_metrics(rows)
-        curves.add(rows)
-
-    def _due(self, step: int) -> bool:
-        return step % self.training.evaluate_every == 0 or step == self.training.steps
-
-    def _owes_evaluation(self, step: int) -> bool:
-        """Was the run stopped while it was being evaluated?"""
-        if not (step and self.environment and self._due(step)):
-            return False
-        return not self.folder.has_episodes(step)
-
-    def _evaluate(self, step: int, state: TrainState, curves: Curves, stop: StopRequest) -> str:
-        training = self.training
-        rows = evaluate(
-            self.learner,
-            state.params,
-            self.environment or "",
-            seeds=self.seeds,
-            episodes=training.episodes,
-            steps=training.evaluation_steps,
-            epsilon=training.epsilon,
-            step=step,
-            stop=lambda: bool(stop.received),
-        )
-        if not rows:
-            return ""
-        self.folder.add_episodes(rows)
-        means = mean_scores(rows)
-        curves.add([{"step": step, "seed": seed, "return": mean} for seed, mean in means.items()])
-        return f"return {np.mean(list(means.values())):.2f}"
-
-    def _bar(self, step: int) -> Bar:
-        title = name_of(self.learner.agent) + (f" x {len(self.seeds)} seeds" if len(self.seeds) > 1 else "")
-        return Bar(title, self.training.steps, "update", step)
+        return rows
 
     def _samplers(self) -> list[Sampler]:
         training = self.training

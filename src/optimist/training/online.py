@@ -4,28 +4,27 @@ import logging
 import math
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
 from optimist import envs
-from optimist.agents import described
+from optimist.agents import described, short_name
 from optimist.agents._agent import Agent
 from optimist.data.disk.write_buffer import DepartedError
 from optimist.data.recorder import Recorder, discard
-from optimist.errors import DivergedError, RunError
-from optimist.training.evaluation import evaluate, mean_scores
+from optimist.errors import RunError
 from optimist.training.interrupt import StopRequest
 from optimist.training.learner import Learner, TrainState, check_seeds
-from optimist.training.loggers.tensorboard import Curves
+from optimist.training.loggers import USUAL, logger_classes
+from optimist.training.monitor import check_finite
 from optimist.training.play.playing import LaneReturns, Playing
 from optimist.training.play.replay import Replay
-from optimist.training.play.saving import Saving
-from optimist.training.progress import Bar
+from optimist.training.services import PlayServices, owes_evaluation
 from optimist.training.sizes import check_memory_to_play
 from optimist.training.storage import checkpoint
-from optimist.training.storage.play_state import load_play
 from optimist.training.storage.run_folder import RunFolder, as_config, demand, versions
 
 LOG_SECONDS = 2.0
@@ -37,23 +36,23 @@ log = logging.getLogger("optimist")
 class Collection:
     """How an online agent plays and learns; the defaults are the paper's, but for the number of lanes."""
 
-    steps: int = 50_000_000  # agent steps of a seed over all its lanes, rounded up to whole vector steps
-    lanes: int = 16  # environments side by side for each seed; the paper's own loop has one
-    window: int = 1_000_000  # transitions the agent learns from
-    warm_up: int = 20_000  # steps before it learns
-    epsilon: float = 0.01  # random actions at the end of the decay
-    epsilon_decay: int = 250_000  # steps from all random to `epsilon`, after the warm-up
-    update_period: int = 4  # agent steps per gradient step
-    batch: int = 32
-    gamma: float = 0.99
-    clip_rewards: float | None = 1.0
-    evaluate_every: int | None = (
-        None  # agent steps of a seed between evaluations; none: only its play is kept
-    )
-    episodes: int = 20  # full episodes per evaluation and seed
-    evaluation_steps: int | None = None  # instead: full episodes until so many steps, as the paper counts
-    evaluation_epsilon: float = 0.001  # random actions in evaluation
-    checkpoint_seconds: float = 120.0
+    steps: Annotated[int, "agent steps of a seed over all its lanes"] = 50_000_000
+    lanes: Annotated[int, "environments side by side for each seed; the paper's own loop has one"] = 16
+    window: Annotated[int, "transitions the agent learns from"] = 1_000_000
+    warm_up: Annotated[int, "steps before it learns"] = 20_000
+    epsilon: Annotated[float, "random actions at the end of the decay"] = 0.01
+    epsilon_decay: Annotated[int, "steps from all random to epsilon, after the warm-up"] = 250_000
+    update_period: Annotated[int, "agent steps per gradient step"] = 4
+    batch: Annotated[int, "transitions in a minibatch"] = 32
+    gamma: Annotated[float, "the discount of a step"] = 0.99
+    clip_rewards: Annotated[float | None, "rewards are clipped to +- this; none: as played"] = 1.0
+    evaluate_every: Annotated[int | None, "agent steps between evaluations; none: no evaluation"] = None
+    episodes: Annotated[int, "full episodes per evaluation and seed"] = 20
+    evaluation_steps: Annotated[int | None, "instead: full episodes until so many steps"] = None
+    evaluation_epsilon: Annotated[float, "random actions in evaluation"] = 0.001
+    checkpoint_seconds: Annotated[float, "seconds between checkpoints"] = 120.0
+    loggers: Annotated[str, "where figures go: jsonl, tensorboard, module:Name"] = USUAL
+    unit: ClassVar[str] = "step"
 
     def __post_init__(self):
         counts = (
@@ -113,6 +112,7 @@ class OnlineTraining:
         check_seeds(seeds)
         self.path, self.seeds, self.collection = Path(out), tuple(seeds), collection
         self.lanes = collection.lanes * len(seeds)
+        logger_classes(collection.loggers)  # raises for one that is not found
         check_memory_to_play(agent, environment, collection, len(seeds))
         self.play = envs.make(environment, lanes=self.lanes, seed=seeds[0])
         agent.check(self.play.spec)
@@ -159,7 +159,9 @@ class OnlineTraining:
             start = self._start(recorder, same_episodes)
             self.folder.rewind(start.step)
             replay = Replay(self.learner, start.state, self.collection, self.seeds)
-            if start.step < self.collection.steps or self._owes_evaluation(start.step):
+            if start.step < self.collection.steps or owes_evaluation(
+                self.folder, self.collection, start.step
+            ):
                 replay.refill(self.path, start.step, goes_on=start.same_episodes)
                 self._play(start, replay, recorder, stop)
             return replay.state
@@ -176,7 +178,7 @@ class OnlineTraining:
             found = 0, self.learner.init(self.seeds)
             self.folder.save_state(*found)
         (learned, state), recorded = found, recorder.steps // len(self.seeds)
-        play = load_play(self.folder.checkpoints, learned) if same_episodes else None
+        play = checkpoint.load_play(self.folder.checkpoints, learned) if same_episodes else None
         known = same_episodes and (play is not None or learned == 0)  # play begins the same each time
         same = known and recorder.go_on(learned * len(self.seeds))
         if learned != recorded:
@@ -200,89 +202,54 @@ class OnlineTraining:
 
     def _play(self, start: Start, replay: Replay, recorder: Recorder, stop: StopRequest) -> None:
         returns, step = LaneReturns(len(self.seeds), self.collection.lanes), start.step
-        saving = self._saving(replay, recorder)
         logged, step_logged = time.monotonic(), step
-        title = f"{self.folder.config['agent']['name']} plays {self.play.name}"
-        if not start.same_episodes:
-            self._catch_up(step, replay, saving, stop)
-        with (
-            Bar(title, self.collection.steps, "step", step) as bar,
-            Curves(self.folder.path, self.seeds, step) as curves,
-            Playing(self.learner, self.play, replay, recorder, self.collection, self.seeds, step) as playing,
-        ):
-            if start.same_episodes and start.play is not None:
-                playing.restore(start.play)
-            if self._owes_evaluation(step):
-                self._evaluate(step, replay, curves, stop)
-                stop.leave(f"step {step:,} of {self.collection.steps:,}")
-            while step < self.collection.steps:
-                rewards, ended = playing.go(step)
-                for reward, ends in zip(rewards, ended, strict=True):
-                    returns.add(reward, ends)
-                    step += self.collection.lanes
-                if self.collection.evaluates(step):
-                    self._evaluate(step, replay, curves, stop)
-                now, last = time.monotonic(), step >= self.collection.steps
-                saves = stop.received or (saving.due(step, len(rewards)) and not last)
-                if saves or now - logged > LOG_SECONDS or last:
-                    rate = (step - step_logged) / (now - logged)
-                    logged, step_logged = now, step
-                    epsilon = self.collection.exploration(step - self.collection.lanes)
-                    figures = {"epsilon": epsilon, "steps_per_second": rate}
-                    self._log(step, replay, figures, returns.means(), curves)
-                    bar.update(step, f"return {np.mean(returns.means()):.2f}")
-                if saves:
-                    playing.settle()
-                    saving.save(step, playing)
-                stop.leave(f"step {step:,} of {self.collection.steps:,}")
-            playing.settle(learn_at=step)
-        saving.save(step)
+        title = f"{short_name(self.learner.agent)} plays {self.play.name}"
+        common = (self.folder, self.learner, self.collection, step, stop)
+        with PlayServices(recorder, *common, title=title, unit="step") as services:
+            if not start.same_episodes:
+                self._catch_up(step, replay, services)
+            with Playing(
+                self.learner, self.play, replay, recorder, self.collection, self.seeds, step
+            ) as playing:
+                if start.same_episodes and start.play is not None:
+                    playing.restore(start.play)
+                services.evaluate_if_owed(step, replay.state.params)
+                services.leave_if_asked(step)
+                while step < self.collection.steps:
+                    rewards, ended = playing.go(step)
+                    for reward, ends in zip(rewards, ended, strict=True):
+                        returns.add(reward, ends)
+                        step += self.collection.lanes
+                    if self.collection.evaluates(step):
+                        services.evaluate(step, replay.state.params)
+                    now, last = time.monotonic(), step >= self.collection.steps
+                    saves = stop.received or (services.due(step, len(rewards)) and not last)
+                    if saves or now - logged > LOG_SECONDS or last:
+                        rate = (step - step_logged) / (now - logged)
+                        logged, step_logged = now, step
+                        means = returns.means()
+                        services.log(step, replay.state, partial(self._figures, step, replay, means, rate))
+                        services.show(step, f"return {np.mean(means):.2f}")
+                    if saves:
+                        playing.settle()
+                        services.save(step, replay.state, playing)
+                    services.leave_if_asked(step)
+                playing.settle(learn_at=step)
+            services.save(step, replay.state)
 
-    def _saving(self, replay: Replay, recorder: Recorder) -> Saving:
-        how_often = (self.collection.checkpoint_seconds, self.collection.lanes)
-        recorded = recorder.steps // len(self.seeds)
-        return Saving(self.folder, recorder, replay, *how_often, recorded)
-
-    def _catch_up(self, step: int, replay: Replay, saving: Saving, stop: StopRequest) -> None:
+    def _catch_up(self, step: int, replay: Replay, services: PlayServices) -> None:
         """Make up for the gradient steps of recorded play that no checkpoint knows of."""
         while replay.due(step) > UPDATES_AT_ONCE:
             replay.learn(step, UPDATES_AT_ONCE)
-            if stop.received or saving.late:
-                saving.save(step)
-            stop.leave(f"step {step:,} of {self.collection.steps:,}")
+            if services.stop.received or services.late:
+                services.save(step, replay.state)
+            services.leave_if_asked(step)
 
-    def _owes_evaluation(self, step: int) -> bool:
-        """Was the run stopped while it was being evaluated?"""
-        return self.collection.evaluates(step) and not self.folder.has_episodes(step)
-
-    def _evaluate(self, step: int, replay: Replay, curves: Curves, stop: StopRequest) -> None:
-        rows = evaluate(
-            self.learner,
-            replay.state.params,
-            self.folder.config["environment"],
-            seeds=self.seeds,
-            episodes=self.collection.episodes,
-            steps=self.collection.evaluation_steps,
-            epsilon=self.collection.evaluation_epsilon,
-            step=step,
-            stop=lambda: bool(stop.received),
-        )
-        self.folder.add_episodes(rows)
-        means = mean_scores(rows)
-        curves.add([{"step": step, "seed": seed, "evaluation": mean} for seed, mean in means.items()])
-
-    def _log(
-        self, step: int, replay: Replay, figures: dict[str, float], returns: list[float], curves: Curves
-    ) -> None:
+    def _figures(self, step: int, replay: Replay, returns: list[float], rate: float) -> list[dict]:
+        epsilon = self.collection.exploration(step - self.collection.lanes)
         rows = [
-            {"step": step, "seed": seed, "return": mean, **figures, **losses}
-            for seed, mean, losses in zip(self.seeds, returns, replay.losses(), strict=True)
+            {"play/return": mean, "epsilon": epsilon, "steps_per_second": rate, **losses}
+            for mean, losses in zip(returns, replay.losses(), strict=True)
         ]
-        if not all(math.isfinite(value) for row in rows for value in row.values()):
-            checkpoint.save_state(self.folder.path / "diverged", step, replay.state)
-            raise DivergedError(
-                f"the loss is not finite before step {step:,}: the state is kept in agent/diverged/; "
-                "try a smaller learning rate or clipped rewards"
-            )
-        self.folder.add_metrics(rows)
-        curves.add(rows)
+        check_finite(step, self.seeds, rows)
+        return rows

@@ -20,6 +20,7 @@ class Bar:
     def __init__(self, title: str, total: int, unit: str, done: int = 0):
         self._title, self._total, self._unit, self._begun_at = title, total, unit, done
         self._start = self._last_line = time.monotonic()
+        self._ended = False
         self._bar = Progress(
             TextColumn("[bold]{task.description}"),
             BarColumn(),
@@ -41,11 +42,16 @@ class Bar:
             self._bar.stop()
 
     def update(self, done: int, note: str = "") -> None:
-        now = time.monotonic()
+        now, self._total = time.monotonic(), max(self._total, done)  # lanes end with a whole vector step
         rate = (done - self._begun_at) / max(now - self._start, 1e-9)
-        self._bar.update(self._task, completed=done, rate=f"{rate:,.0f} {self._unit}/s", note=note)
-        if not console.is_terminal and (now - self._last_line > PLAIN_SECONDS or done >= self._total):
+        self._bar.update(
+            self._task, completed=done, total=self._total, rate=f"{rate:,.0f} {self._unit}/s", note=note
+        )
+        if console.is_terminal or self._ended:
+            return
+        self._ended = done >= self._total  # its line is the last
+        if self._ended or now - self._last_line > PLAIN_SECONDS:
             self._last_line = now
-            left = (self._total - done) / max(rate, 1e-9)
-            ahead = f"{done:,}/{self._total:,} {self._unit}s, {rate:,.0f}/s, {left:,.0f} s left"
-            print(f"{self._title}: {ahead}  {note}", flush=True)
+            units = f"{self._unit[:-1]}ies" if self._unit.endswith("y") else f"{self._unit}s"
+            left = "" if self._ended else f", {(self._total - done) / max(rate, 1e-9):,.0f} s left"
+            print(f"{self._title}: {done:,}/{self._total:,} {units}, {rate:,.0f}/s{left}  {note}", flush=True)

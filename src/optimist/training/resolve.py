@@ -4,8 +4,9 @@ The Python face, the command line, the jobs of a study and the demo all come thr
 give equal runs.
 """
 
+import inspect
 from collections.abc import Mapping
-from dataclasses import is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from optimist import agents
@@ -84,8 +85,8 @@ def _agent(scale: Scale, agent: Agent | str, preset: str | None, options: Mappin
 def _settings(record: Any, settings: Mapping[str, Any] | None, place: str, agent: Agent) -> Any:
     """The record with these fields; a field of the agent among them is shown its place."""
     for name, value in (settings or {}).items():
-        if name not in record.__dataclass_fields__ and closest(name, record.__dataclass_fields__) is None:
-            meant = closest(name, field_names(agent))
+        if name not in _taken(record) and closest(name, field_names(record)) is None:
+            meant = name if name in _taken(agent) else closest(name, field_names(agent))
             if meant:
                 where = f'options={{"{meant}": {value!r}}}'
                 raise UsageError(f'{place}: there is no setting "{name}"; of the agent it is {where}')
@@ -95,20 +96,33 @@ def _settings(record: Any, settings: Mapping[str, Any] | None, place: str, agent
 def field_names(record: Any, prefix: str = "") -> list[str]:
     """Every field, those of records inside it with a dot: "optimizer.epsilon"."""
     found = []
-    for name in record.__dataclass_fields__:
+    for name in (field.name for field in fields(record)):
         value = getattr(record, name)
         inside = field_names(value, f"{prefix}{name}.") if is_dataclass(value) else [f"{prefix}{name}"]
         found += inside
     return found
 
 
+def _taken(record: Any) -> list[str]:
+    """The names that its constructor takes: its fields, and the former names of some."""
+    return list(inspect.signature(type(record)).parameters)
+
+
 def with_values(record: Any, values: Mapping[str, Any], place: str) -> Any:
     """The record with some fields changed; dots lead into records inside it."""
+    changes: dict[str, Any] = {}
+    inside: dict[str, dict[str, Any]] = {}
     for name, value in values.items():
         first, dot, rest = name.partition(".")
-        known = list(record.__dataclass_fields__)
-        if first not in known:
+        if first not in _taken(record):
+            known = [field.name for field in fields(record)]
             raise UsageError(f'{place}: there is no setting "{name}": {did_you_mean(first, known)}')
-        inner = with_values(getattr(record, first), {rest: value}, place) if dot else value
-        record = replace(record, **{first: inner})
-    return record
+        if dot:
+            inside.setdefault(first, {})[rest] = value
+        else:
+            changes[first] = value
+    for first, said in inside.items():
+        if not is_dataclass(changes.get(first, getattr(record, first))):
+            raise UsageError(f'{place}: "{first}" has no settings inside it: leave ".{next(iter(said))}" out')
+        changes[first] = with_values(changes.get(first, getattr(record, first)), said, place)
+    return replace(record, **changes)  # at once: 16 columns on 16 networks need both

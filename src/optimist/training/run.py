@@ -1,5 +1,7 @@
 """A finished or unfinished run, read back: its parameters, its policy, its scores."""
 
+import contextlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -7,11 +9,11 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from optimist import envs
-from optimist.agents import from_description
+from optimist import envs, plugins
+from optimist.agents import from_description, short_name
 from optimist.data.transition import Spec
 from optimist.errors import RunError, UsageError
-from optimist.training.evaluation import EpisodeScore, check_playable, evaluate
+from optimist.training.evaluation import EpisodeScore, check_playable, evaluate, mean_scores
 from optimist.training.learner import Learner
 from optimist.training.play.acting import POLICY, Player, Policy
 from optimist.training.sizes import check_memory, lanes_bytes
@@ -29,6 +31,27 @@ class Run:
     seeds: tuple[int, ...]
     step: int
     params: dict  # every leaf with a leading axis of seeds
+    data: str  # what it learned from
+
+    def __repr__(self) -> str:
+        lines = {
+            "agent": short_name(self.learner.agent),
+            "data": self.data,
+            "environment": self.environment or "none",
+            "steps": f"{self.step:,}",
+            "seeds": ", ".join(map(str, self.seeds)),
+            "return": self._scores(),
+        }
+        return "\n".join([f"Run {self.path}", *(f"  {name:12} {text}" for name, text in lines.items())])
+
+    def _scores(self) -> str:
+        """The last and the best evaluation, each the mean over the seeds."""
+        by_step: dict[int, list[EpisodeScore]] = {}
+        with contextlib.suppress(RunError):
+            for episode in self.episodes():
+                by_step.setdefault(episode.step, []).append(episode)
+        means = [np.mean(list(mean_scores(by_step[step]).values())) for step in sorted(by_step)]
+        return f"last {means[-1]:.2f}, best {max(means):.2f}" if means else "not evaluated"
 
     @cached_property
     def policy(self) -> Policy:
@@ -70,14 +93,14 @@ class Run:
         )
 
     def pictures(
-        self, seed: int | None = None, frames: int = 400, epsilon: float = 0.001
+        self, seed: int | None = None, frames: int = 400, epsilon: float = 0.001, environment: str = ""
     ) -> list[np.ndarray]:
         """So many frames of its play, episode after episode."""
         if frames < 1:
             raise UsageError(f"a film of {frames} frames shows nothing: ask for at least one")
         chosen = self.seeds[0] if seed is None else seed
         params = jax.tree.map(lambda leaf: leaf[None], self._params_of(chosen))
-        play = envs.make(self._playable(), lanes=1, seed=chosen)
+        play = envs.make(self._playable(environment), lanes=1, seed=chosen)
         player, key = Player(self.learner, 1), jax.random.PRNGKey(POLICY)
         frame, began, seen = play.reset(), np.ones(1, bool), [play.render()]
         for turn in range(frames - 1):
@@ -96,17 +119,20 @@ class Run:
         return name
 
 
-def load_run(path: str | Path) -> Run:
-    """The run in this folder at its newest undamaged checkpoint."""
+def load_run(path: str | Path, allow: Iterable[str] = ()) -> Run:
+    """The run in this folder at its newest undamaged checkpoint. The modules in `allow` are imported first:
+    of others that the folder names, only plug-ins and those that are imported already are used."""
     path = Path(path)
+    plugins.allow(allow)
     config = read_config(path)
     try:
         learner = Learner(from_description(config["agent"]), Spec.from_json(config["spec"]))
         seeds, environment = tuple(config["seeds"]), config["environment"]
-    except (KeyError, TypeError) as problem:
+        data = config.get("dataset", {}).get("path", "its own play")
+    except (KeyError, TypeError, AttributeError) as problem:
         raise RunError(f"{path / 'config.toml'} is not the configuration of a run ({problem})") from problem
     found = checkpoint.load_state(path / "checkpoints", learner.shapes(seeds), fingerprint(config))
     if found is None:
         raise RunError(f"{path} has no checkpoint yet: train it first")
     step, state = found
-    return Run(path, learner, environment, seeds, step, state.params)
+    return Run(path, learner, environment, seeds, step, state.params, data)

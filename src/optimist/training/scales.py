@@ -89,5 +89,5 @@ def scale_for(spec: Spec | None, name: str = "auto") -> Scale:
         large = len(shape) == 3 and min(shape[:2]) >= 36
         name = "control" if not spec.discrete else "paper" if large else "small"
     if name not in SCALES:
-        raise UsageError(f'unknown scale "{name}": {did_you_mean(name, [*SCALES, "auto"])}')
+        raise UsageError(f'there is no recipe "{name}": {did_you_mean(name, [*SCALES, "auto"])}')
     return SCALES[name]

@@ -11,12 +11,10 @@ import time
 import numpy as np
 import pytest
 from reference import SPECS, record
-from replay_ring import Ring, play
+from replay_ring import Ring, export_dqn_replay, import_dqn_replay, play
 
 from optimist.data import Recorder, open_dataset
 from optimist.data.disk.lock import FolderLock, HeldError
-from optimist.data.formats.dqn_replay.export import export_dqn_replay
-from optimist.data.formats.dqn_replay.importing import import_dqn_replay
 from optimist.data.recorder import discard
 from optimist.errors import DataError, StorageError
 

@@ -8,27 +8,24 @@ import sys
 import fsspec
 import numpy as np
 import pytest
-from replay_ring import Ring, assert_same, expected, imported, play
+from replay_ring import Ring, assert_same, expected, import_dqn_replay, imported, play
 
+from optimist.cli.data import game_of
 from optimist.cli.main import main
-from optimist.cli.replay import game_of
 from optimist.data import open_dataset
+from optimist.data.disk import shard
 from optimist.data.disk.files import write_whole
-from optimist.data.formats import assembly
-from optimist.data.formats.dqn_replay.importing import import_dqn_replay
-from optimist.data.formats.dqn_replay.verify import verify_dqn_replay
+from optimist.data.formats.dqn_replay import verify as verify_dqn_replay
 from optimist.data.verify import verify
 from optimist.errors import DataError, StorageError, UsageError
 
 KILLED = """
 import os, random, signal, sys
-from optimist.data import files
-from optimist.data.formats import npy_gz
-from optimist.data.formats.dqn_replay_import import import_dqn_replay
+from optimist.data.formats.dqn_replay import ReadOptions, files, read
 
 logs, out, kills, seed = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 real = {"replace": os.replace, "fsync": os.fsync}
-fill = npy_gz.ArrayFile.fill
+fill = files.ArrayFile.fill
 
 def attempt(moments):
     "Import, and die at one of the moments at which a file is read, written, synced or renamed."
@@ -47,8 +44,8 @@ def attempt(moments):
 
     os.replace = lambda *a: count(real["replace"], *a)
     os.fsync = lambda *a: count(lambda d: None, *a)
-    npy_gz.ArrayFile.fill = lambda *a: count(fill, *a)
-    import_dqn_replay(logs, out, shard_steps=13)
+    files.ArrayFile.fill = lambda *a: count(fill, *a)
+    read(logs, out, ReadOptions(shard_steps=13))
 
 random.seed(seed)
 died = 0
@@ -100,7 +97,7 @@ def test_a_full_disk_is_said_at_once_and_the_import_goes_on_later(ring, tmp_path
             raise StorageError(f"cannot write {path}: no room")
         return write_whole(path, content)
 
-    monkeypatch.setattr(assembly, "write_whole", refusing)
+    monkeypatch.setattr(shard, "write_whole", refusing)
     with pytest.raises(StorageError, match="no room"):
         import_dqn_replay(ring.folder, tmp_path / "out", shard_steps=4)
     assert len(written) < 30
@@ -172,8 +169,6 @@ def test_the_commands(ring, tmp_path, capsys, monkeypatch):
     captured = capsys.readouterr()
     assert "is cut short" in captured.out and "2 problems" in captured.err  # and its window is a gap
     assert main(["data", "import", "dqn-replay", logs, "--out", data + "2"]) == 3
-    assert main(["data"]) == 0
-    assert "data import dqn-replay PATH" in capsys.readouterr().out
 
 
 def test_the_game_is_read_off_the_path_only_where_it_is_sure():
@@ -191,9 +186,9 @@ def test_memory_does_not_grow_with_the_window(tmp_path):
         ring.add(frames[step % 16], step % 4, 0.0, int(step % 900 == 899))
     code = (
         "import resource, sys\n"
-        "from optimist.data.formats.dqn_replay_import import import_dqn_replay as work\n"
+        "from optimist.data.formats.dqn_replay import ReadOptions, read\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "work(sys.argv[1], sys.argv[2], shard_steps=400)\n"
+        "read(sys.argv[1], sys.argv[2], ReadOptions(shard_steps=400))\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
     )
     words = [sys.executable, "-c", code, str(ring.folder), str(tmp_path / "out")]

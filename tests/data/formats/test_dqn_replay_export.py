@@ -7,12 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from replay_ring import Ring, put
+from replay_ring import Ring, export_dqn_replay, import_dqn_replay, put
 
 from little import pixels, vectors
 from optimist.data import Recorder, Spec, open_dataset
-from optimist.data.formats.dqn_replay.export import export_dqn_replay
-from optimist.data.formats.dqn_replay.importing import import_dqn_replay
 from optimist.errors import DataError
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
@@ -134,7 +132,7 @@ def test_odd_options_are_refused(tmp_path, options, said):
 
 
 def test_what_does_not_fit_is_refused(tmp_path):
-    with pytest.raises(DataError, match="4 float32 frames do not fit these logs"):
+    with pytest.raises(DataError, match="vectors of 4 float32; 2 actions do not fit these logs"):
         export_dqn_replay(vectors(20), tmp_path / "logs")
     with Recorder(
         tmp_path / "arms", Spec((4, 3, 1), "uint8", action_low=(-1.0,), action_high=(1.0,)), lanes=1
@@ -147,7 +145,7 @@ def test_what_does_not_fit_is_refused(tmp_path):
             [False],
             np.zeros((1, 4, 3, 1), np.uint8),
         )
-    with pytest.raises(DataError, match="vector actions"):
+    with pytest.raises(DataError, match="frames; action vectors of 1 do not fit"):
         export_dqn_replay(open_dataset(tmp_path / "arms"), tmp_path / "logs")
     dataset = recorded(tmp_path / "data", [3], 0)
     export_dqn_replay(dataset, tmp_path / "logs", capacity=10)

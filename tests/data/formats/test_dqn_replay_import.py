@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from replay_ring import Ring, assert_same, expected, imported, play
+from replay_ring import Ring, assert_same, expected, import_dqn_replay, imported, play
 
 from optimist.data import open_dataset
-from optimist.data.formats.dqn_replay.importing import import_dqn_replay
 from optimist.data.verify import verify
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
@@ -55,7 +54,7 @@ def test_a_skipped_window_is_a_new_lane_and_is_said(tmp_path):
     assert 1 not in ring.fresh and ring.suffix_of[2] == 1
     summary = assert_imports(ring, tmp_path / "out")
     assert summary.missing_windows == (1,) and summary.lanes == 2
-    assert any("never dumped" in note for note in summary.notes)
+    assert "1 missing, never dumped or not fetched: window number 1" in summary.notes
     assert open_dataset(tmp_path / "out").provenance["missing_windows"] == "1"
 
 

@@ -11,11 +11,10 @@ import sys
 
 import numpy as np
 import pytest
-from replay_ring import Ring, play, put
+from replay_ring import Ring, import_dqn_replay, play, put
 
 from optimist.data import open_dataset
-from optimist.data.formats.dqn_replay.importing import import_dqn_replay
-from optimist.data.formats.dqn_replay.verify import verify_dqn_replay
+from optimist.data.formats.dqn_replay import verify as verify_dqn_replay
 from optimist.data.verify import verify
 from optimist.errors import DataError
 
@@ -164,7 +163,7 @@ REFUSED = [
     ("huge", raw(OBSERVATION, npy(head(shape="(40, 100000, 1000000)"))), "declares 4000000000000 bytes"),
     ("huge number", raw(OBSERVATION, npy(head(shape=f"({10**30}, 6, 5)"))), "more than"),
     ("negative", raw(OBSERVATION, npy(head(shape="(-40, 6, 5)"))), r"declares the shape \(-40, 6, 5\)"),
-    ("no tuple", raw(OBSERVATION, npy(head(shape="40"))), "declares the shape 40"),
+    ("no tuple", raw(OBSERVATION, npy(head(shape="40"))), "shape is not valid: 40"),
     ("code", raw(ACTION, npy("__import__('os').system('true')")), "has a header that is not one of a .npy"),
     ("nested", raw(ACTION, npy("(" * 9000)), "has a header that is not one of a .npy"),
     ("long header", raw(ACTION, npy(" " * 20_000)), "has a header of 20001 bytes"),
@@ -283,12 +282,11 @@ def test_a_game_s_folder_names_its_runs(logs, tmp_path):
 
 BOMB = """
 import resource, sys, time
-from optimist.data.formats.dqn_replay_import import import_dqn_replay
-from optimist.data.health import verify
+from optimist.data.formats.dqn_replay import read
 from optimist.errors import DataError
 before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
 try:
-    import_dqn_replay(sys.argv[1], sys.argv[2])
+    read(sys.argv[1], sys.argv[2])
 except DataError as problem:
     spent = time.monotonic() - start
     print(problem, spent, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024, sep="|")

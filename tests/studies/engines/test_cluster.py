@@ -25,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:os.fork")
 
 STUDY = """
 title = "A little study"
-scale = "small"
+recipe = "small"
 seeds = 1
 
 [agents]

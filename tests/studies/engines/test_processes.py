@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from multiprocessing.context import BaseContext
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +12,8 @@ import pytest
 
 import optimist
 from little import PATIENCE
+from optimist import plugins
 from optimist.envs import _processes
-from optimist.studies import random_scores
 from optimist.studies.job import Job
 
 MOMENTS = int(os.environ.get("OPTIMIST_MOMENTS", 20))  # at which an engine is killed; a campaign takes 200
@@ -33,7 +32,7 @@ HOSTILE = (
 )
 STUDY = """
 title = "A little study"
-scale = "small"
+recipe = "small"
 seeds = 1
 [agents]
 "DQN" = { agent = "dqn", options = { network = "mlp" } }
@@ -60,7 +59,7 @@ def console_script(tmp_path):
     path = tmp_path / "bin" / "optimist"
     path.parent.mkdir()
     path.write_text(
-        "import sys\nfrom optimist.cli import main\nif __name__ == '__main__':\n    sys.exit(main())\n"
+        "import sys\nfrom optimist.cli.main import main\nif __name__ == '__main__':\n    sys.exit(main())\n"
     )
     return str(path)
 
@@ -142,15 +141,15 @@ def test_the_current_folder_is_searched_if_its_user_named_it(tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", ["", str(tmp_path), SOURCE])
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([SOURCE, *([str(tmp_path)] if named else [])]))
-    monkeypatch.setattr(_processes, "_script_folder", lambda: str(tmp_path) if script else SOURCE)
-    assert _processes.search_path() == ([str(tmp_path)] * 2 if searched else []) + [SOURCE]
+    monkeypatch.setattr(plugins, "_script_folder", lambda: str(tmp_path) if script else SOURCE)
+    assert plugins.search_path() == ([str(tmp_path)] * 2 if searched else []) + [SOURCE]
 
 
 def test_a_folder_that_is_gone_is_not_searched(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     tmp_path.rmdir()
     monkeypatch.setattr(sys, "path", ["", SOURCE])
-    assert _processes.search_path() == [SOURCE]
+    assert plugins.search_path() == [SOURCE]
 
 
 def test_what_was_changed_for_a_start_is_put_back(monkeypatch):
@@ -163,27 +162,14 @@ def test_what_was_changed_for_a_start_is_put_back(monkeypatch):
         assert sys.path is path and os.environ.get(_processes.VARIABLE) == variable
 
 
-def test_the_players_of_random_scores_are_started_in_the_same_way(tmp_path, monkeypatch):
-    class Started(Exception):
-        pass
-
-    def pool(self, processes):
-        assert os.environ[_processes.VARIABLE] == "1"
-        raise Started
-
-    monkeypatch.setattr(BaseContext, "Pool", pool)
-    with pytest.raises(Started):
-        random_scores.run(random_scores.RandomStudy(games="Pong"), tmp_path / "table.csv")
-
-
 # Forks an engine for every line it is told, as importing all of this anew takes seconds.
 NURSERY = """
 import os, sys
 from pathlib import Path
 import optimist.envs._workers, optimist.envs.minatar
 from optimist import envs
-from optimist.studies.running.job import Job
-from optimist.studies.running.local import LocalPool
+from optimist.studies.job import Job
+from optimist.studies.engines.local import LocalPool
 
 for line in sys.stdin:
     engine = os.fork()

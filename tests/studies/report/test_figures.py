@@ -1,21 +1,19 @@
-"""Figures are the same bytes every time, keep their text, and draw what the run folders say."""
+"""Figures are the same bytes every time, keep their text, and carry nothing that a page must not have."""
 
 import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from optimist.studies.report import figures
+from optimist.studies.report import figures, paper_figures
+from optimist.studies.scores.intervals import Certainty
+from optimist.studies.scores.statistics import Interval
 
-HEADER = "step,seed,episode,return,length"
+CURVES = {"REM": {0: 1.0, 10: 5.0}, "DQN": {0: 1.0, 10: 2.0}}
 
 
-@pytest.fixture
-def runs(tmp_path):
-    rows = {"REM": ["0,0,0,1,9", "10,0,0,5,9", "0,1,0,3,9", "10,1,0,9,9"], "DQN": ["0,0,0,1,9", "10,0,0,2,9"]}
-    for label, lines in rows.items():
-        (tmp_path / label).mkdir()
-        (tmp_path / label / "episodes.csv").write_text("\n".join([HEADER, *lines]))
-    return {label: tmp_path / label for label in rows}
+def certainty(agent: str, kind: str, seeds: int = 3) -> Certainty:
+    sure = {"iqm": Interval(0.8, 0.6, 1.1)}
+    return Certainty(agent, kind, games=1, seeds=seeds, aggregates=sure, better=None)
 
 
 def words(drawing: str) -> set[str]:
@@ -24,56 +22,45 @@ def words(drawing: str) -> set[str]:
     }
 
 
-def test_curves_are_one_line_per_seed_and_their_mean(runs):
-    (axes,) = figures.learning_curves(runs).axes
-    drawn = [list(line.get_ydata()) for line in axes.lines]
-    assert drawn == [[1, 5], [3, 9], [2, 7], [7], [1, 2], [1, 2], [2]]  # seeds, mean, end point; twice
+@pytest.mark.parametrize("tall", [False, True])
+def test_an_agent_has_a_dot_and_a_bar_for_its_last_and_its_best(tall):
+    found = [certainty(agent, kind) for agent in CURVES for kind in ("best", "cross", "last", "area")]
+    figure = paper_figures.interval_plot(found, 4, "DQN", tall=tall)
+    assert [axes.get_title() for axes in figure.axes] == ["last", "best of 4", "cross-chosen best"]
+    bar, dot = figure.axes[0].lines[:2]
+    assert list(bar.get_xdata()) == [0.6, 1.1] and list(dot.get_xdata()) == [0.8]
 
 
-def test_the_log_is_drawn_as_two_levels(runs):
-    (axes,) = figures.learning_curves(runs, best=7.5, average=4.0).axes
-    dashed, dotted = axes.lines[-2:]
-    assert (dashed.get_linestyle(), dashed.get_ydata()[0]) == ("--", 7.5)
-    assert (dotted.get_linestyle(), dotted.get_ydata()[0]) == (":", 4.0)
+def test_one_seed_has_a_dot_and_no_bar():
+    figure = paper_figures.interval_plot([certainty("REM", "last", seeds=1)], 4, "DQN")
+    assert [len(line.get_xdata()) for line in figure.axes[0].lines] == [1, 2]  # the dot, and the line at 1
 
 
-def test_text_stays_text(runs):
-    drawing = figures.svg(figures.learning_curves(runs, best=7.5, average=4.0, title="Breakout"))
-    expected = {"REM", "DQN", "Breakout", "gradient updates", "average return"}
-    assert words(drawing) >= expected | {"best policy in the data", "average behaviour"}
+def test_text_stays_text():
+    drawing = figures.svg(paper_figures.medians(CURVES))
+    assert words(drawing) >= {"REM", "DQN", "iteration", "median normalised score"}
 
 
-def test_the_same_runs_give_the_same_bytes(runs):
-    first, second = (figures.svg(figures.learning_curves(runs, best=1.0)) for _ in range(2))
+def test_the_same_curves_give_the_same_bytes():
+    first, second = (figures.svg(paper_figures.medians(CURVES)) for _ in range(2))
     assert first == second
 
 
-def test_a_drawing_carries_no_date_and_no_colliding_ids(runs):
-    drawing = figures.svg(figures.learning_curves(runs))
+def test_a_drawing_carries_no_date_and_no_colliding_ids():
+    drawing = figures.svg(paper_figures.medians(CURVES))
     assert "<metadata" not in drawing
     assert "figure_1" not in drawing
     assert "axes_1" not in drawing
 
 
-@pytest.mark.parametrize(
-    "label", ["$x^", "a & b < c", "\\frac{", "_hidden", "a name that goes on and on and on"]
-)
-def test_any_label_can_be_drawn(runs, label):
-    drawing = figures.svg(figures.learning_curves({label: runs["REM"]}, title=label))
+@pytest.mark.parametrize("label", ["$x^", "a & b < c", "\\frac{", "a name that goes on and on and on"])
+def test_any_label_can_be_drawn(label):
+    drawing = figures.svg(paper_figures.medians({label: CURVES["REM"]}))
     assert label in words(drawing)
 
 
-def test_labels_of_equal_ends_do_not_overlap():
-    assert figures._spread_apart([5.0, 5.0, 1.0], gap=0.5) == [5.0, 5.5, 1.0]
-
-
-def test_experience_is_one_bar_per_tenth():
-    (axes,) = figures.returns_over_experience({"return_per_tenth": [1, 2, None]}).axes
-    assert [bar.get_height() for bar in axes.patches][:2] == [1, 2]
-
-
-def test_a_png_is_written(runs, tmp_path):
-    figures.save_png(figures.learning_curves(runs), tmp_path / "curves.png")
+def test_a_png_is_written(tmp_path):
+    figures.save_png(paper_figures.medians(CURVES), tmp_path / "curves.png")
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 

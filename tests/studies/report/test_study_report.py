@@ -31,7 +31,7 @@ from optimist.cli.main import main
 from optimist.errors import RunError, UsageError
 from optimist.studies import plan
 from optimist.studies.folders import folder_names
-from optimist.studies.report import page, study_figures
+from optimist.studies.report import page, study_figures, study_tables
 from optimist.studies.report.study_report import write_findings
 from optimist.studies.results.findings import find
 from optimist.studies.scores import intervals
@@ -61,6 +61,12 @@ def shown(tmp_path_factory):
     said = {"figures": ("medians", "bars", "curves", "profiles")}
     write_findings(write_study(folder / "first", said=said))
     write_findings(write_study(folder / "parts", parts=("all", "half")))
+    broken = write_study(folder / "broken")
+    for job in jobs(games=GAMES[:1]):
+        if job.label:
+            (job.run_folder(broken) / "DONE").unlink()
+            note_failure(job, broken, f"a long complaint about /a/folder/{'x' * 90} that must be broken")
+    write_findings(broken)
     write_study(folder / "second", lift=3.0)
     assert (
         main(
@@ -303,6 +309,17 @@ def test_a_damaged_list_of_runs_is_named(study):
         find(study)
 
 
+def test_a_study_of_an_earlier_version_is_reported(study):
+    """Its list of runs had a title and jobs, which said less."""
+    record = json.loads((study / "study.json").read_text())
+    old = {"title": record["title"], "jobs": [{**job} for job in record["jobs"]]}
+    for job in old["jobs"]:
+        del job["resolved"]
+    (study / "study.json").write_text(json.dumps(old))
+    write_findings(study)
+    assert len(table((study / "report.html").read_text(), "per-game")) == len(GAMES) * len(AGENTS)
+
+
 def test_a_normaliser_of_ones_own_is_found_by_the_names_of_games(study):
     names = [game.partition("/")[2] for game in GAMES]
     by = Normaliser("mine", "human", dict.fromkeys(names, 50.0), dict.fromkeys(names, 0.0), "by hand")
@@ -326,7 +343,7 @@ def test_the_page_can_be_made_again_when_the_logs_are_gone(study, tmp_path):
 
 
 def test_every_figure_that_a_study_may_name_is_drawn(study):
-    assert set(plan.FIGURES) == set(study_figures._DRAWINGS)
+    assert all(study_figures.drawings(find(study), name) for name in plan.FIGURES)
     write_jobs(study, "All of them", jobs(), figures=plan.FIGURES)
     written = {path.name for path in write_findings(study)[0]}
     bars = {f"bars-{folder}.png" for folder in folder_names(AGENTS).values()}
@@ -336,9 +353,9 @@ def test_every_figure_that_a_study_may_name_is_drawn(study):
 def test_a_study_on_parts_of_its_data_shows_them_side_by_side(tmp_path):
     study = write_study(tmp_path / "parts", parts=("all", "half"))
     findings = find(study)
-    usual = ("intervals", "iqm", "medians", "profiles", "curves")
+    usual = ("intervals", "iqm", "curves", "medians", "profiles")
     assert study_figures.named(findings) == (*usual, "parts")
-    ((_, _, _, figure),) = study_figures._DRAWINGS["parts"](findings)
+    ((_, _, _, figure),) = study_figures.drawings(findings, "parts")
     titles = [axes.get_title() for axes in figure.axes]
     assert titles == [f"{agent}, {game.partition('/')[2]}" for agent in AGENTS for game in GAMES]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["all", "half", "DQN"]
@@ -353,7 +370,7 @@ def test_the_papers_numbers_stand_beside_whole_logs_only(tmp_path):
 
 
 def test_the_lines_of_the_curves_are_those_of_the_data(study):
-    ((_, _, _, figure),) = study_figures._DRAWINGS["curves"](find(study))
+    ((_, _, _, figure),) = study_figures.drawings(find(study), "curves")
     levels = {line.get_ydata()[0] for line in figure.axes[0].lines if len(set(line.get_xdata())) == 2}
     assert levels >= {PLAYER, RANDOM}
     names = [text.get_text() for text in figure.legends[0].get_texts()]
@@ -370,7 +387,7 @@ def test_a_profile_is_the_share_of_runs_above(study):
 
 MINE = """
 title = "A study that is run"
-scale = "small"
+recipe = "small"
 seeds = 2
 figures = ["curves"]
 [agents]
@@ -464,12 +481,23 @@ def test_two_studies_with_nothing_in_common_are_refused(shown, tmp_path, capsys)
     assert "have no agent in common" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["first/report.html", "parts/report.html", "two.html"])
+@pytest.mark.parametrize("name", ["first/report.html", "parts/report.html", "two.html", "broken/report.html"])
 @pytest.mark.parametrize("width", [1280, 390])
-def test_no_page_is_wider_than_its_screen(browser, shown, name, width):
+def test_no_page_and_no_table_is_wider_than_its_screen(browser, shown, name, width):
     browser.open(shown / name, width=width)
+    browser.value("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     assert browser.value("innerWidth") == width
     assert browser.value("document.documentElement.scrollWidth") <= width
+    tables = browser.value(
+        """[...document.querySelectorAll('table.sortable')].map((each) => [each.id, each.scrollWidth,
+        each.parentElement.clientWidth, Math.max(...[...each.querySelectorAll('td')].map(
+            (cell) => cell.getBoundingClientRect().right))])"""
+    )
+    assert len(tables) >= 2
+    assert [each for each in tables if each[1] > each[2] or each[3] > width] == []
+    small = """[...document.querySelectorAll('table.sortable td')].filter(
+        (each) => parseFloat(getComputedStyle(each).fontSize) < 12).length"""
+    assert browser.value(small) == 0
     # A box that is wider than its place must scroll by itself.
     cut = """[...document.querySelectorAll('main *')].filter((each) => !each.closest('svg') &&
         each.scrollWidth > each.clientWidth + 1 && each.clientWidth > 0 &&
@@ -494,8 +522,8 @@ def test_a_click_on_a_heading_sorts_by_number_and_a_second_turns_it_round(browse
     assert before != sorted(before, reverse=True)
     browser.value(click)
     assert [float(text) for text in browser.value(column.format(place))] == sorted(before)
-    browser.value("document.querySelectorAll('#per-game th button')[0].click()")
-    games = browser.value(column.format(0))
+    browser.value("document.querySelectorAll('#per-game th button')[1].click()")
+    games = browser.value(column.format(1))
     assert games == sorted(games)
     assert browser.value("document.querySelectorAll('#per-game th[aria-sort]').length") == 1
     assert browser.complaints == []
@@ -525,9 +553,90 @@ def test_the_figures_are_in_the_page_and_readable(browser, shown):
     sizes = browser.value(
         "[...document.querySelectorAll('figure svg')].map((each) => [each.clientWidth, each.clientHeight])"
     )
-    assert len(sizes) == 3 + len(AGENTS)  # medians, curves, profiles, and bars of each agent
-    assert all(width > 280 and tall > 150 for width, tall in sizes)
-    assert browser.value("document.querySelector('svg').textContent.includes('gradient updates')")
+    shown_sizes = [size for size in sizes if size[0]]
+    assert len(shown_sizes) == 3 + len(AGENTS)  # intervals, medians, profiles, and bars of each agent
+    assert all(width > 280 and tall > 150 for width, tall in shown_sizes)
+    assert browser.value("document.querySelector('.figures svg').textContent.includes('gradient updates')")
+
+
+def test_the_page_opens_with_the_verdict_the_intervals_and_the_curves(browser, shown):
+    browser.open(shown / "first/report.html", width=1280)
+    tops = browser.value(
+        """['.headline', '#verdict', '#chart', 'table.sortable'].map(
+        (each) => document.querySelector(each).getBoundingClientRect().top)"""
+    )
+    assert tops == sorted(tops)
+    assert tops[2] < 900  # without scrolling
+
+
+VALUES = """[...document.querySelectorAll('#chart .u-series')].filter((each) => each.offsetWidth).map(
+    (each) => [each.querySelector('.u-label').textContent, each.querySelector('.u-value').textContent])"""
+
+
+def test_the_curves_show_values_where_one_points(browser, shown):
+    browser.open(shown / "first/report.html", width=1280)
+    assert browser.value("document.querySelector('#chart select').options.length") == 1 + len(GAMES)
+    browser.value(
+        """(() => { const choice = document.querySelector('#chart select'); choice.selectedIndex = 1;
+        choice.dispatchEvent(new Event('change')); })()"""
+    )
+    browser.value(
+        """(() => { const over = document.querySelector('#chart .u-over'), box = over.getBoundingClientRect();
+        for (const kind of ['mouseenter', 'mousemove']) over.dispatchEvent(new MouseEvent(kind,
+            { bubbles: true, clientX: box.right - 1, clientY: box.top + 5, view: window })); })()"""
+    )
+    browser.value("new Promise((resolve) => setTimeout(resolve, 100))")
+    found = dict(browser.value(VALUES))
+    mean = sum(height(GAMES[0], "REM", seed, 400) for seed in SEEDS) / len(SEEDS)
+    assert found["gradient updates"] == "400"
+    assert float(found["REM"]) == pytest.approx(mean, abs=0.01)
+    assert found["random play"] == f"{RANDOM:g}" and found["best policy in the data"] == f"{PLAYER:g}"
+    assert browser.complaints == []
+
+
+def test_agents_and_seeds_of_the_curves_are_switched(browser, shown):
+    browser.open(shown / "first/report.html", width=1280)
+    browser.value(
+        """(() => { const choice = document.querySelector('#chart select'); choice.selectedIndex = 1;
+        choice.dispatchEvent(new Event('change')); })()"""
+    )
+    press = """[...document.querySelectorAll('#chart button')].find(
+        (each) => each.textContent === '{}').click()"""
+    browser.value(press.format("QR-DQN"))
+    browser.value(press.format("2"))
+    names = {name for name, _ in browser.value(VALUES)}
+    assert {"DQN (Nature)", "REM", "REM, seed 2"} <= names
+    assert not any("QR-DQN" in name or "seed 0" in name for name in names)
+    assert browser.value("document.querySelector('.static-curves').hidden") is True
+    assert browser.complaints == []
+
+
+def test_the_curves_stand_in_the_page_without_a_script_too(browser, shown):
+    browser.ask("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        browser.open(shown / "first/report.html", width=1280)
+        assert browser.value("document.getElementById('chart').offsetHeight") == 0
+        drawn = "[...document.querySelectorAll('.static-curves svg')].map((each) => each.clientWidth > 280)"
+        assert browser.value(drawn) == [True, True]  # on the way, and game by game
+    finally:
+        browser.ask("Emulation.setScriptExecutionDisabled", value=False)
+
+
+def test_the_headline_tells_the_offline_dqns_from_the_online_one(tmp_path, monkeypatch):
+    agents = ("DQN (Nature)", "DQN (Adam)", "REM")
+    monkeypatch.setattr("made_study.AGENTS", agents)
+    study = write_study(tmp_path / "made", agents=agents)
+    text = study_tables.headline(find(study))
+    assert "REM has the highest interquartile mean of 3 agents: 0.84" in text
+    assert "DQN (Nature) has 0.49" in text and "DQN (Adam) has 0.67" in text
+    assert "1 is the online DQN and 0 random play; 3 games, 3 seeds." in text
+
+
+def test_a_figure_that_was_asked_for_and_left_out_is_said(tmp_path):
+    study = write_study(tmp_path / "made", games=GAMES[:1], said={"figures": ("bars", "medians")})
+    line = 'the figure "bars" is left out: it compares games, and there is only one'
+    assert write_findings(study)[1] == [line]
+    assert line in html.unescape((study / "report.html").read_text())
 
 
 ATTACK = "\"><script>document.title = 'mine'</script>"
@@ -538,4 +647,4 @@ def test_text_is_never_markup(browser, study):
     write_findings(study)
     browser.open(study / "report.html", width=1280)
     assert browser.value("document.title") == ATTACK
-    assert browser.value("document.querySelectorAll('script').length") == 1
+    assert browser.value("document.querySelectorAll('script:not([type])').length") == 1

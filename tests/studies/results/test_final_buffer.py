@@ -9,7 +9,7 @@ from little import random_play
 from optimist.data import Dataset, Recorder, Spec
 from optimist.studies import plan
 from optimist.studies.players import final_returns, ranked
-from optimist.studies.report.study_figures import _mean_and_deviation
+from optimist.studies.report.paper_figures import curve_grid
 from optimist.studies.report.study_report import write_findings
 from optimist.studies.results.findings import find
 from optimist.studies.status import write_jobs
@@ -50,7 +50,10 @@ def test_an_episode_longer_than_the_last_tenth_counts_where_it_ended(tmp_path):
 
 
 def test_a_point_is_the_mean_and_the_deviation_over_seeds_where_all_have_one():
-    assert _mean_and_deviation({1: {5: 3.0, 9: 1.0}, 3: {5: 7.0}}) == {5: (5.0, 2.0)}
+    (axes,) = curve_grid({"Hopper": {"BCQ": {1: {5: 3.0, 9: 1.0}, 3: {5: 7.0}}}}, window=1, traces=False).axes
+    assert (list(axes.lines[0].get_xdata()), list(axes.lines[0].get_ydata())) == ([5], [5.0])
+    (band,) = axes.collections
+    assert set(band.get_paths()[0].vertices[:, 1]) == {3.0, 7.0}  # one deviation around it is 2
 
 
 def mean_complete(episodes) -> float:
@@ -60,7 +63,7 @@ def mean_complete(episodes) -> float:
 def test_the_whole_study_in_miniature(tmp_path):
     """As the catalogue has it, but for its sizes."""
     agents = plan.load("final-buffer", "paper").agents
-    sizes = {"BCQ": {"hidden": "16-8", "vae_hidden": "16-8"}}
+    sizes = {"BCQ": {"network.hidden": "16,8", "vae_hidden": "16-8"}}
     table = {
         "agents": {
             label: {**said, "options": sizes.get(label, {"hidden": "16-8"})} for label, said in agents.items()
@@ -90,7 +93,7 @@ def test_the_whole_study_in_miniature(tmp_path):
     best = [player.seed for player in ranked(data)[:2]]
     for agent in ("ddpg", "td3", "bcq"):
         config = read_config(tmp_path / "runs" / "mujoco-hopper" / "all" / agent)
-        assert (config["seeds"], config["training"]["log"]) == (best, "own")
+        assert (config["seeds"], config["training"]["data_per_seed"]) == (best, "own")
     written, _ = write_findings(tmp_path)
     assert {"report.html", "spread.png", "scores.csv"} <= {path.name for path in written}
     rows = csv.DictReader((tmp_path / "results" / "all" / "scores.csv").read_text().splitlines())

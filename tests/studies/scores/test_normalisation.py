@@ -11,17 +11,14 @@ from optimist.studies.scores import normalisation, reference
 from optimist.studies.scores.normalisation import Ending, ending, own, scores_of
 from optimist.studies.scores.score_files import complete, read_scores
 from optimist.studies.scores.table_one import (
-    Cell,
-    cells,
-    headings,
-    markdown,
+    Median,
     notes,
-    paper_cells,
+    paper_medians,
     per_game,
     per_game_csv,
+    sheet,
     table_csv,
     table_one,
-    title,
     write,
 )
 
@@ -319,10 +316,10 @@ def test_the_table_is_what_one_works_out_by_hand(scores):
     rem, adam = table_one(scores, BY)
     assert (rem.agent, rem.games, rem.seeds, rem.evaluations) == ("REM", 3, 2, 2)
     # best: A 110, B 15, C 100; last: A 110, B 9, C 100; mean of both: A 100, B 12, C 75
-    assert rem.best == pytest.approx(Cell(110, 3))  # of 110, 50, 150
-    assert rem.last == pytest.approx(Cell(110, 2))  # of 110, -10, 150
-    assert rem.mean_of_last == pytest.approx(Cell(100, 2))  # of 100, 20, 125; A is DQN's equal, not better
-    assert adam.best == adam.last == adam.mean_of_last == pytest.approx(Cell(50, 1))  # of 50, 200, 50
+    assert rem.best == pytest.approx(Median(110, 3))  # of 110, 50, 150
+    assert rem.last == pytest.approx(Median(110, 2))  # of 110, -10, 150
+    assert rem.mean_of_last == pytest.approx(Median(100, 2))  # of 100, 20, 125; A is DQN's equal, not better
+    assert adam.best == adam.last == adam.mean_of_last == pytest.approx(Median(50, 1))  # of 50, 200, 50
 
 
 def test_best_is_the_best_mean_and_not_the_mean_of_bests(tmp_path):
@@ -343,24 +340,25 @@ def test_games_are_sorted_by_improvement(scores):
 
 
 def test_the_paper_stands_beside_agents_of_its_names(scores):
-    rem, adam = table_one(scores, BY)
-    means = ("last", "mean of last 3", "mean of all")
-    assert headings() == ("agent", "best", "cross-chosen best", *means, "paper, 1X", "paper, 5X")
-    assert cells(rem)[1] == "110.0% / 3" and cells(rem)[3:5] == ["110.0% / 2", "100.0% / 2"]
-    assert cells(rem)[-2:] == ["103.7% / 35", "123.8% / 49"]
-    assert cells(adam)[-2:] == ["104.6% / 39", "111.9% / 41"]
-    assert title([rem], BY) == "median normalised score / games > DQN, of 3 games"
+    shown = sheet(table_one(scores, BY), BY)
+    means = ("last", "mean of last 2", "mean of all")  # there are no more than 2
+    assert shown.heads == ["agent", "best", "cross-chosen best", *means, "paper, 1X", "paper, 5X"]
+    rem, adam = ([cell.text for cell in row] for row in shown.cells())
+    assert rem[1] == "110.0% / 3" and rem[3:5] == ["110.0% / 2", "100.0% / 2"]
+    assert rem[-2:] == ["103.7% / 35", "123.8% / 49"]
+    assert adam[-2:] == ["104.6% / 39", "111.9% / 41"]
+    assert shown.title == "median normalised score / games > DQN, of 3 games"
 
 
 @pytest.mark.parametrize("name", ["qr_dqn", "QR-DQN", "Qr Dqn"])
 def test_a_name_is_known_in_any_spelling(name):
-    assert paper_cells(name) == {"1X": (115.0, 44), "5X": (118.9, 45)}
-    assert paper_cells(f"{name} (1X)") == {"1X": (115.0, 44)}
+    assert paper_medians(name) == {"1X": (115.0, 44), "5X": (118.9, 45)}
+    assert paper_medians(f"{name} (1X)") == {"1X": (115.0, 44)}
 
 
 def test_dqn_alone_is_neither_of_the_papers_two():
-    assert paper_cells("DQN") == paper_cells("C51") == {}
-    assert paper_cells("dqn-nature")["5X"] == (83.4, 17)
+    assert paper_medians("DQN") == paper_medians("C51") == {}
+    assert paper_medians("dqn-nature")["5X"] == (83.4, 17)
 
 
 def test_the_paper_is_not_shown_beside_percent_of_something_else(scores):
@@ -374,9 +372,8 @@ def test_the_table_as_files(tmp_path, scores):
     paths = write(tmp_path / "out", rows, games, BY, 3, ["a note"])
     assert [path.name for path in paths] == ["table.md", "table.csv", "per_game.csv"]
     page = paths[0].read_text()
-    assert page == markdown(rows, BY, 3, ["a note"])
     assert page.splitlines()[0] == "# Median normalised score / games > DQN, of 3 games"
-    assert f"| {' | '.join(cells(rows[0]))} |" in page
+    assert "| REM | 110.0% / 3 | " in page
     assert page.endswith("\n- a note\n")
     rem, adam = csv.DictReader(io.StringIO(table_csv(rows)))
     assert rem["best_games_better"] == "3" and float(rem["last_median_percent"]) == pytest.approx(110)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from little import GAME, outcome, small, vectors
+from little import GAME, add_metrics, outcome, small, vectors
 from optimist.data import Dataset
 from optimist.errors import RunError
 from optimist.studies.scores.curves import episodes
@@ -24,8 +24,8 @@ def run(tmp_path):
     """The folder of a run with three evaluations and two alarms."""
     with RunFolder(tmp_path, {}) as folder:
         for step in STEPS:
-            folder.add_metrics(
-                [{"step": step, "seed": s, "loss_q": 0.5 / step, "estimate": 1.0} for s in (0, 1)]
+            add_metrics(
+                folder, [{"step": step, "seed": s, "loss_q": 0.5 / step, "estimate": 1.0} for s in (0, 1)]
             )
             folder.add_episodes([EpisodeScore(step, s, n, 1.5 * n, 7) for s in (0, 1) for n in (0, 1)])
         folder.write_alarms({0: 10, 1: 20})
@@ -66,7 +66,7 @@ def test_120_flips_are_named_and_the_run_goes_on(run, caplog):
         with RunFolder(run, {}) as folder:
             folder.rewind(30)
             folder.alarms(10.0)
-            folder.add_metrics([{"step": 40, "seed": 0}])
+            add_metrics(folder, [{"step": 40, "seed": 0}])
             folder.add_episodes([EpisodeScore(40, 0, 0, 1.0, 7)])
         [told] = [record.getMessage() for record in caplog.records]
         assert str(run / name.removesuffix(".crc")) in told and ("line " in told or name == "alarms.json")
@@ -189,7 +189,7 @@ def test_nonsense_in_files_without_checks_is_named_too(run, caplog):
 def test_damaged_alarms_are_found_again_in_the_metrics(tmp_path):
     with RunFolder(tmp_path, {}) as folder:
         for step, sizes in ((10, (5.0, 11.0)), (20, (-12.0, 3.0)), (30, (99.0, 99.0))):
-            folder.add_metrics([{"step": step, "seed": s, "estimate": size} for s, size in enumerate(sizes)])
+            add_metrics(folder, [{"step": step, "seed": s, "estimate": size} for s, size in enumerate(sizes)])
         (tmp_path / "alarms.json").write_bytes(b"noise")
         assert folder.alarms(10.0) == read_alarms(tmp_path) == {1: 10, 0: 20}
 

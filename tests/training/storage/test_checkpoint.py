@@ -341,7 +341,7 @@ NURSERY = """
 import itertools, os, sys
 from pathlib import Path
 import numpy as np
-from optimist.training.checkpoint import save_state
+from optimist.training.storage.checkpoint import save_state
 
 for line in sys.stdin:
     child = os.fork()

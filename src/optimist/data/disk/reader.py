@@ -111,7 +111,7 @@ class ShardFrames:
         if needed > MEMORY:
             raise DataError(
                 f"{self.folder}: {count:,} frames take {needed:,} bytes, more than this machine's memory; "
-                "use a smaller batch, a view, or --home compressed"
+                "use a smaller batch, a view, or --feed compressed"
             )
         return np.empty((count, *shape), dtype)
 

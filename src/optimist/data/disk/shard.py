@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from optimist.data.disk.codec import Decoder, Encoded, encode, frame_bytes
-from optimist.data.disk.files import File, checked_path
+from optimist.data.disk.files import File, checked_path, write_whole
+from optimist.data.disk.manifest import Block, Shard
 from optimist.data.transition import Spec
 from optimist.errors import DataError
 
@@ -55,6 +56,17 @@ def frames_content(frames: np.ndarray, spec: Spec) -> pa.Buffer:
     column = _frame_column(encoded, spec)
     schema = pa.schema([("frame", column.type)], metadata=metadata)
     return _arrow_file(pa.record_batch([column], schema=schema))
+
+
+def write_shard(
+    folder: Path, number: int, steps: Steps, frames: np.ndarray, blocks: tuple[Block, ...], spec: Spec
+) -> Shard:
+    """Put both files of a shard on disk, each whole."""
+    return Shard(
+        steps=write_whole(folder / f"steps-{number:06d}.arrow", steps_content(steps, spec)),
+        frames=write_whole(folder / f"frames-{number:06d}.arrow", frames_content(frames, spec)),
+        blocks=blocks,
+    )
 
 
 def _frame_column(encoded: Encoded, spec: Spec) -> pa.Array:

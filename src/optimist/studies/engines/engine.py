@@ -4,15 +4,16 @@ A job's folder says whether it is done, so a study that was stopped goes on, and
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from optimist.studies.job import Job
-from optimist.studies.status import note_failure
-from optimist.training.progress import say
+from optimist.studies.status import note_failure, steps_done
+from optimist.training.progress import Bar, say
 
+LOOK_SECONDS = 2  # between looks at how far the runs are
 ATTEMPTS = 3  # at a job whose worker died; a job that complains is not tried again
 
 
@@ -57,6 +58,7 @@ def perform_all(
     running: dict[str, float] = {}
     attempts: dict[str, int] = {}
     failed: list[Ended] = []
+    progress = Progress(jobs, out, done)
     try:
         while waiting or running:
             ready = [job for job in waiting if set(job.needs) <= done][: pool.free()]
@@ -69,6 +71,7 @@ def perform_all(
             if not running:  # what is left needs something that failed
                 failed += [Ended(job, f"{', '.join(job.needs)} failed") for job in waiting]
                 break
+            progress.show(done, running)
             for ended in pool.wait():
                 since = time.monotonic() - running.pop(ended.job.name)
                 seconds = since if ended.seconds is None else ended.seconds
@@ -82,6 +85,29 @@ def perform_all(
                     failed.append(ended)
                     note_failure(ended.job, out, ended.complaint)
                     tell(f"{ended.job.name} failed: {ended.complaint}")
+        progress.show(done, running)
     finally:
+        progress.close()
         pool.close()
     return failed
+
+
+class Progress:
+    """One bar for all runs, in steps: those of finished runs, and how far the others are by their metrics."""
+
+    def __init__(self, jobs: list[Job], out: Path, done: Collection[str]):
+        self._jobs, self._out, self._last = {job.name: job for job in jobs}, out, 0.0
+        self._steps = {job.name: job.steps() for job in jobs}
+        total, before = sum(self._steps.values()), sum(self._steps[name] for name in done)
+        self._bar = Bar("all runs", total, "step", before).__enter__()
+
+    def show(self, done: Collection[str], running: Collection[str]) -> None:
+        if running and time.monotonic() - self._last < LOOK_SECONDS:
+            return
+        self._last = time.monotonic()
+        steps = sum(self._steps[name] for name in done)
+        steps += sum(min(self._steps[name], steps_done(self._jobs[name], self._out)) for name in running)
+        self._bar.update(steps, note=f"{len(done)} of {len(self._jobs)} runs done")
+
+    def close(self) -> None:
+        self._bar.__exit__()

@@ -1,9 +1,8 @@
-"""The paper's figures of many games, each a matplotlib Figure of plain data: medians, bars, curve grids."""
+"""The drawings, each a matplotlib Figure of plain data: the paper's figures, and the plot of intervals."""
 
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 import matplotlib as mpl
 import numpy as np
@@ -13,11 +12,26 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
-from optimist.studies.report.figures import COLOURS, FAINT, INK, PAPER, STYLE, colour, short_count
+from optimist.studies.report.figures import (
+    COLOURS,
+    FAINT,
+    INK,
+    PAPER,
+    STEPS,
+    STYLE,
+    Dash,
+    colour,
+    dash,
+    dress,
+    legend,
+    legend_columns,
+    short_count,
+)
+from optimist.studies.scores import intervals
 from optimist.studies.scores.curves import Curve
 from optimist.studies.scores.statistics import Interval
+from optimist.studies.scores.table_one import kind_title
 
-Dash = Literal["-", "--", ":"]
 WINDOW = 5  # evaluations that the paper smooths over
 LINEAR = 10  # percent around 0 within which the bars' scale is linear; beyond it is logarithmic
 LEVELS: tuple[Dash, ...] = ("-", "--", ":")  # the paper: best policy solid, average behaviour dashed
@@ -25,9 +39,54 @@ MARKS: tuple[dict, ...] = (  # what stands beside bars: told apart by their shap
     {"linestyle": "", "marker": "o", "color": INK, "markerfacecolor": PAPER, "markersize": 5},
     {"linestyle": "", "marker": "_", "color": INK, "markersize": 11, "markeredgewidth": 1.6},
 )
-STEPS = (1, 2, 2.5, 5, 10)  # between ticks, times a power of ten
 LABEL = 36  # letters of a label beside an axis; longer ones get a second line
 MANY = 20  # games from which on names stand upright and panels are small
+VERDICT = ("last", "best", "cross")  # ways to score a run, in the plot of intervals
+
+
+def interval_plot(
+    found: Sequence[intervals.Certainty], evaluations: int, yardstick: str, *, tall: bool = False
+) -> Figure:
+    """A dot and a 95% bar for each agent, a panel for each way to score a run. A phone gets the panels one
+    below the other (`tall`)."""
+    kinds = [kind for kind in VERDICT if any(row.kind == kind for row in found)]
+    agents = list(dict.fromkeys(row.agent for row in found))
+    each = 0.9 + 0.32 * len(agents)
+    with mpl.rc_context(STYLE):
+        size = (4.2, each * len(kinds)) if tall else (2.4 + 2.9 * len(kinds), each)
+        figure = Figure(figsize=size, layout="constrained", facecolor=PAPER)
+        down, across = (len(kinds), 1) if tall else (1, len(kinds))
+        grid = figure.subplots(down, across, squeeze=False, sharey=True, sharex=True).flat
+        for axes, kind in zip(grid, kinds, strict=True):
+            for row in (row for row in found if row.kind == kind):
+                place, sure = agents.index(row.agent), row.aggregates["iqm"]
+                if row.seeds > 1:
+                    axes.plot([sure.low, sure.high], [place, place], color=colour(place), linewidth=3)
+                axes.plot([sure.estimate], [place], "o", color=colour(place), markeredgecolor=INK)
+            axes.axvline(1.0, color=INK, linewidth=1.0, linestyle="--", zorder=1)
+            axes.set_title(kind_title(kind, evaluations), fontsize=11, fontweight="bold", parse_math=False)
+            dress(axes, xlabel="" if tall and kind != kinds[-1] else f"1 is {yardstick}", ylabel="")
+            axes.xaxis.set_major_locator(MaxNLocator(5, steps=STEPS))
+            axes.grid(axis="x", color=FAINT, alpha=0.25, linewidth=0.7)
+            axes.set_yticks(range(len(agents)), agents, parse_math=False)
+            axes.set_ylim(len(agents) - 0.5, -0.5)
+    return figure
+
+
+def iqm_over_training(
+    curves: Mapping[str, tuple[Sequence[int], Interval]], yardstick: str, xlabel: str
+) -> Figure:
+    """The interquartile mean over games and seeds at each evaluation, with a pointwise 95% band."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(8.2, 5.0), layout="constrained", facecolor=PAPER)
+        axes = figure.add_subplot(facecolor=PAPER)
+        for index, (steps, sure) in enumerate(curves.values()):
+            axes.fill_between(steps, sure.low, sure.high, color=colour(index), alpha=0.13, linewidth=0)
+            axes.plot(steps, sure.estimate, color=colour(index), linestyle=dash(index), linewidth=1.9)
+        axes.axhline(1.0, color=INK, linewidth=1.0, linestyle="--", zorder=1)
+        dress(axes, xlabel=xlabel, ylabel=f"interquartile mean; 1 is {yardstick}, 0 random play")
+        legend(figure, axes.get_lines()[: len(curves)], list(curves))
+    return figure
 
 
 def medians(
@@ -132,7 +191,7 @@ def curve_grid(
     panel = (2.1, 1.75) if many else (2.9, 2.7)
     with mpl.rc_context({**STYLE, "font.size": 8 if many else 10}):
         width = max(6.4, across * panel[0])  # a legend needs room beside few panels, too
-        legend_rows = math.ceil(len(agents + names) / _legend_columns(width, agents + names))
+        legend_rows = math.ceil(len(agents + names) / legend_columns(width, agents + names))
         size = (width, down * panel[1] + 0.2 * legend_rows + 0.4)
         figure = Figure(figsize=size, layout="constrained", facecolor=PAPER)
         grid = figure.subplots(down, across, squeeze=False).ravel()
@@ -185,6 +244,31 @@ def profiles(panels: Mapping[str, Mapping[str, tuple[np.ndarray, Interval]]]) ->
     return figure
 
 
+def head_agreement(readings: Sequence, widths: Mapping[int, float]) -> Figure:
+    """Proposition 1: how far heads disagree, how far they are from Q*, and how mixtures concentrate."""
+    labels = list(dict.fromkeys(reading.agent for reading in readings))
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(12.5, 4.8), layout="constrained", facecolor=PAPER)
+        agree, truth, narrow = figure.subplots(1, 3)
+        for index, label in enumerate(labels):
+            mine = [reading for reading in readings if reading.agent == label and reading.step]
+            steps = [reading.step for reading in mine]
+            line = {
+                "color": colour(index),
+                "linestyle": "-" if index < len(COLOURS) else "--",
+                "label": label,
+            }
+            agree.plot(steps, [reading.disagreement for reading in mine], **line)
+            truth.plot(steps, [reading.distance for reading in mine], **line)
+        for axes, title in ((agree, "disagreement of the heads"), (truth, "largest error of their mean")):
+            axes.set(yscale="log", title=title, xlabel="gradient updates")
+        figure.legend(*agree.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
+        narrow.plot(list(widths), list(widths.values()), marker="o", color=COLOURS[0])
+        narrow.axhline(1 / 3**0.5, color=FAINT, linestyle=":")
+        narrow.set(xscale="log", ylim=(0, 0.8), xlabel="heads K", title="deviation of a uniform weight, x K")
+    return figure
+
+
 def smoothed(curve: Curve, window: int = WINDOW) -> Curve:
     """At each evaluation the mean of it and those before it, `window` in all; the first have fewer."""
     steps = sorted(curve)
@@ -222,23 +306,6 @@ def _levels(axes: Axes, levels: Mapping[str, float]) -> None:
         axes.axhline(height, color=INK, linewidth=1.1, linestyle=style, zorder=1.5, label=name)
 
 
-def dash(index: int) -> Dash:
-    """Beyond the last colour the colours come again, dashed."""
-    return "-" if index < len(COLOURS) else "--"
-
-
-def dress(axes: Axes, *, xlabel: str, ylabel: str, ticks: int = 5) -> None:
-    axes.set(xlabel=xlabel, ylabel=ylabel, facecolor=PAPER)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="y", color=FAINT, alpha=0.25, linewidth=0.7)
-    axes.set_axisbelow(True)
-    axes.xaxis.set_major_locator(MaxNLocator(ticks, steps=STEPS, integer=True))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda step, _: short_count(step)))
-    if axes.get_yscale() == "linear":
-        axes.yaxis.set_major_locator(MaxNLocator(ticks, steps=STEPS))
-    axes.margins(x=0.02)
-
-
 def _percent_ticks(axes: Axes, values: list[float]) -> None:
     """-1,000%, -100%, -10%, 0, +10% and so on, as far as the bars go."""
     powers = [10.0**power for power in range(1, 2 + math.ceil(math.log10(max(LINEAR, *map(abs, values)))))]
@@ -252,19 +319,3 @@ def _percent_ticks(axes: Axes, values: list[float]) -> None:
     axes.set_yticks(
         ticks, [f"{tick:+,.0f}%".replace("-", "\N{MINUS SIGN}") if tick else "0" for tick in ticks]
     )
-
-
-def legend(figure: Figure, handles: Sequence, labels: Sequence[str]) -> None:
-    """Below everything, in as many columns as the longest name leaves room for."""
-    if labels:
-        columns = _legend_columns(figure.get_figwidth(), labels)
-        legend = figure.legend(
-            handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=10
-        )
-        for text in legend.get_texts():
-            text.set_parse_math(False)
-
-
-def _legend_columns(inches: float, labels: Sequence[str]) -> int:
-    each = 0.6 + 0.085 * max(map(len, labels), default=0)  # inches: a stroke, and letters of 10 points
-    return max(1, min(len(labels), int(inches // each)))

@@ -7,16 +7,15 @@ import numpy as np
 
 from optimist.data.disk.files import make_folder, write_whole
 from optimist.errors import DataError
-from optimist.studies.report.formatting import number
-from optimist.studies.report.page import Cell, Table, page
+from optimist.studies.report.page import page
 from optimist.studies.report.study_report import warnings
-from optimist.studies.results.findings import Finding, Findings, find
-from optimist.studies.results.protocols import Difference, differences
-from optimist.studies.results.versions import Version, read_versions
+from optimist.studies.results.findings import Finding, StudyResults, find
+from optimist.studies.results.provenance import Difference, Version, differences, read_versions
 from optimist.studies.scores import intervals, statistics, table_one
 from optimist.studies.scores.normalisation import Normaliser
 from optimist.studies.scores.score_files import ScoreFile
 from optimist.studies.scores.statistics import Interval
+from optimist.studies.sheet import Cell, Sheet, number
 
 GAMES_NAMED = 3  # in a warning about yardsticks; the others are counted
 
@@ -50,12 +49,14 @@ def write_side_by_side(path: Path, first: Path, second: Path, by: Normaliser | N
     command = f"optimist study report {first} {second} --out {path}"
     content = page(
         "side_by_side.html.j2",
-        sorting=True,
         title=f"{names[0]} and {names[1]} side by side",
         studies={names[0]: one.record.title, names[1]: other.record.title},
         warnings=warned,
-        tables=[_aggregates(pairs, one.by, other.by, names), _per_game(pairs, names)],
-        protocol=_protocol(protocol, names) if protocol else None,
+        tables={
+            "aggregates": _aggregates(pairs, one.by, other.by, names),
+            "per-game": _per_game(pairs, names),
+            **({"protocol": _protocol(protocol, names)} if protocol else {}),
+        },
         page_command=command,
     )
     make_folder(path.parent)
@@ -63,7 +64,7 @@ def write_side_by_side(path: Path, first: Path, second: Path, by: Normaliser | N
     return warned
 
 
-def _pairs(one: Findings, other: Findings, names: tuple[str, str]) -> list[Pair]:
+def _pairs(one: StudyResults, other: StudyResults, names: tuple[str, str]) -> list[Pair]:
     others = {(finding.part, finding.reading): finding for finding in other.found}
     pairs = []
     for finding in one.found:
@@ -91,7 +92,7 @@ def _shared(one: Finding, other: Finding) -> Pair | None:
     return Pair(place, files[0], files[1], (one.evaluations, other.evaluations))
 
 
-def _aggregates(pairs: list[Pair], by: Normaliser, other_by: Normaliser, names: tuple[str, str]) -> Table:
+def _aggregates(pairs: list[Pair], by: Normaliser, other_by: Normaliser, names: tuple[str, str]) -> Sheet:
     rows = []
     for pair in pairs:
         ones, others = intervals.matrices(pair.first, by), intervals.matrices(pair.second, other_by)
@@ -99,29 +100,20 @@ def _aggregates(pairs: list[Pair], by: Normaliser, other_by: Normaliser, names: 
         for agent in pair.first.agents:
             for kind in (kind for kind in ones if kind in others):
                 x, y = ones[kind][agent], others[kind][agent]
-                rows.append(
-                    [
-                        *_place(pairs, pair),
-                        Cell(agent),
-                        Cell(_kind(kind, pair)),
-                        *_three(statistics.iqm, x, y),
-                        *_three(statistics.median, x, y),
-                        _cell(_drawn(_improvement, x, same[kind][agent]), x, y),
-                    ]
-                )
+                both = [*_three(statistics.iqm, x, y), *_three(statistics.median, x, y)]
+                better = _cell(_drawn(_improvement, x, same[kind][agent]), x, y)
+                rows.append([agent, *_place(pairs, pair), _kind(kind, pair), *both, better])
     heads = [f"{name} {words}" for name in ("IQM", "median") for words in (*names, "difference")]
     notes = [
         f"difference: {names[1]} less {names[0]}; in brackets 95% stratified bootstrap intervals, "
         f"{intervals.REPETITIONS:,} draws, where both have several seeds",
         "normalised scores over the games that both have; best flatters the study with more evaluations",
     ]
-    chance = f"P({names[1]} better)"
-    where = ["data, read at"] * _placed(pairs)
-    title = "Over the shared games"
-    return Table("aggregates", title, [*where, "agent", "score", *heads, chance], rows, notes)
+    heads = ["agent", *_place_heads(pairs), "score", *heads, f"P({names[1]} better)"]
+    return Sheet("over the shared games", heads, _by_agent(rows), notes)
 
 
-def _per_game(pairs: list[Pair], names: tuple[str, str]) -> Table:
+def _per_game(pairs: list[Pair], names: tuple[str, str]) -> Sheet:
     rows = []
     for pair in pairs:
         scores = [_scores(file) for file in (pair.first, pair.second)]
@@ -135,12 +127,17 @@ def _per_game(pairs: list[Pair], names: tuple[str, str]) -> Table:
                         continue
                     cells += [Cell(number(value), value) for value in (before, after)]
                     cells.append(Cell(f"{after - before:+,.2f}", after - before))
-                rows.append([*_place(pairs, pair), Cell(game), Cell(agent), *cells])
+                rows.append([agent, *_place(pairs, pair), game, *cells])
     kinds = [table_one.kind_title(kind, None) for kind in table_one.MAIN]
     heads = [f"{kind}, {words}" for kind in kinds for words in (*names, "difference")]
     notes = ["average returns, mean over seeds, not normalised"]
-    where = ["data, read at"] * _placed(pairs)
-    return Table("per-game", "Game by game", [*where, "game", "agent", *heads], rows, notes)
+    return Sheet("game by game", ["agent", *_place_heads(pairs), "game", *heads], _by_agent(rows), notes)
+
+
+def _by_agent(rows: list[list]) -> list[list]:
+    """The same rows, those of an agent together."""
+    agents = list(dict.fromkeys(row[0] for row in rows))
+    return sorted(rows, key=lambda row: agents.index(row[0]))
 
 
 def _scores(file: ScoreFile) -> dict[tuple[str, str], table_one.Ending]:
@@ -151,9 +148,9 @@ def _scores(file: ScoreFile) -> dict[tuple[str, str], table_one.Ending]:
     }
 
 
-def _protocol(found: list[Difference], names: tuple[str, str]) -> Table:
-    rows = [[Cell(word) for word in (each.setting, each.first, each.second, each.where())] for each in found]
-    return Table("protocol", "What was done differently", ["setting", *names, "in the runs"], rows)
+def _protocol(found: list[Difference], names: tuple[str, str]) -> Sheet:
+    rows = [[each.setting, each.first, each.second, each.where()] for each in found]
+    return Sheet("what was done differently", ["setting", *names, "in the runs"], rows)
 
 
 def _three(statistic, x: np.ndarray, y: np.ndarray) -> list[Cell]:
@@ -172,10 +169,7 @@ def _drawn(statistic, x: np.ndarray, y: np.ndarray) -> Interval:
 
 
 def _cell(found: Interval, x: np.ndarray, y: np.ndarray, sign: str = "") -> Cell:
-    text = f"{found.estimate:{sign}.2f}"
-    if min(len(x), len(y)) > 1:
-        text += f" [{found.low:{sign}.2f}, {found.high:{sign}.2f}]"
-    return Cell(text, found.estimate)
+    return intervals.interval_cell(found, min(len(x), len(y)), sign)
 
 
 def _kind(kind: str, pair: Pair) -> str:
@@ -183,15 +177,15 @@ def _kind(kind: str, pair: Pair) -> str:
     return titles[0] if titles[0] == titles[1] else f"{titles[0]} / {titles[1].removeprefix('best ')}"
 
 
-def _placed(pairs: list[Pair]) -> bool:
-    return len(pairs) > 1 or bool(pairs[0].place)
+def _place_heads(pairs: list[Pair]) -> list[str]:
+    return ["data, read at"] if len(pairs) > 1 or pairs[0].place else []
 
 
-def _place(pairs: list[Pair], pair: Pair) -> list[Cell]:
-    return [Cell(pair.place)] if _placed(pairs) else []
+def _place(pairs: list[Pair], pair: Pair) -> list[str]:
+    return [pair.place] if _place_heads(pairs) else []
 
 
-def _only_in_one(one: Findings, other: Findings, names: tuple[str, str]) -> list[str]:
+def _only_in_one(one: StudyResults, other: StudyResults, names: tuple[str, str]) -> list[str]:
     lines = []
     for what in ("agents", "games"):
         mine, theirs = (_had(each, what) for each in (one, other))
@@ -201,7 +195,7 @@ def _only_in_one(one: Findings, other: Findings, names: tuple[str, str]) -> list
     return lines
 
 
-def _had(findings: Findings, what: str) -> set[str]:
+def _had(findings: StudyResults, what: str) -> set[str]:
     files = [finding.file for finding in findings.found]
     return {name for file in files for name in (file.agents if what == "agents" else file.games)}
 
@@ -223,7 +217,7 @@ def _yardsticks(one: Normaliser, other: Normaliser, names: tuple[str, str]) -> l
     ]
 
 
-def _readings(one: Findings, other: Findings, names: tuple[str, str]) -> list[str]:
+def _readings(one: StudyResults, other: StudyResults, names: tuple[str, str]) -> list[str]:
     mine, theirs = one.record.read_at, other.record.read_at
     return [
         f"{reading} is {mine[reading]:,} gradient steps in {names[0]} and {theirs[reading]:,} in {names[1]}"

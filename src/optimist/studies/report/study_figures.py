@@ -1,23 +1,22 @@
 """The figures of a study: which of them it gets, and each drawn from what was found."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 from matplotlib.figure import Figure
 
 from optimist.studies.folders import folder_names
 from optimist.studies.report import figures, paper_figures
 from optimist.studies.report.paper_figures import MANY
-from optimist.studies.report.verdict_figures import interval_plot, iqm_over_training
-from optimist.studies.results.findings import Finding, Findings
+from optimist.studies.results.findings import Finding, StudyResults
 from optimist.studies.scores import intervals
 from optimist.studies.scores.normalisation import better_curve, median_curve, seed_means, seed_medians
 from optimist.studies.scores.score_files import Seeds
 from optimist.studies.scores.table_one import MAIN, kind_title
 
-USUAL = ("intervals", "iqm", "medians", "profiles", "curves")  # of a study that names none
+OPENING = ("intervals", "iqm", "curves")  # the page of every study begins with these
+USUAL = ("medians", "profiles")  # and has these, if the study names none
 ACROSS = 3  # panels that stand beside each other on a page; of many, small ones, four
 
 
@@ -25,6 +24,7 @@ ACROSS = 3  # panels that stand beside each other on a page; of many, small ones
 class Drawn:
     """A figure on disk, and how it stands in a page."""
 
+    name: str  # of its kind, as a study's file has it
     path: Path
     title: str
     caption: str
@@ -32,137 +32,176 @@ class Drawn:
     inches: float  # its width
 
 
-def draw(findings: Findings) -> list[Drawn]:
-    """Every figure that the study names; what a longer reading contains is drawn for the longest alone."""
-    drawn = []
+def draw(findings: StudyResults) -> tuple[list[Drawn], list[str]]:
+    """Every figure of the study, and why others that it names are left out. What a longer reading contains is
+    drawn for the longest alone."""
+    drawn: list[Drawn] = []
+    left_out = []
     for name in named(findings):
-        for place, title, caption, figure in _DRAWINGS[name](findings):
+        before = len(drawn)
+        for place, title, caption, figure in drawings(findings, name):
             path = findings.out / "results" / f"{place}.png"
             figures.save_png(figures.laid_out(figure), path)
-            drawn.append(Drawn(path, title, caption, figures.svg(figure), figure.get_figwidth()))
-    return drawn
+            drawn.append(Drawn(name, path, title, caption, figures.svg(figure), figure.get_figwidth()))
+        if len(drawn) == before:
+            left_out.append(f'the figure "{name}" is left out: {_NEEDS[name]}')
+    return drawn, left_out
 
 
-def named(findings: Findings) -> tuple[str, ...]:
-    """Those of the study's file; a study on several parts of its data has them side by side."""
+def named(findings: StudyResults) -> tuple[str, ...]:
+    """The opening, and those of the study's file; where it names none, the usual."""
     several = len({finding.part for finding in findings.found}) > 1
-    return findings.record.figures or (*USUAL, *(("parts",) if several else ()))
+    others = findings.record.figures or (*USUAL, *(("parts",) if several else ()))
+    return (*OPENING, *(name for name in others if name not in OPENING))
 
 
-Drawings = Iterator[tuple[str, str, str, Figure]]  # where it goes, its title, its caption, and the figure
+_NEEDS = {  # why a figure of that name may have nothing to show
+    "bars": "it compares games, and there is only one",
+    "spread": "it needs the logs, and their complete episodes",
+    "parts": "no game is finished on every part of the data",
+}
+
+Drawing = tuple[str, str, str, Figure]  # where it goes, its title, its caption, and the figure
 
 
-def _medians(findings: Findings) -> Drawings:
-    for finding in _longest(findings):
-        agents = finding.file.agents
-        means = {agent: seed_means(by_game) for agent, by_game in agents.items()}
-        figure = paper_figures.medians(
-            {agent: median_curve(curves, findings.by) for agent, curves in means.items()},
-            {agent: seed_medians(by_game, findings.by) for agent, by_game in agents.items()},
-            {agent: better_curve(curves, findings.by) for agent, curves in means.items()},
-            yardstick=findings.by.yardstick,
-            games=len(finding.file.games),
-            xlabel=_steps(findings),
-        )
-        caption = (
-            "Thick: the median over games of the mean over seeds; thin: of each seed alone. "
-            f"100% is {findings.by.yardstick}."
-        )
-        yield (
-            f"{finding.name}/medians",
-            _title("Median normalised score (Figure 1)", findings, finding),
-            caption,
-            figure,
-        )
+def drawings(findings: StudyResults, name: str) -> list[Drawing]:
+    """The figures of one name: of the longest reading of each part of the data, or of every reading."""
+    if name == "parts":
+        return _parts(findings)
+    if name == "bars":
+        return _bars(findings)
+    draw_one, words, caption = _DRAWINGS[name]
+    found = findings.found if name == "profiles" else findings.longest
+    figures_of = [(finding, draw_one(findings, finding)) for finding in found]
+    return [
+        (f"{finding.name}/{name}", title_of(words, findings, finding), caption, figure)
+        for finding, figure in figures_of
+        if figure
+    ]
 
 
-def _bars(findings: Findings) -> Drawings:
-    several = [finding for finding in findings.found if len(finding.file.games) > 1]  # one bar says little
-    folders = folder_names(findings.agents)
-    for finding in several:
+def _intervals(findings: StudyResults, finding: Finding) -> Figure:
+    return paper_figures.interval_plot(finding.certainty, finding.evaluations, findings.yardstick)
+
+
+def _iqm(findings: StudyResults, finding: Finding) -> Figure:
+    curves = findings.on_the_way[finding.name]
+    return paper_figures.iqm_over_training(curves, findings.yardstick, steps(findings))
+
+
+def _medians(findings: StudyResults, finding: Finding) -> Figure:
+    agents = finding.file.agents
+    means = {agent: seed_means(by_game) for agent, by_game in agents.items()}
+    return paper_figures.medians(
+        {agent: median_curve(curves, findings.by) for agent, curves in means.items()},
+        {agent: seed_medians(by_game, findings.by) for agent, by_game in agents.items()},
+        {agent: better_curve(curves, findings.by) for agent, curves in means.items()},
+        yardstick=findings.by.yardstick,
+        games=len(finding.file.games),
+        xlabel=steps(findings),
+    )
+
+
+def _curves(findings: StudyResults, finding: Finding) -> Figure:
+    games = finding.file.games
+    return paper_figures.curve_grid(
+        _panels(finding, games),
+        {short: levels(findings, finding.part, game) for game, short in short_names(games).items()},
+        xlabel=steps(findings),
+        columns=4 if len(games) >= MANY else min(len(games), ACROSS),
+        traces=len(games) < MANY,
+    )
+
+
+def _spread(findings: StudyResults, finding: Finding) -> Figure | None:
+    """Figure 8: every evaluation as it was, of the games whose logs are there."""
+    means = {
+        game: log.average[finding.part] for game, log in findings.logs.items() if finding.part in log.average
+    }
+    games = [game for game in finding.file.games if game in means]
+    if not games:
+        return None
+    return paper_figures.curve_grid(
+        _panels(finding, games),
+        {short: {"mean of the data": means[game]} for game, short in short_names(games).items()},
+        window=1,
+        xlabel=steps(findings),
+        traces=False,
+    )
+
+
+def _profiles(findings: StudyResults, finding: Finding) -> Figure:
+    found = intervals.profiles(finding.scores)
+    shown = {kind_title(kind, finding.evaluations): found[kind] for kind in MAIN if kind in found}
+    return paper_figures.profiles(shown)
+
+
+_SMOOTHED = f"Mean over seeds and one deviation around it, smoothed over {paper_figures.WINDOW} evaluations"
+_DRAWINGS: dict[str, tuple[Callable[[StudyResults, Finding], Figure | None], str, str]] = {
+    "intervals": (
+        _intervals,
+        "Interquartile mean of each agent",
+        "Dots are interquartile means over games and seeds, bars 95% bootstrap intervals. Best was chosen "
+        "after the fact, so it flatters; cross-chosen best scores each seed where the other seeds are best.",
+    ),
+    "iqm": (
+        _iqm,
+        "Interquartile mean during training",
+        "Interquartile mean over games and seeds at each evaluation, with pointwise 95% bands.",
+    ),
+    "curves": (
+        _curves,
+        "Learning curves (Figures 3 and 7)",
+        f"{_SMOOTHED}. The lines are those of the data that was learned from.",
+    ),
+    "medians": (
+        _medians,
+        "Median normalised score (Figure 1)",
+        "Thick: the median over games of the mean over seeds; thin: of each seed alone.",
+    ),
+    "spread": (
+        _spread,
+        "Returns against the data's (Figure 8)",
+        "Mean over runs and one standard deviation; black is the mean return in the data.",
+    ),
+    "profiles": (
+        _profiles,
+        "Performance profiles",
+        "The share of runs on all games that score more, with pointwise 95% bootstrap bands.",
+    ),
+}
+
+
+def _bars(findings: StudyResults) -> list[Drawing]:
+    """Figure 4 of every agent and reading; of one game it would be a single bar."""
+    drawn, folders = [], folder_names(findings.agents)
+    for finding in (each for each in findings.found if len(each.file.games) > 1):
+        titles = {kind: kind_title(kind, finding.evaluations) for kind in ("best", "last", "mean_of_last")}
         for agent, games in finding.games.items():
             short = short_names([row.game for row in games])
-            kinds = {
-                kind: {short[row.game]: getattr(row.improvement, kind) for row in games}
-                for kind in ("best", "last", "mean_of_last")
-            }
-            titles = {kind: kind_title(kind, finding.evaluations) for kind in kinds}
+            best, *marks = (
+                {short[row.game]: getattr(row.improvement, kind) for row in games} for kind in titles
+            )
             figure = paper_figures.improvement_bars(
-                kinds["best"],
+                best,
                 title=agent,
                 yardstick=findings.by.yardstick,
                 bars=titles["best"],
-                marks={titles[kind]: kinds[kind] for kind in ("last", "mean_of_last")},
+                marks=dict(zip(list(titles.values())[1:], marks, strict=True)),
             )
+            title = title_of(f"{agent}: improvement per game (Figure 4)", findings, finding)
             caption = "Mean over seeds, normalised; linear up to 10% and logarithmic beyond."
-            title = _title(f"{agent}: improvement per game (Figure 4)", findings, finding)
-            yield f"{finding.name}/bars-{folders[agent]}", title, caption, figure
+            drawn.append((f"{finding.name}/bars-{folders[agent]}", title, caption, figure))
+    return drawn
 
 
-def _curves(findings: Findings) -> Drawings:
-    for finding in _longest(findings):
-        games, agents = finding.file.games, finding.file.agents
-        short = short_names(games)
-        figure = paper_figures.curve_grid(
-            {short[game]: {agent: by_game[game] for agent, by_game in agents.items()} for game in games},
-            {short[game]: _levels(findings, finding.part, game) for game in games},
-            xlabel=_steps(findings),
-            columns=_across(len(games)),
-            traces=len(games) < MANY,
-        )
-        caption = (
-            f"Mean over seeds and one deviation around it, smoothed over {paper_figures.WINDOW} evaluations. "
-            "The lines are those of the data that was learned from."
-        )
-        yield (
-            f"{finding.name}/curves",
-            _title("Learning curves (Figures 3 and 7)", findings, finding),
-            caption,
-            figure,
-        )
-
-
-def _spread(findings: Findings) -> Drawings:
-    """Figure 8: every evaluation as it was."""
-    for finding in _longest(findings):
-        short = short_names(finding.file.games)
-        panels = [
-            (
-                short[game],
-                {agent: _mean_and_deviation(by_game[game]) for agent, by_game in finding.file.agents.items()},
-                findings.logs[game].average[finding.part],
-            )
-            for game in finding.file.games
-            if game in findings.logs and finding.part in findings.logs[game].average
-        ]
-        if panels:
-            caption = "Mean over runs and one standard deviation; black is the mean return in the data."
-            title = _title("Returns against the data's (Figure 8)", findings, finding)
-            yield f"{finding.name}/spread", title, caption, figures.spread(panels)
-
-
-def _mean_and_deviation(seeds: Seeds) -> dict[int, tuple[float, float]]:
-    shared = sorted(set.intersection(*(set(curve) for curve in seeds.values())))
-    values = {step: [curve[step] for curve in seeds.values()] for step in shared}
-    return {step: (float(np.mean(each)), float(np.std(each))) for step, each in values.items()}
-
-
-def _profiles(findings: Findings) -> Drawings:
-    for finding in findings.found:
-        found = intervals.profiles(finding.scores)
-        figure = paper_figures.profiles(
-            {kind_title(kind, finding.evaluations): found[kind] for kind in MAIN if kind in found}
-        )
-        caption = "The share of runs on all games that score more, with pointwise 95% bootstrap bands."
-        yield f"{finding.name}/profiles", _title("Performance profiles", findings, finding), caption, figure
-
-
-def _parts(findings: Findings) -> Drawings:
+def _parts(findings: StudyResults) -> list[Drawing]:
     """Figure 6: a row per agent, a panel per game, a curve per part of the data."""
-    longest = {finding.part: finding for finding in _longest(findings)}
-    games = [game for game in next(iter(longest.values())).file.games if _everywhere(game, longest)]
+    longest = {finding.part: finding for finding in findings.longest}
+    first, *others = (finding.file.games for finding in longest.values())
+    games = [game for game in first if all(game in each for each in others)]
     if not games:
-        return
+        return []
     by, short = findings.by, short_names(games)
     panels = {
         f"{agent}, {short[game]}": {
@@ -180,47 +219,22 @@ def _parts(findings: Findings) -> Drawings:
     figure = paper_figures.curve_grid(
         panels,
         {panel: {by.yardstick: 1.0} for panel in panels},
-        xlabel=_steps(findings),
+        xlabel=steps(findings),
         ylabel="normalised score",
         columns=len(games) if len(games) <= 5 else ACROSS,
         traces=False,
     )
-    caption = (
-        f"Mean over seeds and one deviation around it, smoothed over {paper_figures.WINDOW} evaluations; "
-        f"1 is {by.yardstick}. A colour is a part of the data."
-    )
-    yield "parts", "How much comes of each part of the data (Figure 6)", caption, figure
+    caption = f"{_SMOOTHED}; 1 is {by.yardstick}. A colour is a part of the data."
+    return [("parts", "How much comes of each part of the data (Figure 6)", caption, figure)]
 
 
-def _intervals(findings: Findings) -> Drawings:
-    for finding in _longest(findings):
-        figure = interval_plot(finding.certainty, finding.evaluations, findings.by.yardstick)
-        caption = "Dots are interquartile means over games and seeds, bars 95% bootstrap intervals."
-        yield (
-            f"{finding.name}/intervals",
-            _title("How good, and how sure", findings, finding),
-            caption,
-            figure,
-        )
-
-
-def _iqm(findings: Findings) -> Drawings:
-    for finding in _longest(findings):
-        figure = iqm_over_training(finding.file, findings.by, _steps(findings))
-        caption = "Interquartile mean over games and seeds at each evaluation, with pointwise 95% bands."
-        yield f"{finding.name}/iqm", _title("On the way", findings, finding), caption, figure
-
-
-_DRAWINGS: dict[str, Callable[[Findings], Drawings]] = {
-    "intervals": _intervals,
-    "iqm": _iqm,
-    "medians": _medians,
-    "bars": _bars,
-    "curves": _curves,
-    "spread": _spread,
-    "profiles": _profiles,
-    "parts": _parts,
-}
+def _panels(finding: Finding, games: Sequence[str]) -> dict[str, dict[str, Seeds]]:
+    """By the short name of a game and by agent."""
+    agents = finding.file.agents.items()
+    return {
+        short: {agent: by_game[game] for agent, by_game in agents}
+        for game, short in short_names(games).items()
+    }
 
 
 def short_names(games: Sequence[str]) -> dict[str, str]:
@@ -229,20 +243,12 @@ def short_names(games: Sequence[str]) -> dict[str, str]:
     return {game: game.partition("/")[2] if one and "/" in game else game for game in games}
 
 
-def _steps(findings: Findings) -> str:
+def steps(findings: StudyResults) -> str:
     """What the evaluations are counted in."""
     return "gradient updates" if findings.offline else "steps played"
 
 
-def _longest(findings: Findings) -> list[Finding]:
-    return [finding for finding in findings.found if finding.longest]
-
-
-def _everywhere(game: str, found: dict[str, Finding]) -> bool:
-    return all(game in finding.file.games for finding in found.values())
-
-
-def _levels(findings: Findings, part: str, game: str) -> dict[str, float]:
+def levels(findings: StudyResults, part: str, game: str) -> dict[str, float]:
     """The paper's two lines where the log is there, and random play."""
     lines = {}
     if game in findings.logs and part in findings.logs[game].best:
@@ -253,11 +259,7 @@ def _levels(findings: Findings, part: str, game: str) -> dict[str, float]:
     return {**lines, "random play": findings.by.random_scores[game]}
 
 
-def _across(games: int) -> int:
-    return 4 if games >= MANY else min(games, ACROSS)
-
-
-def _title(words: str, findings: Findings, finding: Finding) -> str:
+def title_of(words: str, findings: StudyResults, finding: Finding) -> str:
     """With the part and the reading where there are others."""
     several = len({other.part for other in findings.found}) > 1
     part = "all of the data" if finding.part == "all" and several else finding.part

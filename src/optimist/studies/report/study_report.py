@@ -5,50 +5,67 @@ from pathlib import Path
 
 from optimist.data.disk.files import make_folder, write_whole
 from optimist.errors import some_of
-from optimist.studies.report import study_tables
-from optimist.studies.report.page import Link, csv_link, page, picture
+from optimist.studies.report import paper_figures, study_tables
+from optimist.studies.report.chart import chart_data
+from optimist.studies.report.figures import laid_out, svg
+from optimist.studies.report.page import CHART, Link, csv_link, data_link, inline, page, picture
 from optimist.studies.report.study_figures import Drawn, draw
 from optimist.studies.results import runs as results
-from optimist.studies.results.alarms import diverged
-from optimist.studies.results.findings import Finding, Findings, find
+from optimist.studies.results.findings import Finding, StudyResults, find
 from optimist.studies.results.logs import remember
-from optimist.studies.results.versions import Version, read_versions
+from optimist.studies.results.provenance import Version, diverged, read_versions
 from optimist.studies.scores import intervals, table_one
-from optimist.studies.scores.curves import RECENT
 from optimist.studies.scores.normalisation import Normaliser
-from optimist.studies.scores.plain_tables import csv_table
+from optimist.studies.sheet import Sheet, as_csv, as_markdown
 
+FILM = Path("results") / "film.gif"  # of an agent that plays, where the study has one
 WARNED_GAMES = 5  # left-out games that a warning names; the tables' notes name all
 
 
 def write_findings(out: Path, by: Normaliser | None = None) -> tuple[list[Path], list[str]]:
     """The tables and figures below `results` and the page that shows them: where they are, and what a reader
-    must be warned of."""
+    must be told."""
     findings = find(out, by)
     make_folder(out / "results")
     written = [path for finding in findings.found for path in _write_tables(findings, finding)]
     write_whole(out / "results" / "normaliser.csv", _normaliser_csv(findings).encode())
     remember(findings.logs, out)
-    drawn, versions = draw(findings), read_versions(findings.record.jobs, out)
+    drawn, left_out = draw(findings)
+    versions = read_versions(findings.record.jobs, out)
     warned = warnings(findings, versions)
-    write_whole(out / "report.html", study_page(findings, drawn, versions, warned))
-    return [out / "report.html", *written, *(figure.path for figure in drawn)], warned
+    write_whole(out / "report.html", study_page(findings, drawn, left_out, versions, warned))
+    return [out / "report.html", *written, *(figure.path for figure in drawn)], [*warned, *left_out]
 
 
 def study_page(
-    findings: Findings, drawn: Sequence[Drawn], versions: Sequence[Version], warned: Sequence[str]
+    findings: StudyResults,
+    drawn: Sequence[Drawn],
+    left_out: Sequence[str],
+    versions: Sequence[Version],
+    warned: Sequence[str],
 ) -> bytes:
+    verdict, film = findings.longest[-1], findings.out / FILM
+    wide = [each for each in drawn if each.name == "intervals"][-1]
+    tall = paper_figures.interval_plot(verdict.certainty, verdict.evaluations, findings.yardstick, tall=True)
+    pictures = [(each, picture(each.title, each.caption, each.svg, each.inches)) for each in drawn]
     return page(
         "study.html.j2",
-        sorting=True,
+        scripts=CHART,
         title=findings.record.title,
         headline=study_tables.headline(findings),
         warnings=warned,
-        tables=study_tables.tables(findings),
-        figures=[picture(each.title, each.caption, each.svg, each.inches) for each in drawn],
-        unfinished=study_tables.unfinished(findings) if findings.unfinished else None,
+        intervals=[inline(wide.svg), inline(svg(laid_out(tall)))],
+        intervals_title=wide.title,
+        intervals_caption=wide.caption,
+        curves=chart_data(findings),
+        static_curves=[shown for each, shown in pictures if each.name in ("iqm", "curves")],
+        figures=[
+            shown for each, shown in pictures if each.name not in ("iqm", "curves") and each is not wide
+        ],
+        left_out=left_out,
+        tables={name: sheet for name, sheet in study_tables.tables(findings).items() if sheet.rows},
+        film=data_link("image/gif", film.read_bytes()) if film.exists() else None,
         facts=study_tables.facts(findings),
-        cost=study_tables.cost(findings.runs),
         versions={version.name: " and ".join(version.runs) for version in versions},
         offline=findings.offline,
         command=findings.record.command,
@@ -57,7 +74,7 @@ def study_page(
     )
 
 
-def warnings(findings: Findings, versions: Sequence[Version]) -> list[str]:
+def warnings(findings: StudyResults, versions: Sequence[Version]) -> list[str]:
     """What a reader must know before any number: mixed versions, runs that are unfinished or
     diverged, games left out."""
     mixed = "; ".join(each.told() for each in versions if each.mixed)
@@ -77,7 +94,7 @@ def warnings(findings: Findings, versions: Sequence[Version]) -> list[str]:
     return lines
 
 
-def _downloads(findings: Findings) -> list[Link]:
+def _downloads(findings: StudyResults) -> list[Link]:
     """Of the longest reading all scores, which contain the others'; of every reading its tables."""
     links = []
     for finding in findings.found:
@@ -91,23 +108,22 @@ def _downloads(findings: Findings) -> list[Link]:
     return links
 
 
-def _normaliser_csv(findings: Findings) -> str:
+def _normaliser_csv(findings: StudyResults) -> str:
     """As --normaliser reads it, also for the report of another study."""
     by = findings.by
     games = [game for game in by.yardstick_scores if game in by.random_scores]
     rows = [[game, by.random_scores[game], by.yardstick_scores[game]] for game in games]
-    return csv_table(["game", "random", by.yardstick], rows)
+    return as_csv(Sheet("", ["game", "random", by.yardstick], rows))
 
 
-def _write_tables(findings: Findings, finding: Finding) -> list[Path]:
+def _write_tables(findings: StudyResults, finding: Finding) -> list[Path]:
     folder = findings.out / "results" / finding.name
-    notes = table_one.notes(finding.rows, findings.by)
-    notes += [f"{game} is left out: {gap}" for game, gap in finding.left_out.items()]
-    written = table_one.write(folder, finding.rows, finding.games, findings.by, RECENT, notes)
+    gaps = [f"{game} is left out: {gap}" for game, gap in finding.left_out.items()]
+    written = table_one.write(folder, finding.rows, finding.games, findings.by, left_out=gaps)
     texts = {
         "scores.csv": results.csv_text(finding.file),
         "aggregates.csv": intervals.csv_text(finding.certainty),
-        "aggregates.md": intervals.markdown(finding.certainty, finding.evaluations),
+        "aggregates.md": as_markdown(intervals.sheet(finding.certainty, finding.evaluations)),
     }
     if findings.offline:
         texts["pairs.csv"] = intervals.pairs_csv(finding.scores)

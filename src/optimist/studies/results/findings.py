@@ -6,6 +6,8 @@ named.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
 from pathlib import Path
 
 from optimist.errors import DataError
@@ -15,9 +17,10 @@ from optimist.studies.results import runs as results
 from optimist.studies.results.logs import Log, read_logs
 from optimist.studies.results.runs import Evaluated
 from optimist.studies.scores import intervals, table_one
-from optimist.studies.scores.normalisation import Normaliser, own
+from optimist.studies.scores.normalisation import Normaliser, normaliser, own
 from optimist.studies.scores.score_files import ScoreFile, told
-from optimist.studies.status import JobStatus, Record, job_status, read_record
+from optimist.studies.scores.statistics import Interval
+from optimist.studies.status import JobStatus, StudyRecord, job_status, read_record
 
 OWN = "the study's own scores"
 
@@ -32,10 +35,10 @@ class Finding:
     longest: bool  # the reading that contains the others
     file: ScoreFile  # the complete games
     left_out: dict[str, str]  # the others, and why
-    rows: list[table_one.Row]
+    rows: list[table_one.AgentRow]
     games: dict[str, list[table_one.GameRow]]
     scores: dict[str, dict[str, intervals.Matrix]]
-    certainty: list[intervals.Row]
+    certainty: list[intervals.Certainty]
 
     @property
     def evaluations(self) -> int:
@@ -43,17 +46,34 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Findings:
+class StudyResults:
     """Everything that a study's folder allows to be said."""
 
     out: Path
-    record: Record
+    record: StudyRecord
     runs: list[Evaluated]
     unfinished: list[JobStatus]
     logs: dict[str, Log]
     by: Normaliser
     found: list[Finding]
     empty_parts: list[str]  # on which nothing can be said yet
+
+    @cached_property
+    def on_the_way(self) -> dict[str, dict[str, tuple[list[int], Interval]]]:
+        """By finding and agent, the interquartile mean at each evaluation; the draws take a while."""
+        return {each.name: intervals.over_training(each.file, self.by) for each in self.longest}
+
+    @property
+    def longest(self) -> list[Finding]:
+        """Of each part of the data the reading that contains the others, or one that is there."""
+        chosen = {finding.part: finding for finding in self.found}
+        chosen |= {finding.part: finding for finding in self.found if finding.longest}
+        return list(chosen.values())
+
+    @property
+    def yardstick(self) -> str:
+        """What is 1, told apart from an offline agent that is called DQN too."""
+        return "the online DQN" if self.by.yardstick == "DQN" else self.by.yardstick
 
     @property
     def offline(self) -> bool:
@@ -65,39 +85,41 @@ class Findings:
         return list(dict.fromkeys(job.label for job in self.record.jobs if job.label))
 
 
-def find(out: Path, by: Normaliser | None = None) -> Findings:
+def find(out: Path, by: Normaliser | None = None) -> StudyResults:
     """Read the folder of a study; scores are normalised by the study's own unless others are given."""
     record = read_record(out)
     runs, logs = results.evaluated(record.jobs, out), read_logs(record.jobs, out)
+    by = by or (normaliser(record.normaliser) if record.normaliser else None)
     given = by is not None
     by = _by_environment(by, record) if by else own_normaliser(record, out, logs)
     found, empty = [], {}
     parts, readings = results.parts(record.jobs), _readings(record.read_at)
     names = folder_names(_words(part, reading) for part in parts for reading, _, _ in readings)
-    for part in parts:
-        for reading, until, longest in readings:
-            try:
-                asked = results.score_file(runs, part, until)
-                whole = _is_whole(part, record)
-                found.append(
-                    _finding(
-                        asked,
-                        by,
-                        name=names[_words(part, reading)],
-                        given=given,
-                        paired=_share_logs(record),
-                        whole_log=whole,
-                        part=part,
-                        reading=reading,
-                        longest=longest,
-                    )
-                )
-            except DataError as problem:
-                empty[part] = str(problem)
+    for part, (reading, until, longest) in product(parts, readings):
+        try:
+            asked = results.score_file(runs, part, until)
+            gaps = _gaps(asked, part, reading, None if given else by)
+            file = asked.without(gaps)
+            scores = intervals.matrices(file, by)
+            finding = Finding(
+                name=names[_words(part, reading)],
+                part=part,
+                reading=reading,
+                longest=longest,
+                file=file,
+                left_out=gaps,
+                rows=table_one.table_one(file, by, whole_log=_is_whole(part, record)),
+                games=table_one.per_game(file, by),
+                scores=scores,
+                certainty=intervals.rows(scores, paired=_share_logs(record)),
+            )
+            found.append(finding)
+        except DataError as problem:
+            empty[part] = str(problem)
     if not found:
         raise DataError(next(iter(empty.values())))
     standings = [job_status(job, out) for job in record.jobs]
-    return Findings(
+    return StudyResults(
         out=out,
         record=record,
         runs=runs,
@@ -109,7 +131,7 @@ def find(out: Path, by: Normaliser | None = None) -> Findings:
     )
 
 
-def own_normaliser(record: Record, out: Path, logs: dict[str, Log]) -> Normaliser:
+def own_normaliser(record: StudyRecord, out: Path, logs: dict[str, Log]) -> Normaliser:
     """0 is the worse and 1 the better of random play and the player that was logged: its best evaluation, as
     the paper has it, or where a player was not evaluated its play at the end of the log."""
     evaluated = all(log.evaluation is not None for log in logs.values())
@@ -124,7 +146,7 @@ def own_normaliser(record: Record, out: Path, logs: dict[str, Log]) -> Normalise
     )
 
 
-def _player(record: Record) -> str:
+def _player(record: StudyRecord) -> str:
     """What whose play is 100% is called; of logs that were there before, DQN's as in the paper. Agents that
     play online are no part of the paper's Table 1, whatever the first of them is called."""
     online = [job for job in record.jobs if job.plays and job.label]
@@ -134,12 +156,12 @@ def _player(record: Record) -> str:
     return f"the logged {' and '.join(sorted(players)).upper()}" if players else "DQN"
 
 
-def _share_logs(record: Record) -> bool:
+def _share_logs(record: StudyRecord) -> bool:
     """Did run i of every agent learn from the same log? Agents that play for themselves have none."""
     return not any(job.plays for job in record.jobs if job.label)
 
 
-def _is_whole(part: str, record: Record) -> bool:
+def _is_whole(part: str, record: StudyRecord) -> bool:
     """Is this part of the data all of it?"""
     return not any(job.view for job in record.jobs if job.part == part)
 
@@ -149,46 +171,21 @@ def _words(part: str, reading: str) -> str:
     return "\n".join(word for word in (part, reading) if word != WHOLE) or WHOLE
 
 
-def _finding(
-    asked: ScoreFile,
-    by: Normaliser,
-    *,
-    name: str,
-    given: bool,
-    paired: bool,
-    whole_log: bool,
-    part: str,
-    reading: str,
-    longest: bool,
-) -> Finding:
+def _gaps(asked: ScoreFile, part: str, reading: str, own_scores: Normaliser | None) -> dict[str, str]:
+    """Games that cannot be counted, and why; an error where none is left."""
     if not asked.agents:
         raise DataError(f"no run on {part} is finished: see optimist study status")
     if not all(
         curve for games in asked.agents.values() for seeds in games.values() for curve in seeds.values()
     ):
         raise DataError(f"{reading} is before the first evaluation: read the runs later (read_at)")
-    gaps = asked.gaps()
-    if not given:
-        gaps = {**_without_yardstick(asked, by), **gaps}
+    gaps = {**(_without_yardstick(asked, own_scores) if own_scores else {}), **asked.gaps()}
     if len(gaps) == len(asked.games):
         raise DataError(
             f"{told(gaps, len(gaps))}: no game is left; finish the runs, "
             "or say what 0 and 100% are with optimist study report --normaliser FILE.csv"
         )
-    file = asked.without(gaps)
-    scores = intervals.matrices(file, by)
-    return Finding(
-        name=name,
-        part=part,
-        reading=reading,
-        longest=longest,
-        file=file,
-        left_out=gaps,
-        rows=table_one.table_one(file, by, whole_log=whole_log),
-        games=table_one.per_game(file, by),
-        scores=scores,
-        certainty=intervals.rows(scores, paired=paired),
-    )
+    return gaps
 
 
 def _readings(read_at: dict[str, int]) -> list[tuple[str, int | None, bool]]:
@@ -209,7 +206,7 @@ def _without_yardstick(file: ScoreFile, by: Normaliser) -> dict[str, str]:
     return found
 
 
-def _by_environment(by: Normaliser, record: Record) -> Normaliser:
+def _by_environment(by: Normaliser, record: StudyRecord) -> Normaliser:
     """Published scores call a game "Breakout" where a study plays "atari/Breakout?no_ops=30"."""
     environments = dict.fromkeys(job.environment for job in record.jobs)
     names = {name: name.partition("/")[2].partition("?")[0] for name in environments}

@@ -7,8 +7,8 @@ from pathlib import Path
 from optimist.errors import RunError
 from optimist.studies.job import Job
 from optimist.studies.scores import curves as scores
-from optimist.studies.scores.plain_tables import csv_table
 from optimist.studies.scores.score_files import ScoreFile, Seeds
+from optimist.studies.sheet import Sheet, as_csv
 
 
 @dataclass(frozen=True)
@@ -63,13 +63,13 @@ def _evaluated(job: Job, out: Path) -> Evaluated:
 def csv_text(file: ScoreFile) -> str:
     """The same as `optimist scores` reads it."""
     rows = [
-        (game, agent, seed, step, repr(score))
+        (game, agent, seed, step, score)
         for agent, games in file.agents.items()
         for game, seeds in games.items()
         for seed, curve in seeds.items()
         for step, score in curve.items()
     ]
-    return csv_table(["game", "agent", "seed", "step", "score"], rows)
+    return as_csv(Sheet("", ["game", "agent", "seed", "step", "score"], rows))
 
 
 def random_scores(jobs: list[Job], out: Path) -> dict[str, float]:

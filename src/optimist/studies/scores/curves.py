@@ -1,12 +1,14 @@
 """How well a run plays, read from its episodes.csv: averages per evaluation, then scores per seed."""
 
 import statistics
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from optimist.errors import RunError
+from optimist.studies.sheet import Cell, Sheet, number
 from optimist.training.storage.episodes import EvaluationEpisodes, read
 
 RECENT = 3  # evaluations behind "mean of the last three": enough to calm one lucky evaluation
@@ -32,6 +34,13 @@ class Spread:
 
     mean: float
     deviation: float | None
+
+    def __str__(self) -> str:
+        """'9.1 ± 0.8', both to the same decimals; one seed has no spread to show."""
+        mean = number(self.mean)
+        if self.deviation is None:
+            return mean
+        return f"{mean} ± {self.deviation:,.{len(mean.partition('.')[2])}f}"
 
 
 @dataclass(frozen=True)
@@ -94,6 +103,27 @@ def summary(rows: list[SeedScore]) -> Summary:
         best=_spread([row.best for row in rows]),
         mean_of_last=_spread([row.mean_of_last for row in rows]),
     )
+
+
+def sheet(summaries: Mapping[str, Summary], levels: Mapping[str, float | None]) -> Sheet:
+    """Every agent's average return, beside levels of the data such as that of its best policy."""
+    recent = min(RECENT, max(summary.evaluations for summary in summaries.values()))
+    heads = ["", "last", "best of n evaluations", *([f"mean of last {recent}"] if recent > 1 else [])]
+    rows = [
+        [
+            label,
+            Cell(str(each.last), each.last.mean),
+            Cell(f"{each.best} of {each.evaluations}", each.best.mean),
+            *([Cell(str(each.mean_of_last), each.mean_of_last.mean)] if recent > 1 else []),
+        ]
+        for label, each in summaries.items()
+    ]
+    rows += [
+        [name, Cell(number(level), level), *[""] * (len(heads) - 2)]
+        for name, level in levels.items()
+        if level is not None
+    ]
+    return Sheet("average return, mean ± sd over seeds", heads, rows)
 
 
 def _seed_score(seed: int, curve: Curve) -> SeedScore:

@@ -13,14 +13,14 @@ import numpy as np
 from optimist.studies.scores import statistics
 from optimist.studies.scores.curves import RECENT
 from optimist.studies.scores.normalisation import KINDS, Normaliser, scores_of, seed_means
-from optimist.studies.scores.plain_tables import csv_table, markdown_table
 from optimist.studies.scores.score_files import ScoreFile
 from optimist.studies.scores.statistics import AGGREGATES, Interval
 from optimist.studies.scores.table_one import kind_title
+from optimist.studies.sheet import Cell, Sheet, as_csv
 
 USUAL_BASELINE = "DQN (Nature)"  # what the others are compared with, where a study has it
 REPETITIONS = 5_000  # from seed to seed a bound then wanders by 1% of the interval's width
-PROFILE_REPETITIONS = 1_000  # a band in a figure need not be sharper than its line
+BAND_REPETITIONS = 1_000  # a band in a figure need not be sharper than its line
 THRESHOLDS = 81  # points of a profile
 TITLES = {"iqm": "IQM", "median": "median", "mean": "mean", "optimality_gap": "optimality gap"}
 
@@ -29,7 +29,7 @@ Profile = tuple[np.ndarray, Interval]  # thresholds, and the share of runs above
 
 
 @dataclass(frozen=True)
-class Row:
+class Certainty:
     """One agent, its runs' scores taken in one way; a single seed has estimates without intervals."""
 
     agent: str
@@ -64,13 +64,13 @@ def baseline(agents: Sequence[str]) -> str:
 
 def rows(
     scores: Mapping[str, Mapping[str, Matrix]], *, repetitions: int = REPETITIONS, paired: bool = False
-) -> list[Row]:
+) -> list[Certainty]:
     """Agent by agent, in the order of the study; the draws have a seed, so the same runs give the same.
     `paired`: run i of every agent learned from the same log."""
     agents = list(scores[KINDS[0]])
     other = baseline(agents)
     return [
-        Row(
+        Certainty(
             agent=agent,
             kind=kind,
             games=scores[kind][agent].shape[1],
@@ -95,7 +95,8 @@ def pairs_csv(scores: Mapping[str, Mapping[str, Matrix]], *, repetitions: int = 
         for agent, other in combinations(by_agent, 2):
             found = statistics.paired_difference(by_agent[agent], by_agent[other], repetitions=repetitions)
             lines.append([kind, agent, other, *_numbers(found, len(by_agent[agent]))])
-    return csv_table(["score", "agent", "other", "difference_of_iqm", "low", "high"], lines)
+    heads = ["score", "agent", "other", "difference_of_iqm", "low", "high"]
+    return as_csv(Sheet("", heads, lines))
 
 
 def profiles(scores: Mapping[str, Mapping[str, Matrix]]) -> dict[str, dict[str, Profile]]:
@@ -110,36 +111,66 @@ def profiles(scores: Mapping[str, Mapping[str, Matrix]]) -> dict[str, dict[str, 
     return found
 
 
-def interval_text(interval: Interval, seeds: int) -> str:
-    """'1.04 [0.98, 1.10]'; the spread of one seed is unknown, not zero."""
-    estimate = f"{interval.estimate:.2f}"
-    return f"{estimate} [{interval.low:.2f}, {interval.high:.2f}]" if seeds > 1 else estimate
+def over_training(file: ScoreFile, by: Normaliser) -> dict[str, tuple[list[int], Interval]]:
+    """For each agent the evaluated steps and the IQM at each of them."""
+    found = {}
+    for agent, by_game in file.agents.items():
+        steps = sorted(next(iter(next(iter(by_game.values())).values())))
+        scores = np.array(
+            [
+                [[by.normalised(game, seeds[seed][step]) for step in steps] for seed in sorted(seeds)]
+                for game, seeds in by_game.items()
+            ]
+        )  # (games, seeds, steps)
+        matrices = [scores[:, :, place].T for place in range(len(steps))]
+        sure = [
+            statistics.stratified_bootstrap(statistics.iqm, matrix, repetitions=BAND_REPETITIONS)
+            for matrix in matrices
+        ]
+        columns = zip(*((each.estimate, each.low, each.high) for each in sure), strict=True)
+        found[agent] = steps, Interval(*(np.array(column) for column in columns))
+    return found
 
 
-def headings(found: Sequence[Row]) -> list[str]:
+def sheet(found: Sequence[Certainty], evaluations: int) -> Sheet:
+    """Agent by agent and kind by kind, every estimate with its interval."""
     other = baseline([row.agent for row in found])
-    paired = [f"IQM less {other}'s, paired"] if are_paired(found) else []
-    return ["agent", "score", *TITLES.values(), f"P(better than {other})", *paired]
+    paired = any(row.ahead for row in found)
+    heads = ["agent", "score", *TITLES.values(), f"P(better than {other})"]
+    rows = [
+        [
+            row.agent,
+            kind_title(row.kind, evaluations),
+            *(interval_cell(row.aggregates[name], row.seeds) for name in TITLES),
+            interval_cell(row.better, row.seeds),
+            *([interval_cell(row.ahead, row.seeds)] if paired else []),
+        ]
+        for row in found
+    ]
+    return Sheet(
+        "aggregates over games and runs",
+        [*heads, *([f"IQM less {other}'s, paired"] if paired else [])],
+        rows,
+        notes(found),
+    )
 
 
-def are_paired(found: Sequence[Row]) -> bool:
-    return any(row.ahead for row in found)
+def interval_cell(interval: Interval | None, seeds: int, sign: str = "") -> Cell:
+    """'1.04 [0.98, 1.10]'; the spread of one seed is unknown, not zero."""
+    if interval is None:
+        return Cell("")
+    bounds = f" [{interval.low:{sign}.2f}, {interval.high:{sign}.2f}]" if seeds > 1 else ""
+    return Cell(f"{interval.estimate:{sign}.2f}{bounds}", float(interval.estimate))
 
 
-def cells(row: Row, evaluations: int) -> list[str]:
-    compared = [interval_text(each, row.seeds) if each else "" for each in (row.better, row.ahead)]
-    shown = [interval_text(row.aggregates[name], row.seeds) for name in TITLES]
-    return [row.agent, kind_title(row.kind, evaluations), *shown, *compared]
-
-
-def notes(found: Sequence[Row]) -> list[str]:
+def notes(found: Sequence[Certainty]) -> list[str]:
     """What one must know to read the intervals."""
     lines = [
         "scores are normalised: 0 and 1 are the 0 and 100% of Table 1; a smaller optimality gap is better",
         "best was chosen after the fact, and its intervals do not repeat that choice: they flatter it; "
         "cross-chosen best scores each seed where the others are best",
     ]
-    if are_paired(found):
+    if any(row.ahead for row in found):
         lines.append("paired: agents that learned from the same log are drawn together")
     if any(row.seeds > 1 for row in found):
         few = min(row.seeds for row in found)
@@ -153,14 +184,7 @@ def notes(found: Sequence[Row]) -> list[str]:
     return lines
 
 
-def markdown(found: Sequence[Row], evaluations: int) -> str:
-    heads = headings(found)
-    table = markdown_table(heads, [cells(row, evaluations)[: len(heads)] for row in found])
-    lines = ["# Aggregates over games and runs", "", table, "", *(f"- {note}" for note in notes(found)), ""]
-    return "\n".join(lines)
-
-
-def csv_text(found: Sequence[Row]) -> str:
+def csv_text(found: Sequence[Certainty]) -> str:
     """A row per agent and kind; bounds are empty where there is one seed."""
     names = [*AGGREGATES, "probability_of_improvement", "paired_difference_of_iqm"]
     heads = [f"{name}{end}" for name in names for end in ("", "_low", "_high")]
@@ -170,7 +194,7 @@ def csv_text(found: Sequence[Row]) -> str:
         intervals = [*(row.aggregates[name] for name in AGGREGATES), row.better, row.ahead]
         numbers = [number for interval in intervals for number in _numbers(interval, row.seeds)]
         lines.append([row.agent, row.kind, row.games, row.seeds, *numbers, other if row.better else ""])
-    return csv_table(["agent", "score", "games", "seeds", *heads, "improvement_over"], lines)
+    return as_csv(Sheet("", ["agent", "score", "games", "seeds", *heads, "improvement_over"], lines))
 
 
 def _better(x: Matrix, y: Matrix, repetitions: int) -> Interval:
@@ -183,7 +207,7 @@ def _profile(matrix: Matrix, thresholds: np.ndarray) -> Interval:
     return statistics.stratified_bootstrap(
         lambda drawn: statistics.performance_profile(drawn, thresholds),
         matrix,
-        repetitions=PROFILE_REPETITIONS,
+        repetitions=BAND_REPETITIONS,
     )
 
 

@@ -7,7 +7,7 @@ other seeds (`cross`), and what needs no choice: the last, the mean of the last 
 
 import re
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,14 +16,14 @@ from optimist.data.disk.files import make_folder, write_whole
 from optimist.studies.scores import reference
 from optimist.studies.scores.curves import RECENT
 from optimist.studies.scores.normalisation import KINDS, Ending, Normaliser, ending, seed_means
-from optimist.studies.scores.plain_tables import csv_table, markdown_table
 from optimist.studies.scores.score_files import ScoreFile
+from optimist.studies.sheet import Cell, Sheet, as_csv, as_markdown, number
 
 MAIN = ("best", "cross", "last")  # where there is no room for all
 PAPER = ("1X", "5X")  # the gradient steps of online DQN, and five times as many
 
 
-class Cell(NamedTuple):
+class Median(NamedTuple):
     """Median over games of the normalised score in percent, and the games better than the yardstick."""
 
     median: float
@@ -41,19 +41,19 @@ class GameRow:
 
 
 @dataclass(frozen=True)
-class Row:
+class AgentRow:
     """One agent over all games; `paper` holds the numbers it has in the paper, by its gradient steps."""
 
     agent: str
     games: int
     seeds: int
     evaluations: int
-    best: Cell
-    cross: Cell | None
-    last: Cell
-    mean_of_last: Cell
-    area: Cell
-    paper: Mapping[str, Cell]
+    best: Median
+    cross: Median | None
+    last: Median
+    mean_of_last: Median
+    area: Median
+    paper: Mapping[str, Median]
 
 
 def per_game(scores: ScoreFile, by: Normaliser, recent: int = RECENT) -> dict[str, list[GameRow]]:
@@ -71,43 +71,88 @@ def per_game(scores: ScoreFile, by: Normaliser, recent: int = RECENT) -> dict[st
 
 def table_one(
     scores: ScoreFile, by: Normaliser, recent: int = RECENT, *, whole_log: bool = True
-) -> list[Row]:
+) -> list[AgentRow]:
     """A row per agent, in the order of the file; the paper's numbers are of agents with the whole log."""
     comparable = whole_log and by.yardstick == "DQN"
     rows = []
     for agent, games in per_game(scores, by, recent).items():
         curves = next(iter(scores.agents[agent].values()))
-        cells: dict[str, Any] = {kind: _cell(games, kind, by) for kind in KINDS}
+        medians: dict[str, Any] = {kind: _median(games, kind, by) for kind in KINDS}
         rows.append(
-            Row(
+            AgentRow(
                 agent=agent,
                 games=len(games),
                 seeds=len(curves),
                 evaluations=len(next(iter(curves.values()))),
-                paper=paper_cells(agent) if comparable else {},
-                **cells,
+                paper=paper_medians(agent) if comparable else {},
+                **medians,
             )
         )
     return rows
 
 
-def paper_cells(agent: str) -> dict[str, Cell]:
+def paper_medians(agent: str) -> dict[str, Median]:
     """What the paper reports for an agent of this name, such as "qr_dqn", "REM" or "DQN (Adam) (1X)"."""
     plain = _plain(agent)
     found = {}
     for row in reference.paper_table():
         if plain in (_plain(row["agent"]), _plain(row["agent"] + row["steps"])):
-            found[row["steps"]] = Cell(float(row["median_percent"]), int(row["games_better"]))
+            found[row["steps"]] = Median(float(row["median_percent"]), int(row["games_better"]))
     return found
 
 
-def cell_text(cell: Cell | None) -> str:
-    return f"{cell.median:.1f}% / {cell.better}" if cell else ""
+def sheet(
+    rows: Sequence[AgentRow],
+    by: Normaliser,
+    recent: int = RECENT,
+    *,
+    kinds: Sequence[str] = KINDS,
+    left_out: Sequence[str] = (),
+) -> Sheet:
+    """The table as people read it; the paper has columns where it has numbers."""
+    games = f"{rows[0].games} game{'s' * (rows[0].games != 1)}"
+    paper = PAPER if any(row.paper for row in rows) else ()
+    few = min(recent, max(row.evaluations for row in rows))
+    titles = [kind_title(kind, None, few) for kind in kinds]
+    return Sheet(
+        f"median normalised score / games > {by.yardstick}, of {games}",
+        ["agent", *titles, *(f"paper, {steps}" for steps in paper)],
+        [
+            [
+                row.agent,
+                *(_shown(getattr(row, kind)) for kind in kinds),
+                *(_shown(row.paper.get(steps)) for steps in paper),
+            ]
+            for row in rows
+        ],
+        [*notes(rows, by), *left_out],
+    )
 
 
-def headings(recent: int = RECENT, kinds: Sequence[str] = KINDS) -> tuple[str, ...]:
-    titles = [kind_title(kind, None, recent) for kind in kinds]
-    return ("agent", *titles, *(f"paper, {steps}" for steps in PAPER))
+def per_game_sheet(games: Mapping[str, Sequence[GameRow]], by: Normaliser, recent: int = RECENT) -> Sheet:
+    """Every agent in every game: its average returns, and by how much they are above the yardstick."""
+    titles = [kind_title(kind, None, recent) for kind in MAIN]
+    rows = []
+    for row in (row for mine in games.values() for row in mine):
+        pairs = [(getattr(row.score, kind), getattr(row.improvement, kind)) for kind in MAIN]
+        numbers = [(_number(score, number), _number(gain, "{:+,.1f}%".format)) for score, gain in pairs]
+        rows.append([row.agent, row.game, *(cell for pair in numbers for cell in pair)])
+    heads = ["agent", "game", *(head for title in titles for head in (title, f"{title}, gain"))]
+    note = (
+        "average returns, mean over seeds; gain: the improvement of the normalised score over "
+        f"{by.yardstick}, as in Figure 4"
+    )
+    return Sheet("game by game", heads, rows, [note])
+
+
+def improvement_sheet(agent: str, rows: Sequence[GameRow], by: Normaliser, recent: int = RECENT) -> Sheet:
+    """One agent's games, the least improved first."""
+    titles = [kind_title(kind, None, recent) for kind in KINDS]
+    shown = [
+        [row.game, *(_number(getattr(row.improvement, kind), "{:+,.1f}".format) for kind in KINDS)]
+        for row in rows
+    ]
+    return Sheet(f"{agent}: improvement over {by.yardstick} in %", ["game", *titles], shown)
 
 
 def kind_title(kind: str, evaluations: int | None, recent: int = RECENT) -> str:
@@ -122,12 +167,7 @@ def kind_title(kind: str, evaluations: int | None, recent: int = RECENT) -> str:
     }[kind]
 
 
-def title(rows: Sequence[Row], by: Normaliser) -> str:
-    games = f"{rows[0].games} game{'s' * (rows[0].games != 1)}"
-    return f"median normalised score / games > {by.yardstick}, of {games}"
-
-
-def notes(rows: Sequence[Row], by: Normaliser) -> list[str]:
+def notes(rows: Sequence[AgentRow], by: Normaliser) -> list[str]:
     """What one must know to read the table."""
     counts = sorted({row.evaluations for row in rows})
     looks = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}, which favours the most,"
@@ -145,16 +185,16 @@ def notes(rows: Sequence[Row], by: Normaliser) -> list[str]:
 
 def write(
     out: Path,
-    rows: Sequence[Row],
+    rows: Sequence[AgentRow],
     games: Mapping[str, Sequence[GameRow]],
     by: Normaliser,
-    recent: int,
-    notes: Sequence[str],
+    recent: int = RECENT,
+    left_out: Sequence[str] = (),
 ) -> list[Path]:
     """table.md, table.csv and per_game.csv in this folder; return where they are."""
     make_folder(out)
     texts = {
-        "table.md": markdown(rows, by, recent, notes),
+        "table.md": as_markdown(sheet(rows, by, recent, left_out=left_out)),
         "table.csv": table_csv(rows),
         "per_game.csv": per_game_csv(games),
     }
@@ -163,29 +203,15 @@ def write(
     return [out / name for name in texts]
 
 
-def markdown(rows: Sequence[Row], by: Normaliser, recent: int, notes: Sequence[str]) -> str:
-    """The table as a page of Markdown."""
-    heads, heading = headings(recent), title(rows, by)
-    shown = len(heads) if any(row.paper for row in rows) else len(heads) - len(PAPER)
-    table = markdown_table(heads[:shown], [cells(row)[:shown] for row in rows])
-    lines = [f"# {heading[0].upper()}{heading[1:]}", "", table, "", *(f"- {note}" for note in notes), ""]
-    return "\n".join(lines)
-
-
-def cells(row: Row, kinds: Sequence[str] = KINDS) -> list[str]:
-    paper = [cell_text(row.paper.get(steps)) for steps in PAPER]
-    return [row.agent, *(cell_text(getattr(row, kind)) for kind in kinds), *paper]
-
-
-def table_csv(rows: Sequence[Row]) -> str:
+def table_csv(rows: Sequence[AgentRow]) -> str:
     names = [*KINDS, *(f"paper_{steps.lower()}" for steps in PAPER)]
     heads = [f"{name}_{part}" for name in names for part in ("median_percent", "games_better")]
     lines: list[list] = []
     for row in rows:
         found = [*(getattr(row, kind) for kind in KINDS), *(row.paper.get(steps) for steps in PAPER)]
-        values = [value for cell in found for value in (cell or ("", ""))]
+        values = [value for share in found for value in (share or (None, None))]
         lines.append([row.agent, row.games, row.seeds, row.evaluations, *values])
-    return csv_table(["agent", "games", "seeds", "evaluations", *heads], lines)
+    return as_csv(Sheet("", ["agent", "games", "seeds", "evaluations", *heads], lines))
 
 
 def per_game_csv(rows: Mapping[str, Sequence[GameRow]]) -> str:
@@ -193,8 +219,16 @@ def per_game_csv(rows: Mapping[str, Sequence[GameRow]]) -> str:
     lines: list[list] = []
     for row in (row for games in rows.values() for row in games):
         pairs = [(getattr(row.score, kind), getattr(row.improvement, kind)) for kind in KINDS]
-        lines.append([row.agent, row.game, *("" if v is None else v for pair in pairs for v in pair)])
-    return csv_table(["agent", "game", *heads], lines)
+        lines.append([row.agent, row.game, *(value for pair in pairs for value in pair)])
+    return as_csv(Sheet("", ["agent", "game", *heads], lines))
+
+
+def _shown(share: Median | None) -> Cell:
+    return Cell(f"{share.median:.1f}% / {share.better}", share.median) if share else Cell("")
+
+
+def _number(value: float | None, shown: Callable[[float], str]) -> Cell:
+    return Cell("") if value is None else Cell(shown(value), value)
 
 
 def _improvement(game: str, end: Ending, by: Normaliser) -> Ending:
@@ -205,12 +239,12 @@ def _improvement(game: str, end: Ending, by: Normaliser) -> Ending:
     return Ending(**found)
 
 
-def _cell(games: Sequence[GameRow], kind: str, by: Normaliser) -> Cell | None:
+def _median(games: Sequence[GameRow], kind: str, by: Normaliser) -> Median | None:
     scores = {row.game: getattr(row.score, kind) for row in games}
     if None in scores.values():
         return None
     median = statistics.median(100 * by.normalised(game, score) for game, score in scores.items())
-    return Cell(median, sum(by.is_better(game, score) for game, score in scores.items()))
+    return Median(median, sum(by.is_better(game, score) for game, score in scores.items()))
 
 
 def _plain(name: str) -> str:

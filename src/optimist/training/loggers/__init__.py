@@ -1,0 +1,42 @@
+"""Where the figures of a run go: a file of this folder is a logger, and a user's own is named module:Name.
+
+Loggers are no part of a run's identity: the same run goes on with others.
+"""
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
+
+from optimist import plugins
+from optimist.errors import UsageError
+
+USUAL = "jsonl,tensorboard"
+
+
+class Logger(Protocol):
+    """Made as `Name(folder, seeds=(0, 1), step=0)`, with the run's folder and the step that it goes on from:
+    what was logged after that step is logged again.
+
+    `return` is the mean of an evaluation, `play/return` that of training play.
+    """
+
+    def add(self, step: int, values: Mapping[str, float], seed: int) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def logger_classes(chosen: str | Iterable[Any]) -> list[Callable[..., Logger]]:
+    """Of "jsonl,tensorboard,my_package:Wandb", or in Python of a list of names and classes."""
+    names = chosen.split(",") if isinstance(chosen, str) else chosen
+    return [_class(name.strip()) if isinstance(name, str) else name for name in names if name]
+
+
+def _class(name: str) -> Callable[..., Logger]:
+    own = [module.name for module in pkgutil.iter_modules(__path__)]
+    if name in own:
+        return getattr(importlib.import_module(f"{__name__}.{name}"), name.title())
+    found = plugins.find("loggers", name, own)
+    if not all(callable(getattr(found, part, None)) for part in ("add", "close")):
+        raise UsageError(f"{name} is no logger: it needs add and close")
+    return found

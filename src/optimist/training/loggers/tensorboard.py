@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from tensorboardX.event_file_writer import EventsWriter
@@ -14,7 +15,7 @@ from optimist.errors import StorageError
 FLUSH_SECONDS = 10.0
 
 
-class Curves:
+class Tensorboard:
     """Written by the thread that calls: one of its own dies of a full disk, and is waited for in vain."""
 
     def __init__(self, folder: Path, seeds: tuple[int, ...], step: int):
@@ -29,30 +30,22 @@ class Curves:
         writer.write_event(Event(step=step + 1, session_log=SessionLog(status=SessionLog.START)))
         return writer
 
-    def add(self, rows: list[dict]) -> None:
-        """Rows of metrics with their `step` and `seed`."""
+    def add(self, step: int, values: Mapping[str, float], seed: int) -> None:
         try:
-            for row in rows:
-                self._write(row)
+            for name, value in values.items():
+                event = Event(step=step, wall_time=time.time(), summary=scalar(name, value))
+                self._writers[seed].write_event(event)
             if time.monotonic() - self._flushed > FLUSH_SECONDS:
                 self._flush()
         except OSError as problem:
             raise StorageError(f"cannot write in {self._folder}: {problem.strerror}; make room") from problem
-
-    def _write(self, row: dict) -> None:
-        for name in row.keys() - {"step", "seed"}:
-            event = Event(step=row["step"], wall_time=time.time(), summary=scalar(name, row[name]))
-            self._writers[row["seed"]].write_event(event)
 
     def _flush(self) -> None:
         self._flushed = time.monotonic()
         for writer in self._writers.values():
             writer.flush()
 
-    def __enter__(self) -> "Curves":
-        return self
-
-    def __exit__(self, *_) -> None:
+    def close(self) -> None:
         for writer in self._writers.values():
             with contextlib.suppress(OSError):  # whatever matters is in metrics.jsonl
                 writer.close()

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from optimist.data.dataset import Dataset
+from optimist.data.stacking import stacked
 from optimist.data.transition import Spec, Transition
-from optimist.training.feeding import side_by_side
 from optimist.training.learner import Learner, TrainState, advance
 
 ROWS_AT_ONCE = 256  # vector steps that a refill decodes together
@@ -59,12 +59,8 @@ class Recall:
         )
 
     def _stacked(self, window: Memory, slot, lane, age):
-        images = [self._earlier(window, slot, lane, age, back) for back in range(self.stack - 1, -1, -1)]
-        return images[0] if self.stack == 1 else side_by_side(images)
-
-    def _earlier(self, window: Memory, slot, lane, age, back: int):
-        image = window.frame[(slot - back) % window.reward.shape[0], lane]
-        return image * (back <= age).reshape(-1, *(1,) * (image.ndim - 1)).astype(image.dtype)
+        slots = window.reward.shape[0]
+        return stacked(lambda back: window.frame[(slot - back) % slots, lane], age, self.stack)
 
 
 def remembered(window: Memory, slot, row: Memory) -> Memory:

@@ -1,4 +1,7 @@
-"""A training state on disk: one safetensors file, named with its own hash, whole or not there at all."""
+"""A training state on disk: one safetensors file, named with its own hash, whole or not there at all.
+
+Where an environment can be restored, a second file beside it has the state of play at the same step.
+"""
 
 import contextlib
 import hashlib
@@ -75,6 +78,29 @@ def load_state(
     return None
 
 
+def save_play(folder: Path, step: int, arrays: dict[str, np.ndarray]) -> None:
+    """Write it before the checkpoint of the same step: a checkpoint that is there has its play."""
+    make_folder(folder)
+    content = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
+    write_whole(folder / f"play-{step:012d}-{_digest(content)}.safetensors", content)
+
+
+def prune_play(folder: Path) -> None:
+    """Remove what belongs to no checkpoint any more."""
+    kept = {_step(path) for path in _newest_first(folder)}
+    remove(*(path for path in folder.glob("play-*.safetensors") if _step(path) not in kept))
+
+
+def load_play(folder: Path, step: int) -> dict[str, np.ndarray] | None:
+    """What was saved with the checkpoint of this step, if it is there and undamaged."""
+    for path in sorted(folder.glob(f"play-{step:012d}-*.safetensors")):
+        try:
+            return _arrays(_content(path))
+        except Unusable as problem:
+            log.warning("%s %s: passed over", path, problem)
+    return None
+
+
 def fingerprints(folder: Path) -> set[str | None]:
     """What the undamaged checkpoints say of their configuration; None where one says nothing."""
     found = set()
@@ -115,7 +141,7 @@ def _newest_first(folder: Path) -> list[Path]:
 
 def _step(path: Path) -> int:
     """-1 of a file that somebody else named."""
-    found = re.fullmatch(r"step-(\d{12,})-[0-9a-f]{32}", path.stem)
+    found = re.fullmatch(r"(?:step|play)-(\d{12,})-[0-9a-f]{32}", path.stem)
     return int(found[1]) if found else -1
 
 
@@ -128,12 +154,16 @@ def _named(state: Any) -> list[tuple[str, Any]]:
     return [(jax.tree_util.keystr(path, simple=True, separator="/"), leaf) for path, leaf in leaves]
 
 
-def _restored(content: bytes, like: Any, finite: bool) -> Any:
+def _arrays(content: bytes) -> dict[str, np.ndarray]:
     try:
-        arrays = load(content)
+        return load(content)
     except (SafetensorError, KeyError, ValueError, TypeError, OverflowError) as problem:
         reason = " ".join(str(problem).split())[:200]
         raise Unusable(f"is not a checkpoint ({reason})") from problem
+
+
+def _restored(content: bytes, like: Any, finite: bool) -> Any:
+    arrays = _arrays(content)
     wanted = {name: (leaf.shape, leaf.dtype) for name, leaf in _named(like)}
     if wanted != {name: (array.shape, array.dtype) for name, array in arrays.items()}:
         raise Unusable("holds another agent's parameters")

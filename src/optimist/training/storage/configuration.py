@@ -5,6 +5,8 @@ import json
 import tomllib
 from typing import Any
 
+from optimist.networks import widths
+
 # No result depends on these: more steps go on from fewer, and every feed gives the same batches. (Whether the
 # data is the same is said by dataset.fingerprint, not by its path.)
 MAY_CHANGE = {"dataset.path"} | {
@@ -18,9 +20,53 @@ LATER = {
 UNKNOWN_BEFORE = ("dataset.recording",)  # written down since; nothing can be compared with it
 
 
+RENAMED = {"log": "data_per_seed", "home": "feed"}  # of the training, since version 0.1.0
+HAD_WIDTHS = ("bcq", "cloned_actor", "ddpg", "td3", "td3_rem")  # agents that had `hidden` then
+
+
+def updated(config: dict) -> dict:
+    """A configuration of version 0.1.0 in today's words."""
+    agent, training = _tables(config)
+    for old, new in RENAMED.items():
+        if old in training:
+            training[new] = training.pop(old)
+    if isinstance(agent.get("network"), str):
+        agent["network"] = {"torso": agent["network"], "hidden": "auto"}
+    if "hidden" in agent and agent.get("name") in HAD_WIDTHS:
+        agent["network"] = {"hidden": widths(agent.pop("hidden"))}
+    return _with_tables(config, agent=agent, training=training)
+
+
+def _in_first_words(config: dict) -> dict:
+    """In the words of version 0.1.0 as far as it had them: checkpoints keep fingerprints made of these."""
+    config = updated(config)
+    agent, training = _tables(config)
+    for old, new in RENAMED.items():
+        if new in training:
+            training[old] = training.pop(new)
+    network = agent.get("network")
+    if not isinstance(network, dict):
+        pass
+    elif network.get("hidden") == "auto" and "torso" in network:
+        agent["network"] = network["torso"]
+    elif "hidden" in network and "torso" not in network:
+        agent["hidden"] = agent.pop("network")["hidden"].replace(",", "-")
+    return _with_tables(config, agent=agent, training=training)
+
+
+def _tables(config: dict) -> list[dict]:
+    """Those of the agent and of the training; empty where a damaged file has something else."""
+    found = [config.get(name) for name in ("agent", "training")]
+    return [dict(table) if isinstance(table, dict) else {} for table in found]
+
+
+def _with_tables(config: dict, **tables: dict) -> dict:
+    return {n: tables.get(n, value) if isinstance(value, dict) else value for n, value in config.items()}
+
+
 def fingerprint(config: dict) -> str:
     """A hash of every value that results depend on, the same before and after a way through config.toml."""
-    bound = _bound(tomllib.loads(toml(config)))
+    bound = _bound(_in_first_words(tomllib.loads(toml(config))))
     return hashlib.sha256(json.dumps(bound, sort_keys=True).encode()).hexdigest()
 
 
@@ -38,6 +84,7 @@ def _bound(table: dict, prefix: str = "") -> dict:
 def changes(before: dict, asked: dict) -> list[str]:
     """Why a run with the configuration `before` is not the one that is asked for, setting by setting; more
     steps are the same run continued."""
+    before, asked = updated(before), updated(asked)
     return [
         f"{name}: {_shown(old)} there, {_shown(new)} asked"
         for name, old, new in differences(with_later_settings(before, asked), asked)

@@ -23,7 +23,7 @@ from optimist.errors import RunError, StorageError, UsageError
 from optimist.training.evaluation import EpisodeScore
 from optimist.training.storage import checked_lines as rows
 from optimist.training.storage import checkpoint, episodes
-from optimist.training.storage.configuration import changes, fingerprint, toml
+from optimist.training.storage.configuration import changes, fingerprint, toml, updated
 
 EPISODES, METRICS = "episodes.csv", "metrics.jsonl"
 CHECK = "crc"  # of the alarms, beside them
@@ -158,9 +158,6 @@ class RunFolder:
         self.write_alarms(found)
         return found
 
-    def add_metrics(self, metrics: list[dict]) -> None:
-        rows.append(self.path / METRICS, [json.dumps(row) + "\n" for row in metrics])
-
     def add_episodes(self, played: list[EpisodeScore]) -> None:
         file = self.path / EPISODES
         begun = file.exists() and file.stat().st_size > 0
@@ -193,12 +190,12 @@ def _remove_tree(path: Path) -> None:
 
 
 def read_config(path: Path) -> dict:
-    """The resolved configuration of a run."""
+    """The resolved configuration of a run, in today's words."""
     file = Path(path) / "config.toml"
     if not file.exists():
         raise RunError(f"{path} is not a run folder: it has no config.toml")
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        return updated(tomllib.loads(file.read_text(encoding="utf-8")))
     except ValueError as problem:  # not TOML, or not even text
         raise RunError(
             f"{file} cannot be read ({problem}): restore it, or begin anew with --restart"
@@ -268,6 +265,7 @@ def demand(record, names: tuple[str, ...], holds: Callable[[Any], bool], rule: s
 
 
 def as_config(record) -> dict:
-    """A dataclass as a plain table; fields that are None are left out, as TOML has no null."""
-    table = dataclasses.asdict(record)
-    return {name: value for name, value in table.items() if value is not None}
+    """A dataclass as a plain table; fields that are None are left out, as TOML has no null. So are loggers:
+    the same run may be logged elsewhere."""
+    table = {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
+    return {name: value for name, value in table.items() if value is not None and name != "loggers"}

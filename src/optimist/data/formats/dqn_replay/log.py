@@ -1,39 +1,210 @@
-"""A run's dumps in the order in which they happened, and every sign that they are not what they say."""
+"""DQN Replay logs: what their dumps are, in which order they were made, and which entries are steps.
 
-from dataclasses import replace
+A run's logger kept the last C entries in a ring and dumped all of it whenever `add_count % C == C - 1`. So a
+full dump holds the entries of its window `add_count // C` in the slots 0 to C - 2, while slot C - 1 still
+holds the last entry of the window before (or nothing, in window 0). At the end it dumped once more, with
+`add_count` set to the cursor: only the slots before that are new. A window whose end fell among the padding
+entries between two episodes was never dumped, and the numbers in the file names do not tell.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
+from math import prod
 from pathlib import Path
 
 import numpy as np
 
-from optimist.data.formats.dqn_replay.layout import (
-    COLUMNS,
-    FILE,
-    FOLDER,
-    IGNORED,
-    PADDING,
-    STACK,
-    TYPES,
-    Dump,
-    Log,
-    leading_padding,
-)
-from optimist.data.formats.dqn_replay.remote import Place, place
+from optimist.data.formats.dqn_replay.files import MEND, ArrayFile, Folder
 from optimist.errors import DataError
 
+FOLDER = "replay_logs"
+STACK = 4
+PADDING = STACK - 1  # black entries before each episode
+TYPES = {  # the file's name, numpy's name for its type, dimensions
+    "observation": ("$store$_observation", "|u1", 3),
+    "action": ("$store$_action", "<i4", 1),
+    "reward": ("$store$_reward", "<f4", 1),
+    "terminal": ("$store$_terminal", "|u1", 1),
+    "add_count": ("add_count", "<i8", 0),
+    "invalid_range": ("invalid_range", "<i8", 1),
+}
+COLUMNS = ("action", "reward", "terminal")
+IGNORED = "episode_end_indices"  # a pickled set that newer loggers add; nothing here needs it
+FILE = re.compile(r"(?P<stem>.+)_ckpt\.(?P<suffix>0|[1-9][0-9]{0,8})\.gz")
+BYTES_AT_ONCE = 1 << 21  # of frames; what was just inflated is still in the cache when it is copied
 MOST_SLOTS = 1 << 24  # what is kept in memory for each slot is small, but not nothing
 MOST_PIXELS = 1 << 20
 LONGEST_HORIZON = 1000
 
 
-def read_log(source: str | Path) -> Log:
+@dataclass(frozen=True)
+class Dump:
+    """One checkpoint of the ring; `fresh` entries are its own, in the slots from 0 on."""
+
+    suffix: int
+    add_count: int
+    capacity: int
+    frame: tuple[int, int]
+    fresh: int
+    window: int = -1  # settled when all dumps are known
+    joined: bool = False  # slot C - 1 holds the entry between the window before and this one
+
+    @property
+    def full(self) -> bool:
+        return self.fresh == self.capacity - 1
+
+    @property
+    def slots(self) -> np.ndarray:
+        """Where its entries lie, in the order in which they happened."""
+        return np.concatenate([[self.capacity - 1] * self.joined, np.arange(self.fresh)]).astype(np.int64)
+
+
+@dataclass
+class Log:
+    """Every dump of a run in the order of time, and what is odd about them."""
+
+    folder: Folder
+    sizes: dict[str, int]
+    dumps: list[Dump] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)  # an import refuses these
+    notes: list[str] = field(default_factory=list)  # an import works around these, and says so
+
+    @property
+    def label(self) -> str:
+        """The end of the address: it tells the run and not whose machine it is on."""
+        parts = self.folder.parts
+        return "/".join(parts[: -1 if parts[-1:] == [FOLDER] else None][-2:])
+
+    @property
+    def missing(self) -> list[int]:
+        """The windows between the run's start and its last dump that were not dumped, or not fetched."""
+        present = {dump.window for dump in self.dumps}
+        return [window for window in range(max(present, default=-1) + 1) if window not in present]
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes when a file is added, removed, renamed or becomes longer or shorter."""
+        return hashlib.sha256(repr(sorted(self.sizes.items())).encode()).hexdigest()
+
+    def name(self, name: str, suffix: int) -> str:
+        return f"{self.folder.address}/{TYPES[name][0]}_ckpt.{suffix}.gz"
+
+    def refusal(self, name: str, suffix: int, what: str) -> DataError:
+        return DataError(f"{self.name(name, suffix)} {what}; {MEND}")
+
+    def file(self, name: str, suffix: int) -> ArrayFile:
+        stem, dtype, dimensions = TYPES[name]
+        full = f"{stem}_ckpt.{suffix}.gz"
+        return ArrayFile(self.folder, full, self.sizes[full], dtype, dimensions)
+
+    def array(self, name: str, suffix: int) -> np.ndarray:
+        """A small array, whole."""
+        with self.file(name, suffix) as file:
+            found = np.empty(file.shape, file.dtype)
+            file.fill(found)
+            file.finish()
+        return found
+
+    def frames(self, dump: Dump) -> Iterator[tuple[int, np.ndarray]]:
+        """All frames in blocks, each with its first slot, up to the file's verified end; a block is
+        overwritten by the next."""
+        rows = max(1, BYTES_AT_ONCE // prod(dump.frame))
+        block = np.empty((min(rows, dump.capacity), *dump.frame), np.uint8)
+        with self.file("observation", dump.suffix) as file:
+            for start in range(0, dump.capacity, rows):
+                frames = block[: dump.capacity - start]
+                file.fill(frames)
+                yield start, frames
+            file.finish()
+
+    def leading_padding(self, dump: Dump) -> int:
+        """With how many entries a dump begins that are zero in all they hold, as padding is."""
+        count = min(PADDING, dump.fresh)
+        frames = np.empty((count, *dump.frame), np.uint8)
+        with self.file("observation", dump.suffix) as file:
+            file.fill(frames)
+        used = frames.any(axis=(1, 2))
+        for name in COLUMNS:
+            used |= self.array(name, dump.suffix)[:count] != 0
+        return int(np.argmax(used)) if used.any() else count
+
+
+@dataclass(frozen=True)
+class Entries:
+    """All but the frames of a dump's entries, in the order in which they happened."""
+
+    slots: np.ndarray
+    columns: dict[str, np.ndarray]
+    is_padding: np.ndarray
+    due: int  # the first so many are padding
+    padding_after: int  # and so many of the entries that follow the last one
+
+    @cached_property
+    def steps(self) -> tuple[np.ndarray, ...]:
+        """Action, reward and terminal of the entries that are not padding."""
+        return tuple(self.columns[name][~self.is_padding] for name in COLUMNS)
+
+    def faults(self, log: Log, dump: Dump, actions: int | None = None) -> Iterator[str]:
+        """One line for each kind of wrong value, with its file and its first row."""
+        action, reward, terminal = (self.columns[name] for name in COLUMNS)
+        wrong = [
+            ("terminal", "is neither 0 nor 1", terminal > 1, MEND),
+            ("reward", "is not finite", ~np.isfinite(reward), MEND),
+            ("action", "is negative", action < 0, MEND),
+        ]
+        if actions is not None:
+            outside = f"is outside the {actions} actions"
+            wrong.append(("action", outside, action >= actions, "give the game's own number of actions"))
+        for name, column in self.columns.items():
+            what = "should be padding before an episode, but is not zero"
+            remedy = "these logs are of another kind, or damaged"
+            wrong.append((name, what, self.is_padding & (column != 0), remedy))
+        for name, what, rows, remedy in wrong:
+            if rows.any():
+                yield f"{self.first(log, dump, name, rows, what)}; {remedy}"
+
+    def first(self, log: Log, dump: Dump, name: str, rows: np.ndarray, what: str) -> str:
+        """What is wrong with these rows of a column: where, the first value, and how many."""
+        at = int(np.argmax(rows))
+        where = f"{log.name(name, dump.suffix)} row {int(self.slots[at])}"
+        return f"{where}: {self.columns[name][at]:g} {what} ({int(rows.sum())} such rows)"
+
+
+def entries(log: Log, dump: Dump, due: int | None) -> Entries:
+    """The entries of a dump whose first `due` are padding; None: the entries before it are not known."""
+    columns = {name: log.array(name, dump.suffix)[dump.slots] for name in COLUMNS}
+    if due is None:
+        due = PADDING if dump.window == 0 else log.leading_padding(dump)
+    count = len(dump.slots)
+    mask = np.zeros(count + PADDING, bool)
+    mask[:due] = True
+    for distance in range(1, PADDING + 1):
+        mask[np.flatnonzero(columns["terminal"]) + distance] = True
+    return Entries(dump.slots, columns, mask[:count], due, int(mask[count:].sum()))
+
+
+def is_log(address: str | Path) -> bool:
+    """Whether a folder looks like a run's logs, whole or not."""
+    if "://" not in str(address) and not Path(address).is_dir():
+        return False
+    folder = Folder(address)
+    if FOLDER in folder.entries():
+        folder = folder / FOLDER
+    return any(FILE.fullmatch(name) for name in folder.entries())
+
+
+def read_log(address: str | Path) -> Log:
     """The dumps of a run, from its folder or the `replay_logs` in it; only the smallest files are read."""
-    where = _logs_folder(source)
-    found = where.sizes()
+    folder = _logs_folder(address)
+    found = {name: size for name, size in folder.entries().items() if size is not None}
     stems = {stem for stem, _, _ in TYPES.values()}
     matched = {name: match for name in found if (match := FILE.fullmatch(name))}
     ours = {name: match for name, match in matched.items() if match["stem"] in {*stems, IGNORED}}
-    log = Log(where, {name: found[name] for name in ours if ours[name]["stem"] != IGNORED})
+    log = Log(folder, {name: found[name] for name in ours if ours[name]["stem"] != IGNORED})
     others = sorted(set(found) - set(ours))
     if others:
         log.notes.append(
@@ -42,7 +213,7 @@ def read_log(source: str | Path) -> Log:
     for suffix in sorted({int(match["suffix"]) for match in ours.values()}):
         absent = [stem for stem in sorted(stems) if f"{stem}_ckpt.{suffix}.gz" not in found]
         if absent:
-            log.faults.append(f"{where.address}/{absent[0]}_ckpt.{suffix}.gz is missing; fetch it")
+            log.faults.append(f"{folder.address}/{absent[0]}_ckpt.{suffix}.gz is missing; fetch it")
             continue
         try:
             log.dumps.append(_dump(log, suffix))
@@ -53,26 +224,26 @@ def read_log(source: str | Path) -> Log:
     return log
 
 
-def _logs_folder(source: str | Path) -> Place:
-    where = place(source)
-    folders = where.folders()
-    if FOLDER in folders:
-        return where.folder(FOLDER)
-    if any(FILE.fullmatch(name) for name in where.sizes()):
-        return where
-    runs = [name for name in folders if FOLDER in where.folder(name).folders()]
+def _logs_folder(address: str | Path) -> Folder:
+    folder = Folder(address)
+    inside = folder.entries()
+    if FOLDER in inside:
+        return folder / FOLDER
+    if any(FILE.fullmatch(name) for name in inside):
+        return folder
+    runs = [name for name, size in inside.items() if size is None and FOLDER in (folder / name).entries()]
     if runs:
         raise DataError(
-            f"{where.address} holds the runs {', '.join(runs)}; name one: {where.address}/{runs[0]}"
+            f"{folder.address} holds the runs {', '.join(runs)}; name one: {folder.address}/{runs[0]}"
         )
     raise DataError(
-        f"{where.address} holds no DQN Replay logs (files such as $store$_observation_ckpt.0.gz); "
+        f"{folder.address} holds no DQN Replay logs (files such as $store$_observation_ckpt.0.gz); "
         f"name a run's folder, or the {FOLDER} in it"
     )
 
 
 def _dump(log: Log, suffix: int) -> Dump:
-    """What a dump says about itself; its window and freshness are settled when all of them are known."""
+    """What a dump says about itself."""
     add_count = int(log.array("add_count", suffix))
     shapes = {}
     for name in ("observation", *COLUMNS):
@@ -82,12 +253,12 @@ def _dump(log: Log, suffix: int) -> Dump:
     for name in COLUMNS:
         if shapes[name] != (capacity,):
             raise log.refusal(name, suffix, f"has {shapes[name][0]} rows, the observations {capacity}")
-    if not (PADDING + 2 <= capacity <= MOST_SLOTS and 1 <= frame[0] * frame[1] <= MOST_PIXELS):
+    if not (PADDING + 2 <= capacity <= MOST_SLOTS and 1 <= prod(frame) <= MOST_PIXELS):
         raise log.refusal("observation", suffix, f"has the shape {shapes['observation']}, which no log has")
     if add_count < 0:
         raise log.refusal("add_count", suffix, f"says {add_count}")
     _check_cursor(log, suffix, add_count % capacity, capacity)
-    return Dump(suffix, add_count, capacity, (frame[0], frame[1]), window=-1, fresh=add_count % capacity)
+    return Dump(suffix, add_count, capacity, (frame[0], frame[1]), fresh=add_count % capacity)
 
 
 def _check_cursor(log: Log, suffix: int, cursor: int, capacity: int) -> None:
@@ -108,42 +279,44 @@ def _check_cursor(log: Log, suffix: int, cursor: int, capacity: int) -> None:
 def _check_agreement(log: Log) -> None:
     for dump in log.dumps[1:]:
         first = log.dumps[0]
-        if (dump.capacity, dump.frame) != (first.capacity, first.frame):
-            shapes = [(d.capacity, *d.frame) for d in (dump, first)]
+        shape, expected = ((each.capacity, *each.frame) for each in (dump, first))
+        if shape != expected:
             log.faults.append(
-                f"{log.name('observation', dump.suffix)} has the shape {shapes[0]}, that of suffix "
-                f"{first.suffix} is {shapes[1]}; keep the logs of each run apart"
+                f"{log.name('observation', dump.suffix)} has the shape {shape}, that of suffix "
+                f"{first.suffix} is {expected}; keep the logs of each run apart"
             )
 
 
 def _put_in_order(log: Log) -> None:
     """Settle each dump's window; the file names are not trusted, `add_count` is."""
     newest = max(log.dumps, key=lambda dump: dump.suffix, default=None)
-    full = [dump for dump in log.dumps if dump.fresh == dump.capacity - 1]
-    full = [replace(dump, window=dump.add_count // dump.capacity) for dump in full]
-    full.sort(key=lambda dump: (dump.window, dump.suffix))
-    _drop_repeated_end(log, full, newest)
-    for before, dump in pairwise(full):
+    ordered = [replace(dump, window=dump.add_count // dump.capacity) for dump in log.dumps if dump.full]
+    ordered.sort(key=lambda dump: (dump.window, dump.suffix))
+    _drop_repeated_end(log, ordered, newest)
+    for before, dump in pairwise(ordered):
         if before.window == dump.window:
             both = f"suffixes {before.suffix} and {dump.suffix} are both of window {dump.window}"
-            log.faults.append(f"{log.where.address}: {both} (add_count {dump.add_count}); remove one of them")
+            log.faults.append(
+                f"{log.folder.address}: {both} (add_count {dump.add_count}); remove one of them"
+            )
         elif before.suffix > dump.suffix:
             log.notes.append(f"suffix {before.suffix} was played before suffix {dump.suffix}, says add_count")
-    ordered = list(full)
     for dump in log.dumps:
-        if dump.fresh < dump.capacity - 1 and dump is newest:
-            ordered.append(replace(dump, window=_final_window(log, dump, full)))
-        elif dump.fresh < dump.capacity - 1:
+        if not dump.full and dump is not newest:
             log.faults.append(
                 f"{log.name('add_count', dump.suffix)} says {dump.add_count}: neither a full dump nor the "
                 "last one; fetch it again, or remove this suffix"
             )
-    windows = [None, *(dump.window + 1 for dump in ordered)]
+    if newest and not newest.full:
+        ordered.append(replace(newest, window=_final_window(log, newest, ordered)))
+    before_each = [None, *(dump.window for dump in ordered)]
     log.dumps = [
-        replace(dump, joined=dump.window == after) for dump, after in zip(ordered, windows, strict=False)
+        replace(dump, joined=before is not None and dump.window == before + 1)
+        for dump, before in zip(ordered, before_each, strict=False)
     ]
     if log.missing:
-        log.notes.append(f"windows that were never dumped or not fetched: {in_ranges(log.missing)}")
+        numbers = f"number{'s' * (len(log.missing) > 1)} {in_ranges(log.missing)}"
+        log.notes.append(f"{len(log.missing)} missing, never dumped or not fetched: window {numbers}")
 
 
 def in_ranges(numbers: list[int]) -> str:
@@ -155,7 +328,7 @@ def in_ranges(numbers: list[int]) -> str:
 
 def _drop_repeated_end(log: Log, full: list[Dump], newest: Dump | None) -> None:
     """A run that ended right after a full dump wrote that once more, with the cursor as its count."""
-    again = next((d for d in full if newest and d.suffix == newest.suffix), None)
+    again = next((dump for dump in full if newest and dump.suffix == newest.suffix), None)
     if again and again.window == 0 and len(full) > 1 and _alike(log, again, full[-1], slice(None)):
         full.remove(again)
         log.notes.append(f"suffix {again.suffix}, written when the run ended, repeats the dump before it")
@@ -177,7 +350,7 @@ def _final_window(log: Log, dump: Dump, full: list[Dump]) -> int:
         return dump.add_count // dump.capacity
     if not full:
         # Window 0 begins with padding; one that begins otherwise comes after windows that were never dumped.
-        begins_the_run = dump.suffix == 0 and leading_padding(log, dump) == min(PADDING, dump.fresh)
+        begins_the_run = dump.suffix == 0 and log.leading_padding(dump) == min(PADDING, dump.fresh)
         return 0 if begins_the_run else max(1, dump.suffix)
     before = full[-1]
     if dump.suffix > before.suffix + 1:

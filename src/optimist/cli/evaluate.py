@@ -1,0 +1,90 @@
+"""`optimist evaluate` and `play`: how a trained policy does, as scores and as a film."""
+
+import argparse
+import logging
+from pathlib import Path
+from typing import Any
+
+from optimist.cli.options import Parser, command, number, whole_number
+from optimist.errors import StorageError
+
+log = logging.getLogger("optimist")
+
+
+def add(commands: Any) -> None:
+    command(commands, "evaluate", evaluate, _evaluate_options)
+    command(commands, "play", play, _play_options)
+
+
+def _evaluate_options(parser: Parser, words: list[str]) -> None:
+    parser.add_argument("run_folder", metavar="RUN", type=Path, help="a run's folder")
+    parser.add_argument(
+        "--allow", action="append", default=[], metavar="module", help="a module that the run may import"
+    )
+    parser.add_argument("--episodes", type=whole_number, metavar="int", help="so many per seed [100]")
+    parser.add_argument(
+        "--steps",
+        type=whole_number,
+        metavar="int",
+        help="instead: full episodes until so many steps [125_000 for Atari]",
+    )
+    parser.add_argument(
+        "--epsilon", type=number, metavar="number", help="random actions [0.001; none among action vectors]"
+    )
+    parser.add_argument(
+        "--environment", metavar="ENV", default="", help="where to play [where the data is from]"
+    )
+    parser.add_argument("--out", type=Path, metavar="CSV", help="one row per episode [RUN/evaluation.csv]")
+
+
+def evaluate(options: argparse.Namespace) -> None:
+    """Full episodes with every seed of a run, side by side."""
+    from optimist.cli.tables import evaluation_table
+    from optimist.studies.sheet import print_sheet
+    from optimist.training.run import load_run
+    from optimist.training.scales import scale_for
+    from optimist.training.storage.run_folder import write_episodes
+
+    run = load_run(options.run_folder, options.allow)
+    usual = scale_for(run.learner.spec).training
+    episodes = 100 if options.episodes is None else options.episodes
+    usual_steps = usual.evaluation_steps if options.episodes is None else None
+    steps = usual_steps if options.steps is None else options.steps
+    epsilon = usual.epsilon if options.epsilon is None else options.epsilon
+    rows = run.evaluate(episodes, epsilon, options.environment, steps)
+    print_sheet(evaluation_table(run.step, rows))
+    try:
+        write_episodes(options.out or options.run_folder / "evaluation.csv", rows)
+    except (OSError, StorageError) as problem:
+        if options.out:
+            raise
+        log.warning("the episodes are not kept (%s): name a file with --out CSV", problem)
+    else:
+        print(f"every episode is in {options.out or options.run_folder / 'evaluation.csv'}")
+
+
+def _play_options(parser: Parser, words: list[str]) -> None:
+    parser.add_argument("run_folder", metavar="RUN", type=Path, help="a run's folder")
+    parser.add_argument(
+        "--allow", action="append", default=[], metavar="module", help="a module that the run may import"
+    )
+    parser.add_argument(
+        "--environment", metavar="ENV", default="", help="where to play [where the data is from]"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("video.gif"), metavar="GIF", help="the film [video.gif]"
+    )
+    parser.add_argument("--seed", type=int, metavar="int", help="which seed's policy [the first]")
+    parser.add_argument("--frames", type=whole_number, default=400, metavar="int", help="its length [400]")
+    parser.add_argument("--fps", type=int, default=15, metavar="int", help="frames a second [15]")
+
+
+def play(options: argparse.Namespace) -> None:
+    """An animated picture of a trained policy at play."""
+    from optimist.training.play.video import write_gif
+    from optimist.training.run import load_run
+
+    run = load_run(options.run_folder, options.allow)
+    pictures = run.pictures(options.seed, options.frames, environment=options.environment)
+    write_gif(options.out, pictures, options.fps)
+    print(f"wrote {options.out}")

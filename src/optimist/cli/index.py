@@ -1,0 +1,191 @@
+"""What the package ships, read from a file: agents, environments, recipes and studies, with their settings.
+
+It answers help and mistyped words without importing JAX. `python -m optimist.cli.index` writes the file anew.
+"""
+
+import json
+import re
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from optimist.cli.settings import Setting, settings_of
+from optimist.errors import DataError, UsageError, did_you_mean
+
+FILE = Path(__file__).with_name("index.json")
+PLAYER = "dqn"  # the agent that collects where none is named
+ACTIONS = {"discrete": "discrete actions", "vectors": "action vectors", "any": "any actions"}
+FITTING = {"discrete": ("paper", "small"), "vectors": ("control",), "any": ("paper", "small", "control")}
+
+
+@cache
+def read() -> dict[str, Any]:
+    return json.loads(FILE.read_text("utf-8"))
+
+
+def settings(table: dict[str, list]) -> dict[str, Setting]:
+    return {name: Setting(*parts) for name, parts in table.items()}
+
+
+def agent(name: str) -> dict[str, Any]:
+    """What help says of an agent; one from elsewhere, as module:Name or by an entry point, is imported."""
+    known, plain = read()["agents"], name.replace("-", "_").lower()
+    if plain in known:
+        return known[plain]
+    from optimist import plugins
+
+    if not plugins.is_address(name) and name not in plugins.names("agents"):
+        plugins.find("agents", plain, known)  # raises, with the names that there are
+    from optimist import agents
+
+    return _agent(agents.presets(name))
+
+
+def format(name: str) -> dict[str, Any]:
+    """The same of a format."""
+    known, plain = read()["formats"], name.replace("_", "-").lower()
+    if plain in known:
+        return known[plain]
+    from optimist.data import formats
+
+    return _format(formats.find(name))
+
+
+def preset(name: str, chosen: str | None) -> dict[str, Any]:
+    """A preset of an agent, the first where none is named."""
+    known = agent(name)["presets"]
+    if chosen is not None and chosen not in known:
+        raise UsageError(f'{name} has no preset "{chosen}": {did_you_mean(chosen, known)}')
+    return known[chosen or next(iter(known))]
+
+
+def player(name: str | None, chosen: str | None) -> tuple[str, str | None]:
+    """The agent that collects, and its preset: "rem-online" is the preset "online" of "rem"."""
+    if name is not None or chosen is None or chosen in agent(PLAYER)["presets"]:
+        return name or PLAYER, chosen
+    known = read()["agents"]
+    words = {f"{n.replace('_', '-')}-{p}": (n, p) for n in known for p in known[n]["presets"]}
+    if chosen.replace("_", "-") not in words:
+        raise UsageError(f'there is no preset "{chosen}": {did_you_mean(chosen, words)}')
+    return words[chosen.replace("_", "-")]
+
+
+def lines(names: dict[str, str]) -> str:
+    """Names and what they are, in two columns."""
+    width = max(map(len, names))
+    return "\n".join(f"  {name:{width}}  {about}" for name, about in names.items())
+
+
+def agent_lines() -> str:
+    return "agents:\n" + lines({name: said["what"] for name, said in read()["agents"].items()})
+
+
+def preset_line(name: str) -> str:
+    return f"presets of {name}: {', '.join(agent(name)['presets'])}"
+
+
+def build() -> dict[str, Any]:
+    """The index, made from the classes themselves."""
+    from optimist import agents, envs
+    from optimist.data import formats
+    from optimist.studies.demo import Demo
+    from optimist.studies.proposition import Proposition
+    from optimist.training.offline import Training
+    from optimist.training.online import Collection
+    from optimist.training.scales import SCALES
+
+    records = {
+        "training": Training(),
+        "collection": Collection(),
+        "demo": Demo(),
+        "proposition-1": Proposition(),
+    }
+    return {
+        "formats": {name: _format(formats.find(name)) for name in formats.available()},
+        "agents": {name: _agent(agents.presets(name)) for name in agents.available()},
+        "environments": {name: _family(family) for name, family in envs.families().items()},
+        "recipes": {
+            name: {"training": _values(scale.training), "collection": _values(scale.collection)}
+            for name, scale in SCALES.items()
+        },
+        "settings": {name: _settings(record) for name, record in records.items()},
+    }
+
+
+def _agent(presets: dict[str, Any]) -> dict[str, Any]:
+    kind = type(next(iter(presets.values())))
+    return {
+        "what": _first_line(sys.modules[kind.__module__]) or _first_line(kind),
+        "source": _first_line(kind),
+        "actions": _actions(next(iter(presets.values()))),
+        "presets": {name: _preset(agent) for name, agent in presets.items()},
+    }
+
+
+def _first_line(described: Any) -> str:
+    return (described.__doc__ or "").partition("\n")[0]
+
+
+def _preset(agent: Any) -> dict[str, Any]:
+    optimizer = type(agent.optimizer).__name__
+    return {"optimizer": optimizer, "settings": _settings(agent), "fitted": _fitted(agent)}
+
+
+def _actions(agent: Any) -> str:
+    """Which actions it learns, by what it refuses."""
+    from optimist.data.transition import Spec
+
+    specs = {
+        "discrete": Spec((4,), "float32", actions=2),
+        "vectors": Spec((4,), "float32", action_low=(-1.0,), action_high=(1.0,)),
+    }
+    learned = [name for name, spec in specs.items() if _learns(agent, spec)]
+    return learned[0] if len(learned) == 1 else "any"
+
+
+def _learns(agent: Any, spec: Any) -> bool:
+    try:
+        agent.check(spec)
+    except DataError:
+        return False
+    return True
+
+
+def _fitted(agent: Any) -> dict[str, dict[str, Any]]:
+    """By recipe, the values that differ from the agent's own."""
+    from optimist.training.scales import SCALES
+
+    own = _values(agent)
+    changes = {name: _values(scale.fitted(agent)).items() - own.items() for name, scale in SCALES.items()}
+    return {name: dict(sorted(changed)) for name, changed in changes.items() if changed}
+
+
+def _family(family: Any) -> dict[str, Any]:
+    options = getattr(family, "Options", None)
+    return {
+        "about": _first_line(family),
+        "games": family.games(),
+        "settings": _settings(options()) if options else {},
+    }
+
+
+def _format(format: Any) -> dict[str, Any]:
+    """A format that is only read, or only written, has no options for the other."""
+    options = {"read": getattr(format, "ReadOptions", None), "write": getattr(format, "WriteOptions", None)}
+    said = {action: _settings(record()) if record else {} for action, record in options.items()}
+    return {"about": _first_line(format), **said}
+
+
+def _settings(record: Any) -> dict[str, list]:
+    return {name: list(setting) for name, setting in settings_of(record).items()}
+
+
+def _values(record: Any) -> dict[str, Any]:
+    return {name: setting.default for name, setting in settings_of(record).items()}
+
+
+if __name__ == "__main__":
+    text = json.dumps(build(), indent=1)
+    FILE.write_text(re.sub(r"\n +(?=[^{}\[\]]*\])", " ", text) + "\n", "utf-8")  # one setting a line
+    print(f"wrote {FILE}")

@@ -1,0 +1,67 @@
+"""`optimist agents` and `environments`: what there is to choose from."""
+
+import argparse
+import shutil
+import textwrap
+from typing import Any
+
+from optimist.cli import index
+from optimist.cli.options import command
+from optimist.cli.settings import shown
+
+TOLD = ("columns", "networks", "critics", "mixture.kind")  # what tells the presets of an agent apart
+
+
+def add(commands: Any) -> None:
+    command(commands, "agents", agents)
+    command(commands, "environments", environments)
+
+
+def agents(options: argparse.Namespace) -> None:
+    """Every agent, by the actions it chooses, with its presets."""
+    known = index.read()["agents"]
+    for actions, title in index.ACTIONS.items():
+        print(f"{title}:")
+        for name, said in known.items():
+            if said["actions"] == actions:
+                _print(
+                    name,
+                    said["what"],
+                    said["source"],
+                    *(_preset(*preset) for preset in said["presets"].items()),
+                )
+    _print_others("agents")
+    print("train one: optimist train AGENT DATA; its settings: optimist train AGENT --help")
+
+
+def _preset(name: str, preset: dict[str, Any]) -> str:
+    values = {field: value for field, (_, _, value) in preset["settings"].items()}
+    parts = [f"{field.partition('.')[0]} {shown(values[field])}" for field in TOLD if field in values]
+    return (
+        f"--preset {name}: {', '.join([*parts, preset['optimizer']])} {values['optimizer.learning_rate']:g}"
+    )
+
+
+def environments(options: argparse.Namespace) -> None:
+    """Every family of environments, with its games."""
+    for family, said in index.read()["environments"].items():
+        _print(f"{family}/", said["about"], ", ".join(said["games"]))
+    _print_others("environments")
+    print("play one: optimist collect ENV --out DATA; its options: optimist collect ENV --help")
+
+
+def _print_others(kind: str) -> None:
+    """Those of other packages, by their names alone: to say more would import them."""
+    from optimist import plugins
+
+    if names := plugins.names(kind):
+        print(f"from other packages: {', '.join(names)}\n")
+
+
+def _print(name: str, *paragraphs: str) -> None:
+    """A name, and what is said of it indented below."""
+    width = min(110, shutil.get_terminal_size((80, 24)).columns)
+    print(f"  {name}")
+    for text in paragraphs:
+        print(textwrap.fill(text, width, initial_indent=" " * 6, subsequent_indent=" " * 8))
+    print()

@@ -1,0 +1,126 @@
+"""Options out of frozen dataclasses: a field is an option, and `Annotated[int, "the help"]` explains it.
+
+The fields of what the package ships are kept in `index.json`, so that help and mistakes are answered without
+importing JAX. `python -m optimist.cli.index` writes it anew; a test compares it with the classes.
+"""
+
+import argparse
+import dataclasses
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Annotated, Any, NamedTuple, get_args, get_origin
+
+from optimist.cli.options import number, whole_number, yes_or_no
+from optimist.errors import UsageError
+
+READERS: dict[str, Callable[[str], Any]] = {
+    "int": whole_number,
+    "number": number,
+    "yes|no": yes_or_no,
+    "name": str,
+}
+KINDS = {int: "int", float: "number", bool: "yes|no"}  # others are names, or what a plug-in makes of a text
+
+
+class Setting(NamedTuple):
+    """One option: how its value is written, what it means, and what it is where nothing is said."""
+
+    kind: str  # a key of READERS, with "|none" where it may be left open
+    help: str
+    default: Any
+
+
+def settings_of(record: Any, prefix: str = "") -> dict[str, Setting]:
+    """Every field of a record by its name; those of a record inside it have a dot, as optimizer.epsilon."""
+    found: dict[str, Setting] = {}
+    for field in dataclasses.fields(record):
+        value, name = getattr(record, field.name), f"{prefix}{field.name}"
+        if dataclasses.is_dataclass(value):
+            found |= settings_of(value, f"{name}.")
+        else:
+            found[name] = Setting(_kind(field.type), _help(type(record), field.name), value)
+    return found
+
+
+def _kind(kind: Any) -> str:
+    if get_origin(kind) is Annotated:
+        kind = get_args(kind)[0]
+    if isinstance(kind, types.UnionType):
+        plain, *_ = [part for part in get_args(kind) if part is not type(None)]
+        return KINDS.get(plain, "name") + ("|none" if type(None) in get_args(kind) else "")
+    return KINDS.get(kind, "name")
+
+
+def _help(record: type, name: str) -> str:
+    """The words of the class that said them last: a subclass that changes a default need not repeat them."""
+    for cls in record.__mro__:
+        kind = cls.__dict__.get("__annotations__", {}).get(name)
+        if get_origin(kind) is Annotated:
+            return str(get_args(kind)[1])
+    return ""
+
+
+def add_settings(
+    group: argparse._ActionsContainer,
+    settings: Mapping[str, Setting],
+    place: str,
+    *,
+    others: Mapping[str, Mapping[str, Any]] | None = None,
+    hidden: bool = False,
+) -> None:
+    """One option for each, of which only what the words say is read, for `given`.
+
+    `others` are the defaults by recipe.
+    """
+    for name, setting in settings.items():
+        option = f"--{name.replace('_', '-')}"
+        if option in group._option_string_actions:
+            if hidden:
+                continue
+            raise UsageError(f'the field "{name}" has the name of another option: rename it')
+        values = {recipe: said.get(name, setting.default) for recipe, said in (others or {}).items()}
+        text = f"{setting.help} [{_defaults(setting.default, values)}]".replace("%", "%%").strip()
+        group.add_argument(
+            option,
+            dest=f"{place}:{name}",
+            type=reader(setting.kind),
+            default=argparse.SUPPRESS,
+            metavar=setting.kind,
+            help=argparse.SUPPRESS if hidden else text,
+        )
+
+
+def given(options: argparse.Namespace, place: str) -> dict[str, Any]:
+    """The settings that the words say."""
+    said: Iterator[tuple[str, Any]] = iter(vars(options).items())
+    return {name.partition(":")[2]: value for name, value in said if name.startswith(f"{place}:")}
+
+
+def reader(kind: str) -> Callable[[str], Any]:
+    plain = kind.removesuffix("|none")
+    read = READERS[plain]
+
+    def value(text: str) -> Any:
+        return None if plain != kind and text.lower() == "none" else read(text)
+
+    return value
+
+
+def _defaults(value: Any, by_recipe: Mapping[str, Any]) -> str:
+    """One value, or one for each recipe where they differ."""
+    texts = {recipe: shown(value) for recipe, value in by_recipe.items()}
+    if len(set(texts.values())) < 2:
+        return next(iter(texts.values()), shown(value))
+    return ", ".join(f"{recipe}: {text}" for recipe, text in texts.items())
+
+
+def shown(value: Any) -> str:
+    """A value as a person may write it back: 12_500_000, 5e-05, yes, none."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value is None else f"{value:_}" if isinstance(value, int) else str(value)
+
+
+def union(parts: Iterable[Mapping[str, Setting]]) -> dict[str, Setting]:
+    """Every setting that any of them has."""
+    return {name: setting for part in parts for name, setting in part.items()}

@@ -1,0 +1,254 @@
+"""`optimist train`, `collect` and `demo`: what makes data and runs.
+
+Imports that take a second stand inside the functions, so that help and mistakes are answered at once.
+"""
+
+import argparse
+import logging
+from pathlib import Path
+from typing import Any
+
+from optimist.cli import index
+from optimist.cli.options import Parser, arguments_in, command, seeds, value_in
+from optimist.cli.settings import Setting, add_settings, given, settings_of, union
+from optimist.cli.views import add_views, part_of
+from optimist.errors import UsageError, did_you_mean
+
+ENVIRONMENTS = (
+    "atari/<Game> as in atari/Breakout, minatar/<game> as in minatar/breakout, "
+    "mujoco/<Task> as in mujoco/Hopper, or gym/<id>"
+)
+log = logging.getLogger("optimist")
+
+
+def add(commands: Any) -> None:
+    command(commands, "demo", demo, _demo_options)
+    command(commands, "collect", collect, _collect_options)
+    command(commands, "train", train, _train_options)
+
+
+def _demo_options(parser: Parser, words: list[str]) -> None:
+    parser.add_argument("--out", type=Path, default=Path("demo"), help="the folder it fills [demo]")
+    add_settings(parser, index.settings(index.read()["settings"]["demo"]), "setting")
+
+
+def demo(options: argparse.Namespace) -> None:
+    """The whole path in minutes: play, log, train on the log, report.
+
+    An online DQN plays and is logged; DQN, QR-DQN and REM learn from the log alone; a page shows how well.
+    """
+    from optimist.studies.demo import Demo, run_demo
+    from optimist.studies.sheet import print_sheet
+
+    outcome = run_demo(options.out, Demo(**given(options, "setting")))
+    print_sheet(outcome.scores)
+    print(f"the page with everything: {outcome.report}")
+
+
+def _collect_options(parser: Parser, words: list[str]) -> None:
+    environment = "".join(arguments_in(words)[:1])
+    parser.demand("environment", f"name an environment: {ENVIRONMENTS}", metavar="ENV", help=ENVIRONMENTS)
+    parser.demand(
+        "--out",
+        "say where to keep the data: --out DATA",
+        type=Path,
+        metavar="DATA",
+        help="the dataset's folder; the player's own run is its folder agent",
+    )
+    parser.add_argument("--agent", metavar="name", help="see optimist agents [dqn, or as the preset says]")
+    parser.add_argument(
+        "--seeds",
+        "--seed",
+        type=seeds,
+        default=(0,),
+        metavar="0,1,2",
+        help="cover everything random; several play side by side, each in its own lanes [0]",
+    )
+    _add_choices(parser)
+    name, preset = index.player(value_in(words, "--agent"), value_in(words, "--preset"))
+    _add_settings(parser, "collection", name, preset, value_in(words, "--recipe"))
+    families, family = index.read()["environments"], environment.partition("/")[0]
+    if environment and family not in families:  # one from elsewhere, or a mistake
+        from optimist import envs
+
+        options = envs.options_of(environment)
+        families = {family: {"settings": settings_of(options) if options else {}}}
+    _add_environments(parser, {family: families[family]} if environment else families)
+    _add_former_names(parser)
+
+
+def collect(options: argparse.Namespace) -> None:
+    """An online agent plays; everything it saw is kept. The same command again continues."""
+    from optimist import envs
+
+    spec = envs.make(options.environment).spec
+    from optimist.training.online import OnlineTraining
+    from optimist.training.resolve import resolve_collection
+
+    found = resolve_collection(spec, options.agent, **_asked(options))
+    OnlineTraining(
+        found.agent,
+        _with_options(options.environment, options),
+        found.settings,
+        out=options.out,
+        seeds=options.seeds,
+        restart=options.restart,
+    ).run()
+    print(f"recorded in {options.out}; see: optimist data info {options.out}")
+
+
+def _train_options(parser: Parser, words: list[str]) -> None:
+    name = next(iter(arguments_in(words)), None)
+    parser.epilog = index.preset_line(name) if name else index.agent_lines()
+    known = ", ".join(index.read()["agents"])
+    parser.demand("agent", f"name an agent: {known}", metavar="AGENT", help="see optimist agents")
+    parser.demand(
+        "data",
+        "name a dataset's folder, such as one made by optimist collect",
+        metavar="DATA",
+        type=Path,
+        help="a dataset's folder",
+    )
+    parser.add_argument("--out", type=Path, metavar="RUN", help="the run's folder [runs/AGENT-DATA]")
+    parser.add_argument("--seeds", type=seeds, default=(0,), metavar="0,1,2", help="trained together [0]")
+    parser.add_argument(
+        "--environment", metavar="ENV", help="where to evaluate, or none [where the data is from]"
+    )
+    _add_choices(parser)
+    add_views(parser)
+    _add_settings(parser, "training", name, value_in(words, "--preset"), value_in(words, "--recipe"))
+    _add_environments(parser, index.read()["environments"])
+    _add_former_names(parser)
+
+
+def train(options: argparse.Namespace) -> None:
+    """Learn from logged data alone. The same command again continues an unfinished run."""
+    from optimist.data.dataset import Dataset
+
+    dataset = Dataset.open(options.data)
+    from optimist import agents, envs
+    from optimist.training.offline import OfflineTraining
+    from optimist.training.resolve import resolve_training
+
+    agent, settings = resolve_training(dataset.spec, options.agent, **_asked(options))
+    environment = options.environment or envs.from_data(dataset.provenance.get("environment", ""))
+    environment = "" if environment == "none" else environment
+    out = options.out or Path("runs") / f"{agents.short_name(agent)}-{options.data.resolve().name}"
+    OfflineTraining(
+        agent,
+        dataset,
+        settings,
+        out=out,
+        seeds=options.seeds,
+        environment=_with_options(environment, options),
+        restart=options.restart,
+        part=lambda part: part_of(part, options),
+    ).run()
+    if not environment:
+        print(f"trained in {out}; score it where it can play: optimist evaluate {out} --environment ENV")
+        return
+    _tell_scores(agents.short_name(agent), out, part_of(dataset, options))
+    print(f"trained in {out}; watch it: optimist play {out} --out video.gif")
+
+
+def _tell_scores(name: str, run: Path, dataset: Any) -> None:
+    from optimist.data.card import card
+    from optimist.studies.scores.curves import scores, sheet, summary
+    from optimist.studies.sheet import print_sheet
+
+    facts = card(dataset)
+    levels = {
+        "best policy in the data": facts["best_policy_return"],
+        "average behaviour": facts["return_mean"],
+    }
+    print_sheet(sheet({name: summary(scores(run))}, levels))
+
+
+def _add_choices(parser: Parser) -> None:
+    """What decides the defaults of the settings."""
+    names = ", ".join(index.read()["recipes"])
+    parser.add_argument("--preset", metavar="name", help="the agent's named settings [its first]")
+    parser.add_argument(
+        "--recipe",
+        default="auto",
+        metavar="name",
+        help=f"lengths and rates: {names} [auto: by the observations and actions]",
+    )
+    parser.add_argument("--scale", metavar="name", help=argparse.SUPPRESS)  # the recipe's former name
+    parser.add_argument("--restart", action="store_true", help="begin anew over what is there")
+
+
+def _add_settings(
+    parser: Parser, kind: str, name: str | None, preset: str | None, recipe: str | None
+) -> None:
+    """How it is trained, and the settings of the agent; without an agent, those of all are known."""
+    found, recipes = index.read(), index.read()["recipes"]
+    if recipe and recipe not in (*recipes, "auto"):
+        raise UsageError(f'there is no recipe "{recipe}": {did_you_mean(recipe, [*recipes, "auto"])}')
+    said = index.agent(name) if name else None
+    fitting = (recipe,) if recipe and recipe in recipes else index.FITTING[said["actions"] if said else "any"]
+    add_settings(
+        parser.add_argument_group(f"{kind}, with the default of each recipe where they differ"),
+        index.settings(found["settings"][kind]),
+        "setting",
+        others={each: recipes[each][kind] for each in fitting},
+    )
+    if name and said:
+        chosen = index.preset(name, preset)
+        add_settings(
+            parser.add_argument_group(said["source"].rstrip(".")),
+            index.settings(chosen["settings"]),
+            "agent",
+            others={each: chosen["fitted"].get(each, {}) for each in fitting},
+        )
+        return
+    every: list[dict[str, Setting]] = [
+        index.settings(chosen["settings"])
+        for agent in found["agents"].values()
+        for chosen in agent["presets"].values()
+    ]
+    parser.add_argument_group("the agent", f"its settings: {parser.prog} AGENT --help")
+    add_settings(parser, union(every), "agent", hidden=True)
+
+
+def _add_former_names(parser: Parser) -> None:
+    """Options of version 0.1.0: what reads their values says what they are called now."""
+    for place, name in (("setting", "home"), ("setting", "log"), ("agent", "hidden"), ("agent", "network")):
+        if f"--{name}" not in parser._option_string_actions:  # a user's own agent may have such a field
+            parser.add_argument(
+                f"--{name}", dest=f"{place}:{name}", default=argparse.SUPPRESS, help=argparse.SUPPRESS
+            )
+
+
+def _add_environments(parser: Parser, families: dict[str, Any]) -> None:
+    for family, said in families.items():
+        if said["settings"]:
+            group = parser.add_argument_group(f"the environment, if it is {family}/...")
+            add_settings(group, index.settings(said["settings"]), "environment")
+
+
+def _asked(options: argparse.Namespace) -> dict[str, Any]:
+    """The words for the resolver, which Python gives it too."""
+    if options.scale:
+        log.warning("--scale is called --recipe now, apart from the --scale of studies")
+    return {
+        "preset": options.preset,
+        "scale": options.scale or options.recipe,
+        "options": given(options, "agent"),
+        "settings": given(options, "setting"),
+    }
+
+
+def _with_options(environment: str, options: argparse.Namespace) -> str:
+    """The environment's name, with the options that were given."""
+    said = given(options, "environment")
+    if not said:
+        return environment
+    from optimist import envs
+    from optimist.training.resolve import with_values
+
+    usual = envs.options_of(environment) if environment else None
+    if usual is None:
+        option = f"--{next(iter(said)).replace('_', '-')}"
+        raise UsageError(f'{environment or "no environment"} has no option "{option}": leave it out')
+    return envs.named(environment, with_values(usual, said, environment))

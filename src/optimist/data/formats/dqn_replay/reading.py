@@ -1,0 +1,352 @@
+"""DQN Replay logs become a dataset: in one pass over the frames, whole windows at a time.
+
+The dataset grows by a window when that window's files were read to their ends and found sound, so an import
+that was interrupted goes on there, and comes to the same bytes. The frame in the last slot of a file is the
+earliest of its window, so shards are put together out of order, which a Recorder cannot do.
+"""
+
+import os
+import re
+from bisect import bisect_right
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+
+from optimist.data.disk import manifest as manifests
+from optimist.data.disk.files import TEMPORARY, remove
+from optimist.data.disk.lock import HOLDER, LOCK, writing
+from optimist.data.disk.manifest import Block, Manifest, Shard
+from optimist.data.disk.shard import Steps, write_shard
+from optimist.data.formats.dqn_replay.log import STACK, Log, entries, in_ranges, read_log
+from optimist.data.formats.dqn_replay.plan import Lane, Piece, Plan, plan
+from optimist.data.transition import Spec
+from optimist.errors import DataError
+
+FORMAT = "dqn-replay"
+WRITERS = 2  # compressing leaves the interpreter free; each holds the frames of one shard
+ENDS = "time-outs are among the terminals: these logs do not tell them apart"
+
+Progress = Callable[[int, int], None]  # entries read, entries in all
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What an import asks beside the logs and the dataset's folder."""
+
+    environment: Annotated[str | None, "the game, such as atari/Breakout; none: by the address"] = None
+    actions: Annotated[int | None, "how many actions the game has; none: as the game says"] = None
+    shard_steps: Annotated[int, "steps in a file of the dataset"] = 16384
+
+    def __post_init__(self) -> None:
+        if self.actions is not None and self.actions < 1:
+            raise DataError(f"{self.actions} actions: give the game's number of actions, at least 1")
+        if self.shard_steps < 1:
+            raise DataError(f"shards of {self.shard_steps} steps: give at least 1")
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What came out of the logs, and what could not be kept."""
+
+    steps: int
+    episodes: int
+    lanes: int
+    windows: int
+    missing_windows: tuple[int, ...]
+    padding_dropped: int
+    steps_without_successor: int  # dropped: the last of each stretch of windows
+    steps_with_unknown_past: int  # kept: the frames before them are black instead of what was seen
+    notes: tuple[str, ...]
+
+    def lines(self) -> list[str]:
+        stretches = f" in {self.lanes} stretches" if self.lanes > 1 else ""
+        said = [
+            f"{self.steps:,} steps in {self.episodes:,} episodes from {self.windows} windows{stretches}",
+            f"left out: {self.padding_dropped:,} padding entries, {self.steps_without_successor} last steps",
+        ]
+        if self.steps_with_unknown_past:
+            said.append(
+                f"{self.steps_with_unknown_past} steps after a gap have black frames for their unknown past"
+            )
+        return [*said, *(f"note: {note}" for note in self.notes)]
+
+
+def read(
+    address: str | Path,
+    out: str | Path,
+    options: ReadOptions = ReadOptions(),  # noqa: B008  (frozen)
+    progress: Progress | None = None,
+) -> Imported:
+    """Turn a run's logs, on disk or at an fsspec address, into a dataset folder; the same call goes on
+    after an interruption. Without `actions` the largest action in the logs says how many there are."""
+    log, folder = read_log(address), Path(out)
+    if log.faults:
+        raise DataError(log.faults[0] + (f" ({len(log.faults)} problems)" if log.faults[1:] else ""))
+    made = plan(log, options.actions)
+    if not made.steps:
+        raise DataError(f"{log.folder.address} holds no step whose successor is known; nothing to import")
+    actions = options.actions or made.largest_action + 1
+    spec = Spec((*log.dumps[0].frame, 1), "uint8", actions=actions, stack=STACK)
+    _refuse_other_files(folder)
+    with writing(folder):
+        manifest = _manifest_to_extend(folder, Manifest(spec, _provenance(log, made, options)))
+        try:
+            Writing(log, made, folder, manifest, options.shard_steps).run(progress)
+        except DataError:
+            _remove_leftovers(folder, manifest)
+            raise
+    return Imported(
+        steps=manifest.steps,
+        episodes=manifest.episodes,
+        lanes=len(made.lanes),
+        windows=len(log.dumps),
+        missing_windows=tuple(log.missing),
+        padding_dropped=made.padding,
+        steps_without_successor=made.without_successor,
+        steps_with_unknown_past=made.with_unknown_past,
+        notes=tuple(made.notes),
+    )
+
+
+def _provenance(log: Log, made: Plan, options: ReadOptions) -> dict:
+    return {
+        "environment": options.environment or "",
+        "format": FORMAT,
+        "source": log.label,
+        "files": {"count": len(log.sizes), "bytes": sum(log.sizes.values()), "sha256": log.fingerprint},
+        "capacity": log.dumps[0].capacity,
+        "windows": in_ranges([dump.window for dump in log.dumps]),
+        "missing_windows": in_ranges(log.missing),
+        "rewards": "clipped" if made.largest_reward <= 1 else f"as found, up to {made.largest_reward:g}",
+        "ends": ENDS,
+        "final_observations": "black: they were not logged",
+        "notes": list(made.notes),
+        "shard_steps": options.shard_steps,
+        "windows_imported": 0,
+        "unfinished": "the import was interrupted; give the same command again",
+    }
+
+
+def _refuse_other_files(folder: Path) -> None:
+    """Before the lock leaves a file of ours in a folder that is none of ours."""
+    if not folder.is_dir() or os.path.lexists(folder / manifests.NAME):
+        return
+    ours = (TEMPORARY, LOCK, HOLDER)
+    others = sorted(path.name for path in folder.iterdir() if not path.name.endswith(ours))
+    if others:
+        raise DataError(f"{folder} holds {others[0]}, not a dataset; import into a new folder")
+
+
+def _manifest_to_extend(folder: Path, wanted: Manifest) -> Manifest:
+    """The manifest of an import of the same files that was interrupted, or a new one in an empty folder."""
+    if not os.path.lexists(folder / manifests.NAME):
+        wanted.write(folder)
+        return wanted
+    found = manifests.read(folder)
+    if found.provenance.get("format") != FORMAT:
+        raise DataError(f"{folder} holds another dataset; import into another folder")
+    windows = found.provenance.get("windows_imported")
+    if type(windows) is not int or windows < 0:
+        raise DataError(f"{folder} does not say how many windows were imported; remove it and import again")
+    if found.spec != wanted.spec:
+        actions = f"{found.spec.actions} actions, not {wanted.spec.actions}"
+        raise DataError(f"{folder} holds an import with {actions}; import into another folder")
+    before, now = found.provenance, wanted.provenance
+    passing = ("windows_imported", "unfinished", "notes")  # they change while windows are added, or in words
+    for name in {**now, **before}:
+        if name not in passing and before.get(name) != now.get(name):
+            raise DataError(
+                f"{folder} holds an import of {before.get('source')} whose {name} was {before.get(name)}, "
+                f"not {now.get(name)}; import into another folder"
+            )
+    _remove_leftovers(folder, found)
+    return found
+
+
+def _remove_leftovers(folder: Path, manifest: Manifest) -> None:
+    """An import that stopped leaves the shards of the window it was in."""
+    shard = re.compile(r"(steps|frames)-(\d{6,})\.arrow")
+    matches = [match for path in folder.iterdir() if (match := shard.fullmatch(path.name))]
+    unnamed = [folder / match[0] for match in matches if int(match[2]) >= len(manifest.shards)]
+    remove(*folder.glob(f"*{TEMPORARY}"), *unnamed)
+
+
+class Draft:
+    """A shard: the steps `first` to `stop` of one lane, some of which are still to come.
+
+    Positions count frames along the lane: the black one that closes each episode included."""
+
+    def __init__(self, number: int, lane: Lane, first: int, stop: int, spec: Spec):
+        self.number, self.lane, self.first, self.stop, self.spec = number, lane, first, stop, spec
+        self.sent = self.ends_open = False  # open: the successor of the last step belongs to it too
+        self._base = self._known = self._placed = 0  # base: the position of the first frame
+        self._columns: list[tuple[np.ndarray, ...]] = []
+        self._frames = np.empty(0, np.uint8)
+
+    @property
+    def complete(self) -> bool:
+        """Every step has its observation, and the last one its successor where it needs one."""
+        return self._known == self.stop - self.first and self._placed == self._known + self.ends_open
+
+    def describe(self, position: int, columns: tuple[np.ndarray, ...]) -> None:
+        """Action, reward and terminal of the next steps, the first of which begins at this position."""
+        self._base = self._base if self._columns else position
+        self._columns.append(columns)
+        self._known += len(columns[0])
+        self.ends_open = self._known == self.stop - self.first and not columns[2][-1]
+
+    def place(self, position: int, frames: np.ndarray) -> None:
+        """Frames of consecutive steps, the first of them at this position."""
+        if not len(self._frames):
+            # Room for the shortest episodes there can be; memory that is not touched is not used.
+            shape = (2 * (self.stop - self.first) + 1, *self.spec.frame_shape)
+            self._frames = np.zeros(shape, self.spec.frame_dtype)
+        row = position - self._base
+        self._frames[row : row + len(frames)] = frames
+        self._placed += len(frames)
+
+    def written(self, folder: Path) -> Shard:
+        time, lane = np.arange(self.first, self.stop), self.lane.number
+        action, reward, terminal = map(np.concatenate, zip(*self._columns, strict=True))
+        steps = Steps(
+            lane=np.full(len(time), lane, np.int32),
+            time=time,
+            action=action,
+            reward=reward,
+            terminal=terminal.astype(bool),
+            truncated=np.zeros(len(time), bool),
+        )
+        count = len(time) + int(terminal.sum()) + self.ends_open
+        frames, self._frames, self._columns = self._frames[:count], self._frames[:0], []
+        block = Block(lane, len(time), frames=count, ends_open=self.ends_open)
+        return write_shard(folder, self.number, steps, frames, (block,), self.spec)
+
+
+class Writing:
+    """Adds to a manifest the windows that it does not have yet. Shards are written in the background, few at
+    once, so that memory stays bounded."""
+
+    def __init__(self, log: Log, made: Plan, folder: Path, manifest: Manifest, shard_steps: int):
+        self.log, self.plan, self.folder, self.manifest = log, made, folder, manifest
+        borders = [(lane, at) for lane in made.lanes for at in range(lane.first, lane.stop, shard_steps)]
+        self._drafts = [
+            Draft(number, lane, first, min(first + shard_steps, lane.stop), manifest.spec)
+            for number, (lane, first) in enumerate(borders)
+        ]
+        self._firsts = [draft.first for draft in self._drafts]
+        for draft in self._drafts[: len(manifest.shards)]:
+            draft.sent = True
+        self._pool = ThreadPoolExecutor(WRITERS)
+        self._shards: dict[int, Future[Shard]] = {}
+
+    def run(self, progress: Progress | None) -> None:
+        total, before = sum(piece.dump.fresh for piece in self.plan.pieces), 0
+        try:
+            for number, piece in enumerate(self.plan.pieces):
+                if self._is_needed(number):
+                    for rows in Window(self, piece).read():
+                        if progress:
+                            progress(before + min(rows, piece.dump.fresh), total)
+                    self._commit(number + 1)
+                before += piece.dump.fresh
+        finally:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+        if self.manifest.steps != self.plan.steps:
+            raise DataError(f"{self.folder} was changed while it was written; remove it and import again")
+
+    def _is_needed(self, number: int) -> bool:
+        """Whether this window was not imported yet, or holds frames of a shard that was not complete."""
+        if number >= self.manifest.provenance["windows_imported"]:
+            return True
+        piece, after = self.plan.pieces[number], self.plan.pieces[number + 1 : number + 2]
+        stop = after[0].first if after and after[0].lane is piece.lane else piece.lane.stop
+        return stop > self.manifest.steps
+
+    def _commit(self, windows: int) -> None:
+        """Name what is complete in the manifest; a crash before this loses the window and nothing else."""
+        while len(self.manifest.shards) in self._shards:
+            self.manifest.shards.append(self._shards.pop(len(self.manifest.shards)).result())
+        done = max(windows, self.manifest.provenance["windows_imported"])
+        self.manifest.provenance = {**self.manifest.provenance, "windows_imported": done}
+        if done == len(self.plan.pieces):
+            self.manifest.provenance.pop("unfinished", None)
+        self.manifest.write(self.folder)
+
+    def drafts(self, lane: Lane, first: int, last: int) -> list[Draft]:
+        """The drafts of a lane that lack something about the steps `first` to `last`: a draft needs the
+        observation of the step after its last one too."""
+        low, high = bisect_right(self._firsts, first - 1) - 1, bisect_right(self._firsts, last)
+        return [draft for draft in self._drafts[max(0, low) : high] if draft.lane is lane and not draft.sent]
+
+    def send(self, draft: Draft) -> None:
+        draft.sent = True
+        for shard in self._shards.values():
+            if shard.done():
+                shard.result()  # what the disk refused is raised now, not at the end of a window
+        unfinished = [shard for shard in self._shards.values() if not shard.done()]
+        if len(unfinished) >= WRITERS:
+            wait(unfinished, return_when=FIRST_COMPLETED)
+        self._shards[draft.number] = self._pool.submit(draft.written, self.folder)
+
+
+class Window:
+    """The entries of one dump that are steps, numbered; arrays in the order in which they happened."""
+
+    def __init__(self, target: Writing, piece: Piece):
+        self.target, self.dump, self.lane, self.first = target, piece.dump, piece.lane, piece.first
+        found = entries(target.log, self.dump, piece.due)
+        self.padding, self.slot = found.slots[found.is_padding], found.slots[~found.is_padding]
+        count, terminal = len(self.slot), found.steps[-1]
+        ended = piece.ended + np.cumsum(terminal, dtype=np.int64) - terminal
+        self.position = self.first + np.arange(count) + ended
+        for draft in self._drafts(0, count):
+            rows = slice(*np.clip([draft.first - self.first, draft.stop - self.first], 0, count))
+            if rows.start < rows.stop:
+                draft.describe(self.position[rows.start], tuple(column[rows] for column in found.steps))
+
+    def _drafts(self, start: int, stop: int) -> list[Draft]:
+        last = self.first + stop - 1
+        return self.target.drafts(self.lane, self.first + start, last) if start < stop else []
+
+    def read(self):
+        """Read the frames to the file's verified end, and put each where it belongs; yields rows read."""
+        dump = self.dump
+        # The entry in the last slot happened before all others, and comes after them in the file.
+        joint = int(dump.joined and bool(len(self.slot)) and self.slot[0] == dump.capacity - 1)
+        in_order = self.slot[joint:]
+        for start, frames in self.target.log.frames(dump):
+            self._check_padding(start, frames)
+            begin, end = joint + np.searchsorted(in_order, [start, start + len(frames)])
+            self._place(int(begin), int(end), start, frames)
+            yield start + len(frames)
+        if joint:
+            self._place(0, 1, start, frames)
+
+    def _check_padding(self, start: int, frames: np.ndarray) -> None:
+        rows = self.padding[(self.padding >= start) & (self.padding < start + len(frames))] - start
+        bright = frames[rows].any(axis=(1, 2))
+        if bright.any():
+            name = self.target.log.name("observation", self.dump.suffix)
+            row = start + int(rows[np.argmax(bright)])
+            raise DataError(
+                f"{name} row {row}: the frame should be padding before an episode, but is not black; "
+                "these logs are of another kind, or damaged"
+            )
+
+    def _place(self, begin: int, end: int, start: int, frames: np.ndarray) -> None:
+        """Hand the frames of these entries to their drafts; `start` is the slot of the first frame."""
+        for draft in self._drafts(begin, end):
+            low = max(draft.first - self.first, begin)
+            high = min(draft.stop - self.first + draft.ends_open, end)
+            shift = self.position[low:high] - self.slot[low:high]  # constant between two episodes
+            for one, other in pairwise([low, *(low + 1 + np.flatnonzero(np.diff(shift))).tolist(), high]):
+                if one < other:
+                    slots = slice(self.slot[one] - start, self.slot[other - 1] + 1 - start)
+                    draft.place(self.position[one], frames[slots, ..., None])
+            if draft.complete:
+                self.target.send(draft)

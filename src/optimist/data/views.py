@@ -1,0 +1,140 @@
+"""Views of recorded play: ranges of steps on a timeline. Choosing other ranges copies nothing."""
+
+import hashlib
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from optimist.data.episodes import Episodes
+from optimist.data.timeline import Timeline
+from optimist.data.transition import Spec
+from optimist.errors import DataError, in_one_line
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class View:
+    """Transitions on a timeline, as ranges of steps that each lie inside one episode."""
+
+    spec: Spec
+    timeline: Timeline
+    starts: np.ndarray
+    stops: np.ndarray
+    fingerprint: str
+    provenance: dict[str, Any]
+    path: Path | None = None
+
+    def __len__(self) -> int:
+        return int(self.offsets[-1])
+
+    @cached_property
+    def offsets(self) -> np.ndarray:
+        """The position in this view at which each range begins, and the number of transitions."""
+        return np.concatenate([[0], np.cumsum(self.stops - self.starts)])
+
+    def ranges_at(self, positions: np.ndarray) -> np.ndarray:
+        """The number of the range that holds each of these positions."""
+        return np.searchsorted(self.offsets, positions, side="right") - 1
+
+    def steps(self) -> np.ndarray:
+        """The timeline steps of this view, in order."""
+        return np.repeat(self.starts - self.offsets[:-1], self.stops - self.starts) + np.arange(len(self))
+
+    @cached_property
+    def episodes(self) -> Episodes:
+        """The episodes: columns such as `episodes.returns`, and `episodes[i]`, which iterates."""
+        timeline, last = self.timeline, self.stops - 1
+        terminal, truncated = timeline.terminal[last], timeline.truncated[last]
+        begins = timeline.episode_starts[timeline.episode_of(self.starts)] == self.starts
+        borders = np.stack([self.starts, self.stops], axis=1).ravel()
+        if len(borders) and borders[-1] == len(timeline):
+            borders = borders[:-1]
+        return Episodes(
+            spec=self.spec,
+            timeline=timeline,
+            starts=self.starts,
+            lengths=self.stops - self.starts,
+            returns=np.add.reduceat(timeline.reward, borders, dtype=np.float64)[::2],
+            terminal=terminal,
+            truncated=truncated,
+            cut=~(terminal | truncated) | ~begins,
+            time=timeline.time[last],
+        )
+
+    def first(self, count: int) -> Self:
+        """The `count` transitions that were experienced first; it may cut episodes."""
+        kept = self._kept_before(self._whole_number(count))
+        return self._view(self.starts, self.starts + kept, f"first({count})")
+
+    def last(self, count: int) -> Self:
+        """The `count` transitions that were experienced last; it may cut episodes."""
+        dropped = self._kept_before(len(self) - self._whole_number(count))
+        return self._view(self.starts + dropped, self.stops, f"last({count})")
+
+    def fraction(self, share: float, seed: int = 0) -> Self:
+        """A random share of the trajectories, each of them whole."""
+        trajectories = len(self.starts)
+        chosen = np.random.default_rng(seed).permutation(trajectories)[: _count(trajectories, share)]
+        return self._chosen(chosen, f"fraction({share}, {seed})")
+
+    def best(self, share: float) -> Self:
+        """The share of the complete episodes with the highest returns; of equals the earlier."""
+        complete = np.flatnonzero(self.episodes.complete)
+        if not len(complete):
+            raise DataError(
+                "there is no complete episode to choose the best from; use first, last or fraction"
+            )
+        order = np.lexsort((self.episodes.time[complete], -self.episodes.returns[complete]))
+        return self._chosen(complete[order[: _count(len(complete), share)]], f"best({share})")
+
+    def played_by(self, seed: int) -> Self:
+        """What one of the players did where several seeds, each with its own lanes, were recorded."""
+        players, lanes = _players(self.provenance)
+        if seed not in players:
+            known = ", ".join(map(str, players)) or "nothing of who played"
+            raise DataError(f"no player of seed {seed} was recorded: the data knows {in_one_line(known)}")
+        # A recording that was gone on with has new lanes for all players, in the same order.
+        timeline = self.timeline
+        lane = timeline.lanes[np.searchsorted(timeline.lane_starts, self.starts, side="right") - 1]
+        player = lane // lanes % len(players)
+        return self._chosen(np.flatnonzero(player == players.index(seed)), f"played_by({seed})")
+
+    def _whole_number(self, count: int) -> int:
+        if count < 1:
+            raise DataError(f"a view of {count} transitions is empty; ask for 1 to {len(self)}")
+        return min(int(count), len(self))
+
+    def _kept_before(self, count: int) -> np.ndarray:
+        """How many steps of each range are among the view's first `count`."""
+        if count == 0:
+            return np.zeros(len(self.starts), np.int64)
+        time = self.timeline.time
+        latest = np.partition(time[self.steps()], count - 1)[count - 1]
+        early = np.concatenate([[0], np.cumsum(time <= latest)])
+        return early[self.stops] - early[self.starts]
+
+    def _chosen(self, ranges: np.ndarray, recipe: str) -> Self:
+        ranges = np.sort(ranges)
+        return self._view(self.starts[ranges], self.stops[ranges], recipe)
+
+    def _view(self, starts: np.ndarray, stops: np.ndarray, recipe: str) -> Self:
+        kept = stops > starts
+        fingerprint = hashlib.sha256(f"{self.fingerprint} {recipe}".encode()).hexdigest()
+        return replace(self, starts=starts[kept], stops=stops[kept], fingerprint=fingerprint)
+
+
+def _players(provenance: dict[str, Any]) -> tuple[list[int], int]:
+    """The seeds that played, and the lanes of each, as far as a file can be believed."""
+    players, collection = provenance.get("seeds", []), provenance.get("collection", {})
+    lanes = collection.get("lanes", 0) if isinstance(collection, dict) else 0
+    if not isinstance(players, list) or (players and (type(lanes) is not int or not 0 < lanes < 2**31)):
+        raise DataError("the data does not say which lanes each of its players had; record it again")
+    return players, lanes
+
+
+def _count(available: int, share: float) -> int:
+    if not 0 < share <= 1:
+        raise DataError(f"a share of {share} makes no view; choose one above 0 and at most 1")
+    return max(1, round(available * share))

@@ -1,0 +1,48 @@
+"""What an environment is: lanes of one game that are stepped together."""
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from optimist.data.transition import Spec
+
+
+class Step(NamedTuple):
+    """One step of every lane; arrays with a leading lane axis, frames single and unstacked.
+
+    A step ends its episode as `terminal` or as `truncated`, never both. The two observations may be the
+    same array where no episode ended: read them, do not write into them.
+    """
+
+    observation: np.ndarray  # what the lane acts on next: already reset where an episode ended
+    reward: np.ndarray  # float32, unclipped
+    terminal: np.ndarray
+    truncated: np.ndarray
+    next_observation: np.ndarray  # the true successor: the final observation where an episode ended
+
+
+class Environment(Protocol):
+    """`lanes` copies of one game that are stepped together and reset by themselves.
+
+    One that is `resumable` (most have no such attribute) gives its whole state as arrays by `saved()`, and
+    goes on from it after `restore()`; the arrays come from a file, so they are checked there."""
+
+    name: str
+    spec: Spec
+    lanes: int
+
+    def reset(self) -> np.ndarray:
+        """Begin a new episode in every lane; the random streams go on, they do not start over."""
+        ...
+
+    def step(self, actions: Any) -> Step: ...
+
+    def render(self) -> np.ndarray:
+        """A picture of lane 0, uint8 (H, W, 3)."""
+        ...
+
+    def versions(self) -> dict[str, str]:
+        """The packages that decide what happens in this environment."""
+        ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,165 @@
+"""The look-up of environments: families are the files of this folder or a user's own, games are theirs.
+
+What makes a game another game is part of its name, as in an address: "atari/Breakout?no_ops=30". So it
+travels with a dataset and a run to wherever the game is played again.
+"""
+
+import importlib
+import inspect
+import os
+import pkgutil
+import sys
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+from optimist import plugins
+from optimist.envs._environment import Environment
+from optimist.errors import DataError, UsageError, did_you_mean
+
+
+def make_lanes(name: str, seeds: list[int], **options) -> Environment:
+    """The same in this process alone, one lane for each of these random streams."""
+    family, game = found(name)
+    options = {**_options_in(name), **options}
+    _refuse_unknown_options(family, options)
+    return family.make(game, seeds=seeds, **options)
+
+
+def from_data(name: Any) -> str:
+    """The environment that a dataset or a run names. Whoever wrote the file may have meant harm: "x:Family"
+    and "gym/x:Id", which import the module x, are taken only where x is imported already. A person may name
+    any module."""
+    if not isinstance(name, str):
+        raise DataError(f"{name!r} is not the name of an environment; choose one with --environment")
+    module, colon, rest = _address(name)
+    known = plugins.trusted("environments", f"{module}{colon}{rest.partition('/')[0]}")
+    if not colon:
+        module, colon, _ = base_name(name).partition("/")[2].partition(":")
+        known = not colon or module in sys.modules
+    if not known:
+        raise DataError(
+            f'the data names the environment "{name}", which imports the module "{module}"; '
+            f"if you trust it: --environment {base_name(name)}"
+        )
+    return name
+
+
+def base_name(name: str) -> str:
+    """The game without its options."""
+    return name.partition("?")[0]
+
+
+def options_of(name: str) -> Any:
+    """The options of a named environment as a record, or None where its family has none."""
+    options = getattr(found(name)[0], "Options", None)
+    return options and options(**_options_in(name))
+
+
+def families() -> dict[str, Any]:
+    """Every family that comes with the package."""
+    return {name: _family(name) for name in _families()}
+
+
+def named(name: str, options: Any) -> str:
+    """The name that says these options, as far as they differ from the family's own."""
+    usual = asdict(type(options)())
+    changed = {field: value for field, value in asdict(options).items() if value != usual[field]}
+    said = "&".join(f"{field}={_as_word(value)}" for field, value in changed.items())
+    return base_name(name) + (f"?{said}" if said else "")
+
+
+def available() -> list[str]:
+    """Every name that is known to work once its family's package is installed."""
+    return [f"{name}/{game}" for name in _families() for game in _family(name).games()]
+
+
+def found(name: str) -> tuple[Any, str]:
+    """The family and the game of a name."""
+    module, colon, rest = _address(name)
+    if colon:
+        family, _, game = rest.partition("/")
+        return _checked(plugins.find("environments", f"{module}:{family}"), name), game
+    family, slash, game = base_name(name).partition("/")
+    if not slash:
+        raise UsageError(f'"{name}" is not of the form family/game: {_families_with(name)}')
+    if family in plugins.names("environments") and family not in _families():
+        return _checked(plugins.find("environments", family), name), game
+    if family not in _families():
+        known = did_you_mean(family, [*_families(), *plugins.names("environments")])
+        raise UsageError(f'no environment family "{family}" in "{name}": {known}')
+    return _family(family), game
+
+
+def _address(name: str) -> tuple[str, str, str]:
+    """("module", ":", "Family/game") of a name that begins with a user's module; not of "gym/x:Id"."""
+    module, colon, rest = base_name(name).partition(":")
+    return (module, colon, rest) if os.path.isabs(module) or "/" not in module else ("", "", "")
+
+
+def _checked(family: Any, name: str) -> Any:
+    if not callable(getattr(family, "make", None)):
+        raise UsageError(f'"{name}" is no family of environments: it has no make(game, seeds=...)')
+    return family
+
+
+def _families_with(game: str) -> str:
+    """' did you mean atari/Breakout or minatar/breakout?' to end a message about a name without a family."""
+    same = [name for name in available() if name.partition("/")[2].lower() == game.lower()]
+    *others, last = same or [""]
+    before = f"{', '.join(others)} or " if others else ""
+    return f"did you mean {before}{last}?" if same else did_you_mean(game, available())
+
+
+def _options_in(name: str) -> dict[str, Any]:
+    """The options that are said in a name, each in the type of its field."""
+    query = name.partition("?")[2]
+    if not query:
+        return {}
+    family, _ = found(name)
+    usual = {field.name: field.default for field in fields(family.Options)} if _has_options(family) else {}
+    said = [part.partition("=") for part in query.split("&")]
+    for word, _, _ in said:
+        if word not in usual:
+            hint = did_you_mean(word, usual) if usual else f"write {base_name(name)}, it has none"
+            raise UsageError(f'no environment option "{word}" in "{name}": {hint}')
+    return {word: _read(f"{name}: {word}", text, type(usual[word])) for word, _, text in said}
+
+
+def _has_options(family: Any) -> bool:
+    return hasattr(family, "Options")
+
+
+def _read(where: str, text: str, kind: type) -> Any:
+    try:
+        return {"yes": True, "no": False}[text] if kind is bool else kind(text)
+    except (KeyError, ValueError):
+        wanted = {bool: "yes or no", int: "a whole number", float: "a number"}[kind]
+        raise UsageError(f'{where} is "{text}": write {wanted}') from None
+
+
+def _as_word(value: Any) -> str:
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+
+
+def _families() -> list[str]:
+    return [
+        module.name
+        for module in pkgutil.iter_modules([str(Path(__file__).parent)])
+        if not module.name.startswith("_")
+    ]
+
+
+def _family(name: str) -> Any:
+    return importlib.import_module(f"{__package__}.{name}")
+
+
+def _refuse_unknown_options(family: Any, options: dict) -> None:
+    parameters = inspect.signature(family.make).parameters.values()
+    known = {parameter.name for parameter in parameters} - {"game", "seeds", "options"}
+    if _has_options(family):
+        known |= {field.name for field in fields(family.Options)}
+    elif any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return
+    for option in options.keys() - known:
+        raise UsageError(f'no environment option "{option}": {did_you_mean(option, known)}')

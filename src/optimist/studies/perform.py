@@ -1,0 +1,60 @@
+"""A study from its plan to its page: the checks before, its runs, a film, and what they found."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from optimist.data.disk.files import make_folder, write_whole
+from optimist.errors import RunError
+from optimist.studies.engines.engine import Pool, perform_all
+from optimist.studies.job import Job, check_logs, check_settings, restarted
+from optimist.studies.plan import Study
+from optimist.studies.report.study_report import FILM, write_findings
+from optimist.studies.status import write_jobs
+from optimist.training.play.video import gif_bytes
+from optimist.training.run import load_run
+
+FRAMES = 300  # of the film
+
+
+def perform_study(
+    study: Study,
+    jobs: list[Job],
+    out: Path,
+    pool: Callable[[], Pool],
+    *,
+    command: str,
+    restart: bool = False,
+) -> tuple[list[Path], list[str]]:
+    """Run the jobs of a study and write its page first of all that is written: return where it is, and what a
+    reader must be told. The same call goes on where it stopped."""
+    check_logs(jobs, out)
+    if restart:
+        jobs = restarted(jobs, out)
+    else:
+        check_settings(jobs, out)
+    workers = pool()
+    write_jobs(
+        out,
+        study.title,
+        jobs,
+        read_at=study.read_at,
+        figures=study.figures,
+        command=command,
+        normaliser=study.normaliser,
+    )
+    failed = perform_all(jobs, out, workers)
+    if failed:
+        raise RunError(
+            f"{len(failed)} of {len(jobs)} runs failed; the same command tries them again, "
+            f"and optimist study report {out} shows the others"
+        )
+    _film(study, jobs, out)
+    return write_findings(out)
+
+
+def _film(study: Study, jobs: list[Job], out: Path) -> None:
+    """How the agent that the study names plays its first environment."""
+    runs = [job.run_folder(out) for job in jobs if study.film and job.label == study.film]
+    if runs and not (out / FILM).exists():
+        make_folder((out / FILM).parent)
+        write_whole(out / FILM, gif_bytes(load_run(runs[0]).pictures(frames=FRAMES)))

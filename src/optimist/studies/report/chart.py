@@ -1,0 +1,67 @@
+"""The curves of a study as data for the interactive chart of its page (static/chart.js)."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from markupsafe import Markup
+
+from optimist.studies.report import figures
+from optimist.studies.report.study_figures import levels, short_names, steps, title_of
+from optimist.studies.results.findings import Finding, StudyResults
+from optimist.studies.scores.curves import mean_curve
+from optimist.studies.scores.score_files import Seeds
+
+MOST = 200_000  # evaluations of single seeds in a page: more, and it would not open on a phone
+
+
+def chart_data(findings: StudyResults) -> Markup:
+    """A panel for the interquartile mean over all games, where there are several, and one for each game."""
+    evaluations = sum(len(curve) for run in findings.runs for curve in run.curves.values())
+    panels = []
+    for finding in findings.longest:
+        panels += [_all_games(findings, finding)] if len(finding.file.games) > 1 else []
+        panels += _games(findings, finding, evaluations <= MOST)
+    said = {"steps": steps(findings), "colours": figures.COLOURS, "panels": panels}
+    return Markup(json.dumps(said, separators=(",", ":")).replace("<", "\\u003c"))
+
+
+def _all_games(findings: StudyResults, finding: Finding) -> dict[str, Any]:
+    agents = {
+        agent: {
+            "steps": at,
+            "mean": _short(sure.estimate),
+            "low": _short(sure.low),
+            "high": _short(sure.high),
+            "seeds": {},
+        }
+        for agent, (at, sure) in findings.on_the_way[finding.name].items()
+    }
+    return {
+        "name": title_of("all games, interquartile mean", findings, finding),
+        "unit": "normalised score",
+        "agents": agents,
+        "levels": {findings.yardstick: 1, "random play": 0},
+    }
+
+
+def _games(findings: StudyResults, finding: Finding, with_seeds: bool) -> Iterable[dict[str, Any]]:
+    for game, short in short_names(finding.file.games).items():
+        agents = {agent: _agent(games[game], with_seeds) for agent, games in finding.file.agents.items()}
+        yield {
+            "name": title_of(short, findings, finding),
+            "unit": "average return",
+            "agents": agents,
+            "levels": levels(findings, finding.part, game),
+        }
+
+
+def _agent(seeds: Seeds, with_seeds: bool) -> dict[str, Any]:
+    mean = mean_curve(dict(seeds))
+    curves = {str(seed): _short(curve[step] for step in mean) for seed, curve in seeds.items()}
+    return {"steps": list(mean), "mean": _short(mean.values()), "seeds": curves if with_seeds else {}}
+
+
+def _short(values: Iterable[float]) -> list[float]:
+    """Five digits: finer than any screen."""
+    return [float(f"{value:.5g}") for value in values]

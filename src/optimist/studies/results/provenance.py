@@ -1,0 +1,115 @@
+"""How the runs of a study were made, read from their folders: versions, settings, and what went wrong."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from optimist.errors import some_of
+from optimist.studies.job import Job
+from optimist.training.storage.run_folder import read_alarms, read_config
+
+NAMED = 3  # runs that a line names; the others it counts
+NAMED_DIVERGED = 5
+OF_ITS_GAME = ("dataset", "rom_md5")  # differ from game to game, as they should
+ELSEWHERE = ("dataset.path",)  # says where data lies, not what it is
+
+
+@dataclass(frozen=True)
+class Version:
+    """One thing's versions, each with the names of the runs that had it, the commonest first."""
+
+    name: str
+    runs: dict[str, list[str]]
+
+    @property
+    def mixed(self) -> bool:
+        return len(self.runs) > 1
+
+    def told(self) -> str:
+        """'jax 0.10.2 in 298 runs, 0.11.0 in 2 (runs/a, runs/b)'."""
+        first, *others = self.runs.items()
+        counts = [f"{first[0]} in {len(first[1])} runs"]
+        counts += [f"{version} in {len(names)} ({some_of(names, NAMED)})" for version, names in others]
+        return f"{self.name} {', '.join(counts)}"
+
+
+def read_versions(jobs: Sequence[Job], out: Path) -> list[Version]:
+    """Of every finished run; runs that do not say count as "unknown"."""
+    found: dict[str, dict[str, list[str]]] = {}
+    said = {job.name: _said(job.run_folder(out)) for job in jobs if job.done(out)}
+    for name in dict.fromkeys(name for versions in said.values() for name in versions):
+        if name not in OF_ITS_GAME:
+            for run, versions in said.items():
+                if name in versions or not versions:
+                    found.setdefault(name, {}).setdefault(versions.get(name, "unknown"), []).append(run)
+    return [
+        Version(name, dict(sorted(runs.items(), key=lambda item: -len(item[1]))))
+        for name, runs in found.items()
+    ]
+
+
+def _said(run: Path) -> dict[str, str]:
+    try:
+        record = json.loads((run / "versions.json").read_text(encoding="utf-8"))
+        return {str(name): str(version) for name, version in record.items()}
+    except (OSError, ValueError, AttributeError):
+        return {}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One setting that has two values, and the runs in which it has."""
+
+    setting: str
+    first: str
+    second: str
+    runs: tuple[str, ...]
+
+    def where(self) -> str:
+        return some_of(self.runs, NAMED)
+
+
+def differences(ones: list[Job], one: Path, others: list[Job], other: Path) -> list[Difference]:
+    """Of runs that are of the same agent, on the same part, in the same environment."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    twins = {_what(job): job for job in others}
+    for job in ones:
+        twin = twins.get(_what(job))
+        if twin is None:
+            continue
+        before, after = _settings(job.run_folder(one)), _settings(twin.run_folder(other))
+        for name in {**before, **after}:
+            values = before.get(name, "nothing"), after.get(name, "nothing")
+            if values[0] != values[1] and name not in ELSEWHERE:
+                found.setdefault((name, *values), []).append(job.name)
+    return [Difference(*key, tuple(runs)) for key, runs in found.items()]
+
+
+def _what(job: Job) -> tuple[str, str, str]:
+    """Its environment, its part of the data and its label; players and random play have no label."""
+    return job.environment, job.part, job.label or ("the player" if job.plays else job.agent)
+
+
+def _settings(run: Path) -> dict[str, str]:
+    return dict(_flat(read_config(run))) if (run / "config.toml").exists() else {}
+
+
+def _flat(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value if isinstance(value, str) else json.dumps(value)
+
+
+def diverged(jobs: Sequence[Job], out: Path) -> str:
+    """'runs/a (2 seeds, the first at step 104,750)' for every finished run whose estimates were beyond any
+    possible return; nothing where there is none."""
+    found = {job.name: read_alarms(job.run_folder(out)) for job in jobs if job.done(out)}
+    return some_of([f"{name} ({_when(alarms)})" for name, alarms in found.items() if alarms], NAMED_DIVERGED)
+
+
+def _when(alarms: dict[int, int]) -> str:
+    return f"{len(alarms)} seed{'s' * (len(alarms) > 1)}, the first at step {min(alarms.values()):,}"

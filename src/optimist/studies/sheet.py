@@ -1,0 +1,169 @@
+"""A table that people read, and its four renderings: for a terminal, as Markdown, as CSV and as HTML."""
+
+import csv
+import io
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from markupsafe import Markup, escape
+from rich import box, markup
+from rich.console import Console
+from rich.table import Table
+
+PIPED = 200  # letters of a line where there is no terminal
+LONG = 24  # letters that a page keeps on one line
+FOLDED = 12  # rows above which a page shows a table only when asked
+
+
+class Cell(NamedTuple):
+    """What a table shows, and the number that it is sorted by and that CSV has in its place."""
+
+    text: str
+    value: float | None = None
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table: a row holds cells, words, or numbers, which are then shown with few digits."""
+
+    title: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    notes: Sequence[str] = ()
+
+    def cells(self) -> list[list[Cell]]:
+        return [[_cell(value) for value in row] for row in self.rows]
+
+
+def print_sheet(sheet: Sheet, console: Console | None = None) -> None:
+    """On a terminal; a file gets lines as long as they need to be."""
+    console = console or Console()
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = PIPED
+    shown = any(sheet.heads)
+    table = Table(title=markup.escape(sheet.title), title_justify="left", show_header=shown, box=box.SIMPLE)
+    table.padding = (0, 1, 0, 0)  # five columns beside the paper's longest name fit into 80 letters
+    cells = sheet.cells()
+    for column, (head, words) in enumerate(zip(sheet.heads, _words(sheet, cells), strict=True)):
+        widest = max((len(row[column].text) for row in cells), default=0)
+        # A heading is broken into lines rather than a number.
+        table.add_column(
+            markup.escape(head), justify="left" if words else "right", min_width=0 if words else widest
+        )
+    grouped = any(not row[0].text for row in cells)  # a row that begins with nothing belongs to the one above
+    for row in cells:
+        if grouped and row[0].text:
+            table.add_section()
+        table.add_row(*(markup.escape(cell.text) for cell in row))
+    console.print(table)
+    for note in sheet.notes:
+        console.print(note, markup=False, highlight=False)
+
+
+def as_markdown(sheet: Sheet) -> str:
+    """A page with the title, the table and the notes."""
+    rows = ([cell.text for cell in row] for row in sheet.cells())
+    lines = [_line(values) for values in (sheet.heads, ["---"] * len(sheet.heads), *rows)]
+    notes = ["", *(f"- {note}" for note in sheet.notes)] if sheet.notes else []
+    return "\n".join([f"# {_capital(sheet.title)}", "", *lines, *notes, ""])
+
+
+def as_csv(sheet: Sheet) -> str:
+    """The heads and the rows alone; numbers have every digit."""
+    text = io.StringIO()
+    values = ([cell.text if cell.value is None else cell.value for cell in row] for row in sheet.cells())
+    csv.writer(text, lineterminator="\n").writerows([sheet.heads, *values])
+    return text.getvalue()
+
+
+def as_html(sheet: Sheet, name: str) -> Markup:
+    """A card of a page: a click on a heading sorts, and many rows are folded.
+
+    Of rows that begin alike only the first shows its beginning. On a narrow screen each row is a block, with
+    every heading beside its cell.
+    """
+    cells = sheet.cells()
+    words = _words(sheet, cells)
+    heads = Markup("\n").join(
+        Markup('<th scope="col"{}><button type="button">{}</button></th>').format(_kind(word), head)
+        for head, word in zip(sheet.heads, words, strict=True)
+    )
+    rows, before = [], None
+    for row in cells:
+        again = row[0].text == before
+        columns = zip(sheet.heads, row, words, [again, *[False] * len(row)], strict=False)
+        inner = Markup("").join(_html_cell(*column) for column in columns)
+        rows.append(Markup("<tr{}>{}</tr>").format(Markup("" if again else ' class="first"'), inner))
+        before = row[0].text
+    table = Markup(
+        '<table class="sortable" id="{}">\n<thead><tr>\n{}\n</tr></thead>\n<tbody>\n{}\n</tbody>\n</table>'
+    )
+    notes = Markup("").join(Markup("<li>{}</li>").format(note) for note in sheet.notes)
+    content = table.format(name, heads, Markup("\n").join(rows))
+    content += Markup('\n<ul class="plain small">{}</ul>').format(notes) if notes else ""
+    title = _capital(sheet.title)
+    if len(cells) <= FOLDED:
+        return Markup('<section class="card"><h3>{}</h3>\n{}\n</section>').format(title, content)
+    shown = Markup('<summary><h3>{}</h3> <span class="small">{} rows</span></summary>').format(
+        title, len(cells)
+    )
+    return Markup('<details class="card">{}\n{}\n</details>').format(shown, content)
+
+
+def number(value: float) -> str:
+    """Few digits, enough to compare: 1,234, 9.1, 0.25."""
+    decimals = 0 if abs(value) >= 100 else 1 if abs(value) >= 1 or value == 0 else 2
+    return f"{value:,.{decimals}f}"
+
+
+def in_words(value: Any) -> str:
+    """A value as a person would write it; records and lists become 'mean 71.2, longest 900'."""
+    if isinstance(value, bool | str):
+        return str(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {in_words(inner)}" for name, inner in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(in_words, value))
+    return str(value)
+
+
+def _cell(value: Any) -> Cell:
+    if isinstance(value, Cell):
+        return value
+    if value is None:
+        return Cell("")
+    return Cell(in_words(value), value if isinstance(value, int | float) else None)
+
+
+def _words(sheet: Sheet, cells: list[list[Cell]]) -> list[bool]:
+    """For each column, whether it holds no number."""
+    return [all(row[column].value is None for row in cells) for column in range(len(sheet.heads))]
+
+
+def _html_cell(head: str, cell: Cell, words: bool, again: bool) -> Markup:
+    sorted_by = "" if cell.value is None else Markup(' data-value="{}"').format(cell.value)
+    text = escape(cell.text)
+    if "[" in text:  # an interval may stand below its estimate, but is not broken itself
+        estimate, _, interval = text.partition("[")
+        text = estimate + "[" + interval.replace(" ", Markup("&nbsp;"))
+    kind = _kind(words, again, len(cell.text) > LONG)
+    return Markup('<td data-head="{}"{}{}>{}</td>').format(head, kind, sorted_by, text)
+
+
+def _kind(words: bool, again: bool = False, long: bool = False) -> Markup:
+    kinds = [name for name, holds in (("words", words), ("again", again), ("long", words and long)) if holds]
+    return Markup(' class="{}"').format(" ".join(kinds)) if kinds else Markup("")
+
+
+def _line(values: Sequence[str]) -> str:
+    return f"| {' | '.join(value.replace('|', chr(92) + '|') for value in values)} |"
+
+
+def _capital(title: str) -> str:
+    return title[:1].upper() + title[1:]

@@ -1,0 +1,136 @@
+"""A field is an option: named after it, explained by its annotation, with its value as the default."""
+
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+import pytest
+
+from optimist.cli.options import Parser
+from optimist.cli.settings import add_settings, given, settings_of, shown
+from optimist.errors import UsageError
+from optimist.training.resolve import with_values
+
+
+@dataclass(frozen=True)
+class Inner:
+    rate: Annotated[float, "how fast"] = 0.5
+
+
+@dataclass(frozen=True)
+class Outer:
+    """A record of every kind of field."""
+
+    count: Annotated[int, "how many, 100% sure"] = 3
+    share: Annotated[float | None, "none for no share"] = 0.25
+    limit: int | None = None
+    name: str = "auto"
+    bold: bool = False
+    inner: Inner = Inner()
+
+
+@dataclass(frozen=True)
+class Larger(Outer):
+    count: int = 300
+
+
+def parser(record=None) -> Parser:
+    made = Parser("optimist test", description="A test.")
+    add_settings(made, settings_of(record or Outer()), "setting")
+    return made
+
+
+def parsed(words: str) -> Outer:
+    return with_values(Outer(), given(parser().parse_args(words.split()), "setting"), "test")
+
+
+@pytest.mark.parametrize(
+    ("words", "changes"),
+    [
+        ("", {}),
+        ("--count 7", {"count": 7}),
+        ("--count=7", {"count": 7}),
+        ("--count 1e6", {"count": 1_000_000}),
+        ("--count 1_000", {"count": 1000}),
+        ("--count -4", {"count": -4}),
+        ("--share none", {"share": None}),
+        ("--share 1e-3", {"share": 0.001}),
+        ("--limit 5", {"limit": 5}),
+        ("--limit None", {"limit": None}),
+        ("--name none", {"name": "none"}),
+        ("--bold yes", {"bold": True}),
+        ("--bold FALSE", {"bold": False}),
+        ("--inner.rate 2", {"inner": Inner(rate=2.0)}),
+    ],
+)
+def test_words_become_values(words, changes):
+    found = parsed(words)
+    assert found == replace(Outer(), **changes)
+    assert all(type(getattr(found, n)) is type(v) for n, v in changes.items())
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ("--count 1.5", '"1.5" is not a whole number'),
+        ("--count many", '"many" is not a number'),
+        ("--count nan", '"nan" is not a number'),
+        ("--count inf", '"inf" is not a number'),
+        ("--count 1e999", '"1e999" is not a number'),
+        ("--count none", '"none" is not a number'),
+        ("--share half", '"half" is not a number'),
+        ("--share nan", '"nan" is not a number'),
+        ("--share -inf", "expected one argument"),
+        ("--bold maybe", '"maybe" is neither yes nor no'),
+        ("--count", "expected one argument"),
+        ("--cuont 3", 'no option "--cuont": did you mean "--count"'),
+        ("--rate 3", 'no option "--rate": did you mean "--inner.rate"'),
+        ("--inner.rat 3", 'did you mean "--inner.rate"'),
+        ("--coun 3", 'no option "--coun"'),
+        ("--zzzzzz=3", 'no option "--zzzzzz": known: --bold, --count'),
+        ("stray", 'no argument "stray": see optimist test --help'),
+    ],
+)
+def test_other_words_are_refused_in_one_line(words, complaint):
+    with pytest.raises(UsageError) as caught:
+        parsed(words)
+    assert complaint in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_only_what_is_said_is_given():
+    assert given(parser().parse_args(["--inner.rate", "2"]), "setting") == {"inner.rate": 2.0}
+
+
+def test_a_subclass_keeps_the_words_of_the_field_whose_default_it_changes():
+    assert settings_of(Larger())["count"] == ("int", "how many, 100% sure", 300)
+
+
+def test_help_has_the_words_and_the_default():
+    text = " ".join(parser().format_help().split())
+    assert "--count int how many, 100% sure [3]" in text
+    assert "--share number|none none for no share [0.25]" in text
+    assert "--inner.rate number how fast [0.5]" in text
+
+
+def test_help_has_the_default_of_each_recipe_where_they_differ():
+    made = Parser("optimist test")
+    others = {"paper": {"count": 12_500_000}, "small": {"count": 100, "share": 0.25}}
+    add_settings(made, settings_of(Outer()), "setting", others=others)
+    text = " ".join(made.format_help().split())
+    assert "[paper: 12_500_000, small: 100]" in text
+    assert "none for no share [0.25]" in text
+
+
+@pytest.mark.parametrize("value", [12_500_000, 5e-05, -0.5, None, True, False, "auto"])
+def test_a_default_may_be_written_back(value):
+    record = replace(Outer(), **{"count" if type(value) is int else "limit": value})
+    kind = {int: "--count", float: "--share", bool: "--bold", str: "--name"}.get(type(value), "--share")
+    found = given(parser(record).parse_args([f"{kind}={shown(value)}"]), "setting")
+    assert next(iter(found.values())) == value
+
+
+def test_a_field_with_the_name_of_another_option_is_refused():
+    made = Parser("optimist test")
+    made.add_argument("--count")
+    with pytest.raises(UsageError, match='"count" has the name of another option'):
+        add_settings(made, settings_of(Outer()), "setting")

@@ -1,0 +1,129 @@
+"""The folder of formats is the registry: all offer the same functions, and the commands use those."""
+
+import dataclasses
+from typing import get_type_hints
+
+import numpy as np
+import pytest
+
+from little import pixels, vectors
+from optimist.cli.main import main
+from optimist.data import formats, open_dataset
+from optimist.errors import DataError, UsageError
+
+
+@pytest.mark.parametrize("name", formats.available())
+def test_every_format_offers_the_whole_contract(name):
+    found = formats.find(name)
+    for function in (found.detect, found.read, found.write, found.verify):
+        assert callable(function) and (function.__doc__ or function is found.detect)
+    for options in (found.ReadOptions, found.WriteOptions):
+        assert dataclasses.is_dataclass(options) and options.__dataclass_params__.frozen
+        hints = get_type_hints(options, include_extras=True)
+        assert all(hints[field.name].__metadata__[0] for field in dataclasses.fields(options))
+        options()  # every option has a default
+    assert found.__doc__.partition("\n")[0].endswith(".")  # help shows it
+
+
+def test_names_have_dashes_and_close_ones_are_suggested():
+    assert formats.available() == ["dqn-replay", "npz"]
+    assert formats.find("dqn_replay") is formats.find("dqn-replay")
+    with pytest.raises(UsageError, match='there is no format "dqn-reply": did you mean "dqn-replay"?'):
+        formats.find("dqn-reply")
+
+
+def test_a_format_recognises_its_own_logs(tmp_path):
+    data = pixels(tmp_path / "data", lanes=1)
+    for name in formats.available():
+        found = formats.find(name)
+        found.write(data, tmp_path / name, found.WriteOptions())
+    assert formats.detected(tmp_path / "dqn-replay") == "dqn-replay"
+    assert formats.detected(tmp_path / "npz" / "log.npz") == "npz"
+    assert formats.detected(tmp_path / "data") is None
+    with pytest.raises(DataError, match=r"none of the known formats \(dqn-replay, npz\)"):
+        formats.detect(tmp_path / "data")
+
+
+def test_an_npz_file_gives_back_what_was_exported(tmp_path):
+    data = pixels(tmp_path / "data", lanes=3)
+    npz = formats.find("npz")
+    npz.write(data, tmp_path / "log.npz", npz.WriteOptions())
+    npz.read(tmp_path / "log.npz", tmp_path / "again", npz.ReadOptions(actions=3, stack=4), None)
+    again = open_dataset(tmp_path / "again")
+    assert again.spec == data.spec
+    for column in ("action", "reward", "terminal"):
+        np.testing.assert_array_equal(getattr(again.timeline, column), getattr(data.timeline, column))
+    np.testing.assert_array_equal(again.timeline.decoded(), data.timeline.decoded())
+    np.testing.assert_array_equal(again.episodes.lengths, data.episodes.lengths)
+
+
+def test_arrays_of_ones_own_are_imported_without_naming_the_format(tmp_path, capsys):
+    data = vectors(50)
+    log = tmp_path / "mine.npz"
+    step = data.batch(40)
+    np.savez(log, observations=step.observation, actions=step.action, rewards=step.reward,
+             terminals=np.arange(40) % 10 == 9)  # fmt: skip
+    assert main(["data", "import", str(log), "--out", str(tmp_path / "out")]) == 0
+    assert f"40 steps in 4 episodes: {tmp_path / 'out'}" in capsys.readouterr().out
+    assert len(open_dataset(tmp_path / "out")) == 40
+    assert main(["data", "verify", str(log)]) == 0
+    assert "(40, 4)" in capsys.readouterr().out
+    assert main(["data", "import", str(log), "--out", str(tmp_path / "out")]) == 3
+
+
+@pytest.mark.parametrize(
+    ("arrays", "said"),
+    [
+        ({"observation": np.zeros((3, 2))}, 'holds an array "observation": did you mean "observations"'),
+        ({"observations": np.zeros((3, 2))}, 'lacks the array "actions"'),
+        ({"observations": np.array([{}, {}, {}])}, "is not a readable .npz file"),
+    ],
+)
+def test_other_npz_files_are_refused_in_one_line(tmp_path, arrays, said):
+    np.savez(tmp_path / "log.npz", **arrays)
+    with pytest.raises(DataError, match=said) as refused:
+        formats.find("npz").read(tmp_path / "log.npz", tmp_path / "out", None, None)
+    assert "\n" not in str(refused.value)
+    assert formats.find("npz").verify(tmp_path / "log.npz").problems == [str(refused.value)]
+
+
+def test_a_file_that_is_no_npz_is_refused(tmp_path):
+    (tmp_path / "log.npz").write_bytes(b"PK not really")
+    assert "is not a readable .npz file" in formats.find("npz").verify(tmp_path / "log.npz").problems[0]
+
+
+OWN = """
+from dataclasses import dataclass
+from typing import Annotated
+
+from optimist.data.formats import npz
+
+
+@dataclass(frozen=True)
+class Options:
+    actions: Annotated[int, "how many actions there are"] = 7
+
+
+class Mine:
+    "A format of one's own."
+
+    ReadOptions = WriteOptions = Options
+    detect = staticmethod(lambda address: str(address).endswith(".mine"))
+    write, verify = staticmethod(npz.write), staticmethod(npz.verify)
+
+    @staticmethod
+    def read(address, out, options, progress):
+        return npz.read(address, out, npz.ReadOptions(actions=options.actions), progress)
+"""
+
+
+def test_a_format_of_ones_own_is_named_by_its_address(tmp_path, capsys):
+    (tmp_path / "own.py").write_text(OWN)
+    name, npz = f"{tmp_path / 'own.py'}:Mine", formats.find("npz")
+    npz.write(vectors(50), tmp_path / "log.npz", npz.WriteOptions())
+    (tmp_path / "log.npz").rename(tmp_path / "log.mine")
+    words = ["data", "import", name, str(tmp_path / "log.mine"), "--out", str(tmp_path / "out")]
+    assert main([*words, "--actions", "5"]) == 0
+    assert open_dataset(tmp_path / "out").spec.actions == 5
+    assert main(["data", "import", f"{tmp_path / 'own.py'}:Yours", *words[3:]]) == 2
+    assert 'has no "Yours": known: ' in capsys.readouterr().err

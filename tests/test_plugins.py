@@ -1,0 +1,344 @@
+"""A user's package adds agents, environments, torsos and loggers; nothing of somebody else's is imported
+because a folder names it."""
+
+import json
+import subprocess
+import sys
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import optimist
+from little import small, vectors
+from optimist import agents, envs, plugins
+from optimist.cli.main import main
+from optimist.data import formats
+from optimist.errors import DataError, UsageError
+from optimist.networks import Network
+from optimist.studies.job import Job
+from optimist.training.loggers import logger_classes
+
+PACKAGE = '''
+"""Four plug-ins, as somebody would write them who read CONTRIBUTING."""
+from dataclasses import dataclass
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from optimist.agents import ValueAgent
+from optimist.data import Recorder, Spec
+from optimist.envs import Lanes
+from optimist.equations.losses import huber
+
+(Path(__file__).parent / "imported").touch()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Keen(ValueAgent):
+    """DQN that wants more than there is."""
+
+    bonus: float = 0.5
+
+    def values(self, table):
+        return table.mean()
+
+    def loss(self, q, q_target, step, key):
+        target = self.target(step, q_target(step.next_observation).mean().max()) + self.bonus
+        return huber(target - q(step.observation).mean()[step.action])
+
+
+class Shy(Keen):
+    """The same, but no entry point leads to it."""
+
+
+@dataclass(frozen=True)
+class Doubled:
+    """Every number of the observation, and its double."""
+
+    def init(self, key, observation_shape, initializer):
+        return {"scale": jnp.full((2,), 1.0)}
+
+    def features(self, observation_shape):
+        return 2 * int(np.prod(observation_shape))
+
+    def __call__(self, params, observation):
+        flat = observation.astype(jnp.float32).reshape(-1)
+        return jnp.concatenate([flat * params["scale"][0], 2 * flat * params["scale"][1]])
+
+
+class Walk:
+    def __init__(self, length):
+        self.length = length
+
+    def reset(self):
+        self.place = 0
+        return np.float32([self.place])
+
+    def step(self, action):
+        self.place += 1 if action else -1
+        return np.float32([self.place]), float(action), abs(self.place) >= self.length, False
+
+    def render(self):
+        return np.zeros((8, 8, 3), np.uint8)
+
+    def close(self):
+        pass
+
+
+class Corridor:
+    """Walk to the end."""
+
+    @staticmethod
+    def games():
+        return ["short"]
+
+    @staticmethod
+    def make(game, *, seeds, length=3):
+        spec = Spec((1,), "float32", actions=2)
+        return Lanes(f"corridor/{game}", spec, [Walk(length) for _ in seeds], {"my_plugin": "1.0"})
+
+
+class Numbers:
+    """Rewards, one a line."""
+
+    @dataclass(frozen=True)
+    class ReadOptions:
+        scale: float = 1.0
+
+    @staticmethod
+    def detect(address):
+        return str(address).endswith(".numbers")
+
+    @staticmethod
+    def read(address, out, options, progress):
+        with Recorder(out, Spec((1,), "float32", actions=2), lanes=1) as recorder:
+            for reward in options.scale * np.loadtxt(address):
+                seen = np.float32([[reward]])
+                recorder.add(seen, [0], [reward], [True], [False], seen)
+        return Read()
+
+
+class Read:
+    def lines(self):
+        return ["read"]
+
+
+class Lines:
+    def __init__(self, folder, seeds, step):
+        self.file = open(folder / "lines.txt", "a")
+
+    def add(self, step, values, seed):
+        print(step, seed, *sorted(values), file=self.file)
+
+    def close(self):
+        self.file.close()
+'''
+ENTRIES = """
+[optimist.agents]
+keen = my_plugin:Keen
+
+[optimist.environments]
+corridor = my_plugin:Corridor
+
+[optimist.formats]
+numbers = my_plugin:Numbers
+
+[optimist.torsos]
+doubled = my_plugin:Doubled
+
+[optimist.loggers]
+lines = my_plugin:Lines
+"""
+TRAIN = ["--steps", "4", "--evaluate-every", "4", "--episodes", "2", "--batch", "4", "--target-period", "7"]
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory) -> Path:
+    """A folder as pip fills it."""
+    folder = tmp_path_factory.mktemp("site-packages")
+    (folder / "my_plugin").mkdir()
+    (folder / "my_plugin" / "__init__.py").write_text(PACKAGE)
+    about = folder / "my_plugin-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: my-plugin\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(ENTRIES)
+    return folder
+
+
+@pytest.fixture
+def installed(packages, monkeypatch):
+    monkeypatch.syspath_prepend(packages)
+    yield packages
+    sys.modules.pop("my_plugin", None)
+
+
+def elsewhere(packages: Path, script: str, *words, fails: bool = False) -> str:
+    """What a process of its own prints, with the package installed."""
+    path = f"{packages}:{':'.join(filter(None, sys.path))}"
+    line = [sys.executable, "-P", "-c", script, *map(str, words)]
+    done = subprocess.run(line, capture_output=True, text=True, env={"PYTHONPATH": path, "HOME": "/tmp"})
+    assert (done.returncode != 0) == fails, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+COMMAND = "import sys; from optimist.cli.main import main; sys.exit(main(sys.argv[1:]))"
+LOAD = """
+import sys, optimist
+from optimist.errors import DataError
+run = optimist.load(sys.argv[1])
+print(run, run.policy([0.0]), len(run.evaluate(2)))
+"""
+
+
+def test_an_installed_package_collects_trains_resumes_evaluates_and_loads(packages, tmp_path):
+    data, run = tmp_path / "data", tmp_path / "run"
+    few = ["--steps", "64", "--lanes", "2", "--warm-up", "16", "--batch", "4"]
+    elsewhere(packages, COMMAND, "collect", "corridor/short", "--agent", "keen", "--out", data, *few)
+    words = ["train", "keen", data, "--out", run, "--network.torso", "doubled", "--bonus", "0.25", *TRAIN]
+    elsewhere(packages, COMMAND, *words, "--loggers", "jsonl,lines")
+    config = tomllib.loads((run / "config.toml").read_text())
+    assert (config["agent"]["name"], config["agent"]["bonus"], config["environment"]) == (
+        "keen",
+        0.25,
+        "corridor/short",
+    )
+    assert config["agent"]["network"] == {"torso": "doubled", "hidden": "auto"}
+    assert "loggers" not in config["training"]
+    lines = (run / "lines.txt").read_text().splitlines()
+    assert lines[-1] == "4 0 return" and not (run / "tensorboard").exists()
+
+    words[words.index("--steps") + 1] = "8"  # other loggers: still the same run
+    elsewhere(packages, COMMAND, *words, "--loggers", "jsonl")
+    assert (run / "lines.txt").read_text().splitlines() == lines
+    steps = [json.loads(line)["step"] for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert steps[-1] == 8 and steps == sorted(set(steps))
+    said = elsewhere(packages, LOAD, run)
+    assert "keen" in said and "8" in said
+
+
+def trained_in_python(name: str, out: Path) -> Path:
+    optimist.train(name, vectors(), out=out, steps=4, evaluate_every=4, batch=4, loggers="jsonl")
+    return out
+
+
+def test_what_a_folder_names_is_imported_only_if_its_user_says_so(installed, tmp_path, capsys):
+    run = trained_in_python("my_plugin:Shy", tmp_path / "run")
+    assert tomllib.loads((run / "config.toml").read_text())["agent"]["name"] == "my_plugin:Shy"
+    (installed / "my_plugin" / "imported").unlink()
+    del sys.modules["my_plugin"]
+    with pytest.raises(DataError, match=r'imports "my_plugin"; if you trust it: --allow my_plugin'):
+        optimist.load(run)
+    assert main(["evaluate", str(run)]) == 3
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not (installed / "my_plugin" / "imported").exists()
+    assert type(optimist.load(run, allow=["my_plugin"]).learner.agent).__name__ == "Shy"
+
+
+def test_a_torso_that_a_folder_names_is_no_exception(installed, tmp_path):
+    description = {**agents.described(small("dqn")), "network": {"torso": "their_module:Torso"}}
+    with pytest.raises(DataError, match='torso "their_module:Torso", which imports "their_module"'):
+        agents.from_description(description)
+
+
+def test_a_file_is_named_by_its_whole_path(packages, tmp_path, monkeypatch):
+    file = tmp_path / "own.py"
+    file.write_text(PACKAGE)
+    run = trained_in_python(f"{file}:Keen", tmp_path / "run")
+    name = tomllib.loads((run / "config.toml").read_text())["agent"]["name"]
+    assert name == f"{file}:Keen"
+    assert agents.short_name(optimist.load(run).learner.agent) == "Keen"
+    assert envs.make(f"{file}:Corridor/short?", lanes=2).reset().shape == (2, 1)
+    with pytest.raises(UsageError, match="write its whole path"):
+        agents.agent_class("own.py:Keen")
+
+
+def test_the_current_folder_is_not_searched(tmp_path, monkeypatch):
+    (tmp_path / "lying_here.py").write_text("from pathlib import Path\nPath('executed').touch()")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", ["", *sys.path])
+    for find in (agents.agent_class, lambda name: logger_classes(name), envs.make):
+        with pytest.raises(UsageError, match='no module "lying_here"'):
+            find("lying_here:Name")
+    assert not (tmp_path / "executed").exists() and sys.path[0] == ""
+
+
+@pytest.mark.parametrize("place", ["__main__", "not_there"])
+def test_an_agent_that_no_other_process_could_load_is_refused_before_training(tmp_path, monkeypatch, place):
+    kind = dataclass(frozen=True, kw_only=True)(type("Own", (agents.Dqn,), {"__module__": place}))
+    with pytest.raises(UsageError, match=f"no other process could load {place}:Own: put the class into a"):
+        optimist.train(kind(), vectors(), out=tmp_path / "run", steps=4)
+    assert not (tmp_path / "run").exists()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listed(agents.Dqn):
+    widths: tuple = (1, 2)
+
+
+def test_an_agent_that_could_not_be_read_back_is_refused_before_training(tmp_path):
+    with pytest.raises(UsageError, match="test_plugins:Listed could not be read back from a run folder"):
+        optimist.train(Listed(), vectors(), out=tmp_path / "run", steps=4)
+    assert not (tmp_path / "run").exists()
+
+
+def test_names_and_classes_lead_to_each_other(installed):
+    import my_plugin
+
+    assert plugins.names("agents") == ["keen"] and plugins.names("formats") == ["numbers"]
+    assert agents.agent_class("keen") is agents.agent_class("my_plugin:Keen") is my_plugin.Keen
+    assert agents.name_of(my_plugin.Keen()) == "keen" and agents.name_of(my_plugin.Shy()) == "my_plugin:Shy"
+    assert Network(torso=my_plugin.Doubled).torso == "doubled"
+    assert logger_classes("lines") == logger_classes([my_plugin.Lines]) == [my_plugin.Lines]
+    assert envs.make("corridor/short", lanes=3).lanes == 3
+    assert envs.from_data("corridor/short") == "corridor/short"
+
+
+@pytest.mark.parametrize(
+    ("find", "name", "message"),
+    [
+        (agents.agent_class, "keeen", 'there is no agent "keeen": did you mean "keen"'),
+        (agents.agent_class, "my_plugin:Kean", 'my_plugin has no "Kean": did you mean "Keen"'),
+        (agents.agent_class, "my_plugin:Lines", "is no agent"),
+        (agents.agent_class, "nowhere.at_all:X", 'no module "nowhere.at_all": install its package'),
+        (envs.make, "my_plugin:Keen/short", "is no family of environments: it has no make"),
+        (envs.make, "coridor/short", 'did you mean "corridor"'),
+        (logger_classes, "my_plugin:Keen", "is no logger: it needs add and close"),
+        (logger_classes, "tensorbord", 'there is no logger "tensorbord": did you mean "tensorboard"'),
+        (lambda name: agents.Dqn(network=name).check(vectors().spec), "my_plugin:Lines", "cannot be made"),
+        (lambda name: agents.Dqn(network=name).check(vectors().spec), "my_plugin:Walk.reset", "is no torso"),
+    ],
+)
+def test_a_wrong_name_is_answered_in_one_line(installed, find, name, message):
+    with pytest.raises(UsageError, match=message) as caught:
+        find(name)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_study_may_name_plug_ins_and_its_folder_imports_none(installed, tmp_path):
+    options, settings = {"network.torso": "my_plugin:Doubled"}, {"steps": 7, "loggers": "my_plugin:Lines"}
+    common = {"preset": None, "scale": "small", "seeds": (0,), "options": options, "settings": settings}
+    job = Job(name="run", environment="corridor/short", agent="my_plugin:Shy", data="log", **common)
+    job.check()
+    assert job.built_agent().network.torso == "my_plugin:Doubled"
+    kept = job.written_down()
+    (installed / "my_plugin" / "imported").unlink()
+    del sys.modules["my_plugin"]
+    assert Job.from_json(kept).steps() == 7 and not Job.from_json(kept).done(tmp_path)
+    with pytest.raises(DataError, match="--allow my_plugin"):
+        Job.from_json(kept).built_agent()
+    assert not (installed / "my_plugin" / "imported").exists()
+    assert type(Job.from_json(job.as_json()).built_agent()).__name__ == "Shy"  # as a worker has it
+
+
+@pytest.mark.parametrize("name", ["numbers", "my_plugin:Numbers"])
+def test_a_format_of_ones_own_is_imported(installed, tmp_path, name):
+    file = tmp_path / "log.numbers"
+    file.write_text("1\n2\n3\n")
+    words = ["data", "import", name, str(file), "--out", str(tmp_path / "data"), "--scale", "2"]
+    assert main(words) == 0
+    assert optimist.open(tmp_path / "data").timeline.reward.tolist() == [2, 4, 6]
+    assert formats.detect(file) == "numbers"
