@@ -9,6 +9,7 @@ import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -57,10 +58,12 @@ PRESETS = {
 }
 TABLES = {label: agent for label, agent in PRESETS.items() if isinstance(agent, TableAgent)}
 LEARN_NO_VALUES = {"behaviour_cloning", "random"}  # their losses know of no rewards, as is tested below
+# Their values are not those of the best policy, by design; their policy is, as is tested below.
+CONSERVATIVE = {"cql", "qr_cql", "c51_cql", "rem_cql", "rem_dr3", "discrete_bcq", "discrete_iql"}
 LEARNERS = {
     label: agent
     for label, agent in TABLES.items()
-    if agents.name_of(agent) not in LEARN_NO_VALUES
+    if agents.name_of(agent) not in LEARN_NO_VALUES | CONSERVATIVE
     and label not in ("rem-networks-16", "rem-online")  # which at this size train as networks-4 does
 }
 every_table = pytest.mark.parametrize("agent", TABLES.values(), ids=TABLES)
@@ -405,6 +408,13 @@ def test_the_first_preset_is_the_default():
 IMAGES = Spec(frame_shape=(10, 10, 4), frame_dtype="bool", actions=3)
 
 REFUSED = {
+    "negative conservatism": (lambda: agents.Cql(conservatism=-1.0), "conservatism is -1.0"),
+    "endless conservatism": (lambda: agents.QrCql(conservatism=math.inf), "conservatism is inf"),
+    "a third column of BCQ": (lambda: agents.DiscreteBcq(columns=3), "columns is 3"),
+    "nothing is likely enough": (lambda: agents.DiscreteBcq(threshold=1.0), "threshold is 1.0"),
+    "a fifth column of IQL": (lambda: agents.DiscreteIql(columns=5), "columns is 5"),
+    "an expectile of one": (lambda: agents.DiscreteIql(tau=1.0), "tau is 1.0"),
+    "negative feature penalty": (lambda: agents.RemDr3(feature_penalty=-0.1), "feature_penalty is -0.1"),
     "no columns": (lambda: agents.Rem(columns=0), "0 columns on 1 networks"),
     "fewer columns": (lambda: agents.EnsembleDqn(columns=-3), "-3 columns"),
     "no networks": (lambda: agents.Rem(networks=0), "200 columns on 0 networks"),
@@ -661,7 +671,78 @@ def behaviour_cloning_by_loops(agent, table, next_table, step) -> float:
     return -math.log(softmax([mean(row) for row in table])[step.action])
 
 
+def conservative_by_loops(base_by_loops, values_of_row):
+    """Kumar et al. 2020, eq. 4: the loss of the agent below, and log sum_a exp Q(s, a) - Q(s, logged)."""
+
+    def by_loops(agent, table, next_table, step) -> float:
+        values = [values_of_row(agent, row) for row in table]
+        excess = math.log(sum(math.exp(value) for value in values)) - values[step.action]
+        return base_by_loops(agent, table, next_table, step) + agent.conservatism * excess
+
+    return by_loops
+
+
+def mean_of_row(agent, row: list[float]) -> float:
+    return mean(row)
+
+
+def mean_of_atoms(agent, row: list[float]) -> float:
+    atoms = even_atoms(agent.low, agent.high, agent.columns)
+    return sum(z * p for z, p in zip(atoms, softmax(row), strict=True))
+
+
+def rem_dr3_by_loops(agent, table, next_table, step) -> float:
+    """Kumar et al. 2022, eq. 5: the features here are the observations; network n sees n times as much."""
+    dots = [
+        (n + 1) ** 2 * sum(x * y for x, y in zip(step.observation, step.next_observation, strict=True))
+        for n in range(agent.networks)
+    ]
+    return rem_by_loops(agent, table, next_table, step) + agent.feature_penalty * mean(dots)
+
+
+def allowed_by_loops(agent, table) -> list[int]:
+    chances = softmax([row[1] for row in table])
+    return [action for action, chance in enumerate(chances) if chance >= agent.threshold * max(chances)]
+
+
+def discrete_bcq_by_loops(agent, table, next_table, step) -> float:
+    """Fujimoto et al. 2019: the network chooses among the likely next actions, the target says its worth."""
+    best = max(allowed_by_loops(agent, step.own_next_table), key=lambda a: step.own_next_table[a][0])
+    error = target_by_hand(agent, step, next_table[best][0]) - table[step.action][0]
+    logits = [row[1] for row in table]
+    return (
+        huber_by_definition(error)
+        - math.log(softmax(logits)[step.action])
+        + agent.logit_decay * mean(logit**2 for logit in logits)
+    )
+
+
+def discrete_iql_by_loops(agent, table, next_table, step) -> float:
+    """Kostrikov et al. 2022, eqs. 5 to 7: the value of a state is an expectile of the target's value of its
+    logged actions; both critics follow it; the policy imitates actions by how much better they are."""
+    logged = min(step.target_table[step.action][:2])
+    value = mean(row[2] for row in table)
+    target = target_by_hand(agent, step, mean(row[2] for row in step.own_next_table))
+    critics = sum((target - critic) ** 2 for critic in table[step.action][:2])
+    above = logged - value
+    expectile = (agent.tau if above > 0 else 1 - agent.tau) * above**2
+    weight = min(math.exp(agent.temperature * above), agent.largest_weight)
+    return critics + expectile - weight * math.log(softmax([row[3] for row in table])[step.action])
+
+
 EQUATIONS = [
+    (agents.Cql(), conservative_by_loops(dqn_by_loops, mean_of_row)),
+    (agents.Cql(conservatism=0.25, target_limit=0.5), conservative_by_loops(dqn_by_loops, mean_of_row)),
+    (agents.QrCql(columns=5), conservative_by_loops(qr_dqn_by_loops, mean_of_row)),
+    (agents.C51Cql(columns=5, low=-2.0, high=2.0), conservative_by_loops(c51_by_loops, mean_of_atoms)),
+    (agents.RemCql(columns=3), conservative_by_loops(rem_by_loops, mean_of_row)),
+    (agents.RemDr3(columns=3), rem_dr3_by_loops),
+    (agents.RemDr3(columns=4, networks=2, feature_penalty=0.5), rem_dr3_by_loops),
+    (agents.DiscreteBcq(), discrete_bcq_by_loops),
+    (agents.DiscreteBcq(threshold=0.0, logit_decay=0.3), discrete_bcq_by_loops),
+    (agents.DiscreteBcq(threshold=0.9, target_limit=0.5), discrete_bcq_by_loops),
+    (agents.DiscreteIql(), discrete_iql_by_loops),
+    (agents.DiscreteIql(tau=0.9, temperature=0.5, largest_weight=1.1), discrete_iql_by_loops),
     (agents.Dqn(), dqn_by_loops),
     (agents.Dqn(target_limit=0.5), dqn_by_loops),
     (agents.QrDqn(columns=5, target_limit=0.5), qr_dqn_by_loops),
@@ -698,8 +779,12 @@ def test_a_loss_is_its_papers_equation(agent, by_loops):
     losses = losses_on(agent, q, q_target)
     assert {0.0} < set(STEPS.discount.tolist())  # some steps are terminal, some are not
     for row in range(12):
-        step = Transition(*(column[row].tolist() for column in STEPS))
+        step = SimpleNamespace(**{name: column[row].tolist() for name, column in STEPS._asdict().items()})
         table, next_table = q.numbers(step.observation), q_target.numbers(step.next_observation)
+        step.own_next_table, step.target_table = (
+            q.numbers(step.next_observation),
+            q_target.numbers(step.observation),
+        )
         np.testing.assert_allclose(
             losses[row], by_loops(agent, table, next_table, step), rtol=5e-5, atol=2e-6
         )
@@ -717,7 +802,8 @@ def test_rewards_and_targets_matter_to_an_agent_that_learns_values_and_to_no_oth
     losses = losses_on(agent, q, q_target)
     difference = np.abs(losses - losses_on(agent, q, q))
     ended = STEPS.discount == 0
-    assert difference[ended].max() < 1e-5
+    if not isinstance(agent, agents.DiscreteIql):  # whose target values the state itself
+        assert difference[ended].max() < 1e-5
     assert (difference[~ended].max() > 1e-3) == learns_values
     doubled = losses_on(agent, q, q_target, STEPS._replace(reward=2 * STEPS.reward))
     assert (np.abs(losses - doubled).max() > 1e-3) == learns_values
@@ -859,14 +945,18 @@ def test_bootstrapped_dqn_is_the_ensemble_on_separate_networks():
     np.testing.assert_array_equal(losses_on(bootstrapped, q, q_target), losses_on(ensemble, q, q_target))
 
 
-@pytest.mark.parametrize("name", sorted({label.split("-")[0] for label in TABLES} - {"c51", "c51_rem"}))
+ACT_OTHERWISE = {"c51", "c51_cql", "c51_rem", "discrete_bcq", "discrete_iql"}
+
+
+@pytest.mark.parametrize("name", sorted({label.split("-")[0] for label in TABLES} - ACT_OTHERWISE))
 def test_an_agent_acts_by_the_mean_of_its_columns(name):
     agent = narrow(agents.agent_class(name)())
     assert_acts_by(agent, lambda row: sum(row) / agent.columns)
 
 
-def test_c51_acts_by_the_mean_of_the_distribution():
-    agent = narrow(agents.C51())
+@pytest.mark.parametrize("kind", [agents.C51, agents.C51Cql])
+def test_c51_acts_by_the_mean_of_the_distribution(kind):
+    agent = narrow(kind())
     atoms = even_atoms(-10, 10, 8)
     assert_acts_by(agent, lambda row: sum(z * p for z, p in zip(atoms, softmax(row), strict=True)))
 
@@ -1097,3 +1187,62 @@ def test_behaviour_cloning_finds_how_often_each_action_was_logged():
     state, _ = train(agent, steps=1000, data=data)
     for values, row in zip(values_at_every_place(agent, state).tolist(), counts, strict=True):
         np.testing.assert_allclose(softmax(values), np.array(row) / 16, rtol=0, atol=0.05)
+
+
+# Conservative agents find the best policy where the log shows every action, and stay with the log elsewhere.
+
+
+@pytest.mark.parametrize("name", sorted(CONSERVATIVE))
+def test_a_conservative_agent_finds_the_best_policy_of_the_chain(name):
+    agent = dataclasses.replace(default(name), **({"conservatism": 0.02} if "cql" in name else {}))
+    state, _ = train(agent, steps=3000, data=chain())
+    assert values_at_every_place(agent, state).argmax(axis=1).tolist() == [RIGHT] * 4
+
+
+def narrow_log() -> Transition:
+    """The chain where the log shows LEFT and STAY alone, and other actions are never tried."""
+    data = chain()
+    logged = np.where(data.action == RIGHT, STAY, data.action).astype(np.int32)
+    arrivals = [
+        chain_step(int(np.argmax(place)), int(a)) for place, a in zip(data.observation, logged, strict=True)
+    ]
+    return data._replace(
+        action=logged,
+        reward=np.float32([1.0 if a == STAY else 0.0 for a in logged]),
+        discount=np.float32([GAMMA] * len(logged)),
+        next_observation=np.stack([PLACES[arrival] for arrival, _, _ in arrivals]),
+    )
+
+
+@pytest.mark.parametrize("name", sorted(CONSERVATIVE - {"rem_dr3"}))
+def test_a_conservative_agent_does_not_choose_what_the_log_never_shows(name):
+    """Staying pays one for ever; whatever RIGHT is thought to be worth, nobody has tried it."""
+    agent = default(name)
+    state, _ = train(agent, steps=1500, data=narrow_log())
+    assert values_at_every_place(agent, state).argmax(axis=1).tolist() == [STAY] * 4
+
+
+@pytest.mark.parametrize(
+    ("name", "base"), [("cql", "dqn"), ("qr_cql", "qr_dqn"), ("c51_cql", "c51"), ("rem_cql", "rem")]
+)
+def test_without_conservatism_an_agent_is_the_one_below(name, base):
+    agent = dataclasses.replace(default(name), conservatism=0.0)
+    below = agents.agent_class(base)(
+        **{f.name: getattr(agent, f.name) for f in dataclasses.fields(agents.agent_class(base))}
+    )
+    q, q_target = random_tables(agent.columns)
+    np.testing.assert_array_equal(losses_on(agent, q, q_target), losses_on(below, q, q_target))
+
+
+def test_discrete_bcq_acts_by_the_values_of_likely_actions():
+    table = Table(np.float32([1.0]), np.zeros((1, 3, 2), np.float32), np.float32([[5, 0], [1, 4], [2, 3.5]]))
+    assert agents.DiscreteBcq().values(table).tolist() == [-np.inf, 1.0, 2.0]
+
+
+def test_discrete_iql_acts_by_its_policy_and_expects_the_value_of_the_state():
+    agent = agents.DiscreteIql()
+    params = agent.init(jax.random.PRNGKey(0), VECTORS)
+    observation = STEPS.observation[0]
+    columns = np.array(agent.table(VECTORS)(params["q"], observation).columns())
+    assert agent.action(VECTORS, params, observation, None) == columns[:, 3].argmax()
+    np.testing.assert_allclose(agent.estimate(VECTORS, params, observation), columns[:, 2].mean(), rtol=1e-5)

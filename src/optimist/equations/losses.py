@@ -75,3 +75,15 @@ def categorical_projection(support, probabilities, atoms):
 def cross_entropy(logits, target):
     """Of a target distribution (K,) and the softmax of `logits` (K,)."""
     return -target @ jax.nn.log_softmax(logits)
+
+
+def excess_value(values, action):
+    """The softened maximum of all values (A,) beyond the logged action's (Kumar et al. 2020, eq. 4): zero
+    where the log's action is by far the best, large where another action is thought to be better."""
+    return jax.nn.logsumexp(values) - values[action]
+
+
+def expectile(error, tau: float):
+    """The squared error, weighted by `tau` where it is positive and by 1 - `tau` where it is negative
+    (Kostrikov et al. 2022, eq. 4): at 1/2 half the square, towards 1 a regression on the largest values."""
+    return jnp.where(error > 0, tau, 1 - tau) * error**2

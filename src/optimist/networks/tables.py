@@ -44,6 +44,11 @@ class SplitTable:
 
     parts: Table  # every leaf with a leading axis of networks
 
+    @property
+    def features(self):
+        """Of each network, (N, F)."""
+        return self.parts.features
+
     def __matmul__(self, alpha):
         """Mix the columns of all networks: (K, ...) -> (A, ...)."""
         networks, _, _, columns = self.parts.weight.shape

@@ -1,0 +1,14 @@
+"""Conservative Q-learning over DQN: other actions than the logged one are held down."""
+
+from dataclasses import dataclass
+
+from optimist.agents._conservative import Conservative
+from optimist.agents.dqn import Dqn
+from optimist.equations.optimizers import Adam, RmsProp
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cql(Conservative, Dqn):
+    """CQL(H) (Kumar et al. 2020, eq. 4) on DQN (Adam)."""
+
+    optimizer: RmsProp | Adam = Adam()

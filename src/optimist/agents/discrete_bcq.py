@@ -1,0 +1,38 @@
+"""Batch-constrained Q-learning for discrete actions: only actions the log makes likely are considered."""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from optimist.agents._agent import ValueAgent
+from optimist.equations.losses import cross_entropy, huber
+from optimist.errors import UsageError
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscreteBcq(ValueAgent):
+    """Discrete BCQ (Fujimoto et al. 2019, "Benchmarking batch deep RL", algorithm 1), on one torso."""
+
+    columns: int = 2  # the values, and the logits of an imitation of the log
+    threshold: float = 0.3  # an action counts if it is at least so likely, relative to the likeliest
+    logit_decay: float = 0.01  # holds the logits small
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.columns != 2:
+            raise UsageError(f"columns is {self.columns}: discrete_bcq has 2, values and logits")
+        if not 0 <= self.threshold < 1:
+            raise UsageError(f"threshold is {self.threshold}: choose one from 0 up to, not including, 1")
+
+    def values(self, table):
+        values, logits = table.columns().T
+        likely = jax.nn.softmax(logits) >= self.threshold * jax.nn.softmax(logits).max()
+        return jnp.where(likely, values, -jnp.inf)
+
+    def loss(self, q, q_target, step, key):
+        values, logits = q(step.observation).columns().T
+        best = self.values(q(step.next_observation)).argmax()
+        target = self.target(step, q_target(step.next_observation).columns()[best, 0])
+        imitation = cross_entropy(logits, jax.nn.one_hot(step.action, logits.size))
+        return huber(target - values[step.action]) + imitation + self.logit_decay * (logits**2).mean()

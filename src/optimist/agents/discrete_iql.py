@@ -1,0 +1,46 @@
+"""Implicit Q-learning for discrete actions: no value is ever asked of an action the log does not show."""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from optimist.agents._agent import ValueAgent
+from optimist.equations.losses import cross_entropy, expectile
+from optimist.errors import UsageError
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscreteIql(ValueAgent):
+    """IQL (Kostrikov et al. 2022, algorithm 1) with a policy over discrete actions, all on one torso."""
+
+    columns: int = 4  # two Q-functions, the value of the state (the mean of its column), the policy's logits
+    tau: float = 0.7  # the expectile that stands for the best logged action
+    temperature: float = 3.0  # how much a better action counts for more in the policy
+    largest_weight: float = 100.0
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.columns != 4:
+            raise UsageError(f"columns is {self.columns}: discrete_iql has 4")
+        if not 0 < self.tau < 1:
+            raise UsageError(f"tau is {self.tau}: choose one between 0 and 1")
+
+    def values(self, table):
+        return table.columns()[:, 3]
+
+    def state_value(self, table):
+        return table.columns()[:, 2].mean()
+
+    def estimate(self, spec, params, observation):
+        return self.state_value(self.table(spec)(params["q"], observation))
+
+    def loss(self, q, q_target, step, key):
+        table, fixed = q(step.observation), jax.lax.stop_gradient
+        logged = q_target(step.observation).columns()[step.action, :2].min()
+        value = self.state_value(table)
+        target = fixed(self.target(step, self.state_value(q(step.next_observation))))
+        critics = (target - table.columns()[step.action, :2]) ** 2
+        weight = jnp.minimum(jnp.exp(self.temperature * fixed(logged - value)), self.largest_weight)
+        policy = cross_entropy(self.values(table), jax.nn.one_hot(step.action, self.values(table).size))
+        return critics.sum() + expectile(logged - value, self.tau) + weight * policy
