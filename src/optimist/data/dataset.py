@@ -116,7 +116,8 @@ class Dataset(View):
 
     def __repr__(self) -> str:
         episodes, source = self.episodes, self.timeline.source
-        size = f"{(source.frame_bytes + source.step_bytes) / 2**20:,.1f} MiB"
+        kept = source.frame_bytes + source.step_bytes
+        size = f"{kept / 2**20:,.1f} MiB" if kept >= 2**20 else f"{kept / 2**10:,.1f} KiB"
         origin = self.provenance.get("environment") or self.provenance.get("source")
         return "\n".join(
             [

@@ -1,6 +1,6 @@
 """Frame stacking: frames are stored one by one, and an observation is several of them joined.
 
-The arrays may be NumPy's or JAX's: only what both have is used."""
+The arrays may be NumPy's or JAX's."""
 
 from collections.abc import Callable
 from typing import Any
