@@ -1,6 +1,7 @@
 """The term that makes a value agent conservative: actions the log does not show are held down."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from optimist.equations.losses import excess_value
 from optimist.errors import UsageError
@@ -10,7 +11,7 @@ from optimist.errors import UsageError
 class Conservative:
     """CQL(H) (Kumar et al. 2020, eq. 4), added to the table agent that is the next base class."""
 
-    conservatism: float = 1.0  # the weight of the term; 0 is the agent without it
+    conservatism: Annotated[float, "the weight of the term; 0 is the agent without it"] = 1.0
 
     def __post_init__(self):
         super().__post_init__()  # type: ignore[misc]

@@ -1,6 +1,7 @@
 """Batch-constrained Q-learning for discrete actions: only actions the log makes likely are considered."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -14,9 +15,11 @@ from optimist.errors import UsageError
 class DiscreteBcq(ValueAgent):
     """Discrete BCQ (Fujimoto et al. 2019, "Benchmarking batch deep RL", algorithm 1), on one torso."""
 
-    columns: int = 2  # the values, and the logits of an imitation of the log
-    threshold: float = 0.3  # an action counts if it is at least so likely, relative to the likeliest
-    logit_decay: float = 0.01  # holds the logits small
+    columns: Annotated[int, "the values, and the logits of an imitation of the log"] = 2
+    threshold: Annotated[float, "an action counts if it is at least so likely, relative to the likeliest"] = (
+        0.3
+    )
+    logit_decay: Annotated[float, "holds the logits small"] = 0.01
 
     def __post_init__(self):
         super().__post_init__()

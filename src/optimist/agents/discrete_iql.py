@@ -1,6 +1,7 @@
 """Implicit Q-learning for discrete actions: no value is ever asked of an action the log does not show."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -14,10 +15,12 @@ from optimist.errors import UsageError
 class DiscreteIql(ValueAgent):
     """IQL (Kostrikov et al. 2022, algorithm 1) with a policy over discrete actions, all on one torso."""
 
-    columns: int = 4  # two Q-functions, the value of the state (the mean of its column), the policy's logits
-    tau: float = 0.7  # the expectile that stands for the best logged action
-    temperature: float = 3.0  # how much a better action counts for more in the policy
-    largest_weight: float = 100.0
+    columns: Annotated[
+        int, "two Q-functions, the value of the state (the mean of its column), the policy's logits"
+    ] = 4
+    tau: Annotated[float, "the expectile that stands for the best logged action"] = 0.7
+    temperature: Annotated[float, "how much a better action counts for more in the policy"] = 3.0
+    largest_weight: Annotated[float, "of an action in the policy, however much better it is"] = 100.0
 
     def __post_init__(self):
         super().__post_init__()

@@ -1,6 +1,7 @@
 """REM whose features of consecutive states are kept from growing alike."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from optimist.agents.rem import Rem
 from optimist.errors import UsageError
@@ -10,7 +11,7 @@ from optimist.errors import UsageError
 class RemDr3(Rem):
     """REM with DR3's penalty (Kumar et al. 2022, eq. 5): the dot product of the features of both states."""
 
-    feature_penalty: float = 0.03  # the weight of the penalty; the authors' for Atari
+    feature_penalty: Annotated[float, "the weight of the penalty; the authors' for Atari"] = 0.03
 
     def __post_init__(self):
         super().__post_init__()
