@@ -81,7 +81,7 @@ class Job:
         return changes({name: before[name] for name in asked if name in before}, asked)
 
     def asked(self) -> dict[str, Any]:
-        """What the run's configuration shall say, of all that is known before its data is opened."""
+        """What the run's configuration must say, of all that is known before its data is opened."""
         if self.resolved is not None:
             return self.resolved
         config = {
@@ -128,7 +128,7 @@ class Job:
             raise UsageError(f"{self.name}: {problem}") from None
 
     def check(self) -> None:
-        """Complain of what could only fail later, in a worker."""
+        """Raise an error for what would otherwise fail later, in a worker."""
         self._resolved()
         for name in (*self.view, *self.share):
             if name not in VIEWS:
@@ -235,7 +235,7 @@ def with_logs_of(other: Path, theirs: list[Job], jobs: list[Job]) -> list[Job]:
 
 
 def _moved(job: Job, other: Path) -> Job:
-    """It learns from another study's log, and waits for nobody."""
+    """The same job on another study's log; it waits for no other job."""
     log = str((other / str(job.data)).resolve())  # a worker elsewhere must find it
     return replace(job, data=log, needs=tuple(name for name in job.needs if name != job.data))
 

@@ -22,7 +22,7 @@ from optimist.studies.status import FILE
 from optimist.training.interrupt import StopRequest
 from optimist.training.progress import say
 
-AHEAD = 1000  # runs that wait in the cluster's own queue, where whoever scales it sees them
+AHEAD = 1000  # runs that wait in the cluster's own queue, where an autoscaler sees them
 LEAVING_SECONDS = 180  # a network file system keeps the lock of a node that is gone for 90 s or more
 
 

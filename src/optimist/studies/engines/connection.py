@@ -47,7 +47,7 @@ def _check_port(address: str) -> None:
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=PORT_SECONDS).close()
     except (OSError, OverflowError) as problem:
-        raise _nobody(address, str(getattr(problem, "strerror", None) or problem)) from problem
+        raise _refused(address, str(getattr(problem, "strerror", None) or problem)) from problem
 
 
 def _check_cluster(address: str) -> None:
@@ -57,12 +57,12 @@ def _check_cluster(address: str) -> None:
             command, cwd=NO_MODULES, env=variables(), capture_output=True, text=True, timeout=ANSWER_SECONDS
         )
     except subprocess.TimeoutExpired as problem:
-        raise _nobody(address, f"what is there said nothing for {ANSWER_SECONDS} s") from problem
+        raise _refused(address, f"what is there said nothing for {ANSWER_SECONDS} s") from problem
     if tried.returncode:
-        raise _nobody(address, tried.stdout.strip()[:300] or f"code {tried.returncode}")
+        raise _refused(address, tried.stdout.strip()[:300] or f"code {tried.returncode}")
 
 
-def _nobody(address: str, reason: str) -> UsageError:
+def _refused(address: str, reason: str) -> UsageError:
     if address == AUTO:
         return UsageError("no Ray cluster runs here: begin one by ray start --head, or name one by --address")
     return UsageError(

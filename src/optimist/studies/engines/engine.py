@@ -1,4 +1,4 @@
-"""Performs the jobs of a study: whatever is ready goes to whoever is free, each job once, until all are done.
+"""Performs the jobs of a study: a job that is ready goes to a free worker, each once, until all are done.
 
 A job's folder says whether it is done, so a study that was stopped goes on, and two engines agree.
 """

@@ -31,8 +31,8 @@ def usual_workers() -> int:
 
 
 def cores_each(jobs: int) -> int | None:
-    """How many cores a job shall count on, where there are many: the threads and environments of several
-    would get in each other's way. Few are left to whoever needs them."""
+    """How many cores a job may use, on a machine with many: threads and environments of several jobs would
+    slow each other down. On a machine with few cores every job may use all."""
     cores = len(os.sched_getaffinity(0))
     return max(1, cores // jobs) if cores > FEW_CORES else None
 
@@ -119,7 +119,7 @@ def serve_jobs(wire: Connection, out: str) -> None:
 
 
 def _performed_when_free(job: Job, out: Path, leaving_seconds: int) -> None:
-    """Whoever works on it for an engine that is gone is given time to leave."""
+    """Wait for a worker of an earlier engine that still holds the run, and then perform the job."""
     for attempt in range(leaving_seconds + 1):
         try:
             return job.perform(out)
