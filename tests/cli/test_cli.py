@@ -79,7 +79,7 @@ MISTAKES = [
     ("train rem {log} --preset nature", 2, 'rem has no preset "nature"'),
     ("train rem {log} --recipe huge", 2, 'there is no recipe "huge": known: auto, control, mini, paper, '),
     ("train bc {log} --lr 1e-3", 2, 'did you mean "behaviour_cloning"?'),
-    ("train cql {log}", 2, 'there is no agent "cql": known: averaged_ensemble_dqn, '),
+    ("train ppo {log}", 2, 'there is no agent "ppo": known: averaged_ensemble_dqn, '),
     ("train rem {log} --lr 1e-3", 2, 'has no option "--lr": did you mean "--optimizer.learning-rate"?'),
     ("train rem {log} --network.torso resnet", 2, 'there is no torso "resnet"'),
     ("train rem {log} --initializer gloriot", 2, 'unknown initializer "gloriot": did you mean "glorot"?'),

@@ -145,7 +145,7 @@ def test_unknown_keywords_get_the_help_of_the_command_line(words, complaint, log
     [
         ("bc", 'did you mean "behaviour_cloning"?'),
         ("rme", 'did you mean "rem"?'),
-        ("cql", "known: averaged_"),
+        ("ppo", "known: averaged_"),
     ],
 )
 def test_an_unknown_agent_is_told_the_likely_one(name, complaint, logs):
