@@ -19,7 +19,7 @@ from optimist.agents._agent import (
     ValueAgent,
 )
 from optimist.equations.optimizers import Adam, RmsProp
-from optimist.errors import UsageError, did_you_mean
+from optimist.errors import UsageError, did_you_mean, renamed
 
 __all__ = [  # what a new agent inherits; the agents themselves are found by `__getattr__`
     "ActorAgent",
@@ -65,6 +65,9 @@ def presets(name: str) -> dict[str, Agent]:
 def preset(name: str, chosen: str | None = None) -> Agent:
     """An agent by its name and the name of its settings."""
     known = presets(name)
+    if chosen == "paper" and "2020" in known:  # ddpg and bcq have one for each of the authors' versions now
+        renamed("paper", "2020")
+        chosen = "2020"
     if chosen is not None and chosen not in known:
         raise UsageError(f'{name} has no preset "{chosen}": {did_you_mean(chosen, known)}')
     return known[chosen or next(iter(known))]
