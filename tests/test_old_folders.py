@@ -3,6 +3,7 @@
 import tarfile
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
@@ -48,8 +49,6 @@ def test_a_run_continues_where_it_stopped(folder):
 
 
 def leaves(run) -> list[np.ndarray]:
-    import jax
-
     return [np.asarray(leaf) for leaf in jax.tree.leaves(run.policy.params)]
 
 
@@ -58,3 +57,12 @@ def test_a_study_reports_and_finds_its_runs_done(folder, capsys):
     assert "REM" in (folder / "study/report.html").read_text()
     assert main(["study", "status", "study"]) == 0
     assert "done" in capsys.readouterr().out
+
+
+def test_a_study_run_again_finds_its_runs_done_or_says_what_differs(folder, capsys):
+    """The first build gave all seeds one log. Today each seed has its own: that is another study."""
+    exit_code, said = main(["study", "run", "study.toml", "--out", "study"]), capsys.readouterr().err
+    if (folder / "study/logs/gym-cartpole-v1/agent/config.toml").read_text().count("seeds = [0]"):
+        assert exit_code != 0 and "logs/gym-cartpole-v1 has seeds: [0] there, [0, 1] asked" in said
+    else:
+        assert exit_code == 0 and "4 of 4 runs are done already" in said
