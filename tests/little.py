@@ -100,7 +100,8 @@ def _smallest(name: str) -> dict:
     if not isinstance(agent, TableAgent):
         return {"target_period": 7}
     parts = max(agent.networks, getattr(agent, "heads", 1))
-    columns = 1 if agent.columns == 1 else 3 if parts == 1 else 2 * parts
+    few = agent.columns if agent.columns <= 4 else 3  # two agents have columns of fixed meaning
+    columns = few if parts == 1 else 2 * parts
     return {"network.torso": "mlp", "target_period": 7, "columns": columns}
 
 

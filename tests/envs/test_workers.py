@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from optimist import envs
-from optimist.envs import _workers as _team
+from optimist.envs import _workers
 from optimist.errors import RunError, UsageError
 
 LANES = 7
@@ -20,10 +20,10 @@ LANES = 7
 @pytest.fixture(autouse=True)
 def nobody_is_idle():
     """Each test has teams of its own."""
-    _team._end_all()
+    _workers._end_all()
     yield
     gc.collect()
-    _team._end_all()
+    _workers._end_all()
 
 
 def random_steps(play, count: int = 30) -> list[np.ndarray]:
@@ -130,7 +130,7 @@ def test_a_team_stays_for_the_next_environment():
     assert not set(members(third)) & set(team)
     del third, second
     gc.collect()
-    assert len(_team._idle) == 2  # also of those that nobody closed
+    assert len(_workers._idle) == 2  # also of those that nobody closed
 
 
 def test_a_killed_member_is_told_of_and_replaced():
@@ -195,4 +195,4 @@ def test_processes_by_lanes_and_cores(monkeypatch):
         (1, 99, 1),
     ):
         monkeypatch.setattr(os, "sched_getaffinity", lambda _, cores=cores: set(range(cores)))
-        assert _team.usual_processes(lanes) == expected
+        assert _workers.usual_processes(lanes) == expected

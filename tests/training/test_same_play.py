@@ -13,8 +13,7 @@ from optimist import envs
 from optimist.data import Dataset
 from optimist.data import recorder as recorders
 from optimist.data.verify import verify
-from optimist.envs import _lanes, minatar
-from optimist.envs import _workers as _team
+from optimist.envs import _lanes, _workers, minatar
 from optimist.training import services
 from optimist.training.online import Collection, OnlineTraining
 from optimist.training.play import playing
@@ -82,7 +81,7 @@ def test_killed_play_comes_to_the_same_bits(tmp_path, monkeypatch, game, often):
 
 def test_lanes_in_processes_are_restored(tmp_path, monkeypatch):
     """Sixteen lanes of a game are shared out to two processes, whose questions are long."""
-    monkeypatch.setattr(_team, "usual_processes", lambda lanes: 2)
+    monkeypatch.setattr(_workers, "usual_processes", lambda lanes: 2)
     wide = replace(COLLECTION, lanes=32, steps=3200, window=1000, warm_up=500, update_period=16)
     state = collect(tmp_path / "whole", "minatar/asterix", wide, (3,))
     killed(tmp_path / "killed", "minatar/asterix", monkeypatch, 2000, wide, (3,))
