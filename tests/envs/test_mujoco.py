@@ -1,4 +1,4 @@
-"""MuJoCo's lanes are Gymnasium's v5 tasks: the same bits at every step, however many there are."""
+"""Lanes of MuJoCo equal Gymnasium's v5 tasks bit by bit at every step, for any number of lanes."""
 
 import os
 import subprocess
@@ -206,8 +206,8 @@ def test_a_newer_simulator_is_warned_of_once(caplog, monkeypatch):
     monkeypatch.setattr(mujoco, "__version__", "4.0.0")
     envs.make("mujoco/Hopper")
     envs.make("mujoco/Walker2d")
-    assert [record.getMessage()[:31] for record in caplog.records] == [
-        "mujoco 4.0.0 simulates otherwise"[:31]
+    assert [record.getMessage().partition(" than")[0] for record in caplog.records] == [
+        "mujoco 4.0.0 gives other results"
     ]
 
 
