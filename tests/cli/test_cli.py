@@ -244,7 +244,7 @@ MISTAKES = [
     ("study run final-bufer --out {out}", 2, 'did you mean "final-buffer"?'),
     ("study run final-buffer --scale huge --out {out}", 2, 'has no scale "huge": known: mini, paper, tiny'),
     ("train rem {log} --data-per-seed mine --out {out}", 2, 'no data_per_seed "mine"'),
-    ("train rem {log} --data-per-seed own --out {out}", 3, "no player of seed 0 was recorded"),
+    ("train rem {log} --data-per-seed own --out {out}", 3, "no player with seed 0 was recorded"),
     ("collect minatar/breakout --out {log}", 4, "holds a recording that no run here made"),
     ("collect minatar/breakout --out {file}", 6, "cannot make"),
     # Atari

@@ -31,7 +31,7 @@ log = logging.getLogger("optimist")
 
 @dataclass(frozen=True)
 class Health:
-    """Outside one of these open ranges the body has fallen: the episode ends, its last step without `reward`."""
+    """Outside one of these open ranges the body has fallen: the episode ends without the last `reward`."""
 
     height: Range
     angle: Range
