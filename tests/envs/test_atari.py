@@ -213,7 +213,7 @@ def test_a_rom_that_is_not_the_public_datas_is_mentioned_once(warnings):
     for game in atari.games():
         md5 = hashlib.md5(atari._rom(ale_py, game).read_bytes()).hexdigest()
         atari._warn_of_another_rom(game, md5)
-    said = [record.message for record in warnings.records if "differs from the one" in record.message]
+    said = [record.message for record in warnings.records if "differs from that of" in record.message]
     assert len(said) == DIFFERENT_ROMS
     envs.make("atari/Amidar")  # one of them
     assert len(warnings.records) == DIFFERENT_ROMS
