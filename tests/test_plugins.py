@@ -304,7 +304,7 @@ def test_names_and_classes_lead_to_each_other(installed):
         (agents.agent_class, "my_plugin:Kean", 'my_plugin has no "Kean": did you mean "Keen"'),
         (agents.agent_class, "my_plugin:Lines", "is no agent"),
         (agents.agent_class, "nowhere.at_all:X", 'no module "nowhere.at_all": install its package'),
-        (envs.make, "my_plugin:Keen/short", "is no family of environments: it has no make"),
+        (envs.make, "my_plugin:Keen/short", "is not a family of environments: it has no make"),
         (envs.make, "coridor/short", 'did you mean "corridor"'),
         (logger_classes, "my_plugin:Keen", "is no logger: it needs add and close"),
         (logger_classes, "tensorbord", 'there is no logger "tensorbord": did you mean "tensorboard"'),

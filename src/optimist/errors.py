@@ -1,4 +1,4 @@
-"""The mistakes and mishaps a person can mend: each is one line with its remedy, and an exit code."""
+"""Errors that the user can fix: each has a message of one line that names the remedy, and an exit code."""
 
 import difflib
 import logging
@@ -8,7 +8,7 @@ log = logging.getLogger("optimist")
 
 
 class OptimistError(Exception):
-    """Something a person can mend; the message says what happened and what to do."""
+    """An error that the user can fix; the message says what happened and what to do."""
 
     exit_code = 1
 
@@ -38,18 +38,18 @@ class DivergedError(OptimistError):
 
 
 class StorageError(OptimistError):
-    """The disk is full, read-only, or otherwise refuses to keep what we write."""
+    """The disk is full, read-only, or cannot be written for another reason."""
 
     exit_code = 6
 
 
 def renamed(old: str, new: str) -> None:
-    """The notice about a word of an older version, which goes on working."""
+    """Warn about a word of an older version, which is still accepted."""
     log.warning('"%s" is called "%s" now', old, new)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """' did you mean "rem"?' or the whole list, to end a message about an unknown word."""
+    """'did you mean "rem"?', or the list of known words: the end of a message about an unknown word."""
     known = sorted(known)
     close = closest(word, known)
     return f'did you mean "{close}"?' if close else f"known: {', '.join(known)}"
@@ -66,7 +66,7 @@ def closest(word: str, known: Iterable[str]) -> str | None:
         name: (min(_typos(meant, letters), _typos(meant, _last(letters))), _typos(meant, letters))
         for name, letters in names.items()
     }
-    best = min(reversed(typos), key=lambda name: typos[name], default="")  # of equals the newest version
+    best = min(reversed(typos), key=lambda name: typos[name], default="")  # on ties the newest version
     if best and typos[best][0] <= (1 if len(meant) <= 4 else 2 if len(meant) <= 8 else 3):
         return best
     begun = [
@@ -81,7 +81,7 @@ def _whole(letters: str) -> str:
 
 
 def _last(letters: str) -> str:
-    """Of "optimizer.learning rate" the learning rate, of "minatar/breakout" the game."""
+    """The part after the last dot or slash: "optimizer.learning rate" gives "learning rate"."""
     return letters.replace("/", ".").rpartition(".")[2]
 
 
@@ -98,7 +98,7 @@ def _begins(one: str, other: str) -> bool:
 
 
 def _letters(word: str) -> str:
-    """Without the signs in which spellings differ: "--learning-rate", "learning_rate"."""
+    """The word without the signs in which spellings differ: "--learning-rate", "learning_rate"."""
     return word.lower().lstrip("-").replace("-", " ").replace("_", " ").strip()
 
 
@@ -117,13 +117,13 @@ def _typos(word: str, other: str) -> int:
 
 
 def in_one_line(value: object, most: int = 80) -> str:
-    """What a file says, fit for a message: short, and without letters that a terminal would obey."""
+    """A value from a file as text for a message: short, and without control characters."""
     text = str(value)
     shown = "".join(letter if letter.isprintable() else "?" for letter in text[:most])
     return shown + ("..." if len(text) > most else "")
 
 
 def some_of(names: Sequence[str], most: int, between: str = ", ") -> str:
-    """'Pong, Qbert and 3 more': a message stays short however many there are."""
+    """The first `most` names and the number of the others: 'Pong, Qbert and 3 more'."""
     rest = f" and {len(names) - most} more" if len(names) > most else ""
     return between.join(names[:most]) + rest

@@ -1,9 +1,9 @@
-"""A user's own agents, environments, formats, torsos and loggers, found by one mechanism.
+"""One look-up for agents, environments, formats, torsos and loggers that users add.
 
-The package's own lie in their folders and are looked up there first. Everything else has one of two names:
-that of an entry point (group `optimist.agents`, `optimist.environments`, ...), or an address, `module:Name`
-or `/folder/file.py:Name`. Another process finds the same by the same name. The current folder is not
-searched: it may hold anybody's files.
+The package's own are in its folders and are looked up there first. A plug-in has one of two names: that of an
+entry point (group `optimist.agents`, `optimist.environments`, ...), or an address, `module:Name` or
+`/folder/file.py:Name`. The same name leads to the same object in every process. The current folder is not
+searched, because it may hold files that the user does not trust.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ KINDS = {
     "torsos": "torso",
     "loggers": "logger",
 }
-PACKAGES = str(Path(__file__).resolve().parents[1])  # the folder that this package lies in
+PACKAGES = str(Path(__file__).resolve().parents[1])  # the folder that contains this package
 
 
 def names(kind: str) -> list[str]:
@@ -38,7 +38,7 @@ def names(kind: str) -> list[str]:
 
 
 def find(kind: str, name: str, known: Iterable[str] = ()) -> Any:
-    """What a person means by a name that is not one of the package's own, which are `known`."""
+    """The object of a name that is none of the package's own names (`known`); UsageError if there is none."""
     if name in _entries(kind):
         entry = _entries(kind)[name]
         return _attribute(f"{entry.module}:{entry.attr}" if entry.attr else entry.module)
@@ -54,7 +54,7 @@ def is_address(name: str) -> bool:
 
 
 def address(kind: str, thing: type) -> str:
-    """The name by which any process finds this class; UsageError where another process would find none."""
+    """The name by which any process finds this class; UsageError if other processes could not find it."""
     place = f"{thing.__module__}:{thing.__qualname__}"
     for name, entry in _entries(kind).items():
         if entry.value == place:
@@ -68,20 +68,20 @@ def address(kind: str, thing: type) -> str:
 
 
 def allow(modules: Iterable[str]) -> None:
-    """Import these modules, because a person named them: what a folder names in them may be used then."""
+    """Import these modules, because the user named them; folders may then refer to what is in them."""
     for module in modules:
         _module(module.partition(":")[0])
 
 
 def trusted(kind: str, name: str) -> bool:
-    """May a name be used that was found in somebody's folder? Not if that imports a module that nobody asked
-    for: one that is neither an entry point's nor imported already."""
+    """Whether a name that was found in a folder may be used. It may not if that would import a new module:
+    one that is neither an entry point's nor imported already."""
     registered = name in [entry.value for entry in _entries(kind).values()]
     return not is_address(name) or registered or _key(name.partition(":")[0]) in sys.modules
 
 
 def check_trusted(kind: str, name: str) -> None:
-    """Raise DataError if the name that a folder has is not trusted."""
+    """Raise DataError if a name that was found in a folder is not trusted."""
     if not trusted(kind, name):
         module = name.partition(":")[0]
         raise DataError(
@@ -91,11 +91,11 @@ def check_trusted(kind: str, name: str) -> None:
 
 
 def search_path() -> list[str]:
-    """Where this process and its children look for modules: not in the current folder, unless the user named
-    it (in PYTHONPATH, or as the folder of the script that runs) or this package lies there."""
+    """The folders in which this process and its children look for modules. The current folder is left out,
+    unless the user named it (in PYTHONPATH, or as the folder of the script) or it contains this package."""
     try:
         here = os.path.realpath(os.getcwd())
-    except FileNotFoundError:  # it was removed
+    except FileNotFoundError:  # the current folder was removed
         return [entry for entry in sys.path if entry]
     named = [*filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)), _script_folder(), PACKAGES]
     keep = here in [os.path.realpath(folder) for folder in named]
@@ -103,7 +103,7 @@ def search_path() -> list[str]:
 
 
 def _script_folder() -> str:
-    """Of `python folder/script.py`; `python -m` and `python -c` have none."""
+    """The folder of `python folder/script.py`; PACKAGES for `python -m` and `python -c`, which have none."""
     main = sys.modules["__main__"]
     is_script = getattr(main, "__spec__", None) is None and hasattr(main, "__file__")
     return os.path.dirname(str(main.__file__)) if is_script else PACKAGES
@@ -116,14 +116,14 @@ def _entries(kind: str) -> "dict[str, EntryPoint]":
 @cache
 def _entries_on(group: str, path: tuple[str, ...]) -> "dict[str, EntryPoint]":
     """`path` is only a key: another search path may lead to other packages."""
-    from importlib.metadata import entry_points  # help and most commands do without
+    from importlib.metadata import entry_points  # slow, and most commands do not need it
 
     with _without_current_folder():
         return {entry.name: entry for entry in entry_points(group=group)}
 
 
 def _attribute(place: str) -> Any:
-    """Of "module:Name" the object, of "module" the module."""
+    """The object at "module:Name", or the module at "module"."""
     module, _, path = place.partition(":")
     found: Any = _module(module)
     for part in filter(None, path.split(".")):
@@ -147,14 +147,14 @@ def _module(name: str) -> ModuleType:
             return importlib.import_module(name)
     except ModuleNotFoundError as problem:
         if not f"{name}.".startswith(f"{problem.name}."):
-            raise  # something that the module itself needs
+            raise  # the missing module is one that this module imports
         raise UsageError(
             f'there is no module "{name}": install its package, or name its file, /folder/file.py:Name'
         ) from None
 
 
 def _key(module: str) -> str:
-    """Its name in sys.modules. That of a file is its path, so that its classes know where they are from."""
+    """The module's name in sys.modules; for a file it is the path, so that its classes have an address."""
     return os.path.realpath(module) if module.endswith(".py") else module
 
 
@@ -174,7 +174,7 @@ def _file(path: str) -> ModuleType:
 
 
 def _is_found_elsewhere(module: str) -> bool:
-    """Would another process with this one's search path import the same file?"""
+    """Whether another process with the same search path would import the same file."""
     if module.endswith(".py"):
         return os.path.isfile(module)
     outermost = sys.modules.get(module.partition(".")[0])

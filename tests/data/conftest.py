@@ -1,4 +1,4 @@
-"""The dataset that the tests of damage spoil."""
+"""The dataset that the tests of damage start from."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ def folder(pristine, tmp_path):
 
 @pytest.fixture(scope="module")
 def quick_disk():
-    """Files are not forced to the disk: nothing is pulled out of the wall in these tests."""
+    """Files are not synced to disk: these tests simulate no power failure."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda descriptor: None)
         yield

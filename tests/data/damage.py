@@ -1,4 +1,4 @@
-"""A small sound dataset, and the many ways in which one can be spoiled."""
+"""A small intact dataset, and many ways to damage it."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def recorded(folder, rows=120, shard_steps=40):
 
 
 def rewritten(folder, change, name="steps", number=0):
-    """Change a shard file or the manifest as a careful forger would: with all hashes right."""
+    """Change a shard file or the manifest and correct all hashes, as a careful forger would."""
     record = json.loads((folder / "manifest.json").read_text())
     record.pop("sha256")
     if name == "manifest":

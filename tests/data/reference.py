@@ -1,4 +1,4 @@
-"""Random play, and the slow plain-loop answers that the data floor must agree with."""
+"""Random play, and slow plain-loop results that `optimist.data` must reproduce."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ SPECS = {
 
 @dataclass
 class Step:
-    """One step as a person would write it down."""
+    """One step in plain values."""
 
     observation: np.ndarray
     action: np.ndarray

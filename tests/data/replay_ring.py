@@ -1,4 +1,4 @@
-"""The logger of the public DQN Replay data as its rules say, entry by entry, and what its logs mean."""
+"""A reference of the DQN Replay logger, entry by entry, and the transitions that its logs contain."""
 
 import gzip
 import io
@@ -22,7 +22,7 @@ def export_dqn_replay(dataset, out, **options):
 
 @dataclass
 class Entry:
-    """One slot's content in the order of time."""
+    """The contents of one slot."""
 
     frame: np.ndarray
     action: int
@@ -33,7 +33,7 @@ class Entry:
 
 
 class Ring:
-    """A ring of `capacity` entries that is dumped as the released logger does."""
+    """A ring of `capacity` entries that is dumped like that of the released logger."""
 
     def __init__(self, folder: Path, capacity: int, frame=(6, 5), *, every_add: bool = False):
         self.folder, self.capacity, self.every_add = folder / "replay_logs", capacity, every_add
@@ -42,7 +42,7 @@ class Ring:
         self.fresh: dict[int, int] = {}  # of each window that was dumped
         self.suffix_of: dict[int, int] = {}
         self.next_suffix = self.episode = 0
-        # What np.empty would hold.
+        # Stands for the random contents of np.empty.
         self.observation = np.full((capacity, *frame), 77, np.uint8)
         self.action = np.full(capacity, -9, np.int32)
         self.reward = np.full(capacity, np.nan, np.float32)
@@ -102,7 +102,7 @@ def put(path: Path, array: np.ndarray, level: int = 1) -> None:
 
 
 def play(ring: Ring, lengths: list[int], *, unfinished: int = 0, seed: int = 0) -> Ring:
-    """Random episodes of these lengths, and the beginning of one more."""
+    """Random episodes of these lengths, and an unfinished one."""
     random = np.random.default_rng(seed)
     for number, length in enumerate([*lengths, unfinished]):
         for step in range(length):
@@ -113,7 +113,7 @@ def play(ring: Ring, lengths: list[int], *, unfinished: int = 0, seed: int = 0) 
 
 
 def stretches(ring: Ring) -> list[list[int]]:
-    """The entries that the dumps hold, in runs without a gap."""
+    """The entries in the dumps, in stretches without a gap."""
     runs: list[list[int]] = []
     for window in sorted(ring.fresh):
         begin = window * ring.capacity
@@ -126,7 +126,7 @@ def stretches(ring: Ring) -> list[list[int]]:
 
 
 def expected(ring: Ring) -> list[tuple]:
-    """Every transition that can be known: (state, action, reward, terminal, next state, stretch)."""
+    """Every transition with a known successor: (state, action, reward, terminal, next state, stretch)."""
     found = []
     for number, run in enumerate(stretches(ring)):
         known = set(run)
@@ -151,7 +151,7 @@ def slow_stack(ring: Ring, known: set[int], at: int | None, episode: int) -> np.
 
 
 def imported(dataset) -> list[tuple]:
-    """The transitions of a dataset, in the same words."""
+    """The transitions of a dataset, in the same form."""
     timeline, found = dataset.timeline, []
     frames = timeline.decoded()
     for step in range(len(timeline)):

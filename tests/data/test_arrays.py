@@ -1,4 +1,4 @@
-"""Plain arrays become a dataset in one call, and what cannot be known is dropped, not invented."""
+"""Plain arrays become a dataset in one call; steps with an unknown successor are dropped."""
 
 import numpy as np
 import pytest

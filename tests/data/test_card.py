@@ -1,4 +1,4 @@
-"""The card says what is in a dataset, and None where there is nothing to say."""
+"""The card has the figures of a dataset, and None where there are no data for one."""
 
 import json
 
@@ -7,7 +7,7 @@ import pytest
 from reference import SPECS, record
 
 from optimist.data import from_arrays, open_dataset
-from optimist.data.verify import card
+from optimist.data.card import card
 
 
 def test_the_card_sums_up_what_was_recorded(pristine):

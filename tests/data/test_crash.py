@@ -46,7 +46,7 @@ except StorageError as problem:
 
 
 def assert_valid_prefix(folder):
-    """Each lane's steps are 0, 1, 2, ... as they were played."""
+    """Each lane's steps are 0, 1, 2, ... in time order."""
     dataset = open_dataset(folder)
     timeline = dataset.timeline
     for lane in np.unique(timeline.lane):
@@ -81,7 +81,7 @@ def test_kill_9_at_random_moments_leaves_a_valid_prefix(tmp_path):
 
 
 def test_a_full_disk_is_one_line_and_keeps_the_earlier_shards(tmp_path):
-    # The manifest grows with every shard, so some write must meet the limit.
+    # The manifest grows with every shard, so some write reaches the limit.
     found = subprocess.run(
         [sys.executable, "-c", FULL, str(tmp_path), "20000"], capture_output=True, text=True, timeout=120
     )

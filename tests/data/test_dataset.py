@@ -1,4 +1,4 @@
-"""What is recorded is what is read: every type, lane, shard border and session."""
+"""Reading returns what was recorded, for every type, lane, shard border and session."""
 
 import resource
 import stat
@@ -141,7 +141,7 @@ RECORD_AS_NOBODY = """
 import os, sys
 from optimist.data import Recorder, Spec
 from optimist.errors import StorageError
-if os.getuid() == 0:  # for whom nothing is read-only
+if os.getuid() == 0:  # root can write read-only files
     os.setgid(65534)
     os.setuid(65534)
 try:

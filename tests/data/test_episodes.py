@@ -1,4 +1,4 @@
-"""Episodes are columns and sequences at once; what they hold is what sampling gives."""
+"""Episodes are both columns and sequences; their transitions are those of sampling."""
 
 import numpy as np
 import pytest

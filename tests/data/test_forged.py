@@ -1,4 +1,4 @@
-"""Forged manifests: whatever they say, opening ends in one line, soon, and without large allocations."""
+"""Forged manifests: opening any of them fails with one line, quickly and without large allocations."""
 
 import copy
 import json
@@ -19,7 +19,7 @@ from optimist.data.disk import reader as reading
 from optimist.data.verify import verify
 from optimist.errors import DataError, OptimistError
 
-SECONDS, BYTES = 1.0, 2**25  # at most so long and so much
+SECONDS, BYTES = 1.0, 2**25  # the limits of one attempt
 KEPT = "deleted"
 
 numbers = st.one_of(
@@ -189,7 +189,7 @@ def test_a_forged_count_of_imported_windows_is_refused(tmp_path, value):
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_flipped_and_replaced_bytes_in_logs_are_one_line(tmp_path_factory, logs, data):
-    """Every file of a run's logs, as packed and as what it unpacks to."""
+    """Every file of a run's logs, packed and unpacked."""
     import gzip
 
     folder = tmp_path_factory.mktemp("logs") / "logs"
@@ -197,7 +197,7 @@ def test_flipped_and_replaced_bytes_in_logs_are_one_line(tmp_path_factory, logs,
     file = data.draw(st.sampled_from(sorted(folder.rglob("*.gz"))))
     packed = data.draw(st.booleans())
     content = bytearray(file.read_bytes() if packed else gzip.decompress(file.read_bytes()))
-    near = st.integers(0, min(len(content), 128) - 1)  # most of what is believed stands in the header
+    near = st.integers(0, min(len(content), 128) - 1)  # most of what is trusted is in the header
     for _ in range(data.draw(st.integers(1, 4))):
         content[data.draw(near)] = data.draw(st.integers(0, 255))
     file.write_bytes(bytes(content) if packed else gzip.compress(bytes(content)))

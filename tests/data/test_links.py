@@ -1,4 +1,4 @@
-"""No link in a dataset folder is followed out of it: nothing beyond is written, nothing beyond is read."""
+"""Links in a dataset folder are never followed: files outside it are neither written nor read."""
 
 import os
 
@@ -36,7 +36,7 @@ def test_a_link_where_a_file_is_prepared_is_replaced_not_followed(tmp_path, vict
 
 
 def test_a_link_that_appears_in_between_is_refused(tmp_path, victim, monkeypatch):
-    """Between the removal of a leftover and the opening: O_EXCL opens nothing that is there."""
+    """A link made between the removal of a leftover and the opening: O_EXCL opens no existing file."""
     real = os.open
 
     def late(path, flags, *rest, **options):
@@ -98,7 +98,7 @@ def test_a_linked_manifest_is_not_recorded_into(folder, tmp_path):
     with pytest.raises(DataError, match="link"):
         recorded(folder, rows=10)
     (tmp_path / "elsewhere").unlink()
-    with pytest.raises(DataError, match="link"):  # one that leads nowhere is no empty place either
+    with pytest.raises(DataError, match="link"):  # a broken link is refused too
         recorded(folder, rows=10)
     assert before
 

@@ -1,4 +1,4 @@
-"""The released code's sampling: five stretches of consecutive experience for each iteration."""
+"""The released code's sampling: five buffers of consecutive transitions for each iteration."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from optimist.data import Dataset, Recorder, Sampler, Spec
 from optimist.data.paper_sampling import FiveBuffers
 
-SIZE, LANES, LENGTH = 100, 4, 1_050  # ten whole stretches and a short one, as the public data has
+SIZE, LANES, LENGTH = 100, 4, 1_050  # a short buffer at the end, as in the public data
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def sampler(dataset):
 
 
 def stretches(sampler, first_step: int, count: int) -> np.ndarray:
-    """Which stretch of experience each sampled transition is from, (count, batch)."""
+    """The buffer of each sampled transition, (count, batch)."""
     time = sampler.dataset.timeline.time[sampler.dataset.steps()]
     rank = np.argsort(np.argsort(time))
     return rank[sampler.positions(first_step, count)] // SIZE

@@ -1,4 +1,4 @@
-"""The recorder takes only steps that fit, loses none, and never records over what it does not know."""
+"""The recorder accepts only valid steps, loses none, and never overwrites files that its manifest lacks."""
 
 import threading
 from concurrent.futures import wait

@@ -1,4 +1,4 @@
-"""Opening a dataset that is not sound is refused in one line, and verify says the same."""
+"""Opening a damaged dataset fails with one line, and verify reports the same."""
 
 import re
 

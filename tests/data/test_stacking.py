@@ -1,4 +1,4 @@
-"""Frame stacking is one function for NumPy and JAX: both give the same bytes as a loop."""
+"""One function stacks frames of NumPy and JAX: both give the same bytes as a loop."""
 
 import jax.numpy as jnp
 import numpy as np

@@ -1,4 +1,4 @@
-"""No damage passes in silence: verify names it, with its file and its rows."""
+"""verify reports every damage, with its file and its rows."""
 
 import shutil
 
@@ -97,7 +97,7 @@ VECTORS = Spec((2,), "float32", action_low=(-1.0, -1.0), action_high=(1.0, 1.0))
 
 @pytest.fixture
 def vectors(tmp_path):
-    """Twelve steps of numbers that only grow, each an episode of its own."""
+    """Twelve steps with increasing numbers, each an episode."""
     with Recorder(tmp_path / "vectors", VECTORS, lanes=1) as recorder:
         for row in range(12):
             frame = np.full((1, 2), row, np.float32)

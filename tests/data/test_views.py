@@ -1,4 +1,4 @@
-"""Views choose by experience, by chance or by return, and each is a dataset of its own."""
+"""Views select by time, at random or by return, and each is a dataset itself."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Atari against a re-statement of Dopamine's preprocessing on the single emulator, one frame at a time."""
+"""Atari equals Dopamine's preprocessing, rewritten here on a single emulator, frame by frame."""
 
 import hashlib
 import logging
@@ -15,13 +15,13 @@ from optimist import envs
 from optimist.envs import atari, lane_seeds
 from optimist.errors import UsageError
 
-# An action that the emulator does not know would make it wait for ever.
+# The emulator hangs on an unknown action.
 pytestmark = pytest.mark.timeout(120)
-DIFFERENT_ROMS = 29  # of the 60, as ale-py ships them, from those of the public data
+DIFFERENT_ROMS = 29  # of the 60 in ale-py differ from those of the public data
 
 
 class Dopamine:
-    """What the paper's agents saw (Castro et al. 2018): repeat the action for 4 emulator frames, sum their
+    """Dopamine's preprocessing (Castro et al. 2018): repeat the action for 4 emulator frames, sum their
     rewards, keep the brighter of the last two grey screens, and resize it by area. Screens before the second
     one of an episode are black."""
 
@@ -69,7 +69,7 @@ def test_frames_and_rewards_are_those_of_the_paper(game):
         frame, reward, over = theirs.step(action)
         assert (taken.reward[0], taken.terminal[0], taken.truncated[0]) == (reward, over, False)
         if over:
-            # The screen at the end differs from game to game; nobody learns from it.
+            # The screen at the end differs from game to game; it is not used in training.
             frame = theirs.reset()
         assert np.array_equal(taken.observation[0], frame)
 
@@ -213,7 +213,7 @@ def test_a_rom_that_is_not_the_public_datas_is_mentioned_once(warnings):
     for game in atari.games():
         md5 = hashlib.md5(atari._rom(ale_py, game).read_bytes()).hexdigest()
         atari._warn_of_another_rom(game, md5)
-    said = [record.message for record in warnings.records if "differs from the one" in record.message]
+    said = [record.message for record in warnings.records if "differs from that of" in record.message]
     assert len(said) == DIFFERENT_ROMS
     envs.make("atari/Amidar")  # one of them
     assert len(warnings.records) == DIFFERENT_ROMS
@@ -230,7 +230,7 @@ def test_a_folder_of_ones_own_roms_is_taken(tmp_path, monkeypatch, warnings):
     warnings.clear()
     envs.make("atari/Breakout")
     assert not warnings.records
-    with pytest.raises(UsageError, match=r"seaquest\.bin is not there or empty"):
+    with pytest.raises(UsageError, match=r"seaquest\.bin is missing or empty"):
         envs.make("atari/Seaquest")
 
 
@@ -244,7 +244,7 @@ def test_pictures_are_of_the_same_game_in_colour():
         grey = cv2.resize(
             cv2.cvtColor(pictures[-1], cv2.COLOR_RGB2GRAY), (84, 84), interpolation=cv2.INTER_AREA
         )
-        # The emulator's own grey differs from the picture's by a little, nowhere by a ball or a brick.
+        # The emulator computes grey slightly differently; a missing ball or brick would differ more.
         assert np.abs(grey.astype(int) - taken.observation[0, ..., 0]).max() < 24
     assert pictures[0].shape == (210, 160, 3)
 

@@ -1,4 +1,4 @@
-"""Environments are found by name, and a wrong name, option or action is refused in one helpful line."""
+"""Environments are found by name; a wrong name, option or action raises an error of one helpful line."""
 
 import sys
 
@@ -11,7 +11,7 @@ from optimist.envs import minatar
 from optimist.envs._lanes import checked_actions
 from optimist.errors import UsageError
 
-# Programs take seconds to compile: all of these are played in test_minatar_jax.py.
+# JAX programs take seconds to compile; test_minatar_jax.py plays all of them.
 PLAYED_ELSEWHERE = [name for name in envs.available() if name.startswith("minatar_jax/")]
 DISCRETE = Spec((4,), "float32", actions=3)
 VECTOR = Spec((4,), "float32", action_low=(-1.0, -2.0), action_high=(1.0, 2.0))

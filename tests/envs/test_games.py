@@ -1,4 +1,4 @@
-"""The games written for the accelerator against the authors' own, step by step and with the same luck."""
+"""The JAX games equal the authors' games step by step, with the same random draws."""
 
 from collections import Counter
 
@@ -26,11 +26,11 @@ SEEN = {
         "divers owed": 34,
     },
     "space_invaders": {"ramp_index": 6},
-}  # how far it came: the most there was of each
+}  # the largest value of each that the test reaches
 
 
 class Luck:
-    """In place of the package's random stream: numbers from [0, 1) that are known beforehand."""
+    """A replacement of the package's random stream by given numbers from [0, 1)."""
 
     def __init__(self):
         self.numbers: list[np.float32] = []
@@ -44,14 +44,14 @@ class Luck:
 
 
 def theirs(game):
-    """The package's game, its random stream in our hands."""
+    """The package's game with a random stream that the test controls."""
     env = _minatar().Environment(game, sticky_action_prob=0.0).env
     env.random = Luck()
     return env
 
 
 def moves_of(game, env, random):
-    """Moves that lead far: in Breakout mostly after the ball, in Freeway up, elsewhere one for some steps."""
+    """Moves that reach late states: after the ball in Breakout, mostly up in Freeway, else random ones."""
     move = NOTHING
     while True:
         if game == "breakout":
@@ -65,13 +65,13 @@ def moves_of(game, env, random):
 
 
 def luck_they_ask_for(game, env, luck):
-    """In Seaquest a number stands for the same thing whoever else is spawned; the package draws on."""
+    """In Seaquest each number always decides the same event; the package draws numbers only as needed."""
     no_enemy = game == "seaquest" and env.e_spawn_timer != 0
     return list(luck[3:] if no_enemy else luck)
 
 
 def played(game, luck, luck_of_starts):
-    """Moves, rewards, ends and pictures of the package, and the most there was of what is counted."""
+    """Moves, rewards, ends and pictures of the package, and the largest values of what is counted."""
     env, random, most = theirs(game), np.random.default_rng(1), Counter()
     env.random.numbers = list(luck_of_starts[-1])
     env.reset()
@@ -91,7 +91,7 @@ def played(game, luck, luck_of_starts):
 
 
 def counted(game, env) -> Counter:
-    """Everything of a state that is a number, or a list of things; what is above zero."""
+    """The positive numbers of a state, and the lengths of its lists."""
     numbers = Counter({name: sizes(value) for name, value in vars(env).items()})
     if game == "seaquest":
         numbers |= Counter({"enemies": len(env.e_fish) + len(env.e_subs), "divers owed": -env.diver_count})
@@ -105,7 +105,7 @@ def sizes(value) -> int:
 
 
 def replayed(game, moves, luck, luck_of_starts):
-    """The same in one program of ours."""
+    """The same from our JAX program."""
     rules = _games.named(game)
 
     def step(state, now):
@@ -121,7 +121,7 @@ def replayed(game, moves, luck, luck_of_starts):
 
 @pytest.mark.parametrize("game", GAMES)
 def test_every_step_is_the_packages(game):
-    """Where that is possible play goes on after death, so that late and crowded states are seen as well."""
+    """Play continues after the end of a game where possible, to reach late and crowded states too."""
     rules, random = _games.named(game), np.random.default_rng(2)
     luck = random.random((STEPS, rules.LUCK_OF_A_STEP), np.float32)
     luck_of_starts = random.random((STEPS, rules.LUCK_OF_A_START), np.float32)

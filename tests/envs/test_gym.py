@@ -1,4 +1,4 @@
-"""Gymnasium's environments become lanes with typed frames; ends, seeds and actions are Gymnasium's own."""
+"""Gymnasium environments become lanes with typed frames; ends, seeds and actions stay Gymnasium's."""
 
 import sys
 
@@ -40,7 +40,7 @@ class Probe(gymnasium.Env):
 
 
 class Blind(Probe):
-    """A probe without any way of rendering."""
+    """A probe that cannot be rendered."""
 
     metadata = {"render_modes": []}
 
@@ -66,7 +66,7 @@ def refusal(call, *arguments, **options) -> str:
 
 
 def played_alone(seed, actions):
-    """First observation and rows (acted on next, reward, terminal, truncated, successor) of CartPole."""
+    """The first observation and rows (next to act on, reward, terminal, truncated, successor) of CartPole."""
     env = gymnasium.make("CartPole-v1", max_episode_steps=15)
     first, _ = env.reset(seed=seed)
     rows = []
@@ -126,7 +126,7 @@ def test_pendulum_has_bounds():
 
 
 def test_an_action_outside_by_a_rounding_error_is_the_bound_itself():
-    """An actor's lowest action plus the whole width of its box may be its highest and one bit more."""
+    """The lowest action plus the width of the box may exceed the highest action by rounding."""
     spec = Spec((1,), "float32", action_low=(0.1,), action_high=(0.7,))
     beyond = np.nextafter(np.full((1, 1), 0.7, np.float32), np.float32(1))
     assert beyond > np.float32(0.7)

@@ -1,4 +1,4 @@
-"""MinAtar's lanes play exactly what the package plays alone, seed for seed."""
+"""Each lane of MinAtar plays exactly like the package alone with the same seed."""
 
 import logging
 import subprocess
@@ -33,7 +33,8 @@ def random_actions(game, steps, lanes, seed=0):
 
 
 def played_alone(game, seed, actions, max_steps):
-    """First frame and rows (acted on next, reward, terminal, truncated, successor) of the plain package."""
+    """The first frame and rows (next observation to act on, reward, terminal, truncated, successor) of the
+    package."""
     from minatar import Environment
 
     env, age, rows = Environment(game), 0, []

@@ -1,4 +1,4 @@
-"""MinAtar as JAX programs: the same games as the package's, on the device and from the host."""
+"""MinAtar as JAX programs: the same games as in the package, on the device and from the host."""
 
 import hashlib
 
@@ -89,7 +89,7 @@ def test_every_tenth_action_is_the_one_before():
 
 
 def test_another_edition_where_the_same_luck_leads_elsewhere():
-    """Whoever changes what happens here gives the games another EDITION, and the tests its digests."""
+    """A change of the games needs another EDITION, and the new digests here."""
     digests = {}
     for game in minatar_jax.games():
         first, steps = played(f"minatar_jax/{game}", lanes=8, steps=150)
@@ -100,7 +100,7 @@ def test_another_edition_where_the_same_luck_leads_elsewhere():
 
 @pytest.mark.parametrize("game", minatar_jax.games())
 def test_a_step_has_no_loop_on_a_gpu(game):
-    """Every turn of one would be a launch that waits for the last."""
+    """Every iteration of a loop would be a launch that waits for the one before."""
     rules = minatar_jax.Rules(game, 3_000)
     table = jax.eval_shape(rules.begin, jnp.zeros((4, 2), jnp.uint32))
     program = jax.jit(rules.step).trace(table, jnp.zeros(4, jnp.int32)).lower(lowering_platforms=("cuda",))
@@ -132,7 +132,7 @@ def test_the_cap_truncates_and_does_not_terminate():
 
 
 class FromTheHost:
-    """The same environment, whose rules nobody sees."""
+    """The same environment without the attribute `rules`."""
 
     def __init__(self, play):
         self._play = play

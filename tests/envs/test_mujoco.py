@@ -1,4 +1,4 @@
-"""MuJoCo's lanes are Gymnasium's v5 tasks: the same bits at every step, however many there are."""
+"""Lanes of MuJoCo equal Gymnasium's v5 tasks bit by bit at every step, for any number of lanes."""
 
 import os
 import subprocess
@@ -189,7 +189,7 @@ def test_other_tasks_are_answered_with_the_known_ones():
 
 @pytest.mark.parametrize("options", [{"max_steps": 0}, {"processes": 0}, {"lanes": 0}])
 def test_senseless_numbers_are_refused(options):
-    assert "at least one" in refusal(envs.make, "mujoco/Hopper", **options)
+    assert "at least " in refusal(envs.make, "mujoco/Hopper", **options)
 
 
 def test_versions_name_the_task_and_the_simulator():
@@ -206,8 +206,8 @@ def test_a_newer_simulator_is_warned_of_once(caplog, monkeypatch):
     monkeypatch.setattr(mujoco, "__version__", "4.0.0")
     envs.make("mujoco/Hopper")
     envs.make("mujoco/Walker2d")
-    assert [record.getMessage()[:31] for record in caplog.records] == [
-        "mujoco 4.0.0 simulates otherwise"[:31]
+    assert [record.getMessage().partition(" than")[0] for record in caplog.records] == [
+        "mujoco 4.0.0 gives other results"
     ]
 
 

@@ -1,4 +1,4 @@
-"""Lanes shared out to processes play as one process would, and nobody is left behind or left waiting."""
+"""Lanes divided among processes play as in one process, and no process hangs or outlives its parent."""
 
 import gc
 import os
@@ -18,8 +18,8 @@ LANES = 7
 
 
 @pytest.fixture(autouse=True)
-def nobody_is_idle():
-    """Each test has teams of its own."""
+def own_workers():
+    """Each test starts its own workers."""
     _workers._end_all()
     yield
     gc.collect()
@@ -46,7 +46,7 @@ def gone(pid: int) -> bool:
             os.kill(pid, 0)
         except ProcessLookupError:
             return True
-        # It ended; its parent has not looked yet, or cannot before its last thread has ended, too.
+        # It ended, but its parent has not waited for it yet, or cannot before its last thread ends.
         if _state(pid) == "Z" and len(_threads(pid)) < 2:
             return True
         time.sleep(0.01)
@@ -113,7 +113,7 @@ def test_what_is_refused_alone_is_refused_by_a_team():
 
 @pytest.mark.parametrize("name", ["atari/Pong", "gym/CartPole-v1"])
 def test_families_that_do_without_a_team_say_so(name):
-    with pytest.raises(UsageError, match=f"{name} is not shared out to processes"):
+    with pytest.raises(UsageError, match=f"{name} cannot be divided among processes"):
         envs.make(name, lanes=4, processes=2)
 
 
@@ -130,7 +130,7 @@ def test_a_team_stays_for_the_next_environment():
     assert not set(members(third)) & set(team)
     del third, second
     gc.collect()
-    assert len(_workers._idle) == 2  # also of those that nobody closed
+    assert len(_workers._idle) == 2  # also those that were never closed
 
 
 def test_a_killed_member_is_told_of_and_replaced():

@@ -185,7 +185,7 @@ def test_several_seeds_play_side_by_side_and_are_told_apart(tmp_path):
     assert {row["seed"] for row in metrics} == {7, 4, 9}
     weights = jax.tree.leaves(state.params)[0]
     assert len({np.asarray(each).tobytes() for each in weights}) == 3
-    with pytest.raises(DataError, match="no player of seed 1 was recorded: the data knows 7, 4, 9"):
+    with pytest.raises(DataError, match="no player with seed 1 was recorded; recorded seeds: 7, 4, 9"):
         data.played_by(1)
 
 

@@ -1,4 +1,4 @@
-"""What was logged: recording it, keeping it, and turning it into transitions."""
+"""Logged experience: recording it, storing it, and sampling transitions from it."""
 
 from optimist.data.dataset import Dataset, open_dataset
 from optimist.data.episodes import Episode, Episodes

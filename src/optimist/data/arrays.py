@@ -1,4 +1,4 @@
-"""People's own logs: plain arrays in time order become a dataset in one call."""
+"""A dataset in memory from plain arrays in time order."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ Columns = dict[str, np.ndarray]
 
 
 class Parts(NamedTuple):
-    """What a dataset is made of."""
+    """The parts of a dataset."""
 
     spec: Spec
     timeline: Timeline
@@ -84,11 +84,11 @@ def _without_successors(frames: np.ndarray, columns: Columns) -> tuple[np.ndarra
     begins = np.append(True, (terminal | truncated)[:-1])
     unknown = truncated.copy()
     unknown[-1] |= ~terminal[-1]
-    lonely = unknown & begins  # a one-step episode without a successor leaves nothing, not even its frame
+    lonely = unknown & begins  # a one-step episode without a successor: its frame is dropped too
     places = np.flatnonzero(terminal) + 1
     with_black_ends = np.insert(frames, places, np.zeros((), frames.dtype), axis=0)
     known_frames = with_black_ends[np.insert(~lonely, places, True)]
-    # The step before a dropped one is now the one at which its episode was truncated.
+    # The step before a dropped one is now the last of its episode, which was truncated.
     columns["truncated"] = np.append(truncated[1:] & ~begins[1:], False)
     return known_frames, {name: column[~unknown] for name, column in columns.items()}
 
@@ -106,7 +106,7 @@ def _spec(
         count = int(action.max()) + 1 if actions_count is None else actions_count
         if action.min() < 0 or action.max() >= count:
             raise DataError(
-                f"actions go from {action.min()} to {action.max()}: they must lie in 0 to {count - 1}"
+                f"actions go from {action.min()} to {action.max()}: they must be from 0 to {count - 1}"
             )
         return Spec(shape, dtype, actions=count, stack=stack)
     low = action.min(axis=0) if action_low is None else _bound("action_low", action_low, action.shape[1])
@@ -181,7 +181,7 @@ def _flags(name: str, values: ArrayLike, count: int) -> np.ndarray:
 def _check_finite(name: str, array: np.ndarray) -> None:
     if array.dtype.kind != "f":
         return
-    finite = np.abs(array) <= np.finfo(np.float32).max  # which is what is stored; false for NaN
+    finite = np.abs(array) <= np.finfo(np.float32).max  # the stored type; false for NaN
     if not finite.all():
         row = int(np.argwhere(~finite)[0, 0])
         raise DataError(f"{name} hold NaN or infinity (first in row {row}); remove or mend those steps")

@@ -1,4 +1,4 @@
-"""A dataset in figures: what a person wants to know before training on it."""
+"""Figures about a dataset: what to know before training on it."""
 
 from math import prod
 
@@ -6,12 +6,12 @@ import numpy as np
 
 from optimist.data.dataset import Dataset
 
-FEWEST_WINDOW_EPISODES = 20  # a mean over fewer says little about the policy that played them
+FEWEST_WINDOW_EPISODES = 20  # a mean over fewer says little about their policy
 
 
 def card(dataset: Dataset) -> dict:
-    """Counts, returns, actions, sizes and origin of a dataset or a view; returns are of complete episodes,
-    undiscounted and unclipped, and None where there are none."""
+    """Counts, returns, actions, sizes and origin of a dataset or a view. Returns are those of complete
+    episodes, undiscounted and unclipped; they are None if no episode is complete."""
     episodes = dataset.episodes
     returns, time = episodes.returns[episodes.complete], episodes.time[episodes.complete]
     return {
@@ -32,7 +32,7 @@ def card(dataset: Dataset) -> dict:
 
 
 def _return_figures(returns: np.ndarray) -> dict:
-    """Figures of the returns of complete episodes in the order in which they were played."""
+    """Figures of the returns of complete episodes, which are sorted by time."""
     names = (
         "return_mean",
         "return_median",
@@ -49,15 +49,15 @@ def _return_figures(returns: np.ndarray) -> dict:
 
 
 def best_policy_return(returns: np.ndarray) -> float:
-    """The best mean return over a window of a twentieth of the episodes, in the order of experience:
-    what the best policy that took part in the recording scored."""
+    """The best mean return over a window of a twentieth of the episodes, which are sorted by time: an
+    estimate of the score of the best policy in the recording."""
     window = min(len(returns), max(FEWEST_WINDOW_EPISODES, len(returns) // 20))
     total = np.concatenate([[0.0], np.cumsum(returns)])
     return float((total[window:] - total[:-window]).max() / window)
 
 
 def _return_per_tenth(dataset: Dataset, returns: np.ndarray, ended: np.ndarray) -> list[float | None]:
-    """The mean return of the episodes that ended in each tenth of the view's experience."""
+    """The mean return of the episodes that ended in each tenth of the view, by time."""
     time = dataset.timeline.time[dataset.steps()]
     tenth = np.searchsorted(np.quantile(time, np.linspace(0, 1, 11)[1:-1]), ended)
     groups = [returns[tenth == number] for number in range(10)]
@@ -75,7 +75,7 @@ def _action_figures(dataset: Dataset) -> dict:
         return {"action_mean": actions.mean(axis=0).tolist(), "action_std": actions.std(axis=0).tolist()}
     frequency = np.bincount(actions, minlength=dataset.spec.actions) / len(actions)
     seen = frequency[frequency > 0]
-    # In nats; ln(actions) would be play at random. Adding 0.0 turns -0.0 into 0.0.
+    # In nats; ln(actions) means uniformly random. Adding 0.0 turns -0.0 into 0.0.
     return {
         "action_frequency": frequency.tolist(),
         "action_entropy": float(-(seen * np.log(seen)).sum() + 0.0),
@@ -83,7 +83,7 @@ def _action_figures(dataset: Dataset) -> dict:
 
 
 def _size_figures(dataset: Dataset) -> dict:
-    """Sizes of the whole timeline, also for a view; frames of flags count one byte a flag when raw."""
+    """Sizes of the whole timeline, also for a view; the raw size counts one byte per flag."""
     timeline, spec = dataset.timeline, dataset.spec
     kept = timeline.source.frame_bytes
     return {

@@ -1,4 +1,4 @@
-"""Datasets: recorded play, opened from a folder or made of arrays, as transitions to learn from."""
+"""Datasets: recorded transitions, opened from a folder or made from arrays."""
 
 import hashlib
 import json
@@ -21,22 +21,22 @@ from optimist.errors import DataError, in_one_line
 
 
 class Dataset(View):
-    """Recorded play, or a view of it: a number of transitions, each inside one episode.
+    """Recorded transitions, or a view of them.
 
-    `len(data)` counts them, `data.batch(32)` gives some, `data.episodes[0]` is an episode and iterates,
-    `data.observation(0)` is what a policy takes. `first`, `last`, `fraction`, `best` and `played_by` choose
-    a part and copy nothing."""
+    `len(data)` is their number, `data.batch(32)` samples some, `data.episodes[0]` is the first episode and
+    iterates over its transitions, `data.observation(0)` is the input of a policy. `first`, `last`,
+    `fraction`, `best` and `played_by` select a part without copying."""
 
     @staticmethod
     def open(path: str | Path) -> "Dataset":
-        """The dataset in a folder; its steps are read and checked, its frames stay on disk."""
+        """Open a dataset folder: its steps are read and checked, its frames stay on disk."""
         folder = Path(path)
         manifest = manifests.read(folder)
         if "unfinished" in manifest.provenance:
             reason = in_one_line(manifest.provenance["unfinished"])
             raise DataError(f"{folder} is not complete: {reason}")
         if not manifest.shards:
-            raise DataError(f"{folder} is empty: nothing was recorded yet")
+            raise DataError(f"{folder} is empty: record into it first")
         timeline = read_timeline(folder, manifest)
         return Dataset.whole(manifest.spec, timeline, fingerprint_of(manifest), manifest.provenance, folder)
 
@@ -70,14 +70,15 @@ class Dataset(View):
     ) -> "Dataset":
         """A dataset in memory from the steps of one actor, in the order in which they happened.
 
-        Whole numbers are discrete actions (as many as the largest says, unless `actions_count` does);
-        fractions are vectors, with bounds from the data unless given. `stack` frames make an observation.
+        Actions that are integers are discrete; there are `actions_count` of them, by default the largest plus
+        one. Actions that are floats are vectors; their bounds are those of the data unless given. An
+        observation is a stack of `stack` frames.
 
-        With `next_observations` nothing is lost, and a step whose successor is not the observation that
-        follows it ends its episode as truncated. Without them a terminal step gets a black final
-        observation, which its zero discount hides; and where an episode is truncated, or the log just ends,
-        the successor of the last step is unknown: that step is dropped, and its observation closes the
-        episode.
+        With `next_observations` every step is kept. If a step's next observation is not the observation in
+        the following row, its episode is truncated there. Without `next_observations` a terminal step gets
+        a black final observation, which has no effect because its discount is zero. Where an episode is
+        truncated, or the log ends, the successor of the last step is unknown: that step is dropped, and its
+        observation becomes the final one of the episode.
         """
         made = arrays.parts(
             observations,
@@ -103,13 +104,13 @@ class Dataset(View):
         n_step: int = 1,
         clip: float | None = None,
     ) -> Transition:
-        """The transitions that training with this seed draws uniformly at this step: arrays with `size` rows,
-        observations stacked. With `clip` rewards are clipped to [-clip, clip]."""
+        """The batch that training with this seed draws uniformly at this step: arrays with `size` rows,
+        stacked observations. `clip` clips rewards to [-clip, clip]."""
         sampler = Sampler(self, size, gamma, n_step, clip, seed)
         return transitions(sampler, sampler.positions(step, 1)[0], self.timeline.frames)
 
     def observation(self, position: int) -> np.ndarray:
-        """What a policy takes at this step of the dataset: its frame and the earlier ones of its stack."""
+        """The input of a policy at this step of the dataset: the stack of its frame and earlier ones."""
         at = range(len(self))[position]  # IndexError beyond the last
         rows = Sampler(self).rows(np.array([at]))
         return decoded_stacks(self.timeline.frames, rows.frame, rows.age, self.spec.stack)[0]
@@ -130,12 +131,12 @@ class Dataset(View):
 
 
 def open_dataset(path: str | Path) -> Dataset:
-    """The dataset in a folder."""
+    """Open the dataset in a folder."""
     return Dataset.open(path)
 
 
 def fingerprint_of(manifest: Manifest) -> str:
-    """Tells recordings apart: a hash over what is recorded and the hashes of all files."""
+    """A hash that identifies a recording: over its spec and the hashes of all its files."""
     hashes = [[shard.steps.sha256, shard.frames.sha256] for shard in manifest.shards]
     record = json.dumps([manifest.spec.as_json(), hashes], sort_keys=True)
     return hashlib.sha256(record.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""The episodes of a dataset: columns with an entry for each, and each as a sequence of transitions."""
+"""The episodes of a dataset: columns with one entry per episode, and each episode as its transitions."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from optimist.data.transition import Spec, Transition
 
 @dataclass(frozen=True, eq=False)
 class Episode:
-    """One episode, or the part of it that is in a view. Iterating gives its transitions, undiscounted: their
-    discount is 0 where the game ended and 1 elsewhere."""
+    """One episode, or its part in a view. Iterating gives its transitions, undiscounted: the discount is 0
+    where the game ended and 1 elsewhere."""
 
     spec: Spec
     timeline: Timeline
@@ -39,12 +39,12 @@ class Episode:
 
     @property
     def frames(self) -> np.ndarray:
-        """The frames as they were recorded, and the one that follows the last step, (length + 1, ...)."""
+        """The recorded frames, with the one after the last step, (length + 1, ...)."""
         return self.timeline.frames(self._frame_numbers)
 
     @property
     def observations(self) -> np.ndarray:
-        """What a policy takes, stacked, and what follows the last step, (length + 1, *observation_shape)."""
+        """The stacked observations, with the one after the last step, (length + 1, *observation_shape)."""
         return decoded_stacks(self.timeline.frames, self._frame_numbers, self._age, self.spec.stack)
 
     def __iter__(self) -> Iterator[Transition]:
@@ -90,7 +90,7 @@ class Episode:
 
 @dataclass(frozen=True, eq=False)
 class Episodes(Sequence[Episode]):
-    """The episodes of a view. Columns have one entry each; `episodes[i]` is one, and iterates."""
+    """The episodes of a view. Columns have one entry per episode; `episodes[i]` is one episode."""
 
     spec: Spec
     timeline: Timeline
@@ -100,7 +100,7 @@ class Episodes(Sequence[Episode]):
     terminal: np.ndarray
     truncated: np.ndarray
     cut: np.ndarray  # its start or its end is missing: in the recording, or in this view
-    time: np.ndarray  # when its last step was experienced
+    time: np.ndarray  # the time of its last step
 
     @property
     def complete(self) -> np.ndarray:

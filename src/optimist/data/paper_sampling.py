@@ -1,4 +1,4 @@
-"""Sampling as the released code does it: a few buffers at a time instead of the whole log."""
+"""The sampling of the paper's released code: from a few buffers at a time instead of the whole log."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -7,14 +7,14 @@ import numpy as np
 
 from optimist.data.sampling import STEPS_PER_BLOCK, Sampler
 
-LOADS = 1 << 63  # the part of the counter that chooses buffers, far from the blocks that choose transitions
+LOADS = 1 << 63  # counters from here on choose buffers; those below choose transitions
 
 
 @dataclass(frozen=True)
 class FiveBuffers(Sampler):
-    """Each iteration loads five stretches of a million consecutive transitions, chosen without replacement,
-    and each minibatch comes from one of them. The stretch at the end may be short and is chosen as often as
-    the others, so that what is in it is seen more often. Kept for comparison; `Sampler` is uniform."""
+    """Each iteration loads five buffers of a million consecutive transitions, chosen without replacement;
+    each minibatch comes from one of them. The last buffer may be shorter but is chosen as often as the
+    others, so its transitions are sampled more often. For comparison only: `Sampler` is uniform."""
 
     updates_per_load: int = 62_500
     buffers: int = 5
@@ -22,7 +22,7 @@ class FiveBuffers(Sampler):
 
     @cached_property
     def _in_time(self) -> np.ndarray:
-        """The positions of the view in the order in which they were experienced."""
+        """The positions of the view, sorted by time."""
         return np.argsort(self.dataset.timeline.time[self.dataset.steps()], kind="stable")
 
     def _loaded(self, load: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Writes play as it happens: every step of every lane, in shards that survive a crash."""
+"""Recording of every step of every lane, in shards that survive a crash."""
 
 import os
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -19,17 +19,17 @@ from optimist.data.disk.write_buffer import Buffer
 from optimist.data.transition import Spec
 from optimist.errors import DataError, StorageError
 
-SHARD_STEPS, SHARD_ROWS = 16384, 1024  # a shard has at least so many of both, if its frames allow the latter
+SHARD_STEPS, SHARD_ROWS = 16384, 1024  # the least of each in a shard; fewer rows if they exceed SHARD_BYTES
 SHARD_BYTES = 2**26
-WORTH_A_THREAD = 2**20  # bytes of frames; fewer are on disk before a second buffer would be filled
+WORTH_A_THREAD = 2**20  # bytes of frames; fewer are written before a second buffer is full
 
 
 class Recorder:
-    """Appends the play of `lanes` parallel environments to a dataset folder. Recording again into a
-    folder adds new lanes, so that a lane is always one stretch of uninterrupted experience.
+    """Appends the steps of `lanes` parallel environments to a dataset folder. Recording again into a folder
+    adds new lanes, so that a lane is always one uninterrupted sequence of steps.
 
-    A full buffer of images is written by a thread while play goes on in a second one. What the disk refuses
-    is raised by the next call, before it records anything, kept, and tried again by the call after that."""
+    A thread writes a full buffer of images while a second buffer takes the next steps. If writing fails, the
+    next call raises the error and records nothing; the call after that tries again with the kept buffer."""
 
     def __init__(
         self,
@@ -55,29 +55,29 @@ class Recorder:
         self._rows = max(1, shard_steps // lanes)
         self._buffer = Buffer(spec, lanes, self._rows)
         self._spare: Buffer | None = None
-        self._handed_over: Buffer | None = None  # full, and not known to be on disk
+        self._handed_over: Buffer | None = None  # full; perhaps not yet on disk
         self._writing: Future[Manifest] | None = None
         self._thread = ThreadPoolExecutor(1, "recorder")
-        self._skipped = 0  # rows that are recorded already
+        self._skipped = 0  # coming rows that are recorded already
         self._flushed = self._manifest.steps
         recorded = (block.lane for shard in self._manifest.shards for block in shard.blocks)
         self._first_lane = 1 + max(recorded, default=-1)
 
     @property
     def steps(self) -> int:
-        """All steps so far, those of earlier sessions and those not yet flushed included."""
+        """All steps so far, including those of earlier sessions and those not yet flushed."""
         waiting = self._handed_over.filled if self._handed_over else 0
         return self._flushed + (waiting + self._buffer.filled) * self.lanes
 
     @property
     def shard_rows(self) -> int:
-        """So many steps of every lane make a full shard."""
+        """The number of steps of every lane in a full shard."""
         return self._rows
 
     def go_on(self, steps: int) -> bool:
-        """Continue the newest lanes from this step on, if they reach back so far: what is added up to the
-        recording's end is recorded already and skipped. Lanes go on only where play comes to the same
-        frames there; `add` raises DepartedError where it does not."""
+        """Continue the newest lanes from this step on; False if they do not reach back that far. Steps added
+        up to the recording's end are skipped, because they are recorded already. The first new step must
+        begin at the recorded frames; otherwise `add` raises DepartedError."""
         blocks = [block for shard in self._manifest.shards for block in shard.blocks]
         lanes = sorted({block.lane for block in blocks})[-self.lanes :]
         recorded = sum(block.steps for block in blocks if block.lane in lanes)
@@ -97,7 +97,7 @@ class Recorder:
         truncated: ArrayLike,
         next_observation: ArrayLike,
     ) -> None:
-        """Record one step of every lane; `next_observation` is its true successor, also where it ended."""
+        """Record one step of every lane; `next_observation` is the true successor, also at the end."""
         if self._closed:
             raise DataError(f"the recorder of {self.path} is closed: open another one to record more")
         if self._skipped:
@@ -105,21 +105,21 @@ class Recorder:
             return
         if self._writing is None or self._writing.done():
             self._settle()
-        if self._buffer.full:  # the disk refused it last time
+        if self._buffer.full:  # writing it failed last time
             self._hand_over()
         self._buffer.put(observation, action, reward, terminal, truncated, next_observation)
         if self._buffer.full:
             self._hand_over()
 
     def flush(self) -> None:
-        """Write what is in memory as a shard; afterwards a crash cannot lose it."""
+        """Write the steps in memory as a shard; every recorded step is on disk afterwards."""
         self._settle()
         if self._buffer.filled:
             self._adopt(self._grown(self._buffer))
             self._buffer.clear()
 
     def _hand_over(self) -> None:
-        """Let the full buffer be written; no more than two are ever in memory."""
+        """Start writing the full buffer; at most two buffers are in memory."""
         if self._buffer.bytes < WORTH_A_THREAD:
             return self.flush()
         self._settle()
@@ -129,12 +129,12 @@ class Recorder:
         self._writing = self._thread.submit(self._grown, self._handed_over)
 
     def _settle(self) -> None:
-        """Wait until what was handed over is on disk; what was refused before is tried again here."""
+        """Wait until the buffer that was handed over is on disk; if writing failed before, try again."""
         if self._handed_over is None:
             return
         try:
             grown = self._writing.result() if self._writing else self._grown(self._handed_over)
-        except Exception:  # and no interrupt: the thread would still be writing
+        except Exception:  # not KeyboardInterrupt: the thread would still be writing
             self._writing = None
             raise
         self._adopt(grown)
@@ -144,7 +144,7 @@ class Recorder:
         self._manifest, self._flushed = manifest, manifest.steps
 
     def _grown(self, buffer: Buffer) -> Manifest:
-        """The manifest with this buffer's shard, once all of it is on disk; changes nothing in memory."""
+        """Write this buffer as a shard; the manifest with it. Nothing in memory changes."""
         number = len(self._manifest.shards)
         steps = buffer.steps(self._first_lane, first_time=self._flushed)
         shard = write_shard(self.path, number, steps, buffer.frames(), self._blocks(buffer), self.spec)
@@ -161,7 +161,7 @@ class Recorder:
         )
 
     def close(self) -> None:
-        """Flush, and let another writer have the folder; what the disk refused can be tried again."""
+        """Flush and release the folder; if flushing fails, the recorder stays open and can try again."""
         self.flush()
         self._let_go()
 
@@ -180,7 +180,7 @@ class Recorder:
 
 
 def _last_frames(folder: Path, manifest: Manifest, lanes: list[int]) -> tuple[np.ndarray, np.ndarray]:
-    """Where the last step of each of these lanes led, and whether its episode goes on."""
+    """The frame after the last step of each of these lanes, and whether its episode continues."""
     timeline = read_timeline(folder, manifest)
     last = np.append(timeline.lane_starts[1:], len(timeline))[np.searchsorted(timeline.lanes, lanes)] - 1
     goes_on = ~(timeline.terminal[last] | timeline.truncated[last])
@@ -188,14 +188,14 @@ def _last_frames(folder: Path, manifest: Manifest, lanes: list[int]) -> tuple[np
 
 
 def usual_shard_steps(spec: Spec, lanes: int) -> int:
-    """The manifest has a line for every lane of every shard and is written anew with each, so many lanes of
-    small frames take longer shards."""
+    """The default length of a shard. It is longer for many lanes of small frames: the manifest has an entry
+    for every lane of every shard, and is rewritten with each shard."""
     return max(SHARD_STEPS, min(SHARD_ROWS * lanes, SHARD_BYTES // frame_bytes(spec)))
 
 
 def _manifest_to_extend(folder: Path, spec: Spec, provenance: dict[str, Any] | None) -> Manifest:
-    """The folder's manifest, or a new one, written, with the leftovers of a crash removed."""
-    is_new = not os.path.lexists(folder / manifests.NAME)  # a link that leads nowhere is not nothing
+    """The folder's manifest, or a new one; writes it and removes the leftovers of a crash."""
+    is_new = not os.path.lexists(folder / manifests.NAME)  # a broken link counts as a manifest
     manifest = Manifest(spec, {}) if is_new else manifests.read(folder)
     if manifest.spec != spec:
         raise DataError(f"{folder} holds {manifest.spec}, not {spec}; record into another folder")
@@ -206,8 +206,8 @@ def _manifest_to_extend(folder: Path, spec: Spec, provenance: dict[str, Any] | N
 
 
 def _clean_up(folder: Path, manifest: Manifest) -> None:
-    """A crash leaves temporaries, or one shard that the manifest does not name yet; anything else is a
-    sign of an old manifest, and recording over those files would destroy them."""
+    """Remove the leftovers of a crash: temporaries, and the shard after the last one in the manifest. Other
+    unlisted shards mean that the manifest is old; DataError, because recording would overwrite them."""
     remove(*folder.glob(f"*{TEMPORARY}"))
     listed = {file.file for shard in manifest.shards for file in (shard.steps, shard.frames)}
     unfinished = {f"{kind}-{len(manifest.shards):06d}.arrow" for kind in ("steps", "frames")}
@@ -221,7 +221,7 @@ def _clean_up(folder: Path, manifest: Manifest) -> None:
 
 
 def discard(folder: Path) -> None:
-    """Remove a recording and nothing else: the manifest, the shards it names, and leftovers."""
+    """Remove a recording and nothing else: the manifest, the shards, and temporaries."""
     with writing(folder):
         remove(folder / manifests.NAME, *folder.glob("steps-*.arrow"), *folder.glob("frames-*.arrow"))
         remove(*folder.glob(f"*{TEMPORARY}"))

@@ -1,4 +1,4 @@
-"""Which transitions each step of training sees."""
+"""The choice of the transitions for each training step."""
 
 import hashlib
 from collections.abc import Callable
@@ -17,8 +17,8 @@ STEPS_PER_BLOCK = 256  # one counter block of the generator serves this many ste
 
 
 class Rows(NamedTuple):
-    """Everything about transitions except pixels. The age of an observation is how many earlier frames
-    of its stack exist."""
+    """The columns of transitions, with frame numbers in place of frames. The age of an observation is the
+    number of earlier frames in its stack that exist."""
 
     frame: Any
     age: Any
@@ -31,7 +31,7 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True)
 class Sampler:
-    """Uniform batches: step t's batch depends on the dataset, the seed and t, and on nothing else."""
+    """Uniform batches: the batch of step t depends only on the dataset, the seed and t."""
 
     dataset: View
     batch: int = 32
@@ -44,7 +44,7 @@ class Sampler:
         if self.batch < 1 or self.n_step < 1 or not 0 <= self.gamma <= 1:
             raise DataError(
                 f"batch {self.batch}, n_step {self.n_step}, gamma {self.gamma}: "
-                "the first two start at 1, gamma lies between 0 and 1"
+                "the first two must be at least 1, and gamma from 0 to 1"
             )
 
     @cached_property
@@ -66,8 +66,8 @@ class Sampler:
         return generator.integers(0, len(self.dataset), size=(STEPS_PER_BLOCK, self.batch))
 
     def rows(self, positions: np.ndarray) -> Rows:
-        """The n-step transitions at these positions. A window ends with its range, and bootstraps from
-        the frame there unless the episode terminated."""
+        """The n-step transitions at these positions. A window ends at the latest where its range ends; it
+        bootstraps from the frame there unless the episode terminated."""
         dataset, timeline = self.dataset, self.dataset.timeline
         ranges = dataset.ranges_at(positions)
         step = dataset.starts[ranges] + positions - dataset.offsets[ranges]
@@ -96,13 +96,14 @@ class Sampler:
         return folded.astype(np.float32)
 
     def all_rows(self) -> Rows:
-        """The rows of every position, for data that lives on the device."""
+        """The rows of every position, for data that is kept on the device."""
         return self.rows(np.arange(len(self.dataset)))
 
 
 def window(rows: Rows, stack: int, n_step: int) -> np.ndarray:
-    """The numbers of the frames that each transition needs, oldest first, (..., frames): its stack is the
-    first `stack` of them, its successor's the last. Frames before the episode's start stand for black."""
+    """The numbers of the frames that each transition needs, oldest first, (..., frames): the first `stack`
+    are its observation, the last `stack` its successor. Where a stack reaches back before its episode, the
+    number is that of its first frame, which counts as black there."""
     back = range(stack - 1, -1, -1)
     observation = [earlier(rows.frame, rows.age, each) for each in back]
     if n_step == 1:

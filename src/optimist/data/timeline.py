@@ -1,4 +1,4 @@
-"""All experience in one order, lane by lane: numbered steps, and the frames that lie between them."""
+"""All steps of a dataset in one order, lane by lane, with the frames before and after each."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,16 +9,16 @@ import numpy as np
 
 
 class Frames(Protocol):
-    """Where the frames of a timeline come from, in timeline order."""
+    """A source of the frames of a timeline, in timeline order."""
 
     @property
     def frame_bytes(self) -> int:
-        """What they take where they are kept."""
+        """The size of the frames as they are stored."""
         ...
 
     @property
     def step_bytes(self) -> int:
-        """What everything else takes on disk."""
+        """The size of everything else on disk."""
         ...
 
     def take(self, indices: np.ndarray) -> np.ndarray: ...
@@ -28,16 +28,16 @@ class Frames(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """Every step in lane order. An episode of n steps owns n + 1 frames, the last being its final
-    observation: step i begins at frame i + episode(i), and its successor is the frame after that."""
+    """Every step in lane order. An episode of n steps has n + 1 frames; the last is its final observation.
+    Step i begins at frame i + episode(i), and its successor is the next frame."""
 
     action: np.ndarray
     reward: np.ndarray
     terminal: np.ndarray
     truncated: np.ndarray
     lanes: np.ndarray  # the number of each lane
-    lane_starts: np.ndarray  # and its first step
-    clock: Callable[[], np.ndarray]  # reads the time of every step, which training never asks for
+    lane_starts: np.ndarray  # the first step of each lane
+    clock: Callable[[], np.ndarray]  # reads the time of every step; training does not need it
     source: Frames
 
     def __len__(self) -> int:
@@ -45,7 +45,7 @@ class Timeline:
 
     @cached_property
     def time(self) -> np.ndarray:
-        """When each step was experienced, counted over all lanes."""
+        """The time of each step, counted over all lanes."""
         return self.clock()
 
     @cached_property
@@ -67,7 +67,7 @@ class Timeline:
         return np.searchsorted(self.episode_starts, steps, side="right") - 1
 
     def frames(self, indices: np.ndarray) -> np.ndarray:
-        """The frames of these numbers, in this order, (..., *frame_shape)."""
+        """The frames with these numbers, in this order, (..., *frame_shape)."""
         flat = np.asarray(indices).ravel()
         if flat.size and not (flat.min() >= 0 and flat.max() < self.frame_count):
             raise IndexError(f"frame numbers go from 0 to {self.frame_count - 1}")
@@ -75,13 +75,13 @@ class Timeline:
         return frames.reshape(*np.shape(indices), *frames.shape[1:])
 
     def decoded(self) -> np.ndarray:
-        """All frames in memory, every byte of their files checked on the way."""
+        """All frames in memory; every byte of their files is checked."""
         return self.source.decoded()
 
 
 @dataclass(frozen=True, eq=False)
 class MemoryFrames:
-    """Frames that are simply an array."""
+    """Frames in an array in memory."""
 
     array: np.ndarray
     step_bytes: int = 0

@@ -1,4 +1,4 @@
-"""The two records every floor shares: what a transition is, and what one step of play looks like."""
+"""The two records that the whole package shares: a transition, and the shapes of its parts."""
 
 import math
 from collections.abc import Callable
@@ -10,14 +10,14 @@ import numpy as np
 
 from optimist.errors import DataError, in_one_line
 
-LARGEST_OBSERVATION = 2**26  # bytes, stacked; what a file may make us allocate for one
+LARGEST_OBSERVATION = 2**26  # bytes, stacked: the most that a file can make us allocate for one
 MOST_ACTIONS = 2**20
-LARGEST_BOUND = float(np.finfo(np.float32).max)  # of an action, in the type it is stored in
-ROUNDING = 1e-6  # of its largest bound: how far an action of 32 bits may lie outside its box
+LARGEST_BOUND = float(np.finfo(np.float32).max)  # of an action, which is stored as float32
+ROUNDING = 1e-6  # relative to the largest bound: how far a float32 action may be outside its box
 
 
 class Transition(NamedTuple):
-    """One step as the losses see it: gamma, n-step and terminal are already folded into `discount`."""
+    """One step as the losses get it: `discount` already includes gamma, n-step and terminal."""
 
     observation: Any
     action: Any
@@ -28,7 +28,7 @@ class Transition(NamedTuple):
 
 @dataclass(frozen=True)
 class Spec:
-    """The shapes on which a dataset, an environment and a network agree."""
+    """Shapes and types of observations and actions, common to a dataset, an environment and a network."""
 
     frame_shape: tuple[int, ...]  # one observation as it is recorded, unstacked
     frame_dtype: str  # "uint8", "bool" or "float32"
@@ -71,7 +71,7 @@ class Spec:
 
     @property
     def observation_shape(self) -> tuple[int, ...]:
-        """The shape a network sees: frames joined on the last axis."""
+        """The input shape of a network: frames joined on the last axis."""
         return (*self.frame_shape[:-1], self.frame_shape[-1] * self.stack)
 
     @property
@@ -83,7 +83,7 @@ class Spec:
         return np.dtype(np.int32 if self.discrete else np.float32)
 
     def outside(self, actions: np.ndarray) -> np.ndarray:
-        """Which actions, (n, *action_shape), are none of the discrete ones or not in the box, (n,)."""
+        """Which of these actions, (n, *action_shape), are not in the discrete set or not in the box, (n,)."""
         if self.discrete:
             return (actions < 0) | (actions >= self.actions)
         low, high = self._box
@@ -97,7 +97,7 @@ class Spec:
         return low - slack, high + slack
 
     def in_words(self) -> str:
-        """ "84x84x1 uint8 frames, 4 stacked; 6 actions" for people."""
+        """A description: "84x84x1 uint8 frames, 4 stacked; 6 actions"."""
         shape, stack = (
             "x".join(map(str, self.frame_shape)),
             f", {self.stack} stacked" if self.stack > 1 else "",
@@ -112,7 +112,7 @@ class Spec:
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> "Spec":
-        """The spec in a record from a file, whose every type is doubted."""
+        """The spec in a record from a file, after a check of every type."""
         known = {field.name: _TYPES[field.name] for field in fields(cls)}
         given: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in dict(record).items()

@@ -1,4 +1,4 @@
-"""Is a dataset whole: every problem in one line each."""
+"""Checks of a whole dataset folder: one line for each problem."""
 
 import hashlib
 from collections.abc import Iterator
@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 
-from optimist.data.card import card
 from optimist.data.dataset import Dataset
 from optimist.data.disk import manifest as manifests
 from optimist.data.disk.codec import Decoder
@@ -16,11 +15,9 @@ from optimist.data.disk.shard import Steps, open_frames, read_steps
 from optimist.data.transition import Spec
 from optimist.errors import DataError, some_of
 
-__all__ = ["card", "verify"]
-
 
 def verify(path: str | Path) -> list[str]:
-    """Read every byte of a dataset; one line, with the file and its rows, for each thing that is wrong."""
+    """Read every byte of a dataset and return its problems: one line each, with the file and its rows."""
     folder = Path(path)
     try:
         manifest = manifests.read(folder)
@@ -44,12 +41,13 @@ def _unlisted(folder: Path, manifest: Manifest) -> list[str]:
     ours = (".arrow", TEMPORARY)
     found = {path.name for path in folder.iterdir() if path.name.endswith(ours)} - listed
     return [
-        f"{folder / name} is not in the manifest: extra, or the manifest is old" for name in sorted(found)
+        f"{folder / name} is not in the manifest: an extra file, or the manifest is old"
+        for name in sorted(found)
     ]
 
 
 def _wrong_files(folder: Path, shard: Shard, spec: Spec, hashes: dict[str, str]) -> list[str]:
-    """What is wrong with the bytes of a shard's two files."""
+    """The problems in the bytes of a shard's two files."""
     problems = []
     for file, rows in ((shard.steps, shard.step_rows), (shard.frames, shard.frame_rows)):
         try:
@@ -72,7 +70,7 @@ def _wrong_files(folder: Path, shard: Shard, spec: Spec, hashes: dict[str, str])
 
 
 def _damaged_frames(folder: Path, shard: Shard, spec: Spec) -> str:
-    """Which rows no longer decode, as far as their own checksums tell."""
+    """The rows that do not decode; all rows if the frames' checksums find none."""
     everywhere = f"within rows 0 to {shard.frame_rows - 1}"
     try:
         decoder = open_frames(folder, shard.frames, shard.frame_rows, spec)
@@ -96,7 +94,7 @@ def _sha256(path: Path) -> str:
 
 
 def _wrong_rows(folder: Path, shard: Shard, spec: Spec) -> list[str]:
-    """What is wrong with the rows of files whose bytes are as they were written."""
+    """The problems in the rows of files whose hashes are right."""
     try:
         steps = read_steps(folder, shard.steps, shard.step_rows, spec)
         frames = open_frames(folder, shard.frames, shard.frame_rows, spec)

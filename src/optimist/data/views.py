@@ -1,4 +1,4 @@
-"""Views of recorded play: ranges of steps on a timeline. Choosing other ranges copies nothing."""
+"""Views of a dataset: ranges of steps on a timeline. Selecting other ranges copies nothing."""
 
 import hashlib
 from dataclasses import dataclass, replace
@@ -31,11 +31,11 @@ class View:
 
     @cached_property
     def offsets(self) -> np.ndarray:
-        """The position in this view at which each range begins, and the number of transitions."""
+        """The position in this view at which each range begins, then the number of transitions."""
         return np.concatenate([[0], np.cumsum(self.stops - self.starts)])
 
     def ranges_at(self, positions: np.ndarray) -> np.ndarray:
-        """The number of the range that holds each of these positions."""
+        """The number of the range that contains each of these positions."""
         return np.searchsorted(self.offsets, positions, side="right") - 1
 
     def steps(self) -> np.ndarray:
@@ -44,7 +44,7 @@ class View:
 
     @cached_property
     def episodes(self) -> Episodes:
-        """The episodes: columns such as `episodes.returns`, and `episodes[i]`, which iterates."""
+        """The episodes: columns such as `episodes.returns`, and single episodes as `episodes[i]`."""
         timeline, last = self.timeline, self.stops - 1
         terminal, truncated = timeline.terminal[last], timeline.truncated[last]
         begins = timeline.episode_starts[timeline.episode_of(self.starts)] == self.starts
@@ -64,23 +64,23 @@ class View:
         )
 
     def first(self, count: int) -> Self:
-        """The `count` transitions that were experienced first; it may cut episodes."""
+        """The first `count` transitions by time; it may cut episodes."""
         kept = self._kept_before(self._whole_number(count))
         return self._view(self.starts, self.starts + kept, f"first({count})")
 
     def last(self, count: int) -> Self:
-        """The `count` transitions that were experienced last; it may cut episodes."""
+        """The last `count` transitions by time; it may cut episodes."""
         dropped = self._kept_before(len(self) - self._whole_number(count))
         return self._view(self.starts + dropped, self.stops, f"last({count})")
 
     def fraction(self, share: float, seed: int = 0) -> Self:
-        """A random share of the trajectories, each of them whole."""
+        """A random share of the trajectories, each kept whole."""
         trajectories = len(self.starts)
         chosen = np.random.default_rng(seed).permutation(trajectories)[: _count(trajectories, share)]
         return self._chosen(chosen, f"fraction({share}, {seed})")
 
     def best(self, share: float) -> Self:
-        """The share of the complete episodes with the highest returns; of equals the earlier."""
+        """The share of the complete episodes with the highest returns; of equal returns the earlier."""
         complete = np.flatnonzero(self.episodes.complete)
         if not len(complete):
             raise DataError(
@@ -90,12 +90,12 @@ class View:
         return self._chosen(complete[order[: _count(len(complete), share)]], f"best({share})")
 
     def played_by(self, seed: int) -> Self:
-        """What one of the players did where several seeds, each with its own lanes, were recorded."""
+        """The steps of one player, for data that several players with different seeds recorded."""
         players, lanes = _players(self.provenance)
         if seed not in players:
-            known = ", ".join(map(str, players)) or "nothing of who played"
-            raise DataError(f"no player of seed {seed} was recorded: the data knows {in_one_line(known)}")
-        # A recording that was gone on with has new lanes for all players, in the same order.
+            known = in_one_line(", ".join(map(str, players)) or "none")
+            raise DataError(f"no player with seed {seed} was recorded; recorded seeds: {known}")
+        # A recording that was continued has new lanes for all players, in the same order.
         timeline = self.timeline
         lane = timeline.lanes[np.searchsorted(timeline.lane_starts, self.starts, side="right") - 1]
         player = lane // lanes % len(players)
@@ -126,11 +126,11 @@ class View:
 
 
 def _players(provenance: dict[str, Any]) -> tuple[list[int], int]:
-    """The seeds that played, and the lanes of each, as far as a file can be believed."""
+    """The recorded seeds and the number of lanes of each; DataError if the file's values are impossible."""
     players, collection = provenance.get("seeds", []), provenance.get("collection", {})
     lanes = collection.get("lanes", 0) if isinstance(collection, dict) else 0
     if not isinstance(players, list) or (players and (type(lanes) is not int or not 0 < lanes < 2**31)):
-        raise DataError("the data does not say which lanes each of its players had; record it again")
+        raise DataError("the data does not say which lanes each player had; record it again")
     return players, lanes
 
 

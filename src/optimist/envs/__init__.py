@@ -1,4 +1,4 @@
-"""Where a policy acts: lanes of an environment behind one interface, found by the name "family/game"."""
+"""Environments: lanes of one game behind one interface, found by the name "family/game"."""
 
 import numpy as np
 
@@ -34,20 +34,20 @@ __all__ = [
 
 
 def make(name: str, *, lanes: int = 1, seed: int = 0, processes: int | None = None, **options) -> Environment:
-    """The environment called "family/game"; `options` are those of the family's own `make`. Simulators that
-    leave other cores idle share their lanes out to `processes`, by the cores unless said; that changes
-    nothing but the time it takes."""
+    """The environment called "family/game"; `options` are those of the family's `make`. The lanes of a
+    simulator that uses one core are divided among `processes`, by default by the number of cores. The number
+    of processes affects only the speed."""
     if lanes < 1 or seed < 0 or (processes is not None and processes < 1):
         raise UsageError(
-            f"lanes={lanes}, seed={seed}, processes={processes}: at least one lane and process and a seed "
-            "from 0 upwards, please"
+            f"lanes={lanes}, seed={seed}, processes={processes}: lanes and processes must be at least 1, "
+            "and seed at least 0"
         )
     from optimist.envs._workers import Split, usual_processes
 
     family, _ = found(name)
     if not getattr(family, "ON_ONE_CORE", False):
         if processes not in (None, 1):
-            raise UsageError(f"{base_name(name)} is not shared out to processes: leave processes out")
+            raise UsageError(f"{base_name(name)} cannot be divided among processes: omit processes")
         processes = 1
     seeds, count = lane_seeds(seed, lanes), min(lanes, processes or usual_processes(lanes))
     return Split(name, seeds, options, count) if count > 1 else make_lanes(name, seeds, **options)

@@ -1,4 +1,4 @@
-"""What an environment is: lanes of one game that are stepped together."""
+"""The interface of an environment: lanes of one game that are stepped together."""
 
 from typing import Any, NamedTuple, Protocol
 
@@ -22,17 +22,17 @@ class Step(NamedTuple):
 
 
 class Environment(Protocol):
-    """`lanes` copies of one game that are stepped together and reset by themselves.
+    """`lanes` copies of one game that are stepped together and reset automatically.
 
-    One that is `resumable` (most have no such attribute) gives its whole state as arrays by `saved()`, and
-    goes on from it after `restore()`; the arrays come from a file, so they are checked there."""
+    An environment with the optional attribute `resumable` returns its whole state as arrays from `saved()`,
+    and continues from that state after `restore()`, which checks the arrays because they come from a file."""
 
     name: str
     spec: Spec
     lanes: int
 
     def reset(self) -> np.ndarray:
-        """Begin a new episode in every lane; the random streams go on, they do not start over."""
+        """Begin a new episode in every lane; the random streams continue and do not start over."""
         ...
 
     def step(self, actions: Any) -> Step: ...
@@ -42,7 +42,7 @@ class Environment(Protocol):
         ...
 
     def versions(self) -> dict[str, str]:
-        """The packages that decide what happens in this environment."""
+        """The versions of the packages that determine what happens in this environment."""
         ...
 
     def close(self) -> None: ...

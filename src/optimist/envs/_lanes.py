@@ -1,4 +1,4 @@
-"""What the families share: single environments stepped side by side, and the check of every action."""
+"""Shared by the families: single environments stepped together, and the check of actions."""
 
 import importlib
 import json
@@ -15,7 +15,7 @@ from optimist.errors import UsageError
 
 
 class Lane(Protocol):
-    """One environment that does not reset by itself."""
+    """One environment, which does not reset automatically."""
 
     def reset(self) -> np.ndarray: ...
 
@@ -29,7 +29,7 @@ class Lane(Protocol):
 
 
 class Lanes:
-    """An `Environment` made of single ones, each reset as soon as its episode ends."""
+    """An `Environment` of single ones, each reset as soon as its episode ends."""
 
     def __init__(self, name: str, spec: Spec, members: Sequence[Lane], versions: dict[str, str]):
         self.name = name
@@ -63,7 +63,7 @@ class Lanes:
         )
 
     def saved(self) -> dict[str, np.ndarray]:
-        """Where every lane stands; only of lanes that are `resumable`."""
+        """The state of every lane; only for lanes that are `resumable`."""
         members: Any = self._members
         return {"lanes": as_array([member.saved() for member in members])}
 
@@ -94,7 +94,7 @@ class Lanes:
 
 
 def as_array(states: list) -> np.ndarray:
-    """The states of single lanes, which are made of plain values, as bytes of JSON."""
+    """The states of single lanes, which consist of plain values, as bytes of JSON."""
     return np.frombuffer(json.dumps(states).encode(), np.uint8)
 
 
@@ -106,7 +106,7 @@ def from_array(array: np.ndarray) -> list:
 
 
 def checked_actions(actions: Any, spec: Spec, lanes: int) -> np.ndarray:
-    """The actions in the spec's type, or a refusal: some environments hang or misbehave on bad ones."""
+    """The actions in the spec's type; UsageError for invalid ones, on which some environments hang."""
     actions = np.asarray(actions)
     expected = (lanes, *spec.action_shape)
     if actions.shape != expected:
@@ -126,7 +126,7 @@ def _within_set(actions: np.ndarray, count: int) -> np.ndarray:
 
 def _within_bounds(actions: np.ndarray, spec: Spec) -> np.ndarray:
     actions = actions.astype(spec.action_dtype)
-    outside = spec.outside(actions)  # by more than an actor's last bit
+    outside = spec.outside(actions)  # by more than rounding
     low = np.array(spec.action_low, spec.action_dtype)
     high = np.array(spec.action_high, spec.action_dtype)
     if outside.any():
@@ -138,14 +138,14 @@ def _within_bounds(actions: np.ndarray, spec: Spec) -> np.ndarray:
 
 
 def free_cores() -> int:
-    """Where there are many cores, two are left to whoever chooses the actions and learns from them.
-    A process that shares a machine has its share in NPROC, which XLA reads too."""
+    """The cores for environments. Of more than four cores, two are left to the learner. NPROC, which XLA
+    reads too, is the share of a process that does not have the whole machine."""
     cores = int(os.environ.get("NPROC") or len(os.sched_getaffinity(0)))
     return cores - 2 if cores > 4 else cores
 
 
 def package(name: str, *, extra: str) -> ModuleType:
-    """The optional package, or the line that installs it."""
+    """Import an optional package; UsageError with the command that installs it."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:

@@ -1,8 +1,7 @@
-"""How child processes are started: without the modules of the current folder, and so that they end with the
-process that started them.
+"""Starting child processes that do not import from the current folder, and that end with their parent.
 
-The current folder may hold anybody's files. An interpreter puts it in front of its search path unless it is
-started by the name of a script, so a `json.py` there would be run in place of the library's.
+The current folder may hold files that the user does not trust. An interpreter puts it first on its search
+path unless it runs a script, so a `json.py` there would replace the library's.
 """
 
 import contextlib
@@ -17,22 +16,22 @@ from collections.abc import Iterator
 
 from optimist.plugins import search_path
 
-SAFELY = "-P"  # for the interpreter: the current folder is not searched
-VARIABLE = "PYTHONSAFEPATH"  # says the same to an interpreter whose command is not ours
-PR_SET_PDEATHSIG = 1  # of Linux' prctl
-PATIENCE = 0.5  # seconds between looks at the parent, where the kernel does not tell
+SAFELY = "-P"  # option of the interpreter: do not search the current folder
+VARIABLE = "PYTHONSAFEPATH"  # the same for an interpreter whose command line we cannot change
+PR_SET_PDEATHSIG = 1  # of prctl on Linux
+PATIENCE = 0.5  # seconds between checks of the parent, where the kernel sends no signal
 
 
 def variables() -> dict[str, str]:
-    """For a child's environment."""
+    """The environment variables of a child process."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(search_path())}
 
 
 @contextlib.contextmanager
 def isolated() -> Iterator[None]:
-    """Processes that multiprocessing starts in here do without the current folder's modules.
+    """Processes that multiprocessing starts inside this context do not import from the current folder.
 
-    It hands its children this process's own search path, and leaves their command to nobody."""
+    multiprocessing gives its children the search path of this process; their command line is fixed."""
     path, variable = sys.path, os.environ.get(VARIABLE)
     sys.path, os.environ[VARIABLE] = search_path(), "1"
     try:
@@ -46,15 +45,15 @@ def isolated() -> Iterator[None]:
 
 
 def serve(parent: int, module: str, function: str, *arguments) -> None:
-    """What a child does first. Only afterwards it imports what it works with, which may take seconds."""
+    """The first function of a child: tie it to its parent, then import `module`, which may take seconds."""
     leave_with(parent)
     getattr(importlib.import_module(module), function)(*arguments)
 
 
 def leave_with(parent: int) -> None:
-    """Have SIGTERM sent to this process when its parent ends, in whatever way.
+    """Have SIGTERM sent to this process when its parent ends, for whatever reason.
 
-    The parent says who it is: whoever asks only now may be told who adopted the child."""
+    The parent passes its own id: if it has ended already, os.getppid() is another process."""
     if not _kernel_tells():
         threading.Thread(target=_watch, args=(parent,), daemon=True).start()
     elif os.getppid() != parent:  # it ended before the kernel was asked

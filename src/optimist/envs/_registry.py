@@ -1,7 +1,7 @@
-"""The look-up of environments: families are the files of this folder or a user's own, games are theirs.
+"""The look-up of environments: a family is a file of this folder or a user's plug-in, and has games.
 
-What makes a game another game is part of its name, as in an address: "atari/Breakout?no_ops=30". So it
-travels with a dataset and a run to wherever the game is played again.
+Options that change a game are part of its name, as in an address: "atari/Breakout?no_ops=30". So datasets and
+runs store them with the name.
 """
 
 import importlib
@@ -19,7 +19,7 @@ from optimist.errors import DataError, UsageError, did_you_mean
 
 
 def make_lanes(name: str, seeds: list[int], **options) -> Environment:
-    """The same in this process alone, one lane for each of these random streams."""
+    """The environment in this process alone, with one lane for each of these seeds."""
     family, game = found(name)
     options = {**_options_in(name), **options}
     _refuse_unknown_options(family, options)
@@ -27,9 +27,9 @@ def make_lanes(name: str, seeds: list[int], **options) -> Environment:
 
 
 def from_data(name: Any) -> str:
-    """The environment that a dataset or a run names. Whoever wrote the file may have meant harm: "x:Family"
-    and "gym/x:Id", which import the module x, are taken only where x is imported already. A person may name
-    any module."""
+    """Check the environment name of a dataset or a run, and return it. The file may be malicious: names that
+    import a module x, "x:Family" and "gym/x:Id", are accepted only if x is imported already. The user may
+    name any module."""
     if not isinstance(name, str):
         raise DataError(f"{name!r} is not the name of an environment; choose one with --environment")
     module, colon, rest = _address(name)
@@ -46,12 +46,12 @@ def from_data(name: Any) -> str:
 
 
 def base_name(name: str) -> str:
-    """The game without its options."""
+    """The name without its options."""
     return name.partition("?")[0]
 
 
 def options_of(name: str) -> Any:
-    """The options of a named environment as a record, or None where its family has none."""
+    """The options of a named environment, or None if its family has none."""
     options = getattr(found(name)[0], "Options", None)
     return options and options(**_options_in(name))
 
@@ -62,7 +62,7 @@ def families() -> dict[str, Any]:
 
 
 def named(name: str, options: Any) -> str:
-    """The name that says these options, as far as they differ from the family's own."""
+    """The name with these options, as far as they differ from the defaults."""
     usual = asdict(type(options)())
     changed = {field: value for field, value in asdict(options).items() if value != usual[field]}
     said = "&".join(f"{field}={_as_word(value)}" for field, value in changed.items())
@@ -70,7 +70,7 @@ def named(name: str, options: Any) -> str:
 
 
 def available() -> list[str]:
-    """Every name that is known to work once its family's package is installed."""
+    """Every name that works if its family's package is installed."""
     return [f"{name}/{game}" for name in _families() for game in _family(name).games()]
 
 
@@ -99,12 +99,12 @@ def _address(name: str) -> tuple[str, str, str]:
 
 def _checked(family: Any, name: str) -> Any:
     if not callable(getattr(family, "make", None)):
-        raise UsageError(f'"{name}" is no family of environments: it has no make(game, seeds=...)')
+        raise UsageError(f'"{name}" is not a family of environments: it has no make(game, seeds=...)')
     return family
 
 
 def _families_with(game: str) -> str:
-    """' did you mean atari/Breakout or minatar/breakout?' to end a message about a name without a family."""
+    """'did you mean atari/Breakout or minatar/breakout?': the hint for a name without a family."""
     same = [name for name in available() if name.partition("/")[2].lower() == game.lower()]
     *others, last = same or [""]
     before = f"{', '.join(others)} or " if others else ""
@@ -112,7 +112,7 @@ def _families_with(game: str) -> str:
 
 
 def _options_in(name: str) -> dict[str, Any]:
-    """The options that are said in a name, each in the type of its field."""
+    """The options in a name, each in the type of its field."""
     query = name.partition("?")[2]
     if not query:
         return {}

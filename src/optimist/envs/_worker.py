@@ -1,7 +1,7 @@
-"""A process that plays some lanes of an environment: what `_workers` starts as `python -m`.
+"""A worker process that plays some lanes of an environment; `_workers` starts it as `python -m`.
 
-One byte on a pipe, which all workers of a group read from, tells it what to do; it answers with one byte. Its
-actions and their results lie in memory that it shares with the process that started it.
+All workers of a group read their orders, one byte each, from the same pipe, and answer with one byte. Actions
+and results are in memory that is shared with the parent process.
 """
 
 import base64
@@ -67,7 +67,7 @@ def _padded(lanes: int, shape: tuple[int, ...], dtype: np.dtype) -> int:
 
 
 class Player:
-    """Its lanes, and what it does with them when it is told to."""
+    """The lanes of a worker, and the orders that it carries out."""
 
     def __init__(self) -> None:
         self._play: Any = None
@@ -78,13 +78,13 @@ class Player:
             LISTEN: self._listen,
         }
 
-    def obey(self, order: bytes) -> bytes:
-        """Done; or failed, and why is on its way."""
+    def carry_out(self, order: bytes) -> bytes:
+        """Carry out an order: DONE, or FAILED with a message on stdout."""
         try:
             self._orders[order]()
-        except Exception as problem:  # whatever a simulator does, whoever it plays for has to know
+        except Exception as problem:  # a simulator may raise anything; the parent reports it
             known = isinstance(problem, UsageError)
-            _say(
+            _send(
                 {"problem": str(problem) if known else f"{type(problem).__name__}: {problem}", "known": known}
             )
             return FAILED
@@ -92,7 +92,7 @@ class Player:
 
     def _listen(self) -> None:
         message = json.loads(sys.stdin.readline())
-        _say(getattr(self, f"_{message.pop('do')}")(**message))
+        _send(getattr(self, f"_{message.pop('do')}")(**message))
 
     def _make(self, name: str, seeds: list[int], options: dict) -> dict:
         self._play = make_lanes(name, seeds, **options)
@@ -138,17 +138,17 @@ class Player:
             column[:] = values
 
 
-def _say(message: dict) -> None:
+def _send(message: dict) -> None:
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
 
 
 def main(go: list[int], done: int) -> None:
-    """Until whoever it plays for is gone: then the pipe ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the other end, which may want to save
+    """Carry out orders until the parent process ends, which closes the pipe."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which may have to save
     player, turn = Player(), 0
     while order := os.read(go[turn % 2], 1):
-        os.write(done, player.obey(order))
+        os.write(done, player.carry_out(order))
         turn += 1
 
 

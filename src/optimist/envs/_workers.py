@@ -1,7 +1,7 @@
-"""Lanes shared out to processes: for simulators that are written in Python, or keep its lock busy.
+"""Lanes divided among worker processes, for simulators that are written in Python or hold its lock.
 
-Threads do not help: each would wait for the lock at every step while the learner holds it. A group of worker
-processes is woken by one write and answers in a few reads, whatever its size. A group is kept for the next
+Threads would not help: each would wait for the interpreter lock at every step. One write wakes a group of
+workers, and a few reads collect their answers, whatever the size of the group. A group is kept for the next
 environment of the same size, because importing a simulator can take longer than an evaluation.
 """
 
@@ -26,8 +26,8 @@ from optimist.envs._processes import SAFELY, variables
 from optimist.envs._worker import FAILED, LISTEN, RESET, STEP, board, board_size
 from optimist.errors import RunError, UsageError
 
-LANES_EACH = 8  # of a process at least: waking it takes as long as a step of a few lanes
-MEMORY = "/dev/shm"  # where there is such a folder, files in it are memory
+LANES_EACH = 8  # the least per process: waking one takes as long as a step of a few lanes
+MEMORY = "/dev/shm"  # files in this folder, if it exists, are in memory
 
 
 def usual_processes(lanes: int) -> int:
@@ -35,10 +35,10 @@ def usual_processes(lanes: int) -> int:
 
 
 class Workers:
-    """Processes that take turns with this one: all of them, or all but this one, are at work.
+    """A group of worker processes. This process waits while they work, and they wait while it works.
 
-    A turn is begun by one byte for each on a pipe that they share. Two pipes alternate, so that whoever is
-    quick cannot take another's byte for its next turn.
+    A turn begins with one byte for each worker on a shared pipe. Two pipes alternate, so that a fast worker
+    cannot take the byte of a slower one as its next order.
     """
 
     def __init__(self, size: int):
@@ -48,7 +48,7 @@ class Workers:
         self._pipes = [done, *self._go]
         inherited = [*(read for read, _ in go), theirs]
         words = [sys.executable, SAFELY, "-m", "optimist.envs._worker", *map(str, inherited)]
-        # They find what this process finds, and leave the other cores to each other.
+        # They find the same modules as this process, and use one core each.
         settings = {**variables(), "OMP_NUM_THREADS": "1"}
         self._members: list[Any] = [
             subprocess.Popen(
@@ -57,7 +57,7 @@ class Workers:
                 env=settings,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL if number else None,  # what they have to say, they all say
+                stderr=subprocess.DEVNULL if number else None,  # all workers print the same
             )
             for number in range(size)
         ]
@@ -67,73 +67,74 @@ class Workers:
         self._signs = select.poll()
         self._signs.register(done, select.POLLIN)
         for member in self._members:
-            self._signs.register(member.stdout, 0)  # only that it ended
+            self._signs.register(member.stdout, 0)  # reports only that it closed
 
     def turn(self, order: bytes) -> None:
-        """Everybody does it, side by side; returns when all have."""
+        """All workers carry out the order in parallel; returns when all are done."""
         self._begin(order)
         if FAILED in self._answers():
-            said = [self._heard(member) for member in self._members if self._has_spoken(member)]
-            self._complain(said)
+            messages = [self._received(member) for member in self._members if self._has_sent(member)]
+            self._raise_problem(messages)
 
     def ask(self, questions: list[dict]) -> list[dict]:
-        """One question for each member; their answers."""
-        self._begin(LISTEN)  # first: a long question does not fit into a pipe that nobody reads from
+        """Send one question to each worker; their answers."""
+        self._begin(LISTEN)  # first: a long question does not fit into a pipe without a reader
         for member, question in zip(self._members, questions, strict=True):
             member.stdin.write(json.dumps(question).encode() + b"\n")
             member.stdin.flush()
-        said = [self._heard(member) for member in self._members]  # long ones do not fit into a pipe
+        # Before the bytes: a worker with a long message is not done until it is read.
+        messages = [self._received(member) for member in self._members]
         if FAILED in self._answers():
-            self._complain(said)
-        return said
+            self._raise_problem(messages)
+        return messages
 
     def _begin(self, order: bytes) -> None:
         os.write(self._go[self._turn % 2], order * self.size)
         self._turn += 1
 
     def _answers(self) -> bytes:
-        """A byte from each."""
+        """One byte from each worker."""
         answers = b""
         while len(answers) < self.size:
             if self._done in dict(self._signs.poll()):
                 answers += os.read(self._done, self.size)
             else:
-                self._tell_of_the_dead()
+                self._raise_ended()
         self._turns_ended += 1
         return answers
 
-    def _heard(self, member: Any) -> dict:
+    def _received(self, member: Any) -> dict:
         line = member.stdout.readline()
         if not line:
-            self._tell_of_the_dead()
+            self._raise_ended()
         return json.loads(line)
 
     @staticmethod
-    def _has_spoken(member: Any) -> bool:
+    def _has_sent(member: Any) -> bool:
         return bool(select.select([member.stdout], [], [], 0)[0])
 
     @staticmethod
-    def _complain(said: list[dict]) -> None:
-        problem = next(message for message in said if "problem" in message)
+    def _raise_problem(messages: list[dict]) -> None:
+        problem = next(message for message in messages if "problem" in message)
         raise (UsageError if problem["known"] else RunError)(problem["problem"])
 
-    def _tell_of_the_dead(self) -> None:
-        """Somebody's pipe ended, so that it ends too."""
+    def _raise_ended(self) -> None:
+        """A worker closed its pipe; shut the others down and raise RunError."""
         ended = dict(self._signs.poll(0))
         code = next(member.wait() for member in self._members if member.stdout.fileno() in ended)
         self.end()
         raise RunError(
-            f"a process that played lanes of an environment ended with code {code}: run again, with fewer "
-            "lanes if memory is short"
+            f"a worker process of an environment ended with code {code}: run again, with fewer lanes if "
+            "memory is short"
         )
 
     @property
     def ready(self) -> bool:
-        """Everybody is there and waits; not so after a turn that an exception broke off."""
+        """Whether all workers run and wait for orders; False after a turn that an exception interrupted."""
         return self._turn == self._turns_ended and all(member.poll() is None for member in self._members)
 
     def end(self) -> None:
-        """They leave when the pipes end."""
+        """Close the pipes, upon which the workers end, and wait for them."""
         for pipe in self._pipes:
             os.close(pipe)
         self._pipes = []
@@ -152,7 +153,8 @@ def _end_all() -> None:
         _idle.pop().end()
 
 
-def _hire(size: int) -> Workers:
+def _take(size: int) -> Workers:
+    """An idle group of this size, or a new one."""
     for workers in _idle:
         if workers.size == size:
             _idle.remove(workers)
@@ -163,8 +165,8 @@ def _hire(size: int) -> Workers:
     return Workers(size)
 
 
-def _let_go(workers: Workers) -> None:
-    """It waits for another environment, if it can play another."""
+def _give_back(workers: Workers) -> None:
+    """Close the environment and keep the group for another, or end it if it is not ready."""
     if not workers.ready:
         return workers.end()
     workers.ask([{"do": "close"}] * workers.size)
@@ -172,13 +174,13 @@ def _let_go(workers: Workers) -> None:
 
 
 class Split:
-    """An `Environment` whose lanes are played by a workers, each member some of them."""
+    """An `Environment` whose lanes are divided among the workers of a group."""
 
     def __init__(self, name: str, seeds: list[int], options: dict, processes: int):
         self.lanes = len(seeds)
         shares = np.array_split(seeds, processes)
-        self._workers = _hire(processes)
-        self.close = weakref.finalize(self, _let_go, self._workers)  # once, also where nobody calls it
+        self._workers = _take(processes)
+        self.close = weakref.finalize(self, _give_back, self._workers)  # once, also if it is never called
         wish = {"do": "make", "name": name, "options": options}
         about, *_ = self._workers.ask([{**wish, "seeds": share.tolist()} for share in shares])
         self.name, self._versions = about["name"], about["versions"]
@@ -206,7 +208,7 @@ class Split:
             raise UsageError(f"{self.name}: call reset() before the first step()")
         self._board.action[:] = checked_actions(actions, self.spec, self.lanes)
         self._workers.turn(STEP)
-        # The next step is written over this one while somebody may still be reading it.
+        # Copies, because the next step overwrites the shared memory.
         return Step(*(column.copy() for column in self._board[1:]))
 
     def saved(self) -> dict[str, np.ndarray]:

@@ -1,8 +1,9 @@
-"""The paper's 60 Atari games on the Arcade Learning Environment, seen as the paper's agents saw them.
+"""The paper's 60 Atari games on the Arcade Learning Environment, preprocessed as in the paper.
 
-Every fourth emulator frame, the brighter of its last two, grey, 84 x 84; sticky actions on every emulator
-frame; the game's minimal actions; no no-ops; an episode is the whole game, truncated after 27,000 steps. The
-released code crops nothing and resizes by area, and so does `ale_py` with the settings below.
+A step is four emulator frames; its observation is the pixelwise maximum of the last two, in grey, 84 x 84.
+Actions are sticky on every emulator frame, and are the game's minimal set. There are no no-ops. An episode is
+a whole game, truncated after 27,000 steps. The released code does not crop and resizes by area; so does
+`ale_py` with the settings below.
 """
 
 import csv
@@ -25,26 +26,26 @@ from optimist.envs._lanes import checked_actions, free_cores, package
 from optimist.errors import UsageError, did_you_mean
 
 FRAME_SKIP = 4
-ROMS = "OPTIMIST_ROMS"  # the environment variable that names a folder of one's own ROMs
-HEIGHT = {"AirRaid": 250, "Carnival": 214, "JourneyEscape": 230, "Pooyan": 220}  # the others' screens: 210
+ROMS = "OPTIMIST_ROMS"  # the environment variable with the folder of the user's ROMs
+HEIGHT = {"AirRaid": 250, "Carnival": 214, "JourneyEscape": 230, "Pooyan": 220}  # of screens; else 210
 log = logging.getLogger("optimist")
 
 
 @dataclass(frozen=True)
 class Options:
-    """The game; the defaults are the paper's."""
+    """Options of a game; the defaults are the paper's."""
 
-    sticky: Annotated[float, "how likely an emulator frame repeats the action before it"] = 0.25
+    sticky: Annotated[float, "probability that an emulator frame repeats the last action"] = 0.25
     episodic_life: Annotated[bool, "whether a lost life ends the episode"] = False
-    no_ops: Annotated[int, "up to so many random no-ops begin an episode"] = 0
-    full_action_set: Annotated[bool, "all 18 actions, not only those that the game knows"] = False
-    max_steps: Annotated[int, "an episode is truncated after so many steps"] = 27_000
+    no_ops: Annotated[int, "an episode begins with up to this many random no-ops"] = 0
+    full_action_set: Annotated[bool, "all 18 actions instead of the game's minimal set"] = False
+    max_steps: Annotated[int, "an episode is truncated after this many steps"] = 27_000
 
     def __post_init__(self):
         if not 0 <= self.sticky < 1 or self.no_ops < 0 or self.max_steps < 1:
             raise UsageError(
-                f"sticky={self.sticky}, no_ops={self.no_ops}, max_steps={self.max_steps}: a probability "
-                "below 1, a number from 0 and a number from 1 upwards, please"
+                f"sticky={self.sticky}, no_ops={self.no_ops}, max_steps={self.max_steps}: sticky must be at "
+                "least 0 and below 1, no_ops at least 0, and max_steps at least 1"
             )
 
 
@@ -60,7 +61,7 @@ def make(game: str, *, seeds: list[int], threads: int | None = None, **options) 
 
 
 class Atari:
-    """Lanes of one game, stepped by the emulator's own threads."""
+    """Lanes of one game, stepped by the threads of the emulator."""
 
     def __init__(self, ale_py, game: str, options: Options, seeds: list[int], threads: int):
         self.name, self.lanes = f"atari/{game}", len(seeds)
@@ -70,7 +71,7 @@ class Atari:
         _warn_of_another_rom(game, self._md5)
         self._ale = self._interface(self.lanes)
         self.spec = Spec((84, 84, 1), "uint8", actions=len(self._ale.get_action_set()), stack=4)
-        self._seeds = np.array(seeds) >> 1  # the emulator's are 31 bits wide
+        self._seeds = np.array(seeds) >> 1  # the emulator's seeds have 31 bits
         self._full_strength = np.ones(self.lanes, np.float32)
         self._resets, self._steps = 0, 0
         self._screen: Any = None
@@ -81,7 +82,7 @@ class Atari:
             "num_envs": lanes,
             "num_threads": min(lanes, self._threads),
             "frame_skip": FRAME_SKIP,
-            "stack_num": 1,  # a frame is recorded once and stacked when it is read
+            "stack_num": 1,  # frames are recorded singly and stacked when they are read
             "grayscale": True,
             "maxpool": True,
             "noop_max": self._options.no_ops,
@@ -96,7 +97,7 @@ class Atari:
         return self._ale_py.ALEVectorInterface(**{**settings, **changes})
 
     def reset(self) -> np.ndarray:
-        # The emulator keeps its random streams where the seed is negative.
+        # With a negative seed the emulator continues its random stream.
         seeds = np.full(self.lanes, -1) if self._resets else self._seeds
         self._resets += 1
         if self._screen is not None:
@@ -107,7 +108,7 @@ class Atari:
     def step(self, actions: Any) -> Step:
         if not self._resets:
             raise UsageError(f"{self.name}: call reset() before the first step()")
-        # The emulator waits for ever on an action that it does not know.
+        # The emulator hangs on an unknown action.
         actions = checked_actions(actions, self.spec, self.lanes).astype(np.int32)
         self._ale.send(actions, self._full_strength)
         frames, reward, terminal, truncated, info = self._ale.recv()
@@ -135,8 +136,8 @@ class Atari:
         return frames.reshape(-1, *self.spec.frame_shape)
 
     def render(self) -> np.ndarray:
-        """The game in colour. The lanes show grey frames only, so a second emulator plays lane 0 along; it
-        must see every action, so the first picture is to be asked for before the first step."""
+        """Lane 0 in colour. The lanes have grey frames only, so a second emulator repeats every action of
+        lane 0; therefore the first call must come before the first step."""
         if self._screen is None and self._steps == 0 and self._resets:
             self._screen = self._interface(
                 1, grayscale=False, img_height=HEIGHT.get(self._game, 210), img_width=160
@@ -145,7 +146,7 @@ class Atari:
                 seed = -1 if number else self._seeds[0]
                 self._picture = self._screen.reset(np.arange(1), np.array([seed]))[0]
         if self._screen is None:
-            raise UsageError(f"{self.name}: ask for the first picture before the first step")
+            raise UsageError(f"{self.name}: call render() after reset() and before the first step()")
         return self._picture[0, 0]
 
     def versions(self) -> dict[str, str]:
@@ -157,13 +158,13 @@ class Atari:
 
 @cache
 def _public_roms() -> dict[str, str]:
-    """The MD5 of the ROM with which the public dataset of each game was logged (those of atari-py 0.2.5)."""
+    """The MD5 of the ROM of each game's public dataset (the ROMs of atari-py 0.2.5)."""
     text = files("optimist.envs").joinpath("atari_games.csv").read_text()
     return {row["game"]: row["rom_md5_of_public_data"] for row in csv.DictReader(text.splitlines())}
 
 
 def _meant(game: str) -> str:
-    """The game in another spelling: ms_pacman, MSPACMAN, MsPacmanNoFrameskip-v4."""
+    """The hint for another spelling of a game: ms_pacman, MSPACMAN, MsPacmanNoFrameskip-v4."""
     plain = {known.lower(): known for known in games()}
     word = re.sub(r"(NoFrameskip|Deterministic)?-v\d+$", "", game).replace("_", "").replace("-", "").lower()
     return did_you_mean(plain.get(word, game), games())
@@ -177,15 +178,15 @@ def _rom(ale_py, game: str) -> Path:
         return Path(ale_py.roms.get_rom_path(snake_case))
     rom = Path(folder) / f"{snake_case}.bin"
     if not rom.is_file() or not rom.stat().st_size:
-        raise UsageError(f"{rom} is not there or empty: put the game's ROM there, or unset {ROMS}")
+        raise UsageError(f"{rom} is missing or empty: put the game's ROM there, or unset {ROMS}")
     return rom
 
 
-@cache  # one word about it is enough
+@cache  # warn once
 def _warn_of_another_rom(game: str, md5: str) -> None:
     if md5 != _public_roms()[game]:
         log.warning(
-            "atari/%s: this ROM differs from the one that the public DQN Replay Dataset was logged with, so "
-            "scores of agents trained on that data are not comparable; --roms FOLDER takes another",
+            "atari/%s: this ROM differs from that of the public DQN Replay Dataset, so scores of agents "
+            "trained on that data are not comparable; --roms FOLDER uses another",
             game,
         )

@@ -16,9 +16,9 @@ from optimist.envs._environment import Environment
 from optimist.envs._lanes import Lanes, package
 from optimist.errors import UsageError, did_you_mean
 
-# those that need nothing but gymnasium itself
+# these need only gymnasium
 CLASSIC_CONTROL = ("Acrobot-v1", "CartPole-v1", "MountainCar-v0", "MountainCarContinuous-v0", "Pendulum-v1")
-SIMULATORS = ("mujoco", "Box2D", "ale_py")  # their versions decide what happens in an environment
+SIMULATORS = ("mujoco", "Box2D", "ale_py")  # their versions determine what happens in an environment
 SUPPORTED = "supported are Box observations with Discrete or bounded float Box actions"
 
 
@@ -53,7 +53,7 @@ class _Lane:
 
     def reset(self) -> np.ndarray:
         observation, _ = self._env.reset(seed=self._seed)
-        self._seed = None  # a seed given again would replay the first episode for ever
+        self._seed = None  # with the same seed again, every episode would be the first one
         return self._frame(observation)
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool]:
@@ -65,7 +65,7 @@ class _Lane:
             raise UsageError(f"{self._env.spec.id} cannot be rendered: it has no rgb_array mode")
         try:
             return np.asarray(self._env.render(), np.uint8)
-        except Exception as error:  # whatever the renderer lacks: a package, a display, a reset
+        except Exception as error:  # the renderer may lack a package, a display or a reset
             raise UsageError(f"{self._env.spec.id} cannot be rendered: {_first_line(error)}") from error
 
     def close(self) -> None:
@@ -84,7 +84,7 @@ class _Lane:
 def _single(gymnasium, game: str, options: dict):
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("once")  # an old version is worth a word, but never an error
+            warnings.simplefilter("once")  # an old version is a warning, never an error
             return gymnasium.make(game, disable_env_checker=True, **options)
     except (gymnasium.error.Error, ImportError, TypeError, ValueError, AssertionError) as error:
         raise UsageError(f"gym/{game} cannot be made: {_first_line(error)}") from error
@@ -114,7 +114,7 @@ def _frame_type(space) -> tuple[tuple[int, ...], str]:
 
 
 def _versions(env) -> dict[str, str]:
-    """Versions of what has been loaded to make the environment, with the package that defines it."""
+    """The versions of the loaded simulators and of the package that defines the environment."""
     author = type(env.unwrapped).__module__.partition(".")[0]
     loaded = [name for name in SIMULATORS if name in sys.modules]
     found = {}

@@ -1,9 +1,9 @@
 """The five MinAtar games (Young & Tian 2019) as the `minatar` package ships them.
 
-Sticky actions 0.1 (the repeated action outlives a reset) and difficulty ramping are on. Actions are those
-of `minimal_action_set()`, the set of the package's "-v1" names; its "-v0" names have 6 in every game.
-One addition: MinAtar has no time limit, and a good policy would never finish its evaluation, so an episode
-is truncated after `max_steps`.
+Sticky actions 0.1 (a reset does not clear the last action) and difficulty ramping are on. Actions are those
+of `minimal_action_set()`, the set of the package's "-v1" names; its "-v0" names have 6 in every game. One
+addition: MinAtar has no time limit, so a good policy would never finish its evaluation; here an episode is
+truncated after `max_steps`.
 """
 
 import json
@@ -23,8 +23,8 @@ from optimist.errors import UsageError, did_you_mean
 
 ON_ONE_CORE = True
 GAMES = ("asterix", "breakout", "freeway", "seaquest", "space_invaders")
-LONGEST = 3_000  # steps; Freeway, the one game with a clock, has 2,501
-FIXED = ("channels", "action_map", "ramping", "random")  # what a game has besides its state
+LONGEST = 3_000  # steps; Freeway, the only game with a time limit, has 2,501
+FIXED = ("channels", "action_map", "ramping", "random")  # attributes of a game that are not its state
 CELL = 16  # pixels along one side of a cell in a picture
 BACKGROUND = (14, 14, 22)
 
@@ -42,7 +42,7 @@ def make(game: str, *, seeds: list[int], max_steps: int = LONGEST) -> Environmen
 
 
 def check(family: str, game: str, max_steps: int) -> None:
-    """Complain of what no way to play these games knows."""
+    """Raise UsageError for an unknown game or a time limit below one step."""
     if game not in GAMES:
         raise UsageError(f'no environment "{family}/{game}": {did_you_mean(game, GAMES)}')
     if max_steps < 1:
@@ -50,10 +50,10 @@ def check(family: str, game: str, max_steps: int) -> None:
 
 
 class _Lane:
-    """One game with its own random stream and the cap on its episodes."""
+    """One game with its own random stream and time limit."""
 
     def __init__(self, game, seed: int, max_steps: int):
-        game.seed(seed)  # before the first reset, which already draws from the stream
+        game.seed(seed)  # before the first reset, which draws from the stream
         self._game = game
         self._actions = game.minimal_action_set()
         self._max_steps = max_steps
@@ -71,7 +71,7 @@ class _Lane:
         return self._game.state(), reward, terminal, self._age >= self._max_steps
 
     def saved(self) -> dict:
-        """All that changes, as plain values: the package's games keep numbers, lists and small arrays."""
+        """The whole state as plain values; the package's games consist of numbers, lists and small arrays."""
         _, keys, *rest = self._game.random.get_state()
         inside = {
             name: value.tolist() if isinstance(value, np.ndarray) else value
@@ -80,7 +80,7 @@ class _Lane:
         }
         stream = [keys.tolist(), *rest]
         whole = {"age": self._age, "last": self._game.last_action, "random": stream, "game": inside}
-        return json.loads(json.dumps(whole, default=int))  # some numbers are of numpy's types
+        return json.loads(json.dumps(whole, default=int))  # some numbers have numpy types
 
     def restore(self, state: dict) -> None:
         game, inside = self._game.env, state["game"]
@@ -103,7 +103,7 @@ class _Lane:
 
 
 def picture(frame: np.ndarray) -> np.ndarray:
-    """Every cell in the colour of its last channel that is set, (H, W, C) -> (16 H, 16 W, 3)."""
+    """An image: each cell in the colour of its last channel that is set, (H, W, C) -> (16 H, 16 W, 3)."""
     channels = frame.shape[-1]
     topmost = (frame * np.arange(1, channels + 1)).max(axis=-1)
     colours = np.vstack([np.array([BACKGROUND], np.uint8), _cubehelix(channels)])
@@ -129,7 +129,7 @@ def _minatar() -> ModuleType:
 
 @contextmanager
 def _without_plotting() -> Iterator[None]:
-    """The package looks for plotting libraries, which take two seconds to import, and does without them."""
+    """Hide plotting libraries, which take two seconds to import; the package works without them."""
     absent = [name for name in ("matplotlib", "seaborn") if name not in sys.modules]
     sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]  # importing None fails
     try:
@@ -141,10 +141,10 @@ def _without_plotting() -> Iterator[None]:
 
 @contextmanager
 def _silent_root_logger() -> Iterator[None]:
-    """Swallow the warning about missing plotting packages that importing minatar logs."""
+    """Suppress the warning about missing plotting packages that minatar logs on import."""
     root, placeholder = logging.getLogger(), logging.NullHandler()
     disabled_before = root.manager.disable
-    root.addHandler(placeholder)  # without a handler, logging.warning would install one for good
+    root.addHandler(placeholder)  # without a handler, logging.warning would install one permanently
     logging.disable(logging.WARNING)
     try:
         yield

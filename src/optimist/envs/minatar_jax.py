@@ -1,8 +1,8 @@
-"""MinAtar's five games as programs of the accelerator, written anew for it in `_games`.
+"""MinAtar's five games as JAX programs, rewritten for accelerators in `_games`.
 
-Rules, pictures, minimal actions, sticky actions 0.1 and difficulty ramping are MinAtar's, step by step; the
-random draws are JAX's. As in `minatar`, an episode is truncated after `max_steps`. Whoever plays can become
-a part of the same program: see `Rules`.
+Rules, pictures, minimal actions, sticky actions 0.1 and difficulty ramping are those of MinAtar, step by
+step; the random draws are JAX's. As in `minatar`, an episode is truncated after `max_steps`. `Rules` can be
+compiled into one program with the policy.
 """
 
 from dataclasses import dataclass
@@ -21,8 +21,8 @@ from optimist.envs._lanes import checked_actions
 from optimist.envs.minatar import GAMES, LONGEST, check, picture
 from optimist.errors import UsageError
 
-EDITION = "1"  # of the games: another one where the same luck would lead elsewhere
-STICKY = 0.1  # how often the last action is taken again, whatever is chosen
+EDITION = "1"  # of the games: changes when the same random draws lead to other states
+STICKY = 0.1  # the probability that the last action is repeated in place of the chosen one
 
 
 def games() -> list[str]:
@@ -35,18 +35,18 @@ def make(game: str, *, seeds: list[int], max_steps: int = LONGEST) -> Environmen
 
 
 class GameState(NamedTuple):
-    """Where the games of all lanes stand."""
+    """The state of the games of all lanes."""
 
     game: Any
     frames: Any
-    key: Any  # of each lane, for all that is random in it from here on
+    key: Any  # of each lane, for all its later random draws
     age: Any  # steps of this episode so far
-    last: Any  # what was really done, which outlives an episode
+    last: Any  # the action that was executed; kept over the end of an episode
 
 
 @dataclass(frozen=True)
 class Rules:
-    """One game as pure functions of all lanes: the lanes of a seed play the same in any company."""
+    """One game as pure functions of all lanes; a lane does not depend on the others."""
 
     game: str
     max_steps: int
@@ -58,7 +58,7 @@ class Rules:
         return GameState(state, jax.vmap(self._game.picture)(state), key, nothing, nothing)
 
     def step(self, table: GameState, actions: Any) -> tuple[GameState, Step]:
-        """One step of every lane; an episode that ends is followed by the next one."""
+        """One step of every lane; lanes whose episode ends begin a new one."""
         game = self._game
         key, luck = _drawn(table.key, 1 + game.LUCK_OF_A_STEP + game.LUCK_OF_A_START)
         sticky, luck, luck_of_a_start = jnp.split(luck, [1, 1 + game.LUCK_OF_A_STEP], axis=1)
@@ -83,7 +83,7 @@ class Rules:
 
 
 def _drawn(keys: Any, count: int) -> tuple[Any, Any]:
-    """What every lane keeps, and its luck from [0, 1), (lanes, count)."""
+    """The next key of every lane, and its random draws from [0, 1), (lanes, count)."""
     both = jax.vmap(jax.random.split)(keys)
     return both[:, 0], jax.vmap(lambda key: jax.random.uniform(key, (count,)))(both[:, 1])
 
@@ -106,16 +106,16 @@ def _step(rules: Rules, table: GameState, actions: Any) -> tuple[GameState, Step
 
 
 class OnDevice:
-    """An `Environment` that keeps its lanes on the device, and tells the host what happens there."""
+    """An `Environment` whose lanes are kept on the device; each step is copied to the host."""
 
     def __init__(self, rules: Rules, seeds: list[int]):
         self.name, self.spec, self.rules = f"minatar_jax/{rules.game}", rules.spec, rules
         self.lanes = len(seeds)
-        self._key = jax.vmap(jax.random.PRNGKey)(np.array(seeds, np.uint32))  # as one: lanes are many
+        self._key = jax.vmap(jax.random.PRNGKey)(np.array(seeds, np.uint32))  # in one call: there are many
         self.table: GameState | None = None
 
     def begin(self) -> GameState:
-        """New episodes for whoever plays by the `rules` on the device; the random streams go on."""
+        """New episodes, for a program that steps `rules` on the device; random streams continue."""
         if self.table is None:
             return _begin(self.rules, self._key)
         return _begin(self.rules, self.table.key)._replace(last=self.table.last)

@@ -1,8 +1,8 @@
-"""Gymnasium's v5 tasks HalfCheetah, Hopper and Walker2d on MuJoCo, step for step the same, many at a time.
+"""Gymnasium's v5 tasks HalfCheetah, Hopper and Walker2d on MuJoCo: the same steps, in many lanes at once.
 
-Models and rules are Gymnasium's with its default arguments; `max_steps` is its time limit. Every lane has a
-simulation of its own: MuJoCo's solver begins at its last solution, and `mujoco.rollout`, which steps many
-states on few simulations, does not give that back. Without it HalfCheetah goes another way within 100 steps.
+Models and rules are Gymnasium's with its default arguments; `max_steps` is its time limit. Every lane has its
+own simulation, because MuJoCo's solver starts from its last solution. `mujoco.rollout`, which steps many
+states on few simulations, loses that solution; without it HalfCheetah takes another path within 100 steps.
 """
 
 import logging
@@ -24,14 +24,14 @@ from optimist.errors import UsageError, did_you_mean
 ON_ONE_CORE = True
 TASK_VERSION = "v5"
 PICTURE = 480  # pixels along one side, as in Gymnasium
-CAMERA = "track"  # all three models have it: it moves along with the body
+CAMERA = "track"  # all three models have this camera, which follows the body
 Range = tuple[float, float]
 log = logging.getLogger("optimist")
 
 
 @dataclass(frozen=True)
 class Health:
-    """Outside one of these open ranges the body has fallen: the episode ends, its last step earns less."""
+    """Outside one of these open ranges the body has fallen: the episode ends without the last `reward`."""
 
     height: Range
     angle: Range
@@ -45,8 +45,8 @@ class Task:
     frame_skip: int
     control_cost: float
     reset_noise: float
-    normal_velocities: bool  # whether a first velocity's noise is normal rather than uniform
-    velocity_limit: float | None = None  # as observed
+    normal_velocities: bool  # whether the noise of initial velocities is normal; otherwise uniform
+    velocity_limit: float | None = None  # observed velocities are clipped to it
     health: Health | None = None
 
 
@@ -100,7 +100,7 @@ class Mujoco:
         self._seconds = model.opt.timestep * self._task.frame_skip
         self._randoms = [np.random.default_rng(seed) for seed in seeds]
         self._simulations = [mujoco.MjData(model) for _ in seeds]
-        # Asking a simulation for one of its arrays costs more than reading it, so they are asked for once.
+        # Looking up an array of a simulation takes longer than reading it, so this is done once.
         self._controls = [simulation.ctrl for simulation in self._simulations]
         self._parts = [
             part for simulation in self._simulations for part in (simulation.qpos, simulation.qvel)
@@ -139,7 +139,7 @@ class Mujoco:
         )
 
     def _begin(self, lane: int) -> None:
-        """A new episode, its noise drawn in Gymnasium's order: positions first, then velocities."""
+        """Begin a new episode; noise is drawn in Gymnasium's order, positions before velocities."""
         simulation, random, noise = self._simulations[lane], self._randoms[lane], self._task.reset_noise
         self._mujoco.mj_resetData(self._model, simulation)
         simulation.qpos[:] += random.uniform(-noise, noise, self._model.nq)
@@ -161,11 +161,11 @@ class Mujoco:
         return self._observed(self._states)
 
     def _read_states(self) -> np.ndarray:
-        """Positions and velocities of every lane: x, z, angle of the body, joints, and as many velocities."""
+        """The state of every lane: positions (x, z, angle of the body, joints), then their velocities."""
         return np.concatenate(self._parts).reshape(self.lanes, -1)
 
     def _observed(self, states: np.ndarray) -> np.ndarray:
-        """Everything but how far the body has come."""
+        """The observations: the states without x."""
         frames, limit = states[:, 1:].astype(np.float32), self._task.velocity_limit
         if limit is not None:
             velocities = frames[:, self._model.nq - 1 :]
@@ -193,11 +193,11 @@ class Mujoco:
         try:
             if self._renderer is None:
                 with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # the one line below says what is missing
+                    warnings.simplefilter("ignore")  # the error below names what is missing
                     self._renderer = self._mujoco.Renderer(self._model, PICTURE, PICTURE)
             self._renderer.update_scene(self._simulations[0], camera=CAMERA)
             return self._renderer.render()
-        except Exception as error:  # whatever the graphics driver lacks
+        except Exception as error:  # the graphics driver may raise anything
             raise UsageError(
                 f"{self.name} cannot be rendered here ({_first_line(error)}): "
                 "set MUJOCO_GL=egl to draw without a display"
@@ -219,7 +219,7 @@ def _mujoco() -> Any:
         graphics = os.environ.get("MUJOCO_GL")
         if not graphics:
             raise
-        # The package looks for the graphics driver as soon as it is imported.
+        # The package loads the graphics driver when it is imported.
         raise UsageError(
             f"mujoco cannot be loaded with MUJOCO_GL={graphics} ({_first_line(error)}): unset MUJOCO_GL"
         ) from error
@@ -230,13 +230,13 @@ def _mujoco() -> Any:
 def _model(mujoco, file: str) -> Any:
     gymnasium: Any = package("gymnasium", extra="mujoco")
     assets = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"
-    told_before = mujoco.get_mju_user_warning()
-    # HalfCheetah's model has an outdated attribute; MuJoCo would log that in a file in the working folder.
+    handler = mujoco.get_mju_user_warning()
+    # HalfCheetah's model has an outdated attribute; MuJoCo would log that to a file in the working folder.
     mujoco.set_mju_user_warning(log.debug)
     try:
         return mujoco.MjModel.from_xml_path(str(assets / file))
     finally:
-        mujoco.set_mju_user_warning(told_before)
+        mujoco.set_mju_user_warning(handler)
 
 
 def _between(values: np.ndarray, limits: Range) -> np.ndarray:
@@ -245,7 +245,7 @@ def _between(values: np.ndarray, limits: Range) -> np.ndarray:
 
 
 def _meant(game: str) -> str:
-    """The task in another spelling: halfcheetah, half_cheetah, HalfCheetah-v5."""
+    """The hint for another spelling of a task: halfcheetah, half_cheetah, HalfCheetah-v5."""
     word = game.partition("-")[0].replace("_", "").lower()
     return did_you_mean({known.lower(): known for known in TASKS}.get(word, game), games())
 
@@ -254,11 +254,11 @@ def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
-@cache  # one word about it is enough
+@cache  # warn once
 def _warn_of_a_newer_version(installed: str) -> None:
     if int(installed.partition(".")[0]) >= 4:
         log.warning(
-            "mujoco %s simulates otherwise than the 3.17 that these tasks were tested with, so scores are "
-            'not comparable: pip install "mujoco<4"',
+            "mujoco %s gives other results than the tested version 3.17, so scores are not comparable: "
+            'pip install "mujoco<4"',
             installed,
         )

@@ -1,7 +1,7 @@
-"""Distributions over the simplex: how the heads of an ensemble are weighed in one minibatch.
+"""Distributions over the simplex: the weights of an ensemble's heads in one minibatch.
 
-This is all that tells the ensembles of the paper apart in how they mix: REM draws "uniform" weights for each
-minibatch, bootstrapping a "one_hot", and the "mean" draws nothing.
+The ensembles of the paper mix their heads in different ways: REM draws "uniform" weights for each minibatch,
+bootstrapping draws a "one_hot" vector, and the "mean" draws nothing.
 """
 
 from dataclasses import dataclass
@@ -20,8 +20,8 @@ KINDS = ("uniform", "dirichlet", "one_hot", "mean")
 class Mixture:
     """Weights (heads, count) whose columns are convex combinations."""
 
-    kind: Annotated[str, "uniform draws over their sum, as the paper; dirichlet, one_hot, mean"] = "uniform"
-    concentration: Annotated[float, "of dirichlet: large is like mean, small is like one_hot"] = 1.0
+    kind: Annotated[str, "uniform draws over their sum (the paper), dirichlet, one_hot or mean"] = "uniform"
+    concentration: Annotated[float, "of dirichlet: large is close to mean, small to one_hot"] = 1.0
     count: Annotated[int, "combinations per minibatch"] = 1
 
     def __post_init__(self):
@@ -29,11 +29,12 @@ class Mixture:
             raise UsageError(f'unknown mixture "{self.kind}": {did_you_mean(self.kind, KINDS)}')
         if not 0 < self.concentration < jnp.inf or self.count < 1:
             raise UsageError(
-                f"{self.count} mixtures of concentration {self.concentration}: at least one, above zero"
+                f"mixture count {self.count}, concentration {self.concentration}: the count must be at least "
+                "1, the concentration above 0"
             )
 
     def draw(self, key, heads: int):
-        """(heads, count)."""
+        """Draw the weights, (heads, count)."""
         return jax.vmap(lambda one: self._one(one, heads))(jax.random.split(key, self.count)).T
 
     def _one(self, key, heads: int):

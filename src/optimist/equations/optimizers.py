@@ -1,7 +1,7 @@
-"""The optimisers of the paper as TensorFlow 1 computes them, which is not how optax or PyTorch default to.
+"""The optimisers of the paper as TensorFlow 1 computes them, unlike the defaults of optax and PyTorch.
 
-Both differences matter because the paper's epsilons are large: with 3e-4 inside or outside a square root,
-or before or after bias correction, the first thousands of steps are different steps.
+Epsilon is inside instead of outside the square root (RMSProp), or before instead of after the bias correction
+(Adam). This matters because the paper's epsilons are large: with 3e-4 the first thousands of steps differ.
 """
 
 import math
@@ -22,7 +22,7 @@ def check_positive(optimizer) -> None:
     rate, epsilon = optimizer.learning_rate, optimizer.epsilon
     if not (0 < rate < math.inf and 0 <= epsilon < math.inf):
         raise UsageError(
-            f"a learning rate of {rate} and an epsilon of {epsilon}: neither is negative, and the rate not 0"
+            f"learning rate {rate}, epsilon {epsilon}: the rate must be above 0, and epsilon at least 0"
         )
 
 
@@ -31,7 +31,7 @@ class RmsProp:
     """Centred RMSProp: step = rate * g / sqrt(mean(g^2) - mean(g)^2 + epsilon), mean(g^2) starting at one."""
 
     learning_rate: Annotated[float, "the size of a step"] = 2.5e-4
-    decay: Annotated[float, "how much of the running means is kept at each step"] = 0.95
+    decay: Annotated[float, "share of the running means kept at each step"] = 0.95
     epsilon: Annotated[float, "added to the divisor of a step"] = 1e-5
 
     def __post_init__(self):
@@ -59,24 +59,24 @@ class Adam:
     """Adam with Kingma and Ba's "epsilon hat": step = rate_t * mean / (sqrt(square) + epsilon),
     rate_t = rate * sqrt(1 - b2^t) / (1 - b1^t).
 
-    The same epsilon is not the same optimiser for every loss: the mean over K heads gives each head 1/K of
-    the gradient that one head alone has, so that its weights take 1/K of the step where epsilon is large.
-    `head_epsilon` = epsilon / K undoes that in the last layer.
+    The effect of epsilon depends on the loss: in a mean over K heads each head gets 1/K of the gradient that
+    a single head gets, so with a large epsilon its weights take 1/K of the step. `head_epsilon` = epsilon / K
+    undoes that in the last layer.
     """
 
     learning_rate: Annotated[float, "the size of a step"] = 5e-5
     epsilon: Annotated[float, "added to the divisor of a step"] = 0.01 / 32
-    b1: Annotated[float, "how much of the mean gradient is kept at each step"] = 0.9
-    b2: Annotated[float, "how much of the mean squared gradient is kept at each step"] = 0.999
+    b1: Annotated[float, "share of the mean gradient kept at each step"] = 0.9
+    b2: Annotated[float, "share of the mean squared gradient kept at each step"] = 0.999
     head_epsilon: Annotated[float | None, "epsilon of the last layer; none: the same as elsewhere"] = None
-    weight_decay: Annotated[float | None, "share of the weight added to its gradient, as PyTorch"] = None
+    weight_decay: Annotated[float | None, "share of the weight added to its gradient, as in PyTorch"] = None
 
     def __post_init__(self):
         check_positive(self)
         for name in ("head_epsilon", "weight_decay"):
             value = getattr(self, name)
             if value is not None and not 0 <= value < math.inf:
-                raise UsageError(f"{name} is {value}: it is a finite number from 0 upwards, or none")
+                raise UsageError(f"{name} is {value}: it must be a finite number of at least 0, or none")
 
     def transform(self) -> optax.GradientTransformation:
         return optax.GradientTransformation(self._init, self._update)
@@ -105,9 +105,9 @@ class Adam:
         return jax.tree_util.tree_map_with_path(of_leaf, group)
 
     def step_shares(self, slots: AdamSlots) -> dict[str, Any]:
-        """How much of a full step each part of a group takes on average, sqrt(square) / (sqrt(square) +
-        epsilon): near 1 epsilon does not matter, near 0 the gradients are small beside it."""
-        smallest = jnp.finfo(jnp.float32).tiny  # an epsilon of zero leaves a weight without gradient at zero
+        """The mean share of a full step that each part of a group takes, sqrt(square) / (sqrt(square) +
+        epsilon): near 1 epsilon has no effect, near 0 the gradients are small compared with it."""
+        smallest = jnp.finfo(jnp.float32).tiny  # no 0 / 0 where epsilon and the gradient are zero
 
         def share(square, epsilon):
             return jnp.sqrt(square) / jnp.maximum(jnp.sqrt(square) + epsilon, smallest)
@@ -120,5 +120,5 @@ class Adam:
 
 
 def _is_head(path: tuple) -> bool:
-    """Does this path lead to the last layer of a table?"""
+    """Whether this path leads to the last layer of a table."""
     return len(path) == 1 and getattr(path[0], "key", None) in HEADS

@@ -1,4 +1,4 @@
-"""Frames never become more than they should, and are stored in the smaller of two ways."""
+"""Damaged frames never unpack to more bytes than the spec says, and frames are stored in the smaller form."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def test_noise_is_stored_plain_and_flags_eight_to_a_byte():
 
 
 def images(count: int) -> np.ndarray:
-    """A still background with a square that moves: large enough frames to be compressed as images are."""
+    """A square that moves on a still background: frames large enough to be compressed as images."""
     random = np.random.default_rng(3)
     frames = np.broadcast_to(random.integers(0, 256, (84, 84, 1)).astype(np.uint8), (count, 84, 84, 1)).copy()
     for frame, (row, column) in zip(frames, random.integers(0, 76, (count, 2)), strict=True):

@@ -1,4 +1,4 @@
-"""One writer per dataset folder: a second one is refused at once and told who the first is."""
+"""One writer per dataset folder: a second one gets an error at once, which names the first."""
 
 import os
 import platform
@@ -97,7 +97,7 @@ def test_an_import_holds_its_folder_and_goes_on_after_a_dead_one(tmp_path, logs)
     import_dqn_replay(logs, out, progress=progress)
     assert seen
     assert len(open_dataset(out))
-    import_dqn_replay(logs, out)  # nothing is held any more
+    import_dqn_replay(logs, out)  # the lock is free again
 
 
 @pytest.mark.parametrize("how", ["close", "with", "full disk", "dropped"])

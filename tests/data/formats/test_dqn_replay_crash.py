@@ -1,4 +1,4 @@
-"""An import that is killed goes on where it was and comes to the same bytes; logs may lie at any address."""
+"""A killed import continues and its result has the same bytes; logs may be at any fsspec address."""
 
 import builtins
 import os
@@ -178,7 +178,7 @@ def test_the_game_is_read_off_the_path_only_where_it_is_sure():
 
 
 def test_memory_does_not_grow_with_the_window(tmp_path):
-    """A window of 60 MiB in shards of 3 MiB takes a few of those."""
+    """A window of 60 MiB in shards of 3 MiB takes the memory of a few shards."""
     ring = Ring(tmp_path / "run", 9000, (84, 84))
     random = np.random.default_rng(0)
     frames = random.integers(1, 256, (16, 84, 84)).astype(np.uint8)

@@ -1,4 +1,4 @@
-"""Exported logs are what the released logger would have written, and importing them loses nothing."""
+"""Exported logs equal those of the released logger, and importing them loses nothing."""
 
 import gzip
 import io
@@ -119,7 +119,7 @@ def test_a_view_is_exported_alone(tmp_path):
     np.testing.assert_array_equal(again.decoded(), dataset.timeline.frames(np.arange(19)))
     late = export_dqn_replay(dataset.last(5), tmp_path / "late", capacity=12)
     assert late.begun_late == 1 and late.losses() == [
-        "1 episodes that begin late, because this view cuts them"
+        "1 episodes without their first steps, which are not in this view"
     ]
 
 
@@ -149,7 +149,7 @@ def test_what_does_not_fit_is_refused(tmp_path):
         export_dqn_replay(open_dataset(tmp_path / "arms"), tmp_path / "logs")
     dataset = recorded(tmp_path / "data", [3], 0)
     export_dqn_replay(dataset, tmp_path / "logs", capacity=10)
-    with pytest.raises(DataError, match="is there already"):
+    with pytest.raises(DataError, match="exists already"):
         export_dqn_replay(dataset, tmp_path / "logs", capacity=10)
 
 

@@ -1,4 +1,4 @@
-"""Public DQN Replay logs import to exactly the transitions that were played, whatever the dumps' borders."""
+"""Imported DQN Replay logs have exactly the logged transitions, wherever the borders of the dumps are."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ def test_a_border_at_every_place_around_an_end_and_its_padding(tmp_path, length)
     ring = play(Ring(tmp_path / "run", 20), [length, 30, 9], unfinished=2)
     ring.finish()
     skipped = 0 not in ring.fresh
-    assert skipped == (length in (13, 14, 15))  # the border lies among the padding: no dump at all
+    assert skipped == (length in (13, 14, 15))  # the border is among the padding: no dump
     summary = assert_imports(ring, tmp_path / "out")
     assert set(summary.missing_windows) == set(range(max(ring.fresh))) - set(ring.fresh)
 
@@ -75,7 +75,7 @@ def test_only_later_windows(tmp_path):
 
 
 def test_a_skipped_window_before_the_last_dump_is_noticed(tmp_path):
-    """Neither the count nor the name of the last dump tells; the stale rest of the ring does."""
+    """Neither the count nor the name of the last dump shows it; the old slots of the ring do."""
     ring = play(Ring(tmp_path / "run", 20), [30, 2], unfinished=6)
     ring.finish()
     assert sorted(ring.fresh) == [0, 2]
@@ -118,7 +118,7 @@ def test_any_log(tmp_path_factory, lengths, unfinished, capacity, every_add, los
 
 
 def shows_a_skip(ring):
-    """Only the stale slots of the last dump tell that the window before it was skipped; few may agree by
+    """Only the old slots of the last dump show that the window before it was skipped; a few may be equal by
     chance."""
     last = max(ring.fresh)
     return last - 1 in ring.fresh or ring.fresh[last] < ring.capacity - 4

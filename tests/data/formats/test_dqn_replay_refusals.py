@@ -1,4 +1,4 @@
-"""Logs that are not sound are refused in one line that names the file; nothing of them is believed or run."""
+"""Damaged logs are refused with one line that names the file; nothing in them is trusted or executed."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""The folder of formats is the registry: all offer the same functions, and the commands use those."""
+"""The folder of formats is the registry: all formats have the same functions, which the commands use."""
 
 import dataclasses
 from typing import get_type_hints

@@ -1,4 +1,4 @@
-"""Frames to bytes and back: each frame is compressed by itself, so that any one can be read alone."""
+"""Encoding of frames as bytes: each frame is compressed separately, so that it can be read alone."""
 
 import os
 from collections.abc import Iterable
@@ -14,34 +14,35 @@ from numpy.lib.stride_tricks import sliding_window_view
 from optimist.data.transition import Spec
 from optimist.errors import DataError
 
-OFFSET_BYTES = 8  # what the column spends per compressed frame besides its bytes
+OFFSET_BYTES = 8  # per compressed frame, beside its bytes
 TRAINING_FRAMES = 500
 FEWEST_FRAMES_FOR_A_DICTIONARY = 256
-LARGE = 4096  # bytes from which a frame is an image and no longer a few flags
-FEW_ROWS = 24  # of small frames: a plain loop beats the call that decompresses many at once
-MOST_ROWS_AT_ONCE, BYTES_AT_ONCE = 1024, 2**26  # bound the memory that decoding everything takes
-THREADS = min(4, os.cpu_count() or 1)  # they share the frames out; the bytes are the same for any number
+LARGE = 4096  # bytes; smaller frames are a few flags, larger ones images
+FEW_ROWS = 24  # of small frames: a loop is faster than one call for all of them
+MOST_ROWS_AT_ONCE, BYTES_AT_ONCE = 1024, 2**26  # limits on the memory for decoding everything
+THREADS = min(4, os.cpu_count() or 1)  # the bytes are the same for any number
 MEND = "run `optimist data verify` on the dataset and restore the file from a copy"
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How hard compressing tries; benchmarks/atari.py prints what it gives."""
+    """Compression settings; benchmarks/atari.py prints their effect."""
 
     level: int
     dictionary_bytes: int  # a reader keeps one dictionary per shard in memory
-    segment_bytes: int  # the trainer's unit; searching for better took ten times as long
+    segment_bytes: int  # of the dictionary's training; a search for better ones took ten times as long
 
 
 SMALL_FRAMES = Effort(level=7, dictionary_bytes=4096, segment_bytes=1024)
-# On five Atari games level 7 took half more time for 3% less, and level 3 a third of it for 10% more. A
-# dictionary of 4 KiB in short segments took 242 bytes a frame, 16 KiB in long ones 149, 32 KiB 138.
+# Measured on five Atari games: level 7 takes 1.5 times as long and saves 3%; level 3 takes a third of the
+# time and needs 10% more. Bytes per frame: 242 with a dictionary of 4 KiB in short segments, 149 with 16 KiB
+# in long ones, 138 with 32 KiB.
 LARGE_FRAMES = Effort(level=5, dictionary_bytes=16384, segment_bytes=4096)
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """The bytes of many frames; without offsets they are rows of one width, not compressed."""
+    """The bytes of many frames; without offsets they are uncompressed rows of one width."""
 
     data: Any  # a buffer, or rows of an array
     offsets: Any = None
@@ -52,7 +53,7 @@ class Encoded:
 
 
 def frame_bytes(spec: Spec) -> int:
-    """How many bytes one frame takes before compression; eight flags share a byte."""
+    """The bytes of one frame before compression; eight flags share a byte."""
     size = prod(spec.frame_shape)
     if spec.frame_dtype == "bool":
         return (size + 7) // 8
@@ -60,7 +61,7 @@ def frame_bytes(spec: Spec) -> int:
 
 
 def encode(frames: np.ndarray, spec: Spec) -> Encoded:
-    """Compress frames one by one with the dictionary that helps most; keep them plain where none helps."""
+    """Compress frames one by one, with a dictionary if it helps; leave them plain if compression does not."""
     flat = frames.reshape(len(frames), prod(spec.frame_shape))
     if spec.frame_dtype == "float32":
         return Encoded(np.ascontiguousarray(flat))
@@ -76,7 +77,7 @@ def encode(frames: np.ndarray, spec: Spec) -> Encoded:
 
 
 def _compressed(packed: np.ndarray, dictionary: bytes | None, level: int) -> Any:
-    """The bytes of each row, one after the other."""
+    """The compressed bytes of each row."""
     compressor = zstandard.ZstdCompressor(
         level=level,
         dict_data=zstandard.ZstdCompressionDict(dictionary) if dictionary else None,
@@ -93,14 +94,14 @@ def _compressed(packed: np.ndarray, dictionary: bytes | None, level: int) -> Any
 
 
 def _best_dictionary(packed: np.ndarray, effort: Effort) -> bytes | None:
-    """A dictionary trained on these frames, if others of them become smaller with it than without."""
+    """A dictionary trained on some of these frames, if it saves more bytes in others than it takes."""
     if len(packed) < FEWEST_FRAMES_FOR_A_DICTIONARY:
         return None
     samples = [row.tobytes() for row in packed[:: max(2, len(packed) // TRAINING_FRAMES)]]
     try:
         trained = zstandard.train_dictionary(effort.dictionary_bytes, samples, k=effort.segment_bytes, d=8)
     except zstandard.ZstdError:
-        return None  # frames too small or too alike to train on
+        return None  # the frames are too small or too similar to train on
     dictionary = trained.as_bytes()
     judged = packed[1 :: max(2, len(packed) // FEWEST_FRAMES_FOR_A_DICTIONARY)]
     plain, helped = (sum(map(len, _compressed(judged, tried, effort.level))) for tried in (None, dictionary))
@@ -109,7 +110,7 @@ def _best_dictionary(packed: np.ndarray, effort: Effort) -> bytes | None:
 
 
 class Decoder:
-    """Reads the frames of one shard; safe to share between threads."""
+    """Decodes the frames of one shard; threads may share it."""
 
     def __init__(self, spec: Spec, encoded: Encoded, name: str):
         self.spec, self.name, self._frame_bytes = spec, name, frame_bytes(spec)
@@ -120,7 +121,7 @@ class Decoder:
         self._dictionary = zstandard.ZstdCompressionDict(dictionary) if dictionary else None
 
     def check_size(self) -> None:
-        """Compare the size that the first frame states with the spec's, before room is made for many."""
+        """Compare the first frame's size with the spec's, before memory for many frames is allocated."""
         if self._borders is None or not len(self._borders):
             return
         start, stop = self._borders[0].tolist()
@@ -131,7 +132,7 @@ class Decoder:
 
     @property
     def rows_at_once(self) -> int:
-        """So many that decoding them takes little memory."""
+        """A number of rows that can be decoded in little memory."""
         return max(1, min(MOST_ROWS_AT_ONCE, BYTES_AT_ONCE // self._frame_bytes))
 
     def decode(self, rows: np.ndarray) -> np.ndarray:
@@ -141,7 +142,7 @@ class Decoder:
         return frames
 
     def decode_into(self, frames: np.ndarray, rows: np.ndarray) -> None:
-        """Fill an unbroken array with the frames of these rows."""
+        """Fill a contiguous array with the frames of these rows."""
         flat = frames.reshape(len(rows), prod(self.spec.frame_shape))
         if self.spec.frame_dtype == "bool":
             packed = np.empty((len(rows), self._frame_bytes), np.uint8)
@@ -151,7 +152,7 @@ class Decoder:
             self._unpack(flat, rows)
         if self.spec.frame_dtype == "float32" and not np.isfinite(flat).all():
             row = rows[np.isfinite(flat).all(axis=1).argmin()]
-            raise DataError(f"{self.name}: row {row} holds NaN or infinity; record it again without that")
+            raise DataError(f"{self.name}: row {row} holds NaN or infinity; record it again without them")
 
     def _unpack(self, packed: np.ndarray, rows: np.ndarray) -> None:
         if self._borders is None:
@@ -174,12 +175,12 @@ class Decoder:
         return map(decompressor.decompress, blobs)
 
     def _check_sizes(self, blobs: list[memoryview]) -> None:
-        """The size in the header is what would be allocated, so it is read before it is believed."""
+        """Raise ValueError for a header with another size: decompressing would allocate that many bytes."""
         if any(zstandard.frame_content_size(blob) != self._frame_bytes for blob in blobs):
             raise ValueError(f"its header does not say {self._frame_bytes} bytes")
 
     def _together(self, blobs: list[memoryview]) -> Iterable[Any]:
-        """All of them in one call, during which other threads run."""
+        """Decompress all of them in one call, during which other threads can run."""
         decompressor: Any = zstandard.ZstdDecompressor(dict_data=self._dictionary)
         sizes = _sizes(len(blobs), self._frame_bytes)
         return decompressor.multi_decompress_to_buffer(blobs, decompressed_sizes=sizes)

@@ -1,4 +1,4 @@
-"""How a dataset's files reach the disk, whole or not at all, and how they are found again."""
+"""Writing the files of a dataset, each whole or not at all, and checking them before they are read."""
 
 import contextlib
 import errno
@@ -14,12 +14,12 @@ from typing import IO
 from optimist.errors import DataError, StorageError
 
 TEMPORARY = ".partial"
-_NOT_PLAIN = "{} is a link or not a plain file; a dataset holds its own files: copy it there"
+_NOT_PLAIN = "{} is a link or not a plain file; copy the file itself into the dataset"
 
 
 @dataclass(frozen=True)
 class File:
-    """One file of the dataset as it was written."""
+    """Name, size and hash of one file of a dataset."""
 
     file: str
     bytes: int
@@ -27,7 +27,7 @@ class File:
 
 
 def checked_path(folder: Path, file: File) -> Path:
-    """Where this file lies, after making sure that it is a plain file of the stated size."""
+    """The path of this file, after a check that it is a plain file of the stated size."""
     path = folder / file.file
     try:
         status = os.lstat(path)
@@ -41,7 +41,7 @@ def checked_path(folder: Path, file: File) -> Path:
 
 
 def plain_bytes(path: Path) -> bytes:
-    """The contents of a plain file that is no link; anything else is refused before it is read."""
+    """The contents of a plain file; DataError for a link or anything else, before it is read."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)  # a pipe would block
     except OSError as problem:
@@ -55,7 +55,7 @@ def plain_bytes(path: Path) -> bytes:
 
 
 def check_hash(folder: Path, file: File) -> None:
-    """Read all of a file; raise DataError unless every byte is as it was written."""
+    """Read all of a file; raise DataError if its hash differs."""
     path = checked_path(folder, file)
     try:
         with open(path, "rb") as stream:
@@ -67,7 +67,7 @@ def check_hash(folder: Path, file: File) -> None:
 
 
 def write_whole(path: Path, content) -> File:
-    """Put these bytes under this name: after a crash either all of them are there or none."""
+    """Write a file with these bytes; after a crash it is there whole or not at all."""
     with stored_whole(path, len(content)) as stream:
         stream.write(content)
     return File(path.name, len(content), hashlib.sha256(content).hexdigest())
@@ -75,7 +75,7 @@ def write_whole(path: Path, content) -> File:
 
 @contextlib.contextmanager
 def stored_whole(path: Path, needed: int = 0) -> Iterator[IO[bytes]]:
-    """A stream for a file too large to hold: under this name it is there whole or not at all."""
+    """A stream into a new file, which appears under its name only when it is whole."""
     partial = path.with_name(path.name + TEMPORARY)
     try:
         with _opened_beside(partial) as stream:
@@ -92,8 +92,8 @@ def stored_whole(path: Path, needed: int = 0) -> Iterator[IO[bytes]]:
 
 
 def _opened_beside(partial: Path) -> IO[bytes]:
-    """A new file where a leftover may lie. That may be a link to a file of somebody else's, so it is removed
-    and never opened."""
+    """Open a new file. A leftover of that name is removed and never opened, because it may be a link to a
+    file outside."""
     partial.unlink(missing_ok=True)
     return open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666), "wb")
 

@@ -1,4 +1,5 @@
-"""One writer at a time: a lock on a folder that ends with its process, and the name of who holds it."""
+"""A lock on a folder, so that one process at a time writes into it. It ends with its process, and a file
+beside it names the holder."""
 
 import contextlib
 import os
@@ -14,19 +15,19 @@ LOCK, HOLDER = ".lock", ".holder"  # beside the files they protect; reading need
 
 
 class HeldError(Exception):
-    """Another writer holds the folder; the text names it."""
+    """Another process holds the lock; the text names it."""
 
 
 class FolderLock:
-    """Held by one process until it releases the lock or dies. Nobody waits for it."""
+    """Held by one process until it releases the lock or dies. Acquiring never waits."""
 
     def __init__(self, folder: Path):
         self._folder, self._holder = folder, folder / HOLDER
-        # Not thread-local: a recorder may be closed by another thread than the one that opened it.
+        # Not thread-local: one thread may open a recorder and another close it.
         self._lock = FileLock(folder / LOCK, timeout=0, thread_local=False)
 
     def acquire(self) -> str | None:
-        """Take the lock or raise HeldError; the name of the last holder if it died without a release."""
+        """Take the lock or raise HeldError; returns the last holder's name if it died without a release."""
         try:
             self._lock.acquire()
         except Timeout:
@@ -60,7 +61,7 @@ class FolderLock:
 
 
 def writing(folder: Path) -> FolderLock:
-    """The lock of a dataset folder, made if it is not there; a dead writer's is taken over."""
+    """Make the dataset folder if needed and lock it; the lock of a dead process is taken over."""
     make_folder(folder)
     lock = FolderLock(folder)
     try:

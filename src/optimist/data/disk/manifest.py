@@ -1,4 +1,4 @@
-"""The list of a dataset's files, with a hash for each and one for itself."""
+"""The manifest: the list of a dataset's files with their hashes, and a hash of the list itself."""
 
 import hashlib
 import json
@@ -12,13 +12,13 @@ from optimist.errors import DataError, in_one_line
 
 NAME = "manifest.json"
 FORMAT, VERSION = "optimist-dataset", 1
-MOST_LANES, LARGEST_COUNT = 2**31, 2**48  # what the columns of a shard, and sums of them, can hold
-LONGEST_NAME = 255  # bytes; no file system takes more
+MOST_LANES, LARGEST_COUNT = 2**31, 2**48  # limits of the columns of a shard and of their sums
+LONGEST_NAME = 255  # bytes; the limit of file systems
 
 
 @dataclass(frozen=True)
 class Block:
-    """The steps of one lane in one shard; an open block carries the successor of its last step."""
+    """The steps of one lane in one shard; an open block also has the next observation of its last step."""
 
     lane: int
     steps: int
@@ -49,7 +49,7 @@ class Shard:
 
 @dataclass
 class Manifest:
-    """What a dataset folder holds."""
+    """The contents of a dataset folder."""
 
     spec: Spec
     provenance: dict
@@ -61,13 +61,13 @@ class Manifest:
 
     @property
     def episodes(self) -> int:
-        """Episodes that ended, and those that the recording's end cut off."""
+        """Episodes that ended, and those that the end of the recording cut off."""
         closed = sum(b.frames - b.steps - b.ends_open for shard in self.shards for b in shard.blocks)
         last = {block.lane: block for shard in self.shards for block in shard.blocks}
         return closed + sum(block.ends_open for block in last.values())
 
     def text(self) -> str:
-        """The one text that says this; it carries the hash of the rest of itself."""
+        """The text of the manifest file, which includes the hash of the rest."""
         record = {
             "format": FORMAT,
             "version": VERSION,
@@ -79,9 +79,9 @@ class Manifest:
         }
         try:
             text = signed(record)
-            text.encode()  # JSON has texts that no file has
+            text.encode()  # raises for text that UTF-8 cannot encode
         except (TypeError, ValueError) as problem:
-            raise DataError(f"the provenance cannot be kept as JSON: {problem}") from problem
+            raise DataError(f"the provenance cannot be saved as JSON: {problem}") from problem
         return text
 
     def write(self, folder: Path) -> None:
@@ -98,7 +98,7 @@ def _hash_of(record: dict) -> str:
 
 
 def read(folder: Path) -> Manifest:
-    """The manifest of a folder, or one line that says why there is none."""
+    """The manifest of a folder; DataError if it is missing or damaged."""
     try:
         record = json.loads(plain_bytes(folder / NAME).decode(), parse_constant=_refused_constant)
     except (FileNotFoundError, NotADirectoryError):
@@ -127,7 +127,7 @@ def _check_identity(folder: Path, record) -> None:
         raise DataError(f"{folder / NAME} is not the manifest of an {FORMAT}")
     if record.get("version") != VERSION:
         found = in_one_line(record.get("version"))
-        raise DataError(f"{folder} has version {found}; this optimist reads {VERSION}: upgrade")
+        raise DataError(f"{folder} has version {found}; this optimist reads version {VERSION}: upgrade")
     stated = record.pop("sha256", None)
     try:
         found = _hash_of(record)
@@ -155,7 +155,7 @@ def _file(record: dict) -> File:
     outside = name != os.path.basename(name) or "\\" in name or ".." in name
     if not name or outside or not name.isprintable() or len(name.encode()) > LONGEST_NAME:
         shown = in_one_line(name)
-        raise DataError(f"the manifest names {shown}, which is not a plain file name; distrust this dataset")
+        raise DataError(f"the manifest names {shown}: not a plain file name; do not trust this dataset")
     if not (isinstance(file.bytes, int) and file.bytes >= 0 and isinstance(file.sha256, str)):
         raise ValueError(f"the size or hash of {name}")
     return file

@@ -1,4 +1,4 @@
-"""From a dataset folder to its timeline: which row of which shard is which step and which frame."""
+"""The timeline of a dataset folder: where each step and each frame is in the shards."""
 
 import os
 import threading
@@ -19,20 +19,20 @@ from optimist.data.timeline import Timeline
 from optimist.data.transition import Spec
 from optimist.errors import DataError
 
-THREADS = min(4, os.cpu_count() or 1)  # hashing and decompressing leave the interpreter free
-BYTES_WORTH_THREADS = 2**19  # a smaller request is answered sooner than threads wake up
+THREADS = min(4, os.cpu_count() or 1)  # hashing and decompressing release the interpreter lock
+BYTES_WORTH_THREADS = 2**19  # smaller requests are faster without threads
 MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-FEWEST_BYTES_PER_STEP = 16  # a steps file smaller than this per declared step is lying
+FEWEST_BYTES_PER_STEP = 16  # a steps file with fewer does not hold the declared steps
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Where each block of each shard lies: in its files and on the timeline. Arrays in manifest order."""
+    """The place of each block of each shard, in its files and on the timeline. Arrays in manifest order."""
 
     shard: np.ndarray
     lane: np.ndarray
     steps: np.ndarray
-    frames: np.ndarray  # those that belong to the timeline: the spare last one of a continued block does not
+    frames: np.ndarray  # on the timeline, without the spare last frame of a continued block
     file_step: np.ndarray
     file_frame: np.ndarray
     timeline_step: np.ndarray
@@ -72,13 +72,13 @@ def _spread(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 class ShardFrames:
-    """Frames in the memory-mapped shards of a folder, decoded when they are asked for.
+    """Frames in the memory-mapped shards of a folder, decoded on request.
 
-    The first frame that is asked of a file costs a pass over the whole file, to compare it with its hash. The
-    checksums of compressed frames do not replace that: they protect a frame's pixels, but a damaged offset
-    may lead to another sound frame, a swapped file holds nothing but sound frames, and frames that did not
-    compress have none. It is paid once: hashing the 8.5 GB of fifty million Atari steps takes about half a
-    minute of one slow core, spread over the first thousand batches."""
+    Before the first frame of a file is decoded, the whole file is compared with its hash. The checksums of
+    compressed frames are not enough: they protect the pixels of a frame, but a damaged offset may lead to
+    another intact frame, a swapped file holds only intact frames, and frames that are stored plain have no
+    checksum. Each file is hashed once: the 8.5 GB of fifty million Atari steps take about half a minute of
+    one slow core, spread over the first thousand batches."""
 
     def __init__(self, folder: Path, manifest: Manifest, layout: Layout):
         self.folder, self.manifest, self.layout = folder, manifest, layout
@@ -87,10 +87,10 @@ class ShardFrames:
         self._order = np.argsort(layout.timeline_frame)
         self._borders = layout.timeline_frame[self._order]
         self._decoders: dict[int, Decoder] = {}
-        self._opening = [threading.Lock() for _ in manifest.shards]  # one each: threads hash side by side
+        self._opening = [threading.Lock() for _ in manifest.shards]  # one per shard: threads hash in parallel
 
     def _decoder(self, number: int) -> Decoder:
-        """Of a file whose every byte was compared with its hash."""
+        """The decoder of a file, whose hash is checked at the first call."""
         if number not in self._decoders:
             with self._opening[number]:
                 if number not in self._decoders:
@@ -105,7 +105,7 @@ class ShardFrames:
         return decoder
 
     def _empty(self, count: int) -> np.ndarray:
-        """Room for so many frames; a small file may promise more of them than any machine holds."""
+        """An array for this many frames; DataError if they exceed the memory, as a small forged file may."""
         shape, dtype = self.manifest.spec.frame_shape, np.dtype(self.manifest.spec.frame_dtype)
         needed = count * prod(shape) * dtype.itemsize
         if needed > MEMORY:
@@ -116,7 +116,7 @@ class ShardFrames:
         return np.empty((count, *shape), dtype)
 
     def take(self, indices: np.ndarray) -> np.ndarray:
-        """The frames of these numbers; many are shared out to threads, which changes nothing but the time."""
+        """The frames with these numbers; threads decode large requests."""
         frames, groups = self._empty(len(indices)), self._by_shard(indices)
         if frames.nbytes < BYTES_WORTH_THREADS or len(groups) < 2:
             self._fill(frames, groups)
@@ -125,7 +125,7 @@ class ShardFrames:
         return frames
 
     def _by_shard(self, indices: np.ndarray) -> list[tuple[int, np.ndarray, np.ndarray]]:
-        """(shard, places among the indices, rows in the shard's file) of every shard that is needed."""
+        """(shard, places among the indices, rows in the shard's file) for every shard that is needed."""
         block = self._order[np.searchsorted(self._borders, indices, side="right") - 1]
         rows = self.layout.file_frame[block] + indices - self.layout.timeline_frame[block]
         shards = self.layout.shard[block]
@@ -137,7 +137,7 @@ class ShardFrames:
     def _fill(self, frames: np.ndarray, groups: list[tuple[int, np.ndarray, np.ndarray]]) -> None:
         for shard, places, rows in groups:
             first, last = int(places[0]), int(places[-1])
-            if last - first == len(places) - 1:  # side by side, as a transition's frames are
+            if last - first == len(places) - 1:  # adjacent, as the frames of a transition are
                 self._decoder(shard).decode_into(frames[first : last + 1], rows)
             else:
                 frames[places] = self._decoder(shard).decode(rows)
@@ -147,9 +147,7 @@ class ShardFrames:
         return ThreadPoolExecutor(THREADS, "frames")
 
     def decoded(self) -> np.ndarray:
-        self._decoder(
-            0
-        )  # frames of another size than the manifest says are found before room is made for all
+        self._decoder(0)  # check the size of a frame before memory for all of them is allocated
         frames = self._empty(int(self.layout.frames.sum()))
         with ThreadPoolExecutor(THREADS) as pool:
             work = partial(self._decode_shard, frames)
@@ -168,7 +166,7 @@ class ShardFrames:
 
 
 def read_timeline(folder: Path, manifest: Manifest) -> Timeline:
-    """The timeline of a dataset folder; every steps file is read and checked, no frame is."""
+    """The timeline of a dataset folder; reads and checks every steps file, and no frames."""
     for shard in manifest.shards:
         checked_path(folder, shard.frames)
         path = checked_path(folder, shard.steps)
@@ -194,7 +192,7 @@ def read_timeline(folder: Path, manifest: Manifest) -> Timeline:
 
 
 def _columns(folder: Path, manifest: Manifest, layout: Layout, names: tuple[str, ...]) -> list[np.ndarray]:
-    """These columns of all steps in the timeline's order; every byte of every steps file is checked."""
+    """These columns of all steps in timeline order; every byte of every steps file is checked."""
     spec, shards = manifest.spec, manifest.shards
     empty = Steps.empty(int(layout.steps.sum()), spec)
     columns = [getattr(empty, name) for name in names]
@@ -223,5 +221,5 @@ def _check_values(path: Path, steps: Steps, spec: Spec) -> None:
     for what, rows in wrong.items():
         if rows.any():
             raise DataError(
-                f"{path} holds {what} in row {rows.argmax()}; `optimist data verify` names them all"
+                f"{path} holds {what} in row {rows.argmax()}; `optimist data verify` lists all of them"
             )

@@ -1,4 +1,4 @@
-"""One time slice of the recording as two Arrow files that other tools can open: steps and frames."""
+"""A shard: one time slice of the recording as two Arrow files, steps and frames."""
 
 import hashlib
 from math import prod
@@ -18,7 +18,7 @@ MEND = "restore it from a copy"
 
 
 class Steps(NamedTuple):
-    """Everything about steps except pixels, one array per column."""
+    """The columns of steps, without frames."""
 
     lane: np.ndarray
     time: np.ndarray
@@ -61,7 +61,7 @@ def frames_content(frames: np.ndarray, spec: Spec) -> pa.Buffer:
 def write_shard(
     folder: Path, number: int, steps: Steps, frames: np.ndarray, blocks: tuple[Block, ...], spec: Spec
 ) -> Shard:
-    """Put both files of a shard on disk, each whole."""
+    """Write both files of a shard."""
     return Shard(
         steps=write_whole(folder / f"steps-{number:06d}.arrow", steps_content(steps, spec)),
         frames=write_whole(folder / f"frames-{number:06d}.arrow", frames_content(frames, spec)),
@@ -92,7 +92,7 @@ def _arrow_file(batch: pa.RecordBatch) -> pa.Buffer:
 
 
 def read_steps(folder: Path, file: File, rows: int, spec: Spec) -> Steps:
-    """The columns of a steps file whose every byte is as it was written."""
+    """The columns of a steps file, after a check of its hash."""
     path = checked_path(folder, file)
     content = path.read_bytes()
     if hashlib.sha256(content).hexdigest() != file.sha256:
@@ -106,10 +106,10 @@ def read_steps(folder: Path, file: File, rows: int, spec: Spec) -> Steps:
 
 
 def open_frames(folder: Path, file: File, rows: int, spec: Spec) -> Decoder:
-    """A decoder over the memory map of a frames file; nothing is read before it is asked for."""
+    """A decoder over the memory map of a frames file; frames are read only when they are decoded."""
     path = checked_path(folder, file)
     accepted = [pa.schema([("frame", kind)]) for kind in (_plain_type(spec), pa.large_binary())]
-    # Closing the map gives its descriptor back; the column keeps the mapped pages.
+    # Closing the map frees its descriptor; the column keeps the mapped pages.
     with _mapped(path) as source:
         batch = _batch(source, path, rows, accepted[: 1 if spec.frame_dtype == "float32" else 2])
     column = batch.column(0)
@@ -133,7 +133,7 @@ def _mapped(path: Path) -> pa.MemoryMappedFile:
 
 
 def _batch(source, path: Path, rows: int, accepted: list[pa.Schema]) -> pa.RecordBatch:
-    """The only record batch of an Arrow file, after every check that reading it safely needs."""
+    """The only record batch of an Arrow file, after all checks that safe reading needs."""
     try:
         reader = pa.ipc.open_file(source)
         if not any(reader.schema.equals(schema) for schema in accepted):

@@ -1,4 +1,4 @@
-"""The newest steps of a recording, checked and kept in memory until there are enough for a shard."""
+"""The newest steps of a recording, kept in memory until there are enough for a shard."""
 
 import numpy as np
 
@@ -8,17 +8,17 @@ from optimist.errors import DataError
 
 
 class DepartedError(DataError):
-    """A step does not begin where the one before it led."""
+    """A step's observation is not the next observation of the step before it."""
 
 
 class Buffer:
-    """Up to `rows` steps of every lane, in the order in which they were experienced."""
+    """Up to `rows` steps of every lane, in time order."""
 
     def __init__(self, spec: Spec, lanes: int, rows: int):
         self.spec, self.lanes, self.rows = spec, lanes, rows
         self.filled = 0
         shape = (rows, lanes)
-        # One row more: where the newest step led, which is where the next one must begin.
+        # One more row: the next observation of the newest step, with which the next step must begin.
         self._observation = np.empty((rows + 1, lanes, *spec.frame_shape), spec.frame_dtype)
         self._closing: list[np.ndarray] = []  # the final frames of episodes, row by row
         self._action = np.empty((*shape, *spec.action_shape), spec.action_dtype)
@@ -33,7 +33,7 @@ class Buffer:
 
     @property
     def bytes(self) -> int:
-        """What its frames take in memory when it is full."""
+        """The memory of its frames."""
         return self._observation.nbytes
 
     def put(self, observation, action, reward, terminal, truncated, next_observation) -> None:
@@ -49,7 +49,7 @@ class Buffer:
             known = (
                 f"0 to {spec.actions - 1}" if spec.discrete else f"{spec.action_low} to {spec.action_high}"
             )
-            raise DataError(f"action {action.tolist()}: the spec has actions {known}; mend one of them")
+            raise DataError(f"action {action.tolist()}: the spec has actions {known}; correct one of them")
         self._check_continuity(observation)
         begins, ended = ~self._goes_on, terminal | truncated
         if begins.any():
@@ -63,14 +63,15 @@ class Buffer:
         self.filled += 1
 
     def _check_continuity(self, observation: np.ndarray) -> None:
-        """An episode's frames are stored once, so a step must begin where the last one led."""
+        """Raise DepartedError if a step does not begin with the last one's next observation: an episode's
+        frames are stored once."""
         led_to = self._observation[self.filled]
         differs = (_words(observation) != _words(led_to)).any(axis=1) & self._goes_on
         for lane in np.flatnonzero(differs):
-            if not np.array_equal(observation[lane], led_to[lane]):  # 0.0 and -0.0 are other words
+            if not np.array_equal(observation[lane], led_to[lane]):  # 0.0 and -0.0 differ in bytes
                 raise DepartedError(
                     f"lane {lane}: the observation is not the next_observation given a step before; "
-                    "say terminal or truncated where an episode ends"
+                    "pass terminal or truncated where an episode ends"
                 )
 
     def steps(self, first_lane: int, first_time: int) -> Steps:
@@ -82,14 +83,14 @@ class Buffer:
         return Steps(*(_lane_by_lane(column[: self.filled]) for column in columns))
 
     def frames(self) -> np.ndarray:
-        """The observations of every lane, with each episode's final one, and each lane's last, in place."""
+        """The frames of a frames file, lane by lane, with the final frame of each episode and each lane."""
         ended = self._ended()
         closes = ended.copy()
         closes[-1] = True
-        after = np.cumsum(closes.T).reshape(closes.T.shape).T  # frames that close a step up to this one
+        after = np.cumsum(closes.T).reshape(closes.T.shape).T  # the number of final frames up to this step
         place = np.arange(closes.size).reshape(self.lanes, self.filled).T + after - closes
         frames = np.empty((closes.size + closes.sum(), *self.spec.frame_shape), self.spec.frame_dtype)
-        for lane in range(self.lanes):  # one by one, so that no second copy of all frames is made
+        for lane in range(self.lanes):  # one by one: no second copy of all frames is made
             frames[place[:, lane]] = self._observation[: self.filled, lane]
         frames[place[-1] + 1] = self._observation[self.filled]
         if self._closing:
@@ -108,13 +109,13 @@ class Buffer:
         return self._goes_on
 
     def continue_from(self, other: "Buffer") -> None:
-        """Forget everything but where the other's last steps led."""
+        """Empty this buffer; it continues after the last steps of the other."""
         self._observation[0] = other._observation[other.filled]
         self._goes_on = other._goes_on
         self._closing, self.filled = [], 0
 
     def lead_to(self, frames: np.ndarray, goes_on: np.ndarray) -> None:
-        """Begin behind steps that led to these frames, in lanes whose episodes go on."""
+        """Begin after steps with these next observations; `goes_on` marks lanes whose episode continues."""
         self._observation[0], self._goes_on = frames, goes_on
 
     def clear(self) -> None:
@@ -122,7 +123,7 @@ class Buffer:
 
 
 def _words(frames: np.ndarray) -> np.ndarray:
-    """The bytes of each frame, eight at a time where that comes out even, which compares much faster."""
+    """The bytes of each frame, as 64-bit words where possible: these compare much faster."""
     flat = np.ascontiguousarray(frames).reshape(len(frames), -1).view(np.uint8)
     return flat.view(np.uint64) if flat.shape[1] % 8 == 0 else flat
 
@@ -133,7 +134,7 @@ def _lane_by_lane(column: np.ndarray) -> np.ndarray:
 
 
 def checked(name: str, value, shape: tuple[int, ...], dtype) -> np.ndarray:
-    """The value as an array of this shape and type; only changes of type that lose nothing are made."""
+    """The value as an array of this shape and type; DataError if it does not fit."""
     array, dtype = np.asarray(value), np.dtype(dtype)
     if array.shape != shape:
         raise DataError(f"{name} has shape {array.shape} instead of {shape}; the first axis counts the lanes")
@@ -141,8 +142,8 @@ def checked(name: str, value, shape: tuple[int, ...], dtype) -> np.ndarray:
         raise DataError(f"{name} has type {array.dtype} instead of {dtype}; convert it first")
     array = array.astype(dtype, copy=False)
     if dtype.kind == "f" and not np.isfinite(array).all():
-        raise DataError(f"{name} holds NaN or infinity; look at what produced it before recording it")
+        raise DataError(f"{name} holds NaN or infinity; find its cause before you record it")
     return array
 
 
-_ACCEPTED = {"f": "fiu", "i": "iu", "b": "b", "u": "u"}  # kinds of numbers that fit each kind we store
+_ACCEPTED = {"f": "fiu", "i": "iu", "b": "b", "u": "u"}  # the kinds of numbers that each stored kind accepts

@@ -1,8 +1,8 @@
-"""The folder is the registry: each file or folder here is a format that logs of other programs have.
+"""Formats of other programs' logs. The folder is the registry: each file or folder in it is a format.
 
-A format is a module that offers what `Format` lists; a name with an underscore before it is no format. Those
-of other packages are modules too, or classes with these functions as static methods: `optimist.plugins` finds
-them by the entry points `optimist.formats` and as `module:Name`.
+A format is a module with the members of `Format`; modules whose name begins with an underscore are not
+formats. A format of another package is such a module, or a class with these functions as static methods:
+`optimist.plugins` finds it by an entry point of `optimist.formats` or as `module:Name`.
 """
 
 import importlib
@@ -18,15 +18,15 @@ Address = str | Path  # a path, or an address such as gs://bucket/folder
 
 
 class Summary(Protocol):
-    """What was read or written."""
+    """The result of reading or writing logs."""
 
     def lines(self) -> list[str]:
-        """The counts, and then a line for each thing that was left out or changed."""
+        """The counts, then a line for each kind of loss or change."""
         ...
 
 
 class Report(Protocol):
-    """What was found in logs."""
+    """The result of verifying logs."""
 
     problems: list[str]  # a line for each
 
@@ -37,26 +37,26 @@ class Report(Protocol):
 
     @property
     def rows(self) -> Sequence[Sequence[str]]:
-        """A table of what the logs hold; it may be empty."""
+        """A table of the contents of the logs; it may be empty."""
         ...
 
 
 class Format(Protocol):
-    """One format. Options are frozen dataclasses, each field is `Annotated` with its help."""
+    """One format. Its options are frozen dataclasses whose fields are `Annotated` with their help."""
 
     ReadOptions: Any
     WriteOptions: Any
 
     @staticmethod
     def detect(address: Address) -> bool:
-        """Whether this looks like logs of this format, whole or not."""
+        """Whether this looks like logs of this format, complete or not."""
         ...
 
     @staticmethod
     def read(
         address: Address, out: Address, options: Any, progress: Callable[[int, int], None] | None
     ) -> Summary:
-        """Make the dataset folder `out` of the logs, or raise DataError."""
+        """Convert the logs to the dataset folder `out`, or raise DataError."""
         ...
 
     @staticmethod
@@ -71,14 +71,14 @@ class Format(Protocol):
 
 
 def available() -> list[str]:
-    """The names of all formats, read off the folder: `dqn_replay/` is "dqn-replay"."""
+    """The names of the formats in this folder: `dqn_replay/` is "dqn-replay"."""
     return [
         module.name.replace("_", "-") for module in pkgutil.iter_modules(__path__) if module.name[0] != "_"
     ]
 
 
 def find(name: str) -> Format:
-    """The format of this name: one of this folder, or of another package."""
+    """The format with this name, from this folder or another package."""
     known = available()
     if name.replace("_", "-") not in known:
         return cast(Format, plugins.find("formats", name, known))
@@ -86,12 +86,12 @@ def find(name: str) -> Format:
 
 
 def detected(address: Address) -> str | None:
-    """The name of the format that the logs at this address have, if one recognises them."""
+    """The name of the format of the logs at this address; None if no format recognises them."""
     return next((name for name in _all() if find(name).detect(address)), None)
 
 
 def detect(address: Address) -> str:
-    """The same, or a DataError."""
+    """The name of the format of the logs at this address, or a DataError."""
     found = detected(address)
     if found is None:
         raise DataError(f"{address} is in none of the known formats ({', '.join(_all())}); name one")

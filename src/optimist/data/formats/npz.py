@@ -1,4 +1,4 @@
-"""One .npz file of named arrays: observations, actions, rewards, terminals, and what from_arrays takes."""
+"""One .npz file of named arrays: observations, actions, rewards, terminals and others of from_arrays."""
 
 import zipfile
 from collections.abc import Callable
@@ -20,36 +20,34 @@ STEPS_AT_ONCE = 4096
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What the arrays do not say."""
+    """Facts that are not in the arrays."""
 
-    environment: Annotated[str | None, "what was played, such as gym/CartPole-v1"] = None
-    actions: Annotated[int | None, "how many discrete actions there are; by default the largest tells it"] = (
-        None
-    )
-    stack: Annotated[int, "frames that make an observation"] = 1
+    environment: Annotated[str | None, "the environment, such as gym/CartPole-v1"] = None
+    actions: Annotated[int | None, "number of discrete actions; none: the largest action + 1"] = None
+    stack: Annotated[int, "frames in an observation"] = 1
 
 
 @dataclass(frozen=True)
 class WriteOptions:
-    """A view is written as it is."""
+    """No options: a view is written as it is."""
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What was read or written."""
+    """The number of steps and episodes that were read or written."""
 
     steps: int
     episodes: int
     dropped: int = 0
 
     def lines(self) -> list[str]:
-        lost = [f"left out: {self.dropped:,} last steps whose successor is not known"] if self.dropped else []
+        lost = [f"left out: {self.dropped:,} last steps with an unknown successor"] if self.dropped else []
         return [f"{self.steps:,} steps in {self.episodes:,} episodes", *lost]
 
 
 @dataclass(frozen=True)
 class Report:
-    """Every array that the file holds, and what is wrong."""
+    """Every array in the file, and the problems."""
 
     problems: list[str]
     rows: list[tuple[str, str, str]]
@@ -66,7 +64,7 @@ def read(
     options: ReadOptions = ReadOptions(),  # noqa: B008  (frozen)
     progress: Callable[[int, int], None] | None = None,
 ) -> Counts:
-    """Check the arrays as `Dataset.from_arrays` does, and record them into a new folder."""
+    """Check the arrays like `Dataset.from_arrays`, and record them into a new folder."""
     found = arrays(address)
     log = _dataset(found, options)
     if Path(out).exists() and any(Path(out).iterdir()):
@@ -98,10 +96,10 @@ def write(
     out: str | Path,
     options: WriteOptions = WriteOptions(),  # noqa: B008  (frozen)
 ) -> Counts:
-    """Write one file, `out` or `out/log.npz`, which `read` gives back without loss."""
+    """Write one file, `out` or `out/log.npz`, which `read` imports without loss."""
     path = Path(out) if Path(out).suffix == ".npz" else Path(out) / "log.npz"
     if path.exists():
-        raise DataError(f"{path} is there already; export to another file")
+        raise DataError(f"{path} exists already; export to another file")
     path.parent.mkdir(parents=True, exist_ok=True)
     timeline, steps = dataset.timeline, dataset.steps()
     frame = steps + timeline.episode_of(steps)
@@ -121,7 +119,7 @@ def write(
 
 
 def verify(address: str | Path) -> Report:
-    """Whether an import would take the file."""
+    """Report the problems that an import would raise."""
     try:
         found = arrays(address)
         problems = []
@@ -133,7 +131,7 @@ def verify(address: str | Path) -> Report:
 
 
 def arrays(address: str | Path) -> dict[str, np.ndarray]:
-    """The arrays in the file under the names that from_arrays has for them."""
+    """The arrays in the file, named as the arguments of from_arrays."""
     try:
         with np.load(address, allow_pickle=False) as file:
             unknown = sorted(set(file.files) - set(KNOWN))

@@ -1,8 +1,8 @@
-"""The five games of MinAtar (Young & Tian 2019) as pure functions of one lane, without a loop.
+"""The five games of MinAtar (Young & Tian 2019) as pure functions of one lane, without loops.
 
-Each module is one game: what may happen in `step` is decided by `luck`, numbers drawn evenly from [0, 1), so
-that a step can be compared with the authors' own (tests/envs/test_games.py). Things are kept in slots and
-looked for by comparing, never by an index: a step is then one stretch of arithmetic over all lanes.
+Each module is one game. Its random events are determined by `luck`, numbers drawn uniformly from [0, 1), so
+that a step can be compared with the authors' game (tests/envs/test_games.py). Objects are kept in slots and
+found by comparison, never by an index, so that a step is plain arithmetic over all lanes.
 """
 
 from collections.abc import Callable
@@ -11,12 +11,12 @@ from typing import Any, Protocol
 
 
 class Game(Protocol):
-    """What a module of this folder offers."""
+    """The members of a module of this folder."""
 
-    ACTIONS: tuple[int, ...]  # those that make a difference, as moves of `board`
+    ACTIONS: tuple[int, ...]  # the minimal actions, as moves of `board`
     CHANNELS: int
-    LUCK_OF_A_STEP: int  # how many numbers it takes
-    LUCK_OF_A_START: int
+    LUCK_OF_A_STEP: int  # how many random numbers a step needs
+    LUCK_OF_A_START: int  # how many the start of an episode needs
 
     begin: Callable[[Any], Any]  # (luck) -> state
     step: Callable[[Any, Any, Any], tuple[Any, Any, Any]]  # (state, move, luck) -> state, reward, over

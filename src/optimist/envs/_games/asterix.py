@@ -1,4 +1,4 @@
-"""Asterix: gold and enemies cross the board, one to a row; gold is to be touched, enemies are not."""
+"""Asterix: gold and enemies cross the board, one per row; the player collects gold and avoids enemies."""
 
 from typing import Any, NamedTuple
 
@@ -23,14 +23,14 @@ from optimist.envs._games.board import (
 ACTIONS = (NOTHING, LEFT, UP, RIGHT, DOWN)
 CHANNELS = 4
 LUCK_OF_A_STEP, LUCK_OF_A_START = 3, 0
-ROWS = np.arange(1, LAST)  # one for each that crosses
-SPAWN_EVERY, MOVE_EVERY, RAMP_EVERY = 10, 5, 100  # steps apart in the beginning
+ROWS = np.arange(1, LAST)  # each has room for one object
+SPAWN_EVERY, MOVE_EVERY, RAMP_EVERY = 10, 5, 100  # steps; the first two shrink
 
 
 class Asterix(NamedTuple):
     x: Any
     y: Any
-    there: Any  # of those that cross, row by row
+    there: Any  # whether each row has an object; the next three describe it
     place: Any
     right: Any
     gold: Any

@@ -1,4 +1,4 @@
-"""Ten by ten cells, the six moves, and how things are found on them."""
+"""The board of ten by ten cells, the six moves, and functions of places on the board."""
 
 from typing import Any
 
@@ -12,12 +12,12 @@ ROW, COLUMN = np.arange(SIDE)[:, None], np.arange(SIDE)[None, :]
 
 
 def cell(x: Any, y: Any) -> Any:
-    """The board with one cell marked; none if it lies outside."""
+    """The board with one cell marked, or none if it is outside."""
     return (y == ROW) & (x == COLUMN)
 
 
 def cells(x: Any, y: Any, there: Any) -> Any:
-    """The board with the cells of all things marked that are there."""
+    """The board with the cells of all objects that are `there` marked."""
     x, y, there = (each[:, None, None] for each in (x, y, there))
     return (there & (y == ROW[None]) & (x == COLUMN[None])).any(axis=0)
 
@@ -32,7 +32,7 @@ def ahead(right: Any) -> Any:
 
 
 def walked(place: Any, move: Any, back: int, forth: int, lowest: int = 0, highest: int = LAST) -> Any:
-    """Where these two moves lead along one axis; the ends hold."""
+    """The place after one of these two moves along an axis, kept between `lowest` and `highest`."""
     return (place - (move == back) + (move == forth)).clip(lowest, highest)
 
 
@@ -42,13 +42,13 @@ def one_of(luck: Any, count: Any) -> Any:
 
 
 def first(marked: Any) -> Any:
-    """The mark with the lowest index alone."""
+    """Only the mark with the lowest index."""
     index = np.arange(len(marked))
     return marked & (index == jnp.where(marked, index, len(index)).min())
 
 
 def shifted(board: Any, rows: int = 0, columns: int = 0) -> Any:
-    """Everything on the board moved by this; what leaves it is gone."""
+    """The board moved by this many rows and columns; marks that leave the board are dropped."""
     moved = jnp.roll(board, (rows, columns), (0, 1))
     return moved & ~outside(ROW - rows) & ~outside(COLUMN - columns)
 

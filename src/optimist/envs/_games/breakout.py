@@ -1,4 +1,4 @@
-"""Breakout: a paddle, a ball, three rows of bricks that come back when all are gone."""
+"""Breakout: a paddle, a ball, and three rows of bricks that are renewed when all are gone."""
 
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ class Breakout(NamedTuple):
     last_x: Any
     last_y: Any
     bricks: Any
-    striking: Any  # in the wall: the next brick breaks only after a step without one
+    striking: Any  # the ball met a brick in the last step: it breaks the next one only after a step without
 
 
 def begin(luck) -> Breakout:
@@ -53,7 +53,7 @@ def step(was: Breakout, move, luck) -> tuple[Breakout, Any, Any]:
     bricks |= _wall() & bottom & ~bricks.any()
 
     caught = bottom & (was.x == paddle)
-    clipped = bottom & ~caught & (x == paddle)  # by the edge of the paddle: back where it came from
+    clipped = bottom & ~caught & (x == paddle)  # it hits the edge of the paddle and goes back
     following = Breakout(
         paddle=paddle,
         x=x,

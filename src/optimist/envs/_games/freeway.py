@@ -14,7 +14,7 @@ LUCK_OF_A_STEP = LUCK_OF_A_START = 2 * CARS
 ROWS = np.arange(1, CARS + 1)
 CHICKEN = 4  # its column
 SLOWEST = 5
-REST = 3  # steps from one move of the chicken to the next
+REST = 3  # steps between two moves of the chicken
 STEPS = 2_500
 
 
@@ -23,7 +23,7 @@ class Freeway(NamedTuple):
     rest: Any
     steps_left: Any
     x: Any  # of the cars
-    pace: Any  # steps between two moves; below zero to the left
+    pace: Any  # steps between two moves; negative to the left
     wait: Any
 
 

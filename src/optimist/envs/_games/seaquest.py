@@ -1,7 +1,7 @@
-"""Seaquest: a submarine saves divers from a sea of fish and enemy submarines, and must come up for air.
+"""Seaquest: a submarine saves divers from fish and enemy submarines, and must surface for air.
 
-Of two that could be struck or saved at once, age decides, as in the authors' lists: everybody remembers when
-it was `born`. Enemy torpedoes are a board for each direction: they meet nobody but the player.
+If two objects could be struck or saved at once, their age decides, as in the authors' lists; `born` is the
+step at which an object appeared. Enemy torpedoes are one board per direction: they affect only the player.
 """
 
 from typing import Any, NamedTuple
@@ -40,13 +40,13 @@ RELOAD, ENEMY_RELOAD = 5, 10
 ENEMY_EVERY, DIVER_EVERY = 20, 30
 ENEMY_WAITS, DIVER_WAITS = 5, 5  # steps between two moves
 FASTEST_ENEMY = 2
-# Never more: at its fastest an enemy crosses in 10 x (2 + 1) steps, and one comes in each of them; a diver
-# crosses in 60 and one comes in 30; a shot flies for 9 and one is fired in 5.
+# The most at once. Enemies: the fastest cross in 10 x (2 + 1) steps, with a new one in each step. Divers:
+# they cross in 60 steps, with a new one every 30. Shots: they fly for 9 steps, with a new one every 5.
 ENEMIES, DIVERS, SHOTS = 32, 3, 2
 
 
 class Shots(NamedTuple):
-    """The player's, the older one first."""
+    """The player's shots, the older one first."""
 
     there: Any
     x: Any
@@ -62,7 +62,7 @@ class Seaquest(NamedTuple):
     reload: Any
     air: Any
     crew: Any
-    at_surface: Any  # and welcomed there
+    at_surface: Any  # and has had its reward or new air there
     shots: Shots
     divers: Shoal
     enemies: Shoal
@@ -106,7 +106,7 @@ def step(was: Seaquest, move, luck) -> tuple[Seaquest, Any, Any]:
     now = _divers_swim(now)
     submarines = now.enemies.there & now.armed
     now, sunk, rammed = _enemies_swim(now, submarines)
-    now = _fired_at(now, submarines)  # also by those that were just struck
+    now = _fired_at(now, submarines)  # also by submarines that were just struck
     torpedoes = now.torpedoes
     flown = jnp.stack([shifted(torpedoes[0], columns=-1), shifted(torpedoes[1], columns=1)])
     torpedoed = ((torpedoes | flown) & cell(now.x, now.y)[None]).any()
@@ -178,7 +178,7 @@ def _steered(now: Seaquest, move) -> Seaquest:
 
 
 def _shots_fly(now: Seaquest) -> tuple[Seaquest, Any]:
-    """The newer shot first; each strikes the oldest fish in its cell, or else the oldest submarine."""
+    """Move the shots, newer first; each strikes the oldest fish in its cell, or else the oldest submarine."""
     shots, enemies = now.shots, now.enemies
     x = shots.x + ahead(shots.right)
     flying, there, reward = shots.there & ~outside(x), enemies.there, jnp.int32(0)
@@ -194,7 +194,7 @@ def _shots_fly(now: Seaquest) -> tuple[Seaquest, Any]:
 
 
 def _divers_swim(now: Seaquest) -> Seaquest:
-    """The younger is saved first, as long as there is room."""
+    """Move the divers and save those that meet the player, the youngest first, while there is room."""
     divers = now.divers
     same_row = divers.there & (divers.y == now.y)
     swimming = divers.there & (divers.wait == 0)
@@ -211,8 +211,8 @@ def _divers_swim(now: Seaquest) -> Seaquest:
 
 
 def _enemies_swim(now: Seaquest, alive) -> tuple[Seaquest, Any, Any]:
-    """Move these enemies; what the shots earn that they swim into, and whether one meets the player. An older
-    shot strikes first, and the youngest of those that meet it."""
+    """Move these enemies; the reward for those that swim into a shot, and whether one meets the player. The
+    older shot strikes first, and it strikes the youngest enemy that meets it."""
     enemies = now.enemies
     swimming = alive & (enemies.wait == 0)
     x = jnp.where(swimming, enemies.x + ahead(enemies.right), enemies.x)
@@ -238,7 +238,7 @@ def _enemies_swim(now: Seaquest, alive) -> tuple[Seaquest, Any, Any]:
 
 
 def _fired_at(now: Seaquest, submarines) -> Seaquest:
-    """With a torpedo more from each of these whose time has come."""
+    """Launch a torpedo from each of these submarines that has reloaded."""
     enemies, firing = now.enemies, submarines & (now.enemy_reload == 0)
     launched = [cells(enemies.x, enemies.y, firing & side) for side in (~enemies.right, enemies.right)]
     reload = jnp.where(firing, ENEMY_RELOAD, now.enemy_reload - 1)
@@ -246,7 +246,8 @@ def _fired_at(now: Seaquest, submarines) -> Seaquest:
 
 
 def _surfaced(now: Seaquest) -> tuple[Seaquest, Any, Any]:
-    """Below, air is spent; coming up takes one diver ashore for new air, or all six for a reward."""
+    """Use up air below the surface. Coming up exchanges one diver for new air, or all six also for a reward;
+    without divers the player drowns."""
     below = now.y > 0
     arriving = ~below & ~now.at_surface
     welcome = arriving & (now.crew != 0)

@@ -1,4 +1,4 @@
-"""Things in slots that swim along their rows, and which of them came first."""
+"""Objects in slots that swim along their rows, and their order by age."""
 
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ class Shoal(NamedTuple):
 
 
 def nobody(slots: int, kind: Any = Shoal) -> Any:
-    """Slots without anyone in them."""
+    """Empty slots."""
     booleans = {"there", "right"}
     return kind(*(jnp.zeros(slots, bool if field in booleans else jnp.int32) for field in kind._fields))
 
@@ -36,7 +36,7 @@ def trails(shoal: Shoal) -> Any:
 
 
 def oldest(marked, born) -> Any:
-    """The one mark whose birth lies furthest back."""
+    """Only the mark that was born first."""
     return marked & (born == jnp.where(marked, born, jnp.iinfo(jnp.int32).max).min())
 
 

@@ -1,4 +1,4 @@
-"""Space Invaders: a cannon below, aliens that shoot from above and come down, wave after wave."""
+"""Space Invaders: a cannon at the bottom, and waves of aliens that shoot and come down."""
 
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ ACTIONS = (NOTHING, LEFT, RIGHT, FIRE)
 CHANNELS = 6
 LUCK_OF_A_STEP = LUCK_OF_A_START = 0
 RELOAD = 5
-ALIENS_MOVE = 12  # steps apart in the first wave
+ALIENS_MOVE = 12  # steps between their moves in the first wave
 ALIENS_MOVE_AT_LEAST = 6
 ALIENS_SHOOT = 10
 
@@ -35,7 +35,7 @@ class SpaceInvaders(NamedTuple):
     bombs: Any  # the aliens'
     aliens: Any
     to_left: Any
-    pace: Any  # steps between their moves in this wave, fewer when they are few
+    pace: Any  # steps between their moves in this wave; fewer if fewer aliens are left
     until_move: Any
     until_bomb: Any
 
@@ -65,7 +65,7 @@ def step(was: SpaceInvaders, move, luck) -> tuple[SpaceInvaders, Any, Any]:
     moving = was.until_move == 0
     edge = jnp.where(was.to_left, was.aliens[:, 0].any(), was.aliens[:, LAST].any())
     landed = moving & edge & was.aliens[LAST].any()
-    # Aliens come back in on the other side only where the game is over, as in the authors' own.
+    # Aliens reappear on the other side only if the game is over, as in the authors' game.
     sideways = jnp.where(was.to_left, jnp.roll(was.aliens, -1, axis=1), jnp.roll(was.aliens, 1, axis=1))
     moved = jnp.where(edge, jnp.roll(was.aliens, 1, axis=0), sideways)
     aliens = jnp.where(moving, moved, was.aliens)
@@ -97,7 +97,7 @@ def picture(now: SpaceInvaders) -> Any:
 
 
 def _nearest(aliens, x) -> Any:
-    """The lowest alien of the column nearest to the cannon, of two the left one."""
+    """The lowest alien in the column nearest to the cannon; of two such columns the left one."""
     order = SIDE * abs(COLUMN - x) + COLUMN
     nearest = jnp.where(aliens.any(axis=0, keepdims=True), order, SIDE * SIDE).min()
     column = aliens & (order == nearest)

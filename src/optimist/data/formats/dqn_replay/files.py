@@ -1,5 +1,5 @@
-"""The files of a log, on this machine or at any address that fsspec knows: each holds one gzipped .npy array,
-which is read as a stream, never held whole, and checked to its end."""
+"""The files of a log, on this machine or at any address that fsspec supports. Each is one gzipped .npy array,
+which is read as a stream, never as a whole, and checked to its end."""
 
 import contextlib
 import os
@@ -14,20 +14,20 @@ from numpy.lib import format as npy
 
 from optimist.errors import DataError, UsageError, in_one_line
 
-try:  # the same results, faster
+try:  # faster, with the same results
     from isal import isal_zlib as inflate
 except ImportError:
     import zlib as inflate  # type: ignore[no-redef]
 
-GZIP = 31  # window bits that mean: one gzip member, its checksum and its length checked
+GZIP = 31  # window bits for one gzip member, with a check of its checksum and length
 COMPRESSED_AT_ONCE = 1 << 18
-MOST_GAIN = 1032  # deflate cannot make more bytes than this out of one
+MOST_GAIN = 1032  # bytes that deflate can make of one byte, at most
 LONGEST_HEADER = 10_000
 MEND = "fetch it again"
 
 
 class Folder:
-    """A folder at a path, or at an address such as gs://bucket/folder; it is only read."""
+    """A folder at a path or an address such as gs://bucket/folder, for reading."""
 
     def __init__(self, address: str | Path):
         self.address, self._path = str(address).rstrip("/") or "/", str(address)
@@ -47,12 +47,12 @@ class Folder:
 
     @property
     def parts(self) -> list[str]:
-        """The names on the way to it."""
+        """The parts of its path."""
         scheme, _, path = self.address.rpartition("://")
         return [part for part in (path if scheme else os.path.realpath(path)).split("/") if part]
 
     def entries(self) -> dict[str, int | None]:
-        """Every file in it with its bytes, and everything else with None."""
+        """The size of every file in it by name; None for everything else."""
         with _reached(self.address):
             if self._store is None:
                 paths = sorted(Path(self._path).iterdir())
@@ -71,11 +71,11 @@ class Folder:
 
 @contextlib.contextmanager
 def _reached(address: str) -> Iterator[None]:
-    """Stores fail in exceptions of their own; a person needs the address and the reason."""
+    """Turn the exceptions of any store into a DataError with the address and the reason."""
     try:
         yield
     except FileNotFoundError:
-        raise DataError(f"{address} does not exist; look at how it is spelled") from None
+        raise DataError(f"{address} does not exist; check its spelling") from None
     except NotADirectoryError:
         raise DataError(f"{address} is a file; name the folder that holds it") from None
     except Exception as problem:
@@ -86,7 +86,7 @@ def _reached(address: str) -> Iterator[None]:
 
 
 class ArrayFile:
-    """The array in a file of a folder, from its header to its verified end."""
+    """The array in a gzipped .npy file, read as a stream."""
 
     def __init__(self, folder: Folder, name: str, compressed: int, dtype: str, dimensions: int):
         self.name, self.dtype = f"{folder.address}/{name}", np.dtype(dtype)
@@ -112,7 +112,7 @@ class ArrayFile:
         return DataError(f"{self.name} {what}; {MEND}")
 
     def fill(self, target: np.ndarray) -> None:
-        """The next rows of the array, as many as the target holds."""
+        """Read the next rows of the array into the target."""
         bytes_left = target.reshape(-1).view(np.uint8).data
         while len(bytes_left):
             part = self._inflated(len(bytes_left))
@@ -142,7 +142,7 @@ class ArrayFile:
         except (ValueError, KeyError) as problem:
             raise self.refusal("is not a gzipped .npy file") from problem
         try:
-            with warnings.catch_warnings(action="error"):  # numpy warns of headers that it had to guess at
+            with warnings.catch_warnings(action="error"):  # numpy warns about headers that it had to guess
                 shape, is_fortran, dtype = read(self)
         except DataError:
             raise
@@ -158,7 +158,7 @@ class ArrayFile:
         return shape
 
     def _inflated(self, most: int, *, ends: bool = False) -> bytes:
-        """Some bytes, at most so many; none only where the file may end."""
+        """At least one and at most `most` bytes; none at the end of the file if `ends`."""
         while True:
             compressed = self._pending or self._read()
             try:
@@ -176,5 +176,5 @@ class ArrayFile:
     def _read(self) -> bytes:
         try:
             return self._stream.read(COMPRESSED_AT_ONCE)
-        except Exception as problem:  # a store fails in exceptions of its own
+        except Exception as problem:  # each store has its own exceptions
             raise self.refusal(f"cannot be read ({str(problem).partition(chr(10))[0]})") from problem

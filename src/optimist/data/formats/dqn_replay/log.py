@@ -1,10 +1,10 @@
-"""DQN Replay logs: what their dumps are, in which order they were made, and which entries are steps.
+"""DQN Replay logs: the contents of the dumps, their order, and which entries are steps.
 
-A run's logger kept the last C entries in a ring and dumped all of it whenever `add_count % C == C - 1`. So a
-full dump holds the entries of its window `add_count // C` in the slots 0 to C - 2, while slot C - 1 still
-holds the last entry of the window before (or nothing, in window 0). At the end it dumped once more, with
-`add_count` set to the cursor: only the slots before that are new. A window whose end fell among the padding
-entries between two episodes was never dumped, and the numbers in the file names do not tell.
+A run's logger kept the last C entries in a ring and dumped the ring whenever `add_count % C == C - 1`. So a
+full dump holds the entries of window `add_count // C` in the slots 0 to C - 2, while slot C - 1 still holds
+the last entry of the window before (or nothing, in window 0). At its end the run dumped once more, with
+`add_count` set to the cursor: only the slots before the cursor are new. If the end of a window fell among the
+padding entries between two episodes, that window was never dumped; the file names do not show that.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from optimist.errors import DataError
 FOLDER = "replay_logs"
 STACK = 4
 PADDING = STACK - 1  # black entries before each episode
-TYPES = {  # the file's name, numpy's name for its type, dimensions
+TYPES = {  # file name, type in numpy's notation, number of dimensions
     "observation": ("$store$_observation", "|u1", 3),
     "action": ("$store$_action", "<i4", 1),
     "reward": ("$store$_reward", "<f4", 1),
@@ -33,25 +33,25 @@ TYPES = {  # the file's name, numpy's name for its type, dimensions
     "invalid_range": ("invalid_range", "<i8", 1),
 }
 COLUMNS = ("action", "reward", "terminal")
-IGNORED = "episode_end_indices"  # a pickled set that newer loggers add; nothing here needs it
+IGNORED = "episode_end_indices"  # a pickled set that newer loggers add; not needed here
 FILE = re.compile(r"(?P<stem>.+)_ckpt\.(?P<suffix>0|[1-9][0-9]{0,8})\.gz")
-BYTES_AT_ONCE = 1 << 21  # of frames; what was just inflated is still in the cache when it is copied
-MOST_SLOTS = 1 << 24  # what is kept in memory for each slot is small, but not nothing
+BYTES_AT_ONCE = 1 << 21  # of frames: few enough to be in the cache when they are copied
+MOST_SLOTS = 1 << 24  # a limit, because each slot takes some memory
 MOST_PIXELS = 1 << 20
 LONGEST_HORIZON = 1000
 
 
 @dataclass(frozen=True)
 class Dump:
-    """One checkpoint of the ring; `fresh` entries are its own, in the slots from 0 on."""
+    """One dump of the ring; its first `fresh` slots hold new entries."""
 
     suffix: int
     add_count: int
     capacity: int
     frame: tuple[int, int]
     fresh: int
-    window: int = -1  # settled when all dumps are known
-    joined: bool = False  # slot C - 1 holds the entry between the window before and this one
+    window: int = -1  # set when all dumps are known
+    joined: bool = False  # slot C - 1 holds the last entry of the window before, which is present too
 
     @property
     def full(self) -> bool:
@@ -59,35 +59,35 @@ class Dump:
 
     @property
     def slots(self) -> np.ndarray:
-        """Where its entries lie, in the order in which they happened."""
+        """The slots of its entries, in time order."""
         return np.concatenate([[self.capacity - 1] * self.joined, np.arange(self.fresh)]).astype(np.int64)
 
 
 @dataclass
 class Log:
-    """Every dump of a run in the order of time, and what is odd about them."""
+    """Every dump of a run in time order, and the problems found."""
 
     folder: Folder
     sizes: dict[str, int]
     dumps: list[Dump] = field(default_factory=list)
-    faults: list[str] = field(default_factory=list)  # an import refuses these
-    notes: list[str] = field(default_factory=list)  # an import works around these, and says so
+    faults: list[str] = field(default_factory=list)  # an import fails because of these
+    notes: list[str] = field(default_factory=list)  # an import works around these and reports them
 
     @property
     def label(self) -> str:
-        """The end of the address: it tells the run and not whose machine it is on."""
+        """The end of the address: it names the run, not the machine."""
         parts = self.folder.parts
         return "/".join(parts[: -1 if parts[-1:] == [FOLDER] else None][-2:])
 
     @property
     def missing(self) -> list[int]:
-        """The windows between the run's start and its last dump that were not dumped, or not fetched."""
+        """The windows before the last dump that were not dumped or not fetched."""
         present = {dump.window for dump in self.dumps}
         return [window for window in range(max(present, default=-1) + 1) if window not in present]
 
     @property
     def fingerprint(self) -> str:
-        """Changes when a file is added, removed, renamed or becomes longer or shorter."""
+        """A hash that changes when a file is added, removed or renamed, or changes its size."""
         return hashlib.sha256(repr(sorted(self.sizes.items())).encode()).hexdigest()
 
     def name(self, name: str, suffix: int) -> str:
@@ -102,7 +102,7 @@ class Log:
         return ArrayFile(self.folder, full, self.sizes[full], dtype, dimensions)
 
     def array(self, name: str, suffix: int) -> np.ndarray:
-        """A small array, whole."""
+        """A whole array; for the small ones."""
         with self.file(name, suffix) as file:
             found = np.empty(file.shape, file.dtype)
             file.fill(found)
@@ -110,8 +110,8 @@ class Log:
         return found
 
     def frames(self, dump: Dump) -> Iterator[tuple[int, np.ndarray]]:
-        """All frames in blocks, each with its first slot, up to the file's verified end; a block is
-        overwritten by the next."""
+        """All frames in blocks, each with its first slot, then a check of the file's end. Each block
+        overwrites the one before."""
         rows = max(1, BYTES_AT_ONCE // prod(dump.frame))
         block = np.empty((min(rows, dump.capacity), *dump.frame), np.uint8)
         with self.file("observation", dump.suffix) as file:
@@ -122,7 +122,7 @@ class Log:
             file.finish()
 
     def leading_padding(self, dump: Dump) -> int:
-        """With how many entries a dump begins that are zero in all they hold, as padding is."""
+        """The number of padding entries (all zero) with which a dump begins."""
         count = min(PADDING, dump.fresh)
         frames = np.empty((count, *dump.frame), np.uint8)
         with self.file("observation", dump.suffix) as file:
@@ -135,13 +135,13 @@ class Log:
 
 @dataclass(frozen=True)
 class Entries:
-    """All but the frames of a dump's entries, in the order in which they happened."""
+    """The entries of a dump without frames, in time order."""
 
     slots: np.ndarray
     columns: dict[str, np.ndarray]
     is_padding: np.ndarray
-    due: int  # the first so many are padding
-    padding_after: int  # and so many of the entries that follow the last one
+    due: int  # the number of padding entries at its beginning
+    padding_after: int  # the number of padding entries that follow its last entry
 
     @cached_property
     def steps(self) -> tuple[np.ndarray, ...]:
@@ -168,14 +168,14 @@ class Entries:
                 yield f"{self.first(log, dump, name, rows, what)}; {remedy}"
 
     def first(self, log: Log, dump: Dump, name: str, rows: np.ndarray, what: str) -> str:
-        """What is wrong with these rows of a column: where, the first value, and how many."""
+        """A description of these wrong rows of a column: the first row, its value, and their number."""
         at = int(np.argmax(rows))
         where = f"{log.name(name, dump.suffix)} row {int(self.slots[at])}"
         return f"{where}: {self.columns[name][at]:g} {what} ({int(rows.sum())} such rows)"
 
 
 def entries(log: Log, dump: Dump, due: int | None) -> Entries:
-    """The entries of a dump whose first `due` are padding; None: the entries before it are not known."""
+    """The entries of a dump whose first `due` are padding; `due` is None if the dump before it is missing."""
     columns = {name: log.array(name, dump.suffix)[dump.slots] for name in COLUMNS}
     if due is None:
         due = PADDING if dump.window == 0 else log.leading_padding(dump)
@@ -188,7 +188,7 @@ def entries(log: Log, dump: Dump, due: int | None) -> Entries:
 
 
 def is_log(address: str | Path) -> bool:
-    """Whether a folder looks like a run's logs, whole or not."""
+    """Whether a folder looks like a run's logs, complete or not."""
     if "://" not in str(address) and not Path(address).is_dir():
         return False
     folder = Folder(address)
@@ -198,7 +198,7 @@ def is_log(address: str | Path) -> bool:
 
 
 def read_log(address: str | Path) -> Log:
-    """The dumps of a run, from its folder or the `replay_logs` in it; only the smallest files are read."""
+    """The dumps of a run, from its folder or the `replay_logs` in it; reads only the smallest files."""
     folder = _logs_folder(address)
     found = {name: size for name, size in folder.entries().items() if size is not None}
     stems = {stem for stem, _, _ in TYPES.values()}
@@ -207,9 +207,7 @@ def read_log(address: str | Path) -> Log:
     log = Log(folder, {name: found[name] for name in ours if ours[name]["stem"] != IGNORED})
     others = sorted(set(found) - set(ours))
     if others:
-        log.notes.append(
-            f"{len(others)} files that are no part of a log were passed over, such as {others[0]}"
-        )
+        log.notes.append(f"ignored {len(others)} files that are not part of a log, such as {others[0]}")
     for suffix in sorted({int(match["suffix"]) for match in ours.values()}):
         absent = [stem for stem in sorted(stems) if f"{stem}_ckpt.{suffix}.gz" not in found]
         if absent:
@@ -243,7 +241,7 @@ def _logs_folder(address: str | Path) -> Folder:
 
 
 def _dump(log: Log, suffix: int) -> Dump:
-    """What a dump says about itself."""
+    """The dump with this suffix, after checks of its shapes and its cursor."""
     add_count = int(log.array("add_count", suffix))
     shapes = {}
     for name in ("observation", *COLUMNS):
@@ -262,7 +260,7 @@ def _dump(log: Log, suffix: int) -> Dump:
 
 
 def _check_cursor(log: Log, suffix: int, cursor: int, capacity: int) -> None:
-    """The entries around the cursor that may not be sampled must be where `add_count` puts it."""
+    """Check that `invalid_range`, the entries that may not be sampled, lies around the cursor."""
     with log.file("invalid_range", suffix) as file:
         (length,) = file.shape
     horizon = length - STACK
@@ -288,7 +286,7 @@ def _check_agreement(log: Log) -> None:
 
 
 def _put_in_order(log: Log) -> None:
-    """Settle each dump's window; the file names are not trusted, `add_count` is."""
+    """Sort the dumps and set their windows by `add_count`; file names are not reliable."""
     newest = max(log.dumps, key=lambda dump: dump.suffix, default=None)
     ordered = [replace(dump, window=dump.add_count // dump.capacity) for dump in log.dumps if dump.full]
     ordered.sort(key=lambda dump: (dump.window, dump.suffix))
@@ -300,7 +298,7 @@ def _put_in_order(log: Log) -> None:
                 f"{log.folder.address}: {both} (add_count {dump.add_count}); remove one of them"
             )
         elif before.suffix > dump.suffix:
-            log.notes.append(f"suffix {before.suffix} was played before suffix {dump.suffix}, says add_count")
+            log.notes.append(f"suffix {before.suffix} is earlier than suffix {dump.suffix} by its add_count")
     for dump in log.dumps:
         if not dump.full and dump is not newest:
             log.faults.append(
@@ -320,14 +318,14 @@ def _put_in_order(log: Log) -> None:
 
 
 def in_ranges(numbers: list[int]) -> str:
-    """ "3, 5 to 9" for many numbers."""
+    """Numbers as text with ranges: "3, 5 to 9"."""
     borders = [i for i in range(1, len(numbers)) if numbers[i] != numbers[i - 1] + 1]
     parts = [numbers[i:j] for i, j in pairwise([0, *borders, len(numbers)]) if i < j]
     return ", ".join(str(part[0]) if len(part) == 1 else f"{part[0]} to {part[-1]}" for part in parts)
 
 
 def _drop_repeated_end(log: Log, full: list[Dump], newest: Dump | None) -> None:
-    """A run that ended right after a full dump wrote that once more, with the cursor as its count."""
+    """Drop a last dump that repeats a full one: a run that ended right after a full dump wrote it twice."""
     again = next((dump for dump in full if newest and dump.suffix == newest.suffix), None)
     if again and again.window == 0 and len(full) > 1 and _alike(log, again, full[-1], slice(None)):
         full.remove(again)
@@ -335,7 +333,7 @@ def _drop_repeated_end(log: Log, full: list[Dump], newest: Dump | None) -> None:
 
 
 def _alike(log: Log, one: Dump, other: Dump, slots: slice) -> bool:
-    """Whether two dumps hold the same entries in these slots, as far as all but frames tell."""
+    """Whether two dumps hold the same entries in these slots; frames are not compared."""
     try:
         pairs = [(log.array(name, one.suffix), log.array(name, other.suffix)) for name in COLUMNS]
     except DataError as problem:
@@ -345,11 +343,12 @@ def _alike(log: Log, one: Dump, other: Dump, slots: slice) -> bool:
 
 
 def _final_window(log: Log, dump: Dump, full: list[Dump]) -> int:
-    """The last dump does not say its window: it follows the last full one if the rest of it is that one's."""
+    """The window of the last dump, which is not in its file: that after the last full dump if its old slots
+    are the same as there."""
     if dump.add_count >= dump.capacity:
         return dump.add_count // dump.capacity
     if not full:
-        # Window 0 begins with padding; one that begins otherwise comes after windows that were never dumped.
+        # Window 0 begins with padding; otherwise there were earlier windows, which were never dumped.
         begins_the_run = dump.suffix == 0 and log.leading_padding(dump) == min(PADDING, dump.fresh)
         return 0 if begins_the_run else max(1, dump.suffix)
     before = full[-1]
@@ -357,5 +356,5 @@ def _final_window(log: Log, dump: Dump, full: list[Dump]) -> int:
         return before.window + dump.suffix - before.suffix
     if _alike(log, dump, before, slice(dump.fresh, dump.capacity - 1)):
         return before.window + 1
-    log.notes.append(f"suffix {dump.suffix} does not go on where suffix {before.suffix} stops")
+    log.notes.append(f"suffix {dump.suffix} does not continue suffix {before.suffix}")
     return before.window + 2

@@ -1,5 +1,5 @@
-"""Which entry of a log is which step of the dataset: decided, and everything but frames checked, before any
-frame is read."""
+"""The plan of an import: the step of the dataset that each entry of a log becomes. It is made, with a check
+of everything but frames, before any frame is read."""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -9,12 +9,12 @@ import numpy as np
 from optimist.data.formats.dqn_replay.log import PADDING, Dump, Entries, Log, entries
 from optimist.errors import DataError
 
-NO_LANE = -1  # the number of a stretch without a whole step
+NO_LANE = -1  # the number of a stretch without a complete step
 
 
 @dataclass(eq=False)
 class Lane:
-    """A stretch of windows without a gap; steps are counted through the whole dataset."""
+    """A stretch of windows without a gap; `first` and `stop` count steps of the whole dataset."""
 
     number: int
     first: int
@@ -27,14 +27,14 @@ class Piece:
 
     dump: Dump
     lane: Lane
-    due: int  # entries with which it begins that are padding
-    first: int  # the step that its first entry is, if that is not padding
+    due: int  # the number of padding entries at its beginning
+    first: int  # the number of its first step
     ended: int  # episodes of the lane that ended before this piece
 
 
 @dataclass
 class Plan:
-    """What an import writes, and what it leaves out."""
+    """What an import writes and what it leaves out."""
 
     pieces: list[Piece] = field(default_factory=list)
     lanes: list[Lane] = field(default_factory=list)
@@ -51,7 +51,7 @@ class Plan:
 
 
 def plan(log: Log, actions: int | None) -> Plan:
-    """Read everything but the frames of every dump, refuse what is wrong, and number the rest."""
+    """Read all columns but frames of every dump, raise DataError for wrong values, and number the steps."""
     made = Plan(notes=list(log.notes))
     contents: dict[bytes, int] = {}
     following = ended = 0
@@ -85,7 +85,8 @@ def plan(log: Log, actions: int | None) -> Plan:
 
 
 def _close(made: Plan, following: int, goes_on: bool) -> None:
-    """The last entry of a lane has no known successor unless it ended its episode."""
+    """Set the end of the last lane; its last step is dropped unless it ended an episode, as its successor is
+    unknown."""
     if made.lanes:
         made.lanes[-1].stop = following - goes_on
         made.without_successor += goes_on

@@ -1,8 +1,8 @@
-"""DQN Replay logs become a dataset: in one pass over the frames, whole windows at a time.
+"""Import of DQN Replay logs into a dataset, in one pass over the frames, window by window.
 
-The dataset grows by a window when that window's files were read to their ends and found sound, so an import
-that was interrupted goes on there, and comes to the same bytes. The frame in the last slot of a file is the
-earliest of its window, so shards are put together out of order, which a Recorder cannot do.
+A window is added to the dataset when its files have been read to their ends without an error. An interrupted
+import continues there, and the result has the same bytes. The frame in the last slot of a file is the
+earliest of its window, so shards are filled out of order, which a Recorder cannot do.
 """
 
 import os
@@ -28,7 +28,7 @@ from optimist.data.transition import Spec
 from optimist.errors import DataError
 
 FORMAT = "dqn-replay"
-WRITERS = 2  # compressing leaves the interpreter free; each holds the frames of one shard
+WRITERS = 2  # compressing releases the interpreter lock; each writer has the frames of one shard in memory
 ENDS = "time-outs are among the terminals: these logs do not tell them apart"
 
 Progress = Callable[[int, int], None]  # entries read, entries in all
@@ -36,11 +36,11 @@ Progress = Callable[[int, int], None]  # entries read, entries in all
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What an import asks beside the logs and the dataset's folder."""
+    """Options of an import."""
 
-    environment: Annotated[str | None, "the game, such as atari/Breakout; none: by the address"] = None
-    actions: Annotated[int | None, "how many actions the game has; none: as the game says"] = None
-    shard_steps: Annotated[int, "steps in a file of the dataset"] = 16384
+    environment: Annotated[str | None, "the game, such as atari/Breakout; none: from the address"] = None
+    actions: Annotated[int | None, "number of actions; none: the game's own"] = None
+    shard_steps: Annotated[int, "steps per file of the dataset"] = 16384
 
     def __post_init__(self) -> None:
         if self.actions is not None and self.actions < 1:
@@ -51,7 +51,7 @@ class ReadOptions:
 
 @dataclass(frozen=True)
 class Imported:
-    """What came out of the logs, and what could not be kept."""
+    """What was imported, and what was left out."""
 
     steps: int
     episodes: int
@@ -60,7 +60,7 @@ class Imported:
     missing_windows: tuple[int, ...]
     padding_dropped: int
     steps_without_successor: int  # dropped: the last of each stretch of windows
-    steps_with_unknown_past: int  # kept: the frames before them are black instead of what was seen
+    steps_with_unknown_past: int  # kept: earlier frames in their stacks are black
     notes: tuple[str, ...]
 
     def lines(self) -> list[str]:
@@ -71,7 +71,7 @@ class Imported:
         ]
         if self.steps_with_unknown_past:
             said.append(
-                f"{self.steps_with_unknown_past} steps after a gap have black frames for their unknown past"
+                f"{self.steps_with_unknown_past} steps after a gap have black frames in place of unknown ones"
             )
         return [*said, *(f"note: {note}" for note in self.notes)]
 
@@ -82,8 +82,8 @@ def read(
     options: ReadOptions = ReadOptions(),  # noqa: B008  (frozen)
     progress: Progress | None = None,
 ) -> Imported:
-    """Turn a run's logs, on disk or at an fsspec address, into a dataset folder; the same call goes on
-    after an interruption. Without `actions` the largest action in the logs says how many there are."""
+    """Convert a run's logs, on disk or at an fsspec address, to a dataset folder; the same call continues
+    after an interruption. The default of `actions` is the largest action in the logs plus one."""
     log, folder = read_log(address), Path(out)
     if log.faults:
         raise DataError(log.faults[0] + (f" ({len(log.faults)} problems)" if log.faults[1:] else ""))
@@ -133,7 +133,7 @@ def _provenance(log: Log, made: Plan, options: ReadOptions) -> dict:
 
 
 def _refuse_other_files(folder: Path) -> None:
-    """Before the lock leaves a file of ours in a folder that is none of ours."""
+    """Raise DataError for a folder with other files, before a lock file is made in it."""
     if not folder.is_dir() or os.path.lexists(folder / manifests.NAME):
         return
     ours = (TEMPORARY, LOCK, HOLDER)
@@ -143,7 +143,7 @@ def _refuse_other_files(folder: Path) -> None:
 
 
 def _manifest_to_extend(folder: Path, wanted: Manifest) -> Manifest:
-    """The manifest of an import of the same files that was interrupted, or a new one in an empty folder."""
+    """The manifest of an interrupted import of the same files, or a new one in an empty folder."""
     if not os.path.lexists(folder / manifests.NAME):
         wanted.write(folder)
         return wanted
@@ -157,7 +157,7 @@ def _manifest_to_extend(folder: Path, wanted: Manifest) -> Manifest:
         actions = f"{found.spec.actions} actions, not {wanted.spec.actions}"
         raise DataError(f"{folder} holds an import with {actions}; import into another folder")
     before, now = found.provenance, wanted.provenance
-    passing = ("windows_imported", "unfinished", "notes")  # they change while windows are added, or in words
+    passing = ("windows_imported", "unfinished", "notes")  # these change during an import or between versions
     for name in {**now, **before}:
         if name not in passing and before.get(name) != now.get(name):
             raise DataError(
@@ -169,7 +169,7 @@ def _manifest_to_extend(folder: Path, wanted: Manifest) -> Manifest:
 
 
 def _remove_leftovers(folder: Path, manifest: Manifest) -> None:
-    """An import that stopped leaves the shards of the window it was in."""
+    """Remove the shards of the window that an interrupted import had not completed."""
     shard = re.compile(r"(steps|frames)-(\d{6,})\.arrow")
     matches = [match for path in folder.iterdir() if (match := shard.fullmatch(path.name))]
     unnamed = [folder / match[0] for match in matches if int(match[2]) >= len(manifest.shards)]
@@ -177,33 +177,33 @@ def _remove_leftovers(folder: Path, manifest: Manifest) -> None:
 
 
 class Draft:
-    """A shard: the steps `first` to `stop` of one lane, some of which are still to come.
+    """A shard in the making: the steps `first` to `stop` of one lane, not all of which have been read.
 
-    Positions count frames along the lane: the black one that closes each episode included."""
+    Positions count frames along the lane, including the black final frame of each episode."""
 
     def __init__(self, number: int, lane: Lane, first: int, stop: int, spec: Spec):
         self.number, self.lane, self.first, self.stop, self.spec = number, lane, first, stop, spec
-        self.sent = self.ends_open = False  # open: the successor of the last step belongs to it too
+        self.sent = self.ends_open = False  # open: it also holds the successor of its last step
         self._base = self._known = self._placed = 0  # base: the position of the first frame
         self._columns: list[tuple[np.ndarray, ...]] = []
         self._frames = np.empty(0, np.uint8)
 
     @property
     def complete(self) -> bool:
-        """Every step has its observation, and the last one its successor where it needs one."""
+        """Whether every step has its observation, and the last step its successor if it needs one."""
         return self._known == self.stop - self.first and self._placed == self._known + self.ends_open
 
     def describe(self, position: int, columns: tuple[np.ndarray, ...]) -> None:
-        """Action, reward and terminal of the next steps, the first of which begins at this position."""
+        """Add action, reward and terminal of the next steps, the first of which is at this position."""
         self._base = self._base if self._columns else position
         self._columns.append(columns)
         self._known += len(columns[0])
         self.ends_open = self._known == self.stop - self.first and not columns[2][-1]
 
     def place(self, position: int, frames: np.ndarray) -> None:
-        """Frames of consecutive steps, the first of them at this position."""
+        """Add the frames of consecutive steps, the first of which is at this position."""
         if not len(self._frames):
-            # Room for the shortest episodes there can be; memory that is not touched is not used.
+            # Enough for episodes of one step each; memory that is never written is never used.
             shape = (2 * (self.stop - self.first) + 1, *self.spec.frame_shape)
             self._frames = np.zeros(shape, self.spec.frame_dtype)
         row = position - self._base
@@ -228,8 +228,8 @@ class Draft:
 
 
 class Writing:
-    """Adds to a manifest the windows that it does not have yet. Shards are written in the background, few at
-    once, so that memory stays bounded."""
+    """Adds the windows that a manifest lacks. Shards are written in the background, few at a time, so that
+    memory stays bounded."""
 
     def __init__(self, log: Log, made: Plan, folder: Path, manifest: Manifest, shard_steps: int):
         self.log, self.plan, self.folder, self.manifest = log, made, folder, manifest
@@ -260,7 +260,7 @@ class Writing:
             raise DataError(f"{self.folder} was changed while it was written; remove it and import again")
 
     def _is_needed(self, number: int) -> bool:
-        """Whether this window was not imported yet, or holds frames of a shard that was not complete."""
+        """Whether this window is not imported yet, or holds frames of an incomplete shard."""
         if number >= self.manifest.provenance["windows_imported"]:
             return True
         piece, after = self.plan.pieces[number], self.plan.pieces[number + 1 : number + 2]
@@ -268,7 +268,7 @@ class Writing:
         return stop > self.manifest.steps
 
     def _commit(self, windows: int) -> None:
-        """Name what is complete in the manifest; a crash before this loses the window and nothing else."""
+        """Add the complete shards to the manifest and write it; a crash before this loses only the window."""
         while len(self.manifest.shards) in self._shards:
             self.manifest.shards.append(self._shards.pop(len(self.manifest.shards)).result())
         done = max(windows, self.manifest.provenance["windows_imported"])
@@ -278,8 +278,8 @@ class Writing:
         self.manifest.write(self.folder)
 
     def drafts(self, lane: Lane, first: int, last: int) -> list[Draft]:
-        """The drafts of a lane that lack something about the steps `first` to `last`: a draft needs the
-        observation of the step after its last one too."""
+        """The unfinished drafts of a lane that need the steps `first` to `last`; a draft also needs the
+        observation of the step after its last one."""
         low, high = bisect_right(self._firsts, first - 1) - 1, bisect_right(self._firsts, last)
         return [draft for draft in self._drafts[max(0, low) : high] if draft.lane is lane and not draft.sent]
 
@@ -287,7 +287,7 @@ class Writing:
         draft.sent = True
         for shard in self._shards.values():
             if shard.done():
-                shard.result()  # what the disk refused is raised now, not at the end of a window
+                shard.result()  # raise a write error now, not at the end of the window
         unfinished = [shard for shard in self._shards.values() if not shard.done()]
         if len(unfinished) >= WRITERS:
             wait(unfinished, return_when=FIRST_COMPLETED)
@@ -295,7 +295,7 @@ class Writing:
 
 
 class Window:
-    """The entries of one dump that are steps, numbered; arrays in the order in which they happened."""
+    """The steps of one dump; arrays in time order."""
 
     def __init__(self, target: Writing, piece: Piece):
         self.target, self.dump, self.lane, self.first = target, piece.dump, piece.lane, piece.first
@@ -314,9 +314,9 @@ class Window:
         return self.target.drafts(self.lane, self.first + start, last) if start < stop else []
 
     def read(self):
-        """Read the frames to the file's verified end, and put each where it belongs; yields rows read."""
+        """Read all frames of the file and put each into its draft; yields the number of rows read."""
         dump = self.dump
-        # The entry in the last slot happened before all others, and comes after them in the file.
+        # The entry in the last slot is the earliest of the window, but the last in the file.
         joint = int(dump.joined and bool(len(self.slot)) and self.slot[0] == dump.capacity - 1)
         in_order = self.slot[joint:]
         for start, frames in self.target.log.frames(dump):
@@ -339,7 +339,7 @@ class Window:
             )
 
     def _place(self, begin: int, end: int, start: int, frames: np.ndarray) -> None:
-        """Hand the frames of these entries to their drafts; `start` is the slot of the first frame."""
+        """Put the frames of these entries into their drafts; `start` is the slot of the first frame."""
         for draft in self._drafts(begin, end):
             low = max(draft.first - self.first, begin)
             high = min(draft.stop - self.first + draft.ends_open, end)

@@ -1,4 +1,4 @@
-"""Are DQN Replay logs what they should be: a row for each window, and every problem in one line."""
+"""Checks of DQN Replay logs: a row for each window, and one line for each problem."""
 
 import hashlib
 from dataclasses import dataclass, replace
@@ -12,13 +12,13 @@ from optimist.errors import DataError
 
 @dataclass(frozen=True)
 class WindowRow:
-    """What one dump holds of its own."""
+    """The new entries of one dump, in figures."""
 
     suffix: int
     window: int
     steps: int
     episodes: int = 0  # that ended in it
-    mean_return: float | None = None  # of the clipped rewards of episodes that lie in it whole
+    mean_return: float | None = None  # clipped, of the episodes that are complete in it
     smallest_action: int | None = None
     largest_action: int | None = None
     problems: int = 0
@@ -26,7 +26,7 @@ class WindowRow:
 
 @dataclass(frozen=True)
 class Report:
-    """Every window in the order of time, and every problem."""
+    """Every window in time order, and every problem."""
 
     windows: list[WindowRow]
     problems: list[str]
@@ -34,7 +34,7 @@ class Report:
 
     @property
     def rows(self) -> list[tuple[str, ...]]:
-        """The windows in words, under `heads`."""
+        """The windows as text, under `heads`."""
         return [
             (
                 *map(str, (row.suffix, row.window, f"{row.steps:,}", f"{row.episodes:,}")),
@@ -47,7 +47,7 @@ class Report:
 
 
 def verify(address: str | Path) -> Report:
-    """Read every byte of a run's logs, a block at a time; an import would meet the same problems."""
+    """Read every byte of a run's logs, a block at a time; an import would find the same problems."""
     log = read_log(address)
     problems = [*log.faults, *(f"{log.folder.address}: {note}" for note in log.notes)]
     rows: list[WindowRow] = []
@@ -92,7 +92,7 @@ def _row(dump: Dump, held: Entries) -> WindowRow:
 
 
 def _wrong_frames(log: Log, dump: Dump, padding: np.ndarray, contents: dict[bytes, int]) -> list[str]:
-    """Read the frames to the file's end: its checksum, its padding, and whether another dump has the same."""
+    """Read all frames; the problems of the file and its padding, and equal frames in another dump."""
     digest, bright, found = hashlib.sha256(), [], []
     try:
         for start, frames in log.frames(dump):
@@ -106,6 +106,6 @@ def _wrong_frames(log: Log, dump: Dump, padding: np.ndarray, contents: dict[byte
     if bright:
         found.append(f"{name} row {bright[0]}: padding that is not black ({len(bright)} such rows)")
     if dump.fresh and digest.digest() in contents:
-        found.append(f"{name} holds the same frames as suffix {contents[digest.digest()]}; one was copied")
+        found.append(f"{name} holds the same frames as suffix {contents[digest.digest()]}; one is a copy")
     contents.setdefault(digest.digest(), dump.suffix)
     return found

@@ -1,8 +1,8 @@
-"""A dataset becomes logs in the layout of the public DQN Replay data, which its released readers open.
+"""Export of a dataset to logs in the layout of the public DQN Replay data, which its released readers open.
 
-The format holds one stream of whole episodes: a time-out looks like an end, rewards are clipped, and the
-observation after an episode's last step is not kept. Only the last episode may be unfinished; one more
-entry then carries its last observation, so that an import gives back the same steps.
+The format holds one sequence of whole episodes. It does not distinguish time-outs from ends of the game,
+clips rewards, and drops the observation after an episode's last step. Only the last episode may be
+unfinished; one extra entry then holds its last observation, so that an import returns the same steps.
 """
 
 import shutil
@@ -29,11 +29,11 @@ ROWS_AT_ONCE = 1024
 
 @dataclass(frozen=True)
 class WriteOptions:
-    """How logs are written."""
+    """Options of an export."""
 
-    capacity: Annotated[int, "entries in a file"] = 1_000_000
-    # The public files have 9, which takes several times as long for a few percent.
-    level: Annotated[int, "how hard gzip compresses, from 0 to 9"] = 6
+    capacity: Annotated[int, "entries per file"] = 1_000_000
+    # The public files have 9, which takes several times as long and saves a few percent.
+    level: Annotated[int, "compression level of gzip, 0 to 9"] = 6
 
     def __post_init__(self) -> None:
         if not PADDING + 2 <= self.capacity <= MOST_SLOTS:
@@ -44,7 +44,7 @@ class WriteOptions:
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written, and what the format could not hold."""
+    """What was written, and what the format cannot hold."""
 
     steps: int
     episodes: int
@@ -57,12 +57,12 @@ class Exported:
     begun_late: int  # episodes of a view whose first steps are not in it
 
     def losses(self) -> list[str]:
-        """One line for each thing that is not in the logs as it is in the dataset."""
+        """One line for each kind of difference between the logs and the dataset."""
         said = {
             f"unfinished episodes left out, with {self.steps_left_out:,} steps": self.unfinished_left_out,
             "time-outs written as ends of the game": self.truncated_as_terminal,
             "rewards clipped to [-1, 1]": self.rewards_clipped,
-            "episodes that begin late, because this view cuts them": self.begun_late,
+            "episodes without their first steps, which are not in this view": self.begun_late,
         }
         return [f"{count:,} {what}" for what, count in said.items() if count]
 
@@ -77,11 +77,11 @@ def write(
     out: str | Path,
     options: WriteOptions = WriteOptions(),  # noqa: B008  (frozen)
 ) -> Exported:
-    """Write `out/replay_logs` from a dataset or a view; it appears when it is complete."""
+    """Write a dataset or a view as `out/replay_logs`; the folder appears when it is complete."""
     _check(dataset.spec)
     stream, folder = Stream(dataset), Path(out) / FOLDER
     if folder.exists():
-        raise DataError(f"{folder} is there already; export into another folder")
+        raise DataError(f"{folder} exists already; export into another folder")
     with writing(folder.parent):
         return _export(stream, folder, options)
 
@@ -111,15 +111,15 @@ def _check(spec: Spec) -> None:
 
 
 def _dumps(entries: int, capacity: int) -> Iterator[tuple[int, int]]:
-    """How many entries had been added at each dump, and what its `add_count` says."""
+    """For each dump the number of entries added so far, and the value of its `add_count`."""
     yield from ((added, added) for added in range(capacity - 1, entries + 1, capacity))
     if entries % capacity != capacity - 1:
         yield entries, entries % capacity
 
 
 class Stream:
-    """The entries of the logs by their number: padding, the steps of whole episodes in the order in which
-    they ended, and the closing observation of the last one if it is unfinished."""
+    """The entries of the logs by their number: padding, the steps of whole episodes in the order of their
+    ends, and the final observation of the last episode if it is unfinished."""
 
     def __init__(self, dataset: Dataset):
         self.timeline, self.spec, episodes = dataset.timeline, dataset.spec, dataset.episodes
@@ -143,8 +143,8 @@ class Stream:
         return int(self.borders[-1])
 
     def _places(self, entries: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Which entries are not padding, with their timeline steps; and which of those are steps: a closing
-        observation is not, it stands one after the last."""
+        """Which entries are not padding, their timeline steps, and which of those are steps. A final
+        observation is not a step; it has the number after its episode's last step."""
         episode = np.searchsorted(self.borders, entries, side="right") - 1
         offset = entries - self.borders[episode] - PADDING
         real = (entries >= 0) & (offset >= 0)
@@ -154,7 +154,7 @@ class Stream:
     def frames(self, entries: np.ndarray) -> np.ndarray:
         real, steps, is_step = self._places(entries)
         found = np.zeros((len(entries), *self.spec.frame_shape[:2]), np.uint8)
-        before = steps - ~is_step  # the closing observation is the frame after its last step's
+        before = steps - ~is_step  # a final observation is the frame after that of the last step
         found[real] = self.timeline.frames(before + self.timeline.episode_of(before) + ~is_step)[..., 0]
         return found
 
@@ -189,7 +189,7 @@ class Stream:
 def _write_dump(
     stream: Stream, folder: Path, suffix: int, *, added: int, counted: int, options: WriteOptions
 ) -> None:
-    """What a ring of this capacity holds after so many entries; slots never written are zero."""
+    """Write the contents of a ring of this capacity after `added` entries; unwritten slots are zero."""
     capacity = options.capacity
     slots = np.arange(capacity)
     window, cursor = divmod(added, capacity)
@@ -209,7 +209,7 @@ def _write_dump(
 def _write_array(
     folder: Path, name: str, suffix: int, shape: tuple[int, ...], blocks: Iterable[np.ndarray], level: int
 ) -> None:
-    """A gzipped .npy file as numpy writes it, in the same bytes each time."""
+    """Write a gzipped .npy file with numpy's header; the bytes are the same each time."""
     stem, dtype, _ = TYPES[name]
     header = BytesIO()
     npy.write_array_header_1_0(header, {"descr": dtype, "fortran_order": False, "shape": shape})
