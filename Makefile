@@ -23,14 +23,14 @@ demo: $(INSTALLED)  ## record, train, evaluate and report in minutes; the result
 INNER := tests/equations tests/test_networks.py tests/test_architecture.py \
   tests/data/test_sampling.py tests/data/test_dataset.py tests/data/test_subset.py tests/data/disk/test_codec.py
 
-check: lint  ## format, lint, types, and the fast tests of equations, agents, sampling and storage
+check: lint  ## check format, lint and types; run the fast tests of equations, agents, sampling and storage
 	$(BIN)/pytest -m "not slow" $(INNER)
 	$(BIN)/pytest -m "not slow" tests/test_agents.py -k "equation or recorded or settings or description"
 
-test: lint browser  ## format, lint, types and all tests that are not slow
+test: lint browser  ## check format, lint and types; run all tests that are not slow
 	$(BIN)/pytest -m "not slow"
 
-test-slow: $(INSTALLED)  ## the tests that take minutes
+test-slow: $(INSTALLED)  ## run the tests that take minutes
 	$(BIN)/pytest -m slow --timeout 3600
 
 # Pages are tested in a real browser: if there is none, Chromium is installed, with sudo if needed.
