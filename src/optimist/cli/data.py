@@ -189,7 +189,7 @@ def export_logs(options: argparse.Namespace) -> None:
 def _add_format(parser: Parser, words: list[str], *, detects: bool = False) -> list[str]:
     """Add the argument FORMAT, optional if it can be detected; return the given arguments."""
     known, named = index.read()["formats"], arguments_in(words)
-    parser.epilog = "formats:\n" + index.lines({name: said["about"] for name, said in known.items()})
+    parser.epilog = "formats:\n" + index.lines({name: entry["about"] for name, entry in known.items()})
     if not detects or len(named) != 1 or named[0] in known:
         left_out = "; detected from the logs if left out" if detects else ""
         names = ", ".join(known)

@@ -78,7 +78,7 @@ def lines(names: dict[str, str]) -> str:
 
 
 def agent_lines() -> str:
-    return "agents:\n" + lines({name: said["what"] for name, said in read()["agents"].items()})
+    return "agents:\n" + lines({name: entry["what"] for name, entry in read()["agents"].items()})
 
 
 def preset_line(name: str) -> str:
@@ -173,8 +173,8 @@ def _family(family: Any) -> dict[str, Any]:
 def _format(format: Any) -> dict[str, Any]:
     """The entry of a format; one that can only be read, or only written, has no options for the other."""
     options = {"read": getattr(format, "ReadOptions", None), "write": getattr(format, "WriteOptions", None)}
-    said = {action: _settings(record()) if record else {} for action, record in options.items()}
-    return {"about": _first_line(format), **said}
+    found = {action: _settings(record()) if record else {} for action, record in options.items()}
+    return {"about": _first_line(format), **found}
 
 
 def _settings(record: Any) -> dict[str, list]:

@@ -22,13 +22,13 @@ def agents(options: argparse.Namespace) -> None:
     known = index.read()["agents"]
     for actions, title in index.ACTIONS.items():
         print(f"{title}:")
-        for name, said in known.items():
-            if said["actions"] == actions:
+        for name, entry in known.items():
+            if entry["actions"] == actions:
                 _print(
                     name,
-                    said["what"],
-                    said["source"],
-                    *(_preset(*preset) for preset in said["presets"].items()),
+                    entry["what"],
+                    entry["source"],
+                    *(_preset(*preset) for preset in entry["presets"].items()),
                 )
     _print_others("agents")
     print("train one: optimist train AGENT DATA; its settings: optimist train AGENT --help")
@@ -44,8 +44,8 @@ def _preset(name: str, preset: dict[str, Any]) -> str:
 
 def environments(options: argparse.Namespace) -> None:
     """List the families of environments with their games."""
-    for family, said in index.read()["environments"].items():
-        _print(f"{family}/", said["about"], ", ".join(said["games"]))
+    for family, entry in index.read()["environments"].items():
+        _print(f"{family}/", entry["about"], ", ".join(entry["games"]))
     _print_others("environments")
     print("play one: optimist collect ENV --out DATA; its options: optimist collect ENV --help")
 

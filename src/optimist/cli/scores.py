@@ -48,7 +48,7 @@ def scores(options: argparse.Namespace) -> None:
     """Make the paper's Table 1 from a table of scores, beside the paper's own numbers."""
     from optimist.studies.scores.curves import RECENT
     from optimist.studies.scores.normalisation import DEFAULT, normaliser
-    from optimist.studies.scores.score_files import complete, read_scores, told
+    from optimist.studies.scores.score_files import complete, incomplete_games, read_scores
 
     if options.incomplete not in ("refuse", "leave-out"):
         hint = did_you_mean(options.incomplete, ("refuse", "leave-out"))
@@ -59,8 +59,10 @@ def scores(options: argparse.Namespace) -> None:
     by = normaliser(options.normaliser or DEFAULT)
     asked = _only(read_scores(options.file), options.agent)
     chosen, left_out = complete(asked, leave_out=options.incomplete == "leave-out")
-    passed_over = f"left out of every number: {told(left_out, len(asked.games))}" if left_out else ""
-    _tell(chosen, by, recent, passed_over, options.out)
+    passed_over = (
+        f"left out of every number: {incomplete_games(left_out, len(asked.games))}" if left_out else ""
+    )
+    _print_tables(chosen, by, recent, passed_over, options.out)
 
 
 def _only(scores, names: list[str] | None):
@@ -71,7 +73,7 @@ def _only(scores, names: list[str] | None):
     return replace(scores, agents={name: scores.agents[name] for name in names}) if names else scores
 
 
-def _tell(scores, by, recent: int, passed_over: str, out: Path | None) -> None:
+def _print_tables(scores, by, recent: int, passed_over: str, out: Path | None) -> None:
     from optimist.studies.scores import table_one
     from optimist.studies.sheet import print_sheet
 

@@ -78,7 +78,7 @@ def add_settings(
             if hidden:
                 continue
             raise UsageError(f'the field "{name}" has the name of another option: rename it')
-        values = {recipe: said.get(name, setting.default) for recipe, said in (others or {}).items()}
+        values = {recipe: each.get(name, setting.default) for recipe, each in (others or {}).items()}
         text = f"{setting.help} [{_defaults(setting.default, values)}]".replace("%", "%%").strip()
         group.add_argument(
             option,
@@ -92,8 +92,8 @@ def add_settings(
 
 def given(options: argparse.Namespace, place: str) -> dict[str, Any]:
     """The settings that the command line sets."""
-    said: Iterator[tuple[str, Any]] = iter(vars(options).items())
-    return {name.partition(":")[2]: value for name, value in said if name.startswith(f"{place}:")}
+    values: Iterator[tuple[str, Any]] = iter(vars(options).items())
+    return {name.partition(":")[2]: value for name, value in values if name.startswith(f"{place}:")}
 
 
 def reader(kind: str) -> Callable[[str], Any]:

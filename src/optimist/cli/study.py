@@ -119,7 +119,7 @@ def run(options: argparse.Namespace) -> None:
     written, warned = perform_study(
         asked, jobs, out, lambda: _pool(options, out), command=words, restart=options.restart
     )
-    _tell(warned)
+    _print_warnings(warned)
     print(f"all {len(jobs)} runs are done in {out}; the report is {written[0]}")
 
 
@@ -127,9 +127,9 @@ def _check_engine(options: argparse.Namespace) -> None:
     if options.engine not in ENGINES:
         raise UsageError(f'there is no engine "{options.engine}": {did_you_mean(options.engine, ENGINES)}')
     for engine, names in ENGINES.items():
-        said = [name for name in names if getattr(options, name) is not None]
-        if said and engine != options.engine:
-            raise UsageError(f"--{said[0].replace('_', '-')} is for another engine: add --engine {engine}")
+        used = [name for name in names if getattr(options, name) is not None]
+        if used and engine != options.engine:
+            raise UsageError(f"--{used[0].replace('_', '-')} is for another engine: add --engine {engine}")
 
 
 def _pool(options: argparse.Namespace, out: Path):
@@ -140,8 +140,8 @@ def _pool(options: argparse.Namespace, out: Path):
     from optimist.studies.engines.cluster import RayPool
 
     shares = {"cpus": options.cpus_per_run, "gpus": options.gpus_per_run}
-    said = {name: share for name, share in shares.items() if share is not None}
-    return RayPool(out, options.address or "auto", **said)
+    chosen = {name: share for name, share in shares.items() if share is not None}
+    return RayPool(out, options.address or "auto", **chosen)
 
 
 def _proposition(options: argparse.Namespace) -> None:
@@ -207,10 +207,10 @@ def report(options: argparse.Namespace) -> None:
         first, second = options.folders
         warned = write_side_by_side(page, first, second, by)
         print(f"wrote {page}")
-    _tell(warned)
+    _print_warnings(warned)
 
 
-def _tell(warned: list[str]) -> None:
+def _print_warnings(warned: list[str]) -> None:
     """Print the warnings of the page on the console too."""
     for line in warned:
         log.warning("%s", line)

@@ -148,11 +148,11 @@ def train(options: argparse.Namespace) -> None:
     if not environment:
         print(f"trained in {out}; to score it: optimist evaluate {out} --environment ENV")
         return
-    _tell_scores(agents.short_name(agent), out, part_of(dataset, options))
+    _print_scores(agents.short_name(agent), out, part_of(dataset, options))
     print(f"trained in {out}; to watch it: optimist play {out} --out video.gif")
 
 
-def _tell_scores(name: str, run: Path, dataset: Any) -> None:
+def _print_scores(name: str, run: Path, dataset: Any) -> None:
     from optimist.data.card import card
     from optimist.studies.scores.curves import scores, sheet, summary
     from optimist.studies.sheet import print_sheet
@@ -186,18 +186,20 @@ def _add_settings(
     found, recipes = index.read(), index.read()["recipes"]
     if recipe and recipe not in (*recipes, "auto"):
         raise UsageError(f'there is no recipe "{recipe}": {did_you_mean(recipe, [*recipes, "auto"])}')
-    said = index.agent(name) if name else None
-    fitting = (recipe,) if recipe and recipe in recipes else index.FITTING[said["actions"] if said else "any"]
+    entry = index.agent(name) if name else None
+    fitting = (
+        (recipe,) if recipe and recipe in recipes else index.FITTING[entry["actions"] if entry else "any"]
+    )
     add_settings(
         parser.add_argument_group(f"{kind}, with the default of each recipe where they differ"),
         index.settings(found["settings"][kind]),
         "setting",
         others={each: recipes[each][kind] for each in fitting},
     )
-    if name and said:
+    if name and entry:
         chosen = index.preset(name, preset)
         add_settings(
-            parser.add_argument_group(said["source"].rstrip(".")),
+            parser.add_argument_group(entry["source"].rstrip(".")),
             index.settings(chosen["settings"]),
             "agent",
             others={each: chosen["fitted"].get(each, {}) for each in fitting},
@@ -222,10 +224,10 @@ def _add_former_names(parser: Parser) -> None:
 
 
 def _add_environments(parser: Parser, families: dict[str, Any]) -> None:
-    for family, said in families.items():
-        if said["settings"]:
+    for family, entry in families.items():
+        if entry["settings"]:
             group = parser.add_argument_group(f"the environment, if it is {family}/...")
-            add_settings(group, index.settings(said["settings"]), "environment")
+            add_settings(group, index.settings(entry["settings"]), "environment")
 
 
 def _asked(options: argparse.Namespace) -> dict[str, Any]:
@@ -242,14 +244,14 @@ def _asked(options: argparse.Namespace) -> dict[str, Any]:
 
 def _with_options(environment: str, options: argparse.Namespace) -> str:
     """The environment's name with the given options."""
-    said = given(options, "environment")
-    if not said:
+    chosen = given(options, "environment")
+    if not chosen:
         return environment
     from optimist import envs
     from optimist.training.resolve import with_values
 
     usual = envs.options_of(environment) if environment else None
     if usual is None:
-        option = f"--{next(iter(said)).replace('_', '-')}"
+        option = f"--{next(iter(chosen)).replace('_', '-')}"
         raise UsageError(f'{environment or "no environment"} has no option "{option}": leave it out')
-    return envs.named(environment, with_values(usual, said, environment))
+    return envs.named(environment, with_values(usual, chosen, environment))

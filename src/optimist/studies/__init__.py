@@ -1,5 +1,5 @@
 """Studies, from the files in `catalog` to the report pages.
 
-Imports go one way: `engines` runs the jobs of a plan, `scores` computes statistics, `results` reads the run
-folders with both, and `report` shows the results. `engines` and `scores` do not import each other.
+Imports go one way: `engines` runs the jobs of a plan, and `scores` computes statistics; neither imports the
+other. `results` computes the scores of the run folders, and `report` shows them.
 """

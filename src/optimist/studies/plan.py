@@ -224,52 +224,52 @@ def read(name: str, table: dict, size: str) -> Study:
     scales = table.pop("scales", None) or {size: {}}  # a study without scales has one size
     if size not in scales:
         raise UsageError(f'study {name} has no scale "{size}": {did_you_mean(size, scales)}')
-    said = {**table, **scales[size]}
-    if "scale" in said:
+    keys = {**table, **scales[size]}
+    if "scale" in keys:
         log.warning("study %s: the key `scale` is now called `recipe`, as in optimist train --recipe", name)
-        said["recipe"] = said.pop("scale")
-    for word, value in said.items():
+        keys["recipe"] = keys.pop("scale")
+    for word, value in keys.items():
         if word not in KEYS:
             raise UsageError(f'study {name}: there is no key "{word}": {did_you_mean(word, KEYS)}')
         if not isinstance(value, KEYS[word]):
             raise UsageError(f"study {name}: {word} is {value!r}, not {KEYS[word].__name__}")
     for word in ("environments", "agents", "recipe"):
-        if not said.get(word):
+        if not keys.get(word):
             raise UsageError(f"study {name}: the key {word} is missing or empty")
-    if sum(word in said for word in ("data", "collect", "play")) != 1:
+    if sum(word in keys for word in ("data", "collect", "play")) != 1:
         raise UsageError(
             f"study {name}: give exactly one of data (existing logs), collect (an agent to log) "
             "and play (the agents learn online)"
         )
-    said["agents"] = {**said["agents"], **said.pop("beside", {})}
-    for label, agent in said["agents"].items():
+    keys["agents"] = {**keys["agents"], **keys.pop("beside", {})}
+    for label, agent in keys["agents"].items():
         _check_words(f"study {name}, {label}", agent, AGENT_KEYS, needed="agent")
-    for figure in said.get("figures", ()):
+    for figure in keys.get("figures", ()):
         if figure not in FIGURES:
             raise UsageError(f'study {name}: no figure "{figure}": {did_you_mean(str(figure), FIGURES)}')
-    if "normaliser" in said:
-        normaliser(said["normaliser"])  # raises if it does not exist
-    if said.get("film", "") not in ("", *said["agents"]):
-        hint = did_you_mean(said["film"], said["agents"])
-        raise UsageError(f'study {name}: no agent "{said["film"]}" to film: {hint}')
-    if "collect" in said:
-        _check_words(f"study {name}, collect", said["collect"], COLLECT_KEYS)
-        _check_players(name, said)
+    if "normaliser" in keys:
+        normaliser(keys["normaliser"])  # raises if it does not exist
+    if keys.get("film", "") not in ("", *keys["agents"]):
+        hint = did_you_mean(keys["film"], keys["agents"])
+        raise UsageError(f'study {name}: no agent "{keys["film"]}" to film: {hint}')
+    if "collect" in keys:
+        _check_words(f"study {name}, collect", keys["collect"], COLLECT_KEYS)
+        _check_players(name, keys)
     usual = {"title": name, "seeds": 5, "training": {}, "views": {WHOLE: {}}, "read_at": {}}
     usual |= {"collect": None, "data": None, "play": None}
-    said |= {
-        "environments": environments(name, said["environments"]),
-        "figures": tuple(said.get("figures", ())),
+    keys |= {
+        "environments": environments(name, keys["environments"]),
+        "figures": tuple(keys.get("figures", ())),
     }
-    study = Study(name=name, size=size, **{**usual, **said})
+    study = Study(name=name, size=size, **{**usual, **keys})
     for job in study.jobs():
         job.check()
     return study
 
 
-def _check_players(study: str, said: dict) -> None:
-    seeds = said.get("seeds", 5)
-    players, kept = said["collect"].get("seeds", seeds), said["collect"].get("kept", 0)
+def _check_players(study: str, keys: dict) -> None:
+    seeds = keys.get("seeds", 5)
+    players, kept = keys["collect"].get("seeds", seeds), keys["collect"].get("kept", 0)
     if not 0 <= kept <= players:
         raise UsageError(
             f"study {study}: kept is {kept}: it must be from 0 to {players}, the number of players"
@@ -277,7 +277,7 @@ def _check_players(study: str, said: dict) -> None:
     if (
         not kept
         and players not in (1, seeds)
-        and not {"data_per_seed", "log"} & said.get("training", {}).keys()
+        and not {"data_per_seed", "log"} & keys.get("training", {}).keys()
     ):
         raise UsageError(
             f"study {study}: {seeds} seeds and {players} players: make them equal, so that each seed has its "

@@ -50,19 +50,19 @@ def write_jobs(
     normaliser: str = "",
 ) -> None:
     make_folder(out)
-    said = {"title": title, "command": command, "read_at": dict(read_at or {}), "figures": list(figures)}
-    said |= {"normaliser": normaliser, "jobs": [json.loads(job.written_down()) for job in jobs]}
-    write_whole(out / FILE, json.dumps(said, indent=1).encode())
+    record = {"title": title, "command": command, "read_at": dict(read_at or {}), "figures": list(figures)}
+    record |= {"normaliser": normaliser, "jobs": [json.loads(job.written_down()) for job in jobs]}
+    write_whole(out / FILE, json.dumps(record, indent=1).encode())
 
 
 def read_record(out: Path) -> StudyRecord:
     if not (out / FILE).exists():
         raise RunError(f"{out} is not a study's folder: it has no {FILE}; name the --out of a study")
     try:
-        said = json.loads((out / FILE).read_text(encoding="utf-8"))
-        said["jobs"] = [Job.from_json(json.dumps(job)) for job in said["jobs"]]
-        said["figures"] = tuple(said.get("figures", ()))
-        return StudyRecord(**said)
+        record = json.loads((out / FILE).read_text(encoding="utf-8"))
+        record["jobs"] = [Job.from_json(json.dumps(job)) for job in record["jobs"]]
+        record["figures"] = tuple(record.get("figures", ()))
+        return StudyRecord(**record)
     except (ValueError, TypeError, KeyError) as problem:
         raise RunError(
             f"{out / FILE} is damaged ({problem}): the command that runs the study rewrites it"

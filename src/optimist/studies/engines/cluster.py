@@ -39,11 +39,11 @@ class RayPool:
         # Ray must not retry by itself: the engine counts the attempts.
         self._task = self._ray.remote(num_cpus=cpus, num_gpus=gpus, max_retries=0)(_perform)
         self._running: dict[Any, Job] = {}
-        self._tell_of_room(cpus, gpus)
+        self._report_resources(cpus, gpus)
         # Signals are handled between waits: inside `ray.wait` Ray turns them into other errors.
         self._stop = StopRequest().__enter__()
 
-    def _tell_of_room(self, cpus: float, gpus: float) -> None:
+    def _report_resources(self, cpus: float, gpus: float) -> None:
         """Report missing or unused resources: Ray waits silently for a node that is large enough."""
         nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
         if not any(node.get("CPU", 0) >= cpus and node.get("GPU", 0) >= gpus for node in nodes):

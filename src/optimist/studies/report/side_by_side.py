@@ -41,7 +41,7 @@ def write_side_by_side(path: Path, first: Path, second: Path, by: Normaliser | N
         *_only_in_one(one, other, names),
         *_yardsticks(one.by, other.by, names),
         *_readings(one, other, names),
-        *_told(protocol, names),
+        *_settings_differ(protocol, names),
         *_versions(versions[0], versions[1], names),
         *(f"{names[0]}: {line}" for line in warnings(one, versions[0])),
         *(f"{names[1]}: {line}" for line in warnings(other, versions[1])),
@@ -204,18 +204,18 @@ def _had(findings: StudyResults, what: str) -> set[str]:
 
 def _yardsticks(one: Normaliser, other: Normaliser, names: tuple[str, str]) -> list[str]:
     """A warning if the studies have different normalisers, as when each measured its own player."""
-    told = []
+    lines = []
     for game in one.yardstick_scores:
         if game in other.yardstick_scores and game in one.random_scores and game in other.random_scores:
             mine, theirs = one.bounds(game), other.bounds(game)
             if mine != theirs:
-                told.append(f"{game} from {_bounds(mine)} and from {_bounds(theirs)}")
-    if not told:
+                lines.append(f"{game} from {_bounds(mine)} and from {_bounds(theirs)}")
+    if not lines:
         return []
-    rest = f" and {len(told) - GAMES_NAMED} more games" if len(told) > GAMES_NAMED else ""
+    rest = f" and {len(lines) - GAMES_NAMED} more games" if len(lines) > GAMES_NAMED else ""
     return [
         f"the normalisers differ, so compare normalised scores with care: 0 to 100% in {names[0]} and "
-        f"{names[1]} are {'; '.join(told[:GAMES_NAMED])}{rest} (--normaliser gives both the same)"
+        f"{names[1]} are {'; '.join(lines[:GAMES_NAMED])}{rest} (--normaliser gives both the same)"
     ]
 
 
@@ -232,7 +232,7 @@ def _bounds(bounds: tuple[float, float]) -> str:
     return f"{bounds[0]:.4g} to {bounds[1]:.4g}"
 
 
-def _told(found: list[Difference], names: tuple[str, str]) -> list[str]:
+def _settings_differ(found: list[Difference], names: tuple[str, str]) -> list[str]:
     if not found:
         return []
     settings = list(dict.fromkeys(each.setting for each in found))

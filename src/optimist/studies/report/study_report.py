@@ -75,7 +75,7 @@ def study_page(
 
 def warnings(findings: StudyResults, versions: Sequence[Version]) -> list[str]:
     """Warnings above all numbers: mixed versions, unfinished and diverged runs, games left out."""
-    mixed = "; ".join(each.told() for each in versions if each.mixed)
+    mixed = "; ".join(each.in_words() for each in versions if each.mixed)
     lines = [f"the runs have different versions: {mixed}"] if mixed else []
     if findings.unfinished:
         count, every = len(findings.unfinished), len(findings.record.jobs)

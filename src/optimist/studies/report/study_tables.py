@@ -23,10 +23,10 @@ def headline(findings: StudyResults) -> str:
         return f"{best.agent} ends at a normalised score of {_iqm(best)}{where}; {scale}"
     other = intervals.baseline(list(last))
     rivals = [agent for agent in last if agent == other or agent.startswith(NAMESAKES)]
-    told = [f"{agent} has {_iqm(last[agent])}" for agent in rivals if agent != best.agent]
+    others = [f"{agent} has {_iqm(last[agent])}" for agent in rivals if agent != best.agent]
     return (
         f"At the last evaluation{where} {best.agent} has the highest interquartile mean of {len(last)} "
-        f"agents: {_iqm(best)}; {'; '.join([*told, scale])}"
+        f"agents: {_iqm(best)}; {'; '.join([*others, scale])}"
     )
 
 

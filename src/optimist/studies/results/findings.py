@@ -17,7 +17,7 @@ from optimist.studies.results.logs import Log, read_logs
 from optimist.studies.results.runs import Evaluated
 from optimist.studies.scores import intervals, table_one
 from optimist.studies.scores.normalisation import Normaliser, normaliser, own
-from optimist.studies.scores.score_files import ScoreFile, told
+from optimist.studies.scores.score_files import ScoreFile, incomplete_games
 from optimist.studies.scores.statistics import Interval
 from optimist.studies.status import JobStatus, StudyRecord, job_status, read_record
 
@@ -184,7 +184,7 @@ def _gaps(asked: ScoreFile, part: str, reading: str, own_scores: Normaliser | No
     gaps = {**(_without_yardstick(asked, own_scores) if own_scores else {}), **asked.gaps()}
     if len(gaps) == len(asked.games):
         raise DataError(
-            f"{told(gaps, len(gaps))}: no game is left; finish the runs, "
+            f"{incomplete_games(gaps, len(gaps))}: no game is left; finish the runs, "
             "or define 0 and 100% with optimist study report --normaliser FILE.csv"
         )
     return gaps

@@ -27,7 +27,7 @@ class Version:
     def mixed(self) -> bool:
         return len(self.runs) > 1
 
-    def told(self) -> str:
+    def in_words(self) -> str:
         """'jax 0.10.2 in 298 runs, 0.11.0 in 2 (runs/a, runs/b)'."""
         first, *others = self.runs.items()
         counts = [f"{first[0]} in {len(first[1])} runs"]
@@ -38,10 +38,10 @@ class Version:
 def read_versions(jobs: Sequence[Job], out: Path) -> list[Version]:
     """The versions of every finished run; "unknown" for runs without versions.json."""
     found: dict[str, dict[str, list[str]]] = {}
-    said = {job.name: _said(job.run_folder(out)) for job in jobs if job.done(out)}
-    for name in dict.fromkeys(name for versions in said.values() for name in versions):
+    by_run = {job.name: _versions_of(job.run_folder(out)) for job in jobs if job.done(out)}
+    for name in dict.fromkeys(name for versions in by_run.values() for name in versions):
         if name not in OF_ITS_GAME:
-            for run, versions in said.items():
+            for run, versions in by_run.items():
                 if name in versions or not versions:
                     found.setdefault(name, {}).setdefault(versions.get(name, "unknown"), []).append(run)
     return [
@@ -50,7 +50,7 @@ def read_versions(jobs: Sequence[Job], out: Path) -> list[Version]:
     ]
 
 
-def _said(run: Path) -> dict[str, str]:
+def _versions_of(run: Path) -> dict[str, str]:
     try:
         record = json.loads((run / "versions.json").read_text(encoding="utf-8"))
         return {str(name): str(version) for name, version in record.items()}

@@ -93,15 +93,15 @@ def complete(scores: ScoreFile, *, leave_out: bool) -> tuple[ScoreFile, dict[str
     gaps = scores.gaps()
     if gaps and not leave_out:
         raise DataError(
-            f"{told(gaps, len(scores.games))}: add the rows, or leave these games out "
+            f"{incomplete_games(gaps, len(scores.games))}: add the rows, or leave these games out "
             "with --incomplete leave-out"
         )
     if len(gaps) == len(scores.games):
-        raise DataError(f"{told(gaps, len(scores.games))}: no game is left; add the rows")
+        raise DataError(f"{incomplete_games(gaps, len(scores.games))}: no game is left; add the rows")
     return scores.without(gaps), gaps
 
 
-def told(gaps: Mapping[str, str], games: int) -> str:
+def incomplete_games(gaps: Mapping[str, str], games: int) -> str:
     """'2 of 60 games are incomplete: Pong (REM lacks seed 3), Qbert (none of REM)'."""
     named = some_of([f"{game} ({gap})" for game, gap in gaps.items()], NAMED)
     verb = "is" if len(gaps) == 1 else "are"
