@@ -1,4 +1,4 @@
-# Every target sets up what it needs on first use: on a fresh clone `make demo` is enough.
+# Every target installs what it needs on first use: on a fresh clone `make demo` is enough.
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 BENCH_INSTALLED := $(VENV)/.installed-bench
 CANDIDATES := $(or $(PYTHON),python3.12 python3.11 python3)
 
-# A shim may be on the path and still not run, so each candidate is tried by running it.
+# A shim on the path may not work, so each candidate is tried.
 USABLE := import sys, ensurepip; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
@@ -14,37 +14,37 @@ USABLE := import sys, ensurepip; sys.exit(sys.version_info < (3, 11))
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo "  PYTHON=/path/to/python picks the Python (3.11 or newer) that $(VENV) is made with."
+	@echo "  PYTHON=/path/to/python chooses the Python (3.11 or newer) of $(VENV)."
 
 demo: $(INSTALLED)  ## record, train, evaluate and report in minutes; the result is demo/report.html
 	$(BIN)/optimist demo --out demo
 
-# What a change of an equation, an agent, the sampling or the store can break, without starting other processes.
+# The tests of equations, agents, sampling and storage that start no other processes.
 INNER := tests/equations tests/test_networks.py tests/test_architecture.py \
-  tests/data/test_sampling.py tests/data/test_dataset.py tests/data/test_subset.py tests/data/disk/test_codec.py
+  tests/data/test_sampling.py tests/data/test_dataset.py tests/data/test_views.py tests/data/disk/test_codec.py
 
-check: lint  ## the inner loop: format, lint, types, and the tests of equations, agents, sampling and store
+check: lint  ## check format, lint and types; run the fast tests of equations, agents, sampling and storage
 	$(BIN)/pytest -m "not slow" $(INNER)
 	$(BIN)/pytest -m "not slow" tests/test_agents.py -k "equation or recorded or settings or description"
 
-test: lint browser  ## format, lint, types and the quick tests
+test: lint browser  ## check format, lint and types; run all tests that are not slow
 	$(BIN)/pytest -m "not slow"
 
-test-slow: $(INSTALLED)  ## the tests that take minutes
+test-slow: $(INSTALLED)  ## run the tests that take minutes
 	$(BIN)/pytest -m slow --timeout 3600
 
-# Pages are tested in a real browser: where there is none, and we may, the system's package is installed.
+# Pages are tested in a real browser: if there is none, Chromium is installed, with sudo if needed.
 browser:
 	@[ -z "$$OPTIMIST_CHROMIUM" ] || exit 0; \
 	for name in chromium chromium-browser google-chrome google-chrome-stable chrome; do \
 	  ! command -v $$name > /dev/null || exit 0; \
 	done; \
-	echo "installing Chromium, for the tests of pages"; \
+	echo "installing Chromium for the tests of pages"; \
 	[ "$$(id -u)" = 0 ] || as_root="sudo -n"; \
 	{ $$as_root apt-get -qq update && $$as_root apt-get -qq install -y --no-install-recommends chromium; } > /dev/null 2>&1 \
 	|| { echo "error: no browser to test pages in: install Chromium or Chrome, or set OPTIMIST_CHROMIUM" >&2; exit 1; }
 
-bench: $(BENCH_INSTALLED)  ## this machine's figures, beside PyTorch's (a large download the first time)
+bench: $(BENCH_INSTALLED)  ## measure the speed and memory of this machine, beside PyTorch's (a large download the first time)
 	$(BIN)/python -m benchmarks
 
 lint: $(INSTALLED)  ## check format, lint and types
@@ -56,7 +56,7 @@ format: $(INSTALLED)  ## rewrite the code in the project's format
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-clean:  ## remove what make made: the environment, the caches and the demo
+clean:  ## remove the environment, the caches and the demo
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist demo
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -68,8 +68,8 @@ $(BIN)/python:
 	echo "error: none of [$(CANDIDATES)] is a working Python 3.11 or newer; try make PYTHON=/path/to/python" >&2; \
 	exit 1
 
-# Order-only: a venv's python is a link to an old file, whose date says nothing. Without --no-compile half of the
-# time goes into compiling modules that nobody imports.
+# Order-only: a venv's python is a link to an old file, whose date is irrelevant. --no-compile halves the time:
+# most installed modules are never imported.
 $(INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile -e '.[minatar,atari,gym,mujoco,remote,ray,dev]' -c constraints.txt
 	@touch $@

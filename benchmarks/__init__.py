@@ -1,1 +1,1 @@
-"""Every speed, size and memory figure that this project states: `python -m benchmarks`."""
+"""Measures every speed, size and memory figure that this project states: `python -m benchmarks`."""

@@ -1,10 +1,10 @@
-"""The figures, one after the other: `python -m benchmarks [PART ...]`.
+"""Runs the benchmarks one after the other: `python -m benchmarks [PART ...]`.
 
-Without a name it runs what takes minutes anywhere. Named when they are wanted: `agents` (every agent on both
-networks) and `environments` (are they kept busy), for accelerators; `games`, MinAtar on the host and on the
-device; `control`, the agents of action vectors; `bootstrap`, intervals over runs and games; `report`, the
-page of a study of 300 runs; `atari`, `streaming` and `imports`, the figures of 84x84 frames, which need
-ale-py and a few GB of disk.
+Without a name it runs `learner`, `storage` and `memory`, which take minutes on any machine. The others:
+`agents` (every agent on both networks) and `environments` (are they kept busy), for accelerators; `games`,
+MinAtar on the host and on the device; `control`, the agents of action vectors; `bootstrap`, intervals over
+runs and games; `report`, the page of a study of 300 runs; `atari`, `streaming` and `imports`, figures of
+84x84 frames, which need ale-py and a few GB of disk.
 """
 
 import importlib

@@ -1,7 +1,7 @@
 """Gradient steps per second of every agent on the MinAtar and the Nature network, one seed and several fused.
 
-`python -m benchmarks agents` prints a table and, with OUT set, writes it there as CSV: docs/results holds one
-from an H200.
+`python -m benchmarks agents` prints a table and, if OUT names a folder, writes it there as CSV. docs/results
+has the table of an H200.
 """
 
 import csv
@@ -24,14 +24,14 @@ SPECS = {
     "nature": Spec((84, 84, 1), "uint8", actions=6, stack=4),
 }
 FUSED = {"minatar": (1, 5), "nature": (1, 5)}
-MANY = 25  # fused on the MinAtar network as well, where an accelerator makes that worth while
+MANY = 25  # seeds that are also fused on the MinAtar network if there is an accelerator
 CHUNK = {"minatar": 200, "nature": 20}  # gradient steps per call
-SECONDS = 1.0  # how long one timing takes at least
+SECONDS = 1.0  # shortest duration of one timing
 BATCH, STATES = 32, 4096
 
 
 def resident(spec: Spec) -> Transition:
-    """Made-up transitions on the device."""
+    """Random transitions on the device."""
     random = np.random.default_rng(0)
     observation = random.integers(0, 2, (STATES, *spec.observation_shape)).astype(spec.frame_dtype)
     reward = random.random(STATES).astype(np.float32)
@@ -47,7 +47,7 @@ def gather(transitions: Transition, item) -> Transition:
 
 
 def updates_per_second(agent: Agent, spec: Spec, seeds: int, chunk: int) -> float:
-    """Of all seeds together, once compiled."""
+    """Updates of all seeds together, without compilation."""
     learner, data = Learner(agent, spec), resident(spec)
     state = learner.init(tuple(range(seeds)))
     items = jax.device_put(

@@ -1,7 +1,7 @@
-"""Real 84x84 Atari frames: bytes a frame as stored, beside gzip and PNG, and the time to encode and decode.
+"""Real 84x84 Atari frames: stored bytes per frame, beside gzip and PNG, and the time to encode and decode.
 
-DATA names dataset folders, separated by colons; without it a player who mostly holds an action for a while
-plays the five games of the paper's figures.
+DATA names dataset folders, separated by colons; without it scripted play, which repeats each action for a
+while, is recorded in the five games of the paper's figures.
 """
 
 import gzip
@@ -42,7 +42,7 @@ def played(game: str, frames: int = FRAMES) -> np.ndarray:
 
 
 def recorded(folder: str) -> np.ndarray:
-    """A shard's worth of frames from the end of a recording, where its agent had learned most."""
+    """One shard of frames from the end of a recording, when its agent had learned most."""
     timeline = Dataset.open(folder).timeline
     return timeline.frames(np.arange(max(0, timeline.frame_count - FRAMES), timeline.frame_count))
 
@@ -54,7 +54,7 @@ def png(frame: np.ndarray) -> int:
 
 
 def figures(frames: np.ndarray) -> tuple[float, float, float, float, float]:
-    """Bytes a frame stored, by gzip over all and by PNG; microseconds of processor to encode and decode."""
+    """Bytes per frame as stored, with gzip over all and as PNG; CPU microseconds to encode and decode."""
     start = time.process_time()
     encoded = encode(frames, SPEC)
     encoding = time.process_time() - start
@@ -72,7 +72,7 @@ def figures(frames: np.ndarray) -> tuple[float, float, float, float, float]:
 
 
 def recording(frames: np.ndarray) -> None:
-    """Play these frames in 64 lanes into a recorder as fast as it takes them, and print how fast that is."""
+    """Record these frames in 64 lanes as fast as possible, and print the speed."""
     rows = np.resize(frames, (RECORDED // RECORDED_LANES + 1, RECORDED_LANES, *SPEC.frame_shape))
     action, reward = np.zeros(RECORDED_LANES, np.int32), np.zeros(RECORDED_LANES, np.float32)
     never, spent = np.zeros(RECORDED_LANES, bool), []
@@ -85,8 +85,8 @@ def recording(frames: np.ndarray) -> None:
                 spent.append(time.perf_counter() - began)
         seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     print(f"recording {RECORDED_LANES} lanes: {np.median(spent) * 1e6:.0f} us to add a step of all (median),")
-    print(f"{cpu / RECORDED * 1e6:.0f} us of processor a frame until it is on disk, all included;")
-    print(f"{RECORDED / seconds:,.0f} frames/s with nothing else to do on {os.cpu_count()} cores")
+    print(f"{cpu / RECORDED * 1e6:.0f} us of CPU time per frame, until it is on disk;")
+    print(f"{RECORDED / seconds:,.0f} frames/s without any other work on {os.cpu_count()} cores")
 
 
 def main() -> None:
@@ -102,6 +102,8 @@ def main() -> None:
     average = np.mean(found, axis=0)
     table.add_row("average", *(f"{value:,.1f}" for value in average))
     Console().print(table)
-    print(f"{average[0]:.0f} bytes a frame stored, offsets and dictionary included (promised: {PROMISED})")
-    print(f"that is 1 of {np.prod(SPEC.frame_shape) / average[0]:.0f}; gzip of all has no random access")
+    print(f"{average[0]:.0f} stored bytes per frame, with offsets and dictionary (promised: {PROMISED})")
+    print(
+        f"raw frames are {np.prod(SPEC.frame_shape) / average[0]:.0f} times larger; gzip has no random access"
+    )
     recording(frames)

@@ -8,7 +8,7 @@ import numpy as np
 from optimist.studies.scores import statistics
 
 RUNS, GAMES = 5, 60
-TIMES = 3  # the best of three: other work on the machine only ever adds
+TIMES = 3  # the fastest counts: other work on the machine can only add time
 
 
 def seconds(work: Callable[[], object]) -> float:

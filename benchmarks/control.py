@@ -1,9 +1,9 @@
-"""Gradient steps per second on action vectors: our actor-critics, alone and fused, beside eager PyTorch.
+"""Gradient steps per second on action vectors: our actor-critics, single and fused, beside eager PyTorch.
 
-The sizes are HalfCheetah's, the batch that of Fujimoto et al. As in `learner`, the parts are timed in turns
-and compared within a round; a ratio is the median over rounds. Products of matrices are most of the work, so
-it matters on how many cores each side computes: where PyTorch's threads have to share theirs, they wait for
-each other, and OMP_NUM_THREADS=1 makes it faster.
+The sizes are HalfCheetah's, the batch size is that of Fujimoto et al. As in `learner`, the parts are timed in
+turns and compared within a round; a ratio is the median over rounds. Most of the work is matrix products, so
+the number of cores of each side matters: if PyTorch's threads share cores, they wait for each other, and
+OMP_NUM_THREADS=1 makes it faster.
 """
 
 import importlib.util
@@ -20,7 +20,7 @@ from optimist.data import from_arrays
 from optimist.data.sampling import Sampler
 
 ROUNDS, TRANSITIONS, BATCH = 5, 50_000, 100
-STEPS = 20 if jax.default_backend() == "cpu" else 2_000  # of one part in one round: about a second
+STEPS = 20 if jax.default_backend() == "cpu" else 2_000  # of one part in one round, about a second
 OBSERVATION, ACTION = 17, 6
 FUSED = {"td3": (1, 5), "ddpg": (1, 5, 15), "bcq": (1, 5)}
 PEER = "PyTorch td3"

@@ -22,7 +22,7 @@ from optimist.training.online import Collection, OnlineTraining
 GAME = os.environ.get("GAME", "atari/Breakout")
 LANES = int(os.environ.get("LANES", "64"))
 SECONDS = float(os.environ.get("SECONDS", "20"))
-SEEDS = 4  # evaluated together, as a run of several seeds is
+SEEDS = 4  # evaluated together, as in a run of several seeds
 
 
 def alone(lanes: int) -> float:
@@ -38,7 +38,7 @@ def alone(lanes: int) -> float:
 
 
 def evaluating() -> float:
-    """Steps per second of an evaluation of four seeds, 16 lanes each; random policies, so short episodes."""
+    """Steps per second of an evaluation of four seeds with 16 lanes each; the policies are untrained."""
     learner = Learner(agents.preset("dqn"), envs.make(GAME).spec)
     params = learner.init(tuple(range(SEEDS))).params
     turns, start = 0, 0.0
@@ -57,7 +57,7 @@ def evaluating() -> float:
 
 
 def collecting(rate: float) -> tuple[float, float]:
-    """Steps per second of online DQN that learns and records, in the middle and its worst stretch."""
+    """Steps per second of online DQN that learns and records: the median, and the slowest row of metrics."""
     steps = int(rate * SECONDS)
     collection = Collection(steps=steps, lanes=LANES, warm_up=steps // 4, window=min(steps, 500_000))
     with tempfile.TemporaryDirectory() as folder:

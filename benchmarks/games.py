@@ -1,7 +1,7 @@
-"""MinAtar in Python processes and MinAtar as programs of the device: `python -m benchmarks games`.
+"""MinAtar in Python processes and MinAtar as JAX programs: `python -m benchmarks games`.
 
-Five seeds of REM are evaluated by 20 episodes each, and five of DQN play, learn and are recorded; both ways
-in one run, compiled before the clock starts. GAMES and STEPS change the size.
+Five seeds of REM are evaluated in 20 episodes each, and five of DQN play, learn and are recorded, in both
+versions of each game. Compilation is not timed. GAMES and STEPS change the size.
 """
 
 import os
@@ -20,7 +20,7 @@ SEEDS = (0, 1, 2, 3, 4)
 
 
 def evaluating(name: str) -> float:
-    """Steps of the environment per second, over all episodes of all seeds."""
+    """Environment steps per second, over all episodes of all seeds."""
     learner = Learner(agents.preset("rem"), envs.make(name).spec)
     params = learner.init(SEEDS).params
 
@@ -33,7 +33,7 @@ def evaluating(name: str) -> float:
 
 
 def collecting(name: str) -> float:
-    """Steps per second of all seeds together, a second run after a first has compiled it."""
+    """Steps per second of all seeds together, in a second run, after a first has compiled the programs."""
     collection = Collection(steps=STEPS, warm_up=1_000, window=100_000)
     with tempfile.TemporaryDirectory() as folder:
         OnlineTraining(agents.preset("dqn"), name, collection, out=Path(folder) / "first", seeds=SEEDS).run()
@@ -47,6 +47,6 @@ def main() -> None:
         for what, rate in {"evaluating": evaluating, "playing and learning": collecting}.items():
             theirs, ours = rate(f"minatar/{game}"), rate(f"minatar_jax/{game}")
             print(
-                f"{game}, {what}: {theirs:,.0f} steps/s in processes, {ours:,.0f} as programs, "
+                f"{game}, {what}: {theirs:,.0f} steps/s in processes, {ours:,.0f} as JAX programs, "
                 f"{ours / theirs:.1f} times"
             )

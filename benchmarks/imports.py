@@ -1,6 +1,6 @@
-"""How fast public DQN Replay logs import, beside merely gunzipping them, and the memory it takes.
+"""Speed and memory of importing DQN Replay logs, beside the speed of gunzip alone.
 
-The logs are made of real Atari frames under random play; each figure is of a process of its own.
+The logs have real Atari frames of random play; each figure is measured in a separate process.
 """
 
 import json
@@ -20,7 +20,7 @@ MIB = 2**20
 
 
 def make_logs(folder: Path) -> None:
-    """Random play of a real game, exported with all of it in one window."""
+    """Record random play and export it as one window."""
     from optimist import envs
     from optimist.data import Recorder, open_dataset
     from optimist.data.formats import dqn_replay
@@ -38,7 +38,7 @@ def make_logs(folder: Path) -> None:
 
 
 def gunzip(folder: Path, inflate=zlib) -> None:
-    """All that reading needs: inflate every file in blocks and forget them."""
+    """Inflate every file in blocks and discard them."""
     for path in sorted((folder / "logs" / "replay_logs").iterdir()):
         stream = inflate.decompressobj(31)
         with open(path, "rb") as file:
@@ -63,7 +63,7 @@ def convert(folder: Path) -> None:
 
 def timed(work: str, folder: Path) -> None:
     """Run one of the above and print its seconds and this process's peak memory."""
-    import optimist.data.formats.dqn_replay  # noqa: F401  (what is imported is not what is timed)
+    import optimist.data.formats.dqn_replay  # noqa: F401  (imported before the clock starts)
 
     start, before = time.perf_counter(), time.process_time()
     globals()[work](folder)
@@ -75,7 +75,7 @@ def timed(work: str, folder: Path) -> None:
 
 
 def measured(work: str, folder: Path, times: int = 3) -> dict:
-    """The fastest of a few runs: the others were disturbed."""
+    """The fastest of a few runs, the one with the least disturbance."""
     line = f"from benchmarks.imports import *; timed({work!r}, Path({str(folder)!r}))"
     runs = [
         subprocess.run([sys.executable, "-c", line], capture_output=True, text=True, check=True).stdout
@@ -99,6 +99,6 @@ def main() -> None:
         f"{plain['seconds'] / full['seconds']:.0%} of zlib's speed (promised: 60%), "
         f"{alike['seconds'] / full['seconds']:.0%} of its own decompressor's"
     )
-    # Where other programs share the machine the seconds above say little, and these more.
+    # If other programs share the machine, CPU time is more reliable than the seconds above.
     print(f"seconds of processor time: gunzip {plain['cpu']:.2f}, import {full['cpu']:.2f} over its threads")
     print(f"peak memory of the import: {full['peak'] / MIB:,.0f} MiB (promised: at most 1,024)")

@@ -1,4 +1,4 @@
-"""Gradient steps per second on the MinAtar network: our agents, alone and fused, beside eager PyTorch.
+"""Gradient steps per second on the MinAtar network: our agents, single and fused, beside eager PyTorch.
 
 The parts are timed in turns and compared within a round, because machines are shared and noisy; a ratio is
 the median over rounds.
@@ -38,7 +38,7 @@ def ours(agent_name: str, seeds: int, play: dict) -> Callable[[], None]:
 
 
 def training(agent_name: str, samplers: list[Sampler], steps: int) -> Callable[[], None]:
-    """A function that trains one seed per sampler for so many steps, compiled already."""
+    """A compiled function that trains one seed per sampler for `steps` steps."""
     learner, home = Learner(preset(agent_name), samplers[0].dataset.spec), feed_of(samplers)
     state, done = learner.init(tuple(range(len(samplers)))), 0
 

@@ -1,7 +1,7 @@
 """Memory of training from compressed frames ten times larger than the budget for decoded ones.
 
-Each case trains in a process of its own; what counts is what the compressed case takes beyond the same
-training on a log too small to matter, which has the same interpreter, network and compiled program.
+Each case trains in a separate process. The figure is the memory of the compressed case minus that of the same
+training on a tiny log, which has the same interpreter, network and compiled program.
 """
 
 import json
@@ -19,7 +19,7 @@ UPDATES = 60
 
 
 def game_frames(random: np.random.Generator, count: int) -> np.ndarray:
-    """Frames that compress about as real games do: a still background, a score line, a few moving sprites."""
+    """Frames that compress like real games: a still background, a score line, a few moving sprites."""
     background = np.repeat(random.integers(0, 256, (84, 4)), 21, axis=1).astype(np.uint8)
     frames = np.broadcast_to(background, (count, 84, 84)).copy()
     places = np.cumsum(random.integers(-2, 3, (count, 6, 2)), axis=0) % 76
@@ -54,7 +54,7 @@ def train(path: Path, home: str) -> None:
     from optimist.data.dataset import Dataset
     from optimist.training.offline import OfflineTraining, Training
 
-    settings = Training(steps=UPDATES, evaluate_every=UPDATES, home=home, memory_gib=BUDGET / 2**30)
+    settings = Training(steps=UPDATES, evaluate_every=UPDATES, feed=home, memory_gib=BUDGET / 2**30)
     with tempfile.TemporaryDirectory() as out:
         OfflineTraining(preset("dqn"), Dataset.open(path), settings, out=out).run()
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())

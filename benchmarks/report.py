@@ -1,6 +1,6 @@
 """Seconds for the page of a study of the paper's size: 300 runs of 5 seeds, 200 evaluations each.
 
-The study is made up: curves that rise and settle, whose heights differ by game, agent and seed.
+The study is synthetic: its curves rise and level off, at heights that differ by game, agent and seed.
 """
 
 import os
@@ -23,7 +23,7 @@ VERSIONS = '{"python": "3", "optimist": "0", "jax": "0", "device": "none", "plat
 
 
 def make_study(out: Path) -> list[Job]:
-    """Run folders as a finished study leaves them, and logs of a few episodes."""
+    """Write the run folders of a finished study, and logs of a few episodes."""
     random, jobs = np.random.default_rng(0), []
     for number in range(GAMES):
         game, log = f"atari/Game{number:02}", f"logs/{number}"
@@ -50,7 +50,7 @@ def make_study(out: Path) -> list[Job]:
     steps = EVALUATIONS * EVERY
     write_jobs(
         out,
-        "A study that was made up",
+        "A synthetic study",
         jobs,
         read_at={"1X": steps // 5, "5X": steps},
         figures=("medians", "bars", "profiles", "curves"),

@@ -1,4 +1,4 @@
-"""Bytes and microseconds per stored frame, on MinAtar play by a random agent, beside the raw frames."""
+"""Stored bytes and recording time per MinAtar frame of random play, beside the raw size."""
 
 import tempfile
 import time
@@ -33,6 +33,6 @@ def main() -> None:
             transitions(sampler, sampler.positions(step, 1)[0], dataset.timeline.frames)
         batches = 200 / (time.perf_counter() - start)
     stored = source.frame_bytes / dataset.timeline.frame_count
-    print(f"MinAtar breakout: {stored:.1f} bytes a frame stored, 400 raw, 50 as bits")
-    print(f"recording takes {spent / STEPS * 1e6:.0f} us a step")
-    print(f"batches of 32 straight from compressed shards: {batches:,.0f} a second on one thread")
+    print(f"MinAtar breakout: {stored:.1f} stored bytes per frame, 400 raw, 50 as bits")
+    print(f"recording takes {spent / STEPS * 1e6:.0f} us per step")
+    print(f"batches of 32 straight from compressed shards: {batches:,.0f} per second on one thread")

@@ -1,8 +1,8 @@
 """Feeding batches from the compressed shards of a dataset as long as the paper's: 50 million steps (STEPS).
 
-There are 400 distinct frames files, about 1 GB; hard links give them 3,051 names. That is far more than the
-CPU caches hold, but the page cache holds it, so this measures decoding and no disk. The frames are real ones
-of five games; each file has its colours exchanged, its picture shifted, a random pixel in every frame.
+There are 400 distinct frames files, about 1 GB; hard links give them 3,051 names. They do not fit into the
+CPU caches but into the page cache, so this measures decoding and not the disk. The frames are from five real
+games; each file has permuted colours, a shifted picture and a random pixel in every frame.
 """
 
 import os
@@ -80,13 +80,13 @@ def write_dataset(folder: Path) -> None:
 
 
 def own_memory() -> int:
-    """What this process holds, apart from pages of files that the system may drop again."""
+    """Memory of this process without pages of files, which the system can drop."""
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     return int(status["RssAnon"].split()[0]) * 1024
 
 
 def feeding(home: StreamedFeed, cores: set[int], stack: bool) -> str:
-    """Batches a second on these cores, handed over or also stacked by the compiled program, in words."""
+    """Batches per second on these cores, as text; with `stack` the compiled program also stacks frames."""
     for task in Path("/proc/self/task").iterdir():
         os.sched_setaffinity(int(task.name), cores)
     each = jax.jit(jax.vmap(jax.vmap(lambda item: home.minibatch(home.resident, item))))
@@ -101,13 +101,13 @@ def feeding(home: StreamedFeed, cores: set[int], stack: bool) -> str:
         batches = CHUNKS * chunk
         rates.append((batches / (time.perf_counter() - start), (time.process_time() - cpu) / batches * 1e3))
     wall, cpu = (median(column) for column in zip(*rates, strict=True))
-    return f"{wall:,.0f} batches/s (best round {max(rates)[0]:,.0f}), {cpu:.2f} ms of processor a batch"
+    return f"{wall:,.0f} batches/s (best round {max(rates)[0]:,.0f}), {cpu:.2f} ms of CPU time per batch"
 
 
 def gathering() -> float:
-    """Batches a second out of an array of raw frames in memory, by one thread."""
+    """Batches per second that one thread gathers from raw frames in memory."""
     frames = np.zeros((IN_MEMORY, FRAME_BYTES), np.uint8)
-    frames[:, ::4096] = 1  # every page is real
+    frames[:, ::4096] = 1  # so that every page is allocated
     numbers = np.random.default_rng(0).integers(4, IN_MEMORY, (500, 32, 1)) - np.arange(4, -1, -1)
     start = time.perf_counter()
     for batch in numbers:
@@ -127,9 +127,9 @@ def main() -> None:
         source = dataset.timeline.source
         shards, stored = len(source.manifest.shards), source.frame_bytes / dataset.timeline.frame_count
         distinct = min(DISTINCT, shards) / shards * source.frame_bytes / 1e9
-        print(f"{len(dataset):,} steps in {shards:,} shards, {stored:.0f} bytes a frame;")
+        print(f"{len(dataset):,} steps in {shards:,} shards, {stored:.0f} bytes per frame;")
         print(f"{distinct:.1f} GB of frames are distinct and in the page cache, the rest are links to them")
-        print(f"opened in {seconds:.1f} s, every steps file hashed (promised: 5)")
+        print(f"opened in {seconds:.1f} s, with a hash of every steps file (promised: 5)")
         home = StreamedFeed([Sampler(dataset)], kept=0)
         for label, used, stack in (
             ("2 cores", cores, False),
@@ -137,9 +137,9 @@ def main() -> None:
             ("2 cores, stacked", cores, True),
         ):
             print(f"{label}: {feeding(home, set(used), stack)}", flush=True)
-        print(f"own memory while feeding: {(own_memory() - made) / GIB:.2f} GiB more (promised: 1.5)")
-        print(f"({(made - before) / GIB:.2f} GiB were left from making the dataset)")
+        print(f"memory added by feeding: {(own_memory() - made) / GIB:.2f} GiB (promised: 1.5)")
+        print(f"(making the dataset had left {(made - before) / GIB:.2f} GiB allocated)")
     print(f"uncompressed, {IN_MEMORY:,} steps in memory: {gathering():,.0f} batches/s gathered by one thread")
     whole = STEPS * FRAME_BYTES / 1e9
     print(f"the released code keeps 5 x 1M raw frames: {5e6 * FRAME_BYTES / 1e9:.1f} GB")
-    print(f"d3rlpy keeps every frame of {STEPS:,} steps: {whole:,.0f} GB, four times that where stacked")
+    print(f"d3rlpy keeps every frame of {STEPS:,} steps: {whole:,.0f} GB, four times that if stacked")

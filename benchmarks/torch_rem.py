@@ -1,4 +1,4 @@
-"""The peer: REM as one writes it in eager PyTorch, same network, batch, optimiser and data."""
+"""For comparison: REM in eager PyTorch with the same network, batch, optimiser and data."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""The peer: TD3 as one writes it in eager PyTorch, same networks, batch, optimiser and data."""
+"""For comparison: TD3 in eager PyTorch with the same networks, batch, optimiser and data."""
 
 import copy
 

@@ -113,11 +113,11 @@ MISTAKES = [
         2,
         'the data cannot live in "devise": did you mean "device"?',
     ),
-    ("train rem {log} --seeds a", 2, '"a" are no seeds: write 0,1,2 or 0-4'),
+    ("train rem {log} --seeds a", 2, '"a" is not a list of seeds: write 0,1,2 or 0-4'),
     ("train rem {log} --seeds 0,0", 2, "seeds (0, 0): give at least one, each once"),
-    ("train rem {log} --seeds=", 2, '"" are no seeds'),
+    ("train rem {log} --seeds=", 2, '"" is not a list of seeds'),
     ("train rem {log} --seeds 4-0", 2, "seeds (): give at least one"),
-    ("train rem {log} --seeds -1", 2, '"-1" are no seeds'),
+    ("train rem {log} --seeds -1", 2, '"-1" is not a list of seeds'),
     ("train rem {log} --seeds 99999999999", 2, "from 0 to 4294967295"),
     ("train rem {log} --environment minatar/Breakout", 2, 'did you mean "breakout"?'),
     ("train rem {log} --environment minatar/freeway", 2, "minatar/freeway shows (10, 10, 7)"),
@@ -166,8 +166,8 @@ MISTAKES = [
         2,
         'there is no format "dqn-reply": did you mean "dqn-',
     ),
-    ("data import dqn-replay", 2, "name the logs: a path, or gs://... and the like"),
-    ("data import dqn-replay {empty}", 2, "say where to keep the data: --out DATA"),
+    ("data import dqn-replay", 2, "name the logs: a path, or an address such as gs://..."),
+    ("data import dqn-replay {empty}", 2, "name the dataset's folder: --out DATA"),
     ("data import dqn-replay {nowhere} --out {nowhere}2", 3, "does not exist"),
     ("data import dqn-replay {file} --out {nowhere}2", 3, "is a file; name the folder"),
     ("data import dqn-replay {log} --out {nowhere}2", 3, "holds no DQN Replay logs"),
@@ -175,7 +175,7 @@ MISTAKES = [
     ("data import dqn-replay odd://x/y --out {nowhere}2", 3, "odd://x/y cannot be reached"),
     ("data export", 2, "name a format: dqn-replay"),
     ("data export minari {log} --out {nowhere}2", 2, 'there is no format "minari": known: dqn-replay, npz'),
-    ("data export dqn-replay {log}", 2, "say where to write the logs: --out FOLDER"),
+    ("data export dqn-replay {log}", 2, "name a folder for the logs: --out FOLDER"),
     ("data export dqn-replay {log} --out {nowhere}2", 3, "do not fit these logs"),
     ("data export dqn-replay {nowhere} --out {nowhere}2", 3, "does not exist"),
     # the run's folder
@@ -213,7 +213,7 @@ MISTAKES = [
     ("play {run} --speed 2", 2, 'has no option "--speed": did you mean "--seed"?'),
     # collection
     ("collect", 2, "name an environment: "),
-    ("collect minatar/breakout", 2, "say where to keep the data: --out DATA"),
+    ("collect minatar/breakout", 2, "name the dataset's folder: --out DATA"),
     (
         "collect minatar/Breakout --out {out}",
         2,
@@ -232,8 +232,8 @@ MISTAKES = [
     ("collect minatar/breakout --gamma 1.5 --out {out}", 2, "gamma is 1.5"),
     ("collect minatar/breakout --epsilon 7 --out {out}", 2, "epsilon is 7.0"),
     ("collect minatar/breakout --seeds 1,1 --out {out}", 2, "seeds (1, 1)"),
-    ("collect minatar/breakout --seed -1 --out {out}", 2, '"-1" are no seeds'),
-    ("collect minatar/breakout --seed one --out {out}", 2, '"one" are no seeds'),
+    ("collect minatar/breakout --seed -1 --out {out}", 2, '"-1" is not a list of seeds'),
+    ("collect minatar/breakout --seed one --out {out}", 2, '"one" is not a list of seeds'),
     ("study run asymptotics --out {out}", 2, 'there is no study "asymptotics": did you mean "asymptotic"?'),
     ("study run asymptotic --scale huge --out {out}", 2, 'has no scale "huge"'),
     ("study run mine.toml --out {out}", 2, 'there is no study "mine.toml"'),
@@ -256,7 +256,7 @@ MISTAKES = [
     ("collect minatar/breakout?no_ops=3 --out {out}", 2, "write minatar/breakout, it has none"),
     ("collect minatar/breakout --no-ops 3 --out {out}", 2, 'has no option "--no-ops"'),
     ("collect atari/Pong --preset dqn-natur --out {out}", 2, 'did you mean "dqn-nature"?'),
-    ("collect atari/Pong --roms {nowhere} --out {out}", 2, "is no folder"),
+    ("collect atari/Pong --roms {nowhere} --out {out}", 2, "is not a folder"),
     ("collect atari/Pong --roms {empty} --out {out}", 2, "pong.bin is missing or empty"),
     ("train dqn {atari} --environment atari/SpaceInvaders", 2, "the data is from atari/Pong, not from"),
     ("train dqn {atari} --environment atari/Breakout", 2, "atari/Breakout shows (84, 84, 1) and takes 4"),
@@ -273,12 +273,20 @@ MISTAKES = [
     ("scores {scores_csv} --normaliser dqn", 2, 'no normaliser "dqn": did you mean "dqn-random"? or'),
     ("scores {scores_csv} --normaliser {nowhere}.csv", 3, "does not exist"),
     ("scores {scores_csv} --normaliser {flat_csv}", 2, "Pong: DQN and random play both score 3"),
-    ("scores {scores_csv} --incomplete skip", 2, 'cannot be treated by "skip": known: leave-out, refuse'),
-    ("scores {scores_csv} --recent 0", 2, "the mean of the last 0 evaluations: it takes at least 1"),
+    (
+        "scores {scores_csv} --incomplete skip",
+        2,
+        '--incomplete has no value "skip": known: leave-out, refuse',
+    ),
+    ("scores {scores_csv} --recent 0", 2, "--recent 0: it must be at least 1"),
     ("scores {scores_csv} --agent RAM", 2, 'there are no scores of "RAM": did you mean "REM"?'),
     ("scores {scores_csv} --seeds 0", 2, 'has no option "--seeds"'),
     ("scores {scores_csv} --out {file}", 6, "cannot make"),
-    ("scores {gap_csv}", 3, "1 of 2 games is incomplete: Qbert (none of REM): add the rows, or pass over"),
+    (
+        "scores {gap_csv}",
+        3,
+        "1 of 2 games is incomplete: Qbert (none of REM): add the rows, or leave these games out",
+    ),
     ("scores {odd_csv}", 2, 'dqn-random has no DQN score of "Pon": did you mean "Pong"? or give both'),
     ("scores {twice_csv}", 3, "line 3 is the second score of REM on Pong (seed 0, iteration 0)"),
     # the demo
@@ -361,7 +369,7 @@ def test_the_former_name_of_the_recipe_goes_on_working_with_a_notice(places, tmp
         assert main(["train", *words, option, "mini", "--out", str(tmp_path / out)]) == 0
     assert outcome(tmp_path / "old") == outcome(tmp_path / "new")
     assert [record.message for record in caplog.records] == [
-        "--scale is called --recipe now, apart from the --scale of studies"
+        "--scale is now called --recipe; only studies have --scale"
     ]
 
 
@@ -372,7 +380,7 @@ def test_the_former_name_of_the_games_goes_on_working_with_a_notice(capsys, capl
         told.append(capsys.readouterr().out)
     assert told[0] == told[1] and "qbert" in told[0]
     assert [record.message for record in caplog.records] == [
-        "--games Pong is called --environments atari/Pong now"
+        "--games Pong is now called --environments atari/Pong"
     ]
 
 
@@ -407,7 +415,7 @@ def test_data_info_and_verify(places, capsys):
     assert main(["data", "info", str(places / "log"), "--first", "1e2", "--json"]) == 0
     assert '"steps": 100' in capsys.readouterr().out
     assert main(["data", "verify", str(places / "log")]) == 0
-    assert "every byte is as it was written" in capsys.readouterr().out
+    assert "no damage found" in capsys.readouterr().out
     assert main(["data"]) == 0
 
 

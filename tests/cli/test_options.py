@@ -23,7 +23,7 @@ def test_seeds_are_listed_or_given_as_a_range(text, numbers):
 
 @pytest.mark.parametrize("text", ["", "a", "1,", "1,b", "-1", "1-", "1-2-3", "1.5", "0:3"])
 def test_other_seeds_are_refused(text):
-    with pytest.raises(argparse.ArgumentTypeError, match="are no seeds"):
+    with pytest.raises(argparse.ArgumentTypeError, match="is not a list of seeds"):
         seeds(text)
 
 

@@ -96,7 +96,7 @@ def test_the_best_players_are_kept():
     changed = table(collect={"agent": "dqn", "seeds": 4, "kept": 2})
     run = plan.read("mine", changed, "tiny").jobs()[-1]
     assert (run.kept, run.seeds, run.settings["data_per_seed"]) == (2, (0, 1), "own")
-    with pytest.raises(UsageError, match="5 of 4 players cannot be kept"):
+    with pytest.raises(UsageError, match="kept is 5: it must be from 0 to 4"):
         plan.read("mine", table(collect={"seeds": 4, "kept": 5}), "tiny")
 
 
@@ -123,7 +123,7 @@ def test_the_catalogue_is_sound(name, size):
 
 
 def test_several_players_are_as_many_as_seeds_and_one_log_may_serve_all():
-    with pytest.raises(UsageError, match="3 seeds and 2 players: as many of both"):
+    with pytest.raises(UsageError, match="3 seeds and 2 players: make them equal"):
         plan.read("mine", table(collect={"seeds": 2}), "tiny")
     for collect, training in (({"seeds": 1}, {}), ({"seeds": 2}, {"data_per_seed": "whole"})):
         run = plan.read("mine", table(collect=collect, training=training), "tiny").jobs()[-1]
@@ -171,21 +171,21 @@ def test_a_label_alone_keeps_its_legible_folder():
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        ({"enviroments": []}, 'there is no "enviroments": did you mean "environments"?'),
+        ({"enviroments": []}, 'there is no key "enviroments": did you mean "environments"?'),
         ({"environments": ["minatar/brakeout"]}, 'did you mean "breakout"?'),
-        ({"environments": []}, "it says nothing of its environments"),
-        ({"environments": ["minitar"]}, "no environments are called minitar"),
+        ({"environments": []}, "the key environments is missing or empty"),
+        ({"environments": ["minitar"]}, "there are no environments minitar: see optimist environments"),
         ({"seeds": "three"}, "seeds is 'three', not int"),
         ({"agents": {"REM": {"agent": "rem", "presets": "x"}}}, 'did you mean "preset"?'),
-        ({"agents": {"REM": {"preset": "paper"}}}, "it says no agent"),
+        ({"agents": {"REM": {"preset": "paper"}}}, "the key agent is missing"),
         ({"agents": {"REM": {"agent": "ram"}}}, 'there is no agent "ram"'),
         ({"agents": {"REM": {"agent": "rem", "options": {"heads": 4}}}}, 'there is no setting "heads"'),
         ({"training": {"step": 5}}, 'there is no setting "step": did you mean "steps"?'),
         ({"training": {"steps": 0}}, "steps is 0"),
         ({"views": {"all": {"frist": 3}}}, 'no view "frist": did you mean "first"?'),
-        ({"data": "logs/{game}"}, "say where its logs are"),
+        ({"data": "logs/{game}"}, "give exactly one of data"),
         ({"recipe": "smal"}, 'there is no recipe "smal": did you mean "small"?'),
-        ({"collect": {"agnet": "dqn"}}, 'there is no "agnet": did you mean "agent"?'),
+        ({"collect": {"agnet": "dqn"}}, 'there is no key "agnet": did you mean "agent"?'),
         ({"figures": ["bar"]}, 'no figure "bar": did you mean "bars"?'),
         ({"figures": "bars"}, "figures is 'bars', not list"),
         ({"figures": [4]}, 'no figure "4": known: bars, curves'),
@@ -203,7 +203,9 @@ def test_the_former_name_of_the_recipe_goes_on_working_with_a_notice(caplog):
     said["scale"] = said.pop("recipe")
     assert plan.read("mine", said, "tiny").jobs() == plan.read("mine", table(), "tiny").jobs()
     (record,) = caplog.records
-    assert record.message == "study mine: its scale is called recipe now, as in optimist train --recipe"
+    assert (
+        record.message == "study mine: the key `scale` is now called `recipe`, as in optimist train --recipe"
+    )
 
 
 def test_the_figures_are_those_that_are_named():

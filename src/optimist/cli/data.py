@@ -1,4 +1,4 @@
-"""`optimist data ...`: what a dataset holds, whether it is whole, and the formats of other programs."""
+"""`optimist data ...`: describe, check, import and export datasets."""
 
 import argparse
 import dataclasses
@@ -17,8 +17,8 @@ from optimist.errors import DataError
 def add(commands: Any) -> None:
     data: Parser = commands.add_parser(
         "data",
-        help="what a dataset holds; check, import or export one",
-        description="Datasets: what they hold, whether they are whole, and the formats of other programs.",
+        help="describe, check, import or export a dataset",
+        description="Describe and check datasets; import and export the formats of other programs.",
         run=lambda _: data.print_help(),
     )
     actions = data.add_subparsers(title="commands", metavar="COMMAND")
@@ -30,12 +30,12 @@ def add(commands: Any) -> None:
 
 def _info_options(parser: Parser, words: list[str]) -> None:
     parser.add_argument("data", metavar="DATA", type=Path, help="a dataset's folder")
-    parser.add_argument("--json", action="store_true", help="everything, for programs")
+    parser.add_argument("--json", action="store_true", help="print all facts as JSON")
     add_views(parser)
 
 
 def info(options: argparse.Namespace) -> None:
-    """What a dataset, or a view of it, holds."""
+    """Describe a dataset, or a view of it."""
     from optimist.data import formats
 
     if name := formats.detected(options.data):
@@ -69,7 +69,7 @@ def verify(options: argparse.Namespace) -> None:
         print(problem)
     if problems:
         raise DataError(f"{options.data}: {len(problems)} problems; restore those files from a copy")
-    print(f"{options.data}: every byte is as it was written")
+    print(f"{options.data}: no damage found")
 
 
 def _verify_logs(format: Any, path: str) -> None:
@@ -82,21 +82,23 @@ def _verify_logs(format: Any, path: str) -> None:
     for problem in report.problems:
         print(problem)
     if report.problems:
-        raise DataError(f"{path}: {len(report.problems)} problems; an import tells which of them matter")
-    print(f"{path}: every file is whole, and in order")
+        raise DataError(
+            f"{path}: {len(report.problems)} problems; optimist data import reports which of them matter"
+        )
+    print(f"{path}: no damage found")
 
 
 def _import_options(parser: Parser, words: list[str]) -> None:
     named = _add_format(parser, words, detects=True)
     parser.demand(
         "address",
-        "name the logs: a path, or gs://... and the like",
+        "name the logs: a path, or an address such as gs://...",
         metavar="ADDRESS",
-        help="the logs: a path, or gs://... and the like",
+        help="the logs: a path, or an address such as gs://...",
     )
     parser.demand(
         "--out",
-        "say where to keep the data: --out DATA",
+        "name the dataset's folder: --out DATA",
         type=Path,
         metavar="DATA",
         help="the dataset's folder",
@@ -109,7 +111,7 @@ def _import_options(parser: Parser, words: list[str]) -> None:
 
 
 def import_logs(options: argparse.Namespace) -> None:
-    """Turn logs of another program into a dataset. The same command goes on after a stop."""
+    """Convert logs of another program into a dataset. The same command again continues."""
     from optimist.data import formats
 
     address, format = options.address, formats.find(options.format)
@@ -122,12 +124,12 @@ def import_logs(options: argparse.Namespace) -> None:
     first, *lines = _with_bar(lambda show: format.read(address, options.out, asked, show)).lines()
     print(f"{first}: {options.out}", *lines, sep="\n")
     if hasattr(asked, "environment"):
-        unknown = "not known; import again elsewhere with --environment atari/<Game> to name it"
+        unknown = "unknown; import into another folder with --environment atari/<Game> to name it"
         print(f"environment: {asked.environment or unknown}")
 
 
 def _with_bar(read: Callable[[Callable[[int, int], None]], Any]) -> Any:
-    """What is read, with its progress shown once its length is known."""
+    """The result of `read`, with a progress bar once the length is known."""
     from optimist.training.progress import Bar
 
     bars: list[Bar] = []
@@ -145,14 +147,14 @@ def _with_bar(read: Callable[[Callable[[int, int], None]], Any]) -> Any:
 
 
 def _actions_of(environment: str) -> int:
-    """What the game takes: a log need not hold every action, and one that the game lacks is an error."""
+    """The number of actions of the game; a log may not contain all of them."""
     from optimist import envs
 
     return envs.make(environment).spec.actions
 
 
 def game_of(address: str) -> str:
-    """atari/Breakout for .../Breakout/1 or .../Breakout/1/replay_logs, and nothing where that is a guess."""
+    """atari/Breakout for .../Breakout/1 or .../Breakout/1/replay_logs, "" for any other address."""
     path = address.partition("://")[2] if "://" in address else str(Path(address).resolve())
     parts = [part for part in path.split("/") if part and part != "replay_logs"]
     if len(parts) > 1 and parts[-1].isdigit() and parts[-2] in index.read()["environments"]["atari"]["games"]:
@@ -165,10 +167,10 @@ def _export_options(parser: Parser, words: list[str]) -> None:
     parser.demand("data", "name a dataset's folder", metavar="DATA", type=Path, help="a dataset's folder")
     parser.demand(
         "--out",
-        "say where to write the logs: --out FOLDER",
+        "name a folder for the logs: --out FOLDER",
         type=Path,
         metavar="FOLDER",
-        help="where the logs are written",
+        help="the folder for the logs",
     )
     add_views(parser)
     _add_settings(parser, named, "write")
@@ -185,18 +187,18 @@ def export_logs(options: argparse.Namespace) -> None:
 
 
 def _add_format(parser: Parser, words: list[str], *, detects: bool = False) -> list[str]:
-    """The argument FORMAT, which may be left out where the logs tell it; and the arguments that are given."""
+    """Add the argument FORMAT, optional if it can be detected; return the given arguments."""
     known, named = index.read()["formats"], arguments_in(words)
-    parser.epilog = "formats:\n" + index.lines({name: said["about"] for name, said in known.items()})
+    parser.epilog = "formats:\n" + index.lines({name: entry["about"] for name, entry in known.items()})
     if not detects or len(named) != 1 or named[0] in known:
-        left_out = "; the logs tell it where it is left out" if detects else ""
+        left_out = "; detected from the logs if left out" if detects else ""
         names = ", ".join(known)
         parser.demand("format", f"name a format: {names}", metavar="FORMAT", help=f"{names}{left_out}")
     return named
 
 
 def _add_settings(parser: Parser, named: list[str], action: str) -> None:
-    """The options of the format that is named, or of every one where none is."""
+    """Add the options of the named format, or of all formats if none is named."""
     entries = [index.format(named[0])] if named else list(index.read()["formats"].values())
     parser.set_defaults(format=named[0] if named else None)
     for entry in entries:

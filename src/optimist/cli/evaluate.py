@@ -1,4 +1,4 @@
-"""`optimist evaluate` and `play`: how a trained policy does, as scores and as a film."""
+"""`optimist evaluate` and `play`: scores and a film of a trained policy."""
 
 import argparse
 import logging
@@ -21,24 +21,27 @@ def _evaluate_options(parser: Parser, words: list[str]) -> None:
     parser.add_argument(
         "--allow", action="append", default=[], metavar="module", help="a module that the run may import"
     )
-    parser.add_argument("--episodes", type=whole_number, metavar="int", help="so many per seed [100]")
+    parser.add_argument("--episodes", type=whole_number, metavar="int", help="episodes per seed [100]")
     parser.add_argument(
         "--steps",
         type=whole_number,
         metavar="int",
-        help="instead: full episodes until so many steps [125_000 for Atari]",
+        help="instead of --episodes: full episodes until this many steps [125_000 for Atari]",
     )
     parser.add_argument(
-        "--epsilon", type=number, metavar="number", help="random actions [0.001; none among action vectors]"
+        "--epsilon",
+        type=number,
+        metavar="number",
+        help="share of random actions [0.001; 0 for action vectors]",
     )
     parser.add_argument(
-        "--environment", metavar="ENV", default="", help="where to play [where the data is from]"
+        "--environment", metavar="ENV", default="", help="where to play [the data's environment]"
     )
     parser.add_argument("--out", type=Path, metavar="CSV", help="one row per episode [RUN/evaluation.csv]")
 
 
 def evaluate(options: argparse.Namespace) -> None:
-    """Full episodes with every seed of a run, side by side."""
+    """Score every seed of a run in full episodes."""
     from optimist.cli.tables import evaluation_table
     from optimist.studies.sheet import print_sheet
     from optimist.training.run import load_run
@@ -58,7 +61,7 @@ def evaluate(options: argparse.Namespace) -> None:
     except (OSError, StorageError) as problem:
         if options.out:
             raise
-        log.warning("the episodes are not kept (%s): name a file with --out CSV", problem)
+        log.warning("the episodes were not saved (%s): name another file with --out CSV", problem)
     else:
         print(f"every episode is in {options.out or options.run_folder / 'evaluation.csv'}")
 
@@ -69,18 +72,20 @@ def _play_options(parser: Parser, words: list[str]) -> None:
         "--allow", action="append", default=[], metavar="module", help="a module that the run may import"
     )
     parser.add_argument(
-        "--environment", metavar="ENV", default="", help="where to play [where the data is from]"
+        "--environment", metavar="ENV", default="", help="where to play [the data's environment]"
     )
     parser.add_argument(
         "--out", type=Path, default=Path("video.gif"), metavar="GIF", help="the film [video.gif]"
     )
     parser.add_argument("--seed", type=int, metavar="int", help="which seed's policy [the first]")
-    parser.add_argument("--frames", type=whole_number, default=400, metavar="int", help="its length [400]")
-    parser.add_argument("--fps", type=int, default=15, metavar="int", help="frames a second [15]")
+    parser.add_argument(
+        "--frames", type=whole_number, default=400, metavar="int", help="frames in the film [400]"
+    )
+    parser.add_argument("--fps", type=int, default=15, metavar="int", help="frames per second [15]")
 
 
 def play(options: argparse.Namespace) -> None:
-    """An animated picture of a trained policy at play."""
+    """Film a trained policy as an animated GIF."""
     from optimist.training.play.video import write_gif
     from optimist.training.run import load_run
 

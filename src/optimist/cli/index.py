@@ -1,6 +1,6 @@
-"""What the package ships, read from a file: agents, environments, recipes and studies, with their settings.
+"""The agents, environments, formats and recipes of the package with their settings, read from index.json.
 
-It answers help and mistyped words without importing JAX. `python -m optimist.cli.index` writes the file anew.
+With it help and errors about mistyped words need not import JAX. `python -m optimist.cli.index` rewrites it.
 """
 
 import json
@@ -14,7 +14,7 @@ from optimist.cli.settings import Setting, settings_of
 from optimist.errors import DataError, UsageError, did_you_mean
 
 FILE = Path(__file__).with_name("index.json")
-PLAYER = "dqn"  # the agent that collects where none is named
+PLAYER = "dqn"  # the agent that collects if none is named
 ACTIONS = {"discrete": "discrete actions", "vectors": "action vectors", "any": "any actions"}
 FITTING = {"discrete": ("paper", "small"), "vectors": ("control",), "any": ("paper", "small", "control")}
 
@@ -29,21 +29,21 @@ def settings(table: dict[str, list]) -> dict[str, Setting]:
 
 
 def agent(name: str) -> dict[str, Any]:
-    """What help says of an agent; one from elsewhere, as module:Name or by an entry point, is imported."""
+    """The entry of an agent; an agent of another package (module:Name or entry point) is imported."""
     known, plain = read()["agents"], name.replace("-", "_").lower()
     if plain in known:
         return known[plain]
     from optimist import plugins
 
     if not plugins.is_address(name) and name not in plugins.names("agents"):
-        plugins.find("agents", plain, known)  # raises, with the names that there are
+        plugins.find("agents", plain, known)  # raises, with the known names
     from optimist import agents
 
     return _agent(agents.presets(name))
 
 
 def format(name: str) -> dict[str, Any]:
-    """The same of a format."""
+    """The entry of a format; a format of another package is imported."""
     known, plain = read()["formats"], name.replace("_", "-").lower()
     if plain in known:
         return known[plain]
@@ -53,7 +53,7 @@ def format(name: str) -> dict[str, Any]:
 
 
 def preset(name: str, chosen: str | None) -> dict[str, Any]:
-    """A preset of an agent, the first where none is named."""
+    """The entry of an agent's preset, by default the first."""
     known = agent(name)["presets"]
     if chosen is not None and chosen not in known:
         raise UsageError(f'{name} has no preset "{chosen}": {did_you_mean(chosen, known)}')
@@ -72,13 +72,13 @@ def player(name: str | None, chosen: str | None) -> tuple[str, str | None]:
 
 
 def lines(names: dict[str, str]) -> str:
-    """Names and what they are, in two columns."""
+    """Names and descriptions in two columns."""
     width = max(map(len, names))
     return "\n".join(f"  {name:{width}}  {about}" for name, about in names.items())
 
 
 def agent_lines() -> str:
-    return "agents:\n" + lines({name: said["what"] for name, said in read()["agents"].items()})
+    return "agents:\n" + lines({name: entry["what"] for name, entry in read()["agents"].items()})
 
 
 def preset_line(name: str) -> str:
@@ -86,7 +86,7 @@ def preset_line(name: str) -> str:
 
 
 def build() -> dict[str, Any]:
-    """The index, made from the classes themselves."""
+    """The index, made from the classes."""
     from optimist import agents, envs
     from optimist.data import formats
     from optimist.studies.demo import Demo
@@ -133,7 +133,7 @@ def _preset(agent: Any) -> dict[str, Any]:
 
 
 def _actions(agent: Any) -> str:
-    """Which actions it learns, by what it refuses."""
+    """The kind of actions that the agent's check accepts."""
     from optimist.data.transition import Spec
 
     specs = {
@@ -153,7 +153,7 @@ def _learns(agent: Any, spec: Any) -> bool:
 
 
 def _fitted(agent: Any) -> dict[str, dict[str, Any]]:
-    """By recipe, the values that differ from the agent's own."""
+    """For each recipe the values that differ from the agent's own."""
     from optimist.training.scales import SCALES
 
     own = _values(agent)
@@ -171,10 +171,10 @@ def _family(family: Any) -> dict[str, Any]:
 
 
 def _format(format: Any) -> dict[str, Any]:
-    """A format that is only read, or only written, has no options for the other."""
+    """The entry of a format; one that can only be read, or only written, has no options for the other."""
     options = {"read": getattr(format, "ReadOptions", None), "write": getattr(format, "WriteOptions", None)}
-    said = {action: _settings(record()) if record else {} for action, record in options.items()}
-    return {"about": _first_line(format), **said}
+    found = {action: _settings(record()) if record else {} for action, record in options.items()}
+    return {"about": _first_line(format), **found}
 
 
 def _settings(record: Any) -> dict[str, list]:

@@ -1,4 +1,4 @@
-"""`optimist agents` and `environments`: what there is to choose from."""
+"""`optimist agents` and `environments`: the lists of both."""
 
 import argparse
 import shutil
@@ -9,7 +9,7 @@ from optimist.cli import index
 from optimist.cli.options import command
 from optimist.cli.settings import shown
 
-TOLD = ("columns", "networks", "critics", "mixture.kind")  # what tells the presets of an agent apart
+SHOWN = ("columns", "networks", "critics", "mixture.kind")  # settings in which presets differ
 
 
 def add(commands: Any) -> None:
@@ -18,17 +18,17 @@ def add(commands: Any) -> None:
 
 
 def agents(options: argparse.Namespace) -> None:
-    """Every agent, by the actions it chooses, with its presets."""
+    """List the agents by kind of action, with their presets."""
     known = index.read()["agents"]
     for actions, title in index.ACTIONS.items():
         print(f"{title}:")
-        for name, said in known.items():
-            if said["actions"] == actions:
+        for name, entry in known.items():
+            if entry["actions"] == actions:
                 _print(
                     name,
-                    said["what"],
-                    said["source"],
-                    *(_preset(*preset) for preset in said["presets"].items()),
+                    entry["what"],
+                    entry["source"],
+                    *(_preset(*preset) for preset in entry["presets"].items()),
                 )
     _print_others("agents")
     print("train one: optimist train AGENT DATA; its settings: optimist train AGENT --help")
@@ -36,22 +36,22 @@ def agents(options: argparse.Namespace) -> None:
 
 def _preset(name: str, preset: dict[str, Any]) -> str:
     values = {field: value for field, (_, _, value) in preset["settings"].items()}
-    parts = [f"{field.partition('.')[0]} {shown(values[field])}" for field in TOLD if field in values]
+    parts = [f"{field.partition('.')[0]} {shown(values[field])}" for field in SHOWN if field in values]
     return (
         f"--preset {name}: {', '.join([*parts, preset['optimizer']])} {values['optimizer.learning_rate']:g}"
     )
 
 
 def environments(options: argparse.Namespace) -> None:
-    """Every family of environments, with its games."""
-    for family, said in index.read()["environments"].items():
-        _print(f"{family}/", said["about"], ", ".join(said["games"]))
+    """List the families of environments with their games."""
+    for family, entry in index.read()["environments"].items():
+        _print(f"{family}/", entry["about"], ", ".join(entry["games"]))
     _print_others("environments")
     print("play one: optimist collect ENV --out DATA; its options: optimist collect ENV --help")
 
 
 def _print_others(kind: str) -> None:
-    """Those of other packages, by their names alone: to say more would import them."""
+    """The names of plug-ins; a description would have to import them."""
     from optimist import plugins
 
     if names := plugins.names(kind):
@@ -59,7 +59,7 @@ def _print_others(kind: str) -> None:
 
 
 def _print(name: str, *paragraphs: str) -> None:
-    """A name, and what is said of it indented below."""
+    """A name, and its description indented below."""
     width = min(110, shutil.get_terminal_size((80, 24)).columns)
     print(f"  {name}")
     for text in paragraphs:

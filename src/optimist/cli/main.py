@@ -1,4 +1,4 @@
-"""The command line: finds the command, and turns whatever goes wrong into one line and an exit code."""
+"""The command line: runs a command, and prints an error as one line with an exit code."""
 
 import logging
 import os
@@ -18,15 +18,15 @@ EPILOG = """Begin with:
   optimist evaluate run                             score it
 
 Every command has --help. The same command again continues what was interrupted.
---debug shows the traceback of an error; --roms FOLDER plays Atari from ROMs of your own.
+--debug shows the traceback of an error; --roms FOLDER uses your own Atari ROMs.
 
 exit codes: 0 done, 2 a wrong word or value, 3 a problem with the data,
-4 a problem with the run folder, 5 training diverged, 6 the disk refused,
-130 or 143 interrupted and saved, 1 anything else."""
+4 a problem with the run folder, 5 training diverged, 6 a file cannot be read
+or written, 130 or 143 interrupted and saved, 1 anything else."""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; whatever a person can mend is one line on stderr and an exit code."""
+    """Run one command; print an error that the user can correct as one line; return the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
     logging.basicConfig(format="optimist: %(message)s", level=logging.WARNING)
@@ -39,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
             traceback.print_exc()
         print(f"optimist: {problem}", file=sys.stderr)
         return problem.exit_code
-    except BrokenPipeError:  # the reader of our output left
+    except BrokenPipeError:  # the reader of the output closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as problem:
@@ -48,12 +48,14 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"optimist: {problem.filename or 'a file'}: {problem.strerror or problem}", file=sys.stderr)
         return StorageError.exit_code
     except KeyboardInterrupt:
-        print("optimist: stopped at once; the same command goes on from the last checkpoint", file=sys.stderr)
+        print(
+            "optimist: stopped at once; the same command continues from the last checkpoint", file=sys.stderr
+        )
         return 130
 
 
 def perform(words: list[str]) -> None:
-    """The command that the words name, as it is: what goes wrong is raised."""
+    """Run the command that the words name; errors are raised."""
     words = _with_own_roms(words)
     try:
         options = parser().parse_args(["--help"] if words[:1] in ([], ["help"]) else words)
@@ -63,7 +65,7 @@ def perform(words: list[str]) -> None:
 
 
 def parser() -> Parser:
-    """Every command; each adds its own options when its words are known."""
+    """The parser of all commands; each adds its options once its words are known."""
     usage = "optimist COMMAND ..."
     top = Parser(
         "optimist", usage=usage, description=DESCRIPTION, epilog=EPILOG, run=lambda _: top.print_help()
@@ -76,12 +78,12 @@ def parser() -> Parser:
 
 
 def _with_own_roms(words: list[str]) -> list[str]:
-    """The words without --roms FOLDER: where the ROMs lie is about this machine, not about an experiment."""
+    """Apply --roms FOLDER and return the other words; the folder is no part of an experiment's settings."""
     if "--roms" not in words:
         return words
     place = words.index("--roms")
     folder = "".join(words[place + 1 : place + 2])
     if not os.path.isdir(folder):
-        raise UsageError(f'--roms "{folder}" is no folder: name one with ROMs such as breakout.bin')
+        raise UsageError(f'--roms "{folder}" is not a folder: name one with ROMs such as breakout.bin')
     os.environ["OPTIMIST_ROMS"] = folder
     return words[:place] + words[place + 2 :]

@@ -1,4 +1,4 @@
-"""Parsers that complain in one line, and the readers of the values of options."""
+"""Parsers with one-line errors, and readers of the values of options."""
 
 import argparse
 import math
@@ -9,14 +9,14 @@ from typing import Any, NoReturn
 
 from optimist.errors import UsageError, did_you_mean
 
-MOST_SEEDS = 1000  # trained together
+MOST_SEEDS = 1000  # in one run
 FLAGS = ("-h", "--help", "--restart", "--dry-run", "--json", "--debug")  # options without a value
 
 
 class Parser(argparse.ArgumentParser):
-    """A command. `fill` adds its options once its words are known; `run` is called with what was read.
+    """A command. `fill` adds its options once its words are known; `run` is called with the parsed options.
 
-    Several settings have defaults that depend on an agent or a study that the words name.
+    Some defaults depend on the agent or the study that the words name.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Parser(argparse.ArgumentParser):
             self.set_defaults(run=run)
 
     def demand(self, name: str, remedy: str, **more: Any) -> None:
-        """An argument without which nothing can be done, and the line that asks for it."""
+        """Add a required argument, and the error message if it is missing."""
         action = self.add_argument(name, **more)
         action.required = True
         self.missing["/".join(action.option_strings) or str(action.metavar or action.dest)] = remedy
@@ -60,7 +60,7 @@ class Parser(argparse.ArgumentParser):
             raise UsageError(f"there is no {name}: {did_you_mean(value, action.choices)}")
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        print(message, end="", file=file)  # argparse's own hides that the reader of the output left
+        print(message, end="", file=file)  # argparse's own hides a BrokenPipeError
 
     def error(self, message: str) -> NoReturn:
         _, asks, names = message.partition("arguments are required: ")
@@ -69,7 +69,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def command(commands: Any, name: str, run: Callable, fill: Callable | None = None, **texts: Any) -> None:
-    """A command that a function performs; the docstring of the function is its help."""
+    """Add a command that calls `run`, whose docstring is the help."""
     text = run.__doc__ or ""
     first = text.partition("\n")[0].partition(". ")[0].rstrip(".")
     about = {"help": first[:1].lower() + first[1:], "description": " ".join(text.split())}
@@ -83,11 +83,11 @@ class HelpFormatter(argparse.HelpFormatter):
         )
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        """Each line stays a line; a long one goes on below the text of its second column."""
+        """Keep the line breaks; wrap a long line below the text of its second column."""
         return "\n".join(_wrapped(line, width) for line in text.splitlines())
 
     def _format_usage(self, usage, actions, groups, prefix):
-        """Of forty options the names of arguments and of what is required; the list below has the others."""
+        """Show only arguments and required options; the list below has all options."""
         options = [action for action in actions if action.option_strings]
         kept = [action for action in actions if action not in options or action.required]
         text = super()._format_usage(usage, kept, groups, prefix)
@@ -115,7 +115,7 @@ def arguments_in(words: Iterable[str]) -> list[str]:
 
 
 def value_in(words: list[str], option: str) -> str | None:
-    """What the words give for an option, before they are parsed."""
+    """The value of an option in words that are not parsed yet."""
     for place, word in enumerate(words):
         name, equals, value = word.partition("=")
         if name == option:
@@ -128,14 +128,14 @@ def seeds(text: str) -> tuple[int, ...]:
     first, dash, last = text.partition("-")
     try:
         if dash and int(last) - int(first) >= MOST_SEEDS:
-            raise argparse.ArgumentTypeError(f'"{text}" are too many seeds: at most {MOST_SEEDS} at once')
+            raise argparse.ArgumentTypeError(f'"{text}" has too many seeds: at most {MOST_SEEDS} at once')
         return tuple(range(int(first), int(last) + 1)) if dash else tuple(map(int, text.split(",")))
     except ValueError:
-        raise argparse.ArgumentTypeError(f'"{text}" are no seeds: write 0,1,2 or 0-4') from None
+        raise argparse.ArgumentTypeError(f'"{text}" is not a list of seeds: write 0,1,2 or 0-4') from None
 
 
 def whole_number(text: str) -> int:
-    """An integer, 1e6 and 1_000_000 included."""
+    """An integer; 1e6 and 1_000_000 are accepted too."""
     try:
         return int(text)
     except ValueError:

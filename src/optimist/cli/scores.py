@@ -1,4 +1,4 @@
-"""`optimist scores`: from one table of scores to the paper's Table 1."""
+"""`optimist scores`: the paper's Table 1 from a table of scores."""
 
 import argparse
 from dataclasses import replace
@@ -8,9 +8,9 @@ from typing import Any
 from optimist.cli.options import Parser, command, whole_number
 from optimist.errors import UsageError, did_you_mean
 
-FORMAT = """FILE.csv has the columns game,agent,seed,score and, where there is more than one evaluation,
+FORMAT = """FILE.csv has the columns game,agent,seed,score and, if there is more than one evaluation,
 iteration or step. A normaliser of your own is a CSV file with the columns game,random,dqn: the scores of
-random play and of the agent to be compared with, whose column may have another name."""
+random play and of the agent to compare with, whose column may have another name."""
 
 
 def add(commands: Any) -> None:
@@ -28,47 +28,52 @@ def _options(parser: Parser, words: list[str]) -> None:
         "--incomplete",
         default="refuse",
         metavar="name",
-        help="games that lack an agent, seed or evaluation: refuse, or leave-out of every number [refuse]",
+        help="for games without all agents, seeds and evaluations: refuse or leave-out [refuse]",
     )
     parser.add_argument(
-        "--recent", type=whole_number, metavar="int", help="mean of the last so many evaluations [3]"
+        "--recent", type=whole_number, metavar="int", help="evaluations in the mean of the last ones [3]"
     )
     parser.add_argument(
-        "--out", type=Path, metavar="FOLDER", help="write the tables, every comparison in pairs, and figures"
+        "--out",
+        type=Path,
+        metavar="FOLDER",
+        help="write the tables, the comparison of every two agents, and figures",
     )
     parser.add_argument(
-        "--agent", action="append", metavar="NAME", help="only this one, and others that are named so [all]"
+        "--agent", action="append", metavar="NAME", help="only this agent; can be repeated [all]"
     )
 
 
 def scores(options: argparse.Namespace) -> None:
-    """The paper's Table 1 from one table of scores, beside the paper's own."""
+    """Make the paper's Table 1 from a table of scores, beside the paper's own numbers."""
     from optimist.studies.scores.curves import RECENT
     from optimist.studies.scores.normalisation import DEFAULT, normaliser
-    from optimist.studies.scores.score_files import complete, read_scores, told
+    from optimist.studies.scores.score_files import complete, incomplete_games, read_scores
 
     if options.incomplete not in ("refuse", "leave-out"):
         hint = did_you_mean(options.incomplete, ("refuse", "leave-out"))
-        raise UsageError(f'incomplete games cannot be treated by "{options.incomplete}": {hint}')
+        raise UsageError(f'--incomplete has no value "{options.incomplete}": {hint}')
     recent = RECENT if options.recent is None else options.recent
     if recent < 1:
-        raise UsageError(f"the mean of the last {recent} evaluations: it takes at least 1")
+        raise UsageError(f"--recent {recent}: it must be at least 1")
     by = normaliser(options.normaliser or DEFAULT)
     asked = _only(read_scores(options.file), options.agent)
     chosen, left_out = complete(asked, leave_out=options.incomplete == "leave-out")
-    passed_over = f"left out of every number: {told(left_out, len(asked.games))}" if left_out else ""
-    _tell(chosen, by, recent, passed_over, options.out)
+    passed_over = (
+        f"left out of every number: {incomplete_games(left_out, len(asked.games))}" if left_out else ""
+    )
+    _print_tables(chosen, by, recent, passed_over, options.out)
 
 
 def _only(scores, names: list[str] | None):
-    """The agents of these names, in this order."""
+    """The scores of these agents only, in this order."""
     for name in names or ():
         if name not in scores.agents:
             raise UsageError(f'there are no scores of "{name}": {did_you_mean(name, scores.agents)}')
     return replace(scores, agents={name: scores.agents[name] for name in names}) if names else scores
 
 
-def _tell(scores, by, recent: int, passed_over: str, out: Path | None) -> None:
+def _print_tables(scores, by, recent: int, passed_over: str, out: Path | None) -> None:
     from optimist.studies.scores import table_one
     from optimist.studies.sheet import print_sheet
 
@@ -85,7 +90,7 @@ def _tell(scores, by, recent: int, passed_over: str, out: Path | None) -> None:
 
 
 def _write_verdict(scores, by, out: Path) -> list[Path]:
-    """Intervals of every agent, differences of every pair, and both as figures."""
+    """Write the intervals of every agent, the differences of every pair, and the figures."""
     from optimist.data.disk.files import write_whole
     from optimist.studies.report import figures, paper_figures
     from optimist.studies.scores import intervals

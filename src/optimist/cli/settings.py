@@ -1,7 +1,7 @@
-"""Options out of frozen dataclasses: a field is an option, and `Annotated[int, "the help"]` explains it.
+"""Options from frozen dataclasses: each field is an option, and `Annotated[int, "the help"]` is its help.
 
-The fields of what the package ships are kept in `index.json`, so that help and mistakes are answered without
-importing JAX. `python -m optimist.cli.index` writes it anew; a test compares it with the classes.
+The fields of the package's own classes are in `index.json`, so that help and errors need not import JAX.
+`python -m optimist.cli.index` rewrites it; a test compares it with the classes.
 """
 
 import argparse
@@ -19,19 +19,19 @@ READERS: dict[str, Callable[[str], Any]] = {
     "yes|no": yes_or_no,
     "name": str,
 }
-KINDS = {int: "int", float: "number", bool: "yes|no"}  # others are names, or what a plug-in makes of a text
+KINDS = {int: "int", float: "number", bool: "yes|no"}  # all others are names
 
 
 class Setting(NamedTuple):
-    """One option: how its value is written, what it means, and what it is where nothing is said."""
+    """One option: the kind of its value, its help, and its default."""
 
-    kind: str  # a key of READERS, with "|none" where it may be left open
+    kind: str  # a key of READERS, with "|none" if it may be None
     help: str
     default: Any
 
 
 def settings_of(record: Any, prefix: str = "") -> dict[str, Setting]:
-    """Every field of a record by its name; those of a record inside it have a dot, as optimizer.epsilon."""
+    """The fields of a record by name; those of a nested record have a dot, as in optimizer.epsilon."""
     found: dict[str, Setting] = {}
     for field in dataclasses.fields(record):
         value, name = getattr(record, field.name), f"{prefix}{field.name}"
@@ -52,7 +52,7 @@ def _kind(kind: Any) -> str:
 
 
 def _help(record: type, name: str) -> str:
-    """The words of the class that said them last: a subclass that changes a default need not repeat them."""
+    """The help of a field, inherited: a subclass that changes a default need not repeat it."""
     for cls in record.__mro__:
         kind = cls.__dict__.get("__annotations__", {}).get(name)
         if get_origin(kind) is Annotated:
@@ -68,7 +68,7 @@ def add_settings(
     others: Mapping[str, Mapping[str, Any]] | None = None,
     hidden: bool = False,
 ) -> None:
-    """One option for each, of which only what the words say is read, for `given`.
+    """Add an option for each setting; `given` returns those that the command line sets.
 
     `others` are the defaults by recipe.
     """
@@ -78,7 +78,7 @@ def add_settings(
             if hidden:
                 continue
             raise UsageError(f'the field "{name}" has the name of another option: rename it')
-        values = {recipe: said.get(name, setting.default) for recipe, said in (others or {}).items()}
+        values = {recipe: each.get(name, setting.default) for recipe, each in (others or {}).items()}
         text = f"{setting.help} [{_defaults(setting.default, values)}]".replace("%", "%%").strip()
         group.add_argument(
             option,
@@ -91,9 +91,9 @@ def add_settings(
 
 
 def given(options: argparse.Namespace, place: str) -> dict[str, Any]:
-    """The settings that the words say."""
-    said: Iterator[tuple[str, Any]] = iter(vars(options).items())
-    return {name.partition(":")[2]: value for name, value in said if name.startswith(f"{place}:")}
+    """The settings that the command line sets."""
+    values: Iterator[tuple[str, Any]] = iter(vars(options).items())
+    return {name.partition(":")[2]: value for name, value in values if name.startswith(f"{place}:")}
 
 
 def reader(kind: str) -> Callable[[str], Any]:
@@ -107,7 +107,7 @@ def reader(kind: str) -> Callable[[str], Any]:
 
 
 def _defaults(value: Any, by_recipe: Mapping[str, Any]) -> str:
-    """One value, or one for each recipe where they differ."""
+    """One value, or one for each recipe if they differ."""
     texts = {recipe: shown(value) for recipe, value in by_recipe.items()}
     if len(set(texts.values())) < 2:
         return next(iter(texts.values()), shown(value))
@@ -115,12 +115,12 @@ def _defaults(value: Any, by_recipe: Mapping[str, Any]) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as a person may write it back: 12_500_000, 5e-05, yes, none."""
+    """A value as it is written on the command line: 12_500_000, 5e-05, yes, none."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "none" if value is None else f"{value:_}" if isinstance(value, int) else str(value)
 
 
 def union(parts: Iterable[Mapping[str, Setting]]) -> dict[str, Setting]:
-    """Every setting that any of them has."""
+    """The settings of all parts together."""
     return {name: setting for part in parts for name, setting in part.items()}

@@ -1,4 +1,4 @@
-"""`optimist study run`, `status` and `report`: each a few calls into the floor of studies."""
+"""`optimist study run`, `status` and `report`."""
 
 import argparse
 import logging
@@ -13,16 +13,16 @@ from optimist.cli.settings import add_settings, given
 from optimist.errors import UsageError, did_you_mean
 
 CATALOG = Path(__file__).parents[1] / "studies" / "catalog"
-PROPOSITION = "proposition-1"  # the study that is no grid of runs
-ENGINES = {"local": ("workers",), "ray": ("address", "cpus_per_run", "gpus_per_run")}  # and their own options
+PROPOSITION = "proposition-1"  # this study is not a grid of runs
+ENGINES = {"local": ("workers",), "ray": ("address", "cpus_per_run", "gpus_per_run")}  # with their options
 log = logging.getLogger("optimist")
 
 
 def add(commands: Any) -> None:
     study: Parser = commands.add_parser(
         "study",
-        help="run, watch and report the paper's experiments, or your own",
-        description="The paper's experiments, or your own: grids of runs with one report.",
+        help="run the paper's experiments or your own, and report them",
+        description="Run the paper's experiments or your own: grids of runs with one report.",
         run=lambda _: study.print_help(),
     )
     actions = study.add_subparsers(title="commands", metavar="COMMAND")
@@ -32,7 +32,7 @@ def add(commands: Any) -> None:
 
 
 def titles() -> dict[str, str]:
-    """Every study by its name."""
+    """The title of every study by its name."""
     found = {path.stem: tomllib.loads(path.read_text("utf-8"))["title"] for path in CATALOG.glob("*.toml")}
     alone = {PROPOSITION: "Do the heads of REM become one function, and is it Q*? Seconds, with a figure."}
     return dict(sorted(found.items())) | alone
@@ -45,9 +45,9 @@ def _run_options(parser: Parser, words: list[str]) -> None:
     parser.epilog = "studies:\n" + index.lines(known)
     parser.demand(
         "name",
-        f"name a study: {', '.join(known)}, or a file of your own such as mine.toml",
+        f"name a study: {', '.join(known)}, or your own file such as mine.toml",
         metavar="NAME",
-        help="one of those below, or a file of your own such as mine.toml",
+        help="one of those below, or your own file such as mine.toml",
     )
     if name == PROPOSITION:
         parser.add_argument("--out", type=Path, default=Path(name), help=f"the study's folder [{name}]")
@@ -61,33 +61,41 @@ def _run_options(parser: Parser, words: list[str]) -> None:
     )
     parser.add_argument("--games", help=argparse.SUPPRESS)  # the environments' former name in random-scores
     parser.add_argument(
-        "--logs", type=Path, metavar="FOLDER", help="a study that collected the same logs: take those"
+        "--logs", type=Path, metavar="FOLDER", help="use the logs of this study, which collected the same"
     )
     parser.add_argument(
-        "--dry-run", action="store_true", help="print the grid and what it takes, run nothing"
+        "--dry-run", action="store_true", help="print the runs and their steps, and run nothing"
     )
     parser.add_argument(
-        "--restart", action="store_true", help="begin anew what the folder holds by other settings"
+        "--restart", action="store_true", help="start runs in the folder that have other settings again"
     )
     parser.add_argument("--engine", default="local", metavar="name", help="local or ray [local]")
     local = parser.add_argument_group("with --engine local")
-    local.add_argument("--workers", type=whole_number, metavar="int", help="processes [by the device]")
-    ray = parser.add_argument_group("with --engine ray, a cluster that runs already")
-    ray.add_argument(
-        "--address", metavar="HOST:PORT", help="its head [RAY_ADDRESS, or the one that runs here]"
+    local.add_argument(
+        "--workers",
+        type=whole_number,
+        metavar="int",
+        help="processes [one per core, or three on an accelerator]",
     )
-    ray.add_argument("--cpus-per-run", type=number, metavar="number", help="cores of a run [1]")
-    ray.add_argument("--gpus-per-run", type=number, metavar="number", help="0.5: two runs share one [0]")
+    ray = parser.add_argument_group("with --engine ray, on a running cluster")
+    ray.add_argument("--address", metavar="HOST:PORT", help="its head [RAY_ADDRESS, or the local cluster]")
+    ray.add_argument("--cpus-per-run", type=number, metavar="number", help="cores of each run [1]")
+    ray.add_argument(
+        "--gpus-per-run",
+        type=number,
+        metavar="number",
+        help="GPUs of each run; at 0.5 two runs share one [0]",
+    )
 
 
 def run(options: argparse.Namespace) -> None:
-    """Perform every run of a study, then write its report. The same command again continues."""
+    """Run a study and write its report. The same command again continues."""
     _check_engine(options)
     from optimist.studies import plan
 
     asked = plan.load(options.name, options.scale)
     if options.games:
-        log.warning("--games Pong is called --environments atari/Pong now")
+        log.warning("--games Pong is now called --environments atari/Pong")
         options.environments = ",".join(f"atari/{game}" for game in options.games.split(","))
     if options.environments:
         asked = replace(asked, environments=plan.environments(options.name, options.environments.split(",")))
@@ -111,17 +119,17 @@ def run(options: argparse.Namespace) -> None:
     written, warned = perform_study(
         asked, jobs, out, lambda: _pool(options, out), command=words, restart=options.restart
     )
-    _tell(warned)
-    print(f"all {len(jobs)} runs are in {out}, and what they found in {written[0]}")
+    _print_warnings(warned)
+    print(f"all {len(jobs)} runs are done in {out}; the report is {written[0]}")
 
 
 def _check_engine(options: argparse.Namespace) -> None:
     if options.engine not in ENGINES:
         raise UsageError(f'there is no engine "{options.engine}": {did_you_mean(options.engine, ENGINES)}')
     for engine, names in ENGINES.items():
-        said = [name for name in names if getattr(options, name) is not None]
-        if said and engine != options.engine:
-            raise UsageError(f"--{said[0].replace('_', '-')} is for another engine: add --engine {engine}")
+        used = [name for name in names if getattr(options, name) is not None]
+        if used and engine != options.engine:
+            raise UsageError(f"--{used[0].replace('_', '-')} is for another engine: add --engine {engine}")
 
 
 def _pool(options: argparse.Namespace, out: Path):
@@ -132,8 +140,8 @@ def _pool(options: argparse.Namespace, out: Path):
     from optimist.studies.engines.cluster import RayPool
 
     shares = {"cpus": options.cpus_per_run, "gpus": options.gpus_per_run}
-    said = {name: share for name, share in shares.items() if share is not None}
-    return RayPool(out, options.address or "auto", **said)
+    chosen = {name: share for name, share in shares.items() if share is not None}
+    return RayPool(out, options.address or "auto", **chosen)
 
 
 def _proposition(options: argparse.Namespace) -> None:
@@ -150,7 +158,7 @@ def _status_options(parser: Parser, words: list[str]) -> None:
 
 
 def status(options: argparse.Namespace) -> None:
-    """How far a study is, run by run."""
+    """Show the progress of a study, run by run."""
     from optimist.cli.tables import status_table
     from optimist.studies.sheet import print_sheet
     from optimist.studies.status import job_status, read_jobs
@@ -160,26 +168,30 @@ def status(options: argparse.Namespace) -> None:
 
 
 def _report_options(parser: Parser, words: list[str]) -> None:
-    parser.add_argument("folders", metavar="FOLDER", nargs="+", type=Path, help="one or two studies' folders")
+    parser.add_argument(
+        "folders", metavar="FOLDER", nargs="+", type=Path, help="the folder of a study, or the folders of two"
+    )
     parser.add_argument(
         "--out",
         type=Path,
         metavar="PAGE.html",
-        help="where two studies' page goes [compared.html]; one study's is its own report.html",
+        help="the page of two studies [compared.html]; that of one is report.html in its folder",
     )
     parser.add_argument(
         "--normaliser",
         metavar="NAME|CSV",
-        help="what 0 and 100%% are, as optimist scores has it [the study's own player and random play]",
+        help="what 0 and 100%% are, as in optimist scores [the study's own player and random play]",
     )
 
 
 def report(options: argparse.Namespace) -> None:
-    """What a study found, as one page, finished or not; two folders: side by side."""
+    """Write the report of a study, finished or not, or of two studies side by side."""
     if len(options.folders) > 2:
-        raise UsageError(f"{len(options.folders)} folders: name one study, or two to be compared")
+        raise UsageError(f"{len(options.folders)} folders: name one study, or two to compare")
     if len(options.folders) == 1 and options.out:
-        raise UsageError("--out is for two studies: the page of one is report.html in its own folder")
+        raise UsageError(
+            "--out is for two studies; the page of one is report.html in its folder: leave out --out"
+        )
     from optimist.studies.scores.normalisation import normaliser
 
     by = normaliser(options.normaliser) if options.normaliser else None
@@ -195,10 +207,10 @@ def report(options: argparse.Namespace) -> None:
         first, second = options.folders
         warned = write_side_by_side(page, first, second, by)
         print(f"wrote {page}")
-    _tell(warned)
+    _print_warnings(warned)
 
 
-def _tell(warned: list[str]) -> None:
-    """On the console too: a page may be opened by someone else, later."""
+def _print_warnings(warned: list[str]) -> None:
+    """Print the warnings of the page on the console too."""
     for line in warned:
         log.warning("%s", line)

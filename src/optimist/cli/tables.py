@@ -1,4 +1,4 @@
-"""What the command line prints as tables, beside those of the studies."""
+"""Tables of the command line."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,7 +14,7 @@ SKIPPED = ("provenance",)  # too long for a terminal; --json has it
 
 
 def card_table(card: Mapping, title: str) -> Sheet:
-    """The facts about a dataset, one a line."""
+    """The facts about a dataset, one per line."""
     rows = [
         [name.replace("_", " "), in_words(value)]
         for name, value in card.items()
@@ -25,7 +25,7 @@ def card_table(card: Mapping, title: str) -> Sheet:
 
 
 def report_table(report: Report, title: str) -> Sheet:
-    """What logs of another program hold."""
+    """The content of logs of another program."""
     return Sheet(title, report.heads, report.rows)
 
 
@@ -45,7 +45,7 @@ def evaluation_table(step: int, rows: list[EpisodeScore]) -> Sheet:
 
 
 def grid_table(title: str, jobs: Sequence[Job]) -> Sheet:
-    """What a study would run: one line per run, and the sum."""
+    """The runs of a study, one per line, and their total."""
     rows = [
         [job.name, f"{job.agent} ({job.preset})" if job.preset else job.agent, len(job.seeds), job.steps()]
         for job in jobs
@@ -54,11 +54,11 @@ def grid_table(title: str, jobs: Sequence[Job]) -> Sheet:
     learners = [job for job in jobs if not job.plays and job.label]  # random play has no label
     learned = sum(job.steps() * len(job.seeds) for job in learners)
     sum_of = f"{len(jobs)} runs: {played:,} steps played, {learned:,} updates offline"
-    return Sheet(title, ("run", "agent", "seeds", "steps of each"), rows, [sum_of])
+    return Sheet(title, ("run", "agent", "seeds", "steps per seed"), rows, [sum_of])
 
 
 def status_table(title: str, runs: Sequence[JobStatus]) -> Sheet:
-    """How far each run of a study is."""
+    """The progress of each run of a study."""
     rows = [
         [
             run.name,
@@ -70,5 +70,5 @@ def status_table(title: str, runs: Sequence[JobStatus]) -> Sheet:
         for run in runs
     ]
     done = sum(run.state == "done" for run in runs)
-    heads = ("run", "state", "progress", "a second", "left")
+    heads = ("run", "state", "progress", "steps/s", "time left")
     return Sheet(title, heads, rows, [f"{done} of {len(runs)} done"])

@@ -1,6 +1,6 @@
-"""`optimist train`, `collect` and `demo`: what makes data and runs.
+"""`optimist train`, `collect` and `demo`: the commands that make data and runs.
 
-Imports that take a second stand inside the functions, so that help and mistakes are answered at once.
+Slow imports are inside the functions, so that help and errors appear at once.
 """
 
 import argparse
@@ -28,21 +28,22 @@ def add(commands: Any) -> None:
 
 
 def _demo_options(parser: Parser, words: list[str]) -> None:
-    parser.add_argument("--out", type=Path, default=Path("demo"), help="the folder it fills [demo]")
+    parser.add_argument("--out", type=Path, default=Path("demo"), help="the folder for the results [demo]")
     add_settings(parser, index.settings(index.read()["settings"]["demo"]), "setting")
 
 
 def demo(options: argparse.Namespace) -> None:
-    """The whole path in minutes: play, log, train on the log, report.
+    """Record, train, evaluate and report in minutes.
 
-    An online DQN plays and is logged; DQN, QR-DQN and REM learn from the log alone; a page shows how well.
+    An online DQN plays and is recorded; DQN, QR-DQN and REM learn from the log alone; a page shows the
+    scores.
     """
     from optimist.studies.demo import Demo, run_demo
     from optimist.studies.sheet import print_sheet
 
     outcome = run_demo(options.out, Demo(**given(options, "setting")))
     print_sheet(outcome.scores)
-    print(f"the page with everything: {outcome.report}")
+    print(f"the report: {outcome.report}")
 
 
 def _collect_options(parser: Parser, words: list[str]) -> None:
@@ -50,25 +51,25 @@ def _collect_options(parser: Parser, words: list[str]) -> None:
     parser.demand("environment", f"name an environment: {ENVIRONMENTS}", metavar="ENV", help=ENVIRONMENTS)
     parser.demand(
         "--out",
-        "say where to keep the data: --out DATA",
+        "name the dataset's folder: --out DATA",
         type=Path,
         metavar="DATA",
-        help="the dataset's folder; the player's own run is its folder agent",
+        help="the dataset's folder; the agent's run is in its subfolder agent",
     )
-    parser.add_argument("--agent", metavar="name", help="see optimist agents [dqn, or as the preset says]")
+    parser.add_argument("--agent", metavar="name", help="see optimist agents [dqn, or the preset's agent]")
     parser.add_argument(
         "--seeds",
         "--seed",
         type=seeds,
         default=(0,),
         metavar="0,1,2",
-        help="cover everything random; several play side by side, each in its own lanes [0]",
+        help="random seeds; several agents play at once, each in its own lanes [0]",
     )
     _add_choices(parser)
     name, preset = index.player(value_in(words, "--agent"), value_in(words, "--preset"))
     _add_settings(parser, "collection", name, preset, value_in(words, "--recipe"))
     families, family = index.read()["environments"], environment.partition("/")[0]
-    if environment and family not in families:  # one from elsewhere, or a mistake
+    if environment and family not in families:  # of another package, or a mistake
         from optimist import envs
 
         options = envs.options_of(environment)
@@ -78,7 +79,7 @@ def _collect_options(parser: Parser, words: list[str]) -> None:
 
 
 def collect(options: argparse.Namespace) -> None:
-    """An online agent plays; everything it saw is kept. The same command again continues."""
+    """Let an online agent play and record everything. The same command again continues."""
     from optimist import envs
 
     spec = envs.make(options.environment).spec
@@ -112,7 +113,7 @@ def _train_options(parser: Parser, words: list[str]) -> None:
     parser.add_argument("--out", type=Path, metavar="RUN", help="the run's folder [runs/AGENT-DATA]")
     parser.add_argument("--seeds", type=seeds, default=(0,), metavar="0,1,2", help="trained together [0]")
     parser.add_argument(
-        "--environment", metavar="ENV", help="where to evaluate, or none [where the data is from]"
+        "--environment", metavar="ENV", help="where to evaluate, or none [the data's environment]"
     )
     _add_choices(parser)
     add_views(parser)
@@ -145,13 +146,13 @@ def train(options: argparse.Namespace) -> None:
         part=lambda part: part_of(part, options),
     ).run()
     if not environment:
-        print(f"trained in {out}; score it where it can play: optimist evaluate {out} --environment ENV")
+        print(f"trained in {out}; to score it: optimist evaluate {out} --environment ENV")
         return
-    _tell_scores(agents.short_name(agent), out, part_of(dataset, options))
-    print(f"trained in {out}; watch it: optimist play {out} --out video.gif")
+    _print_scores(agents.short_name(agent), out, part_of(dataset, options))
+    print(f"trained in {out}; to watch it: optimist play {out} --out video.gif")
 
 
-def _tell_scores(name: str, run: Path, dataset: Any) -> None:
+def _print_scores(name: str, run: Path, dataset: Any) -> None:
     from optimist.data.card import card
     from optimist.studies.scores.curves import scores, sheet, summary
     from optimist.studies.sheet import print_sheet
@@ -165,7 +166,7 @@ def _tell_scores(name: str, run: Path, dataset: Any) -> None:
 
 
 def _add_choices(parser: Parser) -> None:
-    """What decides the defaults of the settings."""
+    """Add the options that decide the defaults of the settings."""
     names = ", ".join(index.read()["recipes"])
     parser.add_argument("--preset", metavar="name", help="the agent's named settings [its first]")
     parser.add_argument(
@@ -175,28 +176,30 @@ def _add_choices(parser: Parser) -> None:
         help=f"lengths and rates: {names} [auto: by the observations and actions]",
     )
     parser.add_argument("--scale", metavar="name", help=argparse.SUPPRESS)  # the recipe's former name
-    parser.add_argument("--restart", action="store_true", help="begin anew over what is there")
+    parser.add_argument("--restart", action="store_true", help="delete what the folder holds and start again")
 
 
 def _add_settings(
     parser: Parser, kind: str, name: str | None, preset: str | None, recipe: str | None
 ) -> None:
-    """How it is trained, and the settings of the agent; without an agent, those of all are known."""
+    """Add the settings of the training and of the agent; without an agent, hidden options of all agents."""
     found, recipes = index.read(), index.read()["recipes"]
     if recipe and recipe not in (*recipes, "auto"):
         raise UsageError(f'there is no recipe "{recipe}": {did_you_mean(recipe, [*recipes, "auto"])}')
-    said = index.agent(name) if name else None
-    fitting = (recipe,) if recipe and recipe in recipes else index.FITTING[said["actions"] if said else "any"]
+    entry = index.agent(name) if name else None
+    fitting = (
+        (recipe,) if recipe and recipe in recipes else index.FITTING[entry["actions"] if entry else "any"]
+    )
     add_settings(
         parser.add_argument_group(f"{kind}, with the default of each recipe where they differ"),
         index.settings(found["settings"][kind]),
         "setting",
         others={each: recipes[each][kind] for each in fitting},
     )
-    if name and said:
+    if name and entry:
         chosen = index.preset(name, preset)
         add_settings(
-            parser.add_argument_group(said["source"].rstrip(".")),
+            parser.add_argument_group(entry["source"].rstrip(".")),
             index.settings(chosen["settings"]),
             "agent",
             others={each: chosen["fitted"].get(each, {}) for each in fitting},
@@ -207,12 +210,12 @@ def _add_settings(
         for agent in found["agents"].values()
         for chosen in agent["presets"].values()
     ]
-    parser.add_argument_group("the agent", f"its settings: {parser.prog} AGENT --help")
+    parser.add_argument_group("the agent", f"to see its settings: {parser.prog} AGENT --help")
     add_settings(parser, union(every), "agent", hidden=True)
 
 
 def _add_former_names(parser: Parser) -> None:
-    """Options of version 0.1.0: what reads their values says what they are called now."""
+    """Add hidden options of version 0.1.0; the resolver reports their new names."""
     for place, name in (("setting", "home"), ("setting", "log"), ("agent", "hidden"), ("agent", "network")):
         if f"--{name}" not in parser._option_string_actions:  # a user's own agent may have such a field
             parser.add_argument(
@@ -221,16 +224,16 @@ def _add_former_names(parser: Parser) -> None:
 
 
 def _add_environments(parser: Parser, families: dict[str, Any]) -> None:
-    for family, said in families.items():
-        if said["settings"]:
+    for family, entry in families.items():
+        if entry["settings"]:
             group = parser.add_argument_group(f"the environment, if it is {family}/...")
-            add_settings(group, index.settings(said["settings"]), "environment")
+            add_settings(group, index.settings(entry["settings"]), "environment")
 
 
 def _asked(options: argparse.Namespace) -> dict[str, Any]:
-    """The words for the resolver, which Python gives it too."""
+    """The arguments of the resolver."""
     if options.scale:
-        log.warning("--scale is called --recipe now, apart from the --scale of studies")
+        log.warning("--scale is now called --recipe; only studies have --scale")
     return {
         "preset": options.preset,
         "scale": options.scale or options.recipe,
@@ -240,15 +243,15 @@ def _asked(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _with_options(environment: str, options: argparse.Namespace) -> str:
-    """The environment's name, with the options that were given."""
-    said = given(options, "environment")
-    if not said:
+    """The environment's name with the given options."""
+    chosen = given(options, "environment")
+    if not chosen:
         return environment
     from optimist import envs
     from optimist.training.resolve import with_values
 
     usual = envs.options_of(environment) if environment else None
     if usual is None:
-        option = f"--{next(iter(said)).replace('_', '-')}"
+        option = f"--{next(iter(chosen)).replace('_', '-')}"
         raise UsageError(f'{environment or "no environment"} has no option "{option}": leave it out')
-    return envs.named(environment, with_values(usual, said, environment))
+    return envs.named(environment, with_values(usual, chosen, environment))

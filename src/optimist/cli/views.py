@@ -1,4 +1,4 @@
-"""Which part of a dataset is meant: the options --first, --last, --fraction and --best."""
+"""The options --first, --last, --fraction and --best, which select a part of a dataset."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -11,16 +11,20 @@ if TYPE_CHECKING:
 
 def add_views(parser: Parser) -> None:
     group = parser.add_argument_group("a part of the data")
-    group.add_argument("--first", type=whole_number, metavar="int", help="only the first so many steps")
-    group.add_argument("--last", type=whole_number, metavar="int", help="only the last so many steps")
     group.add_argument(
-        "--fraction", type=number, metavar="number", help="only a random share of the trajectories"
+        "--first", type=whole_number, metavar="int", help="only this many steps from the start"
     )
-    group.add_argument("--best", type=number, metavar="number", help="only the share with the best returns")
+    group.add_argument("--last", type=whole_number, metavar="int", help="only this many steps from the end")
+    group.add_argument(
+        "--fraction", type=number, metavar="number", help="only this share of the trajectories, at random"
+    )
+    group.add_argument(
+        "--best", type=number, metavar="number", help="only this share of the trajectories, the best"
+    )
 
 
 def view(options: argparse.Namespace) -> "Dataset":
-    """The dataset, or the part of it that was asked for."""
+    """The dataset, or the part of it that the options select."""
     from optimist.data.dataset import Dataset
 
     return part_of(Dataset.open(options.data), options)

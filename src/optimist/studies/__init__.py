@@ -1,5 +1,5 @@
-"""Studies, from their files in `catalog` to their pages: running, scoring, finding, reporting.
+"""Studies, from the files in `catalog` to the report pages.
 
-Imports go one way: `running` and `scoring` know nothing of each other, `finding` reads the folders of runs
-with both, `reporting` shows what was found. A file beside these folders is a command of its own.
+Imports go one way: `engines` runs the jobs of a plan, and `scores` computes statistics; neither imports the
+other. `results` computes the scores of the run folders, and `report` shows them.
 """

@@ -1,4 +1,4 @@
-"""The study `demo` of the catalogue at any size: play and log, learn from the log alone, report."""
+"""The study `demo` of the catalogue at any size: record play, learn from the log alone, report."""
 
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -15,7 +15,7 @@ from optimist.studies.sheet import Sheet
 
 @dataclass(frozen=True)
 class Demo:
-    """How much the demo plays and learns; made to end within minutes on two cores."""
+    """The size of the demo; the defaults take minutes on two cores."""
 
     environment: Annotated[str, "the game"] = "minatar_jax/breakout"
     online_steps: Annotated[int, "agent steps to log"] = 80_000
@@ -27,12 +27,12 @@ class Demo:
     def __post_init__(self):
         for name in ("online_steps", "offline_steps", "evaluations", "episodes", "seeds"):
             if getattr(self, name) < 1:
-                raise UsageError(f"{name} is {getattr(self, name)}: it is a whole number from 1 upwards")
+                raise UsageError(f"{name} is {getattr(self, name)}: it must be 1 or more")
         if self.offline_steps % self.evaluations:
             raise UsageError(f"{self.offline_steps} steps do not divide into {self.evaluations} evaluations")
 
     def study(self) -> plan.Study:
-        """The catalogue's, with these sizes; a shorter log has a shorter beginning."""
+        """The study of the catalogue with these sizes; warm-up and epsilon decay follow the log's length."""
         usual, steps = plan.load("demo"), self.online_steps
         assert usual.collect is not None
         usual_play = usual.collect["settings"]
@@ -58,14 +58,14 @@ class Demo:
 
 
 class Outcome(NamedTuple):
-    """Where the page is, and the scores in short."""
+    """The path of the page, and a table of the scores."""
 
     report: Path
     scores: Sheet
 
 
 def run_demo(out: Path, demo: Demo) -> Outcome:
-    """Everything, into one folder; the same call again goes on where it stopped."""
+    """Run everything in one folder; the same call again continues after a stop."""
     study = demo.study()
     jobs = study.jobs()
     written, _ = perform_study(

@@ -1,4 +1,4 @@
-"""Folders for labels that people write: legible, and never the same for two of them."""
+"""Readable folder names for labels; two labels never share a folder."""
 
 import hashlib
 import re
@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-LONGEST_NAME = 80  # letters of a label in a folder's name
+LONGEST_NAME = 80  # characters of a label in a folder's name
 
 
 class Folders(NamedTuple):
-    """The folder of every environment, part of the data and label: no two of a kind share one."""
+    """The folder names of the environments, parts of the data and labels of a study."""
 
     environments: dict[str, str]
     parts: dict[str, str]
@@ -18,8 +18,9 @@ class Folders(NamedTuple):
 
 
 def folder_names(labels: Iterable[str]) -> dict[str, str]:
-    """A folder for each label, no two the same: "REM (a)" is rem-a, unless another label would be too. Then,
-    and where nothing legible is left or too much, the label's hash tells them apart."""
+    """A folder for each label, all different: "REM (a)" becomes rem-a.
+
+    If two labels give the same name, or the name is empty or too long, the label's hash is appended."""
     labels = list(dict.fromkeys(labels))
     names = {label: plain(label) for label in labels}
     shared = {name for name, count in Counter(names.values()).items() if count > 1}
@@ -30,7 +31,7 @@ def folder_names(labels: Iterable[str]) -> dict[str, str]:
 
 
 def plain(label: str) -> str:
-    """A label in the letters of a folder's name; other labels may come to the same."""
+    """A label in the characters of a folder name; several labels may give the same name."""
     return re.sub(r"[^a-z0-9.]+", "-", label.lower()).strip("-.")
 
 

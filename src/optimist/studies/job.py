@@ -1,4 +1,4 @@
-"""One run of a study, as plain data that can travel to a worker, and how it is performed."""
+"""One run of a study, as plain data that can be sent to a worker."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -18,15 +18,15 @@ from optimist.training.online import OnlineTraining
 from optimist.training.resolve import Resolved, resolve_collection, resolve_training
 from optimist.training.storage.run_folder import as_config, changes, read_config
 
-NAMED = 3  # runs that a refusal names; the others it counts
-VIEWS = ("first", "last", "fraction", "best")  # of a dataset, by the name of the method that makes them
+NAMED = 3  # runs that an error names; it counts the others
+VIEWS = ("first", "last", "fraction", "best")  # names of methods of Dataset
 
 
 @dataclass(frozen=True)
 class Job:
-    """A collection or a training: its seeds are fused, and its folder says how far it is."""
+    """A collection or a training of all its seeds together; its folder records its progress."""
 
-    name: str  # also its folder, below the study's own
+    name: str  # also its folder inside the study's folder
     environment: str
     agent: str
     preset: str | None
@@ -34,16 +34,16 @@ class Job:
     seeds: tuple[int, ...]
     options: dict[str, Any] = field(default_factory=dict)  # fields of the agent that differ from the preset
     settings: dict[str, Any] = field(default_factory=dict)  # fields of the scale that differ from it
-    data: str | None = None  # what it learns from, a path or the name of another job; None: it plays
+    data: str | None = None  # a path or the name of another job; None if it learns online
     view: dict[str, float] = field(default_factory=dict)  # the part of the data that the study is about
-    share: dict[str, float] = field(default_factory=dict)  # the part of that which this agent learns from
-    kept: int = 0  # its seeds are instead those of so many players of the data that ended best
-    needs: tuple[str, ...] = ()  # the names of jobs that must be done before
-    label: str = ""  # what tables and figures call the agent
-    part: str = ""  # and the part of the data
-    restart: bool = False  # what its folder holds was made with other settings, and goes
-    # Of a job that was read back: every setting as it was resolved when the study ran, so that a report
-    # compares with that; nothing in studies of versions that did not write it.
+    share: dict[str, float] = field(default_factory=dict)  # of that part, what this agent learns from
+    kept: int = 0  # if above 0, its seeds are those of this many players with the best final returns
+    needs: tuple[str, ...] = ()  # names of the jobs that must be done first
+    label: str = ""  # name of the agent in tables and figures
+    part: str = ""  # name of the part of the data
+    restart: bool = False  # delete the run in its folder, which has other settings
+    # In a job read from study.json: every setting as resolved when the study ran, which a report compares
+    # with; empty if an older version wrote the file.
     resolved: dict[str, Any] | None = None
 
     @property
@@ -52,19 +52,19 @@ class Job:
 
     @property
     def collects(self) -> bool:
-        """It plays for others to learn from, and is not compared itself."""
+        """Does it record data for other jobs, without being compared itself?"""
         return self.plays and not self.label
 
     def run_folder(self, out: Path) -> Path:
         return out / self.name / "agent" if self.plays else out / self.name
 
     def data_folder(self, out: Path) -> Path:
-        """Where the data is that it learns from: another job's, or a path that was there before."""
-        assert self.data is not None, f"{self.name} plays"
+        """The folder of its data: that of another job, or an existing path."""
+        assert self.data is not None, f"{self.name} has no data: it plays"
         return out / self.data if self.data in self.needs else Path(self.data)
 
     def done(self, out: Path) -> bool:
-        """Is there a finished run by these settings?"""
+        """Does its folder hold a finished run with these settings?"""
         folder = self.run_folder(out)
         if not (folder / "DONE").exists() or self.changes(out):
             return False
@@ -72,16 +72,16 @@ class Job:
         return steps is None or read_config(folder)["training"]["steps"] == steps
 
     def changes(self, out: Path) -> list[str]:
-        """How the run in its folder was made otherwise than this job asks; nothing where there is none."""
+        """The settings in which the run in its folder differs from this job; empty if there is no run."""
         folder = self.run_folder(out)
         if not (folder / "config.toml").exists():
-            return ["config.toml: nothing there"] if (folder / "DONE").exists() else []
+            return ["config.toml: missing"] if (folder / "DONE").exists() else []
         asked = {**self.asked(), **self._recording(out)}
-        before = read_config(folder)  # it also says what is known only when the data is opened
+        before = read_config(folder)  # it also has settings that are known only once the data is open
         return changes({name: before[name] for name in asked if name in before}, asked)
 
     def asked(self) -> dict[str, Any]:
-        """What the run's configuration must say, of all that is known before its data is opened."""
+        """The settings that the run must have, as far as they are known before its data is opened."""
         if self.resolved is not None:
             return self.resolved
         config = {
@@ -92,7 +92,7 @@ class Job:
         return config if self.kept else {"seeds": list(self.seeds), **config}
 
     def _recording(self, out: Path) -> dict[str, Any]:
-        """The data that is there now, where a run could say what it learned from."""
+        """The fingerprint of the data as it is now, if the run recorded one."""
         if self.plays or self.resolved == {} or not (self.data_folder(out) / manifest.NAME).exists():
             return {}
         there = read_config(self.run_folder(out)).get("dataset", {})
@@ -104,16 +104,16 @@ class Job:
         return int(self.record().steps if known is None else known)
 
     def record(self) -> Any:
-        """The collection or the training that it performs."""
+        """The settings of its collection or training."""
         return self._resolved().settings
 
     def built_agent(self) -> Agent:
-        """The agent at the job's scale, with its options; an option `optimizer.epsilon` is a nested field."""
+        """The agent with its options at the job's scale; the option `optimizer.epsilon` is a nested field."""
         return self._resolved().agent
 
     def _resolved(self) -> Resolved:
         resolve: Callable[..., Resolved] = resolve_collection if self.plays else resolve_training
-        if self.resolved is not None:  # read from somebody's folder, which may mean harm
+        if self.resolved is not None:  # it was read from a file, which may be malicious
             plugins.check_trusted("agents", self.agent)
         try:
             return resolve(
@@ -128,14 +128,14 @@ class Job:
             raise UsageError(f"{self.name}: {problem}") from None
 
     def check(self) -> None:
-        """Raise an error for what would otherwise fail later, in a worker."""
+        """Raise UsageError for settings that would fail later in a worker."""
         self._resolved()
         for name in (*self.view, *self.share):
             if name not in VIEWS:
                 raise UsageError(f'{self.name}: no view "{name}": {did_you_mean(name, VIEWS)}')
 
     def perform(self, out: Path) -> None:
-        """Run it to its end, from where it stopped."""
+        """Run it to the end, from its last checkpoint."""
         if self.plays:
             OnlineTraining(
                 self.built_agent(),
@@ -159,16 +159,16 @@ class Job:
         ).run()
 
     def part_of(self, log: Dataset) -> Dataset:
-        """The part of a log that the study is about."""
+        """The part of a log that the job's view selects."""
         return _viewed(log, self.view)
 
     def players(self, dataset: Dataset) -> list[Dataset]:
-        """The logs of those whose play the job learns from, one by one."""
+        """The log of each player that the job learns from."""
         seeds = self.best_players(dataset) or dataset.provenance.get("seeds", [])
         return [dataset.played_by(seed) for seed in seeds] if len(seeds) > 1 else [dataset]
 
     def best_players(self, dataset: Dataset) -> list[int]:
-        """The seeds of those whose logs it learns from; none where it learns from all."""
+        """The seeds of the players that it learns from; empty if it learns from all."""
         return [player.seed for player in ranked(dataset)[: self.kept]] if self.kept else []
 
     def as_json(self) -> str:
@@ -180,73 +180,75 @@ class Job:
         return Job(**{**record, "seeds": tuple(record["seeds"]), "needs": tuple(record["needs"])})
 
     def written_down(self) -> str:
-        """As the study's folder keeps it, with every setting as it is resolved now."""
+        """Its JSON in study.json, with every setting as it is resolved now."""
         return replace(self, restart=False, resolved=self.asked()).as_json()
 
     @property
     def recipe(self) -> "Job":
-        """What was asked for, without what became of it."""
+        """The job as the study's file describes it, without resolved settings."""
         return replace(self, restart=False, resolved=None)
 
 
 def outdated(jobs: list[Job], out: Path) -> dict[str, list[str]]:
-    """By its name, why a run in the folder is not the one that is asked for: it has other settings, or its
-    log is still to be played, so that it learned from another."""
+    """The jobs whose folders hold another run, by name, with the reasons: the run has other settings, or it
+    learned from another log, because its own log is not recorded yet."""
     unplayed = {job.name for job in jobs if not job.done(out)}
     found = {}
     for job in jobs:
         begun = (job.run_folder(out) / "config.toml").exists()
         logs = [
-            f"{name}: another there, this one is still to be played" for name in job.needs if name in unplayed
+            f"{name}: it learned from another log, this one is not recorded yet"
+            for name in job.needs
+            if name in unplayed
         ]
         found[job.name] = job.changes(out) or (logs if begun else [])
     return {name: reasons for name, reasons in found.items() if reasons}
 
 
 def restarted(jobs: list[Job], out: Path) -> list[Job]:
-    """The same jobs; those whose folder holds an outdated run begin anew."""
+    """The same jobs; those with an outdated run in their folder start again."""
     anew = outdated(jobs, out)
     return [replace(job, restart=True) if job.name in anew else job for job in jobs]
 
 
 def check_settings(jobs: list[Job], out: Path) -> None:
-    """Refuse a folder with outdated runs: their numbers would be reported as those of this study."""
+    """Raise RunError if the folder holds outdated runs: the report would count them as this study's."""
     found = outdated(jobs, out)
     if found:
         named = some_of([f"{name} has {'; '.join(changed)}" for name, changed in found.items()], NAMED)
         raise RunError(
             f"{len(found)} of {len(jobs)} runs in {out} were made with other settings: {named}. Choose "
-            "another --out, or begin these anew with --restart"
+            "another --out, or start these again with --restart"
         )
 
 
 def with_logs_of(other: Path, theirs: list[Job], jobs: list[Job]) -> list[Job]:
-    """The same runs, on the logs that another study has collected by the same recipes."""
+    """The same runs on the logs of another study, which must have the same settings."""
     there = {job.name: job for job in theirs if job.collects and job.done(other)}
     collecting = [job for job in jobs if job.collects]
     if not collecting:
-        raise UsageError("this study collects no logs, so there are none to take: leave --logs away")
+        raise UsageError("this study collects no logs, so it cannot use those of another: leave out --logs")
     for wanted in collecting:
         if wanted.name not in there or there[wanted.name].recipe != wanted.recipe:
             raise UsageError(
-                f"{other} has no finished {wanted.name} by this recipe: have it played, without --logs"
+                f"{other} has no finished {wanted.name} with these settings: leave out --logs to collect it"
             )
     return [_moved(job, other) if job.data in there else job for job in jobs if job.name not in there]
 
 
 def _moved(job: Job, other: Path) -> Job:
-    """The same job on another study's log; it waits for no other job."""
-    log = str((other / str(job.data)).resolve())  # a worker elsewhere must find it
+    """The same job on another study's log, without the need to collect it."""
+    log = str((other / str(job.data)).resolve())  # workers may have another working directory
     return replace(job, data=log, needs=tuple(name for name in job.needs if name != job.data))
 
 
 def check_logs(jobs: list[Job], out: Path) -> None:
-    """Complain of logs that are said to be there and are not, before any run begins."""
+    """Raise DataError before any run starts if a log that the study names does not exist."""
     for job in jobs:
         if not job.plays and job.data not in job.needs and not job.data_folder(out).exists():
             raise DataError(
-                f"{job.data_folder(out)}, the log of {job.environment}, does not exist: mend `data` in the "
-                "study's file, or have it played first (collect)"
+                f"{job.data_folder(out)}, the log of {job.environment}, does not exist: correct `data` in "
+                "the study's file, or collect it first (collect)"
             )
 
 
@@ -257,5 +259,5 @@ def _viewed(dataset: Dataset, view: Mapping[str, float]) -> Dataset:
 
 
 def _amount(view: str, amount: float, available: int) -> float:
-    """`first` and `last` count transitions; below 1 they are shares, as the other views have them."""
+    """`first` and `last` count transitions; below 1 they are shares, as in the other views."""
     return max(1, int(amount * available)) if view in ("first", "last") and amount < 1 else amount

@@ -1,4 +1,4 @@
-"""A study from its plan to its page: the checks before, its runs, a film, and what they found."""
+"""Runs a study from its plan to its page: checks, runs, the film and the report."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +13,7 @@ from optimist.studies.status import write_jobs
 from optimist.training.play.video import gif_bytes
 from optimist.training.run import load_run
 
-FRAMES = 300  # of the film
+FRAMES = 300  # length of the film
 
 
 def perform_study(
@@ -25,8 +25,9 @@ def perform_study(
     command: str,
     restart: bool = False,
 ) -> tuple[list[Path], list[str]]:
-    """Run the jobs of a study and write its page first of all that is written: return where it is, and what a
-    reader must be told. The same call goes on where it stopped."""
+    """Run the jobs of a study and write its report; the same call continues after a stop.
+
+    Return the written files, the page first, and the warnings for the reader."""
     check_logs(jobs, out)
     if restart:
         jobs = restarted(jobs, out)
@@ -45,15 +46,15 @@ def perform_study(
     failed = perform_all(jobs, out, workers)
     if failed:
         raise RunError(
-            f"{len(failed)} of {len(jobs)} runs failed; the same command tries them again, "
-            f"and optimist study report {out} shows the others"
+            f"{len(failed)} of {len(jobs)} runs failed; run the same command to try them again, "
+            f"or optimist study report {out} to see the others"
         )
     _film(study, jobs, out)
     return write_findings(out)
 
 
 def _film(study: Study, jobs: list[Job], out: Path) -> None:
-    """How the agent that the study names plays its first environment."""
+    """Film the agent that the study names in the first environment."""
     runs = [job.run_folder(out) for job in jobs if study.film and job.label == study.film]
     if runs and not (out / FILM).exists():
         make_folder((out / FILM).parent)

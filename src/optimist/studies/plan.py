@@ -1,7 +1,7 @@
-"""A study is a TOML file: which agents learn from whose play, where, how long and from which seeds.
+"""A study is a TOML file: its agents, environments, data, number of steps and seeds.
 
-A file has one table per scale: `paper` is the paper's own numbers, `mini` fits a GPU's half hour, `tiny` two
-cores' ten minutes. What a scale does not say, the file says for all of them.
+A file has one table per scale: `paper` has the paper's numbers, `mini` takes half an hour on a GPU, `tiny`
+ten minutes on two cores. Keys outside these tables hold for all scales.
 """
 
 import logging
@@ -18,7 +18,7 @@ from optimist.studies.folders import Folders, folder_names
 from optimist.studies.job import Job
 from optimist.studies.scores.normalisation import normaliser
 
-KEYS = {  # every word that a study may say, and what it has to be
+KEYS = {  # every key of a study's file, and its type
     "title": str,
     "environments": list,
     "seeds": int,
@@ -35,10 +35,10 @@ KEYS = {  # every word that a study may say, and what it has to be
     "film": str,
     "normaliser": str,
 }
-FIGURES = ("intervals", "iqm", "medians", "bars", "curves", "spread", "profiles", "parts")  # it may name
+FIGURES = ("intervals", "iqm", "medians", "bars", "curves", "spread", "profiles", "parts")
 RANDOM_EPISODES = 100
 log = logging.getLogger("optimist")
-WHOLE = "all"  # the part that is all of the data
+WHOLE = "all"  # the name of the part that is all of the data
 FIRST_RUN = 1  # of the public logs: dqn/Breakout/1 to 5
 AGENT_KEYS = ("agent", "preset", "options", "view")
 COLLECT_KEYS = ("agent", "preset", "options", "seeds", "kept", "settings")
@@ -46,27 +46,25 @@ COLLECT_KEYS = ("agent", "preset", "options", "seeds", "kept", "settings")
 
 @dataclass(frozen=True)
 class Study:
-    """A grid of runs: every environment x view of its data x agent; seeds are fused into one run."""
+    """A grid of runs: environment x view of its data x agent; one run trains all seeds together."""
 
     name: str
     size: str
     title: str
     environments: tuple[str, ...]
     seeds: int
-    agents: dict[str, dict]  # by label; those of the paper, and those that stand beside them
-    recipe: str  # as of `optimist train --recipe`
+    agents: dict[str, dict]  # by label; the paper's agents, then those under `beside`
+    recipe: str  # as in `optimist train --recipe`
     training: dict[str, Any]
     views: dict[str, dict[str, float]]  # by label
-    read_at: dict[str, int]  # gradient steps at which results are read off, by label
-    # One of these three: whose play is logged first, where logs are, or how the agents themselves play.
+    read_at: dict[str, int]  # gradient steps at which results are read, by label
+    # Exactly one of the next three: an agent that is logged first, existing logs, or online learning.
     collect: dict[str, Any] | None
-    data: str | None  # a path with {environment} or {game} in it, and {run} where each seed has its own
-    play: dict[str, Any] | None  # settings of their collection
-    figures: tuple[str, ...] = ()  # of the report; where none is named, those that fit any study
+    data: str | None  # a path with {environment} or {game} in it, and {run} if each seed has its own log
+    play: dict[str, Any] | None  # settings of online learning
+    figures: tuple[str, ...] = ()  # of the report; if empty, those that fit any study
     film: str = ""  # the label of an agent that is filmed
-    normaliser: str = (
-        ""  # of the report, as `optimist scores` has it [the study's own player and random play]
-    )
+    normaliser: str = ""  # of the report, as in `optimist scores`; "" is the study's player and random play
 
     @cached_property
     def _folders(self) -> Folders:
@@ -98,12 +96,12 @@ class Study:
 
     @property
     def players(self) -> int:
-        """How many online agents are logged in each environment: one for each seed unless said."""
+        """The number of online agents that are logged in each environment; by default one per seed."""
         return int((self.collect or {}).get("seeds", self.seeds))
 
     def _random_plays(self) -> list[Job]:
-        """What random play scores in the same environments, which with the player's own score makes the
-        study's normaliser, unless it names another. A random agent learns nothing: it is evaluated once."""
+        """Runs that measure random play, unless the study names a normaliser: random play and the player's
+        score are the study's own normaliser. A random agent learns nothing, so it is evaluated once."""
         if self.normaliser:
             return []
         once = {"steps": 1, "evaluate_every": 1, "episodes": RANDOM_EPISODES, "evaluation_steps": None}
@@ -135,7 +133,7 @@ class Study:
         ]
 
     def _trainings_of(self, environment: str, part: str, label: str) -> list[Job]:
-        """One run of all seeds; a run of each seed where the logs lie in folders of their own."""
+        """One run of all seeds, or one run per seed if each seed has its own log folder."""
         kept = (self.collect or {}).get("kept", 0)
         common = {
             "settings": {"data_per_seed": "own", **self.training} if self._own_logs else self.training,
@@ -164,7 +162,7 @@ class Study:
         return self.data is not None and "{run}" in self.data
 
     def _plays(self) -> list[Job]:
-        """Agents that are compared by how they learn online."""
+        """The runs of agents that learn online."""
         return [
             self._run(environment, label, settings=self.play, seeds=tuple(range(self.seeds)))
             for environment in self.environments
@@ -186,7 +184,7 @@ class Study:
         )
 
     def _log_of(self, environment: str, run: int = 1) -> str:
-        """Where the play of the agent lies that the others are measured by."""
+        """The log of an environment; if agents learn online, the data of the first agent."""
         if self.collect is not None:
             return f"logs/{self._folders.environments[environment]}"
         if self.play is not None:
@@ -196,7 +194,7 @@ class Study:
 
 
 def catalogue() -> list[str]:
-    """The studies that come with the package."""
+    """The names of the studies in the package."""
     folder = files("optimist.studies").joinpath("catalog")
     return sorted(
         entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml")
@@ -204,7 +202,7 @@ def catalogue() -> list[str]:
 
 
 def load(name: str, size: str = "mini") -> Study:
-    """A study of the catalogue, or of a file."""
+    """A study by its name in the catalogue, or by the path of its file."""
     path = Path(name)
     if name in catalogue():
         text = files("optimist.studies").joinpath("catalog").joinpath(f"{name}.toml").read_text("utf-8")
@@ -217,76 +215,78 @@ def load(name: str, size: str = "mini") -> Study:
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
-        raise UsageError(f"{name} is not a study ({problem})") from problem
+        raise UsageError(f"{name} is not a study: its TOML cannot be read ({problem})") from problem
     return read(name, table, size)
 
 
 def read(name: str, table: dict, size: str) -> Study:
-    """The study that a table describes at one of its scales, every word of it checked."""
-    scales = table.pop("scales", None) or {size: {}}  # a study of one's own may have but one size
+    """The study of a TOML table at one of its scales; every key is checked."""
+    scales = table.pop("scales", None) or {size: {}}  # a study without scales has one size
     if size not in scales:
         raise UsageError(f'study {name} has no scale "{size}": {did_you_mean(size, scales)}')
-    said = {**table, **scales[size]}
-    if "scale" in said:
-        log.warning("study %s: its scale is called recipe now, as in optimist train --recipe", name)
-        said["recipe"] = said.pop("scale")
-    for word, value in said.items():
+    keys = {**table, **scales[size]}
+    if "scale" in keys:
+        log.warning("study %s: the key `scale` is now called `recipe`, as in optimist train --recipe", name)
+        keys["recipe"] = keys.pop("scale")
+    for word, value in keys.items():
         if word not in KEYS:
-            raise UsageError(f'study {name}: there is no "{word}": {did_you_mean(word, KEYS)}')
+            raise UsageError(f'study {name}: there is no key "{word}": {did_you_mean(word, KEYS)}')
         if not isinstance(value, KEYS[word]):
             raise UsageError(f"study {name}: {word} is {value!r}, not {KEYS[word].__name__}")
     for word in ("environments", "agents", "recipe"):
-        if not said.get(word):
-            raise UsageError(f"study {name}: it says nothing of its {word}")
-    if sum(word in said for word in ("data", "collect", "play")) != 1:
+        if not keys.get(word):
+            raise UsageError(f"study {name}: the key {word} is missing or empty")
+    if sum(word in keys for word in ("data", "collect", "play")) != 1:
         raise UsageError(
-            f"study {name}: say where its logs are (data), whose play to log (collect) or how agents play "
-            "(play), one of the three"
+            f"study {name}: give exactly one of data (existing logs), collect (an agent to log) "
+            "and play (the agents learn online)"
         )
-    said["agents"] = {**said["agents"], **said.pop("beside", {})}
-    for label, agent in said["agents"].items():
+    keys["agents"] = {**keys["agents"], **keys.pop("beside", {})}
+    for label, agent in keys["agents"].items():
         _check_words(f"study {name}, {label}", agent, AGENT_KEYS, needed="agent")
-    for figure in said.get("figures", ()):
+    for figure in keys.get("figures", ()):
         if figure not in FIGURES:
             raise UsageError(f'study {name}: no figure "{figure}": {did_you_mean(str(figure), FIGURES)}')
-    if "normaliser" in said:
-        normaliser(said["normaliser"])  # complains of one that is not there
-    if said.get("film", "") not in ("", *said["agents"]):
-        hint = did_you_mean(said["film"], said["agents"])
-        raise UsageError(f'study {name}: no agent "{said["film"]}" to film: {hint}')
-    if "collect" in said:
-        _check_words(f"study {name}, collect", said["collect"], COLLECT_KEYS)
-        _check_players(name, said)
+    if "normaliser" in keys:
+        normaliser(keys["normaliser"])  # raises if it does not exist
+    if keys.get("film", "") not in ("", *keys["agents"]):
+        hint = did_you_mean(keys["film"], keys["agents"])
+        raise UsageError(f'study {name}: no agent "{keys["film"]}" to film: {hint}')
+    if "collect" in keys:
+        _check_words(f"study {name}, collect", keys["collect"], COLLECT_KEYS)
+        _check_players(name, keys)
     usual = {"title": name, "seeds": 5, "training": {}, "views": {WHOLE: {}}, "read_at": {}}
     usual |= {"collect": None, "data": None, "play": None}
-    said |= {
-        "environments": environments(name, said["environments"]),
-        "figures": tuple(said.get("figures", ())),
+    keys |= {
+        "environments": environments(name, keys["environments"]),
+        "figures": tuple(keys.get("figures", ())),
     }
-    study = Study(name=name, size=size, **{**usual, **said})
+    study = Study(name=name, size=size, **{**usual, **keys})
     for job in study.jobs():
         job.check()
     return study
 
 
-def _check_players(study: str, said: dict) -> None:
-    seeds = said.get("seeds", 5)
-    players, kept = said["collect"].get("seeds", seeds), said["collect"].get("kept", 0)
+def _check_players(study: str, keys: dict) -> None:
+    seeds = keys.get("seeds", 5)
+    players, kept = keys["collect"].get("seeds", seeds), keys["collect"].get("kept", 0)
     if not 0 <= kept <= players:
-        raise UsageError(f"study {study}: {kept} of {players} players cannot be kept")
+        raise UsageError(
+            f"study {study}: kept is {kept}: it must be from 0 to {players}, the number of players"
+        )
     if (
         not kept
         and players not in (1, seeds)
-        and not {"data_per_seed", "log"} & said.get("training", {}).keys()
+        and not {"data_per_seed", "log"} & keys.get("training", {}).keys()
     ):
         raise UsageError(
-            f"study {study}: {seeds} seeds and {players} players: as many of both, so that each seed learns "
-            'from a log of its own, or training = { data_per_seed = "whole" } for all from all'
+            f"study {study}: {seeds} seeds and {players} players: make them equal, so that each seed has its "
+            'own log, or set training = { data_per_seed = "whole" } so that every seed learns from all logs'
         )
 
 
 def environments(study: str, names: list[str]) -> tuple[str, ...]:
-    """The names, with a family's in place of its own name: "minatar" is all of its games."""
+    """The names, with a family replaced by its games: "minatar" is all of them."""
     known = envs.available()
     every = [
         name
@@ -294,16 +294,18 @@ def environments(study: str, names: list[str]) -> tuple[str, ...]:
         for name in ([asked] if "/" in asked else [n for n in known if n.startswith(f"{asked}/")])
     ]
     if not every:
-        raise UsageError(f"study {study}: no environments are called {', '.join(names)}")
+        raise UsageError(
+            f"study {study}: there are no environments {', '.join(names)}: see optimist environments"
+        )
     for name in every:
         if name not in known:
-            envs.make(name).close()  # complains of what is not there; gym's own are not listed
+            envs.make(name).close()  # raises if it does not exist; Gymnasium's are not listed
     return tuple(every)
 
 
 def _check_words(place: str, table: dict, known: tuple[str, ...], needed: str = "") -> None:
     for word in table:
         if word not in known:
-            raise UsageError(f'{place}: there is no "{word}": {did_you_mean(word, known)}')
+            raise UsageError(f'{place}: there is no key "{word}": {did_you_mean(word, known)}')
     if needed and needed not in table:
-        raise UsageError(f"{place}: it says no {needed}")
+        raise UsageError(f"{place}: the key {needed} is missing")

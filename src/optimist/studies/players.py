@@ -1,4 +1,4 @@
-"""How the online agents of a recording played, and who of them ended best."""
+"""The returns of the online agents of a recording, ranked by their final play."""
 
 from typing import NamedTuple
 
@@ -6,11 +6,11 @@ import numpy as np
 
 from optimist.data.dataset import Dataset
 
-FINAL_SHARE = 0.1  # of a log: how its player played in the end
+FINAL_SHARE = 0.1  # the last part of a log, which measures the final play
 
 
 class LoggedAgent(NamedTuple):
-    """One online seed: how it played in the end, and what is in its log on average."""
+    """One online seed: its mean return at the end of its log, and over its whole log."""
 
     seed: int
     final_return: float
@@ -18,7 +18,7 @@ class LoggedAgent(NamedTuple):
 
 
 def ranked(dataset: Dataset) -> list[LoggedAgent]:
-    """The players of a recording, the best first: by how each played in the end."""
+    """The players of a recording, sorted by final return, the best first."""
     players = []
     for seed in dataset.provenance["seeds"]:
         log = dataset.played_by(seed)
@@ -29,7 +29,7 @@ def ranked(dataset: Dataset) -> list[LoggedAgent]:
 
 
 def final_returns(log: Dataset) -> np.ndarray:
-    """Of the complete episodes that ended in the last tenth of the play; one may be longer than that."""
+    """Returns of the complete episodes that ended in the last tenth of the log; they may begin earlier."""
     episodes, time = log.episodes, log.timeline.time[log.steps()]
     if not len(time):
         return episodes.returns

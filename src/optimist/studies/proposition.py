@@ -1,9 +1,9 @@
 """Proposition 1 and Lemma 1 of Agarwal et al. 2020 as an experiment that takes seconds.
 
-A small deterministic MDP whose Q* the network can represent, every transition in every minibatch. Under
-mixtures of full support the heads of REM must become one function, that function must be Q*, and the loss
-must no longer depend on the mixture. Heads that are trained one by one agree only as far as each has reached
-Q* by itself.
+The MDP is small and deterministic, the network can represent its Q*, and every minibatch has every
+transition. Under mixtures of full support the heads of REM must become one function, that function must be
+Q*, and the loss must no longer depend on the mixture. Heads that are trained separately agree only as far as
+each has reached Q*.
 """
 
 from collections.abc import Iterator
@@ -30,27 +30,27 @@ SPEC = Spec((STATES,), "float32", actions=2)
 
 
 class Reading(NamedTuple):
-    """The heads at one step."""
+    """Measurements of the heads at one step."""
 
     agent: str
     heads: int
     step: int
     disagreement: float  # standard deviation over heads, averaged over states and actions
-    distance: float  # from the heads' mean to Q*, at its largest
-    head_distance: float  # from a single head to Q*, at its largest
+    distance: float  # largest error of the heads' mean
+    head_distance: float  # largest error of a single head
     spread: float  # standard deviation of the loss over random mixtures
 
 
 @dataclass(frozen=True)
 class Proposition:
-    """How long each ensemble is trained and how often it is looked at."""
+    """How long each ensemble is trained and how often it is measured."""
 
     steps: Annotated[int, "gradient steps of each ensemble"] = 20_000
     readings: Annotated[int, "times at which the heads are compared"] = 40
 
 
 def ring() -> Transition:
-    """Every transition of a ring of states: one action walks on, one stays; rewards are drawn once."""
+    """Every transition of a ring of states: one action moves on, one stays; rewards are random and fixed."""
     state, action = np.divmod(np.arange(2 * STATES), 2)
     reward = np.random.default_rng(0).normal(size=2 * STATES).astype(np.float32)
     one_hot = np.eye(STATES, dtype=np.float32)
@@ -72,7 +72,7 @@ def best_values(mdp: Transition) -> np.ndarray:
 
 
 def ensembles() -> dict[str, TableAgent]:
-    """REM under several mixtures and numbers of heads, and heads that are trained one by one."""
+    """REM with several mixtures and numbers of heads, and Ensemble-DQN."""
     uniform = {f"REM, uniform, K={k}": Rem(columns=k, **_learning(k)) for k in (2, 8, 32, 200)}
     sparse = {"Dirichlet(0.1)": Mixture("dirichlet", 0.1), "one-hot": Mixture("one_hot")}
     return {
@@ -84,9 +84,11 @@ def ensembles() -> dict[str, TableAgent]:
 
 
 def _learning(sharing: int) -> dict[str, Any]:
-    """Adam's epsilon, as large as a head's gradients, makes it plain descent near the end: at the optimum the
-    loss of every mixture is zero, so no noise is left, and steps of constant size would invent some. A head's
-    gradient is as small as the number of heads that share it is large."""
+    """Adam with an epsilon as large as a head's gradients, so that it is plain gradient descent near the end.
+
+    At the optimum the loss of every mixture is zero and gradients have no noise; Adam's usual steps of
+    constant size would add noise. A head's gradient is inversely proportional to the number of heads that
+    share it."""
     return {"optimizer": Adam(0.02, epsilon=0.008 / sharing), "target_period": 50, "network": "linear"}
 
 
@@ -141,7 +143,7 @@ def sheet(readings: list[Reading]) -> Sheet:
     for each in {reading.agent: reading for reading in readings}.values():
         found = (each.disagreement, each.distance, each.head_distance, each.spread)
         rows.append([each.agent, *(Cell(f"{value:.1e}", value) for value in found)])
-    return Sheet("at the end", heads, rows)
+    return Sheet("after the last step", heads, rows)
 
 
 def write_results(out: Path, readings: list[Reading]) -> list[Path]:

@@ -1,4 +1,4 @@
-"""A table that people read, and its four renderings: for a terminal, as Markdown, as CSV and as HTML."""
+"""A table and its four renderings: for a terminal, as Markdown, as CSV and as HTML."""
 
 import csv
 import io
@@ -12,13 +12,13 @@ from rich import box, markup
 from rich.console import Console
 from rich.table import Table
 
-PIPED = 200  # letters of a line where there is no terminal
-LONG = 24  # letters that a page keeps on one line
-FOLDED = 12  # rows above which a page shows a table only when asked
+PIPED = 200  # characters of a line if the output is not a terminal
+LONG = 24  # characters up to which a page does not break a cell
+FOLDED = 12  # a page folds tables with more rows
 
 
 class Cell(NamedTuple):
-    """What a table shows, and the number that it is sorted by and that CSV has in its place."""
+    """The text of a cell; if it is a number, its value, which sorting and CSV use."""
 
     text: str
     value: float | None = None
@@ -26,7 +26,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table: a row holds cells, words, or numbers, which are then shown with few digits."""
+    """A table. A row holds cells, texts or numbers; numbers are shown with few digits."""
 
     title: str
     heads: Sequence[str]
@@ -38,21 +38,21 @@ class Sheet:
 
 
 def print_sheet(sheet: Sheet, console: Console | None = None) -> None:
-    """On a terminal; a file gets lines as long as they need to be."""
+    """Print a table; lines are longer if the output is not a terminal."""
     console = console or Console()
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = PIPED
     shown = any(sheet.heads)
     table = Table(title=markup.escape(sheet.title), title_justify="left", show_header=shown, box=box.SIMPLE)
-    table.padding = (0, 1, 0, 0)  # five columns beside the paper's longest name fit into 80 letters
+    table.padding = (0, 1, 0, 0)  # five columns and the longest agent name fit into 80 characters
     cells = sheet.cells()
     for column, (head, words) in enumerate(zip(sheet.heads, _words(sheet, cells), strict=True)):
         widest = max((len(row[column].text) for row in cells), default=0)
-        # A heading is broken into lines rather than a number.
+        # Headings may be broken into lines, numbers may not.
         table.add_column(
             markup.escape(head), justify="left" if words else "right", min_width=0 if words else widest
         )
-    grouped = any(not row[0].text for row in cells)  # a row that begins with nothing belongs to the one above
+    grouped = any(not row[0].text for row in cells)  # a row with an empty first cell belongs to the row above
     for row in cells:
         if grouped and row[0].text:
             table.add_section()
@@ -63,7 +63,7 @@ def print_sheet(sheet: Sheet, console: Console | None = None) -> None:
 
 
 def as_markdown(sheet: Sheet) -> str:
-    """A page with the title, the table and the notes."""
+    """The title, the table and the notes."""
     rows = ([cell.text for cell in row] for row in sheet.cells())
     lines = [_line(values) for values in (sheet.heads, ["---"] * len(sheet.heads), *rows)]
     notes = ["", *(f"- {note}" for note in sheet.notes)] if sheet.notes else []
@@ -71,7 +71,7 @@ def as_markdown(sheet: Sheet) -> str:
 
 
 def as_csv(sheet: Sheet) -> str:
-    """The heads and the rows alone; numbers have every digit."""
+    """The heads and the rows only; numbers have all digits."""
     text = io.StringIO()
     values = ([cell.text if cell.value is None else cell.value for cell in row] for row in sheet.cells())
     csv.writer(text, lineterminator="\n").writerows([sheet.heads, *values])
@@ -79,10 +79,10 @@ def as_csv(sheet: Sheet) -> str:
 
 
 def as_html(sheet: Sheet, name: str) -> Markup:
-    """A card of a page: a click on a heading sorts, and many rows are folded.
+    """A card of a page: a click on a heading sorts the rows; a long table is folded.
 
-    Of rows that begin alike only the first shows its beginning. On a narrow screen each row is a block, with
-    every heading beside its cell.
+    If consecutive rows have the same first cell, only the first row shows it. On a narrow screen each row is
+    a block with the heading beside each cell.
     """
     cells = sheet.cells()
     words = _words(sheet, cells)
@@ -119,7 +119,7 @@ def number(value: float) -> str:
 
 
 def in_words(value: Any) -> str:
-    """A value as a person would write it; records and lists become 'mean 71.2, longest 900'."""
+    """A value as text; records and lists become 'mean 71.2, longest 900'."""
     if isinstance(value, bool | str):
         return str(value)
     if isinstance(value, int):
@@ -142,14 +142,14 @@ def _cell(value: Any) -> Cell:
 
 
 def _words(sheet: Sheet, cells: list[list[Cell]]) -> list[bool]:
-    """For each column, whether it holds no number."""
+    """For each column, whether it has no numbers."""
     return [all(row[column].value is None for row in cells) for column in range(len(sheet.heads))]
 
 
 def _html_cell(head: str, cell: Cell, words: bool, again: bool) -> Markup:
     sorted_by = "" if cell.value is None else Markup(' data-value="{}"').format(cell.value)
     text = escape(cell.text)
-    if "[" in text:  # an interval may stand below its estimate, but is not broken itself
+    if "[" in text:  # a line may break before an interval, but not inside it
         estimate, _, interval = text.partition("[")
         text = estimate + "[" + interval.replace(" ", Markup("&nbsp;"))
     kind = _kind(words, again, len(cell.text) > LONG)

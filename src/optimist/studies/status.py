@@ -1,4 +1,4 @@
-"""How far a study is: one line per run, read from the run folders alone."""
+"""The progress of a study, run by run, read from the run folders alone."""
 
 import json
 import time
@@ -10,31 +10,31 @@ from optimist.data.disk.files import make_folder, remove, write_whole
 from optimist.errors import RunError
 from optimist.studies.job import Job
 
-FILE = "study.json"  # in the study's folder: which study it is, and its jobs
-FAILED = "FAILED"  # in a job's folder: why it failed when it was last tried
+FILE = "study.json"  # in the study's folder: its title, settings and jobs
+FAILED = "FAILED"  # in a job's folder: the error of its last attempt
 
 
 @dataclass(frozen=True)
 class StudyRecord:
-    """What a study's folder says of the study; older ones say less."""
+    """The content of study.json; files of older versions lack some fields."""
 
     title: str
     jobs: list[Job]
     read_at: dict[str, int] = field(default_factory=dict)  # as the study's file has it
     figures: tuple[str, ...] = ()  # those that the study's file names
-    command: str = ""  # that performs the study
-    normaliser: str = ""  # by which it is reported, unless another is asked for
+    command: str = ""  # the command that runs the study
+    normaliser: str = ""  # of the report, unless --normaliser names another
 
 
 @dataclass(frozen=True)
 class JobStatus:
-    """One run's."""
+    """The progress of one run."""
 
     name: str
     state: str  # done, running, failed, stopped, waiting, or by other settings
     step: int
     steps: int
-    rate: float | None  # steps per second since it was last begun
+    rate: float | None  # steps per second since it was last started
     seconds_left: float | None
     complaint: str = ""  # why it failed
 
@@ -50,22 +50,22 @@ def write_jobs(
     normaliser: str = "",
 ) -> None:
     make_folder(out)
-    said = {"title": title, "command": command, "read_at": dict(read_at or {}), "figures": list(figures)}
-    said |= {"normaliser": normaliser, "jobs": [json.loads(job.written_down()) for job in jobs]}
-    write_whole(out / FILE, json.dumps(said, indent=1).encode())
+    record = {"title": title, "command": command, "read_at": dict(read_at or {}), "figures": list(figures)}
+    record |= {"normaliser": normaliser, "jobs": [json.loads(job.written_down()) for job in jobs]}
+    write_whole(out / FILE, json.dumps(record, indent=1).encode())
 
 
 def read_record(out: Path) -> StudyRecord:
     if not (out / FILE).exists():
         raise RunError(f"{out} is not a study's folder: it has no {FILE}; name the --out of a study")
     try:
-        said = json.loads((out / FILE).read_text(encoding="utf-8"))
-        said["jobs"] = [Job.from_json(json.dumps(job)) for job in said["jobs"]]
-        said["figures"] = tuple(said.get("figures", ()))
-        return StudyRecord(**said)
+        record = json.loads((out / FILE).read_text(encoding="utf-8"))
+        record["jobs"] = [Job.from_json(json.dumps(job)) for job in record["jobs"]]
+        record["figures"] = tuple(record.get("figures", ()))
+        return StudyRecord(**record)
     except (ValueError, TypeError, KeyError) as problem:
         raise RunError(
-            f"{out / FILE} is no list of a study's runs ({problem}): the study's own command writes it again"
+            f"{out / FILE} is damaged ({problem}): the command that runs the study rewrites it"
         ) from problem
 
 
@@ -75,7 +75,7 @@ def read_jobs(out: Path) -> tuple[str, list[Job]]:
 
 
 def note_failure(job: Job, out: Path, complaint: str) -> None:
-    """So that a report that is made later can say it; no complaint takes back an earlier one."""
+    """Keep the error of a job for later reports; an empty complaint deletes an earlier one."""
     file = out / job.name / FAILED
     if complaint:
         make_folder(file.parent)
@@ -85,7 +85,7 @@ def note_failure(job: Job, out: Path, complaint: str) -> None:
 
 
 def job_status(job: Job, out: Path) -> JobStatus:
-    """From the newest row of its metrics, and how long ago the one of its first look was."""
+    """The state of a run; the rate is its steps over the time from config.toml to the newest metrics."""
     folder, steps = job.run_folder(out), job.steps()
     metrics, failed = folder / "metrics.jsonl", out / job.name / FAILED
     if job.done(out):
@@ -106,7 +106,7 @@ def job_status(job: Job, out: Path) -> JobStatus:
 
 
 def steps_done(job: Job, out: Path) -> int:
-    """The step of the last whole row of its metrics; the file may be long and still growing."""
+    """The step of the last complete row of its metrics; only the end of the file is read."""
     metrics = job.run_folder(out) / "metrics.jsonl"
     if not metrics.exists():
         return 0

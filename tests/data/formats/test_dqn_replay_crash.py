@@ -160,7 +160,7 @@ def test_the_commands(ring, tmp_path, capsys, monkeypatch):
     assert "100 steps in 3 dumps" in capsys.readouterr().out
     assert main(["data", "verify", logs]) == 0
     said = capsys.readouterr().out
-    assert "mean clipped return" in said and "every file is whole" in said
+    assert "mean clipped return" in said and "no damage found" in said
     assert main(["data", "verify", data]) == 0
     assert main(["data", "info", logs]) == 3
     assert "import them first: optimist data import dqn-replay" in capsys.readouterr().err

@@ -115,7 +115,7 @@ def test_a_cluster_comes_to_the_same_numbers_and_tables(straight, cluster, tmp_p
     told, complaints = command.communicate()
     assert command.returncode == 0, complaints
     assert complaints.count("\n") == 4 == complaints.count(" is done after ")  # and nothing from Ray
-    assert "all 4 runs are in out" in told
+    assert "all 4 runs are done in out" in told
     for run in (DQN, REM, "random/minatar-breakout"):
         assert outcome(tmp_path / "out" / run) == outcome(straight / run)
     tables = {path.name: path.read_bytes() for path in (straight / "results/all").iterdir()}
@@ -142,8 +142,8 @@ def test_a_node_that_is_lost_costs_nothing_but_time(straight, cluster, tmp_path)
         over.set()
         killer.join()
         cluster.add_node(num_cpus=1, object_store_memory=80 * 1024 * 1024)
-    [lost] = [line for line in told if line.endswith("it goes on elsewhere")]
-    assert lost.startswith(f"{DQN}: its node or worker is lost")
+    [lost] = [line for line in told if line.endswith("another worker continues it")]
+    assert lost.startswith(f"{DQN}: its node or worker was lost")
     assert "taking over" in (tmp_path / DQN / "log.txt").read_text()
     for run in (DQN, REM):
         assert outcome(tmp_path / run) == outcome(straight / run)
@@ -207,12 +207,15 @@ MISTAKES = [
     ("--address 10.0.0.1:6379", "--address is for another engine: add --engine ray"),
     ("--gpus-per-run 1", "--gpus-per-run is for another engine: add --engine ray"),
     ("--engine ray --workers 2", "--workers is for another engine: add --engine local"),
-    ("--engine ray --cpus-per-run 0", "a run with 0 cores: it takes more than none"),
-    ("--engine ray --gpus-per-run 1.5", "a run with 1.5 GPUs: it takes a share of one, or whole ones"),
-    ("--engine ray --address head", '"head" is no address of a cluster: write HOST:PORT of its head'),
-    ("--engine ray --address ray://head:10001", "is no address of a cluster"),
-    ("--engine ray --address head.invalid:6379", "no Ray cluster takes us at head.invalid:6379"),
-    (f"--engine ray --address {CLOSED}", f"no Ray cluster takes us at {CLOSED} (Connection refused): name"),
+    ("--engine ray --cpus-per-run 0", "--cpus-per-run 0: it must be above 0"),
+    ("--engine ray --gpus-per-run 1.5", "--gpus-per-run 1.5: it must be from 0 to 1, or a whole number"),
+    ("--engine ray --address head", '"head" is not the address of a cluster: write HOST:PORT of its head'),
+    ("--engine ray --address ray://head:10001", "is not the address of a cluster"),
+    ("--engine ray --address head.invalid:6379", "cannot connect to a Ray cluster at head.invalid:6379"),
+    (
+        f"--engine ray --address {CLOSED}",
+        f"cannot connect to a Ray cluster at {CLOSED} (Connection refused): give",
+    ),
     ("--engine ray", "(Connection refused)"),  # at RAY_ADDRESS
 ]
 
@@ -238,7 +241,7 @@ def test_what_is_no_cluster_is_given_up_in_one_line(variables, tmp_path, monkeyp
         )
     complaint = capfd.readouterr().err
     assert complaint.count("\n") == 1
-    assert f"no Ray cluster takes us at {address} (what is there said nothing for 3 s)" in complaint
+    assert f"cannot connect to a Ray cluster at {address} (no answer within 3 s)" in complaint
 
 
 def test_without_ray_the_line_that_installs_it_is_named(tmp_path, monkeypatch, capsys):

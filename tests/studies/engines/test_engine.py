@@ -76,7 +76,7 @@ def test_logs_by_another_recipe_and_unfinished_ones_are_refused(straight, tmp_pa
     log, *runs = jobs()
     longer = replace(log, settings={**log.settings, "steps": 400})
     for place, recipe in ((there, longer), (tmp_path, log)):
-        with pytest.raises(UsageError, match="has no finished logs/breakout by this recipe"):
+        with pytest.raises(UsageError, match="has no finished logs/breakout with these settings"):
             with_logs_of(place, jobs(), [recipe, *runs])
     with pytest.raises(UsageError, match="collects no logs"):
         with_logs_of(there, jobs(), runs)
@@ -183,7 +183,7 @@ def test_a_worker_that_is_killed_is_replaced_and_the_results_are_the_same(straig
     killer.start()
     assert perform_all(jobs(), tmp_path, pool, told.append) == []
     killer.join()
-    assert sum("its process ended with code -9; it goes on elsewhere" in line for line in told) == 1
+    assert sum("its process ended with code -9; another worker continues it" in line for line in told) == 1
     for run in ("runs/dqn", "runs/qr_dqn"):
         assert outcome(tmp_path / run) == outcome(straight[0] / run)
 

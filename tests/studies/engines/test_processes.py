@@ -97,7 +97,7 @@ def test_the_workers_of_a_study_run_nothing_of_the_current_folder(hostile, conso
         "--workers",
         "2",
     ]
-    assert "all 4 runs are in" in run_there(hostile, *words, "--out", str(tmp_path / "out"))
+    assert "all 4 runs are done in" in run_there(hostile, *words, "--out", str(tmp_path / "out"))
 
 
 def test_shared_lanes_run_nothing_of_the_current_folder(hostile):

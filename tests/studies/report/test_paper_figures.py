@@ -27,11 +27,11 @@ def drawn(figure):
     return figure
 
 
-def test_figure_1_has_traces_medians_and_levels_beside_counts():
-    left, right = (figure := medians(MEDIANS, TRACES, BETTER, levels={"online C51": 1.19}, games=60)).axes
-    assert heights(left) == [[0.4, 1.1], [0.6, 1.3], [0.5, 1.2], [0.6, 1.1], [1, 1], [1.19, 1.19]]
+def test_figure_1_has_traces_medians_and_the_yardstick_beside_counts():
+    left, right = (figure := medians(MEDIANS, TRACES, BETTER, games=60)).axes
+    assert heights(left) == [[0.4, 1.1], [0.6, 1.3], [0.5, 1.2], [0.6, 1.1], [1, 1]]
     assert heights(right) == [[3, 30], [1, 40]]
-    assert legend(figure) == ["REM", "QR-DQN", "DQN", "online C51"]
+    assert legend(figure) == ["REM", "QR-DQN", "DQN"]
     assert right.get_ylabel() == "games better than DQN (of 60)"
     assert left.yaxis.get_major_formatter()(1.2, None) == "120%"
 

@@ -12,7 +12,7 @@ from optimist.studies.job import Job
 from optimist.studies.report.study_report import write_findings
 from optimist.studies.results.findings import find
 from optimist.studies.results.logs import read_logs
-from optimist.studies.results.runs import Evaluated, csv_text, evaluated, finished, parts, score_file
+from optimist.studies.results.runs import Evaluated, csv_text, evaluated, parts, score_file
 from optimist.studies.scores.score_files import ScoreFile, read_scores
 from optimist.studies.status import write_jobs
 from optimist.training.storage.run_folder import toml
@@ -143,7 +143,7 @@ def test_scores_come_back_from_the_csv(study):
 
 def test_an_unfinished_run_is_named_and_its_game_left_out(study):
     (study / f"runs/{GAMES[1]}/B/DONE").unlink()
-    assert finished(jobs(), study)[1] == [f"runs/{GAMES[1]}/B"]
+    assert [job.name for job in jobs() if job.label and not job.done(study)] == [f"runs/{GAMES[1]}/B"]
     write_findings(study)
     text = (study / "results/all/table.md").read_text()
     assert f"{GAMES[1]} is left out: none of B" in text and "of 1 game\n" in text
@@ -165,13 +165,15 @@ def test_a_game_without_its_random_play_is_left_out_and_named(study):
 def test_a_game_whose_player_is_no_better_than_random_play_is_left_out(study):
     episodes(study / f"random/{GAMES[0]}", [(1, 0, 0, 10, 9)])
     (finding,) = find(study).found
-    assert finding.left_out == {GAMES[0]: "its player ends at 10, as random play does"}
+    assert finding.left_out == {GAMES[0]: "its player and random play both score 10"}
 
 
 def test_without_any_yardstick_the_remedy_is_a_normaliser(study):
     for game in GAMES:
         (study / f"random/{game}/DONE").unlink()
-    with pytest.raises(DataError, match="no game is left; finish the runs, or say .* --normaliser FILE.csv"):
+    with pytest.raises(
+        DataError, match="no game is left; finish the runs, or define .* --normaliser FILE.csv"
+    ):
         find(study)
 
 

@@ -110,13 +110,13 @@ def test_a_file_is_a_normaliser(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("game,dqn\nA,1\n", "is no normaliser: it needs rows under game,random,dqn"),
-        ("game,dqn,random,human\nA,1,2,3\n", "is no normaliser"),
-        ("game,dqn,random\n", "is no normaliser"),
-        ("game,dqn,random\nA,1,0\nA,2,0\n", 'more than one row of "A": keep one'),
+        ("game,dqn\nA,1\n", "is not a normaliser: it needs the columns game,random,dqn"),
+        ("game,dqn,random,human\nA,1,2,3\n", "is not a normaliser"),
+        ("game,dqn,random\n", "is not a normaliser"),
+        ("game,dqn,random\nA,1,0\nA,2,0\n", 'several rows of "A": keep one'),
         ("game,dqn,random\nA,inf,0\n", 'line 2 has the score "inf": it needs a finite number'),
-        ("game,dqn,random\nA,1\n", "line 2 does not fit the header"),
-        ("game,random,random\nA,1,2\n", "two columns of one name"),
+        ("game,dqn,random\nA,1\n", "line 2 has not as many cells as the header"),
+        ("game,random,random\nA,1,2\n", "two columns with the same name"),
     ],
 )
 def test_a_normaliser_that_cannot_be_read_is_refused(tmp_path, text, message):
@@ -146,7 +146,7 @@ def test_a_game_without_scores_is_named_with_the_remedy():
 
 def test_two_equal_scores_measure_nothing():
     with pytest.raises(
-        UsageError, match="A: DQN and random play both score 3 in .*leave the game out or give"
+        UsageError, match="A: DQN and random play both score 3 in .*leave the game out, or give"
     ):
         own({"A": 3}, {"A": 3}).normalised("A", 1)
 
@@ -194,11 +194,11 @@ def test_a_trace_is_the_median_of_one_seed(scores):
 
 
 def test_curves_that_do_not_match_have_no_median():
-    with pytest.raises(DataError, match="different times"):
+    with pytest.raises(DataError, match="different steps"):
         normalisation.median_curve({"A": {1: 1.0}, "C": {2: 1.0}}, BY)
-    with pytest.raises(DataError, match="A: its seeds were evaluated at different times"):
+    with pytest.raises(DataError, match="A: its seeds were evaluated at different steps"):
         normalisation.seed_means({"A": {0: {1: 1.0}, 1: {1: 1.0, 2: 1.0}}})
-    with pytest.raises(DataError, match=r"C has not all of the seeds \[0, 1\]"):
+    with pytest.raises(DataError, match=r"C does not have all of the seeds \[0, 1\]"):
         normalisation.seed_medians({"A": {0: {1: 1.0}, 1: {1: 1.0}}, "C": {0: {1: 1.0}}}, BY)
 
 
@@ -223,14 +223,14 @@ def test_a_file_without_iterations_has_one_evaluation(tmp_path):
         ([], "holds no scores"),
         (["A,REM,0,1,5", "A,REM,0,1,6"], r"line 3 is the second score of REM on A \(seed 0, iteration 1\)"),
         (["A,REM,0,1,5", "A,REM,0,1,5"], "keep one of the two"),
-        (["A,REM,0,1"], "line 2 does not fit the header"),
-        (["A,REM,0,1,5,6"], "line 2 does not fit the header"),
+        (["A,REM,0,1"], "line 2 has not as many cells as the header"),
+        (["A,REM,0,1,5,6"], "line 2 has not as many cells as the header"),
         (["A,REM,0,1,high"], 'line 2 has the score "high": it needs a finite number'),
         (["A,REM,0,1,nan"], 'line 2 has the score "nan"'),
-        (["A,REM,zero,1,5"], 'line 2 has "zero" where a whole number from 0 upwards belongs'),
-        (["A,REM,0,-1,5"], 'line 2 has "-1" where'),
-        ([",REM,0,1,5"], "line 2 names no game"),
-        (["A, ,0,1,5"], "line 2 names no agent"),
+        (["A,REM,zero,1,5"], 'line 2 has "zero": it needs a whole number, 0 or more'),
+        (["A,REM,0,-1,5"], 'line 2 has "-1": it needs'),
+        ([",REM,0,1,5"], "line 2 has no game"),
+        (["A, ,0,1,5"], "line 2 has no agent"),
         (['A,"REM,0,1,5'], "is not a CSV file"),
     ],
 )
@@ -246,10 +246,10 @@ def test_a_row_that_says_nothing_clear_is_refused(tmp_path, rows, message):
             "game,agent,seed,iteration,value",
             'has no column "score": it needs game,agent,seed,iteration,score',
         ),
-        ("game;agent;seed;score;x", "does not fit the header"),
+        ("game;agent;seed;score;x", "has not as many cells as the header"),
         ("game,agent,seed,iterations,score", 'unknown column "iterations": did you mean "iteration"?'),
         ("iteration,step,seed,agent,score", "both iteration and step"),
-        ("game,agent,seed,score,score", "two columns of one name"),
+        ("game,agent,seed,score,score", "two columns with the same name"),
     ],
 )
 def test_a_header_that_is_another_is_refused(tmp_path, header, message):
@@ -283,7 +283,7 @@ def test_a_gap_is_told_and_left_out_only_when_asked(tmp_path, missing, gap):
     with pytest.raises(DataError) as refusal:
         complete(found, leave_out=False)
     assert str(refusal.value) == (
-        f"1 of 3 games is incomplete: B ({gap}): add the rows, or pass over these games "
+        f"1 of 3 games is incomplete: B ({gap}): add the rows, or leave these games out "
         "with --incomplete leave-out"
     )
     kept, left_out = complete(found, leave_out=True)
@@ -293,7 +293,7 @@ def test_a_gap_is_told_and_left_out_only_when_asked(tmp_path, missing, gap):
 
 def test_an_agent_with_fewer_seeds_everywhere_leaves_nothing(tmp_path):
     rows = [row for row in (*REM, *ADAM) if "DQN (Adam),1" not in row]
-    with pytest.raises(DataError, match="3 of 3 games are incomplete: .*no game is left, add the rows"):
+    with pytest.raises(DataError, match="3 of 3 games are incomplete: .*no game is left; add the rows"):
         complete(read_scores(write_csv(tmp_path, *rows)), leave_out=True)
 
 
@@ -306,7 +306,7 @@ def test_many_gaps_are_counted(tmp_path):
 def test_agents_may_be_trained_for_different_times(tmp_path, scores):
     found = read_scores(write_csv(tmp_path, *REM, *(row for row in ADAM if ",2," not in row)))
     assert found.gaps() == {}
-    assert "1 to 2, which favours the most," in notes(table_one(found, BY), BY)[0]
+    assert "1 to 2 (the most has an advantage)" in notes(table_one(found, BY), BY)[0]
 
 
 # Table 1

@@ -316,8 +316,8 @@ def test_scores_by_name_give_the_intervals_of_their_matrix():
         ({"asterix": [-math.inf, 2], "pong": [1, 2]}, "asterix, run 1: a score of -inf"),
         ({"asterix": [1], "pong": [None]}, "pong, run 1: a score of nan"),
         ({"asterix": ["high"]}, "must be numbers"),
-        ({"asterix": []}, "one or more of each"),
-        ({}, "one or more of each"),
+        ({"asterix": []}, "at least one of each"),
+        ({}, "at least one of each"),
     ],
 )
 def test_what_is_missing_is_named(by_game, message):
@@ -346,7 +346,7 @@ STATISTICS = [
     [
         ([[1.0, math.nan], [1.0, 1.0]], "game 2 of 2, run 1: a score of nan"),
         ([[1.0, 1.0], [math.inf, 1.0]], "game 1 of 2, run 2: a score of inf"),
-        ([[1.0, 2.0], [1.0]], "as many runs"),
+        ([[1.0, 2.0], [1.0]], "the same number of runs"),
         ([1.0, 2.0], r"shape \(2,\)"),
         (np.empty((0, 2)), r"shape \(0, 2\)"),
         (np.empty((3, 0)), r"shape \(3, 0\)"),

@@ -1,1 +1,1 @@
-"""A study as a plan and its jobs, who performs them, and how far they are."""
+"""Engines that run the jobs of a study: processes on this machine, or a Ray cluster."""

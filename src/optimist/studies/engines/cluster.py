@@ -1,6 +1,6 @@
-"""Workers on a Ray cluster that exists already: every run is a task, with its own share of cores and GPUs.
+"""Workers on a running Ray cluster: every run is a task with its own share of cores and GPUs.
 
-All nodes share one path: the study's folder, and the logs that were there before. Nothing else travels.
+All nodes see the study's folder, and logs that existed before, under the same path. Nothing else is sent.
 """
 
 import hashlib
@@ -22,34 +22,34 @@ from optimist.studies.status import FILE
 from optimist.training.interrupt import StopRequest
 from optimist.training.progress import say
 
-AHEAD = 1000  # runs that wait in the cluster's own queue, where an autoscaler sees them
-LEAVING_SECONDS = 180  # a network file system keeps the lock of a node that is gone for 90 s or more
+AHEAD = 1000  # runs in the cluster's queue, where an autoscaler sees them
+LEAVING_SECONDS = 180  # a network file system keeps the lock of a lost node for 90 s or more
 
 
 class RayPool:
-    """Runs on whatever node has room. Those of a node that is lost are the engine's to begin again elsewhere,
-    and go on from their last checkpoints."""
+    """A pool whose runs go to any node with room. If a node is lost, the engine starts its runs on another
+    node, where they continue from their last checkpoints."""
 
     def __init__(self, out: Path, address: str = "auto", cpus: float = 1, gpus: float = 0):
         _check_shares(cpus, gpus)
         self._ray: Any = package("ray", extra="ray")
         connect(self._ray, address)
-        self._out = out.absolute()  # not resolved: a link may lead elsewhere on another node
+        self._out = out.absolute()  # not resolved: a link may have another target on another node
         self._environment = _environment(cpus, gpus)
-        # Ray begins nothing again by itself: the engine counts the attempts.
+        # Ray must not retry by itself: the engine counts the attempts.
         self._task = self._ray.remote(num_cpus=cpus, num_gpus=gpus, max_retries=0)(_perform)
         self._running: dict[Any, Job] = {}
-        self._tell_of_room(cpus, gpus)
-        # A signal is heard between waits: inside them Ray turns it into errors of its own.
+        self._report_resources(cpus, gpus)
+        # Signals are handled between waits: inside `ray.wait` Ray turns them into other errors.
         self._stop = StopRequest().__enter__()
 
-    def _tell_of_room(self, cpus: float, gpus: float) -> None:
-        """Ray itself waits without a word for a node that is large enough."""
+    def _report_resources(self, cpus: float, gpus: float) -> None:
+        """Report missing or unused resources: Ray waits silently for a node that is large enough."""
         nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
         if not any(node.get("CPU", 0) >= cpus and node.get("GPU", 0) >= gpus for node in nodes):
-            say(f"no node has {cpus:g} cores and {gpus:g} GPUs for a run: all wait until one joins")
+            say(f"no node has the {cpus:g} cores and {gpus:g} GPUs of a run: all runs wait until one joins")
         if not gpus and any(node.get("GPU", 0) for node in nodes):
-            say("the cluster has GPUs that no run will use: --gpus-per-run 0.33 gives one to three")
+            say("the cluster has GPUs that no run uses: with --gpus-per-run 0.33 three runs share one")
 
     def free(self) -> int:
         return AHEAD - len(self._running)
@@ -60,7 +60,7 @@ class RayPool:
 
     def _sent(self, job: Job) -> Any:
         sent = replace(job, data=str(job.data_folder(self._out).absolute())) if job.data else job
-        # What it needs is done; its data is a path like any other, wherever the worker stands.
+        # The jobs it needs are done, and its data is an absolute path, so the worker need not know them.
         arguments = (replace(sent, needs=()).as_json(), str(self._out), _mark(self._out), self._environment)
         return self._task.remote(*arguments)
 
@@ -74,13 +74,13 @@ class RayPool:
         try:
             complaint, seconds = self._ray.get(task)
             return Ended(job, complaint, seconds=seconds)
-        except problems.RayTaskError as problem:  # not even its log could be opened
+        except problems.RayTaskError as problem:  # for example, its log could not be opened
             return Ended(job, str(problem).strip().splitlines()[-1])
         except problems.RayError as problem:
-            return Ended(job, f"its node or worker is lost ({type(problem).__name__})", worker_died=True)
+            return Ended(job, f"its node or worker was lost ({type(problem).__name__})", worker_died=True)
 
     def close(self) -> None:
-        """Runs that wait are taken back; those at work are asked to save and leave, as by Ctrl-C."""
+        """Cancel queued runs; ask active runs to save and stop, as Ctrl-C does."""
         try:
             for task in self._running:
                 self._ray.cancel(task)
@@ -94,14 +94,14 @@ class RayPool:
 
 def _check_shares(cpus: float, gpus: float) -> None:
     if cpus <= 0:
-        raise UsageError(f"a run with {cpus:g} cores: it takes more than none")
+        raise UsageError(f"--cpus-per-run {cpus:g}: it must be above 0")
     if gpus < 0 or (gpus > 1 and gpus != int(gpus)):
-        raise UsageError(f"a run with {gpus:g} GPUs: it takes a share of one, or whole ones")
+        raise UsageError(f"--gpus-per-run {gpus:g}: it must be from 0 to 1, or a whole number")
 
 
 def _environment(cpus: float, gpus: float) -> dict[str, str]:
-    """Variables of a run's process."""
-    variables = {"NPROC": str(max(1, int(cpus)))}  # threads of XLA, which would make one for every core
+    """Environment variables of a run's process."""
+    variables = {"NPROC": str(max(1, int(cpus)))}  # threads of XLA; by default one for every core
     if 0 < gpus < 1:
         variables["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # or the first run takes all of the GPU's memory
     if os.environ.get(ROMS):
@@ -110,7 +110,7 @@ def _environment(cpus: float, gpus: float) -> dict[str, str]:
 
 
 def _mark(out: Path) -> str:
-    """Tells the study's folder from another one at the same path, on a disk that is not shared."""
+    """A hash of study.json: on a node without the shared disk it differs or is empty."""
     try:
         return hashlib.sha256((out / FILE).read_bytes()).hexdigest()
     except OSError:
@@ -118,7 +118,7 @@ def _mark(out: Path) -> str:
 
 
 def _perform(job: str, out: str, mark: str, environment: dict[str, str]) -> tuple[str, float]:
-    """On the node: why it failed, if it did, and the seconds it took."""
+    """The task on a node: run the job; return its error, or "", and the seconds it took."""
     os.environ.update(environment)
     begun, folder = time.monotonic(), Path(out)
     if _mark(folder) != mark:
@@ -128,6 +128,6 @@ def _perform(job: str, out: str, mark: str, environment: dict[str, str]) -> tupl
         )
     try:
         complaint = performed(Job.from_json(job), folder, LEAVING_SECONDS)
-    except SystemExit:  # asked to stop, it saved; a worker that exits would be reported as an accident
+    except SystemExit:  # it saved and stopped on request; Ray would report the exit as a crash
         raise KeyboardInterrupt from None
     return complaint, time.monotonic() - begun

@@ -1,6 +1,6 @@
-"""Performs the jobs of a study: a job that is ready goes to a free worker, each once, until all are done.
+"""Runs the jobs of a study: each job starts on a free worker once the jobs that it needs are done.
 
-A job's folder says whether it is done, so a study that was stopped goes on, and two engines agree.
+A job's folder records whether it is done, so a stopped study can continue, also with another engine.
 """
 
 import time
@@ -13,33 +13,33 @@ from optimist.studies.job import Job
 from optimist.studies.status import note_failure, steps_done
 from optimist.training.progress import Bar, say
 
-LOOK_SECONDS = 2  # between looks at how far the runs are
-ATTEMPTS = 3  # at a job whose worker died; a job that complains is not tried again
+LOOK_SECONDS = 2  # between updates of the progress bar
+ATTEMPTS = 3  # for a job whose worker died; a job that raises an error is not tried again
 
 
 @dataclass(frozen=True)
 class Ended:
-    """A job that is no longer being worked on."""
+    """A job that has ended, with or without an error."""
 
     job: Job
     complaint: str = ""  # why it failed
     worker_died: bool = False
-    seconds: float | None = None  # of work, where it had to wait before
+    seconds: float | None = None  # without the time in a queue, if it was in one
 
 
 class Pool(Protocol):
-    """Workers somewhere."""
+    """Workers that jobs can be given to."""
 
     def free(self) -> int:
-        """How many more jobs can be started now."""
+        """The number of jobs that can be started now."""
         ...
 
     def start(self, jobs: list[Job]) -> None:
-        """No more than are free."""
+        """Start these jobs, at most `free()` of them."""
         ...
 
     def wait(self) -> list[Ended]:
-        """Those that ended meanwhile; waits a moment where there are none."""
+        """The jobs that have ended since the last call; waits a moment if there are none."""
         ...
 
     def close(self) -> None: ...
@@ -48,8 +48,8 @@ class Pool(Protocol):
 def perform_all(
     jobs: list[Job], out: Path, pool: Pool, tell: Callable[[str], None] | None = None
 ) -> list[Ended]:
-    """Every job, prerequisites first; the failed ones with their complaints. One failure leaves out what
-    needs it, and nothing else."""
+    """Run every job, prerequisites first, and return those that failed. A failure only prevents the jobs that
+    need it."""
     tell = tell or say
     waiting = [job for job in jobs if not job.done(out)]
     done = {job.name for job in jobs} - {job.name for job in waiting}
@@ -68,7 +68,7 @@ def perform_all(
                 attempts[job.name] = attempts.get(job.name, 0) + 1
                 note_failure(job, out, "")
             pool.start(ready)
-            if not running:  # what is left needs something that failed
+            if not running:  # every remaining job needs one that failed
                 failed += [Ended(job, f"{', '.join(job.needs)} failed") for job in waiting]
                 break
             progress.show(done, running)
@@ -79,7 +79,7 @@ def perform_all(
                     done.add(ended.job.name)
                     tell(f"{ended.job.name} is done after {seconds:,.0f} s ({len(done)} of {len(jobs)})")
                 elif ended.worker_died and attempts[ended.job.name] < ATTEMPTS:
-                    tell(f"{ended.job.name}: {ended.complaint}; it goes on elsewhere")
+                    tell(f"{ended.job.name}: {ended.complaint}; another worker continues it")
                     waiting.insert(0, ended.job)
                 else:
                     failed.append(ended)
@@ -93,7 +93,7 @@ def perform_all(
 
 
 class Progress:
-    """One bar for all runs, in steps: those of finished runs, and how far the others are by their metrics."""
+    """One progress bar for all runs, in steps; those of active runs are read from their metrics."""
 
     def __init__(self, jobs: list[Job], out: Path, done: Collection[str]):
         self._jobs, self._out, self._last = {job.name: job for job in jobs}, out, 0.0

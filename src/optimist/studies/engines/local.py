@@ -1,4 +1,4 @@
-"""Workers on this machine: processes that stay, so that JAX loads once and equal programs compile once."""
+"""Workers on this machine: long-lived processes, so that JAX loads once and equal programs compile once."""
 
 import multiprocessing
 import os
@@ -20,29 +20,30 @@ from optimist.studies.job import Job
 from optimist.training.interrupt import Interrupted
 from optimist.training.storage.run_folder import InUseError
 
-PATIENCE = 0.5  # seconds between looks at the signals
+PATIENCE = 0.5  # seconds between checks for signals
 LEAVING_SECONDS = 60
 FEW_CORES = 4
 
 
 def usual_workers() -> int:
-    """As many as there are cores; on an accelerator three, whose gaps fill each other."""
+    """One per core; on an accelerator three, because one run alone leaves it idle at times."""
     return len(os.sched_getaffinity(0)) if jax.default_backend() == "cpu" else 3
 
 
 def cores_each(jobs: int) -> int | None:
-    """How many cores a job may use, on a machine with many: threads and environments of several jobs would
-    slow each other down. On a machine with few cores every job may use all."""
+    """The cores that each of several jobs may use; None is all of them, on a machine with few cores.
+
+    On a machine with many cores the threads and environments of several jobs would slow each other down."""
     cores = len(os.sched_getaffinity(0))
     return max(1, cores // jobs) if cores > FEW_CORES else None
 
 
 class Worker:
-    """A process that performs one job after the other."""
+    """A process that runs one job after the other."""
 
     def __init__(self, context, out: Path):
         self.wire, other_end = context.Pipe()
-        # A worker whose engine was killed saves and leaves, or the next engine would find its run in use.
+        # If the engine is killed, the worker saves and exits: otherwise the next engine finds its run in use.
         words = (os.getpid(), __name__, "serve_jobs", other_end, str(out))
         self.process = context.Process(target=serve, args=words, daemon=True)
         with isolated():
@@ -55,7 +56,7 @@ class Worker:
         self.wire.send((job.as_json(), cores))
 
     def ended(self) -> Ended:
-        """What it says of its job, or that it is gone."""
+        """The result of its job, or that its process died."""
         assert self.job is not None
         job, self.job = self.job, None
         try:
@@ -66,10 +67,10 @@ class Worker:
 
 
 class LocalPool:
-    """As many worker processes as asked for, started when there is work for them."""
+    """A pool of at most `workers` processes, each started when it is first needed."""
 
     def __init__(self, out: Path, workers: int):
-        # Several programs share one device: none may take all of its memory at once.
+        # Several processes share one device: none may reserve all of its memory.
         if workers > 1:
             os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         # A process that was forked from one with JAX's threads would hang.
@@ -96,7 +97,7 @@ class LocalPool:
         return ended
 
     def close(self) -> None:
-        """Idle workers go home; busy ones are asked to save and leave."""
+        """Stop the idle workers; ask the busy ones to save and stop."""
         for worker in self._workers:
             if worker.job is not None and worker.process.pid:
                 os.kill(worker.process.pid, signal.SIGTERM)
@@ -106,8 +107,8 @@ class LocalPool:
 
 
 def serve_jobs(wire: Connection, out: str) -> None:
-    """The worker's side: jobs come in as text, complaints go out, an empty one for none."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the engine passes it on as SIGTERM
+    """The worker's loop: receive jobs as JSON, send back the error of each, or ""."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process; the engine sends SIGTERM
     while True:
         try:
             job, cores = wire.recv()
@@ -119,7 +120,7 @@ def serve_jobs(wire: Connection, out: str) -> None:
 
 
 def _performed_when_free(job: Job, out: Path, leaving_seconds: int) -> None:
-    """Wait for a worker of an earlier engine that still holds the run, and then perform the job."""
+    """Wait until a worker of an earlier engine releases the run, then run the job."""
     for attempt in range(leaving_seconds + 1):
         try:
             return job.perform(out)
@@ -130,7 +131,7 @@ def _performed_when_free(job: Job, out: Path, leaving_seconds: int) -> None:
 
 
 def performed(job: Job, out: Path, leaving_seconds: int = LEAVING_SECONDS) -> str:
-    """Why it failed, if it did; what it prints goes into a file beside its results."""
+    """Run the job, with its output in log.txt; return its error, or ""."""
     log = out / job.name / "log.txt"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("a") as stream, redirect_stdout(stream), redirect_stderr(stream):
@@ -140,7 +141,7 @@ def performed(job: Job, out: Path, leaving_seconds: int = LEAVING_SECONDS) -> st
             sys.exit(0)
         except OptimistError as problem:
             return str(problem)
-        except Exception as problem:  # a bug: the others' work goes on, and its trace is in the log
+        except Exception as problem:  # a bug: the other jobs continue, and the traceback is in the log
             traceback.print_exc()
             return f"{type(problem).__name__}: {problem} (see {log})"
     return ""

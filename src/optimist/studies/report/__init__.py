@@ -1,1 +1,1 @@
-"""Pages about runs and studies: their words, tables and figures."""
+"""Report pages of studies: text, tables and figures."""

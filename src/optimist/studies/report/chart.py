@@ -12,18 +12,20 @@ from optimist.studies.results.findings import Finding, StudyResults
 from optimist.studies.scores.curves import mean_curve
 from optimist.studies.scores.score_files import Seeds
 
-MOST = 200_000  # evaluations of single seeds in a page: more, and it would not open on a phone
+MOST = (
+    200_000  # evaluations; with more, the curves of single seeds are left out, so that a phone opens the page
+)
 
 
 def chart_data(findings: StudyResults) -> Markup:
-    """A panel for the interquartile mean over all games, where there are several, and one for each game."""
+    """A panel for the interquartile mean over all games, if there are several, and one for each game."""
     evaluations = sum(len(curve) for run in findings.runs for curve in run.curves.values())
     panels = []
     for finding in findings.longest:
         panels += [_all_games(findings, finding)] if len(finding.file.games) > 1 else []
         panels += _games(findings, finding, evaluations <= MOST)
-    said = {"steps": steps(findings), "colours": figures.COLOURS, "panels": panels}
-    return Markup(json.dumps(said, separators=(",", ":")).replace("<", "\\u003c"))
+    data = {"steps": steps(findings), "colours": figures.COLOURS, "panels": panels}
+    return Markup(json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"))
 
 
 def _all_games(findings: StudyResults, finding: Finding) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""How every figure looks and is written. Figures are made without pyplot, so there is no global state."""
+"""The style and the output formats of all figures. They are made without pyplot's global state."""
 
 import io
 import re
@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 INK, FAINT, PAPER = "#24292f", "#8b949e", "#ffffff"
-# Okabe and Ito's colours, told apart by colour-blind readers too; their yellow is too pale for a line.
+# Okabe and Ito's colours, which colour-blind readers can distinguish, without yellow, too pale for a line.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-LARGE = 12  # inches, of figures that no screen shows whole
+LARGE = 12  # inches from which figures have fewer dots per inch
 Dash = Literal["-", "--", ":"]
 STEPS = (1, 2, 2.5, 5, 10)  # between ticks, times a power of ten
 
@@ -28,26 +28,26 @@ STYLE: dict[Any, Any] = {
     "ytick.color": FAINT,
     "xtick.labelcolor": INK,
     "ytick.labelcolor": INK,
-    "svg.fonttype": "none",  # text stays text: it can be searched and read aloud
-    "svg.hashsalt": "optimist",  # otherwise each rendering has ids of its own
+    "svg.fonttype": "none",  # text stays text, which can be searched and read aloud
+    "svg.hashsalt": "optimist",  # without it ids differ between renderings
 }
 
 
 def svg(figure: Figure) -> str:
-    """The figure as one <svg> element, the same bytes every time, fit to stand inside a page."""
+    """The figure as one <svg> element for a page, always the same bytes."""
     buffer = io.StringIO()
     nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     with mpl.rc_context(STYLE):
         figure.savefig(buffer, format="svg", metadata=nothing)
     text = buffer.getvalue()
-    # The prologue is for files, and group ids would occur twice on a page with two figures; a hundredth of a
-    # point is finer than any screen, and a third of the letters.
+    # Remove the XML prologue, and group ids, which would not be unique in a page with two figures. Round
+    # coordinates to a hundredth of a point, finer than any screen, which saves two thirds of the characters.
     text = re.sub(r'<g id="[^"]*"', "<g", text[text.index("<svg") :])
     return re.sub(r'(?<= d=")[^"]*', lambda path: re.sub(r"(\.\d\d)\d+", r"\1", path[0]), text)
 
 
 def laid_out(figure: Figure) -> Figure:
-    """The figure with its layout fixed: it is then not found anew for each file that is written of it."""
+    """The figure with its layout computed once, not again for each file format."""
     engine = figure.get_layout_engine()
     if engine is not None:
         with mpl.rc_context(STYLE):
@@ -57,7 +57,7 @@ def laid_out(figure: Figure) -> Figure:
 
 
 def save_png(figure: Figure, path: Path) -> None:
-    dots = 200 if max(figure.get_size_inches()) < LARGE else 120  # a grid of 60 games has pixels enough
+    dots = 200 if max(figure.get_size_inches()) < LARGE else 120  # a grid of 60 games has enough pixels
     with mpl.rc_context(STYLE):
         figure.savefig(path, format="png", dpi=dots, metadata={"Software": None})
 
@@ -75,7 +75,7 @@ def colour(index: int) -> str:
 
 
 def dash(index: int) -> Dash:
-    """Beyond the last colour the colours come again, dashed."""
+    """Lines beyond the last colour repeat the colours, dashed."""
     return "-" if index < len(COLOURS) else "--"
 
 
@@ -92,7 +92,7 @@ def dress(axes: Axes, *, xlabel: str, ylabel: str, ticks: int = 5) -> None:
 
 
 def legend(figure: Figure, handles: Sequence, labels: Sequence[str]) -> None:
-    """Below everything, in as many columns as the longest name leaves room for."""
+    """A legend below the panels, in as many columns as its longest label allows."""
     if labels:
         columns = legend_columns(figure.get_figwidth(), labels)
         legend = figure.legend(
@@ -103,5 +103,5 @@ def legend(figure: Figure, handles: Sequence, labels: Sequence[str]) -> None:
 
 
 def legend_columns(inches: float, labels: Sequence[str]) -> int:
-    each = 0.6 + 0.085 * max(map(len, labels), default=0)  # inches: a stroke, and letters of 10 points
+    each = 0.6 + 0.085 * max(map(len, labels), default=0)  # inches: a line, and text of 10 points
     return max(1, min(len(labels), int(inches // each)))

@@ -1,4 +1,4 @@
-"""What our pages are made of: one template for all, with figures, scripts and files inside them."""
+"""Renders pages from templates; figures, scripts and files are embedded in them."""
 
 import base64
 import gzip
@@ -13,18 +13,18 @@ from markupsafe import Markup
 from optimist.studies.report import figures
 from optimist.studies.sheet import as_html
 
-# A theme's colours stand where matplotlib wrote its own, so figures follow the page into the dark.
+# Variables of the page's style replace matplotlib's colours, so that figures have the page's dark theme.
 _THEMED = {figures.INK: "var(--ink)", figures.FAINT: "var(--faint)", figures.PAPER: "var(--paper)"}
 
 SORTING = ("sort.js",)
 CHART = ("uPlot.iife.min.js", "chart.js", *SORTING)  # uPlot (MIT) draws the curves
-LARGE = 2**20  # bytes from which on a file travels compressed, or the page would not open on a phone
-_PIXELS = 96  # of a style sheet's inch
-_SMALLEST = 0.62  # of its size, at which the words of a figure can still be read
+LARGE = 2**20  # files of this many bytes or more are compressed, so that a phone can open the page
+_PIXELS = 96  # per inch in CSS
+_SMALLEST = 0.62  # smallest scale of a figure at which its text can be read
 
 
 class Picture(NamedTuple):
-    """A figure as it stands in a page, in pixels: as wide as there is room, but never unreadably small."""
+    """A figure in a page: as wide as the page allows, between `least` and `width` pixels."""
 
     title: str
     caption: str
@@ -34,7 +34,7 @@ class Picture(NamedTuple):
 
 
 class Link(NamedTuple):
-    """A file inside the page."""
+    """A file embedded in the page."""
 
     name: str
     words: str
@@ -42,7 +42,7 @@ class Link(NamedTuple):
 
 
 def page(template: str, *, scripts: Sequence[str] = SORTING, **content: Any) -> bytes:
-    """The page of a template; only the scripts that are part of it may run there."""
+    """Render a template; the page's security policy allows only its own scripts."""
     loader = jinja2.PackageLoader("optimist.studies.report", "templates")
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, loader=loader
@@ -57,12 +57,12 @@ def page(template: str, *, scripts: Sequence[str] = SORTING, **content: Any) -> 
 
 
 def static(name: str) -> Markup:
-    """A file of ours, or of uPlot's, that goes into the page as it is."""
+    """A file of the folder `static`, to be embedded unchanged."""
     return Markup(files("optimist.studies.report").joinpath("static").joinpath(name).read_text("utf-8"))
 
 
 def inline(drawing: str) -> Markup:
-    """SVG from matplotlib, which escapes the text it is given: safe to stand in the page as it is."""
+    """SVG from matplotlib as markup; it is safe, because matplotlib escapes text."""
     for colour, variable in _THEMED.items():
         drawing = drawing.replace(colour, variable)
     return Markup(drawing)
@@ -78,7 +78,7 @@ def data_link(kind: str, content: bytes) -> str:
 
 
 def csv_link(name: str, words: str, text: str) -> Link:
-    """A table to be saved; a large one is compressed, the same bytes every time."""
+    """A CSV file to download; a large one is compressed, always to the same bytes."""
     content = text.encode()
     if len(content) < LARGE:
         return Link(name, words, data_link("text/csv", content))

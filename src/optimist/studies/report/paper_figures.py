@@ -1,4 +1,4 @@
-"""The drawings, each a matplotlib Figure of plain data: the paper's figures, and the plot of intervals."""
+"""The paper's figures and the plot of intervals, each drawn from plain data as a matplotlib Figure."""
 
 import math
 import textwrap
@@ -33,22 +33,22 @@ from optimist.studies.scores.statistics import Interval
 from optimist.studies.scores.table_one import kind_title
 
 WINDOW = 5  # evaluations that the paper smooths over
-LINEAR = 10  # percent around 0 within which the bars' scale is linear; beyond it is logarithmic
+LINEAR = 10  # percent up to which the axis of the bars is linear; beyond it is logarithmic
 LEVELS: tuple[Dash, ...] = ("-", "--", ":")  # the paper: best policy solid, average behaviour dashed
-MARKS: tuple[dict, ...] = (  # what stands beside bars: told apart by their shape
+MARKS: tuple[dict, ...] = (  # marks beside bars, with different shapes
     {"linestyle": "", "marker": "o", "color": INK, "markerfacecolor": PAPER, "markersize": 5},
     {"linestyle": "", "marker": "_", "color": INK, "markersize": 11, "markeredgewidth": 1.6},
 )
-LABEL = 36  # letters of a label beside an axis; longer ones get a second line
-MANY = 20  # games from which on names stand upright and panels are small
-VERDICT = ("last", "best", "cross")  # ways to score a run, in the plot of intervals
+LABEL = 36  # characters of an axis label; longer ones get a second line
+MANY = 20  # games from which on labels are vertical and panels small
+VERDICT = ("last", "best", "cross")  # the panels of the plot of intervals
 
 
 def interval_plot(
     found: Sequence[intervals.Certainty], evaluations: int, yardstick: str, *, tall: bool = False
 ) -> Figure:
-    """A dot and a 95% bar for each agent, a panel for each way to score a run. A phone gets the panels one
-    below the other (`tall`)."""
+    """A dot and a 95% bar for each agent, and a panel for each kind of score. `tall` puts the panels below
+    each other, for a phone."""
     kinds = [kind for kind in VERDICT if any(row.kind == kind for row in found)]
     agents = list(dict.fromkeys(row.agent for row in found))
     each = 0.9 + 0.32 * len(agents)
@@ -94,15 +94,13 @@ def medians(
     traces: Mapping[str, Mapping[int, Curve]] | None = None,
     better: Mapping[str, Mapping[int, int]] | None = None,
     *,
-    levels: Mapping[str, float] | None = None,
     yardstick: str = "DQN",
     games: int | None = None,
     xlabel: str = "iteration",
 ) -> Figure:
     """Figure 1: (a) each agent's median normalised score with its seeds as traces, (b) the games it wins.
 
-    Scores are shares, 1 is shown as 100%; without `better` there is only (a), as in Figure 5. A level is a
-    horizontal line in (a), such as {"online C51": 1.19}."""
+    Scores are shares, 1 is shown as 100%; without `better` there is only (a), as in Figure 5."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(10.4 if better else 6.4, 4.2), layout="constrained", facecolor=PAPER)
         axes, *others = figure.subplots(1, 2 if better else 1, squeeze=False, gridspec_kw={"wspace": 0.06})[0]
@@ -110,7 +108,7 @@ def medians(
             for trace in (traces or {}).get(agent, {}).values():
                 _line(axes, trace, color=colour(index), alpha=0.3, linewidth=0.8)
             _line(axes, curve, color=colour(index), linewidth=2.2, linestyle=dash(index), label=agent)
-        _levels(axes, {yardstick: 1.0, **(levels or {})})
+        axes.axhline(1.0, color=INK, linewidth=1.1, linestyle="--", zorder=1.5, label=yardstick)
         axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g}%"))
         dress(axes, xlabel=xlabel, ylabel="median normalised score")
         for right in others:
@@ -133,9 +131,9 @@ def improvement_bars(
     bars: str = "best",
     marks: Mapping[str, Mapping[str, float]] | None = None,
 ) -> Figure:
-    """Figure 4: percent of improvement per game, the worst first, linear near 0 and logarithmic beyond.
+    """Figure 4: improvement per game in percent, the worst first; linear near 0 and logarithmic beyond.
 
-    Marks stand beside the bars, such as {"last": percent by game}; a legend then says what the bars are."""
+    `marks` are drawn over the bars, such as {"last": percent by game}, with a legend."""
     games = sorted(improvements, key=lambda game: (improvements[game], game))
     values = [improvements[game] for game in games]
     many = len(games) >= MANY
@@ -190,7 +188,7 @@ def curve_grid(
     down = math.ceil(len(games) / across)
     panel = (2.1, 1.75) if many else (2.9, 2.7)
     with mpl.rc_context({**STYLE, "font.size": 8 if many else 10}):
-        width = max(6.4, across * panel[0])  # a legend needs room beside few panels, too
+        width = max(6.4, across * panel[0])  # room for the legend if there are few panels
         legend_rows = math.ceil(len(agents + names) / legend_columns(width, agents + names))
         size = (width, down * panel[1] + 0.2 * legend_rows + 0.4)
         figure = Figure(figsize=size, layout="constrained", facecolor=PAPER)
@@ -208,7 +206,7 @@ def curve_grid(
             axes.remove()
         for axes in grid[max(0, len(games) - across) : len(games)]:  # the lowest of each column
             axes.set_xlabel(xlabel)
-        if down == 1:  # beside its only row a label belongs to the axis, or it keeps its distance from it
+        if down == 1:  # `supylabel` would be too far from a single row
             grid[0].set_ylabel(ylabel)
         else:
             figure.supylabel(ylabel, fontsize=10)
@@ -270,7 +268,7 @@ def head_agreement(readings: Sequence, widths: Mapping[int, float]) -> Figure:
 
 
 def smoothed(curve: Curve, window: int = WINDOW) -> Curve:
-    """At each evaluation the mean of it and those before it, `window` in all; the first have fewer."""
+    """At each evaluation the mean of the last `window` evaluations; the first have fewer."""
     steps = sorted(curve)
     sums = np.cumsum([0.0, *(curve[step] for step in steps)])
     ends = np.arange(1, len(steps) + 1)
@@ -300,20 +298,14 @@ def _line(axes: Axes, curve: Mapping[int, float], **style) -> None:
     axes.plot(steps, [curve[step] for step in steps], **style)
 
 
-def _levels(axes: Axes, levels: Mapping[str, float]) -> None:
-    for index, (name, height) in enumerate(levels.items()):
-        style = ("--", ":", "-.")[index % 3]
-        axes.axhline(height, color=INK, linewidth=1.1, linestyle=style, zorder=1.5, label=name)
-
-
 def _percent_ticks(axes: Axes, values: list[float]) -> None:
-    """-1,000%, -100%, -10%, 0, +10% and so on, as far as the bars go."""
+    """Ticks at -1,000%, -100%, -10%, 0, +10% and so on, up to the longest bar."""
     powers = [10.0**power for power in range(1, 2 + math.ceil(math.log10(max(LINEAR, *map(abs, values)))))]
     ticks = [0.0]
     for sign in (-1, 1):
         furthest = max(0.0, *(sign * value for value in values))
         if furthest > LINEAR:
-            furthest = max(furthest, 100)  # a bar beyond 10% has a tick above it to be read by
+            furthest = max(furthest, 100)  # a bar beyond 10% has a tick above it
         ticks += [sign * power for power in powers if power <= furthest]
     ticks = sorted(ticks)
     axes.set_yticks(

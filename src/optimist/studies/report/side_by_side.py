@@ -1,4 +1,4 @@
-"""Two studies on one page: the agents and games that both have, and by how much they differ."""
+"""Compares two studies on one page, for the agents and games that both have."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +17,12 @@ from optimist.studies.scores.score_files import ScoreFile
 from optimist.studies.scores.statistics import Interval
 from optimist.studies.sheet import Cell, Sheet, number
 
-GAMES_NAMED = 3  # in a warning about yardsticks; the others are counted
+GAMES_NAMED = 3  # games that a warning about normalisers names; it counts the others
 
 
 @dataclass(frozen=True)
 class Pair:
-    """The same part of the data at the same reading, in both studies, less what only one of them has."""
+    """The scores of both studies on one part of the data and reading, for shared agents and games."""
 
     place: str
     first: ScoreFile
@@ -31,7 +31,7 @@ class Pair:
 
 
 def write_side_by_side(path: Path, first: Path, second: Path, by: Normaliser | None = None) -> list[str]:
-    """Write the page; return what a reader must be warned of."""
+    """Write the page and return its warnings."""
     one, other = find(first, by), find(second, by)
     names = (first.name, second.name) if first.name != second.name else (str(first), str(second))
     pairs = _pairs(one, other, names)
@@ -41,7 +41,7 @@ def write_side_by_side(path: Path, first: Path, second: Path, by: Normaliser | N
         *_only_in_one(one, other, names),
         *_yardsticks(one.by, other.by, names),
         *_readings(one, other, names),
-        *_told(protocol, names),
+        *_settings_differ(protocol, names),
         *_versions(versions[0], versions[1], names),
         *(f"{names[0]}: {line}" for line in warnings(one, versions[0])),
         *(f"{names[1]}: {line}" for line in warnings(other, versions[1])),
@@ -96,7 +96,9 @@ def _aggregates(pairs: list[Pair], by: Normaliser, other_by: Normaliser, names: 
     rows = []
     for pair in pairs:
         ones, others = intervals.matrices(pair.first, by), intervals.matrices(pair.second, other_by)
-        same = intervals.matrices(pair.second, by)  # within a game any normaliser ranks alike
+        same = intervals.matrices(
+            pair.second, by
+        )  # comparing runs needs one normaliser; any gives the same order
         for agent in pair.first.agents:
             for kind in (kind for kind in ones if kind in others):
                 x, y = ones[kind][agent], others[kind][agent]
@@ -105,9 +107,9 @@ def _aggregates(pairs: list[Pair], by: Normaliser, other_by: Normaliser, names: 
                 rows.append([agent, *_place(pairs, pair), _kind(kind, pair), *both, better])
     heads = [f"{name} {words}" for name in ("IQM", "median") for words in (*names, "difference")]
     notes = [
-        f"difference: {names[1]} less {names[0]}; in brackets 95% stratified bootstrap intervals, "
-        f"{intervals.REPETITIONS:,} draws, where both have several seeds",
-        "normalised scores over the games that both have; best flatters the study with more evaluations",
+        f"difference: {names[1]} minus {names[0]}; in brackets 95% stratified bootstrap intervals, "
+        f"{intervals.REPETITIONS:,} draws, if both have several seeds",
+        "normalised scores over the games that both have; best favours the study with more evaluations",
     ]
     heads = ["agent", *_place_heads(pairs), "score", *heads, f"P({names[1]} better)"]
     return Sheet("over the shared games", heads, _by_agent(rows), notes)
@@ -122,7 +124,7 @@ def _per_game(pairs: list[Pair], names: tuple[str, str]) -> Sheet:
                 cells = []
                 for kind in table_one.MAIN:
                     before, after = (getattr(each[agent, game], kind) for each in scores)
-                    if before is None or after is None:  # of one seed nothing is cross-chosen
+                    if before is None or after is None:  # with one seed there is no cross-chosen best
                         cells += [Cell("")] * 3
                         continue
                     cells += [Cell(number(value), value) for value in (before, after)]
@@ -135,7 +137,7 @@ def _per_game(pairs: list[Pair], names: tuple[str, str]) -> Sheet:
 
 
 def _by_agent(rows: list[list]) -> list[list]:
-    """The same rows, those of an agent together."""
+    """The rows sorted by agent."""
     agents = list(dict.fromkeys(row[0] for row in rows))
     return sorted(rows, key=lambda row: agents.index(row[0]))
 
@@ -150,11 +152,11 @@ def _scores(file: ScoreFile) -> dict[tuple[str, str], table_one.Ending]:
 
 def _protocol(found: list[Difference], names: tuple[str, str]) -> Sheet:
     rows = [[each.setting, each.first, each.second, each.where()] for each in found]
-    return Sheet("what was done differently", ["setting", *names, "in the runs"], rows)
+    return Sheet("settings that differ", ["setting", *names, "in the runs"], rows)
 
 
 def _three(statistic, x: np.ndarray, y: np.ndarray) -> list[Cell]:
-    """Of the first, of the second, and their difference."""
+    """The statistic of the first, of the second, and their difference."""
     values = [float(statistic(x)), float(statistic(y))]
     between = _drawn(lambda a, b: statistic(b) - statistic(a), x, y)
     return [*(Cell(f"{value:.2f}", value) for value in values), _cell(between, x, y, sign="+")]
@@ -201,19 +203,19 @@ def _had(findings: StudyResults, what: str) -> set[str]:
 
 
 def _yardsticks(one: Normaliser, other: Normaliser, names: tuple[str, str]) -> list[str]:
-    """Two studies that each measured their own player and random play have scales of their own."""
-    told = []
+    """A warning if the studies have different normalisers, as when each measured its own player."""
+    lines = []
     for game in one.yardstick_scores:
         if game in other.yardstick_scores and game in one.random_scores and game in other.random_scores:
             mine, theirs = one.bounds(game), other.bounds(game)
             if mine != theirs:
-                told.append(f"{game} from {_bounds(mine)} and from {_bounds(theirs)}")
-    if not told:
+                lines.append(f"{game} from {_bounds(mine)} and from {_bounds(theirs)}")
+    if not lines:
         return []
-    rest = f" and {len(told) - GAMES_NAMED} more games" if len(told) > GAMES_NAMED else ""
+    rest = f" and {len(lines) - GAMES_NAMED} more games" if len(lines) > GAMES_NAMED else ""
     return [
         f"the normalisers differ, so compare normalised scores with care: 0 to 100% in {names[0]} and "
-        f"{names[1]} are {'; '.join(told[:GAMES_NAMED])}{rest} (--normaliser gives both the same)"
+        f"{names[1]} are {'; '.join(lines[:GAMES_NAMED])}{rest} (--normaliser gives both the same)"
     ]
 
 
@@ -230,7 +232,7 @@ def _bounds(bounds: tuple[float, float]) -> str:
     return f"{bounds[0]:.4g} to {bounds[1]:.4g}"
 
 
-def _told(found: list[Difference], names: tuple[str, str]) -> list[str]:
+def _settings_differ(found: list[Difference], names: tuple[str, str]) -> list[str]:
     if not found:
         return []
     settings = list(dict.fromkeys(each.setting for each in found))

@@ -1,4 +1,4 @@
-"""The figures of a study: which of them it gets, and each drawn from what was found."""
+"""Chooses and draws the figures of a study from its results."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ from optimist.studies.scores.score_files import Seeds
 from optimist.studies.scores.table_one import MAIN, kind_title
 
 OPENING = ("intervals", "iqm", "curves")  # the page of every study begins with these
-USUAL = ("medians", "profiles")  # and has these, if the study names none
-ACROSS = 3  # panels that stand beside each other on a page; of many, small ones, four
+USUAL = ("medians", "profiles")  # also drawn if the study names no figures
+ACROSS = 3  # panels in a row of a page; four if there are many, which are small
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure on disk, and how it stands in a page."""
+    """A figure on disk and in the page."""
 
-    name: str  # of its kind, as a study's file has it
+    name: str  # its kind, one of plan.FIGURES
     path: Path
     title: str
     caption: str
@@ -33,8 +33,7 @@ class Drawn:
 
 
 def draw(findings: StudyResults) -> tuple[list[Drawn], list[str]]:
-    """Every figure of the study, and why others that it names are left out. What a longer reading contains is
-    drawn for the longest alone."""
+    """Draw every figure of the study; return them and the reasons why others are left out."""
     drawn: list[Drawn] = []
     left_out = []
     for name in named(findings):
@@ -49,23 +48,23 @@ def draw(findings: StudyResults) -> tuple[list[Drawn], list[str]]:
 
 
 def named(findings: StudyResults) -> tuple[str, ...]:
-    """The opening, and those of the study's file; where it names none, the usual."""
+    """The figures to draw: the opening ones, then those of the study's file or the usual ones."""
     several = len({finding.part for finding in findings.found}) > 1
     others = findings.record.figures or (*USUAL, *(("parts",) if several else ()))
     return (*OPENING, *(name for name in others if name not in OPENING))
 
 
-_NEEDS = {  # why a figure of that name may have nothing to show
+_NEEDS = {  # why a figure may be left out
     "bars": "it compares games, and there is only one",
     "spread": "it needs the logs, and their complete episodes",
     "parts": "no game is finished on every part of the data",
 }
 
-Drawing = tuple[str, str, str, Figure]  # where it goes, its title, its caption, and the figure
+Drawing = tuple[str, str, str, Figure]  # path below `results`, title, caption, figure
 
 
 def drawings(findings: StudyResults, name: str) -> list[Drawing]:
-    """The figures of one name: of the longest reading of each part of the data, or of every reading."""
+    """The figures of one kind: of the longest reading of each part, or of every reading."""
     if name == "parts":
         return _parts(findings)
     if name == "bars":
@@ -114,7 +113,7 @@ def _curves(findings: StudyResults, finding: Finding) -> Figure:
 
 
 def _spread(findings: StudyResults, finding: Finding) -> Figure | None:
-    """Figure 8: every evaluation as it was, of the games whose logs are there."""
+    """Figure 8: every evaluation without smoothing, for the games with logs."""
     means = {
         game: log.average[finding.part] for game, log in findings.logs.items() if finding.part in log.average
     }
@@ -141,8 +140,9 @@ _DRAWINGS: dict[str, tuple[Callable[[StudyResults, Finding], Figure | None], str
     "intervals": (
         _intervals,
         "Interquartile mean of each agent",
-        "Dots are interquartile means over games and seeds, bars 95% bootstrap intervals. Best was chosen "
-        "after the fact, so it flatters; cross-chosen best scores each seed where the other seeds are best.",
+        "Dots are interquartile means over games and seeds, bars 95% bootstrap intervals. Best is "
+        "chosen with the scores that it reports, so it is too high; cross-chosen best scores each seed at "
+        "the evaluation that is best for the other seeds.",
     ),
     "iqm": (
         _iqm,
@@ -152,28 +152,28 @@ _DRAWINGS: dict[str, tuple[Callable[[StudyResults, Finding], Figure | None], str
     "curves": (
         _curves,
         "Learning curves (Figures 3 and 7)",
-        f"{_SMOOTHED}. The lines are those of the data that was learned from.",
+        f"{_SMOOTHED}. The horizontal lines are returns in the data, and random play.",
     ),
     "medians": (
         _medians,
         "Median normalised score (Figure 1)",
-        "Thick: the median over games of the mean over seeds; thin: of each seed alone.",
+        "Thick lines: the median over games of the mean over seeds; thin lines: the median of each seed.",
     ),
     "spread": (
         _spread,
         "Returns against the data's (Figure 8)",
-        "Mean over runs and one standard deviation; black is the mean return in the data.",
+        "Mean over runs and one standard deviation; the black line is the mean return in the data.",
     ),
     "profiles": (
         _profiles,
         "Performance profiles",
-        "The share of runs on all games that score more, with pointwise 95% bootstrap bands.",
+        "The share of runs on all games above each score, with pointwise 95% bootstrap bands.",
     ),
 }
 
 
 def _bars(findings: StudyResults) -> list[Drawing]:
-    """Figure 4 of every agent and reading; of one game it would be a single bar."""
+    """Figure 4 for every agent and reading with several games."""
     drawn, folders = [], folder_names(findings.agents)
     for finding in (each for each in findings.found if len(each.file.games) > 1):
         titles = {kind: kind_title(kind, finding.evaluations) for kind in ("best", "last", "mean_of_last")}
@@ -190,7 +190,7 @@ def _bars(findings: StudyResults) -> list[Drawing]:
                 marks=dict(zip(list(titles.values())[1:], marks, strict=True)),
             )
             title = title_of(f"{agent}: improvement per game (Figure 4)", findings, finding)
-            caption = "Mean over seeds, normalised; linear up to 10% and logarithmic beyond."
+            caption = "Mean over seeds, normalised. The axis is linear up to 10% and logarithmic beyond."
             drawn.append((f"{finding.name}/bars-{folders[agent]}", title, caption, figure))
     return drawn
 
@@ -224,12 +224,12 @@ def _parts(findings: StudyResults) -> list[Drawing]:
         columns=len(games) if len(games) <= 5 else ACROSS,
         traces=False,
     )
-    caption = f"{_SMOOTHED}; 1 is {by.yardstick}. A colour is a part of the data."
-    return [("parts", "How much comes of each part of the data (Figure 6)", caption, figure)]
+    caption = f"{_SMOOTHED}; 1 is {by.yardstick}. Each colour is a part of the data."
+    return [("parts", "Scores with each part of the data (Figure 6)", caption, figure)]
 
 
 def _panels(finding: Finding, games: Sequence[str]) -> dict[str, dict[str, Seeds]]:
-    """By the short name of a game and by agent."""
+    """The curves by short name of the game and by agent."""
     agents = finding.file.agents.items()
     return {
         short: {agent: by_game[game] for agent, by_game in agents}
@@ -238,18 +238,18 @@ def _panels(finding: Finding, games: Sequence[str]) -> dict[str, dict[str, Seeds
 
 
 def short_names(games: Sequence[str]) -> dict[str, str]:
-    """ "Breakout" for "atari/Breakout", where all games are of one family."""
+    """ "Breakout" for "atari/Breakout", if all games are of one family."""
     one = len({game.partition("/")[0] for game in games}) == 1
     return {game: game.partition("/")[2] if one and "/" in game else game for game in games}
 
 
 def steps(findings: StudyResults) -> str:
-    """What the evaluations are counted in."""
+    """The unit of the x axis."""
     return "gradient updates" if findings.offline else "steps played"
 
 
 def levels(findings: StudyResults, part: str, game: str) -> dict[str, float]:
-    """The paper's two lines where the log is there, and random play."""
+    """Horizontal lines: the paper's two, if the log exists, and random play."""
     lines = {}
     if game in findings.logs and part in findings.logs[game].best:
         lines = {
@@ -260,7 +260,7 @@ def levels(findings: StudyResults, part: str, game: str) -> dict[str, float]:
 
 
 def title_of(words: str, findings: StudyResults, finding: Finding) -> str:
-    """With the part and the reading where there are others."""
+    """The title, with the part and the reading if the study has several."""
     several = len({other.part for other in findings.found}) > 1
     part = "all of the data" if finding.part == "all" and several else finding.part
     where = [word for word in (part, finding.reading) if word != "all"]

@@ -1,4 +1,4 @@
-"""One page about a study, and the files it is made of; nothing in it needs a network or another file."""
+"""Writes the page of a study, which needs no network or other file, and its tables and figures."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,13 +18,12 @@ from optimist.studies.scores import intervals, table_one
 from optimist.studies.scores.normalisation import Normaliser
 from optimist.studies.sheet import Sheet, as_csv, as_markdown
 
-FILM = Path("results") / "film.gif"  # of an agent that plays, where the study has one
-WARNED_GAMES = 5  # left-out games that a warning names; the tables' notes name all
+FILM = Path("results") / "film.gif"  # if the study films an agent
+WARNED_GAMES = 5  # left-out games that a warning names; the notes below the tables name all
 
 
 def write_findings(out: Path, by: Normaliser | None = None) -> tuple[list[Path], list[str]]:
-    """The tables and figures below `results` and the page that shows them: where they are, and what a reader
-    must be told."""
+    """Write the page, and the tables and figures in `results`; return their paths and the warnings."""
     findings = find(out, by)
     make_folder(out / "results")
     written = [path for finding in findings.found for path in _write_tables(findings, finding)]
@@ -75,15 +74,14 @@ def study_page(
 
 
 def warnings(findings: StudyResults, versions: Sequence[Version]) -> list[str]:
-    """What a reader must know before any number: mixed versions, runs that are unfinished or
-    diverged, games left out."""
-    mixed = "; ".join(each.told() for each in versions if each.mixed)
-    lines = [f"the runs are of mixed versions: {mixed}"] if mixed else []
+    """Warnings above all numbers: mixed versions, unfinished and diverged runs, games left out."""
+    mixed = "; ".join(each.in_words() for each in versions if each.mixed)
+    lines = [f"the runs have different versions: {mixed}"] if mixed else []
     if findings.unfinished:
         count, every = len(findings.unfinished), len(findings.record.jobs)
         failed = sum(each.state == "failed" for each in findings.unfinished)
         some = f", {failed} of them failed" if failed else ""
-        lines.append(f"{count} of {every} runs are not finished and in none of the numbers{some}")
+        lines.append(f"{count} of {every} runs are not finished and not in the numbers{some}")
     if runs := diverged(findings.record.jobs, findings.out):
         lines.append(f"diverged, with estimates beyond any possible return: {runs}; their scores are counted")
     lines += findings.empty_parts
@@ -95,7 +93,7 @@ def warnings(findings: StudyResults, versions: Sequence[Version]) -> list[str]:
 
 
 def _downloads(findings: StudyResults) -> list[Link]:
-    """Of the longest reading all scores, which contain the others'; of every reading its tables."""
+    """All scores of the longest readings, which contain the shorter ones, and the tables of every reading."""
     links = []
     for finding in findings.found:
         name = f"-{finding.name}" if finding.name != "all" else ""
@@ -109,7 +107,7 @@ def _downloads(findings: StudyResults) -> list[Link]:
 
 
 def _normaliser_csv(findings: StudyResults) -> str:
-    """As --normaliser reads it, also for the report of another study."""
+    """The scores for 0 and 100% as CSV that --normaliser reads."""
     by = findings.by
     games = [game for game in by.yardstick_scores if game in by.random_scores]
     rows = [[game, by.random_scores[game], by.yardstick_scores[game]] for game in games]

@@ -1,4 +1,4 @@
-"""The tables and sentences of a study's page, every number in them read off what was found."""
+"""The tables and sentences of a study's page."""
 
 from collections.abc import Callable, Sequence
 
@@ -7,11 +7,11 @@ from optimist.studies.results.runs import Evaluated
 from optimist.studies.scores import intervals, table_one
 from optimist.studies.sheet import Sheet
 
-NAMESAKES = "DQN"  # the paper has two offline agents of this name, and the logged online agent is a third
+NAMESAKES = "DQN"  # the paper has two offline DQNs; the headline gives the scores of both
 
 
 def headline(findings: StudyResults) -> str:
-    """Which agent plays best in the end, how sure that is, and how the paper's two offline DQNs do."""
+    """The agent with the best last evaluation, with its interval, and the scores of the offline DQNs."""
     finding = findings.longest[-1]
     last = {row.agent: row for row in finding.certainty if row.kind == "last"}
     best = max(last.values(), key=lambda row: row.aggregates["iqm"].estimate)
@@ -23,15 +23,15 @@ def headline(findings: StudyResults) -> str:
         return f"{best.agent} ends at a normalised score of {_iqm(best)}{where}; {scale}"
     other = intervals.baseline(list(last))
     rivals = [agent for agent in last if agent == other or agent.startswith(NAMESAKES)]
-    told = [f"{agent} has {_iqm(last[agent])}" for agent in rivals if agent != best.agent]
+    others = [f"{agent} has {_iqm(last[agent])}" for agent in rivals if agent != best.agent]
     return (
         f"At the last evaluation{where} {best.agent} has the highest interquartile mean of {len(last)} "
-        f"agents: {_iqm(best)}; {'; '.join([*told, scale])}"
+        f"agents: {_iqm(best)}; {'; '.join([*others, scale])}"
     )
 
 
 def tables(findings: StudyResults) -> dict[str, Sheet]:
-    """By its name in the page: each grouped by agent."""
+    """The tables of the page by their HTML id."""
     by = findings.by
     return {
         "table": _joined(findings, lambda each: table_one.sheet(each.rows, by, kinds=table_one.MAIN)),
@@ -44,36 +44,43 @@ def tables(findings: StudyResults) -> dict[str, Sheet]:
 
 
 def logs(findings: StudyResults) -> Sheet:
-    """What the agents learned from, in average returns."""
+    """Average returns in the logs."""
     rows = [
         [game, part, log.average.get(part), log.best.get(part), log.player, log.evaluation]
         for game, log in findings.logs.items()
         for part in log.average
     ]
-    heads = ["game", "data", "average behaviour", "best policy", "player at its end", "its best evaluation"]
-    return Sheet("the logs that were learned from, in average returns", heads, rows)
+    heads = [
+        "game",
+        "data",
+        "average behaviour",
+        "best policy",
+        "player at the end",
+        "player's best evaluation",
+    ]
+    return Sheet("average returns in the logs", heads, rows)
 
 
 def cost(runs: Sequence[Evaluated]) -> Sheet:
-    """What looking at the environment took: nothing of it was trained on, but all of it was played."""
+    """The online play of the evaluations; agents did not learn from it."""
     by_agent: dict[str, list[Evaluated]] = {}
     for run in runs:
         by_agent.setdefault(run.job.label, []).append(run)
     rows = [[agent, *_spent(mine)] for agent, mine in by_agent.items()]
     heads = ["agent", "finished runs", "evaluations", "episodes", "environment steps"]
     total = [f"{count:,} {head}" for count, head in zip(_spent(runs), heads[1:], strict=True)]
-    return Sheet("what evaluation cost online", heads, rows, [f"together: {', '.join(total)}"])
+    return Sheet("online play of the evaluations", heads, rows, [f"total: {', '.join(total)}"])
 
 
 def unfinished(findings: StudyResults) -> Sheet:
     rows = [[each.name, each.state, each.step, each.steps, each.complaint] for each in findings.unfinished]
     heads = ["run", "state", "steps done", "of", "why"]
-    notes = [f"optimist study status {findings.out} shows how far they are by now"]
+    notes = [f"optimist study status {findings.out} shows their progress"]
     return Sheet("runs that are not in these numbers", heads, rows, notes)
 
 
 def facts(findings: StudyResults) -> dict[str, str]:
-    """What was asked for."""
+    """The settings of the study."""
     jobs = [job for job in findings.record.jobs if job.label]
     by, every = findings.by, len(findings.record.jobs)
     return {
@@ -88,12 +95,12 @@ def facts(findings: StudyResults) -> dict[str, str]:
         "read at": ", ".join(f"{name}: {step:,}" for name, step in findings.record.read_at.items())
         or "the end",
         "finished runs": f"{every - len(findings.unfinished)} of {every}",
-        "0 and 100%": f"random play and {by.yardstick}, the worse and the better: {by.provenance}",
+        "0 and 100%": f"the worse and the better of random play and {by.yardstick}: {by.provenance}",
     }
 
 
 def _joined(findings: StudyResults, sheet: Callable[[Finding], Sheet]) -> Sheet:
-    """One sheet of every finding's, agent by agent; part and reading are columns where there are several."""
+    """One sheet of all findings, sorted by agent; part and reading are columns if there are several."""
     sheets = [(finding, sheet(finding)) for finding in findings.found]
     places = {
         "data": [finding.part for finding in findings.found],
@@ -106,7 +113,7 @@ def _joined(findings: StudyResults, sheet: Callable[[Finding], Sheet]) -> Sheet:
         where = {head: places[head][index] for head in several}
         rows += [{**dict(zip(each.heads, row, strict=True)), **where} for row in each.rows]
     heads = [columns[0], *several, *columns[1:]]
-    rows.sort(key=lambda row: findings.agents.index(row["agent"]))  # it keeps the order otherwise
+    rows.sort(key=lambda row: findings.agents.index(row["agent"]))  # a stable sort
     last = sheets[-1][1]
     notes = dict.fromkeys(note for _, each in reversed(sheets) for note in each.notes)
     return Sheet(last.title, heads, [[row.get(head) for head in heads] for row in rows], list(notes))
@@ -120,8 +127,8 @@ def _iqm(row: intervals.Certainty) -> str:
 
 
 def _spent(runs: Sequence[Evaluated]) -> list[int]:
-    looks = sum(len(curve) for run in runs for curve in run.curves.values())
-    return [len(runs), looks, sum(run.episodes for run in runs), sum(run.steps for run in runs)]
+    evaluations = sum(len(curve) for run in runs for curve in run.curves.values())
+    return [len(runs), evaluations, sum(run.episodes for run in runs), sum(run.steps for run in runs)]
 
 
 def _range(counts: Sequence[int]) -> str:

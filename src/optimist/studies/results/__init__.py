@@ -1,1 +1,1 @@
-"""What a study found, read from its run folders alone."""
+"""The results of a study, read from its run folders alone."""

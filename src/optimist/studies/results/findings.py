@@ -1,7 +1,6 @@
-"""What a study found, from its run folders alone.
+"""The results of a study, computed from its run folders alone.
 
-Nothing unfinished is averaged in: games that some agent has not finished are left out of every number, and
-named.
+Games that some agent has not finished are left out of every number, and named.
 """
 
 from collections.abc import Mapping
@@ -18,7 +17,7 @@ from optimist.studies.results.logs import Log, read_logs
 from optimist.studies.results.runs import Evaluated
 from optimist.studies.scores import intervals, table_one
 from optimist.studies.scores.normalisation import Normaliser, normaliser, own
-from optimist.studies.scores.score_files import ScoreFile, told
+from optimist.studies.scores.score_files import ScoreFile, incomplete_games
 from optimist.studies.scores.statistics import Interval
 from optimist.studies.status import JobStatus, StudyRecord, job_status, read_record
 
@@ -27,14 +26,14 @@ OWN = "the study's own scores"
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found on one part of the data, read at one number of gradient steps."""
+    """The results on one part of the data, read at one number of gradient steps."""
 
     name: str  # of its folder, "10-5x"
     part: str
-    reading: str  # "1X"; "all" is the whole of the runs
-    longest: bool  # the reading that contains the others
+    reading: str  # "1X"; "all" is the end of the runs
+    longest: bool  # the reading with the most steps, which contains the others
     file: ScoreFile  # the complete games
-    left_out: dict[str, str]  # the others, and why
+    left_out: dict[str, str]  # the other games, each with the reason
     rows: list[table_one.AgentRow]
     games: dict[str, list[table_one.GameRow]]
     scores: dict[str, dict[str, intervals.Matrix]]
@@ -47,7 +46,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class StudyResults:
-    """Everything that a study's folder allows to be said."""
+    """All results of a study."""
 
     out: Path
     record: StudyRecord
@@ -56,23 +55,23 @@ class StudyResults:
     logs: dict[str, Log]
     by: Normaliser
     found: list[Finding]
-    empty_parts: list[str]  # on which nothing can be said yet
+    empty_parts: list[str]  # parts of the data without results yet, each with the reason
 
     @cached_property
     def on_the_way(self) -> dict[str, dict[str, tuple[list[int], Interval]]]:
-        """By finding and agent, the interquartile mean at each evaluation; the draws take a while."""
+        """By finding and agent, the interquartile mean at each evaluation; the bootstrap takes a while."""
         return {each.name: intervals.over_training(each.file, self.by) for each in self.longest}
 
     @property
     def longest(self) -> list[Finding]:
-        """Of each part of the data the reading that contains the others, or one that is there."""
+        """For each part of the data its longest reading, or if that has no results, another."""
         chosen = {finding.part: finding for finding in self.found}
         chosen |= {finding.part: finding for finding in self.found if finding.longest}
         return list(chosen.values())
 
     @property
     def yardstick(self) -> str:
-        """What is 1, told apart from an offline agent that is called DQN too."""
+        """The name of the agent whose score is 1; an offline agent may be called DQN too."""
         return "the online DQN" if self.by.yardstick == "DQN" else self.by.yardstick
 
     @property
@@ -86,7 +85,7 @@ class StudyResults:
 
 
 def find(out: Path, by: Normaliser | None = None) -> StudyResults:
-    """Read the folder of a study; scores are normalised by the study's own unless others are given."""
+    """Read the folder of a study; scores are normalised by `by`, or by the study's own scores."""
     record = read_record(out)
     runs, logs = results.evaluated(record.jobs, out), read_logs(record.jobs, out)
     by = by or (normaliser(record.normaliser) if record.normaliser else None)
@@ -132,8 +131,10 @@ def find(out: Path, by: Normaliser | None = None) -> StudyResults:
 
 
 def own_normaliser(record: StudyRecord, out: Path, logs: dict[str, Log]) -> Normaliser:
-    """0 is the worse and 1 the better of random play and the player that was logged: its best evaluation, as
-    the paper has it, or where a player was not evaluated its play at the end of the log."""
+    """The normaliser of random play and the logged player: the worse of the two is 0, the better is 1.
+
+    The player's score is its best evaluation, as in the paper, or, if a player was not evaluated, its play at
+    the end of the log."""
     evaluated = all(log.evaluation is not None for log in logs.values())
     scores = {name: log.evaluation if evaluated else log.player for name, log in logs.items()}
     measure = "best evaluation of the logged online agent" if evaluated else "last tenth of its play"
@@ -147,8 +148,9 @@ def own_normaliser(record: StudyRecord, out: Path, logs: dict[str, Log]) -> Norm
 
 
 def _player(record: StudyRecord) -> str:
-    """What whose play is 100% is called; of logs that were there before, DQN's as in the paper. Agents that
-    play online are no part of the paper's Table 1, whatever the first of them is called."""
+    """The name of the agent whose play is 100%; for existing logs "DQN", as in the paper.
+
+    Online agents are not in the paper's Table 1, so the name of the first one gets "in training"."""
     online = [job for job in record.jobs if job.plays and job.label]
     if online:
         return f"{online[0].label} in training"
@@ -157,7 +159,7 @@ def _player(record: StudyRecord) -> str:
 
 
 def _share_logs(record: StudyRecord) -> bool:
-    """Did run i of every agent learn from the same log? Agents that play for themselves have none."""
+    """Did run i of every agent learn from the same log? Agents that learn online did not."""
     return not any(job.plays for job in record.jobs if job.label)
 
 
@@ -172,18 +174,18 @@ def _words(part: str, reading: str) -> str:
 
 
 def _gaps(asked: ScoreFile, part: str, reading: str, own_scores: Normaliser | None) -> dict[str, str]:
-    """Games that cannot be counted, and why; an error where none is left."""
+    """Games that cannot be counted, each with the reason; raises DataError if no game is left."""
     if not asked.agents:
         raise DataError(f"no run on {part} is finished: see optimist study status")
     if not all(
         curve for games in asked.agents.values() for seeds in games.values() for curve in seeds.values()
     ):
-        raise DataError(f"{reading} is before the first evaluation: read the runs later (read_at)")
+        raise DataError(f"{reading} is before the first evaluation: set a later step in read_at")
     gaps = {**(_without_yardstick(asked, own_scores) if own_scores else {}), **asked.gaps()}
     if len(gaps) == len(asked.games):
         raise DataError(
-            f"{told(gaps, len(gaps))}: no game is left; finish the runs, "
-            "or say what 0 and 100% are with optimist study report --normaliser FILE.csv"
+            f"{incomplete_games(gaps, len(gaps))}: no game is left; finish the runs, "
+            "or define 0 and 100% with optimist study report --normaliser FILE.csv"
         )
     return gaps
 
@@ -194,20 +196,20 @@ def _readings(read_at: dict[str, int]) -> list[tuple[str, int | None, bool]]:
 
 
 def _without_yardstick(file: ScoreFile, by: Normaliser) -> dict[str, str]:
-    """Games in which a study has nothing to compare with: random play or its player is missing, or equal."""
+    """Games that cannot be normalised: random play or the player has no score, or both have the same."""
     found = {}
     for game in file.games:
         if game not in by.random_scores:
             found[game] = "random play is not finished"
         elif game not in by.yardstick_scores:
-            found[game] = "its log is not there, or has no complete episode at its end"
+            found[game] = "its log is missing, or has no complete episode at its end"
         elif by.random_scores[game] == by.yardstick_scores[game]:
-            found[game] = f"its player ends at {by.random_scores[game]:g}, as random play does"
+            found[game] = f"its player and random play both score {by.random_scores[game]:g}"
     return found
 
 
 def _by_environment(by: Normaliser, record: StudyRecord) -> Normaliser:
-    """Published scores call a game "Breakout" where a study plays "atari/Breakout?no_ops=30"."""
+    """The normaliser by environment: published scores have "Breakout" for "atari/Breakout?no_ops=30"."""
     environments = dict.fromkeys(job.environment for job in record.jobs)
     names = {name: name.partition("/")[2].partition("?")[0] for name in environments}
     found = replace(
@@ -216,7 +218,7 @@ def _by_environment(by: Normaliser, record: StudyRecord) -> Normaliser:
         random_scores=_renamed(by.random_scores, names),
     )
     for environment in environments:
-        found.bounds(environment)  # complains of a game that it does not know
+        found.bounds(environment)  # raises if it has no scores of the game
     return found
 
 

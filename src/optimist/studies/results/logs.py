@@ -1,4 +1,4 @@
-"""What the logs of a study are worth: how their players ended, and the best and the average of each part."""
+"""Returns in the logs of a study: final play of the players, and best and average of each part."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -15,22 +15,22 @@ from optimist.studies.job import Job
 from optimist.studies.players import final_returns
 from optimist.studies.scores.curves import Curve, curves, mean_curve
 
-REMEMBERED = "results/logs.json"  # logs are large: what they are worth outlives them
+REMEMBERED = "results/logs.json"  # logs are large and may be deleted; their returns are kept here
 
 
 @dataclass(frozen=True)
 class Log:
-    """Mean returns of complete episodes; what has none is not there."""
+    """Mean returns of complete episodes; a part without any has no entry."""
 
-    player: float | None  # its play at the end of the log, exploration included
-    best: dict[str, float]  # by part of the data: of the best policy in it
-    average: dict[str, float]  # by part of the data
+    player: float | None  # at the end of the log, exploration included
+    best: dict[str, float]  # of the best policy in each part of the data
+    average: dict[str, float]  # of each part of the data
     evaluation: float | None = None  # the best evaluation of the player, as the paper measures it
-    players: dict[str, float] = field(default_factory=dict)  # the same of each, by its seed
+    players: dict[str, float] = field(default_factory=dict)  # best evaluation of each player, by its seed
 
 
 def read_logs(jobs: list[Job], out: Path) -> dict[str, Log]:
-    """By environment; each log is opened once. Of one that was taken away stands what was remembered."""
+    """The log of each environment; if it was deleted, its values from results/logs.json."""
     remembered = _remembered(out / REMEMBERED)
     learned: dict[str, list[Job]] = {}
     for job in jobs:
@@ -57,7 +57,7 @@ def _remembered(path: Path) -> dict[str, Log]:
 
 
 def _log(jobs: list[Job], out: Path) -> Log:
-    """Every figure is the mean over the players: one that plays many short episodes counts as one."""
+    """Every value is a mean over players, so a player with many short episodes counts once."""
     folders = {job.data_folder(out): job for job in jobs}
     players = {folder: job.players(Dataset.open(folder)) for folder, job in folders.items()}
     learned: dict[str, dict[Path, Job]] = {}
@@ -81,7 +81,7 @@ def _log(jobs: list[Job], out: Path) -> Log:
 
 
 def _evaluated(folders: list[Path]) -> dict[int, Curve]:
-    """The evaluations of the players while they played, where there were any."""
+    """The evaluations of the players during collection, if there were any."""
     found: dict[int, Curve] = {}
     for folder in folders:
         if (folder / "agent" / "episodes.csv").exists():
@@ -99,12 +99,12 @@ def _by_part(worth: Callable[[np.ndarray], float], logs: dict[str, list[Dataset]
 
 
 def _mean(worth: Callable[[np.ndarray], float], logs: list[np.ndarray]) -> float | None:
-    """Over the logs that have complete episodes."""
+    """The mean over the logs that have complete episodes."""
     found = [worth(returns) for returns in logs if len(returns)]
     return float(np.mean(found)) if found else None
 
 
 def _returns(dataset: Dataset) -> np.ndarray:
-    """Of its complete episodes, in the order in which they were played."""
+    """Returns of the complete episodes, in the order of play."""
     episodes = dataset.episodes
     return episodes.returns[episodes.complete][np.argsort(episodes.time[episodes.complete])]

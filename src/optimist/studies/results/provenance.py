@@ -1,4 +1,4 @@
-"""How the runs of a study were made, read from their folders: versions, settings, and what went wrong."""
+"""Versions, settings and divergence of the runs of a study, read from their folders."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -10,15 +10,15 @@ from optimist.errors import some_of
 from optimist.studies.job import Job
 from optimist.training.storage.run_folder import read_alarms, read_config
 
-NAMED = 3  # runs that a line names; the others it counts
+NAMED = 3  # runs that a line names; it counts the others
 NAMED_DIVERGED = 5
-OF_ITS_GAME = ("dataset", "rom_md5")  # differ from game to game, as they should
-ELSEWHERE = ("dataset.path",)  # says where data lies, not what it is
+OF_ITS_GAME = ("dataset", "rom_md5")  # these differ between games in any study
+ELSEWHERE = ("dataset.path",)  # the location of the data, not its content
 
 
 @dataclass(frozen=True)
 class Version:
-    """One thing's versions, each with the names of the runs that had it, the commonest first."""
+    """The versions of one package or device, each with the runs that had it, the commonest first."""
 
     name: str
     runs: dict[str, list[str]]
@@ -27,7 +27,7 @@ class Version:
     def mixed(self) -> bool:
         return len(self.runs) > 1
 
-    def told(self) -> str:
+    def in_words(self) -> str:
         """'jax 0.10.2 in 298 runs, 0.11.0 in 2 (runs/a, runs/b)'."""
         first, *others = self.runs.items()
         counts = [f"{first[0]} in {len(first[1])} runs"]
@@ -36,12 +36,12 @@ class Version:
 
 
 def read_versions(jobs: Sequence[Job], out: Path) -> list[Version]:
-    """Of every finished run; runs that do not say count as "unknown"."""
+    """The versions of every finished run; "unknown" for runs without versions.json."""
     found: dict[str, dict[str, list[str]]] = {}
-    said = {job.name: _said(job.run_folder(out)) for job in jobs if job.done(out)}
-    for name in dict.fromkeys(name for versions in said.values() for name in versions):
+    by_run = {job.name: _versions_of(job.run_folder(out)) for job in jobs if job.done(out)}
+    for name in dict.fromkeys(name for versions in by_run.values() for name in versions):
         if name not in OF_ITS_GAME:
-            for run, versions in said.items():
+            for run, versions in by_run.items():
                 if name in versions or not versions:
                     found.setdefault(name, {}).setdefault(versions.get(name, "unknown"), []).append(run)
     return [
@@ -50,7 +50,7 @@ def read_versions(jobs: Sequence[Job], out: Path) -> list[Version]:
     ]
 
 
-def _said(run: Path) -> dict[str, str]:
+def _versions_of(run: Path) -> dict[str, str]:
     try:
         record = json.loads((run / "versions.json").read_text(encoding="utf-8"))
         return {str(name): str(version) for name, version in record.items()}
@@ -60,7 +60,7 @@ def _said(run: Path) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Difference:
-    """One setting that has two values, and the runs in which it has."""
+    """One setting with two values, and the runs in which it differs."""
 
     setting: str
     first: str
@@ -72,7 +72,7 @@ class Difference:
 
 
 def differences(ones: list[Job], one: Path, others: list[Job], other: Path) -> list[Difference]:
-    """Of runs that are of the same agent, on the same part, in the same environment."""
+    """Settings that differ between runs of the same agent, part of the data and environment."""
     found: dict[tuple[str, str, str], list[str]] = {}
     twins = {_what(job): job for job in others}
     for job in ones:
@@ -106,7 +106,7 @@ def _flat(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
 
 def diverged(jobs: Sequence[Job], out: Path) -> str:
     """'runs/a (2 seeds, the first at step 104,750)' for every finished run whose estimates were beyond any
-    possible return; nothing where there is none."""
+    possible return; "" if there is none."""
     found = {job.name: read_alarms(job.run_folder(out)) for job in jobs if job.done(out)}
     return some_of([f"{name} ({_when(alarms)})" for name, alarms in found.items() if alarms], NAMED_DIVERGED)
 

@@ -1,4 +1,4 @@
-"""From a study's run folders to tables of scores; nothing unfinished is averaged in."""
+"""The finished runs of a study, and their scores as a table."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from optimist.studies.sheet import Sheet, as_csv
 
 @dataclass(frozen=True)
 class Evaluated:
-    """A finished run: its curves, and the play online that they have cost."""
+    """A finished run: its curves, and the episodes and steps of its evaluations."""
 
     job: Job
     curves: Seeds
@@ -26,23 +26,17 @@ def parts(jobs: list[Job]) -> list[str]:
     return list(dict.fromkeys(job.part for job in jobs if job.label))
 
 
-def finished(jobs: list[Job], out: Path) -> tuple[list[Job], list[str]]:
-    """The labelled runs that are done, and the names of those that are not."""
-    labelled = [job for job in jobs if job.label]
-    return [job for job in labelled if job.done(out)], [job.name for job in labelled if not job.done(out)]
-
-
 def evaluated(jobs: list[Job], out: Path) -> list[Evaluated]:
-    """Every finished run that has a name in the tables, each file read once."""
-    done, _ = finished(jobs, out)
+    """Every finished run of the study's agents."""
+    done = [job for job in jobs if job.label and job.done(out)]
     if not done:
         raise RunError(f"{out} holds no finished runs yet: see optimist study status {out}")
     return [_evaluated(job, out) for job in done]
 
 
 def score_file(runs: Iterable[Evaluated], part: str, until: int | None = None) -> ScoreFile:
-    """The evaluations of the runs on one part of the data, up to so many gradient steps: a 1X result is
-    read off the 5X run on its way."""
+    """The evaluations on one part of the data, up to `until` gradient steps: a 1X result is the first fifth
+    of a 5X run."""
     found: dict[str, dict[str, Seeds]] = {}
     for run in runs:
         if run.job.part == part:
@@ -61,7 +55,7 @@ def _evaluated(job: Job, out: Path) -> Evaluated:
 
 
 def csv_text(file: ScoreFile) -> str:
-    """The same as `optimist scores` reads it."""
+    """The scores as CSV that `optimist scores` reads."""
     rows = [
         (game, agent, seed, step, score)
         for agent, games in file.agents.items()
@@ -73,7 +67,7 @@ def csv_text(file: ScoreFile) -> str:
 
 
 def random_scores(jobs: list[Job], out: Path) -> dict[str, float]:
-    """By environment, what random play scored in the same study."""
+    """The score of random play in each environment of the study."""
     return {
         job.environment: scores.scores(job.run_folder(out))[0].last
         for job in jobs

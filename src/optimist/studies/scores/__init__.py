@@ -1,1 +1,1 @@
-"""What runs are worth: scores, what they are measured by, and statistics over seeds and games."""
+"""Scores of runs: normalisation, and statistics over seeds and games."""

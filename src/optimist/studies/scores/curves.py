@@ -1,4 +1,4 @@
-"""How well a run plays, read from its episodes.csv: averages per evaluation, then scores per seed."""
+"""Scores of a run, read from its episodes.csv: averages per evaluation, then scores per seed."""
 
 import statistics
 from collections.abc import Mapping
@@ -11,14 +11,14 @@ from optimist.errors import RunError
 from optimist.studies.sheet import Cell, Sheet, number
 from optimist.training.storage.episodes import EvaluationEpisodes, read
 
-RECENT = 3  # evaluations behind "mean of the last three": enough to calm one lucky evaluation
+RECENT = 3  # evaluations in "mean of last 3", which reduces the effect of one lucky evaluation
 
 Curve = dict[int, float]  # gradient updates done -> average return of that evaluation
 
 
 @dataclass(frozen=True)
 class SeedScore:
-    """One seed's scores; `best` is a maximum over `evaluations` looks at the environment."""
+    """One seed's scores; `best` is the maximum of `evaluations` averages."""
 
     seed: int
     evaluations: int
@@ -30,13 +30,13 @@ class SeedScore:
 
 @dataclass(frozen=True)
 class Spread:
-    """A mean over seeds and the sample standard deviation around it; one seed has none."""
+    """A mean over seeds and the sample standard deviation; None with one seed."""
 
     mean: float
     deviation: float | None
 
     def __str__(self) -> str:
-        """'9.1 ± 0.8', both to the same decimals; one seed has no spread to show."""
+        """'9.1 ± 0.8', both with the same decimals; with one seed the mean alone."""
         mean = number(self.mean)
         if self.deviation is None:
             return mean
@@ -60,7 +60,7 @@ def curves(run: Path) -> dict[int, Curve]:
 
 
 def episodes(run: Path) -> EvaluationEpisodes:
-    """The whole of its episodes.csv; a row that cannot be read is an error, never skipped."""
+    """All of episodes.csv; a row that cannot be read raises an error."""
     path = run / "episodes.csv"
     if not path.is_file():
         raise RunError(f"{path} is missing: run `optimist evaluate {run}`")
@@ -84,7 +84,7 @@ def averages(played: EvaluationEpisodes) -> dict[int, Curve]:
 
 
 def mean_curve(by_seed: dict[int, Curve]) -> Curve:
-    """The mean over seeds where every seed was evaluated, so that no seed leaving moves the mean."""
+    """The mean over seeds at the steps that every seed has, so that a missing seed cannot move it."""
     shared = set.intersection(*(set(curve) for curve in by_seed.values()))
     return {step: statistics.fmean(curve[step] for curve in by_seed.values()) for step in sorted(shared)}
 
@@ -106,7 +106,7 @@ def summary(rows: list[SeedScore]) -> Summary:
 
 
 def sheet(summaries: Mapping[str, Summary], levels: Mapping[str, float | None]) -> Sheet:
-    """Every agent's average return, beside levels of the data such as that of its best policy."""
+    """The average return of every agent, and levels of the data such as its best policy."""
     recent = min(RECENT, max(summary.evaluations for summary in summaries.values()))
     heads = ["", "last", "best of n evaluations", *([f"mean of last {recent}"] if recent > 1 else [])]
     rows = [

@@ -1,7 +1,7 @@
-"""How sure a study is: IQM, median, mean and optimality gap of each agent, with bootstrap intervals.
+"""IQM, median, mean and optimality gap of each agent, with bootstrap intervals.
 
-A run's score is taken in each of the ways of Table 1, always by name. `best` is the paper's: in each
-game, the evaluation at which the mean over seeds is best; so the median here is the median there.
+A run is scored in each way of `table_one` (its kind). `best` is the paper's: in each game, the evaluation at
+which the mean over seeds is best; so the median here equals the median of Table 1.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,9 +18,9 @@ from optimist.studies.scores.statistics import AGGREGATES, Interval
 from optimist.studies.scores.table_one import kind_title
 from optimist.studies.sheet import Cell, Sheet, as_csv
 
-USUAL_BASELINE = "DQN (Nature)"  # what the others are compared with, where a study has it
-REPETITIONS = 5_000  # from seed to seed a bound then wanders by 1% of the interval's width
-BAND_REPETITIONS = 1_000  # a band in a figure need not be sharper than its line
+USUAL_BASELINE = "DQN (Nature)"  # the others are compared with it, if a study has it
+REPETITIONS = 5_000  # with another seed a bound then moves by 1% of the interval's width
+BAND_REPETITIONS = 1_000  # enough for a band in a figure
 THRESHOLDS = 81  # points of a profile
 TITLES = {"iqm": "IQM", "median": "median", "mean": "mean", "optimality_gap": "optimality gap"}
 
@@ -30,25 +30,25 @@ Profile = tuple[np.ndarray, Interval]  # thresholds, and the share of runs above
 
 @dataclass(frozen=True)
 class Certainty:
-    """One agent, its runs' scores taken in one way; a single seed has estimates without intervals."""
+    """Aggregates of one agent for one kind of score; with one seed they have no intervals."""
 
     agent: str
     kind: str
     games: int
     seeds: int
     aggregates: Mapping[str, Interval]
-    better: Interval | None  # probability of improvement over the baseline, which has none
-    ahead: Interval | None = None  # difference of the IQMs, in pairs, where both learned from the same logs
+    better: Interval | None  # probability of improvement over the baseline; None for the baseline
+    ahead: Interval | None = None  # paired difference of IQMs, if both learned from the same logs
 
 
 def matrices(file: ScoreFile, by: Normaliser, recent: int = RECENT) -> dict[str, dict[str, Matrix]]:
     """Normalised scores by kind and agent; every agent has the same games in the same order."""
     found: dict[str, dict[str, Matrix]] = {kind: {} for kind in KINDS}
     for agent, by_game in file.agents.items():
-        seed_means(by_game)  # raises where seeds were evaluated at different times
+        seed_means(by_game)  # raises if seeds were evaluated at different steps
         for kind in KINDS:
             taken = {game: scores_of(kind, seeds, recent) for game, seeds in by_game.items()}
-            if None in taken.values():  # one seed cannot be chosen for by others
+            if None in taken.values():  # cross-chosen best needs several seeds
                 continue
             scores = {
                 game: [by.normalised(game, score) for score in each or ()] for game, each in taken.items()
@@ -65,7 +65,7 @@ def baseline(agents: Sequence[str]) -> str:
 def rows(
     scores: Mapping[str, Mapping[str, Matrix]], *, repetitions: int = REPETITIONS, paired: bool = False
 ) -> list[Certainty]:
-    """Agent by agent, in the order of the study; the draws have a seed, so the same runs give the same.
+    """A row per agent and kind, in the order of the study; the bootstrap has a fixed seed.
     `paired`: run i of every agent learned from the same log."""
     agents = list(scores[KINDS[0]])
     other = baseline(agents)
@@ -89,7 +89,7 @@ def rows(
 
 
 def pairs_csv(scores: Mapping[str, Mapping[str, Matrix]], *, repetitions: int = REPETITIONS) -> str:
-    """Every agent against every other: the difference of their IQMs, drawn in pairs."""
+    """The paired difference of the IQMs of every two agents."""
     lines = []
     for kind, by_agent in scores.items():
         for agent, other in combinations(by_agent, 2):
@@ -100,7 +100,7 @@ def pairs_csv(scores: Mapping[str, Mapping[str, Matrix]], *, repetitions: int = 
 
 
 def profiles(scores: Mapping[str, Mapping[str, Matrix]]) -> dict[str, dict[str, Profile]]:
-    """By kind and agent, the share of runs above each threshold, from 0 to the best run (2 at most)."""
+    """By kind and agent, the share of runs above each threshold, from 0 to the best run (at most 2)."""
     found: dict[str, dict[str, Profile]] = {}
     for kind, by_agent in scores.items():
         highest = max(float(matrix.max()) for matrix in by_agent.values())
@@ -133,7 +133,7 @@ def over_training(file: ScoreFile, by: Normaliser) -> dict[str, tuple[list[int],
 
 
 def sheet(found: Sequence[Certainty], evaluations: int) -> Sheet:
-    """Agent by agent and kind by kind, every estimate with its interval."""
+    """A row per agent and kind, every estimate with its interval."""
     other = baseline([row.agent for row in found])
     paired = any(row.ahead for row in found)
     heads = ["agent", "score", *TITLES.values(), f"P(better than {other})"]
@@ -156,7 +156,7 @@ def sheet(found: Sequence[Certainty], evaluations: int) -> Sheet:
 
 
 def interval_cell(interval: Interval | None, seeds: int, sign: str = "") -> Cell:
-    """'1.04 [0.98, 1.10]'; the spread of one seed is unknown, not zero."""
+    """'1.04 [0.98, 1.10]'; with one seed the estimate alone: its spread is unknown, not zero."""
     if interval is None:
         return Cell("")
     bounds = f" [{interval.low:{sign}.2f}, {interval.high:{sign}.2f}]" if seeds > 1 else ""
@@ -164,28 +164,28 @@ def interval_cell(interval: Interval | None, seeds: int, sign: str = "") -> Cell
 
 
 def notes(found: Sequence[Certainty]) -> list[str]:
-    """What one must know to read the intervals."""
+    """Notes that explain the intervals."""
     lines = [
         "scores are normalised: 0 and 1 are the 0 and 100% of Table 1; a smaller optimality gap is better",
-        "best was chosen after the fact, and its intervals do not repeat that choice: they flatter it; "
-        "cross-chosen best scores each seed where the others are best",
+        "best is chosen with the scores that it reports, and its intervals do not repeat that choice, so it "
+        "is too high; cross-chosen best scores each seed at the evaluation that is best for the others",
     ]
     if any(row.ahead for row in found):
-        lines.append("paired: agents that learned from the same log are drawn together")
+        lines.append("paired: runs that learned from the same log are drawn together")
     if any(row.seeds > 1 for row in found):
         few = min(row.seeds for row in found)
         lines.insert(
             0,
             f"in brackets 95% intervals, {REPETITIONS:,} stratified bootstrap draws of {few} seeds per game: "
-            "of other runs on the same games, too narrow with few seeds",
+            "they describe other runs on the same games, and are too narrow with few seeds",
         )
     else:
-        lines.insert(0, "one seed: how far another would be off is unknown, so there are no intervals")
+        lines.insert(0, "one seed: the spread over seeds is unknown, so there are no intervals")
     return lines
 
 
 def csv_text(found: Sequence[Certainty]) -> str:
-    """A row per agent and kind; bounds are empty where there is one seed."""
+    """A row per agent and kind; bounds are empty if there is one seed."""
     names = [*AGGREGATES, "probability_of_improvement", "paired_difference_of_iqm"]
     heads = [f"{name}{end}" for name in names for end in ("", "_low", "_high")]
     other = baseline([row.agent for row in found])

@@ -1,8 +1,8 @@
-"""The paper's score arithmetic: what 0 and 100% mean in each game, and medians over games.
+"""The paper's normalisation of scores: 0 and 100% of each game, and medians over games.
 
 A score is normalised by two agents' scores (Agarwal, Schuurmans and Norouzi 2020, appendix, "Score
-Normalization"): the worse of the two is 0, the better is 1. Usually these are random play and the fully
-trained DQN, in this order; on Skiing and Solaris DQN is the worse.
+Normalization"): the worse of the two is 0, the better is 1. Usually random play is 0 and the fully trained
+DQN is 1; on Skiing and Solaris DQN is the worse.
 """
 
 import statistics
@@ -21,10 +21,10 @@ DEFAULT = "dqn-random"
 
 @dataclass(frozen=True)
 class Normaliser:
-    """Two scores for each game: those of the agent to be compared with, and those of random play."""
+    """Two scores for each game: the yardstick's (an agent to compare with) and random play's."""
 
     name: str
-    yardstick: str  # what the agent to be compared with is called, "DQN"
+    yardstick: str  # name of the agent to compare with, such as "DQN"
     yardstick_scores: Mapping[str, float]
     random_scores: Mapping[str, float]
     provenance: str  # where the two columns come from
@@ -40,8 +40,8 @@ class Normaliser:
         low, high = sorted((self.yardstick_scores[game], self.random_scores[game]))
         if low == high:
             raise UsageError(
-                f"{game}: {self.yardstick} and random play both score {low:g} in {self.name}, nothing lies "
-                "between: leave the game out or give other scores with --normaliser FILE.csv"
+                f"{game}: {self.yardstick} and random play both score {low:g} in {self.name}, so it cannot "
+                "be normalised: leave the game out, or give other scores with --normaliser FILE.csv"
             )
         return low, high
 
@@ -51,21 +51,21 @@ class Normaliser:
         return (score - low) / (high - low)
 
     def improvement(self, game: str, score: float) -> float:
-        """Percent by which the normalised score is above the better of the two agents."""
+        """The percentage by which the normalised score exceeds 1, the better of the two agents."""
         return 100 * (self.normalised(game, score) - 1)
 
     def is_better(self, game: str, score: float) -> bool:
-        """Strictly better than the yardstick itself, which need not be a normalised score above 1."""
-        self.bounds(game)  # the same games are refused as in the medians
+        """Is it strictly better than the yardstick, which may be the worse of the two?"""
+        self.bounds(game)  # raises for the same games as in the medians
         return score > self.yardstick_scores[game]
 
 
 @dataclass(frozen=True)
 class Ending:
-    """What is left of the curves of all seeds when one number must do, the mean over them."""
+    """The curves of all seeds as one number, the mean over seeds, in each of five ways."""
 
-    best: float  # the paper's: at the evaluation whose mean over seeds is largest
-    cross: float | None  # each seed at the evaluation that is best for the others; one seed has no others
+    best: float  # at the evaluation whose mean over seeds is largest, as in the paper
+    cross: float | None  # each seed at the evaluation that is best for the others; None with one seed
     last: float
     mean_of_last: float
     area: float  # the mean over all evaluations
@@ -112,7 +112,7 @@ def own(
 
 
 def normaliser(name: str) -> Normaliser:
-    """A built-in normaliser by its name, or one out of a CSV file."""
+    """A built-in normaliser by its name, or one from a CSV file."""
     if name in BUILT_IN:
         return BUILT_IN[name]()
     if name.lower().endswith(".csv") or Path(name).is_file():
@@ -121,17 +121,19 @@ def normaliser(name: str) -> Normaliser:
 
 
 def from_csv(path: Path) -> Normaliser:
-    """A normaliser from columns game, random and one more, whose name is the yardstick's."""
+    """A normaliser from the columns game, random and one that has the yardstick's name."""
     rows = read_rows(path)
     columns = list(rows[0][1]) if rows else []
     others = [column for column in columns if column not in ("game", "random")]
     if len(columns) != 3 or len(others) != 1:
-        raise DataError(f"{path} is no normaliser: it needs rows under game,random,dqn (or another name)")
+        raise DataError(
+            f"{path} is not a normaliser: it needs the columns game,random,dqn (or another name) and rows"
+        )
     (yardstick,) = others
     games = [row["game"] for _, row in rows]
     for game in games:
         if games.count(game) > 1:
-            raise DataError(f'{path} has more than one row of "{game}": keep one')
+            raise DataError(f'{path} has several rows of "{game}": keep one')
     columns_of = {
         column: {row["game"]: finite(row[column], f"{path}, line {line}") for line, row in rows}
         for column in (yardstick, "random")
@@ -141,9 +143,9 @@ def from_csv(path: Path) -> Normaliser:
 
 
 def scores_of(kind: str, seeds: Seeds, recent: int = RECENT) -> list[float] | None:
-    """One score for each seed, in their order, taken in one of the ways of `Ending`, if it has one.
+    """The score of each seed, in order, in one of the ways of `Ending`; None for `cross` with one seed.
 
-    Every seed was evaluated at the same times; curves shorter than `recent` give what they have."""
+    All seeds must be evaluated at the same steps; curves may be shorter than `recent`."""
     curves = [seeds[seed] for seed in sorted(seeds)]
     steps = sorted(curves[0])
     if kind == "cross":
@@ -161,7 +163,7 @@ def scores_of(kind: str, seeds: Seeds, recent: int = RECENT) -> list[float] | No
 
 
 def _best_step(steps: Sequence[int], curves: Sequence[Curve]) -> int:
-    """The first of those at which the mean over the curves is largest."""
+    """The first step at which the mean over the curves is largest."""
     return max(steps, key=lambda step: statistics.fmean(curve[step] for curve in curves))
 
 
@@ -181,7 +183,7 @@ def median_curve(by_game: Mapping[str, Curve], by: Normaliser) -> Curve:
 
 
 def better_curve(by_game: Mapping[str, Curve], by: Normaliser) -> dict[int, int]:
-    """At each iteration, the number of games that are played better than by the yardstick: Figure 1b."""
+    """At each iteration, the number of games with a better score than the yardstick's: Figure 1b."""
     return {
         iteration: sum(by.is_better(game, curve[iteration]) for game, curve in by_game.items())
         for iteration in _iterations(by_game)
@@ -193,7 +195,7 @@ def seed_medians(by_game: Mapping[str, Seeds], by: Normaliser) -> dict[int, Curv
     seeds = sorted({seed for curves in by_game.values() for seed in curves})
     for game, curves in by_game.items():
         if set(curves) != set(seeds):
-            raise DataError(f"{game} has not all of the seeds {seeds}: a median over games needs them")
+            raise DataError(f"{game} does not have all of the seeds {seeds}: a median over games needs them")
     return {
         seed: median_curve({game: curves[seed] for game, curves in by_game.items()}, by) for seed in seeds
     }
@@ -203,15 +205,19 @@ def seed_means(by_game: Mapping[str, Seeds]) -> dict[str, Curve]:
     """The mean over seeds of each game, which is what the paper normalises."""
     for game, curves in by_game.items():
         if len({frozenset(curve) for curve in curves.values()}) != 1:
-            raise DataError(f"{game}: its seeds were evaluated at different times, and have no common mean")
+            raise DataError(
+                f"{game}: its seeds were evaluated at different steps, so there is no mean over seeds"
+            )
     return {game: mean_curve(dict(curves)) for game, curves in by_game.items()}
 
 
 def _iterations(by_game: Mapping[str, Curve]) -> list[int]:
-    """Those of every game alike: a game that comes or goes would move the median."""
+    """The iterations, which must be the same in every game: a missing game would move the median."""
     every = {frozenset(curve) for curve in by_game.values()}
     if len(every) != 1:
-        raise DataError("the games were evaluated at different times: a median over games needs the same")
+        raise DataError(
+            "the games were evaluated at different steps: a median over games needs the same steps"
+        )
     return sorted(every.pop())
 
 

@@ -1,5 +1,5 @@
 """Published and measured scores of the 60 Atari games and the paper's own results, shipped with the package;
-`reference/README.md` says where each column comes from and how it was made."""
+`reference/README.md` names the source of each column."""
 
 import csv
 from functools import cache
@@ -12,13 +12,13 @@ FOLDER = files("optimist.studies.scores").joinpath("reference")
 
 @cache
 def published() -> dict[str, dict[str, str]]:
-    """Every game's row of scores that others have published, by game."""
+    """The row of published scores of each game."""
     return _rows("atari_reference_scores.csv")
 
 
 @cache
 def random_with_sticky_actions() -> dict[str, float]:
-    """The mean score of uniformly random play by the paper's protocol, by game, as measured here."""
+    """The mean score of uniformly random play of each game, measured here with the paper's protocol."""
     return {game: float(row["mean"]) for game, row in _rows("atari_random_sticky.csv").items()}
 
 

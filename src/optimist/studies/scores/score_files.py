@@ -1,5 +1,4 @@
-"""One table of scores, one row per game, agent, seed and (if there are several) iteration; nothing in it is
-averaged over before it is known to be complete."""
+"""Reads tables of scores, one row per game, agent, seed and iteration, and finds incomplete games."""
 
 import csv
 import math
@@ -13,13 +12,13 @@ from optimist.studies.scores.curves import Curve
 
 Seeds = Mapping[int, Curve]  # seed -> iteration -> score
 COLUMNS = ("game", "agent", "seed", "score")
-AXES = ("iteration", "step")  # either may count the evaluations; a file with neither has one evaluation each
-NAMED = 3  # incomplete games that a message names; the others it counts
+AXES = ("iteration", "step")  # the column that counts evaluations; without one, each seed has one score
+NAMED = 3  # incomplete games that a message names; it counts the others
 
 
 @dataclass(frozen=True)
 class ScoreFile:
-    """Scores by agent, game, seed and iteration, and what an iteration is called."""
+    """Scores by agent, game, seed and iteration, and the name of the iteration column."""
 
     agents: Mapping[str, Mapping[str, Seeds]]
     axis: str
@@ -35,7 +34,7 @@ class ScoreFile:
         )
 
     def gaps(self) -> dict[str, str]:
-        """For each incomplete game, the first thing that is missing: an agent, a seed, an evaluation."""
+        """The incomplete games, each with the first missing agent, seed or evaluation."""
         every = {
             agent: {step for curves in by_game.values() for curve in curves.values() for step in curve}
             for agent, by_game in self.agents.items()
@@ -45,7 +44,7 @@ class ScoreFile:
         return {game: gap for game, gap in found.items() if gap}
 
     def without(self, games: Mapping[str, str]) -> "ScoreFile":
-        """The scores less these games, of every agent: medians are compared over the same games."""
+        """The scores without these games, for every agent: medians are compared over the same games."""
         kept = {
             agent: {game: curves for game, curves in by_game.items() if game not in games}
             for agent, by_game in self.agents.items()
@@ -67,7 +66,7 @@ class ScoreFile:
 
 
 def read_scores(path: Path) -> ScoreFile:
-    """Every row of the file; a row that cannot be read, or says what another has said, is refused."""
+    """Every row of the file; raises DataError for a row that cannot be read or occurs twice."""
     rows = read_rows(path)
     if not rows:
         raise DataError(f"{path} holds no scores: it needs rows under game,agent,seed,iteration,score")
@@ -77,7 +76,7 @@ def read_scores(path: Path) -> ScoreFile:
         place = f"{path}, line {line}"
         for column in ("game", "agent"):
             if not row[column]:
-                raise DataError(f"{place} names no {column}: mend the row")
+                raise DataError(f"{place} has no {column}: correct the row")
         seed, iteration = _whole(row["seed"], place), _whole(row[axis], place) if axis in row else 0
         curve = agents[row["agent"]][row["game"]].setdefault(seed, {})
         if iteration in curve:
@@ -90,19 +89,19 @@ def read_scores(path: Path) -> ScoreFile:
 
 
 def complete(scores: ScoreFile, *, leave_out: bool) -> tuple[ScoreFile, dict[str, str]]:
-    """The games that every agent has played with every seed, and what was left out to get there."""
+    """The scores of the complete games, and the games that were left out."""
     gaps = scores.gaps()
     if gaps and not leave_out:
         raise DataError(
-            f"{told(gaps, len(scores.games))}: add the rows, or pass over these games "
+            f"{incomplete_games(gaps, len(scores.games))}: add the rows, or leave these games out "
             "with --incomplete leave-out"
         )
     if len(gaps) == len(scores.games):
-        raise DataError(f"{told(gaps, len(scores.games))}: no game is left, add the rows")
+        raise DataError(f"{incomplete_games(gaps, len(scores.games))}: no game is left; add the rows")
     return scores.without(gaps), gaps
 
 
-def told(gaps: Mapping[str, str], games: int) -> str:
+def incomplete_games(gaps: Mapping[str, str], games: int) -> str:
     """'2 of 60 games are incomplete: Pong (REM lacks seed 3), Qbert (none of REM)'."""
     named = some_of([f"{game} ({gap})" for game, gap in gaps.items()], NAMED)
     verb = "is" if len(gaps) == 1 else "are"
@@ -110,7 +109,7 @@ def told(gaps: Mapping[str, str], games: int) -> str:
 
 
 def read_rows(path: Path) -> list[tuple[int, dict[str, str]]]:
-    """Each row of a CSV file with the number of its line; a row of another length is refused."""
+    """The rows of a CSV file with their line numbers; a row must have as many cells as the header."""
     if not path.exists():
         raise DataError(f"{path} does not exist; name a CSV file with scores")
     try:
@@ -121,10 +120,10 @@ def read_rows(path: Path) -> list[tuple[int, dict[str, str]]]:
     except (UnicodeDecodeError, csv.Error) as problem:
         raise DataError(f"{path} is not a CSV file in UTF-8 ({problem}): save it as one") from None
     if len(set(header)) < len(header):
-        raise DataError(f"{path} has two columns of one name: keep one of them")
+        raise DataError(f"{path} has two columns with the same name: keep one of them")
     for line, row in rows:
         if None in row or None in row.values():
-            raise DataError(f"{path}, line {line} does not fit the header: mend the row")
+            raise DataError(f"{path}, line {line} has not as many cells as the header: correct the row")
     return [(line, {name.strip(): value.strip() for name, value in row.items()}) for line, row in rows]
 
 
@@ -139,7 +138,7 @@ def finite(text: str, place: str) -> float:
 
 
 def _axis(path: Path, columns: list[str]) -> str:
-    """The column that counts the evaluations; whatever else the header lacks or has too many is refused."""
+    """The column that counts the evaluations; raises DataError for a missing or unknown column."""
     axes = [axis for axis in AXES if axis in columns]
     if len(axes) == 2:
         raise DataError(f"{path} has both iteration and step: keep the one that counts the evaluations")
@@ -160,5 +159,5 @@ def _whole(text: str, place: str) -> int:
     except ValueError:
         value = -1
     if value < 0:
-        raise DataError(f'{place} has "{text}" where a whole number from 0 upwards belongs')
+        raise DataError(f'{place} has "{text}": it needs a whole number, 0 or more')
     return value

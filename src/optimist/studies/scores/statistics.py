@@ -1,8 +1,8 @@
-"""Scores of several runs on several games, in a few numbers with honest uncertainty.
+"""Aggregates of the scores of several runs on several games, with bootstrap intervals.
 
 Defined as by Agarwal et al. (2021), "Deep reinforcement learning at the edge of the statistical
-precipice". Scores are (..., runs, games), normalised per game, or the game with the largest numbers decides.
-A statistic reduces the last two axes and keeps those before them.
+precipice". Scores are (..., runs, games), normalised per game; otherwise the game with the largest numbers
+dominates. A statistic reduces the last two axes and keeps those before them.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,15 +14,15 @@ from numpy.typing import ArrayLike
 
 from optimist.errors import UsageError
 
-REPETITIONS = 50_000  # as in the paper: from seed to seed a bound then wanders by 0.3% of the width
+REPETITIONS = 50_000  # as in the paper: with another seed a bound then moves by 0.3% of the width
 AT_ONCE = 2**18  # scores resampled together: 2 MiB, so that every pass over them stays in the cache
 
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate and the bounds around it, which need not enclose it if the statistic is biased.
+    """An estimate and its bounds, which need not enclose it if the statistic is biased.
 
-    Floats, or arrays where the statistic gives several numbers."""
+    Floats, or arrays if the statistic gives several numbers."""
 
     estimate: Any
     low: Any
@@ -32,8 +32,8 @@ class Interval:
 def score_matrix(by_game: Mapping[str, Sequence[float]], games: Iterable[str] | None = None) -> np.ndarray:
     """The (runs, games) matrix of the named games, or of all in alphabetical order.
 
-    Two agents are compared game by game, so give both matrices the same `games`. A game with fewer runs is
-    refused: filling it up would invent scores, and dropping the others' runs would lose some.
+    Two agents are compared game by game, so give both matrices the same `games`. A game with fewer runs is an
+    error: filling it up would invent scores, and dropping the others' runs would lose some.
     """
     names = sorted(by_game) if games is None else list(games)
     for name in names:
@@ -51,17 +51,17 @@ def score_matrix(by_game: Mapping[str, Sequence[float]], games: Iterable[str] | 
 
 
 def mean(scores: ArrayLike) -> np.ndarray:
-    """Mean over games of the mean over runs; one outstanding game can make it."""
+    """Mean over games of the mean over runs; one very high game can dominate it."""
     return _checked(scores).mean(axis=-2).mean(axis=-1)
 
 
 def median(scores: ArrayLike) -> np.ndarray:
-    """Median over games of the mean over runs; nearly half the games could score zero unnoticed."""
+    """Median over games of the mean over runs; zeros in nearly half of the games do not change it."""
     return np.median(_checked(scores).mean(axis=-2), axis=-1)
 
 
 def iqm(scores: ArrayLike) -> np.ndarray:
-    """Interquartile mean: of all runs on all games, without the lowest and the highest quarter.
+    """Interquartile mean: the mean of all runs on all games without the lowest and the highest quarter.
 
     A quarter of n scores is n // 4 of them, as in rliable and scipy.stats.trim_mean."""
     scores = _checked(scores)
@@ -72,7 +72,7 @@ def iqm(scores: ArrayLike) -> np.ndarray:
 
 
 def optimality_gap(scores: ArrayLike, gamma: float = 1.0) -> np.ndarray:
-    """How far runs stay below `gamma` on average: E[max(gamma - score, 0)]; smaller is better."""
+    """Mean shortfall below `gamma`: E[max(gamma - score, 0)]; smaller is better."""
     return gamma - np.minimum(_checked(scores), gamma).mean(axis=(-2, -1))
 
 
@@ -105,22 +105,22 @@ def stratified_bootstrap(
     seed: int = 0,
     paired: bool = False,
 ) -> Interval:
-    """The percentile interval of statistic(*matrices) when runs are drawn anew, with replacement, per game.
+    """The percentile interval of statistic(*matrices) when runs are resampled, with replacement, per game.
 
-    Each game of each (runs, games) matrix is drawn on its own; if `paired`, the same runs of all matrices.
-    The interval speaks of other runs on the same games, not of other games. It knows only the runs there are:
-    with few it is too narrow, and with one, which can only be drawn again, both bounds are the estimate: the
-    spread is unknown, not zero.
+    Each game of each (runs, games) matrix is resampled separately; if `paired`, with the same runs in all
+    matrices. The interval describes other runs on the same games, not other games. With few runs it is too
+    narrow. With one run both bounds equal the estimate, because the spread is unknown, not because it is
+    zero.
     """
     if not matrices or repetitions < 1 or not 0 < confidence < 1:
         raise UsageError(
-            f"{len(matrices)} matrices, {repetitions} repetitions, confidence {confidence}: "
-            "1 or more, 1 or more, between 0 and 1"
+            f"{len(matrices)} matrices, {repetitions} repetitions, confidence {confidence}: give at least "
+            "one matrix, at least one repetition, and a confidence between 0 and 1"
         )
     tables = [_checked(matrix, dimensions=2) for matrix in matrices]
     estimate = np.asarray(statistic(*tables))
     results = np.empty((repetitions, *estimate.shape))
-    # A stream for each matrix: the draws are then the same however many are made at once.
+    # One random stream per matrix, so that the draws do not depend on AT_ONCE.
     streams = np.random.default_rng(seed).spawn(len(tables))
     if paired:
         streams = [np.random.default_rng(seed) for _ in tables]
@@ -129,7 +129,7 @@ def stratified_bootstrap(
         part = results[start : start + at_once]
         drawn = (_resampled(table, len(part), stream) for table, stream in zip(tables, streams, strict=True))
         values = np.asarray(statistic(*drawn))
-        if values.shape != part.shape:  # np.mean, say, would mix the repetitions and look very certain
+        if values.shape != part.shape:  # np.mean, for example, averages over the repetitions
             raise UsageError("the statistic must reduce the last two axes and keep those before them")
         part[:] = values
     low, high = np.quantile(results, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
@@ -145,8 +145,9 @@ def paired_difference(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Interval:
-    """The interval of statistic(x) - statistic(y) where run i of both learned from the same log: each draw
-    takes the same runs of both, so that a log that is easy for both does not count as a difference."""
+    """The interval of statistic(x) - statistic(y), where run i of both learned from the same log.
+
+    Each draw takes the same runs of both, so that a log that is easy for both does not widen the interval."""
     x, y = _checked(x, dimensions=2), _checked(y, dimensions=2)
     if x.shape != y.shape:
         raise UsageError(f"scores of shape {x.shape} and {y.shape}: pairs need the same runs and games")
@@ -192,19 +193,21 @@ def aggregates(
 
 
 def _resampled(matrix: np.ndarray, count: int, random: np.random.Generator) -> np.ndarray:
-    """`count` matrices like this one, each column's runs drawn from that column: (count, runs, games)."""
+    """`count` resampled matrices; each column is drawn from the same column: (count, runs, games)."""
     runs, games = matrix.shape
     return matrix[random.integers(runs, size=(count, runs, games)), np.arange(games)]
 
 
 def _checked(scores: ArrayLike, games: Sequence[str] = (), *, dimensions: int | None = None) -> np.ndarray:
-    """Scores as floats (..., runs, games), or the first thing wrong with them."""
+    """Scores as floats (..., runs, games); raises UsageError for the first problem."""
     try:
         matrix = np.asarray(scores, dtype=float)
     except (TypeError, ValueError):
-        raise UsageError("scores must be numbers, with as many runs for each game") from None
+        raise UsageError("scores must be numbers, with the same number of runs for each game") from None
     if matrix.ndim < 2 or matrix.size == 0 or matrix.ndim != (dimensions or matrix.ndim):
-        raise UsageError(f"scores of shape {matrix.shape}: (runs, games) is needed, with one or more of each")
+        raise UsageError(
+            f"scores of shape {matrix.shape}: they must be (runs, games), with at least one of each"
+        )
     finite = np.isfinite(matrix)
     if not finite.all():
         place = tuple(np.argwhere(~finite)[0])

@@ -1,8 +1,8 @@
 """Table 1 of the paper: each agent's median over games and the games it wins, beside the paper's numbers.
 
-`best` is the paper's way: in each game, the best iteration of the mean over seeds. It is a maximum over many
-evaluations, chosen by the very seeds that it scores. Beside it stand the same with the choice made by the
-other seeds (`cross`), and what needs no choice: the last, the mean of the last few, and of all (`area`).
+`best` is the paper's measure: in each game, the best iteration of the mean over seeds. It is a maximum over
+many evaluations, chosen by the same seeds that it scores. For `cross` the other seeds choose the iteration.
+The last evaluation, the mean of the last few and the mean of all (`area`) need no choice.
 """
 
 import re
@@ -19,12 +19,12 @@ from optimist.studies.scores.normalisation import KINDS, Ending, Normaliser, end
 from optimist.studies.scores.score_files import ScoreFile
 from optimist.studies.sheet import Cell, Sheet, as_csv, as_markdown, number
 
-MAIN = ("best", "cross", "last")  # where there is no room for all
+MAIN = ("best", "cross", "last")  # for tables without room for all
 PAPER = ("1X", "5X")  # the gradient steps of online DQN, and five times as many
 
 
 class Median(NamedTuple):
-    """Median over games of the normalised score in percent, and the games better than the yardstick."""
+    """Median over games of the normalised score in percent, and the number of games above the yardstick."""
 
     median: float
     better: int
@@ -42,7 +42,7 @@ class GameRow:
 
 @dataclass(frozen=True)
 class AgentRow:
-    """One agent over all games; `paper` holds the numbers it has in the paper, by its gradient steps."""
+    """One agent over all games; `paper` has its numbers in the paper, by gradient steps (1X, 5X)."""
 
     agent: str
     games: int
@@ -57,10 +57,10 @@ class AgentRow:
 
 
 def per_game(scores: ScoreFile, by: Normaliser, recent: int = RECENT) -> dict[str, list[GameRow]]:
-    """For each agent its games, the least improved first as in Figure 4."""
+    """The games of each agent, the least improved first, as in Figure 4."""
     rows: dict[str, list[GameRow]] = {}
     for agent, by_game in scores.agents.items():
-        seed_means(by_game)  # raises where seeds were evaluated at different times
+        seed_means(by_game)  # raises if seeds were evaluated at different steps
         ends = {game: ending(seeds, recent) for game, seeds in by_game.items()}
         rows[agent] = sorted(
             (GameRow(agent, game, end, _improvement(game, end, by)) for game, end in ends.items()),
@@ -72,7 +72,7 @@ def per_game(scores: ScoreFile, by: Normaliser, recent: int = RECENT) -> dict[st
 def table_one(
     scores: ScoreFile, by: Normaliser, recent: int = RECENT, *, whole_log: bool = True
 ) -> list[AgentRow]:
-    """A row per agent, in the order of the file; the paper's numbers are of agents with the whole log."""
+    """A row per agent, in the order of the file; `whole_log` adds the paper's numbers."""
     comparable = whole_log and by.yardstick == "DQN"
     rows = []
     for agent, games in per_game(scores, by, recent).items():
@@ -92,7 +92,7 @@ def table_one(
 
 
 def paper_medians(agent: str) -> dict[str, Median]:
-    """What the paper reports for an agent of this name, such as "qr_dqn", "REM" or "DQN (Adam) (1X)"."""
+    """The paper's numbers for an agent of this name, such as "qr_dqn", "REM" or "DQN (Adam) (1X)"."""
     plain = _plain(agent)
     found = {}
     for row in reference.paper_table():
@@ -109,7 +109,7 @@ def sheet(
     kinds: Sequence[str] = KINDS,
     left_out: Sequence[str] = (),
 ) -> Sheet:
-    """The table as people read it; the paper has columns where it has numbers."""
+    """The table to print, with columns for the paper's numbers if it has any."""
     games = f"{rows[0].games} game{'s' * (rows[0].games != 1)}"
     paper = PAPER if any(row.paper for row in rows) else ()
     few = min(recent, max(row.evaluations for row in rows))
@@ -130,7 +130,7 @@ def sheet(
 
 
 def per_game_sheet(games: Mapping[str, Sequence[GameRow]], by: Normaliser, recent: int = RECENT) -> Sheet:
-    """Every agent in every game: its average returns, and by how much they are above the yardstick."""
+    """The average returns of every agent in every game, and their improvement over the yardstick."""
     titles = [kind_title(kind, None, recent) for kind in MAIN]
     rows = []
     for row in (row for mine in games.values() for row in mine):
@@ -156,7 +156,7 @@ def improvement_sheet(agent: str, rows: Sequence[GameRow], by: Normaliser, recen
 
 
 def kind_title(kind: str, evaluations: int | None, recent: int = RECENT) -> str:
-    """'best of 50', 'cross-chosen best', 'last', 'mean of last 3' (or of fewer where there are no more)."""
+    """'best of 50', 'cross-chosen best', 'last', 'mean of last 3' (or of as many as there are)."""
     recent = min(recent, evaluations or recent)
     return {
         "best": f"best of {evaluations}" if evaluations else "best",
@@ -168,17 +168,17 @@ def kind_title(kind: str, evaluations: int | None, recent: int = RECENT) -> str:
 
 
 def notes(rows: Sequence[AgentRow], by: Normaliser) -> list[str]:
-    """What one must know to read the table."""
+    """Notes that explain the table."""
     counts = sorted({row.evaluations for row in rows})
-    looks = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}, which favours the most,"
+    looks = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} (the most has an advantage)"
     lines = [
         f"seeds: {rows[0].seeds}; best: each game's best of {looks} evaluations of the mean over seeds",
         "cross-chosen best: each seed is scored at the evaluation that is best for the other seeds",
-        f"0 and 100% are random play and {by.yardstick}, the worse and the better: {by.provenance}",
+        f"of random play and {by.yardstick} the worse is 0 and the better 100%: {by.provenance}",
     ]
     if any(row.paper for row in rows):
         lines.append(
-            "the paper's numbers: best, over 60 Atari games and 5 seeds, by its own scores of DQN and random"
+            "the paper's numbers: best, over 60 Atari games and 5 seeds, normalised by its own scores"
         )
     return lines
 
@@ -191,7 +191,7 @@ def write(
     recent: int = RECENT,
     left_out: Sequence[str] = (),
 ) -> list[Path]:
-    """table.md, table.csv and per_game.csv in this folder; return where they are."""
+    """Write table.md, table.csv and per_game.csv in this folder; return their paths."""
     make_folder(out)
     texts = {
         "table.md": as_markdown(sheet(rows, by, recent, left_out=left_out)),

@@ -1,18 +1,18 @@
 "use strict";
-// The curves: hover for values, switch agents and seeds, drag to zoom, double click to see everything again.
+// The curves: hover for values, switch agents and seeds, drag to zoom, double click to reset.
 (() => {
   const source = document.getElementById("curves-data");
   if (!source) return;
-  const said = JSON.parse(source.textContent);
+  const data = JSON.parse(source.textContent);
   const place = document.getElementById("chart"), controls = place.querySelector(".controls");
   const plot = place.querySelector(".plot");
-  const labels = [...new Set(said.panels.flatMap((panel) => Object.keys(panel.agents)))];
-  const seeds = [...new Set(said.panels.flatMap((panel) =>
+  const labels = [...new Set(data.panels.flatMap((panel) => Object.keys(panel.agents)))];
+  const seeds = [...new Set(data.panels.flatMap((panel) =>
     Object.values(panel.agents).flatMap((agent) => Object.keys(agent.seeds))))];
   const shown = { panel: 0, agents: new Set(labels), seeds: new Set(["mean"]) };
   let chart = null, seedToggles = null;
 
-  const colour = (label) => said.colours[labels.indexOf(label) % said.colours.length];
+  const colour = (label) => data.colours[labels.indexOf(label) % data.colours.length];
   const variable = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const count = (value) => Math.abs(value) >= 1e6 ? `${+(value / 1e6).toPrecision(4)}M`
     : Math.abs(value) >= 1e3 ? `${+(value / 1e3).toPrecision(4)}k` : `${+value.toPrecision(4)}`;
@@ -48,7 +48,7 @@
     const found = [], bands = [];
     for (const [label, agent] of Object.entries(panel.agents)) {
       if (!shown.agents.has(label)) continue;
-      const dash = labels.indexOf(label) < said.colours.length ? [] : [8, 4];
+      const dash = labels.indexOf(label) < data.colours.length ? [] : [8, 4];
       const line = (name, values, style) =>
         found.push({ label: name, steps: agent.steps, values, stroke: colour(label), dash, ...style });
       if (shown.seeds.has("mean") || !hasSeeds(panel)) {
@@ -67,7 +67,7 @@
   };
 
   const draw = () => {
-    const panel = said.panels[shown.panel], { found, bands } = lines(panel);
+    const panel = data.panels[shown.panel], { found, bands } = lines(panel);
     if (seedToggles) seedToggles.hidden = !hasSeeds(panel);
     const steps = [...new Set(Object.values(panel.agents).flatMap((agent) => agent.steps))].sort((a, b) => a - b);
     const aligned = found.map((line) => {
@@ -85,10 +85,10 @@
       scales: { x: { time: false } },
       cursor: { focus: { prox: 24 }, drag: { x: true, y: true, uni: 24 } },
       focus: { alpha: 0.35 },
-      axes: [{ ...axis, label: said.steps }, { ...axis, label: panel.unit, size: 56 }],
+      axes: [{ ...axis, label: data.steps }, { ...axis, label: panel.unit, size: 56 }],
       bands,
       series: [
-        { label: said.steps, value },
+        { label: data.steps, value },
         ...found.map(({ label, stroke, width, dash, class: kind }) =>
           ({ label, stroke, width, dash, class: kind, value, spanGaps: true, points: { show: width > 0 && steps.length < 2 } })),
         ...levels.map(([label], index) =>
@@ -101,9 +101,9 @@
 
   place.hidden = false;
   for (const picture of document.querySelectorAll(".static-curves")) picture.hidden = true;
-  if (said.panels.length > 1) {
+  if (data.panels.length > 1) {
     const group = element("label", "show ", controls), choice = element("select", "", group);
-    said.panels.forEach((panel) => element("option", panel.name, choice));
+    data.panels.forEach((panel) => element("option", panel.name, choice));
     choice.addEventListener("change", () => { shown.panel = choice.selectedIndex; draw(); });
   }
   if (labels.length > 1) toggles("agents", labels, shown.agents);

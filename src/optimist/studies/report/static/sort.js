@@ -1,5 +1,5 @@
 "use strict";
-// A click on a heading sorts its table: numbers from the largest, words from A; a second click turns it round.
+// A click on a heading sorts its table: numbers from the largest, text from A; a second click reverses it.
 for (const table of document.querySelectorAll("table.sortable")) {
   const heads = [...table.tHead.rows[0].cells], body = table.tBodies[0];
   heads.forEach((head, column) => head.querySelector("button").addEventListener("click", () => {
@@ -12,12 +12,12 @@ for (const table of document.querySelectorAll("table.sortable")) {
     const empty = (value) => value === "" || Number.isNaN(value);
     rows.sort((a, b) => {
       const x = key(a), y = key(b);
-      if (empty(x) || empty(y)) return empty(x) - empty(y);  // what is missing stays below
+      if (empty(x) || empty(y)) return empty(x) - empty(y);  // empty cells stay at the end
       return rising ? order(x, y) : order(y, x);
     });
     heads.forEach((other) => other.removeAttribute("aria-sort"));
     head.setAttribute("aria-sort", rising ? "ascending" : "descending");
-    table.classList.add("sorted");  // every row then shows its beginning, which its group had once
+    table.classList.add("sorted");  // every row then shows its first cell, not only the first row of a group
     body.append(...rows);
   }));
 }
