@@ -120,7 +120,7 @@ MISTAKES = [
     ("train rem {log} --seeds -1", 2, '"-1" are no seeds'),
     ("train rem {log} --seeds 99999999999", 2, "from 0 to 4294967295"),
     ("train rem {log} --environment minatar/Breakout", 2, 'did you mean "breakout"?'),
-    ("train rem {log} --environment minatar/freeway", 2, "minatar/freeway shows (10, 10, 7)"),
+    ("train rem {log} --environment minatar/freeway", 2, "minatar/freeway has frames of (10, 10, 7)"),
     # the data
     ("train rem {nowhere}", 3, "does not exist; record a dataset"),
     ("train rem {empty}", 3, "has no manifest.json (is it a dataset?)"),
@@ -196,7 +196,7 @@ MISTAKES = [
     ("evaluate {run} --episodes 0", 2, "0 episodes at epsilon 0.001"),
     ("evaluate {run} --episodes ten", 2, '"ten" is not a number'),
     ("evaluate {run} --epsilon 2", 2, "between 0 and 1"),
-    ("evaluate {run} --environment minatar/freeway", 2, "minatar/freeway shows (10, 10, 7)"),
+    ("evaluate {run} --environment minatar/freeway", 2, "minatar/freeway has frames of (10, 10, 7)"),
     ("evaluate {run} --environment breakout", 2, "is not of the form family/game"),
     ("evaluate {run} --episodes 1 --out {nowhere}/scores.csv", 6, "No such file or directory"),
     ("evaluate {run} --episodes 1 --out {empty}", 6, "Is a directory"),

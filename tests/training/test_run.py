@@ -67,7 +67,7 @@ def test_the_same_configuration_goes_on(begun):
         ({**CONFIG, "seeds": [0]}, r"seeds: \[0, 1\] saved, \[0\] requested"),
         (
             {**CONFIG, "dataset": {"path": "data", "fingerprint": "f00"}},
-            "dataset.fingerprint: 'c0ffee' there",
+            "dataset.fingerprint: 'c0ffee' saved",
         ),
         ({key: CONFIG[key] for key in CONFIG if key != "kind"}, "kind: 'offline' saved, nothing requested"),
     ],

@@ -54,7 +54,7 @@ def test_as_much_as_there_is_may_be_taken(tmp_path, monkeypatch):
     monkeypatch.setattr(sizes, "available_bytes", lambda: needed)
     OfflineTraining(small("dqn"), vectors(), **training)
     monkeypatch.setattr(sizes, "available_bytes", lambda: needed - 1)
-    with pytest.raises(UsageError, match="takes at least"):
+    with pytest.raises(UsageError, match="needs at least"):
         OfflineTraining(small("dqn"), vectors(), **training)
 
 
