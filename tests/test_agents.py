@@ -295,9 +295,9 @@ def test_a_table_agent_refuses_vector_actions(agent):
 
 
 def test_each_way_of_behaviour_cloning_names_the_other_to_data_it_cannot_imitate():
-    with pytest.raises(DataError, match="vector actions of size 2: take an agent such as cloned_actor"):
+    with pytest.raises(DataError, match="vector actions of size 2: use an agent such as cloned_actor"):
         agents.BehaviourCloning().check(CONTROL)
-    with pytest.raises(DataError, match="3 discrete actions: take an agent such as behaviour_cloning"):
+    with pytest.raises(DataError, match="3 discrete actions: use an agent such as behaviour_cloning"):
         agents.ClonedActor().check(VECTORS)
 
 
@@ -420,7 +420,7 @@ REFUSED = {
     "no networks": (lambda: agents.Rem(networks=0), "200 columns on 0 networks"),
     "fewer networks": (lambda: agents.Rem(networks=-2), "200 columns on -2 networks"),
     "uneven networks": (lambda: agents.BootstrappedDqn(columns=4, networks=3), "4 columns on 3 networks"),
-    "no target period": (lambda: agents.Dqn(target_period=0), "a target period of 0"),
+    "no target period": (lambda: agents.Dqn(target_period=0), "target_period is 0"),
     "no heads": (lambda: agents.QrRem(heads=0), "200 columns do not divide into 0 heads"),
     "uneven heads": (lambda: agents.QrRem(heads=7), "200 columns do not divide into 7 heads"),
     "uneven heads of atoms": (lambda: agents.C51Rem(heads=-4), "204 columns do not divide into -4 heads"),

@@ -98,7 +98,7 @@ def test_a_log_of_ones_own_needs_no_environment_and_no_folder(tmp_path, monkeypa
     assert run.policy(np.zeros(4)) in (0, 1)
     assert run.policy(np.zeros((3, 4))).shape == (3,)
     assert run.policy([0.0, 0.5, 1.0, 2.0]) in (0, 1)
-    with pytest.raises(UsageError, match="knows no environment"):
+    with pytest.raises(UsageError, match="has no environment"):
         run.evaluate()
 
 

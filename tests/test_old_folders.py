@@ -63,6 +63,6 @@ def test_a_study_run_again_finds_its_runs_done_or_says_what_differs(folder, caps
     """The first build gave all seeds one log. Today each seed has its own: that is another study."""
     exit_code, said = main(["study", "run", "study.toml", "--out", "study"]), capsys.readouterr().err
     if (folder / "study/logs/gym-cartpole-v1/agent/config.toml").read_text().count("seeds = [0]"):
-        assert exit_code != 0 and "logs/gym-cartpole-v1 has seeds: [0] there, [0, 1] asked" in said
+        assert exit_code != 0 and "logs/gym-cartpole-v1 has seeds: [0] saved, [0, 1] requested" in said
     else:
         assert exit_code == 0 and "4 of 4 runs are done already" in said

@@ -39,7 +39,7 @@ from optimist.equations.losses import huber
 
 @dataclass(frozen=True, kw_only=True)
 class Keen(ValueAgent):
-    """DQN that wants more than there is."""
+    """DQN with a bonus on every target."""
 
     bonus: float = 0.5
 
@@ -302,14 +302,18 @@ def test_names_and_classes_lead_to_each_other(installed):
     [
         (agents.agent_class, "keeen", 'there is no agent "keeen": did you mean "keen"'),
         (agents.agent_class, "my_plugin:Kean", 'my_plugin has no "Kean": did you mean "Keen"'),
-        (agents.agent_class, "my_plugin:Lines", "is no agent"),
+        (agents.agent_class, "my_plugin:Lines", "is not an agent"),
         (agents.agent_class, "nowhere.at_all:X", 'no module "nowhere.at_all": install its package'),
         (envs.make, "my_plugin:Keen/short", "is not a family of environments: it has no make"),
         (envs.make, "coridor/short", 'did you mean "corridor"'),
-        (logger_classes, "my_plugin:Keen", "is no logger: it needs add and close"),
+        (logger_classes, "my_plugin:Keen", "is not a logger: it needs add and close"),
         (logger_classes, "tensorbord", 'there is no logger "tensorbord": did you mean "tensorboard"'),
         (lambda name: agents.Dqn(network=name).check(vectors().spec), "my_plugin:Lines", "cannot be made"),
-        (lambda name: agents.Dqn(network=name).check(vectors().spec), "my_plugin:Walk.reset", "is no torso"),
+        (
+            lambda name: agents.Dqn(network=name).check(vectors().spec),
+            "my_plugin:Walk.reset",
+            "is not a torso",
+        ),
     ],
 )
 def test_a_wrong_name_is_answered_in_one_line(installed, find, name, message):

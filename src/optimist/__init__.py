@@ -3,9 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-if (
-    TYPE_CHECKING
-):  # what editors and type checkers see; at run time each name is imported when first asked for
+if TYPE_CHECKING:  # for editors and type checkers; at run time each name is imported on first use
     from optimist import agents
     from optimist.api import collect, load, open, train
     from optimist.data import Dataset, Recorder, Spec, Transition
@@ -19,7 +17,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Imported when first asked for, so that `optimist --help` answers at once."""
+    """Import a name on first use, so that `optimist --help` is fast."""
     if name == "agents":
         return importlib.import_module("optimist.agents")
     if name in _HOMES:

@@ -1,4 +1,4 @@
-"""The whole system in three lines of Python."""
+"""The functions of the Python interface: open, load, train and collect."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -24,8 +24,8 @@ def open(path: str | Path) -> Dataset:
 
 
 def load(path: str | Path, *, allow: Iterable[str] = ()) -> Run:
-    """The run in this folder. It may name classes of somebody's modules: those that are not imported yet and
-    not installed as plug-ins are imported only if they are named in `allow`."""
+    """The run in this folder. The folder may name classes of other modules: a module that is neither imported
+    already nor installed as a plug-in is imported only if `allow` names it."""
     return load_run(path, allow)
 
 
@@ -42,12 +42,12 @@ def train(
     restart: bool = False,
     **settings: Any,
 ) -> Run:
-    """Train on the data alone, as `optimist train` does: equal words give equal runs.
+    """Train offline on the data, as `optimist train` does: the same settings give the same run.
 
-    The name of an agent is fitted to the recipe; an agent such as `optimist.agents.Rem()` is taken as it is.
-    `options` are fields of the agent, {"optimizer.epsilon": 1e-4}; further keywords are the fields of
-    `Training`: steps, batch, evaluate_every. Evaluation plays the environment the data came from, unless
-    another (or "" for none) is named. The same call again continues an unfinished run.
+    An agent given by name gets the recipe's settings; an agent such as `optimist.agents.Rem()` keeps its own.
+    `options` are fields of the agent, {"optimizer.epsilon": 1e-4}; further keywords are fields of `Training`:
+    steps, batch, evaluate_every. Evaluation plays the environment of the data unless `environment` names
+    another, or is "" for none. The same call continues an unfinished run.
     """
     dataset = data if isinstance(data, Dataset) else Dataset.open(data)
     found = resolve_training(
@@ -85,10 +85,11 @@ def collect(
     restart: bool = False,
     **settings: Any,
 ) -> Dataset:
-    """Let an online agent play and keep every step, as `optimist collect` does: equal words give equal runs.
+    """Train an agent online and record every step, as `optimist collect` does: the same settings give the
+    same run.
 
-    DQN plays unless an agent is named. `options` are fields of the agent; further keywords are the fields of
-    `Collection`: steps, lanes, epsilon.
+    The default agent is DQN. `options` are fields of the agent; further keywords are fields of `Collection`:
+    steps, lanes, epsilon.
     """
     spec = envs.make(environment).spec
     found = resolve_collection(
@@ -101,10 +102,10 @@ def collect(
 
 
 def _recipe(recipe: str, settings: dict[str, Any]) -> str:
-    """The recipe, which was called the scale before."""
+    """The recipe; its former name is scale."""
     if "scale" not in settings:
         return recipe
-    log.warning("scale= is called recipe= now, apart from the scale of studies")
+    log.warning("scale= is called recipe= now (a study still has a scale)")
     return settings.pop("scale")
 
 
@@ -112,4 +113,4 @@ def _seeds(seeds: Iterable[int]) -> tuple[int, ...]:
     try:
         return tuple(seeds)
     except TypeError:
-        raise UsageError(f"seeds is {seeds!r}: name them, as in seeds=(0, 1, 2) or seeds=range(3)") from None
+        raise UsageError(f"seeds is {seeds!r}: list them, as in seeds=(0, 1, 2) or seeds=range(3)") from None

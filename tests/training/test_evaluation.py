@@ -163,7 +163,7 @@ def test_mean_scores_are_per_seed_in_the_order_given():
 
 @pytest.mark.parametrize("name", ["gym/CartPole-v1", "minatar/breakout"])
 def test_an_environment_of_other_shapes_is_refused(name):
-    with pytest.raises(UsageError, match=rf"{name} shows .* this agent learns on \(1,\) with 3"):
+    with pytest.raises(UsageError, match=rf"{name} has frames of .*; the data has frames of \(1,\) and 3"):
         check_playable(LEARNER.spec, name)
     check_playable(LEARNER.spec, "gym/Pay-v0")
 
@@ -178,11 +178,14 @@ def test_an_environment_of_other_action_vectors_is_refused():
     for spec, said in [
         (
             box(2, 2.0),
-            "takes action vectors of size 1; .* with action vectors of size 2",
+            "and action vectors of size 1; .* and action vectors of size 2",
         ),
-        (Spec((3,), "float32", actions=3), "takes action vectors of size 1; .* with 3 actions"),
-        (dataclasses.replace(box(1, 2.0), frame_shape=(4,)), r"shows \(3,\) .* learns on \(4,\)"),
-        (box(1, 2.5), r"takes actions from \(-2.0,\) to \(2.0,\); this agent learns on \(-2.5,\)"),
+        (Spec((3,), "float32", actions=3), "and action vectors of size 1; .* and 3 actions"),
+        (
+            dataclasses.replace(box(1, 2.0), frame_shape=(4,)),
+            r"has frames of \(3,\) .* the data has frames of \(4,\)",
+        ),
+        (box(1, 2.5), r"has actions from \(-2.0,\) to \(2.0,\); the data has \(-2.5,\)"),
     ]:
         with pytest.raises(UsageError, match=said) as refused:
             check_playable(spec, "gym/Pendulum-v1")

@@ -25,7 +25,7 @@ def test_signals_save_the_run_and_cost_no_bit(log, tmp_path):
             assert time.monotonic() - begun < 10
         assert child.returncode == code
         assert complaint.count("\n") == 1
-        assert complaint.startswith("optimist: stopped at gradient step ") and "goes on" in complaint
+        assert complaint.startswith("optimist: stopped at gradient step ") and "continues" in complaint
         newest = max((stopped / "checkpoints").iterdir()).name
         assert int(newest.split("-")[1]) == 40 * lines(stopped / "metrics.jsonl")
     assert main([*words, "--out", str(stopped)]) == 0

@@ -116,7 +116,7 @@ def test_an_awkward_distance_between_evaluations_does_not_shorten_the_chunks(tmp
 
 def test_restart_begins_anew(log, tmp_path, finished):
     train(log, tmp_path, replace(SHORT, steps=20, batch=4))
-    with pytest.raises(RunError, match="training.batch: 4 there, 8 asked"):
+    with pytest.raises(RunError, match="training.batch: 4 saved, 8 requested"):
         train(log, tmp_path)
     train(log, tmp_path, restart=True)
     assert outcome(tmp_path) == outcome(finished[0])

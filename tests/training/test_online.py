@@ -192,7 +192,7 @@ def test_several_seeds_play_side_by_side_and_are_told_apart(tmp_path):
 def test_a_recording_made_by_others_is_never_cut_back(tmp_path):
     played(tmp_path, rows=20)
     before = Dataset.open(tmp_path).fingerprint
-    with pytest.raises(RunError, match="holds a recording that no run here made"):
+    with pytest.raises(RunError, match="holds a recording without the run that made it"):
         collect(tmp_path)
     assert Dataset.open(tmp_path).fingerprint == before
     collect(tmp_path, restart=True)
@@ -201,7 +201,7 @@ def test_a_recording_made_by_others_is_never_cut_back(tmp_path):
 
 def test_restart_throws_the_recording_away(tmp_path):
     collect(tmp_path, replace(SHORT, steps=80))
-    with pytest.raises(RunError, match="training.epsilon_decay: 100 there, 50 asked"):
+    with pytest.raises(RunError, match="training.epsilon_decay: 100 saved, 50 requested"):
         collect(tmp_path, replace(SHORT, epsilon_decay=50))
     collect(tmp_path, replace(SHORT, epsilon_decay=50), restart=True)
     data = Dataset.open(tmp_path)

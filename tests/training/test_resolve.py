@@ -105,7 +105,7 @@ def test_the_former_name_of_the_recipe_goes_on_working_with_a_notice(logs, monke
         assert asked(lambda: optimist.collect("minatar/breakout", out=tmp_path, scale="mini"))
     assert old == new != asked_as(log, monkeypatch)
     assert [record.message for record in caplog.records] == [
-        "scale= is called recipe= now, apart from the scale of studies"
+        "scale= is called recipe= now (a study still has a scale)"
     ] * 2
 
 
@@ -128,7 +128,7 @@ def test_who_plays_is_dqn_or_whom_the_preset_names():
         ({"learning_rate": 3}, 'options={"optimizer.learning_rate": 3}'),
         ({"lr": 3}, 'options={"optimizer.learning_rate": 3}'),
         ({"columns": 3}, 'options={"columns": 3}'),
-        ({"seeds": 3}, r"seeds is 3: name them, as in seeds=(0, 1, 2) or seeds=range(3)"),
+        ({"seeds": 3}, r"seeds is 3: list them, as in seeds=(0, 1, 2) or seeds=range(3)"),
         ({"preset": "papre"}, 'rem has no preset "papre": did you mean "paper"?'),
         ({"options": {"colums": 3}}, 'rem: there is no setting "colums": did you mean "columns"?'),
     ],

@@ -25,8 +25,8 @@ from optimist.training.online import Collection, OnlineTraining
         ("train qr_dqn LOG --columns 1e9", "parameters "),
         ("train rem LOG --episodes 1e9", "evaluation "),
         ("train rem LOG --seeds 0-999999999", "too many seeds"),
-        ("train rem LOG --n-step 1e9", "n_step is 1000000000: it is at most 1000"),
-        ("train rem LOG --target-period 1e18", "a target period of 1000000000000000000"),
+        ("train rem LOG --n-step 1e9", "n_step is 1000000000: it must be at most 1000"),
+        ("train rem LOG --target-period 1e18", "target_period is 1000000000000000000"),
         (f"collect {GAME} --lanes 1e9", "lanes and replay window "),
         (f"collect {GAME} --window 1e18", "lanes and replay window "),
         (f"collect {GAME} --batch 1e9", "batches "),
@@ -42,7 +42,7 @@ def test_an_absurd_size_is_one_line_at_once_and_writes_nothing(log, tmp_path, ca
     complaint = capsys.readouterr().err
     assert complaint.startswith("optimist: ") and complaint.count("\n") == 1 and phrase in complaint
     if phrase.endswith(" "):
-        assert "takes at least" in complaint and complaint.count(" GiB") >= 3
+        assert "needs at least" in complaint and complaint.count(" GiB") >= 3
     assert not (tmp_path / "out").exists()
 
 
@@ -54,7 +54,7 @@ def test_as_much_as_there_is_may_be_taken(tmp_path, monkeypatch):
     monkeypatch.setattr(sizes, "available_bytes", lambda: needed)
     OfflineTraining(small("dqn"), vectors(), **training)
     monkeypatch.setattr(sizes, "available_bytes", lambda: needed - 1)
-    with pytest.raises(UsageError, match="takes at least"):
+    with pytest.raises(UsageError, match="needs at least"):
         OfflineTraining(small("dqn"), vectors(), **training)
 
 

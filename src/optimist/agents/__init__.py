@@ -1,4 +1,4 @@
-"""The folder is the registry: `agents/rem.py` is the agent "rem", its class is `Rem`."""
+"""The folder is the registry: `agents/rem.py` defines the agent "rem" as the class `Rem`."""
 
 import dataclasses
 import importlib
@@ -36,18 +36,18 @@ OPTIMIZERS = {"adam": Adam, "rmsprop": RmsProp}
 
 
 def available() -> list[str]:
-    """The names of all agents, read off the folder; a name with an underscore before it is no agent."""
+    """The names of all agents: the files of this folder whose names do not begin with an underscore."""
     return sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name[0] != "_")
 
 
 def agent_class(name: str) -> type[Agent]:
-    """The agent that the file of this name defines, or a user's own: "my_package:Rem2", or an entry point."""
+    """The class of an agent of this folder, of a user's "my_package:Rem2", or of an entry point."""
     own = name.replace("-", "_").lower()
     if own not in available():
         others = plugins.is_address(name) or name in plugins.names("agents")
         kind = plugins.find("agents", name if others else own, available())
         if not (isinstance(kind, type) and issubclass(kind, Agent)):
-            raise UsageError(f'"{name}" is no agent: it does not inherit optimist.agents.Agent')
+            raise UsageError(f'"{name}" is not an agent: it does not inherit optimist.agents.Agent')
         return kind
     module = importlib.import_module(f"{__name__}.{own}")
     found = [c for c in vars(module).values() if isinstance(c, type) and c.__module__ == module.__name__]
@@ -58,12 +58,12 @@ def agent_class(name: str) -> type[Agent]:
 def presets(name: str) -> dict[str, Agent]:
     """The named settings of an agent; the first is the default."""
     kind = agent_class(name)
-    said = vars(sys.modules[kind.__module__]).get("PRESETS", {})
-    return {label: agent for label, agent in said.items() if type(agent) is kind} or {"paper": kind()}
+    defined = vars(sys.modules[kind.__module__]).get("PRESETS", {})
+    return {label: agent for label, agent in defined.items() if type(agent) is kind} or {"paper": kind()}
 
 
 def preset(name: str, chosen: str | None = None) -> Agent:
-    """An agent by its name and the name of its settings."""
+    """An agent by its name and the name of its preset."""
     known = presets(name)
     if chosen == "paper" and "2020" in known:  # ddpg and bcq have one for each of the authors' versions now
         renamed("paper", "2020")
@@ -74,7 +74,7 @@ def preset(name: str, chosen: str | None = None) -> Agent:
 
 
 def from_preset(text: str) -> tuple[str, str]:
-    """An agent and its settings in one word: "dqn-nature" is the agent "dqn" with its preset "nature"."""
+    """The names of an agent and its preset: "dqn-nature" is the agent "dqn" with its preset "nature"."""
     words = {
         f"{name.replace('_', '-')}-{chosen}": (name, chosen)
         for name in available()
@@ -86,18 +86,18 @@ def from_preset(text: str) -> tuple[str, str]:
 
 
 def name_of(agent: Agent) -> str:
-    """The name by which any process finds the agent's class."""
+    """The name by which every process can find the agent's class."""
     folder, _, file = type(agent).__module__.rpartition(".")
     return file if folder == __name__ else plugins.address("agents", type(agent))
 
 
 def short_name(agent: Agent) -> str:
-    """The same without its module, for a title or a folder."""
+    """The agent's name without its module, for a title or a folder."""
     return name_of(agent).rpartition(":")[2]
 
 
 def described(agent: Agent) -> dict:
-    """The agent as plain values, for a configuration file; UsageError where it could not be read back."""
+    """The agent as plain values, for a configuration file; UsageError if the file could not be read back."""
     description = _description(agent.settled())
     try:
         same = from_description(json.loads(json.dumps(description))) == agent.settled()
@@ -105,29 +105,29 @@ def described(agent: Agent) -> dict:
         same = False
     if not same:
         raise UsageError(
-            f"{name_of(agent)} could not be read back from a run folder: its fields must be numbers, texts, "
-            "yes or no, or frozen records of these that are their defaults' classes"
+            f"{name_of(agent)} could not be read back from a run folder: its fields must be numbers, "
+            "strings, booleans, or frozen dataclasses of these that have the class of the default"
         )
     return description
 
 
 def _description(agent: Agent) -> dict:
     optimizer = {"name": type(agent.optimizer).__name__.lower(), **dataclasses.asdict(agent.optimizer)}
-    return _said({"name": name_of(agent), **dataclasses.asdict(agent), "optimizer": optimizer})
+    return _without_none({"name": name_of(agent), **dataclasses.asdict(agent), "optimizer": optimizer})
 
 
-def _said(table: dict) -> dict:
-    """Without the values that are None, which a configuration file cannot hold."""
+def _without_none(table: dict) -> dict:
+    """The table without values that are None: a configuration file cannot hold them."""
     return {
-        name: _said(value) if isinstance(value, dict) else value
+        name: _without_none(value) if isinstance(value, dict) else value
         for name, value in table.items()
         if value is not None
     }
 
 
 def from_description(description: dict) -> Agent:
-    """The agent that a configuration describes. Whoever wrote the file may have meant harm: a class of a
-    module that nobody asked for is refused (`plugins.check_trusted`)."""
+    """The agent that a configuration describes. The file may be malicious: a class of a module that the user
+    did not allow is refused (`plugins.check_trusted`)."""
     fields = dict(description)
     plugins.check_trusted("agents", fields["name"])
     if isinstance(network := fields.get("network"), dict):
@@ -140,7 +140,7 @@ def from_description(description: dict) -> Agent:
 
 
 def __getattr__(attribute: str):
-    """`optimist.agents.Rem`, imported when first asked for."""
+    """`optimist.agents.Rem`, imported on first use."""
     for name in available():
         if name.title().replace("_", "") == attribute:
             return agent_class(name)

@@ -1,4 +1,4 @@
-"""Agents of vector actions: an actor proposes an action, critics say what it is worth."""
+"""Agents for vector actions: an actor chooses the action, and critics estimate its value."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -43,21 +43,21 @@ class Players(NamedTuple):
     """Networks with their parameters filled in, and the box in which they act."""
 
     actor: Callable[..., Any]  # observation -> action
-    critics: Callable[[Any, Any], Any]  # (observation, action) -> what each critic says, (critics,)
-    first_critic: Callable[[Any, Any], Any]  # the same of the first alone, at the price of one
+    critics: Callable[[Any, Any], Any]  # (observation, action) -> the value by each critic, (critics,)
+    first_critic: Callable[[Any, Any], Any]  # the value by the first critic; only that one is computed
     bounds: Bounds
 
 
 @dataclass(frozen=True, kw_only=True)
 class ActorAgent(Agent):
-    """An agent of action vectors: its actor, a network of 400 and 300, chooses them in the box."""
+    """An agent for action vectors: its actor network chooses an action inside the box."""
 
-    discrete_peer: ClassVar[str] = "rem"  # whom it recommends where actions are discrete
+    discrete_peer: ClassVar[str] = "rem"  # the agent to recommend if the actions are discrete
     optimizer: RmsProp | Adam = Adam(learning_rate=1e-3, epsilon=1e-8)
     target_period: int = 1
     target_rate: float = 0.005
     network: DenseNetwork = DenseNetwork()
-    noise: Annotated[float, "standard deviation of exploration, where the largest action is 1"] = 0.5
+    noise: Annotated[float, "standard deviation of the exploration noise; the largest action is 1"] = 0.5
 
     hidden: InitVar[str | None] = None  # the former name of network.hidden
 
@@ -65,24 +65,24 @@ class ActorAgent(Agent):
         if hidden is not None:
             renamed("hidden", "network.hidden")
             object.__setattr__(self, "network", DenseNetwork(hidden))
-        if isinstance(self.network, str):  # its widths alone
+        if isinstance(self.network, str):  # only the widths of its layers
             object.__setattr__(self, "network", DenseNetwork(self.network))
         if self.target_period < 1 or not 0 < self.target_rate <= 1:
             raise UsageError(
-                f"target_period {self.target_period}, target_rate {self.target_rate}: a whole number from 1, "
-                "and a rate up to 1"
+                f"target_period {self.target_period}, target_rate {self.target_rate}: choose a period of at "
+                "least 1, and a rate above 0 and up to 1"
             )
 
     def check(self, spec: Spec) -> None:
         if spec.discrete:
             raise DataError(
                 f"{type(self).__name__} chooses action vectors; this data has {spec.actions} discrete "
-                f"actions: take an agent such as {self.discrete_peer}"
+                f"actions: use an agent such as {self.discrete_peer}"
             )
         if len(spec.observation_shape) != 1:
             raise DataError(
                 f"{type(self).__name__} reads vectors; these observations are {spec.observation_shape}: "
-                "flatten them before they are logged"
+                "flatten them before you log them"
             )
 
     def perceptron(self, outputs: int) -> Perceptron:
@@ -93,7 +93,7 @@ class ActorAgent(Agent):
         return {"actor": self.perceptron(action).init(key, observation)}
 
     def actor(self, spec: Spec, params: dict) -> Callable[[Any], Any]:
-        """The network with its parameters filled in: observation -> action."""
+        """The actor with its parameters filled in: observation -> action."""
         network, bounds = self.perceptron(len(spec.action_low)), Bounds.of(spec)
         return lambda observation: bounds.scaled(jnp.tanh(network(params["actor"], observation)))
 
@@ -108,11 +108,11 @@ class ActorAgent(Agent):
 
 @dataclass(frozen=True, kw_only=True)
 class ActorCritic(ActorAgent):
-    """What the agents of Fujimoto et al. share: critics beside the actor, and slowly following targets."""
+    """What the agents of Fujimoto et al. share: an actor, critics, and targets that follow them slowly."""
 
-    critics: Annotated[int, "how many critics are trained"] = 1
-    actor_period: Annotated[int, "gradient steps of the critics per one of the actor"] = 1
-    actor_rate: Annotated[float | None, "the actor's learning rate; none: the critics'"] = None
+    critics: Annotated[int, "number of critics"] = 1
+    actor_period: Annotated[int, "gradient steps of the critics for each step of the actor"] = 1
+    actor_rate: Annotated[float | None, "the actor's learning rate; none: that of the critics"] = None
     critic_decay: Annotated[float | None, "weight decay of the critics, as in PyTorch's Adam"] = None
     late_action: Annotated[bool, "the action enters the critics at their second layer"] = False
 
@@ -120,11 +120,11 @@ class ActorCritic(ActorAgent):
         super().__post_init__(hidden)
         if min(self.actor_period, self.critics) < 1:
             raise UsageError(
-                f"actor_period {self.actor_period}, critics {self.critics}: both are whole numbers from 1"
+                f"actor_period {self.actor_period}, critics {self.critics}: both must be at least 1"
             )
         if self.late_action and len(sizes(self.network.hidden)) < 2:
             raise UsageError(f'late_action needs two hidden layers; hidden is "{self.network.hidden}"')
-        self.optimizer_of("actor"), self.optimizer_of("critic")  # raise for rates that make no sense
+        self.optimizer_of("actor"), self.optimizer_of("critic")  # raise for invalid rates
 
     def optimizer_of(self, group: str) -> RmsProp | Adam:
         if group == "actor" and self.actor_rate is not None:
@@ -141,11 +141,12 @@ class ActorCritic(ActorAgent):
 
     @abstractmethod
     def critic_loss(self, now: Any, target: Any, step: Transition, key, shared_key) -> Any:
-        """The critics' loss of one transition; every transition has a `key`, the minibatch a `shared_key`."""
+        """The critics' loss of one transition. Each transition has its own `key`; all transitions of a
+        minibatch have the same `shared_key`."""
 
     @abstractmethod
     def actor_loss(self, now: Any, step: Transition, key) -> Any:
-        """The actor's loss at one transition."""
+        """The actor's loss of one transition."""
 
     def init(self, key, spec: Spec) -> dict:
         (observation,), (action,) = spec.observation_shape, spec.action_shape
@@ -159,7 +160,7 @@ class ActorCritic(ActorAgent):
         return Players(self.actor(spec, params), *self.judges(params), Bounds.of(spec))
 
     def judges(self, params: dict) -> tuple[Callable, Callable]:
-        """All critics, and the first of them."""
+        """All critics, and the first critic alone."""
 
         def judged(layers, observation, action):
             return self.critic_network(layers, observation, action)[0]
@@ -188,6 +189,6 @@ class ActorCritic(ActorAgent):
 
 
 def keys_for(batch: Transition, key) -> tuple[Any, Any]:
-    """A key for every transition, and one that they share."""
+    """A key for each transition, and one key for all of them."""
     own, shared = jax.random.split(key)
     return jax.random.split(own, batch.reward.shape[0]), shared

@@ -1,4 +1,4 @@
-"""What an agent is: its hyperparameters, and the losses that train its networks."""
+"""The base classes of agents: an agent is its hyperparameters and the losses that train its networks."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -27,85 +27,82 @@ class Objective(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Agent(ABC):
-    """A frozen record of hyperparameters; the learner asks it for parameters, objectives and actions."""
+    """A frozen record of hyperparameters, which gives the learner parameters, objectives and actions."""
 
     optimizer: RmsProp | Adam = Adam()
     target_period: Annotated[int, "gradient steps between updates of the target network"] = 2000
-    target_rate: Annotated[float, "1 copies the network into the target, less moves it a part of the way"] = (
-        1.0
-    )
+    target_rate: Annotated[float, "how far the target moves towards the network; 1: a copy"] = 1.0
 
     def optimizer_of(self, group: str) -> RmsProp | Adam:
-        """What trains this group of parameters."""
+        """The optimiser of this group of parameters."""
         return self.optimizer
 
     def settled(self) -> "Agent":
-        """The same agent with every value that depends on others written out, for a configuration file."""
+        """The same agent with every "auto" replaced by its value, for a configuration file."""
         return self
 
     @abstractmethod
     def check(self, spec: Spec) -> None:
-        """Refuse, in one line, data that this agent cannot learn from."""
+        """Raise DataError for data that this agent cannot learn from."""
 
     @abstractmethod
     def init(self, key, spec: Spec) -> dict:
-        """Fresh parameters by group."""
+        """Initial parameters by group."""
 
     @abstractmethod
     def objectives(self, spec: Spec) -> tuple[Objective, ...]:
-        """The losses in the order in which a step applies them."""
+        """The losses, in the order in which a gradient step applies them."""
 
     @abstractmethod
     def action(self, spec: Spec, params: dict, observation, key) -> Any:
-        """The action the agent thinks best; `key` is for agents that choose at random."""
+        """The best action by the agent's estimate; `key` is for agents that choose at random."""
 
     @abstractmethod
     def online_action(self, spec: Spec, params: dict, observation, key, episode_key) -> Any:
-        """The action while it collects; `episode_key` stays the same through an episode."""
+        """The action while the agent collects data; `episode_key` is the same during a whole episode."""
 
     @abstractmethod
     def estimate(self, spec: Spec, params: dict, observation) -> Any:
-        """The return the agent expects from here, for the logs and the alarm about divergence."""
+        """The expected return from this observation, for the logs and the warning of divergence."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableAgent(Agent):
-    """An agent of discrete actions that reads one (actions x columns) table per state.
+    """An agent for discrete actions that reads one (actions x columns) table per state.
 
-    A new algorithm says how wide the table is, how its rows become values, and how one transition is scored.
+    A subclass defines the number of columns, the value of a row, and the loss of one transition.
     """
 
-    vector_peer: ClassVar[str] = "td3"  # whom it recommends where actions are vectors
+    vector_peer: ClassVar[str] = "td3"  # the agent to recommend if the actions are vectors
     columns: Annotated[int, "the width of the table: heads, atoms or quantiles of each action"] = 1
     networks: Annotated[int, "1: all columns are heads of one network; more: separate networks"] = 1
     network: Network = Network()
     initializer: Annotated[str, "fan_in, glorot, or auto: glorot for separate networks"] = "auto"
 
     def __post_init__(self):
-        if isinstance(self.network, str):  # the name of its torso alone
+        if isinstance(self.network, str):  # only the name of its torso
             object.__setattr__(self, "network", Network(self.network))
         if self.columns < 1 or self.networks < 1 or self.columns % self.networks:
             raise UsageError(
-                f"{self.columns} columns on {self.networks} networks: at least one each, shared out evenly"
+                f"{self.columns} columns on {self.networks} networks: choose at least 1 of each, and columns "
+                "that divide evenly"
             )
         if self.target_period < 1:
-            raise UsageError(
-                f"a target period of {self.target_period}: it is counted in gradient steps, from 1"
-            )
+            raise UsageError(f"target_period is {self.target_period}: choose at least 1 gradient step")
 
     @abstractmethod
     def values(self, table: Table | SplitTable) -> Any:
-        """What each action is worth, (A,)."""
+        """The value of each action, (A,)."""
 
     @abstractmethod
     def loss(self, q: Callable, q_target: Callable, step: Transition, key) -> Any:
-        """The loss of one transition; `key` is shared by the whole minibatch."""
+        """The loss of one transition; `key` is the same for the whole minibatch."""
 
     def check(self, spec: Spec) -> None:
         if not spec.discrete:
             raise DataError(
                 f"{type(self).__name__} chooses among discrete actions; this data has vector actions "
-                f"of size {len(spec.action_low)}: take an agent such as {self.vector_peer}"
+                f"of size {len(spec.action_low)}: use an agent such as {self.vector_peer}"
             )
         self.torso(spec)
 
@@ -146,7 +143,7 @@ class TableAgent(Agent):
         return jnp.argmax(self.online_values(table, episode_key))
 
     def online_values(self, table: Table | SplitTable, episode_key) -> Any:
-        """What each action is worth while collecting, (A,)."""
+        """The value of each action while the agent collects data, (A,)."""
         return self.values(table)
 
     def estimate(self, spec: Spec, params: dict, observation) -> Any:
@@ -155,17 +152,17 @@ class TableAgent(Agent):
 
 @dataclass(frozen=True, kw_only=True)
 class ValueAgent(TableAgent):
-    """An agent whose columns are trained towards the reward and the discounted value of the next state."""
+    """An agent whose columns are trained towards reward plus discounted value of the next state."""
 
     target_limit: Annotated[float | None, "targets are clipped to +- this; none: not clipped"] = None
 
     def __post_init__(self):
         super().__post_init__()
         if self.target_limit is not None and not 0 < self.target_limit < jnp.inf:
-            raise UsageError(f"target_limit is {self.target_limit}: a number above zero, or none")
+            raise UsageError(f"target_limit is {self.target_limit}: choose a number above zero, or none")
 
     def target(self, step: Transition, next_value) -> Any:
-        """r + discount * next value (Sutton and Barto 2018, eq. 6.5), within the limit."""
+        """r + discount * next value (Sutton and Barto 2018, eq. 6.5), clipped to the limit."""
         target = step.reward + step.discount * next_value
         limit = self.target_limit
         return target if limit is None else jnp.clip(target, -limit, limit)
@@ -173,17 +170,18 @@ class ValueAgent(TableAgent):
 
 @dataclass(frozen=True, kw_only=True)
 class ManyHeads(ValueAgent):
-    """Columns that are Q-functions; they act by their mean, and may explore by a mixture an episode."""
+    """An agent whose columns are Q-functions. It acts by their mean, and may explore with a mixture of them
+    that stays the same for an episode."""
 
     columns: int = 200
-    explore: Annotated[str, "the mixture of heads that plays an episode while collecting"] = "mean"
-    spread: Annotated[float | None, "heads start as one head plus this much noise; none: separately"] = None
+    explore: Annotated[str, "mixture of heads that plays an episode while collecting"] = "mean"
+    spread: Annotated[float | None, "heads start as one head plus this much noise; none: independent"] = None
 
     def __post_init__(self):
         super().__post_init__()
-        Mixture(self.explore)  # raises for a kind it does not know
+        Mixture(self.explore)  # raises for an unknown kind
         if self.spread is not None and not 0 <= self.spread < jnp.inf:
-            raise UsageError(f"spread is {self.spread}: a finite number from 0 upwards, or none")
+            raise UsageError(f"spread is {self.spread}: choose a finite number of at least 0, or none")
 
     def values(self, table: Table | SplitTable) -> Any:
         return table.mean()
@@ -198,7 +196,7 @@ class EnsembleAgent(ManyHeads):
 
     @abstractmethod
     def next_values(self, table: Table | SplitTable) -> Any:
-        """What the next state is worth: to each head, (K,), or to all of them, ()."""
+        """The value of the next state: one for each head, (K,), or one for all heads, ()."""
 
     def loss(self, q: Callable, q_target: Callable, step: Transition, key) -> Any:
         targets = self.target(step, self.next_values(q_target(step.next_observation)))
@@ -207,10 +205,11 @@ class EnsembleAgent(ManyHeads):
 
 @dataclass(frozen=True, kw_only=True)
 class DistributionalEnsemble(TableAgent):
-    """Columns that are several heads, each a whole distribution of the return, mixed part by part."""
+    """An agent whose columns form several heads. Each head is a distribution of the return; a mixture mixes
+    the heads atom by atom or quantile by quantile."""
 
-    columns: Annotated[int, "heads x what one distribution takes"] = 200
-    heads: Annotated[int, "distributions that are mixed"] = 4
+    columns: Annotated[int, "heads x columns of one distribution"] = 200
+    heads: Annotated[int, "number of distributions that are mixed"] = 4
     mixture: Mixture = Mixture()
 
     def __post_init__(self):
@@ -218,11 +217,11 @@ class DistributionalEnsemble(TableAgent):
         if self.heads < 1 or self.columns % self.heads:
             raise UsageError(f"{self.columns} columns do not divide into {self.heads} heads")
         if self.mixture.count != 1:
-            raise UsageError(f"{self.mixture.count} mixtures a minibatch: distributional heads take one")
+            raise UsageError(f"{self.mixture.count} mixtures a minibatch: distributional heads need one")
 
     @property
     def width(self) -> int:
-        """How many columns one distribution takes."""
+        """The number of columns of one distribution."""
         return self.columns // self.heads
 
     def alpha(self, key) -> Any:

@@ -1,4 +1,4 @@
-"""Averaged Ensemble-DQN: many heads, trained towards the mean of the target heads."""
+"""Averaged Ensemble-DQN: trains many heads towards the best value of the target heads' mean."""
 
 from dataclasses import dataclass
 

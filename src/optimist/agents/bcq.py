@@ -1,4 +1,4 @@
-"""Batch-constrained Q-learning: among actions that the data might hold, slightly improved, the best."""
+"""Batch-constrained Q-learning: generates actions like those in the data, adjusts them, takes the best."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ from optimist.equations.losses import td_error
 from optimist.errors import UsageError
 from optimist.networks import ActionVae, sizes
 
-LATENT_LIMIT = 0.5  # codes are imagined within this of zero: actions near what is common in the data
+LATENT_LIMIT = 0.5  # codes are clipped to +- this, which gives actions that are common in the data
 
 
 class Imitator(NamedTuple):
-    """A variational auto-encoder with its parameters filled in, between actions of the box and codes."""
+    """A variational auto-encoder with its parameters filled in; it decodes into actions of the box."""
 
     network: ActionVae
     params: dict
@@ -32,14 +32,14 @@ class Imitator(NamedTuple):
         return self.bounds.scaled(self.network.decode(self.params, observation, code))
 
     def imagine(self, observation, key, count: int) -> Any:
-        """Actions that the data might hold here, (count, A)."""
+        """Random actions that are likely in the data after this observation, (count, A)."""
         codes = jax.random.normal(key, (count, self.network.latent))
         codes = jnp.clip(codes, -LATENT_LIMIT, LATENT_LIMIT)
         return jax.vmap(partial(self.decode, observation))(codes)
 
 
 class Players(NamedTuple):
-    """As every actor-critic has them; this actor takes an action along with the observation."""
+    """The networks of an actor-critic, except that this actor also reads an action; and the auto-encoder."""
 
     actor: Callable[[Any, Any], Any]  # (observation, action) -> a slightly better action
     critics: Callable[[Any, Any], Any]
@@ -53,17 +53,20 @@ class Bcq(ActorCritic):
     """BCQ (Fujimoto et al. 2019, algorithm 1), with the settings of its authors' code."""
 
     critics: int = 2
-    caution: Annotated[float, "lambda: the weight of the smaller critic, the rest goes to the larger"] = 0.75
-    candidates: Annotated[int, "imagined next actions"] = 10
-    candidates_at_play: Annotated[int, "imagined actions of which the best is played"] = 100
-    perturbation: Annotated[float, "phi: how far the actor may move an action of size 1"] = 0.05
-    vae_hidden: Annotated[str, "the widths of the layers of encoder and decoder"] = "750-750"
+    caution: Annotated[float, "lambda: weight of the smaller critic; the larger one gets the rest"] = 0.75
+    candidates: Annotated[int, "next actions that are generated for a target"] = 10
+    candidates_at_play: Annotated[int, "actions that are generated in play; the best is taken"] = 100
+    perturbation: Annotated[float, "phi: largest change by the actor; the largest action is 1"] = 0.05
+    vae_hidden: Annotated[str, "widths of the layers of encoder and decoder"] = "750-750"
 
     def __post_init__(self, hidden):
         super().__post_init__(hidden)
-        sizes(self.vae_hidden)  # raises for what it cannot read
+        sizes(self.vae_hidden)  # raises for widths that it cannot read
         if min(self.candidates_at_play, self.candidates) < 1:
-            raise UsageError("at least one candidate action is needed: candidates and candidates_at_play")
+            raise UsageError(
+                f"candidates {self.candidates}, candidates_at_play {self.candidates_at_play}: "
+                "both must be at least 1"
+            )
 
     def vae_loss(self, vae, step, key):
         mean, deviation = vae.encode(step.observation, step.action)
@@ -111,7 +114,7 @@ class Bcq(ActorCritic):
         return (Objective("vae", vae_loss), *super().objectives(spec))
 
     def action(self, spec: Spec, params: dict, observation, key) -> Any:
-        """The candidate that the first critic likes best."""
+        """The candidate with the highest value by the first critic."""
         players = self.players(spec, params)
         imagined = players.vae.imagine(observation, key, self.candidates_at_play)
         better = jax.vmap(partial(players.actor, observation))(imagined)
@@ -124,5 +127,6 @@ class Bcq(ActorCritic):
         return players.critics(observation, players.actor(observation, imagined)).mean()
 
 
-# The authors' code before and after it was rewritten in March 2020: it acts by the best of 10, or of 100.
+# The authors rewrote their code in March 2020: before, it acted by the best of 10 candidates, since then by
+# the best of 100.
 PRESETS = {"2020": Bcq(), "2019": Bcq(candidates_at_play=10)}

@@ -1,4 +1,4 @@
-"""Behaviour cloning: trained towards the logged action, whatever it was worth."""
+"""Behaviour cloning: learns to predict the logged action; rewards are ignored."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -11,7 +11,7 @@ from optimist.equations.losses import cross_entropy
 
 @dataclass(frozen=True, kw_only=True)
 class BehaviourCloning(TableAgent):
-    """Behaviour cloning (Pomerleau 1989): the paper's section 5.1 says that it performs poorly."""
+    """Behaviour cloning (Pomerleau 1989); Agarwal et al. 2020, section 5.1, say that it performs poorly."""
 
     vector_peer: ClassVar[str] = "cloned_actor"
 

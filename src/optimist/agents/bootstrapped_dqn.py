@@ -1,4 +1,4 @@
-"""Bootstrapped-DQN: separate networks, each trained towards its own target; one plays an episode."""
+"""Bootstrapped-DQN: trains each of several networks towards its own target; one network plays an episode."""
 
 from dataclasses import dataclass
 
@@ -8,10 +8,10 @@ from optimist.equations.optimizers import Adam, RmsProp
 
 @dataclass(frozen=True, kw_only=True)
 class BootstrappedDqn(EnsembleDqn):
-    """Bootstrapped-DQN (Osband et al. 2016), as played online in Agarwal et al. 2020, section 5.3.
+    """Bootstrapped-DQN (Osband et al. 2016), as run online in Agarwal et al. 2020, section 5.3.
 
-    Every network sees every transition, as there; the original hides some from each. Offline, nothing but the
-    number and kind of networks tells it from Ensemble-DQN.
+    Every network learns from every transition, as in the second paper; in the first, each network learns from
+    a part. Offline it differs from Ensemble-DQN only in the number of heads and in using separate networks.
     """
 
     columns: int = 4

@@ -1,4 +1,4 @@
-"""Categorical DQN: columns are logits over atoms, trained towards the best next action's distribution."""
+"""Categorical DQN: trains a distribution of the return over atoms towards that of the best next action."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -17,14 +17,16 @@ class C51(TableAgent):
     """C51 (Bellemare et al. 2017, algorithm 1), with the settings of Agarwal et al. 2020's code."""
 
     columns: int = 51
-    low: Annotated[float, "the atoms go from low to high"] = -10.0
-    high: Annotated[float, "the largest atom"] = 10.0
+    low: Annotated[float, "smallest atom"] = -10.0
+    high: Annotated[float, "largest atom"] = 10.0
     optimizer: RmsProp | Adam = Adam(learning_rate=2.5e-4)
 
     def __post_init__(self):
         super().__post_init__()
         if self.columns < 2 or not -jnp.inf < self.low < self.high < jnp.inf:
-            raise UsageError(f"{self.columns} atoms, {self.low} to {self.high}: 2 or more, low below high")
+            raise UsageError(
+                f"{self.columns} atoms from {self.low} to {self.high}: choose 2 or more, and low below high"
+            )
 
     @property
     def atoms(self):

@@ -1,4 +1,4 @@
-"""Conservative Q-learning over C51."""
+"""Conservative Q-learning on C51: C51 with lowered values of actions other than the logged one."""
 
 from dataclasses import dataclass
 
@@ -8,4 +8,4 @@ from optimist.agents.c51 import C51
 
 @dataclass(frozen=True, kw_only=True)
 class C51Cql(Conservative, C51):
-    """CQL(H) (Kumar et al. 2020, eq. 4) on C51: the term is over the means of the distributions."""
+    """CQL(H) (Kumar et al. 2020, eq. 4) on C51: the term reads the means of the distributions."""

@@ -1,4 +1,4 @@
-"""REM over C51: a random mixture of distributions, trained towards the target's same mixture."""
+"""REM on C51: trains a random mixture of distributions towards the same mixture of the target network."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -13,15 +13,17 @@ from optimist.errors import UsageError
 
 @dataclass(frozen=True, kw_only=True)
 class C51Rem(DistributionalEnsemble):
-    """Distributional REM on C51, named as future work by Agarwal et al. 2020; not evaluated there."""
+    """Distributional REM on C51: Agarwal et al. 2020 name it as future work and do not evaluate it."""
 
     columns: Annotated[int, "4 heads of 51 atoms"] = 204
-    limit: Annotated[float, "the atoms go from -limit to limit"] = 10.0
+    limit: Annotated[float, "the atoms range from -limit to limit"] = 10.0
 
     def __post_init__(self):
         super().__post_init__()
         if self.width < 2 or not 0 < self.limit < jnp.inf:
-            raise UsageError(f"{self.width} atoms up to {self.limit}: 2 or more, and a limit above zero")
+            raise UsageError(
+                f"{self.width} atoms up to {self.limit}: choose 2 or more, and a limit above zero"
+            )
 
     def values(self, table):
         return jax.nn.softmax(self._logits(table, jnp.full(self.heads, 1 / self.heads))) @ self._atoms()

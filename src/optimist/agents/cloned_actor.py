@@ -1,4 +1,4 @@
-"""Behaviour cloning of action vectors: an actor trained towards the logged action, whatever it was worth."""
+"""Behaviour cloning of action vectors: an actor learns to predict the logged action; rewards are ignored."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -12,14 +12,14 @@ from optimist.agents._agent import Objective
 
 @dataclass(frozen=True, kw_only=True)
 class ClonedActor(ActorAgent):
-    """Behaviour cloning (Pomerleau 1989) by mean squared error, as the baseline of Fujimoto et al. 2019."""
+    """Behaviour cloning (Pomerleau 1989) by mean squared error, like the baseline of Fujimoto et al. 2019."""
 
     discrete_peer: ClassVar[str] = "behaviour_cloning"
 
     def objectives(self, spec):
         def loss(params, targets, batch, key):
-            said = jax.vmap(self.actor(spec, params))(batch.observation)
-            return ((said - batch.action) ** 2).mean()
+            predicted = jax.vmap(self.actor(spec, params))(batch.observation)
+            return ((predicted - batch.action) ** 2).mean()
 
         return (Objective("actor", loss),)
 

@@ -1,4 +1,4 @@
-"""Conservative Q-learning over DQN: other actions than the logged one are held down."""
+"""Conservative Q-learning on DQN: DQN with lowered values of actions other than the logged one."""
 
 from dataclasses import dataclass
 

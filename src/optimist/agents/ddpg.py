@@ -1,4 +1,4 @@
-"""Deep deterministic policy gradient: a critic learns what the actor is worth, the actor climbs it."""
+"""Deep deterministic policy gradient: a critic learns the value of actions; the actor maximises it."""
 
 from dataclasses import dataclass
 
@@ -18,8 +18,8 @@ class Ddpg(ActorCritic):
         return -now.critics(step.observation, now.actor(step.observation)).mean()
 
 
-# The BCQ code before and after it was rewritten in March 2020. Agarwal et al. 2020 most likely used the
-# former, which also plays 1,000 random steps before it learns; the latter plays 25,000 (`--warm-up`).
+# The BCQ authors rewrote their code in March 2020. Agarwal et al. 2020 most likely used the older one, which
+# also takes 1,000 random steps before it learns; the newer one takes 25,000 (`--warm-up`).
 PRESETS = {
     "2020": Ddpg(),
     "2019": Ddpg(actor_rate=1e-4, critic_decay=1e-2, late_action=True),

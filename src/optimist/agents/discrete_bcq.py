@@ -1,4 +1,4 @@
-"""Batch-constrained Q-learning for discrete actions: only actions the log makes likely are considered."""
+"""Batch-constrained Q-learning for discrete actions: considers only actions that are likely in the log."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -15,18 +15,16 @@ from optimist.errors import UsageError
 class DiscreteBcq(ValueAgent):
     """Discrete BCQ (Fujimoto et al. 2019, "Benchmarking batch deep RL", algorithm 1), on one torso."""
 
-    columns: Annotated[int, "the values, and the logits of an imitation of the log"] = 2
-    threshold: Annotated[float, "an action counts if it is at least so likely, relative to the likeliest"] = (
-        0.3
-    )
-    logit_decay: Annotated[float, "holds the logits small"] = 0.01
+    columns: Annotated[int, "2: the values, and the logits of the cloned policy"] = 2
+    threshold: Annotated[float, "smallest probability of an action, relative to the likeliest action's"] = 0.3
+    logit_decay: Annotated[float, "weight of the penalty on large logits"] = 0.01
 
     def __post_init__(self):
         super().__post_init__()
         if self.columns != 2:
-            raise UsageError(f"columns is {self.columns}: discrete_bcq has 2, values and logits")
+            raise UsageError(f"columns is {self.columns}: discrete_bcq needs 2, values and logits")
         if not 0 <= self.threshold < 1:
-            raise UsageError(f"threshold is {self.threshold}: choose one from 0 up to, not including, 1")
+            raise UsageError(f"threshold is {self.threshold}: choose at least 0 and less than 1")
 
     def values(self, table):
         values, logits = table.columns().T

@@ -1,4 +1,4 @@
-"""Implicit Q-learning for discrete actions: no value is ever asked of an action the log does not show."""
+"""Implicit Q-learning for discrete actions: evaluates only logged actions."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -16,18 +16,18 @@ class DiscreteIql(ValueAgent):
     """IQL (Kostrikov et al. 2022, algorithm 1) with a policy over discrete actions, all on one torso."""
 
     columns: Annotated[
-        int, "two Q-functions, the value of the state (the mean of its column), the policy's logits"
+        int, "4: two Q-functions, the value of the state (the mean of its column), the policy's logits"
     ] = 4
-    tau: Annotated[float, "the expectile that stands for the best logged action"] = 0.7
-    temperature: Annotated[float, "how much a better action counts for more in the policy"] = 3.0
-    largest_weight: Annotated[float, "of an action in the policy, however much better it is"] = 100.0
+    tau: Annotated[float, "expectile that approximates the value of the best logged action"] = 0.7
+    temperature: Annotated[float, "the policy weights an action by exp(temperature * advantage)"] = 3.0
+    largest_weight: Annotated[float, "upper limit of that weight"] = 100.0
 
     def __post_init__(self):
         super().__post_init__()
         if self.columns != 4:
-            raise UsageError(f"columns is {self.columns}: discrete_iql has 4")
+            raise UsageError(f"columns is {self.columns}: discrete_iql needs 4")
         if not 0 < self.tau < 1:
-            raise UsageError(f"tau is {self.tau}: choose one between 0 and 1")
+            raise UsageError(f"tau is {self.tau}: choose a number between 0 and 1")
 
     def values(self, table):
         return table.columns()[:, 3]

@@ -1,4 +1,4 @@
-"""Deep Q-learning: one column, trained towards the best value that the target network sees."""
+"""Deep Q-learning: trains one Q-function towards the best next value of the target network."""
 
 from dataclasses import dataclass
 

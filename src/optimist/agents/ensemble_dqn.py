@@ -1,4 +1,4 @@
-"""Ensemble-DQN: many heads, each trained towards its own target."""
+"""Ensemble-DQN: trains each of many heads towards its own target."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from optimist.agents._agent import EnsembleAgent
 
 @dataclass(frozen=True, kw_only=True)
 class EnsembleDqn(EnsembleAgent):
-    """Ensemble-DQN (Agarwal et al. 2020, section 4.1): each head against its own target."""
+    """Ensemble-DQN (Agarwal et al. 2020, section 4.1): each head has its own target."""
 
     def next_values(self, table):
         return table.columns().max(axis=0)

@@ -1,4 +1,4 @@
-"""Minimum-target ensemble: many heads, trained towards the smallest of the target heads."""
+"""Minimum-target ensemble: trains many heads towards the best value of the target heads' minimum."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Conservative Q-learning over QR-DQN, as its authors played Atari."""
+"""Conservative Q-learning on QR-DQN: the combination that its authors used for Atari games."""
 
 from dataclasses import dataclass
 
@@ -8,4 +8,4 @@ from optimist.agents.qr_dqn import QrDqn
 
 @dataclass(frozen=True, kw_only=True)
 class QrCql(Conservative, QrDqn):
-    """CQL(H) (Kumar et al. 2020, section 6) on QR-DQN: the term is over the means of the quantiles."""
+    """CQL(H) (Kumar et al. 2020, section 6) on QR-DQN: the term reads the means of the quantiles."""

@@ -1,4 +1,4 @@
-"""Quantile regression DQN: columns are quantiles, trained towards those of the best next action."""
+"""Quantile regression DQN: trains quantiles of the return towards those of the best next action."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -13,12 +13,12 @@ class QrDqn(ValueAgent):
     """QR-DQN (Dabney et al. 2018, algorithm 1), with the offline settings of Agarwal et al. 2020."""
 
     columns: int = 200
-    over_quantiles: Annotated[str, "sum of the quantiles' losses, as published; or mean"] = "sum"
+    over_quantiles: Annotated[str, "sum or mean of the quantiles' losses; sum: as published"] = "sum"
 
     def __post_init__(self):
         super().__post_init__()
         if self.over_quantiles not in ("sum", "mean"):
-            raise UsageError(f'over_quantiles is "{self.over_quantiles}": write sum or mean')
+            raise UsageError(f'over_quantiles is "{self.over_quantiles}": choose sum or mean')
 
     def values(self, table):
         return table.mean()

@@ -1,4 +1,4 @@
-"""REM over QR-DQN: a random mixture of quantiles, trained towards the target's same mixture."""
+"""REM on QR-DQN: trains a random mixture of quantiles towards the same mixture of the target network."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from optimist.equations.losses import quantile_huber
 
 @dataclass(frozen=True, kw_only=True)
 class QrRem(DistributionalEnsemble):
-    """Distributional REM on QR-DQN, named as future work by Agarwal et al. 2020; not evaluated there."""
+    """Distributional REM on QR-DQN: Agarwal et al. 2020 name it as future work and do not evaluate it."""
 
     def values(self, table):
         return table.mean()

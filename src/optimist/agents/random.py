@@ -1,4 +1,4 @@
-"""A random agent: trained towards nothing, the yardstick below which nobody should fall."""
+"""Random actions: learns nothing; the baseline that every other agent should exceed."""
 
 from dataclasses import dataclass
 
@@ -11,10 +11,10 @@ from optimist.agents._agent import Agent
 
 @dataclass(frozen=True, kw_only=True)
 class Random(Agent):
-    """Uniform actions, the normaliser "random" of Agarwal et al. 2020, appendix A.3; it learns nothing."""
+    """Uniform actions, the "random" of the normalised scores in Agarwal et al. 2020, appendix A.3."""
 
     def check(self, spec):
-        """Any data will do: nothing is learned from it."""
+        """Accept any data: the agent learns nothing from it."""
 
     def init(self, key, spec):
         return {}

@@ -1,4 +1,4 @@
-"""Random Ensemble Mixture: a random mixture of heads, trained towards the target's same mixture."""
+"""Random Ensemble Mixture: trains a random mixture of heads towards the same mixture of target heads."""
 
 from dataclasses import dataclass
 
@@ -24,6 +24,6 @@ PRESETS = {
     "paper": Rem(),  # offline, 200 heads on one torso
     "networks-4": Rem(columns=4, networks=4),  # offline, the separate networks of the paper's appendix
     "networks-16": Rem(columns=16, networks=16),
-    # Section 5.3: 4 networks, epsilon-greedy on one mixture per episode, an Adam epsilon of its own.
+    # Section 5.3: 4 networks, epsilon-greedy on one mixture per episode, and a smaller epsilon of Adam.
     "online": Rem(columns=4, networks=4, explore="uniform", optimizer=Adam(epsilon=0.001 / 32)),
 }

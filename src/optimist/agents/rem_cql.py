@@ -1,4 +1,4 @@
-"""Conservative Q-learning over REM."""
+"""Conservative Q-learning on REM: REM with lowered values of actions other than the logged one."""
 
 from dataclasses import dataclass
 
@@ -8,4 +8,4 @@ from optimist.agents.rem import Rem
 
 @dataclass(frozen=True, kw_only=True)
 class RemCql(Conservative, Rem):
-    """CQL(H) (Kumar et al. 2020, eq. 4) on REM: the term is over the mean of the heads, by which REM acts."""
+    """CQL(H) (Kumar et al. 2020, eq. 4) on REM: the term reads the mean of the heads, as REM's actions do."""

@@ -1,4 +1,4 @@
-"""Twin delayed DDPG: the smaller of two critics, a blurred next action, and an actor that waits for them."""
+"""Twin delayed DDPG: takes the smaller of two critics, adds noise to the next action, delays the actor."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -19,8 +19,8 @@ class Td3(ActorCritic):
     critics: int = 2
     actor_period: int = 2
     target_period: int = 2
-    blur: Annotated[float, "the noise on the next action, where the largest action is 1"] = 0.2
-    blur_limit: Annotated[float, "the noise on the next action is cut off at +- this"] = 0.5
+    blur: Annotated[float, "standard deviation of the next action's noise; the largest action is 1"] = 0.2
+    blur_limit: Annotated[float, "the next action's noise is clipped to +- this"] = 0.5
 
     def critic_loss(self, now, target, step, key, shared_key):
         next_value = target.critics(step.next_observation, self.next_action(target, step, key)).min()

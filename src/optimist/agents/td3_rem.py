@@ -1,4 +1,4 @@
-"""TD3 with REM's critics: a random mixture of many critics in place of the smaller of two."""
+"""TD3 with REM: trains a random mixture of several critics in place of the smaller of two."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from optimist.equations.mixtures import Mixture
 
 @dataclass(frozen=True, kw_only=True)
 class Td3Rem(Td3):
-    """REM (Agarwal et al. 2020, section 4.2) in an actor-critic, which its section 7 names as future work."""
+    """REM (Agarwal et al. 2020, section 4.2) in an actor-critic; section 7 names this as future work."""
 
     critics: int = 4
     mixture: Mixture = Mixture()

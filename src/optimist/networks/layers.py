@@ -1,4 +1,4 @@
-"""One dense or convolutional layer: its weights, and how they start; and the widths of several as a text."""
+"""One dense or convolutional layer and its initial weights; the widths of several layers as a string."""
 
 import math
 from collections.abc import Iterable
@@ -33,10 +33,11 @@ def initial_weight(key, shape: tuple[int, ...], initializer: str):
 
 
 def widths(hidden: str | Iterable[int]) -> str:
-    """The widths of layers as one text, "400,300"; a tuple, or "400-300" as version 0.1.0 had it, will do."""
+    """The widths of layers as one string, "400,300", from a string or a tuple. Version 0.1.0 wrote "400-300",
+    which is accepted too."""
     parts = hidden.replace("-", ",").split(",") if isinstance(hidden, str) else [str(w) for w in hidden]
     if not parts or not all(part.strip().isdecimal() and int(part) for part in parts):
-        raise UsageError(f'hidden layers "{hidden}": write their widths as 400,300')
+        raise UsageError(f'hidden layers are "{hidden}": write their widths as 400,300')
     return ",".join(str(int(part)) for part in parts)
 
 

@@ -1,4 +1,4 @@
-"""The networks of agents of action vectors."""
+"""The networks of agents for action vectors."""
 
 import math
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from optimist.networks.layers import Layer, initial_weight, widths
 
 @dataclass(frozen=True)
 class DenseNetwork:
-    """The networks of an agent of action vectors, as plain values."""
+    """The settings of the networks of an agent for action vectors."""
 
     hidden: Annotated[str, "widths of the layers of every network, as 400,300"] = "400,300"
 
@@ -22,7 +22,7 @@ class DenseNetwork:
 
 @dataclass(frozen=True)
 class Perceptron:
-    """Dense layers with a ReLU between them, and PyTorch's initial weights and biases."""
+    """Dense layers with ReLUs between them, and with PyTorch's initial weights and biases."""
 
     hidden: tuple[int, ...]
     outputs: int
@@ -43,7 +43,7 @@ class Perceptron:
         return Layer(weight=drawn[:-1], bias=drawn[-1])
 
     def __call__(self, layers: list[Layer], *parts):
-        """The parts of the input, side by side -> (outputs,)."""
+        """The parts of the input, concatenated -> (outputs,)."""
         early, late = (parts[:-1], parts[-1:]) if self.late else (parts, ())
         x = jnp.concatenate(early)
         for number, layer in enumerate(layers):
@@ -55,7 +55,7 @@ class Perceptron:
 
 @dataclass(frozen=True)
 class ActionVae:
-    """A variational auto-encoder of actions in [-1, 1] that are likely after an observation."""
+    """A variational auto-encoder of actions in [-1, 1], given an observation."""
 
     actions: int
     hidden: tuple[int, ...] = (750, 750)
@@ -82,7 +82,7 @@ class ActionVae:
     def encode(self, params: dict, observation, action):
         """The mean and the standard deviation of the code, (latent,) each."""
         mean, log_deviation = jnp.split(self._encoder(params["encoder"], observation, action), 2)
-        deviation = jnp.exp(jnp.clip(log_deviation, -4, 15))  # as the authors: it stays a number
+        deviation = jnp.exp(jnp.clip(log_deviation, -4, 15))  # as in the authors' code: it stays finite
         return mean, deviation
 
     def decode(self, params: dict, observation, code):

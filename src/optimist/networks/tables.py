@@ -13,10 +13,10 @@ from optimist.networks.torsos import Torso
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Table:
-    """One value per action and column, left unmultiplied until asked.
+    """One value per action and column, kept as features and weights until the values are needed.
 
-    The last layer is linear, so a mixture of columns is a column with mixed weights, and 200 mixed heads cost
-    about what one costs: (f . W) @ alpha == f . (W @ alpha).
+    The last layer is linear, so a mixture of columns is a column with mixed weights, and a mixture of 200
+    heads costs about as much as one head: (f . W) @ alpha == f . (W @ alpha).
     """
 
     features: Any  # (F,)
@@ -40,20 +40,20 @@ class Table:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class SplitTable:
-    """A table whose columns are shared out among separate networks, each with features of its own."""
+    """A table whose columns are divided among separate networks, each with its own features."""
 
     parts: Table  # every leaf with a leading axis of networks
 
     @property
     def features(self):
-        """Of each network, (N, F)."""
+        """The features of each network, (N, F)."""
         return self.parts.features
 
     def __matmul__(self, alpha):
         """Mix the columns of all networks: (K, ...) -> (A, ...)."""
         networks, _, _, columns = self.parts.weight.shape
-        shares = alpha.reshape(networks, columns, *alpha.shape[1:])
-        return jax.vmap(Table.__matmul__)(self.parts, shares).sum(axis=0)
+        alphas = alpha.reshape(networks, columns, *alpha.shape[1:])
+        return jax.vmap(Table.__matmul__)(self.parts, alphas).sum(axis=0)
 
     def mean(self):
         columns = self.parts.bias.shape[0] * self.parts.bias.shape[-1]
@@ -67,13 +67,13 @@ class SplitTable:
 
 @dataclass(frozen=True)
 class MultiHead:
-    """One torso under a linear layer that is a table."""
+    """One torso, and a linear layer on its features that gives a table."""
 
     torso: Torso
     actions: int
     columns: int
     initializer: str
-    spread: float | None = None  # heads start as one shared head plus this much of a draw of their own
+    spread: float | None = None  # heads start as one shared head plus this much independent noise
 
     def init(self, key, observation_shape: tuple[int, ...]) -> dict:
         torso_key, head_key = jax.random.split(key)
@@ -85,8 +85,8 @@ class MultiHead:
         }
 
     def _heads(self, key, features: int) -> Any:
-        """(features, actions, columns). The mean of K independent heads is 1/sqrt(K) of one, and so is the
-        gradient that reaches the torso through it; a shared start keeps it at the size of one."""
+        """Initial weights, (features, actions, columns). The mean of K independent heads is 1/sqrt(K) as
+        large as one head, and so is the gradient that reaches the torso; a shared start keeps their size."""
 
         def drawn(key, columns: int):
             weight = initial_weight(key, (features, self.actions * columns), self.initializer)
@@ -104,7 +104,7 @@ class MultiHead:
 
 @dataclass(frozen=True)
 class MultiNetwork:
-    """Separate networks, trained in one program, that share out the columns of a table."""
+    """Separate networks, trained in one program, among which the columns of a table are divided."""
 
     network: MultiHead
     count: int

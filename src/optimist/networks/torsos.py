@@ -1,4 +1,4 @@
-"""Torsos turn an observation into features: those that come with the package, and a user's own."""
+"""Torsos turn an observation into features: the package's torsos, and how a user's own is found."""
 
 import math
 from dataclasses import dataclass, replace
@@ -14,27 +14,27 @@ from optimist.networks.layers import Layer, initial_weight, sizes, widths
 
 
 class Torso(Protocol):
-    """What stands below a table: any class with these three methods, named as module:Name."""
+    """The network below a table: any class with these three methods, named as module:Name."""
 
     def init(self, key, observation_shape: tuple[int, ...], initializer: str) -> Any:
-        """Fresh parameters, any tree of arrays; `initializer` is a kind of `initial_weight`."""
+        """Initial parameters, any tree of arrays; `initializer` is a kind of `initial_weight`."""
         ...
 
     def features(self, observation_shape: tuple[int, ...]) -> int:
-        """How many features come out."""
+        """The number of features."""
         ...
 
     def __call__(self, params: Any, observation) -> Any:
-        """One observation, as it was recorded -> features (F,)."""
+        """One observation as recorded -> features (F,)."""
         ...
 
 
 @dataclass(frozen=True)
 class Network:
-    """The network of an agent that reads tables, as plain values."""
+    """The settings of the network of an agent that reads tables."""
 
     torso: Annotated[str, "mlp, minatar, nature, linear, module:Name, or auto: by the observations"] = "auto"
-    hidden: Annotated[str, "widths of the dense layers, as 256,256; auto: the torso's own"] = "auto"
+    hidden: Annotated[str, "widths of the dense layers, as 256,256; auto: the torso's default"] = "auto"
 
     def __post_init__(self):
         if isinstance(self.torso, type):
@@ -55,10 +55,10 @@ def convolve(layer: Layer, image, convolution: Convolution):
     """(H, W, C) -> (H', W', channels), as one matrix product.
 
     Moving each stride x stride block into the channels turns a strided convolution into one of stride 1 with
-    a kernel of size/stride: the same numbers in a shape that is fast on CPUs (whose convolutions inside a
-    scan are 15 times slower) and on GPUs.
+    a kernel of size/stride. The numbers are the same, and the shape is fast on GPUs and on CPUs, whose
+    convolutions inside a scan are 15 times slower.
     """
-    _, size, stride, padding = convolution
+    size, stride = convolution.size, convolution.stride
     margins = [(*_padding(length, convolution), 0) for length in image.shape[:2]]
     image = jax.lax.pad(image, jnp.zeros((), image.dtype), [*margins, (0, 0, 0)])  # a negative margin crops
     blocks, reach = _blocks(image, stride), size // stride
@@ -72,7 +72,7 @@ def convolve(layer: Layer, image, convolution: Convolution):
 
 
 def _padding(length: int, convolution: Convolution) -> tuple[int, int]:
-    """Zeros before and after (or, negative, rows too many for a window), so that whole blocks remain."""
+    """How many zeros to add before and after so that whole blocks remain; negative: rows to remove."""
     _, size, stride, padding = convolution
     if padding == "VALID":
         windows, before = (length - size) // stride + 1, 0
@@ -133,12 +133,12 @@ class LayeredTorso:
 
 
 TORSOS = {
-    "linear": LayeredTorso(hidden=()),  # the observation itself: with one-hot states, a table of values
+    "linear": LayeredTorso(hidden=()),  # the observation itself; one-hot states give a table of values
     "mlp": LayeredTorso(hidden=(64, 64)),
     # Young and Tian 2019: one small convolution is enough for 10 x 10 cells.
     "minatar": LayeredTorso((Convolution(16, 3, 1, "VALID"),), hidden=(128,)),
-    # Mnih et al. 2015, but with the SAME padding of the paper's code: 11 * 11 * 64 = 7,744 features before
-    # the dense layer, where the usual ports have 3,136.
+    # Mnih et al. 2015, but with the SAME padding of Agarwal et al.'s code: 11 * 11 * 64 = 7,744 features
+    # before the dense layer; most other implementations have 3,136.
     "nature": LayeredTorso(
         (Convolution(32, 8, 4), Convolution(64, 4, 2), Convolution(64, 3, 1)), hidden=(512,)
     ),
@@ -146,7 +146,7 @@ TORSOS = {
 
 
 def torso_for(spec: Spec, name: str = "auto", hidden: str = "auto") -> Torso:
-    """The named torso, or the one that suits the observations; with dense layers of these widths."""
+    """The named torso, or for "auto" the one for such observations, with dense layers of these widths."""
     image = len(spec.observation_shape) == 3
     if name == "auto":
         name = "mlp" if not image else "nature" if min(spec.observation_shape[:2]) >= 36 else "minatar"
@@ -154,18 +154,18 @@ def torso_for(spec: Spec, name: str = "auto", hidden: str = "auto") -> Torso:
         return _found(name, {} if hidden == "auto" else {"hidden": sizes(hidden)})
     if TORSOS[name].convolutions and not image:
         raise UsageError(
-            f'the "{name}" network needs images, these observations are {spec.observation_shape}: use "mlp"'
+            f'the "{name}" network needs images; these observations are {spec.observation_shape}: use "mlp"'
         )
     return TORSOS[name] if hidden == "auto" else replace(TORSOS[name], hidden=sizes(hidden))
 
 
 def _found(name: str, options: dict) -> Torso:
-    """A user's own torso: a class, or an instance of one."""
+    """A user's torso: a class or an instance."""
     found = plugins.find("torsos", name, [*TORSOS, "auto"])
     try:
         found = found(**options) if isinstance(found, type) or options else found
     except TypeError as problem:
         raise UsageError(f"{name} cannot be made with {options or 'its defaults'}: {problem}") from problem
     if not all(callable(getattr(found, part, None)) for part in ("init", "features", "__call__")):
-        raise UsageError(f"{name} is no torso: it needs init, features and __call__")
+        raise UsageError(f"{name} is not a torso: it needs init, features and __call__")
     return found

@@ -1,4 +1,4 @@
-"""Scores by full episodes. Which ones count does not depend on how long they take."""
+"""Evaluation by full episodes; the choice of episodes does not depend on their lengths."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from optimist.training.play.acting import Player
 from optimist.training.play.rollout import play_out_on_device
 
 Choice = Callable[[np.ndarray, np.ndarray, int], np.ndarray]  # (frames, episode began?, turn) -> actions
-LANES = 16  # per seed, where an evaluation is as long as the paper's
+LANES = 16  # per seed, if an evaluation is measured in steps, as in the paper
 
 
 class EpisodeScore(NamedTuple):
@@ -28,12 +28,13 @@ class EpisodeScore(NamedTuple):
 
 
 class Series:
-    """One seed's episodes, numbered as they begin, until there are `episodes` of them or `steps` steps.
+    """The episodes of one seed, numbered in the order of their beginnings: `episodes` of them, or as many as
+    make `steps` steps.
 
-    The paper plays one episode after another until 125,000 steps are done, the last one to its end. Lanes
-    side by side would favour short episodes if the first to finish counted. So an episode gets its number
-    before anything is known about it, and those count that one player would have played: numbers 0, 1, ...
-    up to the first whose end is at or beyond the last step. What began beyond it is thrown away.
+    The paper plays one episode after another until 125,000 steps are done, and plays the last one to its end.
+    Parallel lanes would favour short episodes if the first to finish counted. So each episode is numbered
+    when it begins, and the same episodes count as in one lane: numbers 0, 1, ... up to the first with which
+    the sum of their lengths reaches `steps`. Later episodes are discarded.
     """
 
     def __init__(self, episodes: int, steps: int | None):
@@ -42,7 +43,7 @@ class Series:
         self._begun = 0
 
     def begin(self, played: int) -> int | None:
-        """The number of the next episode, or None if no other is needed; `played` counts steps so far."""
+        """The number of the next episode, or None if no more are needed; `played` is the steps so far."""
         if self._complete(self._begun, played):
             return None
         self._begun += 1
@@ -52,7 +53,7 @@ class Series:
         self._over[number] = (score, length)
 
     def counted(self) -> list[tuple[float, int]] | None:
-        """Score and length of the episodes that count, or None while one of them is being played."""
+        """Score and length of the episodes that count, or None while one of them is unfinished."""
         found: list[tuple[float, int]] = []
         steps = 0
         while not self._complete(len(found), steps):
@@ -67,7 +68,7 @@ class Series:
 
 
 class Lanes:
-    """Who plays what: every lane's seed, the number of its episode, and its score so far."""
+    """The state of every lane: its seed, the number of its episode, and its score so far."""
 
     def __init__(self, series: list[Series], lanes: int):
         self.series, self._lanes = series, lanes
@@ -110,8 +111,8 @@ def evaluate(
     options: dict | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> list[EpisodeScore]:
-    """Play with every seed's parameters, all side by side: exactly `episodes` episodes each, or, where
-    `steps` is given, full episodes until that many steps are done. None count if it is told to stop."""
+    """Play with the parameters of all seeds in parallel: `episodes` episodes each, or, if `steps` is given,
+    full episodes until that many steps are done. The result is empty if `stop()` becomes true."""
     lanes = episodes if steps is None else LANES
     play = envs.make(environment, lanes=len(seeds) * lanes, seed=_stream(seeds[0], step), **(options or {}))
     key = jax.random.PRNGKey(_stream(seeds[0], step))
@@ -121,7 +122,7 @@ def evaluate(
         actions = np.asarray(player(params, frames, began, epsilon, key, turn))
         return actions.reshape(play.lanes, *actions.shape[2:])
 
-    if steps is None and hasattr(play, "rules"):  # a lane for each episode, and the game is a program
+    if steps is None and hasattr(play, "rules"):  # one lane per episode, and the game is a JAX program
         played = play_out_on_device(play, learner, params, len(seeds), epsilon, key, stop)
     else:
         played = play_out(play, choose, [Series(episodes, steps) for _ in seeds], stop)
@@ -135,13 +136,13 @@ def evaluate(
 def play_out(
     play: envs.Environment, choose: Choice, series: list[Series], stop: Callable[[], bool] = lambda: False
 ) -> list[list[tuple[float, int]]]:
-    """Play until every series is complete: score and length of the episodes of each, or none if stopped."""
-    who = Lanes(series, play.lanes // len(series))
+    """Play until every series is complete: score and length of its episodes, or none if stopped."""
+    lanes = Lanes(series, play.lanes // len(series))
     frames, began, turn = play.reset(), np.ones(play.lanes, bool), 0
     while not stop():
         taken = play.step(choose(frames, began, turn))
         began = taken.terminal | taken.truncated
-        who.add(taken.reward, began)
+        lanes.add(taken.reward, began)
         frames, turn = taken.observation, turn + 1
         counted = [each.counted() for each in series] if began.any() else [None]
         if None not in counted:
@@ -152,24 +153,24 @@ def play_out(
 
 
 def check_playable(spec: Spec, environment: str, trained_on: str = "") -> dict[str, str]:
-    """Refuse an environment that is another game, or that shows or takes what this agent does not know.
-    Of one that fits, the versions: a score means little without them."""
+    """Raise UsageError if the environment is another game, or if its observations or actions are not those of
+    the spec. Return its versions, to be recorded with the scores."""
     play = envs.make(environment)
     versions = play.versions()
     play.close()
     shows, takes = play.spec.frame_shape, play.spec.actions or play.spec.action_shape
     if (shows, takes) != (spec.frame_shape, spec.actions or spec.action_shape):
         raise UsageError(
-            f"{environment} shows {shows} and takes {_choice(play.spec)}; this agent learns on "
-            f"{spec.frame_shape} with {_choice(spec)}"
+            f"{environment} has frames of {shows} and {_choice(play.spec)}; the data has frames of "
+            f"{spec.frame_shape} and {_choice(spec)}: name another environment"
         )
     if not spec.discrete and play.spec.outside(np.array([spec.action_low, spec.action_high])).any():
         raise UsageError(
-            f"{environment} takes actions from {play.spec.action_low} to {play.spec.action_high}; this agent "
-            f"learns on {spec.action_low} to {spec.action_high}: log with the environment's own bounds"
+            f"{environment} has actions from {play.spec.action_low} to {play.spec.action_high}; the data has "
+            f"{spec.action_low} to {spec.action_high}: log with the environment's bounds"
         )
     if trained_on and envs.base_name(environment) != envs.base_name(str(trained_on)):
-        raise UsageError(f"the data is from {trained_on}, not from {environment}: evaluate where it is from")
+        raise UsageError(f"the data is from {trained_on}, not from {environment}: evaluate in {trained_on}")
     return versions
 
 
@@ -178,11 +179,11 @@ def _choice(spec: Spec) -> str:
 
 
 def _stream(seed: int, step: int) -> int:
-    """The random stream of one evaluation: its own, whatever was evaluated before it."""
+    """The seed of one evaluation's randomness; it does not depend on earlier evaluations."""
     return int(np.random.SeedSequence([0xE7A1, seed, step]).generate_state(1)[0] >> 1)
 
 
 def mean_scores(rows: list[EpisodeScore]) -> dict[int, float]:
-    """The average return of each seed."""
+    """The mean return of each seed."""
     seeds = dict.fromkeys(row.seed for row in rows)
     return {seed: float(np.mean([row.score for row in rows if row.seed == seed])) for seed in seeds}

@@ -1,7 +1,7 @@
-"""Where the data lives while an agent trains: on the device, decoded in memory, or compressed on disk.
+"""Feeds keep the data during training: on the device, decoded in memory, or compressed on disk.
 
-All feeds give the same batches. A feed hands the learner `resident` arrays that stay, one item per step, and
-`minibatch`, which makes transitions of both inside the compiled program.
+All feeds give the same batches. A feed gives the learner `resident` arrays, which stay on the device, one
+item per step, and `minibatch`, which makes transitions from both inside the compiled program.
 """
 
 import os
@@ -20,23 +20,23 @@ from optimist.data.transition import Spec, Transition
 from optimist.errors import UsageError, did_you_mean
 
 PLACES = ("auto", "device", "memory", "compressed")
-STREAMED_BYTES = 16 * 2**20  # what one prefetched chunk may take; two are in flight
+STREAMED_BYTES = 16 * 2**20  # largest size of one prefetched chunk; there are two at a time
 
 
 class Feed(Protocol):
     resident: Any
     minibatch: Any  # (resident, item) -> Transition of one minibatch; hashable, so that programs are shared
-    steps_at_once: int  # the longest chunk it can hand out
+    steps_at_once: int  # the largest `count` of `items`
 
     def items(self, first_step: int, count: int) -> Any:
-        """What steps `first_step`, ... train on, (count, seeds, ...)."""
+        """The items of `count` steps from `first_step` on, (count, seeds, ...)."""
         ...
 
 
 def feed_of(samplers: list[Sampler], where: str = "auto", memory: int | None = None) -> Feed:
     """The feed for these samplers, one per seed: the fastest whose decoded frames fit into `memory` bytes."""
     if where not in PLACES:
-        raise UsageError(f'the data cannot live in "{where}": {did_you_mean(where, PLACES)}')
+        raise UsageError(f'there is no feed "{where}": {did_you_mean(where, PLACES)}')
     dataset, budget = samplers[0].dataset, memory or _default_budget()
     if where == "auto":
         decoded = dataset.timeline.frame_count * frame_bytes(dataset.spec)
@@ -63,14 +63,14 @@ def _default_budget() -> int:
 
 
 def _device_bytes() -> int:
-    """What the data may take of an accelerator's memory; a CPU shares the budget of the host."""
+    """The share of an accelerator's memory that the data may use; on a CPU, the default budget."""
     limit = (jax.devices()[0].memory_stats() or {}).get("bytes_limit")
     return limit * 6 // 10 if limit else _default_budget()
 
 
 @dataclass(frozen=True)
 class Gather:
-    """Stacked transitions out of resident frames."""
+    """Makes stacked transitions from resident frames."""
 
     stack: int
 
@@ -92,7 +92,8 @@ class Gather:
 
 @dataclass(frozen=True)
 class Join:
-    """Stacked transitions out of the frames that came with them: the stack first, its successor's last."""
+    """Makes stacked transitions from their frames, (B, frames of a transition, ...): the observation's stack
+    comes first, the next observation's last."""
 
     stack: int
 
@@ -108,20 +109,20 @@ class Join:
 
 
 class DeviceFeed:
-    """Every frame decoded on the device: a step's item is its positions, a few bytes."""
+    """All frames are decoded and on the device; the item of a step is its positions, a few bytes."""
 
     def __init__(self, samplers: list[Sampler]):
         self._samplers = samplers
-        logs = {id(sampler.dataset): sampler for sampler in samplers}  # seeds may have logs of their own
+        logs = {id(sampler.dataset): sampler for sampler in samplers}  # each seed may have its own log
         begins = np.cumsum([0, *(len(sampler.dataset) for sampler in logs.values())])
         self._begin = [begins[list(logs).index(id(sampler.dataset))] for sampler in samplers]
         rows = Rows(
             *map(np.concatenate, zip(*(sampler.all_rows() for sampler in logs.values()), strict=True))
         )
         dataset = samplers[0].dataset
-        rows, frames = _only_what_is_needed(dataset.timeline, rows, dataset.spec.stack)
+        rows, frames = _with_needed_frames(dataset.timeline, rows, dataset.spec.stack)
         narrow = [column.astype(np.int32) if column.dtype == np.int64 else column for column in rows]
-        # Put, not copied: an accelerator would hold the frames twice while `jnp.asarray` made its copy.
+        # `jnp.asarray` would make a copy, and the accelerator would hold the frames twice meanwhile.
         self.resident = (jax.device_put(frames), Rows(*map(jax.device_put, narrow)))
         self.minibatch = Gather(dataset.spec.stack)
         self.steps_at_once = 1 << 30
@@ -134,8 +135,8 @@ class DeviceFeed:
         return jnp.asarray(np.stack(drawn, axis=1).astype(np.int32))
 
 
-def _only_what_is_needed(timeline, rows: Rows, stack: int) -> tuple[Rows, np.ndarray]:
-    """A view of a few trajectories takes their frames along and no others."""
+def _with_needed_frames(timeline, rows: Rows, stack: int) -> tuple[Rows, np.ndarray]:
+    """The frames that these rows need, and the rows with the frames' new numbers."""
     needed = np.zeros(timeline.frame_count, bool)
     for back in range(stack):
         needed[earlier(rows.frame, rows.age, back)] = True
@@ -148,7 +149,7 @@ def _only_what_is_needed(timeline, rows: Rows, stack: int) -> tuple[Rows, np.nda
 
 
 class StreamedBatch(NamedTuple):
-    """Transitions whose frames lie side by side and are stacked on the device: each travels there once."""
+    """Transitions with their frames, which the device stacks: so each frame is transferred once."""
 
     frames: Any  # (B, frames of a transition, *frame_shape)
     age: Any
@@ -159,7 +160,7 @@ class StreamedBatch(NamedTuple):
 
 
 class StreamedFeed:
-    """Batches made on the host, one chunk ahead of the learner; the first `kept` frames stay decoded."""
+    """The host makes the batches, one chunk ahead of the learner; the first `kept` frames stay decoded."""
 
     def __init__(self, samplers: list[Sampler], kept: int):
         self._samplers, self._timeline = samplers, samplers[0].dataset.timeline

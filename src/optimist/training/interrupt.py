@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a request: finish the chunk, save, then leave. A second one leaves at once."""
+"""Ctrl-C and SIGTERM stop a run after its chunk, when it is saved. A second signal stops it at once."""
 
 import signal
 from types import FrameType
@@ -7,7 +7,7 @@ from optimist.errors import OptimistError
 
 
 class Interrupted(OptimistError):
-    """The run was asked to stop, and saved itself."""
+    """A signal stopped the run, which is saved."""
 
     def __init__(self, message: str, signal_number: int):
         super().__init__(message)
@@ -15,7 +15,7 @@ class Interrupted(OptimistError):
 
 
 class StopRequest:
-    """While entered, remembers the first signal instead of dying of it."""
+    """While entered, the first signal is stored in `received` and does not end the process."""
 
     SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -25,7 +25,7 @@ class StopRequest:
     def __enter__(self) -> "StopRequest":
         try:
             self._before = {number: signal.signal(number, self._remember) for number in self.SIGNALS}
-        except ValueError:  # only the main thread hears signals
+        except ValueError:  # only the main thread can handle signals
             self._before = {}
         return self
 
@@ -41,8 +41,6 @@ class StopRequest:
         self._restore()
 
     def leave(self, where: str) -> None:
-        """Stop here if asked to; call it when everything is saved."""
+        """Raise Interrupted if a signal was received; call this when everything is saved."""
         if self.received:
-            raise Interrupted(
-                f"stopped at {where}, saved; the same command goes on from there", self.received
-            )
+            raise Interrupted(f"stopped at {where}, saved; the same command continues", self.received)

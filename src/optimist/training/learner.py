@@ -1,4 +1,4 @@
-"""The one learner of all agents: a pure update, scanned over steps and fused over seeds."""
+"""The learner of all agents: a pure update, scanned over steps and fused over seeds."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ from optimist.errors import UsageError
 
 
 class TrainState(NamedTuple):
-    """All there is to a training run; every leaf but `step` has a leading axis of seeds."""
+    """The complete state of training; every leaf except `step` has a leading axis of seeds."""
 
     params: Any  # by parameter group
     targets: Any
     slots: Any  # the optimiser's moments, by parameter group
-    step: Any  # gradient steps done, shared by the fused seeds so that periods stay branches
-    key: Any  # the root of every random draw; a step folds its number into it
+    step: Any  # gradient steps done; one number for all seeds, so that periods remain branches
+    key: Any  # the key of all random draws; each step folds its number into it
 
 
 def check_seeds(seeds: tuple[int, ...]) -> None:
@@ -40,14 +40,14 @@ class Learner:
     spec: Spec
 
     def init(self, seeds: tuple[int, ...]) -> TrainState:
-        """Fresh states of all seeds; the target starts as a copy of the network."""
+        """The initial states of all seeds; the target starts as a copy of the network."""
         states = [self._init_one(jax.random.PRNGKey(seed)) for seed in seeds]
         step = states[0].step
         stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
         return stacked._replace(step=step)
 
     def shapes(self, seeds: tuple[int, ...]) -> TrainState:
-        """The shapes of such a state, for nothing: what a checkpoint is compared with."""
+        """The shapes of a state, to compare with a checkpoint; nothing is computed."""
         return jax.eval_shape(lambda: self.init(seeds))
 
     def _init_one(self, key) -> TrainState:
@@ -56,23 +56,23 @@ class Learner:
         slots = {
             name: self.agent.optimizer_of(name).transform().init(group) for name, group in params.items()
         }
-        targets = jax.tree.map(jnp.copy, params)  # a buffer of its own, so that both can be donated
+        targets = jax.tree.map(jnp.copy, params)  # a separate buffer, so that both can be donated
         return TrainState(params, targets, slots, jnp.zeros((), jnp.int32), run_key)
 
     def update(self, state: TrainState, batch: Transition) -> tuple[TrainState, dict]:
-        """One gradient step of one seed: every due objective in turn, then the target when it is due."""
+        """One gradient step of one seed: each objective that is due, then the target if it is due."""
         losses = {}
         step_key = jax.random.fold_in(state.key, state.step)
         for number, objective in enumerate(self.agent.objectives(self.spec)):
             loss_key = jax.random.fold_in(step_key, number)
             state, losses[objective.name] = self._descend(state, objective, batch, loss_key)
-        # As the released code: after the gradient step, and after the very first one too.
+        # As in the released code: after the gradient step, and also after the very first one.
         due = state.step % self.agent.target_period == 0
         targets = if_due(due, lambda: self._followed(state), lambda: state.targets)
         return state._replace(targets=targets, step=state.step + 1), losses
 
     def _followed(self, state: TrainState) -> Any:
-        """The targets after they have followed the networks, all or a part of the way."""
+        """The targets, moved towards the networks by the target rate."""
         rate = self.agent.target_rate
         if rate == 1:
             return state.params
@@ -102,8 +102,8 @@ class Learner:
 
 
 def if_due(due, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
-    """One of two states. On a CPU this is a branch: only what is due is computed. A branch breaks an
-    accelerator's stride (a small network learns a sixth slower with one): there both are computed."""
+    """One of two states. On a CPU this is a branch, and only one of them is computed. On an accelerator a
+    branch is slow (a small network learns a sixth slower with one), so both are computed."""
 
     def branch(due):
         return jax.lax.cond(due, then, otherwise)
@@ -115,9 +115,9 @@ def select(then: Callable[[], Any], otherwise: Callable[[], Any], due) -> Any:
     return jax.tree.map(partial(jnp.where, due), then(), otherwise())
 
 
-# A step is some seventy small kernels, few of which fill a GPU: recorded as a graph of what needs what, the
-# independent ones run side by side and nobody waits for the host: on an H200 a third faster, evaluating in
-# rollout.py by a quarter, fused_play.py by a twelfth; nothing to other devices.
+# A step is about seventy small kernels, few of which fill a GPU. XLA records them as a graph of dependencies:
+# independent kernels run in parallel, and none waits for the host. On an H200 a step is a third faster,
+# evaluation (play/rollout.py) a quarter, fused play (play/fused.py) a twelfth. Other devices ignore it.
 SIDE_BY_SIDE = {
     "xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CUDNN,DYNAMIC_SLICE_FUSION,"
     "CONDITIONAL,WHILE",
@@ -135,14 +135,14 @@ SIDE_BY_SIDE = {
 def advance(learner: Learner, state: TrainState, minibatch, resident, items) -> tuple[TrainState, dict]:
     """Take one step per item: (steps, seeds, ...) -> losses (steps, seeds) by objective, in one program.
 
-    However steps are cut into chunks of two or more, the bits are the same. (XLA takes a loop of one step
-    apart and may round it differently.)
+    The bits do not depend on how steps are divided into chunks of two or more. (XLA unrolls a loop of one
+    step and may round it differently.)
     """
     return advanced(learner, state, minibatch, resident, items)
 
 
 def advanced(learner: Learner, state: TrainState, minibatch, resident, items) -> tuple[TrainState, dict]:
-    """The same as a part of a larger program."""
+    """`advance` as a part of a larger program."""
 
     def update(state, item):
         return learner.update(state, minibatch(resident, item))
@@ -150,7 +150,7 @@ def advanced(learner: Learner, state: TrainState, minibatch, resident, items) ->
     if state.key.shape[0] > 1:
         fused = jax.vmap(update, in_axes=(PER_SEED, 0), out_axes=(PER_SEED, 0))
         return jax.lax.scan(fused, state, items)
-    # One seed alone goes without the extra axis: a fifth faster on a CPU.
+    # A single seed needs no extra axis: this is a fifth faster on a CPU.
     alone = jax.tree.map(lambda leaf: leaf[0], state._replace(step=state.step[None]))
     alone, losses = jax.lax.scan(update, alone, jax.tree.map(lambda leaf: leaf[:, 0], items))
     together = jax.tree.map(lambda leaf: leaf[None], alone)

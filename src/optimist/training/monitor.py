@@ -1,4 +1,4 @@
-"""Watches the numbers of a run: what goes into its logs, and when to warn or to stop."""
+"""The figures of a run for its logs, with warnings, and an error if a figure is not finite."""
 
 import logging
 import math
@@ -13,13 +13,14 @@ from optimist.errors import DivergedError
 from optimist.training.learner import Learner, TrainState
 
 log = logging.getLogger("optimist")
-ALARM = 10  # estimates this many times the largest possible return are taken for divergence
-SLOW = 0.05  # of a full Adam step: parameters that move less are warned of
-SETTLED = 1_000  # gradient steps, after which Adam's moments have forgotten that they began at zero
+ALARM = 10  # an estimate above this many times the largest possible return counts as divergence
+SLOW = 0.05  # share of a full Adam step; smaller steps give a warning
+SETTLED = 1_000  # gradient steps after which it no longer matters that Adam's moments began at zero
 
 
 class Monitor:
-    """Losses, sizes of steps and estimated returns of every seed, these on a fixed batch of its own log."""
+    """Losses, sizes of steps and estimated returns of every seed; the estimates are for a fixed batch of the
+    seed's own log."""
 
     def __init__(
         self,
@@ -31,11 +32,11 @@ class Monitor:
     ):
         self._learner, self._seeds, self._observations = learner, seeds, observations
         self._largest_return = largest_return
-        self.alarms = dict(alarms or {})  # seed: the step from which an estimate was beyond any return
-        self._slow: set[str] = set()  # parts whose small steps were warned of
+        self.alarms = dict(alarms or {})  # seed: first step whose estimate exceeded any possible return
+        self._slow: set[str] = set()  # parts for which a warning was given
 
     def rows(self, step: int, state: TrainState, losses: dict) -> list[dict]:
-        """The figures of each seed; a number that is not finite stops the run."""
+        """The figures of each seed; DivergedError if one is not finite."""
         estimate, largest = _estimates(self._learner, len(self._seeds), state.params, self._observations)
         shares = {
             f"step_share_{part}": share for part, share in _step_shares(self._learner, state.slots).items()
@@ -50,7 +51,7 @@ class Monitor:
         return rows
 
     def _means(self, step: int, losses: dict) -> dict[str, np.ndarray]:
-        """The mean loss of each objective over the steps on which it was due, if there was one."""
+        """The mean loss of each objective over the steps at which it was due, if there are any."""
         found = {}
         for objective in self._learner.agent.objectives(self._learner.spec):
             values = np.asarray(losses[objective.name])
@@ -64,7 +65,8 @@ class Monitor:
             if size > ALARM * self._largest_return and seed not in self.alarms:
                 self.alarms[seed] = step
                 log.warning(
-                    "step %s: seed %s estimates %.0f where no return exceeds %.0f: it may be diverging",
+                    "step %s: seed %s estimates a return of %.0f, but the largest possible one is %.0f: "
+                    "it may be diverging",
                     f"{step:,}",
                     seed,
                     size,
@@ -72,14 +74,14 @@ class Monitor:
                 )
 
     def _warn_if_too_slow(self, step: int, part: str, shares: np.ndarray) -> None:
-        """Once a part, when the moments have settled: before, bias correction makes up for small ones."""
+        """Warn once per part, after SETTLED steps: before, bias correction makes up for small moments."""
         if step < SETTLED or part in self._slow or shares.mean() >= SLOW:
             return
         self._slow.add(part)
         name = part.removeprefix("step_share_")
         log.warning(
-            "step %s: the %s take %.1f%% of a full Adam step, because epsilon %.1e is large beside their "
-            "gradients: they learn slowly; a smaller --optimizer.epsilon%s is the remedy",
+            "step %s: the %s take %.1f%% of a full Adam step, because epsilon %.1e is large compared with "
+            "their gradients: they learn slowly; try a smaller --optimizer.epsilon%s",
             f"{step:,}",
             name.replace("_", " "),
             100 * shares.mean(),
@@ -89,7 +91,7 @@ class Monitor:
 
 
 def check_finite(step: int, seeds: tuple[int, ...], rows: list[dict]) -> None:
-    """Raise DivergedError for the first figure that is not finite; a row for each seed."""
+    """Raise DivergedError for the first figure that is not finite; `rows` has one row for each seed."""
     for name in rows[0]:
         bad = [seed for seed, row in zip(seeds, rows, strict=True) if not math.isfinite(row[name])]
         if bad:
@@ -101,7 +103,7 @@ def check_finite(step: int, seeds: tuple[int, ...], rows: list[dict]) -> None:
 
 @partial(jax.jit, static_argnames=("learner", "seeds"))
 def _estimates(learner: Learner, seeds: int, params: dict, observations):
-    """The mean estimated return of each seed and the largest in size, (S,) each."""
+    """The mean estimated return and the largest absolute one of each seed, (S,) each."""
     estimate = partial(learner.agent.estimate, learner.spec)
 
     def of_seed(params, observations):
@@ -113,8 +115,8 @@ def _estimates(learner: Learner, seeds: int, params: dict, observations):
 
 @partial(jax.jit, static_argnames="learner")
 def _step_shares(learner: Learner, slots: dict) -> dict:
-    """By part of the parameters, how much of a full Adam step each seed takes there, (S,): the torso and the
-    heads of a table, or a network of an actor-critic."""
+    """The share of a full Adam step that each seed takes, (S,), by part of the parameters: the torso and the
+    heads of a table, or each network of an actor-critic."""
     found: dict[str, jax.Array] = {}
     for group, moments in slots.items():
         optimizer = learner.agent.optimizer_of(group)

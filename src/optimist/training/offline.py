@@ -1,4 +1,4 @@
-"""Training on a fixed dataset, without touching the environment but to evaluate."""
+"""Training on a fixed dataset; the environment is used only for evaluation."""
 
 import hashlib
 import math
@@ -27,32 +27,32 @@ from optimist.training.services import Services, owes_evaluation
 from optimist.training.sizes import batch_bytes, check_memory, lanes_bytes, state_bytes
 from optimist.training.storage.run_folder import RunFolder, as_config, demand
 
-CHUNK = 250  # gradient steps between looks at the clock, the losses and the signals
-LARGE_CHUNK = 50  # the same for large images on a CPU, so that Ctrl-C is heard within seconds there too
+CHUNK = 250  # gradient steps between checks of the clock, the losses and the signals
+LARGE_CHUNK = 50  # the same for large images on a CPU, so that Ctrl-C takes effect within seconds
 LOGS = ("whole", "own")
-MOST_STEPS_AHEAD = 1000  # of an n-step return: each costs a look at every transition
-PROBE_STEP = 2**40  # a step that no training reaches: its batch is the one the logs look at
+MOST_STEPS_AHEAD = 1000  # largest n of an n-step return: each step takes a pass over all transitions
+PROBE_STEP = 2**40  # a step that no training reaches; the estimates in the logs are for its batch
 
 
 @dataclass(frozen=True)
 class Training:
     """How an agent is trained on a dataset; the defaults are the paper's."""
 
-    steps: Annotated[int, "gradient steps; the paper's 1X"] = 12_500_000
+    steps: Annotated[int, "gradient steps"] = 12_500_000  # the paper's 1X
     evaluate_every: Annotated[int, "gradient steps between evaluations"] = 62_500
     episodes: Annotated[int, "full episodes per evaluation and seed"] = 20
-    evaluation_steps: Annotated[int | None, "instead: full episodes until so many steps"] = None
-    epsilon: Annotated[float, "random actions in evaluation"] = 0.001
+    evaluation_steps: Annotated[int | None, "instead of episodes: full episodes until so many steps"] = None
+    epsilon: Annotated[float, "share of random actions in evaluation"] = 0.001
     batch: Annotated[int, "transitions in a minibatch"] = 32
     gamma: Annotated[float, "the discount of a step"] = 0.99
     n_step: Annotated[int, "rewards summed before the bootstrap"] = 1
     clip_rewards: Annotated[float | None, "rewards are clipped to +- this; none: as logged"] = 1.0
     sampling: Annotated[str, "uniform, or five-buffers as in the released code"] = "uniform"
-    data_per_seed: Annotated[str, "whole, or own: a seed learns from its player's part"] = "whole"
+    data_per_seed: Annotated[str, "whole, or own: the log of the seed's own player"] = "whole"
     feed: Annotated[str, "where the data is kept: device, memory, compressed, or auto"] = "auto"
     memory_gib: Annotated[float | None, "memory for decoded frames; none: half of the machine's"] = None
     checkpoint_seconds: Annotated[float, "seconds between checkpoints"] = 60.0
-    loggers: Annotated[str, "where figures go: jsonl, tensorboard, module:Name"] = USUAL
+    loggers: Annotated[str, "loggers of the figures: jsonl, tensorboard, module:Name"] = USUAL
     log: InitVar[str | None] = None  # the former name of data_per_seed
     home: InitVar[str | None] = None  # the former name of feed
     unit: ClassVar[str] = "gradient step"
@@ -63,11 +63,11 @@ class Training:
                 renamed(old, new)
                 object.__setattr__(self, new, value)
         counts = ("steps", "evaluate_every", "episodes", "evaluation_steps", "batch", "n_step")
-        demand(self, counts, lambda n: isinstance(n, int) and n >= 1, "it is a whole number from 1 upwards")
-        demand(self, ("n_step",), lambda n: n <= MOST_STEPS_AHEAD, f"it is at most {MOST_STEPS_AHEAD}")
-        demand(self, ("epsilon", "gamma"), lambda x: 0 <= x <= 1, "it lies between 0 and 1")
-        demand(self, ("clip_rewards", "memory_gib"), lambda x: 0 < x < math.inf, "it is more than 0")
-        demand(self, ("checkpoint_seconds",), lambda x: x >= 0, "it is at least 0")
+        demand(self, counts, lambda n: isinstance(n, int) and n >= 1, "it must be a whole number above 0")
+        demand(self, ("n_step",), lambda n: n <= MOST_STEPS_AHEAD, f"it must be at most {MOST_STEPS_AHEAD}")
+        demand(self, ("epsilon", "gamma"), lambda x: 0 <= x <= 1, "it must be between 0 and 1")
+        demand(self, ("clip_rewards", "memory_gib"), lambda x: 0 < x < math.inf, "it must be above 0")
+        demand(self, ("checkpoint_seconds",), lambda x: x >= 0, "it must be at least 0")
         if self.sampling not in SAMPLERS:
             raise UsageError(f'no sampling "{self.sampling}": {did_you_mean(self.sampling, SAMPLERS)}')
         if self.data_per_seed not in LOGS:
@@ -85,7 +85,7 @@ class Training:
 
 
 def whole(dataset: Dataset) -> Dataset:
-    """The view that leaves nothing out."""
+    """The whole dataset: the default part."""
     return dataset
 
 
@@ -104,8 +104,8 @@ class OfflineTraining:
         restart: bool = False,
         part: Callable[[Dataset], Dataset] = whole,
     ):
-        """`part` makes the view that is learned from; with `data_per_seed` = "own" it is taken of each
-        player's log, so that "the best tenth" is each player's own."""
+        """`part` selects the data to learn from. With `data_per_seed` = "own" it selects from each player's
+        log, so that each seed gets, say, the best tenth of its own log."""
         agent.check(dataset.spec)
         check_seeds(seeds)
         self.training, self.seeds, self.environment = training, tuple(seeds), environment
@@ -114,9 +114,7 @@ class OfflineTraining:
         if training.data_per_seed == "own":
             self.logs = [part(dataset.played_by(seed)) for seed in self.seeds]
         self.fingerprint = self.dataset.fingerprint
-        if (
-            training.data_per_seed == "own" and self.fingerprint != self.recording
-        ):  # views of logs of their own
+        if training.data_per_seed == "own" and self.fingerprint != self.recording:  # a part of each log
             joined = " ".join(log.fingerprint for log in self.logs)
             self.fingerprint = hashlib.sha256(joined.encode()).hexdigest()
         self.versions = {"dataset": self.fingerprint}
@@ -124,7 +122,7 @@ class OfflineTraining:
             trained_on = dataset.provenance.get("environment", "")
             self.versions |= check_playable(dataset.spec, environment, trained_on)
         self.learner = Learner(agent, dataset.spec)
-        logger_classes(training.loggers)  # raises for one that is not found
+        logger_classes(training.loggers)  # raises for an unknown logger
         self._check_memory()
         self.folder = RunFolder(out, self._config(), restart=restart)
 
@@ -149,7 +147,7 @@ class OfflineTraining:
             "dataset": {
                 "path": str(self.dataset.path or "in memory"),
                 "fingerprint": self.fingerprint,
-                "recording": self.recording,  # the whole, of which the data may be a view
+                "recording": self.recording,  # the whole dataset, of which this may be a part
             },
             "spec": self.dataset.spec.as_json(),
             "agent": described(self.learner.agent),
@@ -157,7 +155,7 @@ class OfflineTraining:
         }
 
     def run(self) -> TrainState:
-        """Train to the end, from the last checkpoint on if there is one."""
+        """Train to the end, from the newest checkpoint if there is one."""
         with self.folder:
             self.folder.record_versions(self.versions)
             found = self.folder.load_state(like=self.learner.shapes(self.seeds))
@@ -222,12 +220,12 @@ class OfflineTraining:
         return Monitor(self.learner, self.seeds, np.stack(probes), largest_return, known)
 
     def _probe(self, sampler: Sampler) -> np.ndarray:
-        """Observations of this seed's own log, always the same."""
+        """A fixed batch of observations of this seed's log."""
         positions = sampler.positions(PROBE_STEP, 1)[0]
         return transitions(sampler, positions, sampler.dataset.timeline.frames).observation
 
     def _chunk(self, feed: Feed) -> int:
-        """A long chunk; if possible it divides the way to an evaluation, so that one program serves all."""
+        """The steps of a chunk; if possible they divide `evaluate_every`, so that one program is enough."""
         slow = math.prod(self.dataset.spec.observation_shape) > 10_000 and jax.default_backend() == "cpu"
         every = self.training.evaluate_every
         longest = min(LARGE_CHUNK if slow else CHUNK, feed.steps_at_once, every)
@@ -235,7 +233,8 @@ class OfflineTraining:
         return max(whole, default=longest)
 
     def _steps_to_take(self, step: int, chunk: int) -> int:
-        """As many as lead to the next border, wherever a run goes on from: borders count from evaluations."""
+        """The steps to the next multiple of `chunk` after an evaluation, to the next evaluation, or to the
+        end, whichever is nearest; so a continued run has the same chunks."""
         since = step % self.training.evaluate_every
         ahead = (self.training.evaluate_every - since, self.training.steps - step)
         return min(chunk - since % chunk, *ahead)

@@ -1,4 +1,4 @@
-"""Learning while playing: parallel lanes, a replay window, and a recorder that keeps every step."""
+"""Training online: parallel lanes, a replay window, and a recorder of every step."""
 
 import logging
 import math
@@ -28,19 +28,19 @@ from optimist.training.storage import checkpoint
 from optimist.training.storage.run_folder import RunFolder, as_config, demand, versions
 
 LOG_SECONDS = 2.0
-UPDATES_AT_ONCE = 250  # of those that are made up for: then the signals are looked at
+UPDATES_AT_ONCE = 250  # gradient steps between checks of the signals, while a resumed run catches up
 log = logging.getLogger("optimist")
 
 
 @dataclass(frozen=True)
 class Collection:
-    """How an online agent plays and learns; the defaults are the paper's, but for the number of lanes."""
+    """How an online agent plays and learns; all defaults but the number of lanes are the paper's."""
 
-    steps: Annotated[int, "agent steps of a seed over all its lanes"] = 50_000_000
-    lanes: Annotated[int, "environments side by side for each seed; the paper's own loop has one"] = 16
-    window: Annotated[int, "transitions the agent learns from"] = 1_000_000
-    warm_up: Annotated[int, "steps before it learns"] = 20_000
-    epsilon: Annotated[float, "random actions at the end of the decay"] = 0.01
+    steps: Annotated[int, "agent steps of each seed, over all its lanes"] = 50_000_000
+    lanes: Annotated[int, "parallel environments for each seed; the paper has one"] = 16
+    window: Annotated[int, "newest transitions, from which the agent learns"] = 1_000_000
+    warm_up: Annotated[int, "random steps before it learns"] = 20_000
+    epsilon: Annotated[float, "share of random actions after the decay"] = 0.01
     epsilon_decay: Annotated[int, "steps from all random to epsilon, after the warm-up"] = 250_000
     update_period: Annotated[int, "agent steps per gradient step"] = 4
     batch: Annotated[int, "transitions in a minibatch"] = 32
@@ -48,10 +48,10 @@ class Collection:
     clip_rewards: Annotated[float | None, "rewards are clipped to +- this; none: as played"] = 1.0
     evaluate_every: Annotated[int | None, "agent steps between evaluations; none: no evaluation"] = None
     episodes: Annotated[int, "full episodes per evaluation and seed"] = 20
-    evaluation_steps: Annotated[int | None, "instead: full episodes until so many steps"] = None
-    evaluation_epsilon: Annotated[float, "random actions in evaluation"] = 0.001
+    evaluation_steps: Annotated[int | None, "instead of episodes: full episodes until so many steps"] = None
+    evaluation_epsilon: Annotated[float, "share of random actions in evaluation"] = 0.001
     checkpoint_seconds: Annotated[float, "seconds between checkpoints"] = 120.0
-    loggers: Annotated[str, "where figures go: jsonl, tensorboard, module:Name"] = USUAL
+    loggers: Annotated[str, "loggers of the figures: jsonl, tensorboard, module:Name"] = USUAL
     unit: ClassVar[str] = "step"
 
     def __post_init__(self):
@@ -59,45 +59,44 @@ class Collection:
             *("steps", "lanes", "window", "update_period", "batch"),
             *("evaluate_every", "episodes", "evaluation_steps"),
         )
-        demand(self, counts, lambda n: isinstance(n, int) and n >= 1, "it is a whole number from 1 upwards")
-        demand(
-            self, ("epsilon", "gamma", "evaluation_epsilon"), lambda x: 0 <= x <= 1, "it lies between 0 and 1"
-        )
-        demand(self, ("clip_rewards",), lambda x: 0 < x < math.inf, "it is more than 0")
-        demand(self, ("warm_up", "epsilon_decay", "checkpoint_seconds"), lambda x: x >= 0, "it is at least 0")
+        shares, spans = ("epsilon", "gamma", "evaluation_epsilon"), ("warm_up", "epsilon_decay")
+        demand(self, counts, lambda n: isinstance(n, int) and n >= 1, "it must be a whole number above 0")
+        demand(self, shares, lambda x: 0 <= x <= 1, "it must be between 0 and 1")
+        demand(self, ("clip_rewards",), lambda x: 0 < x < math.inf, "it must be above 0")
+        demand(self, (*spans, "checkpoint_seconds"), lambda x: x >= 0, "it must be at least 0")
 
     def evaluates(self, step: int) -> bool:
-        """Is an evaluation due at this agent step? Vector steps may pass over the exact one."""
+        """Is an evaluation due at this agent step? A vector step may jump over the exact number."""
         if self.evaluate_every is None or not step:
             return False
         passed = step // self.evaluate_every - (step - self.lanes) // self.evaluate_every
         return passed > 0 or step >= self.steps
 
     def rows_to_look(self, step: int) -> int:
-        """Vector steps from here to the next evaluation, or to the end."""
+        """Vector steps from this agent step to the next evaluation, or to the end."""
         every = self.evaluate_every or self.steps
         return -(-(min(self.steps, (step // every + 1) * every) - step) // self.lanes)
 
     def exploration(self, step: int) -> float:
-        """Epsilon at this agent step: 1 through the warm-up, then falling linearly."""
+        """Epsilon at this agent step: 1 during the warm-up, then a linear decay."""
         left = 1 - (step - self.warm_up) / max(self.epsilon_decay, 1)
         return self.epsilon + (1 - self.epsilon) * float(np.clip(left, 0, 1))
 
 
 class Start(NamedTuple):
-    """Where a collection goes on."""
+    """The point at which a collection starts or continues."""
 
     step: int
     state: TrainState
     same_episodes: bool
-    play: dict[str, np.ndarray] | None  # how it stood there; None: at its very beginning
+    play: dict[str, np.ndarray] | None  # the saved state of play; None: play starts from the beginning
 
 
 class OnlineTraining:
-    """One agent playing one environment; `out` becomes a dataset, `out/agent` the run of who played.
+    """One agent that plays one environment; `out` becomes a dataset, `out/agent` the run folder of the agent.
 
-    Several seeds play and learn side by side in one program, each in lanes of its own, and are recorded in
-    one dataset: `Dataset.played_by` tells them apart."""
+    Several seeds play and learn in one program, each in its own lanes, and are recorded in one dataset;
+    `Dataset.played_by` selects a seed."""
 
     def __init__(
         self,
@@ -112,23 +111,23 @@ class OnlineTraining:
         check_seeds(seeds)
         self.path, self.seeds, self.collection = Path(out), tuple(seeds), collection
         self.lanes = collection.lanes * len(seeds)
-        logger_classes(collection.loggers)  # raises for one that is not found
+        logger_classes(collection.loggers)  # raises for an unknown logger
         check_memory_to_play(agent, environment, collection, len(seeds))
         self.play = envs.make(environment, lanes=self.lanes, seed=seeds[0])
         agent.check(self.play.spec)
         self.learner = Learner(agent, self.play.spec)
         if not restart:
-            self._refuse_recording_of_others()
+            self._refuse_foreign_recording()
         self.folder = RunFolder(self.path / "agent", self._config(environment), restart=restart)
         if restart:
             discard(self.path)
 
-    def _refuse_recording_of_others(self) -> None:
-        """A collection goes on with its own recording, never with one that was made otherwise."""
+    def _refuse_foreign_recording(self) -> None:
+        """Raise RunError for a recording without the run that made it: only that run may continue it."""
         if (self.path / "manifest.json").exists() and not (self.path / "agent" / "config.toml").exists():
             raise RunError(
-                f"{self.path} holds a recording that no run here made: choose another --out, "
-                "or write over it with --restart"
+                f"{self.path} holds a recording without the run that made it: choose another --out, "
+                "or overwrite it with --restart"
             )
 
     def _config(self, environment: str) -> dict:
@@ -142,19 +141,19 @@ class OnlineTraining:
         }
 
     def run(self) -> TrainState:
-        """Play to the end. A resumed run keeps every recorded step. Where the environment can be restored, it
-        comes to the same bits as a run without an interruption; elsewhere it begins new episodes."""
+        """Play to the end. A resumed run keeps every recorded step. If the environment can be restored, its
+        result has the same bits as without the interruption; otherwise new episodes begin."""
         with self.folder, StopRequest() as stop:
             self.folder.record_versions(self.play.versions())
             try:
-                state = self._go_on(stop, same_episodes=getattr(self.play, "resumable", False))
+                state = self._continue(stop, same_episodes=getattr(self.play, "resumable", False))
             except DepartedError:
-                log.warning("%s: play does not come to the recorded steps again: new episodes", self.path)
-                state = self._go_on(stop, same_episodes=False)
+                log.warning("%s: play differs from the recorded steps: new episodes begin", self.path)
+                state = self._continue(stop, same_episodes=False)
             self.folder.finish()
             return state
 
-    def _go_on(self, stop: StopRequest, *, same_episodes: bool) -> TrainState:
+    def _continue(self, stop: StopRequest, *, same_episodes: bool) -> TrainState:
         with self._recorder() as recorder:
             start = self._start(recorder, same_episodes)
             self.folder.rewind(start.step)
@@ -167,7 +166,8 @@ class OnlineTraining:
             return replay.state
 
     def _start(self, recorder: Recorder, same_episodes: bool) -> Start:
-        """The newest checkpoint, where its play can be gone on with; or its state at the recording's end."""
+        """The newest checkpoint if its episodes can continue; otherwise its parameters at the recording's
+        end."""
         found = self.folder.load_state(like=self.learner.shapes(self.seeds))
         if found is None and recorder.steps:
             raise RunError(
@@ -182,11 +182,11 @@ class OnlineTraining:
         known = same_episodes and (play is not None or learned == 0)  # play begins the same each time
         same = known and recorder.go_on(learned * len(self.seeds))
         if learned != recorded:
-            where = "before the end of the recording" if learned < recorded else "after it"
+            side = "before" if learned < recorded else "after"
             then = "the steps between are played again" if same else "new episodes begin there"
             apart = abs(recorded - learned) * len(self.seeds)
-            line = "%s: the newest checkpoint is from %s steps %s, of which every step is kept; %s"
-            log.warning(line, self.path, f"{apart:,}", where, then)
+            line = "%s: the newest checkpoint is %s steps %s the end of the recording, which is kept; %s"
+            log.warning(line, self.path, f"{apart:,}", side, then)
         return Start(learned if same else recorded, state, same, play)
 
     def _recorder(self) -> Recorder:
@@ -238,7 +238,7 @@ class OnlineTraining:
             services.save(step, replay.state)
 
     def _catch_up(self, step: int, replay: Replay, services: PlayServices) -> None:
-        """Make up for the gradient steps of recorded play that no checkpoint knows of."""
+        """Take the gradient steps that belong to steps recorded after the newest checkpoint."""
         while replay.due(step) > UPDATES_AT_ONCE:
             replay.learn(step, UPDATES_AT_ONCE)
             if services.stop.received or services.late:

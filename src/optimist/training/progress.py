@@ -1,4 +1,4 @@
-"""What a person sees while waiting: a bar with rate and time left, or plain lines without a terminal."""
+"""Progress of a loop: a bar with rate and time left in a terminal, plain lines elsewhere."""
 
 import time
 
@@ -6,11 +6,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 console = Console(stderr=True)
-PLAIN_SECONDS = 15  # between lines where there is no terminal
+PLAIN_SECONDS = 15  # between plain lines
 
 
 def say(line: str) -> None:
-    """One line as it is: a file gets it whole, and a bracket in a complaint is no colour."""
+    """Print one line to standard error, without line breaks and without markup for brackets."""
     console.print(line, markup=False, soft_wrap=True)
 
 
@@ -42,14 +42,14 @@ class Bar:
             self._bar.stop()
 
     def update(self, done: int, note: str = "") -> None:
-        now, self._total = time.monotonic(), max(self._total, done)  # lanes end with a whole vector step
+        now, self._total = time.monotonic(), max(self._total, done)  # a vector step may exceed the total
         rate = (done - self._begun_at) / max(now - self._start, 1e-9)
         self._bar.update(
             self._task, completed=done, total=self._total, rate=f"{rate:,.0f} {self._unit}/s", note=note
         )
         if console.is_terminal or self._ended:
             return
-        self._ended = done >= self._total  # its line is the last
+        self._ended = done >= self._total  # no lines after this one
         if self._ended or now - self._last_line > PLAIN_SECONDS:
             self._last_line = now
             units = f"{self._unit[:-1]}ies" if self._unit.endswith("y") else f"{self._unit}s"

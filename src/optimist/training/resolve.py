@@ -1,7 +1,7 @@
-"""From what somebody asks for to a run with every value set: the one place where names become settings.
+"""Turns names and options into an agent and settings with every value set.
 
-The Python face, the command line, the jobs of a study and the demo all come through here, so that equal words
-give equal runs.
+The Python interface, the command line, the jobs of a study and the demo all use these functions, so that the
+same options give the same run.
 """
 
 import inspect
@@ -17,12 +17,12 @@ from optimist.training.offline import Training
 from optimist.training.online import Collection
 from optimist.training.scales import Scale, scale_for
 
-PLAYER = "dqn"  # who plays where nobody is named
+PLAYER = "dqn"  # the default agent of a collection
 Settings = TypeVar("Settings", Training, Collection)
 
 
 class Resolved(NamedTuple, Generic[Settings]):
-    """An agent and how it is trained, every value as it will be used."""
+    """An agent and its settings, every value as it will be used."""
 
     agent: Agent
     settings: Settings
@@ -37,11 +37,11 @@ def resolve_training(
     options: Mapping[str, Any] | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Resolved[Training]:
-    """An agent that learns from data of this spec.
+    """An agent that learns from data of this spec, and its training.
 
-    A name is fitted to the scale, an agent is taken as it is. The scale is the named one, or the one that
-    suits the spec. `options` are fields of the agent, `settings` fields of the training; dots lead into
-    records inside them, as in "optimizer.epsilon".
+    An agent given by name gets the scale's settings; an agent object keeps its own. The scale "auto" is
+    chosen by the spec. `options` are fields of the agent, `settings` fields of the training; a dot reaches
+    a field of a nested record, as in "optimizer.epsilon".
     """
     chosen = scale_for(spec, scale)
     found = _agent(chosen, agent, preset, options)
@@ -57,8 +57,8 @@ def resolve_collection(
     options: Mapping[str, Any] | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Resolved[Collection]:
-    """The same of an agent that plays an environment of this spec: DQN, where none is named. A preset without
-    an agent may name both, as "rem-online" does."""
+    """The same for an agent that plays an environment of this spec; the default is DQN. A preset without an
+    agent may name both: "rem-online"."""
     if agent is None:
         agent, preset = _player(preset)
     chosen = scale_for(spec, scale)
@@ -76,25 +76,25 @@ def _agent(scale: Scale, agent: Agent | str, preset: str | None, options: Mappin
     if isinstance(agent, str):
         agent = scale.fitted(agents.preset(agent, preset))
     elif preset is not None:
-        raise UsageError(f'preset "{preset}" belongs to the name of an agent: leave one of the two out')
+        raise UsageError(f'preset "{preset}" needs an agent given by name: pass a name, or no preset')
     if not isinstance(agent, Agent):
-        raise UsageError(f'{agent!r} is not an agent: pass "rem" or one such as optimist.agents.Rem()')
+        raise UsageError(f'{agent!r} is not an agent: pass a name such as "rem", or optimist.agents.Rem()')
     return with_values(agent, options or {}, agents.name_of(agent))
 
 
 def _settings(record: Any, settings: Mapping[str, Any] | None, place: str, agent: Agent) -> Any:
-    """The record with these fields; a field of the agent among them is shown its place."""
+    """The record with these fields; the error for a field of the agent says that it is an option."""
     for name, value in (settings or {}).items():
         if name not in _taken(record) and closest(name, field_names(record)) is None:
             meant = name if name in _taken(agent) else closest(name, field_names(agent))
             if meant:
                 where = f'options={{"{meant}": {value!r}}}'
-                raise UsageError(f'{place}: there is no setting "{name}"; of the agent it is {where}')
+                raise UsageError(f'{place}: there is no setting "{name}"; for the agent, pass {where}')
     return with_values(record, settings or {}, place)
 
 
 def field_names(record: Any, prefix: str = "") -> list[str]:
-    """Every field, those of records inside it with a dot: "optimizer.epsilon"."""
+    """Every field; a field of a nested record has a dot: "optimizer.epsilon"."""
     found = []
     for name in (field.name for field in fields(record)):
         value = getattr(record, name)
@@ -104,12 +104,12 @@ def field_names(record: Any, prefix: str = "") -> list[str]:
 
 
 def _taken(record: Any) -> list[str]:
-    """The names that its constructor takes: its fields, and the former names of some."""
+    """The arguments of the record's constructor: its fields, and former names of fields."""
     return list(inspect.signature(type(record)).parameters)
 
 
 def with_values(record: Any, values: Mapping[str, Any], place: str) -> Any:
-    """The record with some fields changed; dots lead into records inside it."""
+    """The record with some fields changed; a dot reaches a field of a nested record."""
     changes: dict[str, Any] = {}
     inside: dict[str, dict[str, Any]] = {}
     for name, value in values.items():
@@ -121,8 +121,8 @@ def with_values(record: Any, values: Mapping[str, Any], place: str) -> Any:
             inside.setdefault(first, {})[rest] = value
         else:
             changes[first] = value
-    for first, said in inside.items():
+    for first, within in inside.items():
         if not is_dataclass(changes.get(first, getattr(record, first))):
-            raise UsageError(f'{place}: "{first}" has no settings inside it: leave ".{next(iter(said))}" out')
-        changes[first] = with_values(changes.get(first, getattr(record, first)), said, place)
-    return replace(record, **changes)  # at once: 16 columns on 16 networks need both
+            raise UsageError(f'{place}: "{first}" has no settings inside it: omit ".{next(iter(within))}"')
+        changes[first] = with_values(changes.get(first, getattr(record, first)), within, place)
+    return replace(record, **changes)  # all at once: 16 columns on 16 networks are valid only together

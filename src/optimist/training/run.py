@@ -1,4 +1,4 @@
-"""A finished or unfinished run, read back: its parameters, its policy, its scores."""
+"""A run that is read from its folder, finished or not: its parameters, policy and scores."""
 
 import contextlib
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ from optimist.training.storage.run_folder import fingerprint, read_config, read_
 
 @dataclass(frozen=True)
 class Run:
-    """What a run folder holds: `run.policy(observation)` acts."""
+    """The contents of a run folder; `run.policy(observation)` is an action."""
 
     path: Path
     learner: Learner
@@ -31,7 +31,7 @@ class Run:
     seeds: tuple[int, ...]
     step: int
     params: dict  # every leaf with a leading axis of seeds
-    data: str  # what it learned from
+    data: str  # the path of the dataset that it learned from
 
     def __repr__(self) -> str:
         lines = {
@@ -68,17 +68,19 @@ class Run:
         return jax.tree.map(lambda leaf: leaf[place], self.params)
 
     def episodes(self) -> list[EpisodeScore]:
-        """The evaluations made while it trained."""
+        """The evaluation episodes during training."""
         return read_episodes(self.path)
 
     def evaluate(
         self, episodes: int = 100, epsilon: float = 0.001, environment: str = "", steps: int | None = None
     ) -> list[EpisodeScore]:
-        """Fresh episodes of every seed: so many, or, with `steps`, until so many steps are done."""
+        """New episodes of every seed: `episodes` of them, or, with `steps`, until so many steps are done."""
         if episodes < 1 or not 0 <= epsilon <= 1:
-            raise UsageError(f"{episodes} episodes at epsilon {epsilon}: at least 1, and between 0 and 1")
+            raise UsageError(
+                f"{episodes} episodes at epsilon {epsilon}: choose at least 1, and an epsilon between 0 and 1"
+            )
         if steps is not None and steps < 1:
-            raise UsageError(f"an evaluation of {steps} steps: it takes at least 1")
+            raise UsageError(f"an evaluation of {steps} steps: choose at least 1")
         if steps is None:
             check_memory({"lanes": lanes_bytes(self.learner.spec, len(self.seeds) * episodes)})
         return evaluate(
@@ -95,9 +97,9 @@ class Run:
     def pictures(
         self, seed: int | None = None, frames: int = 400, epsilon: float = 0.001, environment: str = ""
     ) -> list[np.ndarray]:
-        """So many frames of its play, episode after episode."""
+        """Rendered frames of one seed's play, episode after episode."""
         if frames < 1:
-            raise UsageError(f"a film of {frames} frames shows nothing: ask for at least one")
+            raise UsageError(f"a film of {frames} frames: choose at least 1")
         chosen = self.seeds[0] if seed is None else seed
         params = jax.tree.map(lambda leaf: leaf[None], self._params_of(chosen))
         play = envs.make(self._playable(environment), lanes=1, seed=chosen)
@@ -114,14 +116,14 @@ class Run:
     def _playable(self, environment: str = "") -> str:
         name = environment or envs.from_data(self.environment)
         if not name:
-            raise UsageError(f"{self.path} knows no environment: name one with --environment")
+            raise UsageError(f"{self.path} has no environment: name one with --environment")
         check_playable(self.learner.spec, name, self.environment)
         return name
 
 
 def load_run(path: str | Path, allow: Iterable[str] = ()) -> Run:
-    """The run in this folder at its newest undamaged checkpoint. The modules in `allow` are imported first:
-    of others that the folder names, only plug-ins and those that are imported already are used."""
+    """The run in this folder at its newest undamaged checkpoint. The modules in `allow` are imported first;
+    any other module that the folder names must be a plug-in or imported already."""
     path = Path(path)
     plugins.allow(allow)
     config = read_config(path)

@@ -1,4 +1,4 @@
-"""What both loops do beside learning, offline and online: show progress, log, evaluate, save and stop."""
+"""The tasks of both training loops besides learning: show progress, log, evaluate, save and stop."""
 
 import contextlib
 import time
@@ -18,11 +18,11 @@ from optimist.training.progress import Bar
 from optimist.training.storage import checkpoint
 from optimist.training.storage.run_folder import RunFolder
 
-SHARE_OF_TIME = 0.01  # what checkpoints that come with a shard may take
+SHARE_OF_TIME = 0.01  # largest share of the time for checkpoints that are saved with a shard
 
 
 class Services:
-    """The services of one loop, entered while it runs; `settings` are a Training or a Collection."""
+    """The services of one loop, a context manager; `settings` is a Training or a Collection."""
 
     def __init__(
         self,
@@ -57,7 +57,8 @@ class Services:
         self._bar.update(step, note)
 
     def log(self, step: int, state: TrainState, rows: Callable[[], list[dict]]) -> None:
-        """Each seed's figures. Where one is not finite, the state is kept and the run ends."""
+        """Log the figures of each seed. If one is not finite, save the state in diverged/ and raise
+        DivergedError."""
         try:
             found = rows()
         except DivergedError:
@@ -71,11 +72,11 @@ class Services:
             logger.add(step, values, seed)
 
     def evaluate_if_owed(self, step: int, params: dict) -> str:
-        """The evaluation of this step, where it is due and not on disk: its score as a note."""
+        """Evaluate this step if that is due and not on disk: the score as a note."""
         return self.evaluate(step, params) if owes_evaluation(self.folder, self.settings, step) else ""
 
     def evaluate(self, step: int, params: dict) -> str:
-        """Full episodes with every seed; nothing is kept where the run is asked to stop meanwhile."""
+        """Evaluate every seed and save the episodes: the score as a note. After a signal nothing is saved."""
         rows = evaluate(
             self.learner,
             params,
@@ -105,34 +106,34 @@ class Services:
         self._saved_at = time.monotonic()
 
     def leave_if_asked(self, step: int) -> None:
-        """Stop here if a signal asked for it; call it when everything is saved."""
+        """Raise Interrupted if a signal was received; call this when everything is saved."""
         self.stop.leave(f"{self.settings.unit} {step:,} of {self.settings.steps:,}")
 
 
 class PlayServices(Services):
-    """The same beside a recording. A resumed run keeps every recorded step and goes on with the newest
-    checkpoint, so learning is set back by the steps between the two: a checkpoint comes with a shard where
-    that is cheap, and at least every so often."""
+    """The services of a loop that also records. A resumed run keeps every recorded step and starts from the
+    newest checkpoint, so it loses the learning between the two. Therefore a checkpoint is saved with each
+    shard if that is cheap, and at least every `checkpoint_seconds`."""
 
     def __init__(self, recorder: Recorder, *arguments: Any, **more: Any):
         super().__init__(*arguments, **more)
         self._recorder, self._flushed_at = recorder, recorder.steps // len(self.seeds)
-        self._cost = 0.0  # of the last one, in seconds; the first shard gets a checkpoint whatever it costs
+        self._cost = 0.0  # seconds that the last checkpoint took; 0: the first shard always gets one
 
     def due(self, step: int, rows: int) -> bool:
-        """Is it time for a checkpoint, if the last turn played so many rows and the next one will?"""
+        """Is it time for a checkpoint, if each turn plays so many rows?"""
         cheap = (time.monotonic() - self._saved_at) * SHARE_OF_TIME >= self._cost
         return self.late or (cheap and self._ends_a_shard(step, rows))
 
     def _ends_a_shard(self, step: int, rows: int) -> bool:
-        """Is the recorder's buffer full here, or will it be before the end of the next turn?"""
+        """Is the recorder's buffer full now, or will it be before the end of the next turn?"""
         filled = (step - self._flushed_at) // self.settings.lanes
         left = -filled % self._recorder.shard_rows
         return filled > 0 and left < rows
 
     def save(self, step: int, state: TrainState, playing: Playing | None = None) -> None:
-        """The log first: a checkpoint never knows of steps that the log does not have. Where the environment
-        can be restored, the way `playing` stands is saved too."""
+        """Save the recording first: a checkpoint must not contain steps that the recording lacks. If the
+        environment can be restored, save the state of `playing` too."""
         self._recorder.flush()
         before = time.monotonic()
         if playing and playing.resumable:
@@ -140,10 +141,10 @@ class PlayServices(Services):
         super().save(step, state)
         checkpoint.prune_play(self.folder.checkpoints)
         self._saved_at = time.monotonic()
-        self._flushed_at = max(step, self._flushed_at)  # steps may be played again that are recorded already
+        self._flushed_at = max(step, self._flushed_at)  # a resumed run may play recorded steps again
         self._cost = self._saved_at - before
 
 
 def owes_evaluation(folder: RunFolder, settings: Any, step: int) -> bool:
-    """Is an evaluation of this step due and not on disk, as after a stop while it was made?"""
+    """Is an evaluation of this step due and not on disk, as after a stop during the evaluation?"""
     return bool(folder.config["environment"]) and settings.evaluates(step) and not folder.has_episodes(step)

@@ -1,4 +1,4 @@
-"""How much memory an experiment takes at least, before any of it is asked for."""
+"""The least memory that an experiment needs, computed before any of it is allocated."""
 
 import math
 import os
@@ -14,58 +14,58 @@ from optimist.data.transition import Spec
 from optimist.errors import UsageError
 from optimist.training.learner import Learner
 
-MOST_STEPS = 2**31 - 1  # JAX counts them in 32 bits
-LANE = 1024  # bytes that any environment takes beside what it shows
-POSITION = 8  # bytes that say which transition is drawn
+MOST_STEPS = 2**31 - 1  # JAX counts steps in 32 bits
+LANE = 1024  # bytes of an environment besides its frames, at least
+POSITION = 8  # bytes of the number of a drawn transition
 
 
 def state_bytes(learner: Learner, seeds: int) -> int:
-    """Parameters, targets and the optimiser's moments, and gradients while a step is taken."""
+    """Parameters, targets, the optimiser's moments, and gradients."""
     if learner.agent.target_period > MOST_STEPS:
-        raise UsageError(f"a target period of {learner.agent.target_period}: it is at most {MOST_STEPS}")
+        raise UsageError(f"target_period is {learner.agent.target_period}: choose at most {MOST_STEPS}")
     shapes = learner.shapes((0,))
     return seeds * (_bytes(shapes) + _bytes(shapes.params))
 
 
 def _bytes(tree) -> int:
-    # As Python's numbers, which do not overflow.
+    # In Python's integers, which do not overflow.
     return sum(math.prod(map(int, leaf.shape)) * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
 
 
 def batch_bytes(spec: Spec, batch: int, seeds: int, chunk: int = 1) -> int:
-    """A minibatch as it is stored, its observations as the network takes them, and the draws of a chunk."""
+    """A stored minibatch, its observations as the network reads them, and the drawn positions of a chunk."""
     cells = math.prod(spec.observation_shape)
     stored = 2 * cells * np.dtype(spec.frame_dtype).itemsize
     return seeds * batch * (stored + 4 * cells + POSITION * chunk)
 
 
 def lanes_bytes(spec: Spec, lanes: int, slots: int = 2) -> int:
-    """Environments side by side, and as many steps of each as are remembered."""
+    """Parallel environments, and the `slots` steps of each that are kept."""
     step = math.prod(spec.frame_shape) * np.dtype(spec.frame_dtype).itemsize + 10
     return lanes * (LANE + slots * step)
 
 
 def check_memory(needs: dict[str, int]) -> None:
-    """Raise UsageError if this is more than there is."""
-    needed, there = sum(needs.values()), available_bytes()
-    if needed > there:
+    """Raise UsageError if the needs exceed the available memory."""
+    needed, available = sum(needs.values()), available_bytes()
+    if needed > available:
         parts = ", ".join(f"{name} {_gib(size)}" for name, size in needs.items() if size > needed // 100)
         raise UsageError(
-            f"this takes at least {_gib(needed)} of memory ({parts}), and there are {_gib(there)}: "
-            "ask for less of it"
+            f"this needs at least {_gib(needed)} of memory ({parts}), and {_gib(available)} are available: "
+            "choose smaller settings"
         )
 
 
 def available_bytes() -> int:
-    """Of the device; a CPU shares the machine's memory, or the part of it that its container may take."""
+    """The memory of the device; for a CPU, the memory of the machine or the limit of its container."""
     limit = (jax.devices()[0].memory_stats() or {}).get("bytes_limit")
     return limit or min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *_container_limits()])
 
 
 def _container_limits() -> list[int]:
     files = [Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes")]
-    said = [file.read_text().strip() for file in files if file.exists()]
-    return [int(text) for text in said if text.isdecimal()]
+    limits = [file.read_text().strip() for file in files if file.exists()]
+    return [int(text) for text in limits if text.isdecimal()]
 
 
 def _gib(size: int) -> str:
@@ -73,7 +73,7 @@ def _gib(size: int) -> str:
 
 
 def check_memory_to_play(agent: Agent, environment: str, collection: Any, seeds: int) -> None:
-    """Before so many lanes are made, of which one says what they show."""
+    """Raise UsageError if a collection does not fit into memory; only one lane is created to find out."""
     one = envs.make(environment)
     one.close()
     agent.check(one.spec)

@@ -104,10 +104,10 @@ OTHER_RATE = {"options": {**SMALL_NETWORK, "optimizer.learning_rate": 0.01}}
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        (OTHER_GAMMA, "training.gamma: 0.99 there, 0.9 asked"),
-        (OTHER_RATE, "agent.optimizer.learning_rate: 0.0005 there, 0.01 asked"),
-        ({"settings": {**jobs()[1].settings, "steps": 20}}, "training.steps: 60 there, 20 asked"),
-        ({"seeds": (0, 2)}, "seeds: [0, 1] there, [0, 2] asked"),
+        (OTHER_GAMMA, "training.gamma: 0.99 saved, 0.9 requested"),
+        (OTHER_RATE, "agent.optimizer.learning_rate: 0.0005 saved, 0.01 requested"),
+        ({"settings": {**jobs()[1].settings, "steps": 20}}, "training.steps: 60 saved, 20 requested"),
+        ({"seeds": (0, 2)}, "seeds: [0, 1] saved, [0, 2] requested"),
         ({"environment": "minatar/freeway"}, "environment: 'minatar/breakout' there"),
     ],
     ids=lambda value: str(value)[:40],

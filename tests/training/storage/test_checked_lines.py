@@ -82,7 +82,7 @@ def lines(path) -> list[str]:
     ("change", "told"),
     [
         (lambda rows: rows[:2] + rows[3:], "line 3 is missing"),
-        (lambda rows: rows[:3] + rows[2:], "line 4 is there twice"),
+        (lambda rows: rows[:3] + rows[2:], "line 4 is duplicated"),
         (lambda rows: rows[:1] + rows[2:3] + rows[1:2] + rows[3:], "line [23] is .* and 1 more"),
         (lambda rows: rows[:-1], r"line \d+ is missing"),
         (lambda rows: [], r"line 1 is missing and \d+ more"),
@@ -105,7 +105,7 @@ def test_a_damaged_row_from_before_the_checkpoint_stays_named(run, caplog):
         caplog.clear()
         with RunFolder(run, {}) as folder:
             folder.rewind(20)
-        assert "episodes.csv: line 3 is damaged; the run goes on" in caplog.text
+        assert "episodes.csv: line 3 is damaged; the run continues" in caplog.text
         assert lines(run / "episodes.csv") == damaged[:9]
     with pytest.raises(RunError, match=r"episodes.csv: line 3 is damaged; restore it .*--restart"):
         episodes(run)

@@ -84,7 +84,7 @@ def test_any_flipped_bit_is_named_and_the_previous_state_used(tmp_path, caplog):
         newest.write_bytes(damaged)
         caplog.clear()
         assert_is(load_state(tmp_path, LIKE), 1)
-        assert [record.getMessage() for record in caplog.records] == [f"{newest} is damaged: passed over"]
+        assert [record.getMessage() for record in caplog.records] == [f"{newest} is damaged: skipped"]
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_a_forged_state_is_named_and_passed_over(tmp_path, caplog, content, anot
         step, found = load_state(tmp_path, like, "this")
         assert step == 1 and (found["w"] == valid["w"]).all()
         [told] = [record.getMessage() for record in caplog.records]
-        assert name in told and told.endswith(": passed over") and "\n" not in told
+        assert name in told and told.endswith(": skipped") and "\n" not in told
     else:
         with pytest.raises(RunError, match=f"no checkpoint .*{name} .*--restart") as caught:
             load_state(tmp_path, like, "this")
@@ -286,7 +286,7 @@ def test_an_unreadable_newest_state_is_named_and_passed_over(tmp_path, caplog, m
         monkeypatch.setattr(checkpoint, "open", broken, raising=False)
     assert_is(load_state(tmp_path, LIKE), 1)
     [told] = [record.getMessage() for record in caplog.records]
-    assert told == f"{newest} cannot be read ({reason}): passed over"
+    assert told == f"{newest} cannot be read ({reason}): skipped"
     for step in (3, 4, 5):  # nor does it stop the run later
         save_state(tmp_path, step, state(step))
         assert_is(load_state(tmp_path, LIKE), step)

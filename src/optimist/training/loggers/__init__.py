@@ -1,6 +1,6 @@
-"""Where the figures of a run go: a file of this folder is a logger, and a user's own is named module:Name.
+"""Loggers store the figures of a run: the files of this folder, and a user's own, named as module:Name.
 
-Loggers are no part of a run's identity: the same run goes on with others.
+Loggers are not part of a run's identity: a run may continue with others.
 """
 
 import importlib
@@ -15,10 +15,10 @@ USUAL = "jsonl,tensorboard"
 
 
 class Logger(Protocol):
-    """Made as `Name(folder, seeds=(0, 1), step=0)`, with the run's folder and the step that it goes on from:
-    what was logged after that step is logged again.
+    """A class that is created as `Name(folder, seeds=(0, 1), step=0)`, with the run's folder and the step at
+    which the run starts or continues. A continued run logs everything after that step again.
 
-    `return` is the mean of an evaluation, `play/return` that of training play.
+    `return` is the mean of an evaluation, `play/return` the mean of training play.
     """
 
     def add(self, step: int, values: Mapping[str, float], seed: int) -> None: ...
@@ -27,7 +27,7 @@ class Logger(Protocol):
 
 
 def logger_classes(chosen: str | Iterable[Any]) -> list[Callable[..., Logger]]:
-    """Of "jsonl,tensorboard,my_package:Wandb", or in Python of a list of names and classes."""
+    """The classes of "jsonl,tensorboard,my_package:Wandb", or of a list of names and classes."""
     names = chosen.split(",") if isinstance(chosen, str) else chosen
     return [_class(name.strip()) if isinstance(name, str) else name for name in names if name]
 
@@ -38,5 +38,5 @@ def _class(name: str) -> Callable[..., Logger]:
         return getattr(importlib.import_module(f"{__name__}.{name}"), name.title())
     found = plugins.find("loggers", name, own)
     if not all(callable(getattr(found, part, None)) for part in ("add", "close")):
-        raise UsageError(f"{name} is no logger: it needs add and close")
+        raise UsageError(f"{name} is not a logger: it needs add and close")
     return found

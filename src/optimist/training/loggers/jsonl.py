@@ -1,4 +1,4 @@
-"""Figures as lines of metrics.jsonl, each with a check; the run folder rewinds it when a run goes on."""
+"""Figures as lines of metrics.jsonl, each with a checksum; the run folder rewinds the file on resumption."""
 
 import json
 from collections.abc import Mapping
@@ -13,8 +13,8 @@ class Jsonl:
         self._path = folder / METRICS
 
     def add(self, step: int, values: Mapping[str, float], seed: int) -> None:
-        if "return" not in values:  # an evaluation: episodes.csv has every episode of it
+        if "return" not in values:  # `return` is an evaluation, and episodes.csv has all its episodes
             checked_lines.append(self._path, [json.dumps({"step": step, "seed": seed, **values}) + "\n"])
 
     def close(self) -> None:
-        """Every line is in the file already."""
+        """Nothing to do: every line is in the file already."""

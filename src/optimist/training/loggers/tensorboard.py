@@ -16,7 +16,7 @@ FLUSH_SECONDS = 10.0
 
 
 class Tensorboard:
-    """Written by the thread that calls: one of its own dies of a full disk, and is waited for in vain."""
+    """Writes in the calling thread: tensorboardX's own thread ends if the disk is full, and closing hangs."""
 
     def __init__(self, folder: Path, seeds: tuple[int, ...], step: int):
         self._folder, self._flushed = folder / "tensorboard", time.monotonic()
@@ -26,7 +26,7 @@ class Tensorboard:
         folder = self._folder / f"seed-{seed}"
         make_folder(folder)
         writer = EventsWriter(str(folder / "events"), f".{step}")
-        # Whatever an earlier file has from here on will be written again.
+        # TensorBoard ignores the events of earlier files from here on: they will be written again.
         writer.write_event(Event(step=step + 1, session_log=SessionLog(status=SessionLog.START)))
         return writer
 
@@ -47,5 +47,5 @@ class Tensorboard:
 
     def close(self) -> None:
         for writer in self._writers.values():
-            with contextlib.suppress(OSError):  # whatever matters is in metrics.jsonl
+            with contextlib.suppress(OSError):  # the same figures are in metrics.jsonl
                 writer.close()

@@ -1,4 +1,4 @@
-"""How trained parameters play: one compiled program for all seeds and lanes."""
+"""Acting with trained parameters: one compiled program for all seeds and lanes."""
 
 from functools import partial
 from typing import Any
@@ -11,14 +11,14 @@ from optimist.data.transition import Spec
 from optimist.errors import UsageError
 from optimist.training.learner import Learner
 
-POLICY = 2**32 - 1  # the seed of policies that choose at random: no run is likely to have it
+POLICY = 2**32 - 1  # the seed of policies that choose at random; runs are unlikely to use it
 
 
 @partial(jax.jit, static_argnames="learner")
 def act(learner: Learner, params: dict, observations, epsilon, key, turn):
     """Epsilon-greedy actions of every seed in every lane, (S, L, ...) -> (S, L, ...).
 
-    `turn` numbers the calls: each folds it into the one key, so that acting keeps no state.
+    `turn` is the number of the call. It is folded into the key, so that acting needs no state.
     """
 
     def choose(params, observation, key):
@@ -32,8 +32,8 @@ def act(learner: Learner, params: dict, observations, epsilon, key, turn):
 
 @partial(jax.jit, static_argnames="learner")
 def act_online(learner: Learner, params: dict, observations, epsilon, key, turn, episodes):
-    """The same for an agent that collects: `episodes` (S, L) numbers the episode each lane is in, because
-    some agents explore with one mixture of their heads from an episode's beginning to its end."""
+    """The same for an agent that collects data. `episodes` (S, L) is the number of each lane's episode,
+    because some agents explore with one mixture of their heads for a whole episode."""
 
     def choose(params, observation, key, episode_key):
         action_key, explore_key = jax.random.split(key)
@@ -48,7 +48,7 @@ def act_online(learner: Learner, params: dict, observations, epsilon, key, turn,
 
 
 def explore(spec: Spec, greedy, epsilon, key) -> Any:
-    """Any action at all with probability epsilon, the greedy one included."""
+    """The greedy action, or with probability epsilon a uniform one, which may be the greedy one too."""
     gamble_key, action_key = jax.random.split(key)
     if spec.discrete:
         anything = jax.random.randint(action_key, (), 0, spec.actions, greedy.dtype)
@@ -59,15 +59,15 @@ def explore(spec: Spec, greedy, epsilon, key) -> Any:
 
 
 class Player:
-    """Every seed's parameters playing its share of the lanes. What a lane sees, its last frames, stays on the
-    device: a frame travels there once, and seeing and choosing are one program."""
+    """Plays with the parameters of all seeds, each in its part of the lanes. The last frames of every lane
+    stay on the device: a frame is transferred once, and one program stacks the frames and chooses actions."""
 
     def __init__(self, learner: Learner, lanes: int, seeds: int = 1, choose=act):
         self._learner, self._seeds, self._choose = learner, seeds, choose
         self.seen = blank(learner.spec, lanes)
 
     def __call__(self, params: dict, frames: np.ndarray, began: np.ndarray, *how) -> Any:
-        """The actions, (S, L, ...); a lane whose episode `began` remembers nothing from before."""
+        """The actions, (S, L, ...); a lane whose episode `began` forgets its earlier frames."""
         chosen, self.seen = look_and_choose(
             self._learner, self._seeds, self._choose, params, self.seen, frames, began, *how
         )
@@ -85,7 +85,7 @@ def blank(spec: Spec, lanes: int) -> Any:
 
 
 def pushed(seen, frames, began):
-    """The last frames of every lane on the last axis, oldest first, as sampling joins them; a lane whose
+    """The last frames of every lane on the last axis, oldest first, in the order of sampling; a lane whose
     episode `began` has zeros before its first frame."""
     began = began.reshape(-1, *(1,) * (frames.ndim - 1))
     older = jnp.where(began, jnp.zeros((), seen.dtype), seen[..., frames.shape[-1] :])
@@ -105,7 +105,7 @@ class Policy:
         if observation.shape[-len(single) :] != single or observation.ndim > len(single) + 1:
             raise UsageError(f"observations of {observation.shape}: give one {single} or a batch of them")
         key = jax.random.fold_in(jax.random.PRNGKey(POLICY), self.turn)
-        self.turn += 1  # an agent that chooses at random chooses anew
+        self.turn += 1  # the next call draws new random numbers
         if observation.shape == single:
             action = jax.device_get(self._action(self.params, observation, key))
             return action.item() if self.learner.spec.discrete else action

@@ -1,4 +1,4 @@
-"""Playing and learning as one program, where the game itself is one: many rows before the host is asked."""
+"""Playing and learning as one program, for games that are JAX programs: many rows without the host."""
 
 from functools import partial
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from optimist.training.play.replay import Memory, Recall, grown, remembered
 
 
 class PlayState(NamedTuple):
-    """Everything that changes from row to row."""
+    """Everything that changes from row to row; a row is one step of every lane."""
 
     table: Any
     seen: Any
@@ -21,22 +21,22 @@ class PlayState(NamedTuple):
     state: Any
     window: Any
     age: Any
-    cut: Any  # (rows, lanes): which of these rows were truncated
+    cut: Any  # (rows, lanes): which steps of these rows were truncated
 
 
 class PlannedRow(NamedTuple):
-    """What is known of a row before it is played."""
+    """The part of a row that is known before it is played."""
 
     number: Any
     step: Any
     epsilon: Any
     slot: Any
     items: Any
-    spares: Any  # for items that turn out to be truncated
+    spares: Any  # replacements for items that turn out to be truncated
 
 
 class PlayedRows(NamedTuple):
-    """What came of it, for the log."""
+    """The played rows, for the recording."""
 
     frame: Any
     action: Any
@@ -55,8 +55,8 @@ class PlayedRows(NamedTuple):
 def play_rows(
     rules: Any, learner: Learner, recall: Recall, play_state: PlayState, key, rows: PlannedRow
 ) -> tuple[PlayState, PlayedRows, dict]:
-    """Row by row as the host does it: act, learn what is due from all rows before, step, remember. The losses
-    are (rows, updates, seeds)."""
+    """Play row by row in the same order as the host: act, take the due gradient steps on earlier rows, step
+    the environments, add the row to the window. The losses are (rows, updates, seeds)."""
     seeds, first_slot = play_state.episodes.shape[0], rows.slot[0]
 
     def play(now: PlayState, row: PlannedRow):
@@ -88,8 +88,8 @@ def play_rows(
 
 
 def _without_cut(cut, row: PlannedRow, first_slot, slots: int) -> Any:
-    """The minibatches of a row; what was drawn from these rows before anybody knew where one is truncated
-    is replaced there."""
+    """The minibatches of a row. They were drawn before it was known which steps of these rows are truncated;
+    such steps are replaced by spares."""
     slot, lane = row.items[..., 0, :], row.items[..., 1, :]
     number = (slot - first_slot) % slots
     refused = (number < len(cut)) & cut[jnp.minimum(number, len(cut) - 1), lane]

@@ -1,4 +1,4 @@
-"""Online agents on their way: every row of steps is chosen, kept and learned from."""
+"""The play of online agents, row by row: choose the actions, step the environments, record, learn."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -15,12 +15,12 @@ from optimist.training.play.acting import Player, act_online
 from optimist.training.play.fused import PlannedRow, PlayedRows, PlayState, play_rows
 from optimist.training.play.replay import Replay
 
-ROWS = 64  # of one program, where the game is a program too
-ACTING = 0xAC7  # the number of this random stream of a seed; the learner has numbers 0 and 1
+ROWS = 64  # rows of one program, if the game is a JAX program
+ACTING = 0xAC7  # the number of this random stream of a seed; the learner uses 0 and 1
 
 
 def acting_key(seed: int) -> Any:
-    """Not the learner's key, from which the initial weights and the mixtures are drawn."""
+    """The key of actions; the initial weights and the mixtures are drawn from the learner's key."""
     return jax.random.fold_in(jax.random.PRNGKey(seed), ACTING)
 
 
@@ -28,14 +28,14 @@ class Moment(NamedTuple):
     """One step of every lane."""
 
     frame: np.ndarray
-    shown: Any  # the same on the device: it travels there once, to act on and to learn from
+    shown: Any  # the same frame on the device: transferred once, for acting and for learning
     action: np.ndarray
     taken: Step
 
 
 class Playing:
-    """All lanes of all seeds, from one row to the next. Where the game is a program of the device, many rows
-    are one program; that changes nothing but the time it takes."""
+    """Plays all lanes of all seeds, row by row. If the game is a JAX program, many rows are one program: the
+    results are the same, only faster."""
 
     def __init__(
         self,
@@ -50,15 +50,15 @@ class Playing:
         self._learner, self._play, self._replay, self._recorder = learner, play, replay, recorder
         self._collection, self._key = collection, acting_key(seeds[0])
         self._player = Player(learner, play.lanes, len(seeds), act_online)
-        # Which episode every lane is in; a resumed run draws mixtures of its own.
+        # The number of each lane's episode; it starts at `step`, so that a resumed run draws new mixtures.
         self._episodes = np.full((len(seeds), collection.lanes), step, np.int32)
         self._frame, self._began = play.reset(), np.ones(play.lanes, bool)
-        self._moment: Moment | None = None  # the last step, while it is nowhere but here
+        self._moment: Moment | None = None  # the last step, until it is in the replay and the recording
         self._other_thread = ThreadPoolExecutor(1, "learner")
         self._recorded: Future = self._other_thread.submit(lambda: None)
 
     def saved(self) -> dict[str, np.ndarray]:
-        """Everything that the next row depends on besides parameters and replay; `settle` first."""
+        """Everything that the next row depends on besides parameters and replay; call `settle` first."""
         ours = {name: np.array(value) for name, value in self._ours().items()}
         return ours | {f"play/{name}": array for name, array in self._play.saved().items()}
 
@@ -67,7 +67,7 @@ class Playing:
         return getattr(self._play, "resumable", False)
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Go on from there; raises DepartedError where that is impossible."""
+        """Continue from what `saved` returned; DepartedError if that is impossible."""
         inside = {name[5:]: array for name, array in arrays.items() if name.startswith("play/")}
         try:
             self._check(arrays)
@@ -97,12 +97,12 @@ class Playing:
         self._other_thread.shutdown()
 
     def go(self, step: int) -> tuple[np.ndarray, np.ndarray]:
-        """Play on from this agent step: the rewards, and where an episode ended, (rows, lanes)."""
+        """Play one or more rows from this agent step: rewards, and which episodes ended, (rows, lanes)."""
         updates = self._updates_of_each_row(step)
         return self._one(step) if updates is None else self._many(step, updates)
 
     def settle(self, learn_at: int | None = None) -> None:
-        """Nothing is left that is nowhere but here."""
+        """Put the last step into the replay and the recording; learn what is due at step `learn_at`."""
         self._recorded.result()
         self._digest(self._moment, learn_at)
         self._moment = None
@@ -112,7 +112,7 @@ class Playing:
         shown, frame = jax.device_put(self._frame), self._frame
         how = (epsilon, self._key, step, self._episodes)
         chosen = self._player(self._replay.state.params, shown, self._began, *how)
-        # While the environments play this step, the one before is kept and learned from.
+        # While the environments play this step, the other thread processes the step before it.
         behind = self._other_thread.submit(self._digest, self._moment, step)
         action = np.asarray(chosen).reshape(self._play.lanes, *chosen.shape[2:])
         taken = self._play.step(action)
@@ -123,8 +123,8 @@ class Playing:
         return taken.reward[None], self._began[None]
 
     def _digest(self, moment: Moment | None, due: int | None) -> None:
-        """Keep a step, and learn what is due at step `due`: that comes before the log, because an accelerator
-        can go on with it alone."""
+        """Add a step to replay and recording, and learn what is due at step `due`. Learning starts before the
+        recording, because an accelerator computes while the host records."""
         if moment:
             self._replay.add(moment.shown, moment.action, *moment.taken[1:4])
         if due is not None:
@@ -135,7 +135,7 @@ class Playing:
             self._replay.prepare(due + self._collection.lanes)
 
     def _updates_of_each_row(self, step: int) -> int | None:
-        """How many gradient steps each of the next rows takes, if they can be one program."""
+        """The gradient steps of each of the next rows, or None if the rows cannot be one program."""
         if not hasattr(self._play, "rules") or self._collection.rows_to_look(step) < ROWS:
             return None
         return self._replay.due_at_each(self._steps_ahead(step))
@@ -152,10 +152,10 @@ class Playing:
         state, window, age = self._replay.lend()
         ours = (self._play.table, self._player.seen, self._began, self._episodes)
         play_state = PlayState(*ours, state, window, age, cut=np.zeros((ROWS, self._play.lanes), bool))
-        play_state, happened, losses = play_rows(
+        play_state, on_device, losses = play_rows(
             self._play.rules, self._learner, self._replay.recall, play_state, self._key, rows
         )
-        played = PlayedRows(*jax.device_get(tuple(happened)))
+        played = PlayedRows(*jax.device_get(tuple(on_device)))
         self._recorded.result()
         self._recorded = self._other_thread.submit(self._record, played)  # while the next rows are played
         self._play.table, self._player.seen = play_state.table, play_state.seen
@@ -171,7 +171,7 @@ class Playing:
 
 
 class LaneReturns:
-    """The returns of the episodes that ended lately, seed by seed."""
+    """The returns of the last 100 episodes of each seed."""
 
     def __init__(self, seeds: int, lanes: int):
         self._running, self._recent = np.zeros(seeds * lanes), [np.zeros(0)] * seeds

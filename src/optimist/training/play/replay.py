@@ -1,4 +1,4 @@
-"""The online agent's memory: the last steps of every lane, on the device, sampled uniformly."""
+"""The replay of online agents: the last steps of every lane, on the device, sampled uniformly."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,17 +13,17 @@ from optimist.data.stacking import stacked
 from optimist.data.transition import Spec, Transition
 from optimist.training.learner import Learner, TrainState, advance
 
-ROWS_AT_ONCE = 256  # vector steps that a refill decodes together
+ROWS_AT_ONCE = 256  # rows that a refill decodes together; a row is one step of every lane
 
 
 class Memory(NamedTuple):
-    """A ring of vector steps, (slots, lanes, ...); slot t+1 holds the successors of slot t."""
+    """A ring of rows, (slots, lanes, ...); slot t+1 holds the successors of slot t."""
 
     frame: Any
     action: Any
     reward: Any
     terminal: Any
-    age: Any  # earlier frames of the same episode, as many as a stack needs
+    age: Any  # number of earlier frames of the same episode, at most a stack's
 
 
 def empty_memory(spec: Spec, slots: int, lanes: int) -> Memory:
@@ -39,7 +39,7 @@ def empty_memory(spec: Spec, slots: int, lanes: int) -> Memory:
 
 @dataclass(frozen=True)
 class Recall:
-    """Transitions out of a window; an item is the slots and lanes of a minibatch, (2, B)."""
+    """Makes transitions from a window; an item is the slots and lanes of a minibatch, (2, B)."""
 
     stack: int
     gamma: float
@@ -64,7 +64,7 @@ class Recall:
 
 
 def remembered(window: Memory, slot, row: Memory) -> Memory:
-    """With one row written over a slot, or several over several."""
+    """The window with one row written into a slot, or several rows into several slots."""
     return Memory(*(column.at[slot].set(value) for column, value in zip(window, row, strict=True)))
 
 
@@ -72,13 +72,13 @@ remember = jax.jit(remembered, donate_argnames="window")
 
 
 def grown(age: Any, ended: Any, stack: int) -> Any:
-    """How many earlier frames the next step of every lane has."""
+    """The number of earlier frames of the next step of every lane."""
     return ((age + 1).clip(max=stack) * ~ended).astype("int32")
 
 
 class Replay:
-    """Online agents, one of each seed, that learn from a window of what they lately did. Each seed has the
-    same number of lanes, one seed's after the other's, and learns from its own."""
+    """Online agents, one for each seed, that learn from a window of their last steps. Each seed has the same
+    number of consecutive lanes and learns only from them."""
 
     def __init__(self, learner: Learner, state: TrainState, settings, seeds: tuple[int, ...]):
         self.learner, self.state, self._settings, self._seeds = learner, state, settings, seeds
@@ -93,7 +93,7 @@ class Replay:
         self._age = np.zeros(self._lanes, np.int32)
 
     def add(self, frame, action, reward, terminal, truncated) -> None:
-        """One vector step, over the oldest."""
+        """Write one row over the oldest."""
         slot = self._rows % self._slots
         self._window = remember(self._window, slot, Memory(frame, action, reward, terminal, self._age))
         self._truncated[slot] = truncated
@@ -101,27 +101,28 @@ class Replay:
         self._rows += 1
 
     def due_at_each(self, steps: np.ndarray) -> int | None:
-        """How many gradient steps are due at each of these agent steps, one row after the other, if it is the
-        same number, and the window is so long that most of it stays meanwhile."""
-        shall = np.maximum(0, steps - self._settings.warm_up) // self._settings.update_period
-        due = np.diff(shall, prepend=self._updates)
+        """The number of gradient steps that are due at each of these agent steps, one per row; None if it is
+        not the same for all, or if these rows would overwrite too much of the window."""
+        scheduled = np.maximum(0, steps - self._settings.warm_up) // self._settings.update_period
+        due = np.diff(scheduled, prepend=self._updates)
         same = (due == due[0]).all() and (due[0] == 0 or self._drawable())
         return int(due[0]) if same and self._slots > 2 * len(steps) + self._stack else None
 
     def due(self, step: int) -> int:
-        """How many gradient steps are due at this agent step."""
+        """The number of gradient steps that are due at this agent step."""
         due = max(0, step - self._settings.warm_up) // self._settings.update_period - self._updates
         return due if due > 0 and self._drawable() else 0
 
     def prepare(self, step: int) -> None:
-        """Draw what will be due at this step, one row later: an accelerator is still busy, and would wait."""
+        """Draw the minibatches that will be due at this step, one row later, while an accelerator is busy: it
+        would have to wait for them otherwise."""
         due = self.due(step)
         if due:
             items = self.draw(self._updates, due, self._settings.batch, later=1)
             self._prepared = (self._rows + 1, self._updates, due), items
 
     def learn(self, step: int, at_most: int | None = None) -> None:
-        """The gradient steps that are due at this agent step, or the first of them."""
+        """Take the gradient steps that are due at this agent step, at most `at_most` of them."""
         due = self.due(step) if at_most is None else min(self.due(step), at_most)
         if not due:
             return
@@ -132,18 +133,18 @@ class Replay:
         self._updates += due
 
     def losses(self) -> list[dict[str, float]]:
-        """Of each seed, the mean over the last gradient steps."""
+        """The mean losses of each seed over the last gradient steps."""
         means = {f"loss_{name}": np.mean(values, axis=0) for name, values in self._losses.items()}
         return [
             {name: float(mean[place]) for name, mean in means.items()} for place in range(len(self._seeds))
         ]
 
     def _oldest(self, rows: int) -> int:
-        """Of so many rows the first whose whole stack is in the window."""
+        """The first row whose whole stack is in the window, after so many rows."""
         return 0 if rows <= self._slots else rows - self._slots + self._stack - 1
 
     def _drawable(self) -> bool:
-        """Is there anything to draw for each? At the very start, and after a resumption, there may not be."""
+        """Is there a step to draw for each seed? At the start and after a resumption there may be none."""
         missing = np.ones(len(self._seeds), bool)
         for row in range(self._oldest(self._rows), self._rows - 1):
             missing &= self._truncated[row % self._slots].reshape(len(self._seeds), -1).all(axis=1)
@@ -154,16 +155,17 @@ class Replay:
     def draw(self, first_update: int, updates: int, batch: int, *, later: int = 0) -> np.ndarray:
         """The minibatches of these updates, (updates, seeds, 2, batch): slots and lanes.
 
-        Exactly uniform over the steps whose successor and earlier frames are in the window. A truncated step
-        is passed over: its final observation is in the log, but here its successor is the next episode.
-        `later` draws as it will be after so many more rows, of which nothing is known yet.
+        Exactly uniform over the steps whose successor and earlier frames are in the window. Truncated steps
+        are excluded: the recording has their final observations, but the next slot belongs to the next
+        episode. `later` draws as if there were so many more rows, none of them truncated.
         """
         rows = self._rows + later
         return self._drawn(self._stream(first_update), updates, batch, self._oldest(rows), rows - 1)
 
     def draw_ahead(self, rows: int, updates: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """For the next rows the slot of each and its minibatches, (rows, updates, seeds, 2, batch); and as
-        many from what is known and stays, to be taken where one of these rows turns out to be truncated."""
+        """For each of the next rows its slot, its minibatches, (rows, updates, seeds, 2, batch), and as many
+        spares. Spares are drawn from known steps that stay in the window; they replace steps of these rows
+        that turn out to be truncated."""
         slots = (self._rows + np.arange(rows)) % self._slots
         batch, seeds = self._settings.batch, len(self._seeds)
         if not updates:
@@ -181,7 +183,7 @@ class Replay:
     def _drawn(
         self, random: np.random.Generator, updates: int, batch: int, first: int, last: int
     ) -> np.ndarray:
-        """Uniform over these rows, the last one not among them."""
+        """Uniform over the rows from `first` to before `last`."""
         lanes, seeds = self._settings.lanes, len(self._seeds)
         count, first_lane = (last - first) * lanes, lanes * np.arange(seeds)[:, None]
         drawn = random.integers(0, count, (updates, seeds, batch))
@@ -194,11 +196,11 @@ class Replay:
             drawn[refused] = random.integers(0, count, refused.sum())
 
     def lend(self) -> tuple[TrainState, Memory, np.ndarray]:
-        """To a program that plays and learns by itself; what comes of it is given back."""
+        """The state for a program that plays and learns; afterwards call `give_back`."""
         return self.state, self._window, self._age
 
     def give_back(self, state: TrainState, window: Memory, age, truncated: np.ndarray, losses: dict) -> None:
-        """After as many rows as `truncated` has; the losses of each, (rows, updates, seeds)."""
+        """Take the state back after the rows of `truncated`; the losses are (rows, updates, seeds)."""
         self.state, self._window, self._age = state, window, np.asarray(age)
         rows, updates = len(truncated), next(iter(losses.values())).shape[1] if losses else 0
         self._truncated[(self._rows + np.arange(rows)) % self._slots] = truncated
@@ -208,20 +210,20 @@ class Replay:
             self._losses = {name: values[-1] for name, values in losses.items()}
 
     def refill(self, path: Path, steps: int, *, goes_on: bool = False) -> None:
-        """Remember what was recorded up to a step. `goes_on` says that the same episodes follow, so that the
-        window is the one that a run without an interruption has."""
+        """Fill the window with the recorded steps up to a step. `goes_on`: the same episodes continue, so the
+        window is the same as without the interruption."""
         if not steps:
             return
         rows = steps // self._settings.lanes
         recorded = Dataset.open(path).first(rows * self._lanes).last(self._slots * self._lanes)
         timeline, order = recorded.timeline, recorded.steps()
         order = order[np.argsort(timeline.time[order])].reshape(-1, self._lanes)
-        # A lane ends where play was stopped; the new episodes that follow are not what its last step led to.
+        # The last step of a lane counts as truncated, because new episodes follow it.
         truncated = timeline.truncated | (np.append(np.diff(timeline.lane) != 0, True) & ~timeline.terminal)
         if goes_on:
             truncated[order[-1]] = timeline.truncated[order[-1]]
         episode = timeline.episode_of(order)
-        # A stack reaches back to the beginning of its episode or of this window, whichever is nearer.
+        # A stack reaches back to the beginning of its episode or of this window, whichever is later.
         age = np.minimum(order - timeline.episode_starts[episode], np.arange(len(order))[:, None])
         for first in range(0, len(order), ROWS_AT_ONCE):
             part = slice(first, first + ROWS_AT_ONCE)

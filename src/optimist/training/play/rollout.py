@@ -1,4 +1,4 @@
-"""Evaluation as one program, where the game itself is one: nobody waits for the host between two steps."""
+"""Evaluation as one program, for games that are JAX programs: no step waits for the host."""
 
 from collections.abc import Callable
 from functools import partial
@@ -11,11 +11,11 @@ import numpy as np
 from optimist.training.learner import SIDE_BY_SIDE, Learner
 from optimist.training.play.acting import act, blank, look_and_choose
 
-TURNS = 1_000  # of one program: between two of them it can be told to stop
+TURNS = 1_000  # steps of one program; a signal takes effect between two programs
 
 
 class EpisodesInPlay(NamedTuple):
-    """One episode in every lane, as far as it was played."""
+    """The state of one unfinished or finished episode in every lane."""
 
     table: Any
     seen: Any
@@ -35,8 +35,8 @@ def play_out_on_device(
     key: Any,
     stop: Callable[[], bool] = lambda: False,
 ) -> list[list[tuple[float, int]]]:
-    """One episode in every lane of an environment that has `rules`, the lanes shared out evenly to the seeds:
-    score and length of the episodes of each, or none if stopped."""
+    """Play one episode in every lane of an environment that has `rules`; each seed has the same number of
+    lanes. The result is score and length of each seed's episodes, or none if stopped."""
     lanes, nothing = play.lanes, jnp.zeros(play.lanes)
     in_play = EpisodesInPlay(
         table=play.begin(),

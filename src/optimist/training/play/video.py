@@ -1,4 +1,4 @@
-"""Films of play as GIF files."""
+"""Films of play, as GIF files."""
 
 import io
 import math
@@ -13,11 +13,11 @@ from optimist.data.disk.files import write_whole
 from optimist.errors import StorageError, UsageError
 
 WIDTH = 320  # pixels; narrower films are enlarged by a whole factor to at least this
-PALETTE = 256  # what a GIF can hold
+PALETTE = 256  # colours of a GIF, at most
 
 
 def write_gif(path: str | os.PathLike, frames: Sequence[np.ndarray], fps: float = 15) -> None:
-    """Write the film whole or not at all: a reader never meets half of it."""
+    """Write the film atomically: a reader never sees an incomplete file."""
     film, path = gif_bytes(frames, fps), Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -27,7 +27,7 @@ def write_gif(path: str | os.PathLike, frames: Sequence[np.ndarray], fps: float 
 
 
 def gif_bytes(frames: Sequence[np.ndarray], fps: float = 15) -> bytes:
-    """A looping GIF of (H, W, 3) uint8 frames; equal neighbours become one frame shown longer."""
+    """A looping GIF of (H, W, 3) uint8 frames; equal consecutive frames become one longer frame."""
     _check(frames, fps)
     packed = [_packed(frame) for frame in frames]
     index_of, palette = _palette(packed)
@@ -43,11 +43,15 @@ def gif_bytes(frames: Sequence[np.ndarray], fps: float = 15) -> bytes:
 
 def _check(frames: Sequence[np.ndarray], fps: float) -> None:
     if not len(frames) or not fps > 0:
-        raise UsageError(f"a film of {len(frames)} frames at {fps} per second: it needs at least one of each")
+        raise UsageError(
+            f"a film of {len(frames)} frames at {fps} per second: choose at least 1 frame and a rate above 0"
+        )
     height, width = frames[0].shape[:2] if frames[0].ndim == 3 else (0, 0)
     for frame in frames:
         if frame.shape != (height, width, 3) or frame.dtype != np.uint8 or not frame.size:
-            raise UsageError(f"a film takes equal (H, W, 3) frames of uint8, not {frame.shape} {frame.dtype}")
+            raise UsageError(
+                f"a frame of {frame.shape} {frame.dtype}: a film needs uint8 frames of one shape (H, W, 3)"
+            )
 
 
 def _packed(frame: np.ndarray) -> np.ndarray:
@@ -57,7 +61,7 @@ def _packed(frame: np.ndarray) -> np.ndarray:
 
 
 def _palette(packed: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """One palette for the whole film, exact where 256 colours suffice: (2^24,) indices, (256, 3) colours."""
+    """One palette for the whole film, exact if 256 colours are enough: (2^24,) indices, (256, 3) colours."""
     index_of = np.zeros(1 << 24, np.uint8)
     for colours in packed:
         index_of[colours] = 1

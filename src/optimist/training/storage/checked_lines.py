@@ -1,8 +1,8 @@
-"""Files that grow by lines while a run goes on, each line with a check in a file beside: `NAME.crc`.
+"""Files to which a run appends lines; a second file, `NAME.crc`, has a check for each line.
 
-A line counts as written when its check is there: what a kill leaves half written does not count, and a line
-that is damaged, lost or there twice is found. Files of version 0.1.0 have no checks: they are read as they
-are, and get checks when their run goes on.
+A line counts as written when its check exists: a line that a kill left incomplete does not count, and a line
+that is damaged, missing or duplicated is found. Files of version 0.1.0 have no checks: they are read as they
+are, and get checks when their run continues.
 """
 
 import itertools
@@ -24,7 +24,7 @@ log = logging.getLogger("optimist")
 
 
 class CheckedLine(NamedTuple):
-    """A line and its check; one of them may be missing, and then is empty."""
+    """A line and its check; one of the two may be missing and is empty then."""
 
     line: bytes
     check: bytes
@@ -40,7 +40,7 @@ def checks_of(path: Path) -> Path:
 
 
 def append(path: Path, lines: Iterable[str]) -> None:
-    """The lines first, their checks last: only then do they count."""
+    """Write the lines first and their checks last, because a line counts only with its check."""
     rows = _unchecked([line.encode() for line in lines])
     _append(path, b"".join(row.line for row in rows))
     _append(checks_of(path), b"".join(row.check for row in rows))
@@ -59,7 +59,7 @@ def _append(path: Path, content: bytes) -> None:
 
 
 def sync(path: Path) -> None:
-    """After a power cut, too, a checkpoint that is saved next finds the lines that were written before it."""
+    """Force the lines to disk, so that a power cut cannot lose lines older than the next checkpoint."""
     for file in (path, checks_of(path)):
         if file.exists():
             descriptor = os.open(file, os.O_RDONLY)
@@ -75,10 +75,10 @@ def verified(path: Path) -> bytes:
         return path.read_bytes()
     checks, lines = checks_of(path).read_bytes(), _lines(path)
     if checks == b"".join([_check(line, _step(line)) for line in lines]):
-        return b"".join(lines)  # nearly always, and many times faster than row by row
+        return b"".join(lines)  # the usual case, many times faster than row by row
     rows = _rows(path)
     if damaged := _damaged(rows):
-        raise RunError(f"{path}: {damaged}; restore it from a copy, or begin the run anew with --restart")
+        raise RunError(f"{path}: {damaged}; restore it from a copy, or start again with --restart")
     return b"".join(row.line for row in rows if row.check)
 
 
@@ -92,16 +92,16 @@ def has_step(path: Path, step: int) -> bool:
 
 
 def rewind(path: Path, step: int, *, comes_again: bool) -> None:
-    """Drop what was written after this step: it will be written again.
+    """Drop the lines after this step: they will be written again.
 
-    Damaged lines from before will not be. They are named and kept, with checks that do not fit, so that no
-    reader takes the file for whole. If a line of the step itself is damaged and `comes_again`, all lines of
-    that step are dropped."""
+    Damaged lines up to the step will not be. They are reported and kept, with checks that do not match, so
+    that every reader notices the damage. If a line of the step itself is damaged and `comes_again`, all lines
+    of that step are dropped."""
     if not path.exists() and not checks_of(path).exists():
         return
     before = [row for row in _rows(path) if row.step <= step]
     if damaged := _damaged(before):
-        log.warning("%s: %s; the run goes on with the others", path, damaged)
+        log.warning("%s: %s; the run continues with the other lines", path, damaged)
     again = comes_again and any(row.step == step and not row.good for row in before)
     kept = [row for row in before if row.check and not (again and row.step == step)]
     _replace(checks_of(path), b"".join(row.check for row in kept))
@@ -114,13 +114,13 @@ def _replace(path: Path, content: bytes) -> None:
 
 
 def _ended(line: bytes) -> bytes:
-    """The next line must not grow together with one that was cut off."""
+    """The line with a line break, so that the next line is not appended to an incomplete one."""
     return line + b"\n" if line and not line.endswith(b"\n") else line
 
 
 def _rows(path: Path) -> list[CheckedLine]:
-    """Every line with its check. A line is looked up by its check, in order: after one that is lost or twice,
-    the others still find theirs."""
+    """Every line with its check. Lines are matched to checks by content and in order, so that a missing or
+    duplicated line does not affect the others."""
     checks = _lines(checks_of(path))  # before the lines: a run may be writing
     lines = _lines(path)
     if not checks_of(path).exists():
@@ -148,11 +148,11 @@ def _lines(path: Path) -> list[bytes]:
 
 
 def _with_steps(pairs: list[tuple[bytes, bytes]]) -> list[CheckedLine]:
-    """A damaged line has the step that its check tells; where that is damaged too, that of the one before."""
+    """A damaged line gets the step of its check; if that is damaged too, the step of the line before."""
     rows: list[CheckedLine] = []
     for line, check in pairs:
-        told = CHECK.fullmatch(check)
-        candidates = [_step(line), int(told[1]) if told else None, rows[-1].step if rows else 0]
+        match = CHECK.fullmatch(check)
+        candidates = [_step(line), int(match[1]) if match else None, rows[-1].step if rows else 0]
         if check[:8] != _crc(line):
             candidates[:2] = candidates[1::-1]
         rows.append(CheckedLine(line, check, next(step for step in candidates if step is not None)))
@@ -160,7 +160,7 @@ def _with_steps(pairs: list[tuple[bytes, bytes]]) -> list[CheckedLine]:
 
 
 def _unchecked(lines: list[bytes]) -> list[CheckedLine]:
-    """Lines with new checks; the check of one that cannot be read does not fit, so that it stays damaged."""
+    """Lines with new checks; an unreadable line gets a check that does not match, and so stays damaged."""
     steps = [(line, _step(line)) for line in lines]
     return [
         CheckedLine(line, _check(line, step), step)
@@ -171,14 +171,14 @@ def _unchecked(lines: list[bytes]) -> list[CheckedLine]:
 
 
 def _damaged(rows: list[CheckedLine]) -> str:
-    """'line 3 is damaged and 2 more'; lines at the end without checks are what a kill left."""
+    """'line 3 is damaged and 2 more'; lines without checks at the end come from a kill and are no damage."""
     last = max((number for number, row in enumerate(rows, 1) if row.check), default=0)
     bad = [(number, row) for number, row in enumerate(rows[:last], 1) if not row.good]
     return some_of([f"line {number} is {_damage(row)}" for number, row in bad], 1)
 
 
 def _damage(row: CheckedLine) -> str:
-    return "missing" if not row.line else "damaged" if row.check else "there twice"
+    return "missing" if not row.line else "damaged" if row.check else "duplicated"
 
 
 def _check(line: bytes, step: int | None) -> bytes:
@@ -190,7 +190,7 @@ def _crc(line: bytes) -> bytes:
 
 
 def _step(line: bytes) -> int | None:
-    """The step of a row of metrics or of episodes; 0 of their header."""
+    """The step of a row of metrics or of episodes; 0 for a header."""
     try:
         if line.startswith(b"{"):
             return int(json.loads(line)["step"])

@@ -1,6 +1,6 @@
-"""A training state on disk: one safetensors file, named with its own hash, whole or not there at all.
+"""Checkpoints: a training state is one safetensors file, written atomically, with its hash in its name.
 
-Where an environment can be restored, a second file beside it has the state of play at the same step.
+If the environment can be restored, a second file has the state of play at the same step.
 """
 
 import contextlib
@@ -21,20 +21,20 @@ from safetensors.numpy import load, save
 from optimist.data.disk.files import TEMPORARY, make_folder, remove, write_whole
 from optimist.errors import RunError, some_of
 
-HEADER = 2**20  # bytes that a file may have beside its numbers: names, types and shapes
-KEPT = 2  # the newest, and one to fall back on
+HEADER = 2**20  # largest size of a file's names, types and shapes, in bytes
+KEPT = 2  # the newest checkpoint, and one more in case it is damaged
 FINGERPRINT = "configuration"  # in the file's metadata
 log = logging.getLogger("optimist")
 
 
 class Unusable(RunError):
-    """Why a file is passed over."""
+    """The reason why a file is skipped."""
 
 
 def save_state(folder: Path, step: int, state: Any, fingerprint: str | None = None) -> Path:
-    """Write the state of this step beside the older ones, then drop all but the newest few.
+    """Write the state of this step, then remove all but the newest checkpoints.
 
-    The fingerprint is that of the configuration that made it."""
+    `fingerprint` is that of the run's configuration."""
     make_folder(folder)
     # Not ascontiguousarray, which turns a scalar into a vector.
     arrays = {name: np.asarray(leaf, order="C") for name, leaf in _named(jax.device_get(state))}
@@ -46,20 +46,21 @@ def save_state(folder: Path, step: int, state: Any, fingerprint: str | None = No
 
 
 def _prune(folder: Path, written: Path) -> None:
-    """Later ones were passed over, and do not count until their steps are reached again."""
+    """Remove all but the newest up to the written one. Later ones were skipped when the run was loaded; they
+    stay until their steps are reached again."""
     older = [path for path in _newest_first(folder) if _step(path) < _step(written)]
     again = [path for path in folder.glob(f"step-{_step(written):012d}-*") if path != written]
-    useless = [path for path in [*older[KEPT - 1 :], *again] if not path.is_dir()]  # no folder is ours
+    useless = [path for path in [*older[KEPT - 1 :], *again] if not path.is_dir()]  # a folder is not ours
     remove(*useless, *folder.glob(f"*{TEMPORARY}"))
 
 
 def load_state(
     folder: Path, like: Any, fingerprint: str | None = None, *, finite: bool = True
 ) -> tuple[int, Any] | None:
-    """The newest usable state, shaped as `like`, and its step; None where none was ever saved.
+    """The step and state of the newest usable checkpoint, with the shapes of `like`; None without a file.
 
-    Files that are damaged, unreadable or no such states are named and passed over. One that was made with
-    another configuration than the fingerprint's is refused."""
+    Files that are damaged, unreadable or of another shape are skipped with a warning. A file with another
+    fingerprint raises RunError."""
     reasons = []
     for path in _newest_first(folder):
         try:
@@ -68,41 +69,44 @@ def load_state(
             if not (fingerprint and made_with and made_with != fingerprint):
                 return _step(path), _restored(content, like, finite)
         except Unusable as problem:
-            log.warning("%s %s: passed over", path, problem)
+            log.warning("%s %s: skipped", path, problem)
             reasons.append(f"{path.name} {problem}")
             continue
-        raise RunError(f"{path} was made with another configuration: remove it, or begin anew with --restart")
+        raise RunError(
+            f"{path} was made with another configuration: remove it, or start again with --restart"
+        )
     if reasons:
-        said = some_of(reasons, 1, "; ")
-        raise RunError(f"no checkpoint in {folder} can be used ({said}): start again with --restart")
+        shown = some_of(reasons, 1, "; ")
+        raise RunError(f"no checkpoint in {folder} can be used ({shown}): start again with --restart")
     return None
 
 
 def save_play(folder: Path, step: int, arrays: dict[str, np.ndarray]) -> None:
-    """Write it before the checkpoint of the same step: a checkpoint that is there has its play."""
+    """Write the state of play. Call this before `save_state` of the same step, so that every checkpoint has
+    its state of play."""
     make_folder(folder)
     content = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
     write_whole(folder / f"play-{step:012d}-{_digest(content)}.safetensors", content)
 
 
 def prune_play(folder: Path) -> None:
-    """Remove what belongs to no checkpoint any more."""
+    """Remove the states of play whose checkpoints no longer exist."""
     kept = {_step(path) for path in _newest_first(folder)}
     remove(*(path for path in folder.glob("play-*.safetensors") if _step(path) not in kept))
 
 
 def load_play(folder: Path, step: int) -> dict[str, np.ndarray] | None:
-    """What was saved with the checkpoint of this step, if it is there and undamaged."""
+    """The state of play of this step's checkpoint, if it exists and is undamaged."""
     for path in sorted(folder.glob(f"play-{step:012d}-*.safetensors")):
         try:
             return _arrays(_content(path))
         except Unusable as problem:
-            log.warning("%s %s: passed over", path, problem)
+            log.warning("%s %s: skipped", path, problem)
     return None
 
 
 def fingerprints(folder: Path) -> set[str | None]:
-    """What the undamaged checkpoints say of their configuration; None where one says nothing."""
+    """The fingerprints of the undamaged checkpoints; None for a checkpoint without one."""
     found = set()
     for path in _newest_first(folder):
         with contextlib.suppress(Unusable):
@@ -111,7 +115,7 @@ def fingerprints(folder: Path) -> set[str | None]:
 
 
 def _content(path: Path, like: Any = None) -> bytes:
-    """The bytes of a file that is as large as it may be and as its name says."""
+    """The bytes of a file; Unusable if it is too large or does not match the hash in its name."""
     largest = HEADER + sum(leaf.size * leaf.dtype.itemsize for _, leaf in _named(like))
     try:
         with open(path, "rb") as stream:
@@ -126,11 +130,11 @@ def _content(path: Path, like: Any = None) -> bytes:
 
 
 def _fingerprint(content: bytes) -> str | None:
-    """Of the configuration that made this file; files of version 0.1.0 have none."""
+    """The fingerprint of the configuration that made this file; files of version 0.1.0 have none."""
     try:
         (length,) = struct.unpack("<Q", content[:8])
-        said = json.loads(content[8 : 8 + length])["__metadata__"][FINGERPRINT]
-        return said if isinstance(said, str) else None
+        found = json.loads(content[8 : 8 + length])["__metadata__"][FINGERPRINT]
+        return found if isinstance(found, str) else None
     except (struct.error, ValueError, KeyError, TypeError, RecursionError):
         return None
 
@@ -140,7 +144,7 @@ def _newest_first(folder: Path) -> list[Path]:
 
 
 def _step(path: Path) -> int:
-    """-1 of a file that somebody else named."""
+    """The step in the file's name; -1 if it is not the name of a checkpoint."""
     found = re.fullmatch(r"(?:step|play)-(\d{12,})-[0-9a-f]{32}", path.stem)
     return int(found[1]) if found else -1
 

@@ -7,25 +7,23 @@ from typing import Any
 
 from optimist.networks import widths
 
-# No result depends on these: more steps go on from fewer, and every feed gives the same batches. (Whether the
-# data is the same is said by dataset.fingerprint, not by its path.)
+# No result depends on these: a run may continue with more steps, and every feed gives the same batches. (Not
+# dataset.path but dataset.fingerprint identifies the data.)
 MAY_CHANGE = {"dataset.path"} | {
     f"training.{name}" for name in ("steps", "checkpoint_seconds", "home", "memory_gib")
 }
-# Settings that were added later, and the values of runs that do not name them.
+# Settings that were added later, and their values in runs that do not have them.
 LATER = {
     "agent.over_quantiles": "sum",
     "agent.late_action": False,
 }
-UNKNOWN_BEFORE = ("dataset.recording",)  # written down since; nothing can be compared with it
-
-
-RENAMED = {"log": "data_per_seed", "home": "feed"}  # of the training, since version 0.1.0
-HAD_WIDTHS = ("bcq", "cloned_actor", "ddpg", "td3", "td3_rem")  # agents that had `hidden` then
+UNKNOWN_BEFORE = ("dataset.recording",)  # added later, with no value to compare for older runs
+RENAMED = {"log": "data_per_seed", "home": "feed"}  # settings of the training, since version 0.1.0
+HAD_WIDTHS = ("bcq", "cloned_actor", "ddpg", "td3", "td3_rem")  # agents with `hidden` in version 0.1.0
 
 
 def updated(config: dict) -> dict:
-    """A configuration of version 0.1.0 in today's words."""
+    """A configuration of version 0.1.0 with the current names of settings."""
     agent, training = _tables(config)
     for old, new in RENAMED.items():
         if old in training:
@@ -37,8 +35,8 @@ def updated(config: dict) -> dict:
     return _with_tables(config, agent=agent, training=training)
 
 
-def _in_first_words(config: dict) -> dict:
-    """In the words of version 0.1.0 as far as it had them: checkpoints keep fingerprints made of these."""
+def _with_first_names(config: dict) -> dict:
+    """A configuration with the names of version 0.1.0 where it had them: fingerprints are made of these."""
     config = updated(config)
     agent, training = _tables(config)
     for old, new in RENAMED.items():
@@ -55,7 +53,7 @@ def _in_first_words(config: dict) -> dict:
 
 
 def _tables(config: dict) -> list[dict]:
-    """Those of the agent and of the training; empty where a damaged file has something else."""
+    """The tables of the agent and of the training; empty if a damaged file has something else there."""
     found = [config.get(name) for name in ("agent", "training")]
     return [dict(table) if isinstance(table, dict) else {} for table in found]
 
@@ -65,13 +63,13 @@ def _with_tables(config: dict, **tables: dict) -> dict:
 
 
 def fingerprint(config: dict) -> str:
-    """A hash of every value that results depend on, the same before and after a way through config.toml."""
-    bound = _bound(_in_first_words(tomllib.loads(toml(config))))
+    """A hash of every value that results depend on; it is the same after config.toml is written and read."""
+    bound = _bound(_with_first_names(tomllib.loads(toml(config))))
     return hashlib.sha256(json.dumps(bound, sort_keys=True).encode()).hexdigest()
 
 
 def _bound(table: dict, prefix: str = "") -> dict:
-    """Without what may change, and without settings that an older version would not have named."""
+    """The table without settings that may change, and without later settings that have their old values."""
     found = {}
     for name, value in table.items():
         place = f"{prefix}{name}"
@@ -82,14 +80,14 @@ def _bound(table: dict, prefix: str = "") -> dict:
 
 
 def changes(before: dict, asked: dict) -> list[str]:
-    """Why a run with the configuration `before` is not the one that is asked for, setting by setting; more
-    steps are the same run continued."""
+    """The settings in which the configurations of a saved and a requested run differ. More steps are no
+    difference: the run continues."""
     before, asked = updated(before), updated(asked)
     return [
-        f"{name}: {_shown(old)} there, {_shown(new)} asked"
+        f"{name}: {_shown(old)} saved, {_shown(new)} requested"
         for name, old, new in differences(with_later_settings(before, asked), asked)
         if not (name == "training.steps" and old and new and new > old)
-        and name != "dataset.path"  # its fingerprint says whether it is the same data
+        and name != "dataset.path"  # dataset.fingerprint identifies the data
     ]
 
 
@@ -98,7 +96,7 @@ def _shown(value: Any) -> str:
 
 
 def with_later_settings(before: dict, after: dict, prefix: str = "") -> dict:
-    """An older configuration with the settings of `after` that it could not name yet."""
+    """An older configuration with the settings of `after` that did not exist in its version."""
     found = dict(before)
     for name, value in after.items():
         place = f"{prefix}{name}"
@@ -112,7 +110,7 @@ def with_later_settings(before: dict, after: dict, prefix: str = "") -> dict:
 
 
 def toml(table: dict, prefix: str = "") -> str:
-    """Nested tables of plain values as TOML text (the standard library only reads it)."""
+    """Nested tables of plain values as TOML text (the standard library can only read TOML)."""
     lines = [f"{name} = {_toml_value(value)}" for name, value in table.items() if not isinstance(value, dict)]
     for name, value in table.items():
         if isinstance(value, dict):
@@ -128,7 +126,7 @@ def _toml_value(value) -> str:
 
 
 def differences(before: dict, after: dict, prefix: str = ""):
-    """(name, old, new) of every value that differs, names dotted."""
+    """(name, old, new) of every value that differs; names have dots."""
     for name in {**before, **after}:
         old, new = before.get(name), after.get(name)
         if isinstance(old, dict) and isinstance(new, dict):

@@ -1,4 +1,4 @@
-"""Evaluation episodes on disk: one row each in episodes.csv, written and read by columns."""
+"""Evaluation episodes on disk: one row each in episodes.csv."""
 
 import csv
 import io
@@ -20,7 +20,7 @@ COLUMNS = ("step", "seed", "episode", "return", "length")
 
 
 class EvaluationEpisodes(NamedTuple):
-    """Every evaluation episode of a run, a column each."""
+    """All evaluation episodes of a run, as columns."""
 
     step: np.ndarray
     seed: np.ndarray
@@ -30,13 +30,13 @@ class EvaluationEpisodes(NamedTuple):
 
 
 def read(path: Path) -> EvaluationEpisodes:
-    """The whole of an episodes.csv; a row that cannot be read is an error, never skipped."""
+    """All rows of an episodes.csv; RunError for a row that cannot be read."""
     content = rows.verified(path)
     return read_at_once(content) or read_by_row(content, path)
 
 
 def read_at_once(content: bytes) -> EvaluationEpisodes | None:
-    """By columns, many times faster than by rows; None if anything is odd, for a row's reader to name."""
+    """Read by columns, many times faster than by rows; None on any error, which `read_by_row` reports."""
     whole, real = pa.int64(), pa.float64()
     types = dict(zip(COLUMNS, (whole, whole, whole, real, whole), strict=True))
     options = arrow_csv.ConvertOptions(column_types=types, null_values=[], strings_can_be_null=False)
@@ -57,7 +57,7 @@ def read_by_row(content: bytes, path: Path) -> EvaluationEpisodes:
     try:
         read = [_episode(row, f"{path}, line {reader.line_num}") for row in reader]
     except csv.Error:
-        raise RunError(f"{path}, line {reader.line_num}, is no row: evaluate the run again") from None
+        raise RunError(f"{path}, line {reader.line_num}, is not a row: evaluate the run again") from None
     return EvaluationEpisodes(*(np.array(column) for column in zip(*read, strict=True))) if read else NONE
 
 
@@ -75,8 +75,8 @@ def _episode(row: dict, place: str) -> EpisodeScore:
 
 
 def write(path: Path, episodes: Iterable[EpisodeScore]) -> None:
-    """A file of evaluation episodes, one a row."""
-    remove(rows.checks_of(path))  # they would not fit
+    """Write a file of evaluation episodes, one per row."""
+    remove(rows.checks_of(path))  # checks of the former content
     write_whole(path, "".join([HEADER, *lines(episodes)]).encode())
 
 

@@ -1,4 +1,4 @@
-"""A run folder: what was asked for, what happened, and how to go on from where it stopped."""
+"""A run folder: the configuration, the results, and the checkpoints from which a run continues."""
 
 import contextlib
 import dataclasses
@@ -26,18 +26,18 @@ from optimist.training.storage import checkpoint, episodes
 from optimist.training.storage.configuration import changes, fingerprint, toml, updated
 
 EPISODES, METRICS = "episodes.csv", "metrics.jsonl"
-CHECK = "crc"  # of the alarms, beside them
-ALARMS = "alarms.json"  # seed: from which step on its estimates were beyond any possible return
+CHECK = "crc"  # the key of the alarms' checksum
+ALARMS = "alarms.json"  # seed: first step at which its estimates exceeded any possible return
 PACKAGES = ("optimist", "jax", "jaxlib", "optax", "numpy", "pyarrow", "zstandard")
 log = logging.getLogger("optimist")
 
 
 class InUseError(RunError):
-    """Another process holds the folder; it may be about to leave."""
+    """Another process uses the folder; it may be about to end."""
 
 
 class RunFolder:
-    """One run on disk, held by one process at a time."""
+    """One run on disk, locked by one process at a time."""
 
     def __init__(self, path: str | Path, config: dict, *, restart: bool = False):
         self.path = Path(path)
@@ -53,7 +53,7 @@ class RunFolder:
             raise
 
     def _hold(self) -> None:
-        """A lock that dies with its process; a second run is refused at once and told who has it."""
+        """Lock the folder; the lock ends with the process. InUseError names the process that has the lock."""
         holder = self.path / ".holder"
         self._lock = FileLock(self.path / ".lock", timeout=0)
         try:
@@ -66,11 +66,11 @@ class RunFolder:
         except OSError as problem:
             raise StorageError(f"cannot write in {self.path}: {problem.strerror}") from problem
         if holder.exists():
-            log.warning("taking over %s from %s, which is gone", self.path, holder.read_text())
+            log.warning("taking over %s from %s, which no longer runs", self.path, holder.read_text())
         write_whole(holder, f"process {os.getpid()} on {platform.node()}".encode())
 
     def _forget(self) -> None:
-        """Begin anew: everything this class writes goes, and nothing else."""
+        """Remove everything that this class writes, and nothing else."""
         for name in ("checkpoints", "diverged", "tensorboard"):
             _remove_tree(self.path / name)
         grown = [self.path / name for name in (METRICS, EPISODES)]
@@ -78,25 +78,25 @@ class RunFolder:
         remove(*map(rows.checks_of, grown), *grown, *whole)
 
     def _agree_on_config(self) -> None:
-        """What was saved belongs to one configuration; only more steps may be asked of it later."""
+        """Write the configuration; RunError if the folder has a run with another. More steps are allowed."""
         file = self.path / "config.toml"
         if not file.exists():
-            self._refuse_checkpoints_of_others()
+            self._refuse_foreign_checkpoints()
         elif self.checkpoints.exists():
             changed = changes(read_config(self.path), self.config)
             if changed:
                 raise RunError(
                     f"{self.path} holds another run ({'; '.join(changed)}): "
-                    "choose another --out, or begin anew with --restart"
+                    "choose another --out, or start again with --restart"
                 )
         write_whole(file, toml(self.config).encode())
 
-    def _refuse_checkpoints_of_others(self) -> None:
-        """Without config.toml only the checkpoints themselves say what they were made with."""
+    def _refuse_foreign_checkpoints(self) -> None:
+        """Without config.toml, only the checkpoints' fingerprints tell the configuration of the run."""
         if checkpoint.fingerprints(self.checkpoints) - {self.fingerprint}:
             raise RunError(
-                f"{self.path} has lost its config.toml, and its checkpoints were not made with this "
-                "configuration or do not say: restore it, choose another --out, or begin anew with --restart"
+                f"{self.path} has no config.toml, and its checkpoints have another or no fingerprint: "
+                "restore the file, choose another --out, or start again with --restart"
             )
 
     @property
@@ -108,7 +108,7 @@ class RunFolder:
         return fingerprint(self.config)
 
     def save_state(self, step: int, state: Any) -> None:
-        """The rows first: a checkpoint never counts on rows that a power cut can take away."""
+        """Save the rows first, so that a power cut cannot lose rows that are older than the checkpoint."""
         for name in (METRICS, EPISODES):
             rows.sync(self.path / name)
         checkpoint.save_state(self.checkpoints, step, state, self.fingerprint)
@@ -117,11 +117,11 @@ class RunFolder:
         """The newest undamaged state of this configuration and its step, if one was saved."""
         found = checkpoint.load_state(self.checkpoints, like, self.fingerprint)
         training = self.config.get("training", {})
-        # Parallel lanes may pass the last step by a part of a vector step.
+        # The last vector step of parallel lanes may exceed the number of steps.
         if found and found[0] >= training.get("steps", math.inf) + training.get("lanes", 1):
             raise RunError(
-                f"{self.path} holds {found[0]:,} steps where {training['steps']:,} are asked: "
-                "ask for as many, or begin anew with --restart"
+                f"{self.path} holds {found[0]:,} steps, more than the {training['steps']:,} requested: "
+                "request as many, or start again with --restart"
             )
         return found
 
@@ -129,7 +129,7 @@ class RunFolder:
         write_whole(self.path / "versions.json", json.dumps({**versions(), **more}, indent=2).encode())
 
     def rewind(self, step: int) -> None:
-        """Drop what was written after the checkpoint that the run goes on from: it will be written again."""
+        """Drop what was written after the checkpoint from which the run continues; it is written again."""
         (self.path / "DONE").unlink(missing_ok=True)
         rows.rewind(self.path / METRICS, step, comes_again=False)
         rows.rewind(self.path / EPISODES, step, comes_again=True)  # the state of this step can be evaluated
@@ -147,8 +147,8 @@ class RunFolder:
         write_whole(self.path / ALARMS, _alarms_text(alarms).encode())
 
     def alarms(self, largest: float) -> dict[int, int]:
-        """Those on disk; where they are damaged, from the metrics once more: seeds whose estimate exceeded
-        the largest credible one, and when first."""
+        """The alarms on disk. If they are damaged, they are computed again from the metrics: for each seed
+        the first step at which its estimate exceeded `largest`."""
         with contextlib.suppress(RunError):
             return read_alarms(self.path)
         found: dict[int, int] = {}
@@ -179,7 +179,7 @@ class RunFolder:
 
 
 def _remove_tree(path: Path) -> None:
-    """Remove a folder with all that is in it; of a link the link alone, never what it points to."""
+    """Remove a folder and its contents; of a link only the link, not its target."""
     try:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
@@ -190,7 +190,7 @@ def _remove_tree(path: Path) -> None:
 
 
 def read_config(path: Path) -> dict:
-    """The resolved configuration of a run, in today's words."""
+    """The resolved configuration of a run, with the current names of settings."""
     file = Path(path) / "config.toml"
     if not file.exists():
         raise RunError(f"{path} is not a run folder: it has no config.toml")
@@ -198,37 +198,37 @@ def read_config(path: Path) -> dict:
         return updated(tomllib.loads(file.read_text(encoding="utf-8")))
     except ValueError as problem:  # not TOML, or not even text
         raise RunError(
-            f"{file} cannot be read ({problem}): restore it, or begin anew with --restart"
+            f"{file} cannot be read ({problem}): restore it, or start again with --restart"
         ) from problem
 
 
 def read_episodes(path: Path) -> list[EpisodeScore]:
-    """All evaluation episodes of a run; none where it was never evaluated."""
+    """All evaluation episodes of a run; an empty list if it was never evaluated."""
     file = Path(path) / EPISODES
     columns = episodes.read(file) if file.exists() else episodes.NONE
     return [EpisodeScore(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 
 def read_alarms(path: Path) -> dict[int, int]:
-    """Seeds that seemed to diverge, and from which step on."""
+    """The seeds that seemed to diverge, and the first step of each at which they did."""
     file = Path(path) / ALARMS
     if not file.exists():
         return {}
     try:
         text = file.read_text(encoding="utf-8")
-        said = json.loads(text)
-        alarms = {int(seed): step for seed, step in said.items() if seed != CHECK}
-        whole = text == _alarms_text(alarms) if CHECK in said else _are_alarms(said)
+        content = json.loads(text)
+        alarms = {int(seed): step for seed, step in content.items() if seed != CHECK}
+        valid = text == _alarms_text(alarms) if CHECK in content else _are_alarms(content)
     except (ValueError, AttributeError, RecursionError):
-        whole = False
-    if not whole:
-        raise RunError(f"{file} is damaged: restore it from a copy, or remove it to go without its warnings")
+        valid = False
+    if not valid:
+        raise RunError(f"{file} is damaged: restore it from a copy, or remove it and lose its warnings")
     return alarms
 
 
-def _are_alarms(said: dict) -> bool:
-    """Without a check, as version 0.1.0 wrote them."""
-    return all(seed.isdecimal() and type(step) is int for seed, step in said.items())
+def _are_alarms(content: dict) -> bool:
+    """Are these alarms as version 0.1.0 wrote them, without a checksum?"""
+    return all(seed.isdecimal() and type(step) is int for seed, step in content.items())
 
 
 def _alarms_text(alarms: dict[int, int]) -> str:
@@ -242,7 +242,7 @@ def write_episodes(path: Path, played: list[EpisodeScore]) -> None:
 
 
 def versions() -> dict:
-    """What produced a result: packages, Python and the device."""
+    """The versions of packages and Python, and the device, with which a result is made."""
     installed = {}
     for name in PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
@@ -257,7 +257,7 @@ def versions() -> dict:
 
 
 def demand(record, names: tuple[str, ...], holds: Callable[[Any], bool], rule: str) -> None:
-    """Refuse values that make no sense, before anything is written; None is the absence of one."""
+    """Raise UsageError for the first of these fields that is not None and breaks the rule."""
     for name in names:
         value = getattr(record, name)
         if value is not None and not holds(value):
@@ -265,7 +265,7 @@ def demand(record, names: tuple[str, ...], holds: Callable[[Any], bool], rule: s
 
 
 def as_config(record) -> dict:
-    """A dataclass as a plain table; fields that are None are left out, as TOML has no null. So are loggers:
-    the same run may be logged elsewhere."""
+    """A dataclass as a plain table, without fields that are None, because TOML has no null, and without
+    loggers, because a run may continue with others."""
     table = {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
     return {name: value for name, value in table.items() if value is not None and name != "loggers"}
