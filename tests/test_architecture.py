@@ -23,9 +23,8 @@ FLOORS = {
     "training": 3,
     "studies": 4,
     "api": 5,
-    "__init__": 6,
-    "cli": 7,
-    "__main__": 8,
+    **dict.fromkeys(("__init__", "cli"), 6),
+    "__main__": 7,
 }
 SAME_FLOOR = {("data", "errors"), ("data", "plugins"), ("plugins", "errors")}
 

@@ -1,11 +1,11 @@
 """The command line: runs a command, and prints an error as one line with an exit code."""
 
+import importlib.metadata
 import logging
 import os
 import sys
 import traceback
 
-import optimist
 from optimist.cli import data, evaluate, listing, scores, study, train
 from optimist.cli.options import Parser
 from optimist.errors import OptimistError, StorageError, UsageError
@@ -70,7 +70,7 @@ def parser() -> Parser:
     top = Parser(
         "optimist", usage=usage, description=DESCRIPTION, epilog=EPILOG, run=lambda _: top.print_help()
     )
-    top.add_argument("--version", action="version", version=optimist.__version__, help="print the version")
+    top.add_argument("--version", action="version", version=_version(), help="print the version")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", prog="optimist")
     for group in (train, evaluate, data, listing, scores, study):
         group.add(commands)
@@ -87,3 +87,10 @@ def _with_own_roms(words: list[str]) -> list[str]:
         raise UsageError(f'--roms "{folder}" is not a folder: name one with ROMs such as breakout.bin')
     os.environ["OPTIMIST_ROMS"] = folder
     return words[:place] + words[place + 2 :]
+
+
+def _version() -> str:
+    try:
+        return importlib.metadata.version("optimist")
+    except importlib.metadata.PackageNotFoundError:
+        return "unknown: the package is not installed"
