@@ -346,3 +346,13 @@ def test_a_format_of_ones_own_is_imported(installed, tmp_path, name):
     assert main(words) == 0
     assert optimist.open(tmp_path / "data").timeline.reward.tolist() == [2, 4, 6]
     assert formats.detect(file) == "numbers"
+
+
+def test_a_module_of_a_package_is_found_by_its_name(tmp_path, monkeypatch):
+    (tmp_path / "outer_package").mkdir()
+    (tmp_path / "outer_package/__init__.py").touch()
+    (tmp_path / "outer_package/corridor.py").write_text("def games(): return ['short']\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert plugins.find("environments", "outer_package:corridor").games() == ["short"]
+    with pytest.raises(UsageError, match='outer_package has no "stairs"'):
+        plugins.find("environments", "outer_package:stairs")

@@ -127,6 +127,9 @@ def _attribute(place: str) -> Any:
     module, _, path = place.partition(":")
     found: Any = _module(module)
     for part in filter(None, path.split(".")):
+        if isinstance(found, ModuleType) and not hasattr(found, part):
+            with contextlib.suppress(UsageError):
+                _module(f"{found.__name__}.{part}")  # importing a submodule makes it an attribute
         if not hasattr(found, part):
             raise UsageError(f'{module} has no "{path}": {did_you_mean(path, _public(found))}')
         found = getattr(found, part)
