@@ -76,7 +76,8 @@ def test_the_papers_numbers_are_the_defaults(log, capsys):
     assert (agent.target_period, agent.columns) == (2_000, 200)
     assert (agent.optimizer.learning_rate, agent.optimizer.epsilon) == (5e-05, 0.0003125)
     assert main(["train", "rem", "--help"]) == 0
-    assert "[paper: 12_500_000, small: 100_000]" in capsys.readouterr().out
+    shown = " ".join(capsys.readouterr().out.split())  # lines are wrapped to the terminal
+    assert "[paper: 12_500_000, small: 100_000]" in shown
 
 
 def test_the_log_goes_out_as_public_files_and_comes_back(log, tmp_path, capsys):

@@ -184,7 +184,7 @@ def test_a_node_that_does_not_see_the_folder_says_so(cluster, tmp_path, monkeypa
 
 def test_a_run_that_fits_on_no_node_is_told_of(cluster, tmp_path, capsys):
     RayPool(tmp_path, cluster.address, cpus=64).close()
-    assert "no node has 64 cores and 0 GPUs" in capsys.readouterr().err
+    assert "no node has the 64 cores and 0 GPUs" in capsys.readouterr().err
 
 
 def test_no_node_searches_the_folder_that_the_command_was_given_in(cluster, tmp_path, monkeypatch):

@@ -108,7 +108,7 @@ OTHER_RATE = {"options": {**SMALL_NETWORK, "optimizer.learning_rate": 0.01}}
         (OTHER_RATE, "agent.optimizer.learning_rate: 0.0005 saved, 0.01 requested"),
         ({"settings": {**jobs()[1].settings, "steps": 20}}, "training.steps: 60 saved, 20 requested"),
         ({"seeds": (0, 2)}, "seeds: [0, 1] saved, [0, 2] requested"),
-        ({"environment": "minatar/freeway"}, "environment: 'minatar/breakout' there"),
+        ({"environment": "minatar/freeway"}, "environment: 'minatar/breakout' saved"),
     ],
     ids=lambda value: str(value)[:40],
 )
