@@ -156,6 +156,7 @@ def test_only_the_plays_of_kept_checkpoints_are_kept(tmp_path, monkeypatch):
     assert load_run(tmp_path / "agent").step == max(map(int, steps))
 
 
+@pytest.mark.slow  # the quick form, in one process, is test_killed_play_comes_to_the_same_bits
 def test_kill_9_of_the_command(tmp_path):
     out, whole = tmp_path / "killed", tmp_path / "whole"
     settings = ["--lanes", 4, "--warm-up", 200, "--window", 2000, "--batch", 8, "--checkpoint-seconds", 0.3]
