@@ -8,20 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from optimist.cli import index
-from optimist.cli.options import Parser, arguments_in, command
+from optimist.cli.options import Parser, arguments_in, command, group
 from optimist.cli.settings import add_settings, given
 from optimist.cli.views import add_views, view
 from optimist.errors import DataError
 
 
 def add(commands: Any) -> None:
-    data: Parser = commands.add_parser(
+    actions = group(
+        commands,
         "data",
         help="describe, check, import or export a dataset",
         description="Describe and check datasets; import and export the formats of other programs.",
-        run=lambda _: data.print_help(),
     )
-    actions = data.add_subparsers(title="commands", metavar="COMMAND")
     command(actions, "info", info, _info_options)
     command(actions, "verify", verify, _verify_options)
     command(actions, "import", import_logs, _import_options)

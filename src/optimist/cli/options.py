@@ -76,6 +76,14 @@ def command(commands: Any, name: str, run: Callable, fill: Callable | None = Non
     commands.add_parser(name, fill=fill, run=run, **about, **texts)
 
 
+def group(commands: Any, name: str, *, help: str, description: str) -> Any:
+    """Add a command that has commands of its own; return what `command` adds them to."""
+    parser: Parser = commands.add_parser(
+        name, help=help, description=description, run=lambda _: parser.print_help()
+    )
+    return parser.add_subparsers(title="commands", metavar="COMMAND")
+
+
 class HelpFormatter(argparse.HelpFormatter):
     def __init__(self, prog: str):
         super().__init__(

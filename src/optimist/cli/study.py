@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from optimist.cli import index
-from optimist.cli.options import Parser, arguments_in, command, number, whole_number
+from optimist.cli.options import Parser, arguments_in, command, group, number, whole_number
 from optimist.cli.settings import add_settings, given
 from optimist.errors import UsageError, did_you_mean
 
@@ -19,13 +19,12 @@ log = logging.getLogger("optimist")
 
 
 def add(commands: Any) -> None:
-    study: Parser = commands.add_parser(
+    actions = group(
+        commands,
         "study",
         help="run the paper's experiments or your own, and report them",
         description="Run the paper's experiments or your own: grids of runs with one report.",
-        run=lambda _: study.print_help(),
     )
-    actions = study.add_subparsers(title="commands", metavar="COMMAND")
     command(actions, "run", run, _run_options)
     command(actions, "status", status, _status_options)
     command(actions, "report", report, _report_options)
