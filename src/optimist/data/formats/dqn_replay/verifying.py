@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from optimist.data.formats.dqn_replay.log import Dump, Entries, Log, entries, read_log
+from optimist.data.formats.dqn_replay.log import Dump, Entries, Log, entries
+from optimist.data.formats.dqn_replay.opening import read_log
 from optimist.errors import DataError
 
 
