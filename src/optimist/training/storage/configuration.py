@@ -8,7 +8,9 @@ from typing import Any
 from optimist.networks import widths
 
 # No result depends on these: every feed gives the same batches, and dataset.fingerprint identifies the data.
-FREE = {"dataset.path"} | {f"training.{name}" for name in ("checkpoint_seconds", "feed", "memory_gib")}
+FREE = {"dataset.path"} | {
+    f"training.{name}" for name in ("checkpoint_seconds", "feed", "keep_policies", "memory_gib")
+}
 MAY_CHANGE = {*FREE, "training.home", "training.steps"}  # a run may continue with more steps
 # Settings that were added later, and their values in runs that do not have them.
 LATER = {
