@@ -194,17 +194,10 @@ def _is_literal(var: Any) -> bool:
 
 def _inner(equation: JaxprEqn) -> ClosedJaxpr | None:
     """The function that this equation only calls."""
-    if equation.primitive.name in (
-        "jit",
-        "pjit",
-        "closed_call",
-        "core_call",
-        "custom_jvp_call",
-        "custom_vjp_call",
-    ):
-        found = equation.params.get("jaxpr") or equation.params.get("call_jaxpr")
-        return found if isinstance(found, ClosedJaxpr) else ClosedJaxpr(found, [])
-    return None
+    if equation.primitive.name not in CALLS:
+        return None
+    found: Any = equation.params["jaxpr" if "jaxpr" in equation.params else "call_jaxpr"]
+    return found if hasattr(found, "jaxpr") else ClosedJaxpr(found, [])
 
 
 def _product(numbers: Any, left: tuple[int, ...], right: tuple[int, ...]) -> tuple[str, dict[str, Any]]:
