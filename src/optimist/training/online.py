@@ -86,6 +86,13 @@ class Collection:
         return self.epsilon + (1 - self.epsilon) * float(np.clip(left, 0, 1))
 
 
+def settled_for(collection: Collection, environment: str, before: dict, out: str | Path) -> Collection:
+    """The collection with every "auto" replaced by its value for this environment; `before` is the
+    configuration of the run that continues in `out`."""
+    found = {"clip_rewards": clipping({}, environment)}
+    return settled(collection, found, before.get("training"), out)
+
+
 class Start(NamedTuple):
     """The point at which a collection starts or continues."""
 
@@ -112,8 +119,7 @@ class OnlineTraining:
         restart: bool = False,
     ):
         check_seeds(seeds)
-        before = begun(Path(out) / "agent", restart=restart).get("training")
-        collection = settled(collection, {"clip_rewards": clipping({}, environment)}, before, out)
+        collection = settled_for(collection, environment, begun(Path(out) / "agent", restart=restart), out)
         self.path, self.seeds, self.collection = Path(out), tuple(seeds), collection
         self.lanes = collection.lanes * len(seeds)
         logger_classes(collection.loggers)  # raises for an unknown logger
