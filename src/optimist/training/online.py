@@ -209,6 +209,8 @@ class OnlineTraining:
             "seeds": list(self.seeds),
             "versions": {**versions(), **self.play.versions()},
         }
+        if encoding := getattr(self.play, "encoding", ""):
+            provenance["observations"] = encoding
         return Recorder(self.path, self.learner.spec, lanes=self.lanes, provenance=provenance)
 
     def _play(self, start: Start, replay: Replay, recorder: Recorder, stop: StopRequest) -> None:
