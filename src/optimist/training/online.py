@@ -13,6 +13,7 @@ import numpy as np
 from optimist import envs
 from optimist.agents import described, short_name
 from optimist.agents._agent import Agent
+from optimist.data.disk.lock import refuse_other_use
 from optimist.data.disk.write_buffer import DepartedError
 from optimist.data.recorder import Recorder, discard
 from optimist.errors import RunError
@@ -119,6 +120,7 @@ class OnlineTraining:
         restart: bool = False,
     ):
         check_seeds(seeds)
+        refuse_other_use(Path(out))
         collection = settled_for(collection, environment, begun(Path(out) / "agent", restart=restart), out)
         self.path, self.seeds, self.collection = Path(out), tuple(seeds), collection
         self.lanes = collection.lanes * len(seeds)
