@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -20,6 +21,7 @@ from optimist.data import Spec
 from optimist.errors import DataError, RunError, UsageError
 from optimist.training.export import exporting, program
 from optimist.training.export.numpy_policy import NumpyPolicy
+from optimist.training.inputs import Inputs
 from optimist.training.learner import Learner
 from optimist.training.run import Run
 
@@ -48,6 +50,25 @@ def fits(name: str, spec: Spec) -> bool:
 
 
 CASES = [(name, BOX if not fits(name, VECTORS) else VECTORS) for name in available()]
+
+
+@pytest.mark.parametrize("stack", [1, 3])
+def test_an_exported_policy_scales_observations_itself(stack, tmp_path):
+    """It takes observations as they were logged; the first of an episode has missing frames."""
+    spec = replace(VECTORS, stack=stack)
+    learner = Learner(small("dqn"), spec, Inputs((50_000.0, 0.5, -3.0, 0.0), (1_000.0, 0.5, 0.01, 7.0)))
+    run = Run(Path("a run"), learner, "", (7,), 5, learner.init((7,)).params, "nowhere")
+    frames = np.array(learner.inputs.centre) + np.random.default_rng(0).normal(size=(200, stack, 4)) * (
+        learner.inputs.spread
+    )
+    frames[::5, : stack - 1] = 0
+    observations = frames.reshape(200, -1).astype(np.float32)
+    expected = run.policy(observations)
+    assert len(set(expected.tolist())) > 1
+    for suffix in (".npz", ".onnx", ".stablehlo"):
+        assert exporting.export_policy(run, tmp_path / f"policy{suffix}").different == 0
+    numpy_policy = NumpyPolicy(tmp_path / "policy.npz")
+    np.testing.assert_array_equal([numpy_policy(each) for each in observations], expected)
 
 
 @pytest.mark.parametrize(("name", "spec"), CASES, ids=available())

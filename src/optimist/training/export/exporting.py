@@ -84,7 +84,7 @@ def export_policy(
 
 def _action(run: Run, params: dict, observation: Any) -> Any:
     """The policy; one that draws random numbers gets the same ones each time."""
-    return run.learner.agent.action(run.learner.spec, params, observation, jax.random.PRNGKey(POLICY))
+    return run.learner.action(params, observation, jax.random.PRNGKey(POLICY))
 
 
 def _facts(run: Run, seed: int) -> dict[str, Any]:
