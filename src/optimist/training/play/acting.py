@@ -101,13 +101,14 @@ class Policy:
         self._actions = jax.jit(jax.vmap(self._action, in_axes=(None, 0, 0)))
 
     def __call__(self, observation):
-        observation, single = jnp.asarray(observation), self.learner.spec.observation_shape
+        spec, single = self.learner.spec, self.learner.spec.observation_shape
+        observation = spec.arranged(jnp.asarray(observation))
         if observation.shape[-len(single) :] != single or observation.ndim > len(single) + 1:
             raise UsageError(f"observations of {observation.shape}: give one {single} or a batch of them")
         key = jax.random.fold_in(jax.random.PRNGKey(POLICY), self.turn)
         self.turn += 1  # the next call draws new random numbers
         if observation.shape == single:
             action = jax.device_get(self._action(self.params, observation, key))
-            return action.item() if self.learner.spec.discrete else action
+            return spec.named(action.item()) if spec.discrete else action
         keys = jax.random.split(key, observation.shape[0])
-        return jax.device_get(self._actions(self.params, observation, keys))
+        return spec.named(jax.device_get(self._actions(self.params, observation, keys)))
