@@ -86,12 +86,10 @@ def main() -> None:
         size = sum(path.stat().st_size for path in folder.iterdir())
     print(f"{STEPS:,} steps of {FEATURES} float32 features and a discrete action, {size / MIB:,.0f} MiB:")
     print(
-        f"saved in {saved['seconds']:.1f} s, {STEPS / saved['seconds']:,.0f} steps a second (promised: 60 s), "
+        f"saved in {saved['seconds']:.1f} s (promised: 60), {STEPS / saved['seconds']:,.0f} steps a second, "
         f"peak memory {saved['peak'] / MIB:,.0f} MiB (promised: at most 1,024)"
     )
-    print(
-        f"saved again by Dataset.save in {copied['seconds']:.1f} s, peak memory {copied['peak'] / MIB:,.0f} MiB"
-    )
+    print(f"saved by Dataset.save in {copied['seconds']:.1f} s, peak memory {copied['peak'] / MIB:,.0f} MiB")
     # If other programs share the machine, processor time is more reliable than the seconds.
     print(
         f"opened in {opened['seconds']:.2f} s (promised: 2 s), {opened['cpu']:.2f} s of processor time over "
