@@ -282,7 +282,7 @@ def test_item_ids_become_few_actions_with_the_ids_as_names(caplog):
     data = Dataset.from_arrays(**log(actions=ids))
     assert data.spec.actions == 3 and data.spec.action_names == (17, 404, 2_000_000)
     np.testing.assert_array_equal(data.timeline.action, [2, 0, 1, 0, 2])
-    assert data.action_name(2) == 2_000_000 and "0 to 2" in caplog.text
+    assert data.action_name(2) == 2_000_000 and "3 different actions, 17 to 2000000," in caplog.text
     np.testing.assert_array_equal(data.spec.named(data.timeline.action), ids[:5])
     assert "3 actions (17, 404, 2000000)" in repr(data)
 

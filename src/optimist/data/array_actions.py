@@ -128,9 +128,12 @@ def _mapped(array: np.ndarray, actions_count: int | None) -> Actions:
             f"{len(names)} different actions occur, and actions_count is {actions_count}: give all "
             "action_names instead"
         )
-    shown = f"{in_one_line(names[0], 20)} to {in_one_line(names[-1], 20)}"
     log.warning(
-        "actions %s are %d different ones: their numbers are 0 to %d", shown, len(names), len(names) - 1
+        "%d different actions, %s to %s, have the numbers 0 to %d; a policy answers with their names",
+        len(names),
+        in_one_line(names[0], 20),
+        in_one_line(names[-1], 20),
+        len(names) - 1,
     )
     return Actions(place.reshape(array.shape), len(names), names)
 
