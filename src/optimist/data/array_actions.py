@@ -55,6 +55,8 @@ def discrete_or_vectors(
             f"actions are {array.shape} {array.dtype}: give {size} whole numbers or names, or {size} float "
             "vectors"
         )
+    if array.dtype.kind == "u" and array.max(initial=0) >= 2**63:
+        raise DataError("actions are whole numbers from 2**63 on, which cannot be stored: give them as texts")
     if bounded:
         raise DataError("action_low and action_high belong to vectors: give the actions as floats")
     if array.dtype.kind == "S":
@@ -66,10 +68,17 @@ def discrete_or_vectors(
 
 def _plain(array: np.ndarray) -> np.ndarray:
     """An array of texts or numbers in place of one of objects."""
-    kinds = set(map(type, array.tolist()))
-    if kinds <= {str} or kinds <= {int, bool} or kinds <= {float, int}:
-        return np.array(array.tolist())
-    return array
+    values = array.tolist()
+    kinds = list(map(type, values))
+    if any(set(kinds) <= alike for alike in ({str}, {int, bool}, {float, int})):
+        return np.array(values)
+    known = [kind in (str, int, float, bool) for kind in kinds]
+    if not all(known):
+        row = known.index(False)
+        raise DataError(
+            f"the action in row {row} is {in_one_line(values[row])}: give a whole number or a name"
+        )
+    raise DataError("actions are texts and numbers: give all of them as texts, or all as numbers")
 
 
 def _whole(array: np.ndarray) -> np.ndarray:
