@@ -13,9 +13,10 @@ import numpy as np
 from optimist import envs
 from optimist.agents import described, short_name
 from optimist.agents._agent import Agent
+from optimist.data.disk.leftovers import discard
 from optimist.data.disk.lock import refuse_other_use
 from optimist.data.disk.write_buffer import DepartedError
-from optimist.data.recorder import Recorder, discard
+from optimist.data.recorder import Recorder
 from optimist.errors import RunError
 from optimist.training.automatic import CLIPPED, check_clipping, clipping, settled
 from optimist.training.interrupt import StopRequest
