@@ -36,8 +36,8 @@ def few(monkeypatch):
     monkeypatch.setattr(exporting, "CHECKED", 500)
 
 
-def untrained(name: str, spec: Spec, agent=None) -> Run:
-    learner = Learner(agent or small(name), spec)
+def untrained(name: str, spec: Spec, agent=None, inputs: Inputs | None = None) -> Run:
+    learner = Learner(agent or small(name), spec, inputs)
     return Run(Path("a run"), learner, "", (7, 8), 5, learner.init((7, 8)).params, "nowhere")
 
 
@@ -114,7 +114,7 @@ def test_the_file_for_numpy_runs_where_there_is_nothing_else(tmp_path):
 
 
 def test_frames_are_stacked_by_the_file_for_numpy(tmp_path):
-    run = untrained("dqn", Spec((2,), "float32", actions=5, stack=3))
+    run = untrained("dqn", Spec((2,), "float32", actions=5, stack=3), inputs=Inputs((1.0, -2.0), (3.0, 0.1)))
     exporting.export_policy(run, tmp_path / "policy.npz")
     policy, frames = NumpyPolicy(tmp_path / "policy.npz"), np.arange(8, dtype=np.float32).reshape(4, 2)
     for _ in range(2):
@@ -123,6 +123,37 @@ def test_frames_are_stacked_by_the_file_for_numpy(tmp_path):
         for frame in frames:
             seen = np.concatenate([seen[2:], frame])
             assert policy.see(frame) == run.policy(seen)
+
+
+def test_images_may_have_their_channels_first(tmp_path):
+    spec = Spec((10, 12, 3), "uint8", actions=4, stack=2, channels_first=True)
+    run = untrained("dqn", spec)
+    exporting.export_policy(run, tmp_path / "policy.onnx")
+    exporting.export_policy(run, tmp_path / "policy.npz")
+    policy, frames = (
+        NumpyPolicy(tmp_path / "policy.npz"),
+        np.random.default_rng(0).integers(0, 256, (3, 3, 10, 12)),
+    )
+    session = onnxruntime.InferenceSession(tmp_path / "policy.onnx")
+    for before, frame in zip(np.zeros_like(frames[:1]).tolist() + frames.tolist(), frames, strict=False):
+        stacked = np.concatenate([before, frame]).astype(np.uint8)
+        expected = run.policy(stacked)
+        assert policy.see(frame) == policy(stacked) == expected
+        assert session.run(["action"], {"observation": stacked})[0] == expected
+
+
+def test_the_files_answer_with_the_users_names_and_scale_as_in_training(tmp_path):
+    names, inputs = ("stay", "left", "right"), Inputs((5.0, 0.0, 0.0, 1e4), (2.0, 1.0, 0.5, 3e3))
+    run = untrained("rem", Spec((4,), "float32", actions=3, action_names=names), inputs=inputs)
+    for suffix in (".npz", ".onnx"):
+        exporting.export_policy(run, tmp_path / f"policy{suffix}")
+    policy = NumpyPolicy(tmp_path / "policy.npz")
+    session = onnxruntime.InferenceSession(tmp_path / "policy.onnx")
+    rows = np.random.default_rng(0).normal([5, 0, 0, 1e4], [2, 1, 0.5, 3e3], (30, 4)).astype(np.float32)
+    expected = [run.policy(row) for row in rows]
+    assert len(set(expected)) > 1
+    assert [policy(row) for row in rows] == expected
+    assert [session.run(["name"], {"observation": row})[0] for row in rows] == expected
 
 
 @pytest.mark.parametrize("spec", [VECTORS, BOX], ids=["discrete", "vectors"])
@@ -150,20 +181,14 @@ def test_the_onnx_file_says_what_it_is(tmp_path):
     assert told["agent"] == "td3" and told["seed"] == 8 and told["action_high"] == [1.0, 3.0]
 
 
-@pytest.mark.parametrize("names", [(100, 7, 52_000), ("stay", "left", "right")], ids=["numbers", "texts"])
-def test_the_onnx_file_answers_with_the_users_names(names):
-    run = untrained("dqn", VECTORS)
-    action = lambda x: run.learner.agent.action(VECTORS, run.params_of(7), x, jax.random.PRNGKey(0))  # noqa: E731
-    traced = program.trace(action, (4,), "float32")
-    from optimist.training.export import onnx_file
-
-    facts = {"actions": 3, "action_names": list(names)}
-    session = onnxruntime.InferenceSession(onnx_file.content(traced, facts))
+def test_names_may_be_numbers_and_what_is_no_observation_has_none(tmp_path):
+    spec = Spec((4,), "float32", actions=3, action_names=(7, 100, 52_000))
+    exporting.export_policy(untrained("dqn", spec), tmp_path / "policy.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "policy.onnx")
     for row in np.random.default_rng(0).normal(size=(20, 4)).astype(np.float32):
         number, name = session.run(["action", "name"], {"observation": row})
-        assert name == names[int(number)]
-    bad = np.full(4, np.nan, np.float32)
-    assert session.run(["name"], {"observation": bad})[0] == ("" if isinstance(names[0], str) else -1)
+        assert name == spec.action_names[int(number)]
+    assert session.run(["name"], {"observation": np.full(4, np.nan, np.float32)})[0] == -1
 
 
 def odd(x):

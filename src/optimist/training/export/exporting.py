@@ -66,12 +66,13 @@ def export_policy(
     if path.suffix == ".stablehlo":
         size, written = _write_stablehlo(path, action, spec)
     else:
-        program = trace(action, spec.observation_shape, spec.frame_dtype)
+        program = trace(action, _layout(spec, spec.observation_shape), spec.frame_dtype)
         size = size_in_words(program)
         written = (_write_npz if path.suffix == ".npz" else _write_onnx)(path, program, facts)
     if isinstance(written, str):  # the reason why the file cannot be run
         return Exported(path, size, written, 0, 0)
     observations, whose = _observations(run, data)
+    observations = np.moveaxis(observations, -1, -3) if spec.channels_first else observations
     checked, different = _compare(spec, action, written, observations)
     if different > CLOSE_CALLS * checked:
         path.unlink()
@@ -84,7 +85,13 @@ def export_policy(
 
 def _action(run: Run, params: dict, observation: Any) -> Any:
     """The policy; one that draws random numbers gets the same ones each time."""
-    return run.learner.action(params, observation, jax.random.PRNGKey(POLICY))
+    learner = run.learner
+    return learner.action(params, learner.spec.arranged(observation), jax.random.PRNGKey(POLICY))
+
+
+def _layout(spec: Spec, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of an observation or a frame in the user's layout."""
+    return (shape[2], *shape[:2]) if spec.channels_first else shape
 
 
 def _facts(run: Run, seed: int) -> dict[str, Any]:
@@ -95,11 +102,12 @@ def _facts(run: Run, seed: int) -> dict[str, Any]:
         "seed": seed,
         "environment": run.environment,
         "actions": spec.actions,
-        "action_names": list(getattr(spec, "action_names", ())),
+        "action_names": list(spec.action_names),
         "action_low": list(spec.action_low),
         "action_high": list(spec.action_high),
-        "observation_shape": list(spec.observation_shape),
-        "frame_shape": list(spec.frame_shape),
+        "observation_shape": list(_layout(spec, spec.observation_shape)),
+        "frame_shape": list(_layout(spec, spec.frame_shape)),
+        "frames_axis": -3 if spec.channels_first else -1,
         "stack": spec.stack,
         "dtype": spec.frame_dtype,
     }
@@ -130,7 +138,7 @@ def _write_onnx(path: Path, program: Program, facts: dict[str, Any]) -> Action |
 
 def _write_stablehlo(path: Path, action: Action, spec: Spec) -> tuple[str, Action]:
     """The serialised program of `jax.export`, for a CPU or a GPU; it takes one observation."""
-    shape = jax.ShapeDtypeStruct(spec.observation_shape, spec.frame_dtype)
+    shape = jax.ShapeDtypeStruct(_layout(spec, spec.observation_shape), spec.frame_dtype)
     made = jax.export.export(jax.jit(action), platforms=("cpu", "cuda"))(shape)
     write_whole(path, bytes(made.serialize()))
     read = jax.export.deserialize(bytearray(path.read_bytes()))

@@ -3,7 +3,7 @@
     policy = NumpyPolicy("policy.npz")
     action = policy(observation)        # as logged
 
-If the observation is a stack of frames, they are on its last axis, the oldest first. Or frame by frame:
+If the observation is a stack of frames, their channels follow each other, oldest first. Or frame by frame:
 
     policy.reset()                      # a new episode begins
     action = policy.see(frame)
@@ -75,8 +75,9 @@ class NumpyPolicy:
 
     def see(self, frame):
         """The action after this frame and the earlier ones of the episode."""
-        frame = self._checked(frame, self.facts["frame_shape"])
-        self._seen = np.concatenate([self._seen[..., frame.shape[-1] :], frame], axis=-1)
+        frame, axis = self._checked(frame, self.facts["frame_shape"]), self.facts["frames_axis"]
+        older = np.split(self._seen, [frame.shape[axis]], axis)[1]
+        self._seen = np.concatenate([older, frame], axis)
         return self(self._seen)
 
     def __call__(self, observation):
