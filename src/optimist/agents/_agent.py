@@ -190,6 +190,7 @@ def _among_allowed(q: Callable, step: MaskedTransition) -> Callable:
 class ValueAgent(TableAgent):
     """An agent whose columns are trained towards reward plus discounted value of the next state."""
 
+    huber_loss: ClassVar[bool] = True  # errors above 1 count linearly: a rare large reward counts too little
     target_limit: Annotated[float | None, "targets are clipped to +- this; none: not clipped"] = None
 
     def __post_init__(self):

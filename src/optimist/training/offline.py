@@ -200,7 +200,8 @@ class OfflineTraining:
             found = self.folder.load_state(like=self.learner.shapes(self.seeds))
             step, state = found or (0, self.learner.init(self.seeds))
             self.folder.rewind(step)
-            for line in remarks(self.logs, self.training) if step < self.training.steps else []:
+            begins = step < self.training.steps
+            for line in remarks(self.logs, self.training, self.learner.agent) if begins else []:
                 log.warning("%s", line)
             if step < self.training.steps or owes_evaluation(self.folder, self.training, step):
                 state = self._train(step, state)
