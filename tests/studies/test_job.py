@@ -68,6 +68,5 @@ def test_a_lost_log_is_no_difference(log, tmp_path):
 def test_a_log_that_the_study_records_needs_no_scaling(tmp_path):
     one = job("logs/one")
     needs = Job(**{**one.__dict__, "needs": ("logs/one",)})
-    assert needs._settled({"observations": "auto", "clip_rewards": "auto"}, None, tmp_path) == {
-        "observations": "none"
-    }
+    training = needs.expected(tmp_path)["training"]
+    assert training["observations"] == "none" and "clip_rewards" not in training

@@ -50,7 +50,7 @@ class Fuse(Agent):
 
 
 FUSE = Fuse(optimizer=Adam(learning_rate=1.0, epsilon=0.0))  # every step is one step down
-SHORT = Training(steps=100, evaluate_every=20, batch=4, checkpoint_seconds=0)
+SHORT = Training(steps=100, evaluate_every=20, batch=4, clip_rewards=1.0, checkpoint_seconds=0)
 
 
 def test_the_run_stops_within_the_chunk_in_which_it_happened(tmp_path):

@@ -78,9 +78,7 @@ class Job:
         if not (folder / "config.toml").exists():
             return ["config.toml: missing"] if (folder / "DONE").exists() else []
         before = read_config(folder)  # it also has settings that are known only once the data is open
-        asked = {**self.asked(), **self._recording(out)}
-        if isinstance(training := asked.get("training"), dict):
-            asked["training"] = self._settled(training, before.get("training"), out)
+        asked = {**self.expected(out, before.get("training")), **self._recording(out)}
         return changes({name: before[name] for name in asked if name in before}, asked)
 
     def asked(self) -> dict[str, Any]:
@@ -94,13 +92,19 @@ class Job:
         }
         return config if self.kept else {"seeds": list(self.seeds), **config}
 
-    def _settled(self, training: dict[str, Any], before: Any, out: Path) -> dict[str, Any]:
-        """The settings with every "auto" replaced by what the run in the folder must have."""
+    def expected(self, out: Path, before: Any = None) -> dict[str, Any]:
+        """The settings that the run in its folder must have: `asked`, with every "auto" replaced. `before` is
+        the training of that run: one of an older version keeps what it began with."""
+        asked = self.asked()
+        training = asked.get("training")
+        if not isinstance(training, dict):
+            return asked
         found: dict[str, Any] = {"clip_rewards": automatic.clipping({}, self.environment)}
         if not self.plays:
-            found["observations"] = self._scaling(out) or dict(before or {}).get("observations", "none")
-        chosen = automatic.values(training, found, before)
-        return {name: value for name, value in {**training, **chosen}.items() if value is not None}
+            known = before.get("observations", "none") if isinstance(before, dict) else "none"
+            found["observations"] = self._scaling(out) or known
+        settled = {**training, **automatic.values(training, found, before)}
+        return {**asked, "training": {name: value for name, value in settled.items() if value is not None}}
 
     def _scaling(self, out: Path) -> str:
         """How observations are scaled, "" if the log is missing; logs of this study need no scaling."""

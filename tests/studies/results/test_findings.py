@@ -50,7 +50,7 @@ def episodes(folder, rows) -> None:
 def finish(each: Job, out) -> None:
     folder = each.run_folder(out)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.toml").write_text(toml(each.asked()))
+    (folder / "config.toml").write_text(toml(each.expected(out)))
     (folder / "DONE").touch()
 
 

@@ -93,7 +93,9 @@ def test_draws_depend_on_the_update_and_on_nothing_else(tmp_path):
 
 def test_every_seed_draws_from_its_own_lanes_alone(tmp_path):
     learner, seeds = Learner(small("dqn"), replace(PIXELS, stack=1)), (3, 5)
-    replay = Replay(learner, learner.init(seeds), Collection(lanes=2, window=2 * SLOTS, batch=8), seeds)
+    replay = Replay(
+        learner, learner.init(seeds), Collection(lanes=2, window=2 * SLOTS, batch=8, clip_rewards=1.0), seeds
+    )
     for step in random_play(PIXELS, rows=12, lanes=4):
         replay.add(*step[:5])
     drawn = replay.draw(0, 300, 32)
@@ -107,7 +109,7 @@ def test_every_seed_draws_from_its_own_lanes_alone(tmp_path):
 
 def test_nobody_learns_before_every_seed_can(tmp_path):
     learner, seeds = Learner(small("dqn"), replace(PIXELS, stack=1)), (3, 5)
-    settings = Collection(lanes=1, window=SLOTS, batch=8, warm_up=0, update_period=1)
+    settings = Collection(lanes=1, window=SLOTS, batch=8, warm_up=0, update_period=1, clip_rewards=1.0)
     replay = Replay(learner, learner.init(seeds), settings, seeds)
     steps = [step[:4] for step in random_play(PIXELS, rows=3, lanes=2)]
     replay.add(*steps[0], np.array([False, True]))  # the second seed's only step has no known successor
