@@ -23,11 +23,8 @@ from optimist.training.storage.run_folder import begun, read_config
 
 SAMPLE = Path(__file__).parents[1] / "samples" / "0.1.0-second.tar.xz"
 SHORT = Training(steps=20, evaluate_every=20, batch=8)
-HUBER = (
-    "rewards 0 to 10: in a Huber loss errors above 1 count less, so that a rare large reward counts too "
-    "little; try --reward-scale 0.1"
-)
-TD3 = small("td3")  # its loss is not Huber's
+TD3 = small("td3")
+PLAIN = replace(SHORT, reward_scale=1.0)
 QUICK = {"optimizer.learning_rate": 0.01, "optimizer.epsilon": 1e-5}
 
 
@@ -49,22 +46,34 @@ def said(caplog) -> list[str]:
 
 
 def test_the_better_arm_of_a_bandit_is_found_unless_rewards_are_clipped(tmp_path, caplog):
-    """REM's loss is Huber's, so that where rewards are above 1 it learns the middle one rather than the mean:
-    training says so, and with the scale that it suggests the mean is learned."""
+    """REM's loss is Huber's: of rewards above 1 it learns the middle one rather than the mean, so they are
+    multiplied by a tenth. Training says so, and says how to keep them."""
     agent, steps = small("rem", **QUICK), {"steps": 400, "evaluate_every": 400}
     data = bandit(one_or_ten)
-    optimist.train(agent, data, out=tmp_path / "free", **steps)
-    assert said(caplog) == [HUBER]
-    scaled = optimist.train(agent, data, out=tmp_path / "scaled", reward_scale=0.1, **steps)
-    assert said(caplog) == [HUBER]
-    clipped = optimist.train(agent, data, out=tmp_path / "clipped", clip_rewards=1.0, **steps)
+    free = optimist.train(agent, data, out=tmp_path / "free", **steps)
     assert said(caplog) == [
-        HUBER,
-        "rewards 0 to 10 are clipped to +-1; --clip-rewards none keeps them",
+        "rewards 0 to 10 are multiplied by 0.1, because in a Huber loss a rare reward above 1 counts too "
+        "little; --reward-scale 1 keeps them"
     ]
-    assert [run.policy(np.ones(2)) for run in (scaled, clipped)] == [1, 0]
-    assert "clip_rewards" not in read_config(tmp_path / "free")["training"]
-    assert read_config(tmp_path / "clipped")["training"]["clip_rewards"] == 1.0
+    optimist.train(agent, data, out=tmp_path / "kept", reward_scale=1.0, **steps)
+    assert said(caplog)[1:] == [
+        "rewards 0 to 10: in a Huber loss a rare reward above 1 counts too little; try --reward-scale 0.1"
+    ]
+    clipped = optimist.train(agent, data, out=tmp_path / "clipped", clip_rewards=1.0, **steps)
+    assert said(caplog)[2:] == ["rewards 0 to 10 are clipped to +-1; --clip-rewards none keeps them"]
+    assert [run.policy(np.ones(2)) for run in (free, clipped)] == [1, 0]
+    settings = [read_config(tmp_path / name)["training"] for name in ("free", "kept", "clipped")]
+    assert [each["reward_scale"] for each in settings] == [0.1, 1.0, 1.0]
+    assert [each.get("clip_rewards") for each in settings] == [None, None, 1.0]
+
+
+def test_our_own_logs_and_given_scales_are_left_alone(tmp_path):
+    data, rem = bandit(one_or_ten), small("rem")
+    own = bandit(one_or_ten, provenance={"collection": {}})
+    assert OfflineTraining(rem, data, SHORT, out=tmp_path / "a").training.reward_scale == 0.1
+    assert OfflineTraining(rem, own, SHORT, out=tmp_path / "b").training.reward_scale == 1.0
+    given = replace(SHORT, reward_scale=0.25)
+    assert OfflineTraining(rem, data, given, out=tmp_path / "c").training.reward_scale == 0.25
 
 
 @pytest.mark.parametrize(
@@ -110,26 +119,27 @@ def test_a_limit_is_a_number_or_one_of_two_words(settings):
 
 def test_clipping_that_changes_nothing_is_not_worth_a_line():
     data = bandit(lambda action: action * 1.0)
-    assert remarks([data], replace(SHORT, clip_rewards=1.0), TD3) == []
-    (line,) = remarks([data], replace(SHORT, clip_rewards=1.0, reward_scale=3.0), TD3)
+    assert remarks([data], replace(PLAIN, clip_rewards=1.0), TD3) == []
+    (line,) = remarks([data], replace(PLAIN, clip_rewards=1.0, reward_scale=3.0), TD3)
     assert line.startswith("rewards 0 to 3 are clipped to +-1")
 
 
 def test_only_the_part_that_is_learned_from_counts():
     data = bandit(lambda action: np.arange(len(action)) / 100.0)
-    (line,) = remarks([data.first(300), data.first(200)], replace(SHORT, clip_rewards=1.0), TD3)
+    (line,) = remarks([data.first(300), data.first(200)], replace(PLAIN, clip_rewards=1.0), TD3)
     assert line.startswith("rewards 0 to 2.99 are clipped")
-    assert remarks([data.first(100)], replace(SHORT, clip_rewards=1.0), TD3) == []
+    assert remarks([data.first(100)], replace(PLAIN, clip_rewards=1.0), TD3) == []
 
 
 @pytest.mark.parametrize(("size", "scale"), [(400, None), (600, "0.01"), (3_000, "0.001"), (-3_000, "0.001")])
 def test_large_rewards_get_the_suggestion_of_a_scale(size, scale):
     data = bandit(lambda action: np.full(len(action), float(size)))
-    found = remarks([data], replace(SHORT, clip_rewards=None), TD3)
+    found = remarks([data], replace(PLAIN, clip_rewards=None), TD3)
     assert len(found) == (scale is not None)
     if scale:
         assert found[0].endswith(f"try --reward-scale {scale}")
-        assert remarks([data], replace(SHORT, clip_rewards=None, reward_scale=0.5), TD3) == []
+        given = replace(SHORT, clip_rewards=None, reward_scale=0.5)
+        assert remarks([data], given, TD3, asked=given) == []
 
 
 @pytest.mark.parametrize(
@@ -148,9 +158,10 @@ def test_large_rewards_get_the_suggestion_of_a_scale(size, scale):
 )
 def test_agents_with_a_huber_loss_are_told_of_rewards_above_one(name, rewards, scale):
     data = bandit(lambda action: np.array(rewards, float)[action])
-    found = remarks([data], replace(SHORT, clip_rewards=None), small(name))
+    found = remarks([data], replace(PLAIN, clip_rewards=None), small(name))
     assert [line.rpartition(" ")[2] for line in found] == ([scale] if scale else [])
-    assert remarks([data], replace(SHORT, clip_rewards=None, reward_scale=0.9), small(name)) == []
+    given = replace(SHORT, clip_rewards=None, reward_scale=0.9)
+    assert remarks([data], given, small(name), asked=given) == []
 
 
 def test_the_size_of_values_is_that_of_discounted_returns():

@@ -20,6 +20,7 @@ from optimist.training.resolve import Resolved, resolve_collection, resolve_trai
 from optimist.training.storage.run_folder import as_config, changes, read_config
 
 NAMED = 3  # runs that an error names; it counts the others
+COMPARED_AT = 1.0  # scale of the rewards where "auto" would choose one for each agent
 VIEWS = ("first", "last", "fraction", "best")  # names of methods of Dataset
 
 
@@ -103,6 +104,7 @@ class Job:
         if not self.plays:
             known = before.get("observations", "none") if isinstance(before, dict) else "none"
             found["observations"] = self._scaling(out) or known
+            found["reward_scale"] = COMPARED_AT
         settled = {**training, **automatic.values(training, found, before)}
         return {**asked, "training": {name: value for name, value in settled.items() if value is not None}}
 
@@ -171,10 +173,13 @@ class Job:
             ).run()
             return
         dataset = Dataset.open(self.data_folder(out))
+        training = self.record()
+        if training.reward_scale == automatic.AUTO:
+            training = replace(training, reward_scale=COMPARED_AT)
         OfflineTraining(
             self.built_agent(),
             dataset,
-            self.record(),
+            training,
             out=self.run_folder(out),
             seeds=tuple(self.best_players(dataset)) or self.seeds,
             environment=self.environment,

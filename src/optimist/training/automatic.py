@@ -16,6 +16,9 @@ PAPERS = ("atari", "minatar", "minatar_jax")  # families of environments whose r
 IMPORTED = "dqn-replay"  # the format of the paper's own logs
 FIRST_SETTING = "reward_scale"  # a run without it was begun by a version that had no "auto"
 CLIPPED = "rewards are clipped to +- this; none: as they are; auto: 1 for Atari and MinAtar, else none"
+SCALED = (
+    "rewards are multiplied by this before they are clipped; auto: 1 unless they are too large for the agent"
+)
 Settings = TypeVar("Settings", bound=Any)
 log = logging.getLogger("optimist")
 
@@ -53,11 +56,15 @@ def check_clipping(settings: Any) -> None:
     raise UsageError(f"clip_rewards is {limit}: it must be above 0, none, or auto")
 
 
+def is_scale(scale: Any) -> bool:
+    return scale == AUTO or (isinstance(scale, (int, float)) and 0 < scale < math.inf)
+
+
 def values(asked: Mapping[str, Any], found: Mapping[str, Any], before: Any = None) -> dict[str, Any]:
     """The value of each setting that is "auto" in `asked`: the one `found`. The settings `before` are those
     of the run in the folder, if there is one: a run of an older version keeps what it began with."""
     if isinstance(before, dict) and FIRST_SETTING not in before:
-        found = {"clip_rewards": before.get("clip_rewards"), "observations": "none"}
+        found = {"clip_rewards": before.get("clip_rewards"), "observations": "none", "reward_scale": 1.0}
     return {name: value for name, value in found.items() if asked.get(name) == AUTO}
 
 

@@ -18,7 +18,17 @@ from optimist.data.dataset import Dataset
 from optimist.data.paper_sampling import SAMPLERS
 from optimist.data.sampling import Sampler, transitions
 from optimist.errors import UsageError, did_you_mean, renamed
-from optimist.training.automatic import CLIPPED, check_clipping, clipping, scaling, settled
+from optimist.training.automatic import (
+    AUTO,
+    CLIPPED,
+    SCALED,
+    check_clipping,
+    clipping,
+    is_own,
+    is_scale,
+    scaling,
+    settled,
+)
 from optimist.training.evaluation import check_playable
 from optimist.training.feeding import Feed, feed_of
 from optimist.training.inputs import Inputs, check_kind, measured
@@ -26,7 +36,7 @@ from optimist.training.interrupt import StopRequest
 from optimist.training.learner import Learner, TrainState, advance, check_seeds
 from optimist.training.loggers import USUAL, logger_classes
 from optimist.training.monitor import ALARM, Monitor
-from optimist.training.rewards import remarks
+from optimist.training.rewards import remarks, suggested_scale
 from optimist.training.services import Services, owes_evaluation
 from optimist.training.sizes import batch_bytes, check_memory, lanes_bytes, state_bytes
 from optimist.training.storage.run_folder import RunFolder, as_config, begun, demand, refuse_other_use
@@ -52,7 +62,7 @@ class Training:
     gamma: Annotated[float, "the discount of a step"] = 0.99
     n_step: Annotated[int, "rewards summed before the bootstrap"] = 1
     clip_rewards: Annotated[float | Literal["auto"] | None, CLIPPED] = "auto"
-    reward_scale: Annotated[float, "rewards are multiplied by this before they are clipped"] = 1.0
+    reward_scale: Annotated[float | str, SCALED] = AUTO
     observations: Annotated[
         str,
         "scale vectors: standard (mean 0, deviation 1), range (-1 to 1), none, or auto: standard "
@@ -78,7 +88,8 @@ class Training:
         demand(self, counts, lambda n: isinstance(n, int) and n >= 1, "it must be a whole number above 0")
         demand(self, ("n_step",), lambda n: n <= MOST_STEPS_AHEAD, f"it must be at most {MOST_STEPS_AHEAD}")
         demand(self, ("epsilon", "gamma"), lambda x: 0 <= x <= 1, "it must be between 0 and 1")
-        demand(self, ("memory_gib", "reward_scale"), lambda x: 0 < x < math.inf, "it must be above 0")
+        demand(self, ("memory_gib",), lambda x: 0 < x < math.inf, "it must be above 0")
+        demand(self, ("reward_scale",), is_scale, "it must be above 0, or auto")
         check_clipping(self)
         check_kind(self.observations)
         demand(self, ("checkpoint_seconds", "keep_policies"), lambda x: x >= 0, "it must be at least 0")
@@ -99,13 +110,23 @@ class Training:
 
 
 def settled_for(
-    training: Training, dataset: Dataset, environment: str | None, before: dict, out: str | Path
+    training: Training,
+    dataset: Dataset,
+    environment: str | None,
+    before: dict,
+    out: str | Path,
+    scale: Callable[[], float] = lambda: 1.0,
 ) -> Training:
     """The training with every "auto" replaced by its value for this dataset; `before` is the configuration of
-    the run that continues in `out`."""
+    the run that continues in `out`. `scale` finds the scale for rewards that are not clipped, of a log that
+    is not our own."""
+    clip = clipping(dataset.provenance, environment)
+    clipped = clip if training.clip_rewards == AUTO else training.clip_rewards
+    as_logged = training.reward_scale != AUTO or clipped is not None or is_own(dataset.provenance)
     found = {
-        "clip_rewards": clipping(dataset.provenance, environment),
+        "clip_rewards": clip,
         "observations": scaling(dataset.spec, dataset.provenance),
+        "reward_scale": 1.0 if as_logged else scale(),
     }
     return settled(training, found, before.get("training"), out)
 
@@ -136,12 +157,14 @@ class OfflineTraining:
         check_seeds(seeds)
         refuse_other_use(Path(out))  # before the data is read
         before = begun(out, restart=restart)
-        training = settled_for(training, dataset, environment, before, out)
-        self.training, self.seeds, self.environment = training, tuple(seeds), environment
         self.recording, self.dataset = dataset.fingerprint, part(dataset)
-        self.logs = [self.dataset] * len(self.seeds)
+        self.logs = [self.dataset] * len(seeds)
         if training.data_per_seed == "own":
-            self.logs = [part(dataset.played_by(seed)) for seed in self.seeds]
+            self.logs = [part(dataset.played_by(seed)) for seed in seeds]
+        scale = partial(suggested_scale, self.logs, training.gamma, agent)
+        self._asked = training
+        training = settled_for(training, dataset, environment, before, out, scale)
+        self.training, self.seeds, self.environment = training, tuple(seeds), environment
         self.fingerprint = self.dataset.fingerprint
         if training.data_per_seed == "own" and self.fingerprint != self.recording:  # a part of each log
             joined = " ".join(log.fingerprint for log in self.logs)
@@ -201,7 +224,7 @@ class OfflineTraining:
             step, state = found or (0, self.learner.init(self.seeds))
             self.folder.rewind(step)
             begins = step < self.training.steps
-            for line in remarks(self.logs, self.training, self.learner.agent) if begins else []:
+            for line in remarks(self.logs, self.training, self.learner.agent, self._asked) if begins else []:
                 log.warning("%s", line)
             if step < self.training.steps or owes_evaluation(self.folder, self.training, step):
                 state = self._train(step, state)
@@ -244,9 +267,10 @@ class OfflineTraining:
     def _samplers(self) -> list[Sampler]:
         training = self.training
         clip: Any = training.clip_rewards  # settled: a number or None
+        scale: Any = training.reward_scale  # settled: a number
         settings = (training.batch, training.gamma, training.n_step, clip)
         return [
-            SAMPLERS[training.sampling](log, *settings, seed, training.reward_scale)
+            SAMPLERS[training.sampling](log, *settings, seed, scale)
             for log, seed in zip(self.logs, self.seeds, strict=True)
         ]
 

@@ -1,4 +1,4 @@
-"""The rewards as training sees them: the lines that say how they are clipped, and that suggest a scale."""
+"""The rewards as training sees them: their scale, and the lines that say how they are changed."""
 
 import math
 from collections.abc import Sequence
@@ -34,26 +34,40 @@ def value_size(logs: Sequence[View], gamma: float) -> float:
     return float(np.quantile(np.concatenate(sizes), 0.99))
 
 
-def remarks(logs: Sequence[View], training: Any, agent: Agent) -> list[str]:
-    """What to know about the rewards before a training begins."""
+def suggested_scale(logs: Sequence[View], gamma: float, agent: Agent) -> float:
+    """The power of ten by which rewards are best multiplied: 1 unless they are too large for this agent."""
+    return _suggestion(logs, gamma, agent)[0]
+
+
+def _suggestion(logs: Sequence[View], gamma: float, agent: Agent) -> tuple[float, str]:
+    """The scale of rewards, and the reason for it."""
+    (low, high), size = extremes(logs), value_size(logs, gamma)
+    largest, huber = max(-low, high), getattr(agent, "huber_loss", False)
+    if size > LARGE:
+        most = min(GOOD / size, 1 / largest if huber else math.inf)
+        return _scale(most), f"they sum to about {size:,.0f}, which is learned slowly"
+    if huber and largest > 1 and low != high:
+        return _scale(1 / largest), "in a Huber loss a rare reward above 1 counts too little"
+    return 1.0, ""
+
+
+def remarks(logs: Sequence[View], training: Any, agent: Agent, asked: Any = None) -> list[str]:
+    """What to know about the rewards before a training begins; `asked` is the training before its "auto" was
+    replaced."""
     logs = list({log.fingerprint: log for log in logs}.values())
     scale, clip = training.reward_scale, training.clip_rewards
-    low, high = (scale * extreme for extreme in extremes(logs))
-    rewards, largest = f"rewards {low:g} to {high:g}", max(-low, high)
+    low, high = extremes(logs)
     if clip is not None:
-        return [f"{rewards} are clipped to +-{clip:g}; --clip-rewards none keeps them"] * (largest > clip)
-    if scale != 1:
+        changes = max(-low, high) * scale > clip
+        rewards = f"rewards {scale * low:g} to {scale * high:g}"
+        return [f"{rewards} are clipped to +-{clip:g}; --clip-rewards none keeps them"] * changes
+    best, why = _suggestion(logs, training.gamma, agent)
+    if best == 1 or asked is not None and asked.reward_scale == scale != 1:
         return []
-    size, huber = value_size(logs, training.gamma), getattr(agent, "huber_loss", False)
-    if size > LARGE:
-        suggested = _scale(min(GOOD / size, 1 / largest if huber else math.inf))
-        return [
-            f"{rewards} sum to about {size:,.0f}, which is learned slowly; try --reward-scale {suggested:g}"
-        ]
-    if huber and largest > 1 and low != high:
-        why = "in a Huber loss errors above 1 count less, so that a rare large reward counts too little"
-        return [f"{rewards}: {why}; try --reward-scale {_scale(1 / largest):g}"]
-    return []
+    rewards = f"rewards {low:g} to {high:g}"
+    if scale == 1:
+        return [f"{rewards}: {why}; try --reward-scale {best:g}"]
+    return [f"{rewards} are multiplied by {scale:g}, because {why}; --reward-scale 1 keeps them"]
 
 
 def _scale(most: float) -> float:
