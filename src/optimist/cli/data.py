@@ -34,7 +34,7 @@ def _info_options(parser: Parser, words: list[str]) -> None:
 
 
 def info(options: argparse.Namespace) -> None:
-    """Describe a dataset, or a view of it."""
+    """Describe a dataset, or a view of it, and warn of what may hinder learning from it."""
     from optimist.data import formats
 
     if name := formats.detected(options.data):
@@ -44,10 +44,17 @@ def info(options: argparse.Namespace) -> None:
         )
     from optimist.cli.tables import card_table
     from optimist.data.card import card
+    from optimist.data.look import warnings
     from optimist.studies.sheet import print_sheet
 
-    facts = card(view(options))
-    print(json.dumps(facts, indent=2)) if options.json else print_sheet(card_table(facts, str(options.data)))
+    dataset = view(options)
+    facts, found = card(dataset), warnings(dataset)
+    if options.json:
+        print(json.dumps({**facts, "warnings": found}, indent=2))
+        return
+    print_sheet(card_table(facts, str(options.data)))
+    for line in found:
+        print(f"warning: {line}")
 
 
 def _verify_options(parser: Parser, words: list[str]) -> None:

@@ -1,6 +1,7 @@
 """Training on a fixed dataset; the environment is used only for evaluation."""
 
 import hashlib
+import logging
 import math
 from collections.abc import Callable
 from dataclasses import InitVar, dataclass
@@ -14,6 +15,7 @@ import numpy as np
 from optimist.agents import described, short_name
 from optimist.agents._agent import Agent
 from optimist.data.dataset import Dataset
+from optimist.data.look import warnings
 from optimist.data.paper_sampling import SAMPLERS
 from optimist.data.sampling import Sampler, transitions
 from optimist.errors import UsageError, did_you_mean, renamed
@@ -30,6 +32,7 @@ from optimist.training.storage.run_folder import RunFolder, as_config, demand
 CHUNK = 250  # gradient steps between checks of the clock, the losses and the signals
 LARGE_CHUNK = 50  # the same for large images on a CPU, so that Ctrl-C takes effect within seconds
 LOGS = ("whole", "own")
+log = logging.getLogger("optimist")
 MOST_STEPS_AHEAD = 1000  # largest n of an n-step return: each step takes a pass over all transitions
 PROBE_STEP = 2**40  # a step that no training reaches; the estimates in the logs are for its batch
 
@@ -159,6 +162,8 @@ class OfflineTraining:
         with self.folder:
             self.folder.record_versions(self.versions)
             found = self.folder.load_state(like=self.learner.shapes(self.seeds))
+            for line in [] if found else warnings(self.dataset):
+                log.warning("%s", line)
             step, state = found or (0, self.learner.init(self.seeds))
             self.folder.rewind(step)
             if step < self.training.steps or owes_evaluation(self.folder, self.training, step):
