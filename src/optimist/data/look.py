@@ -186,17 +186,16 @@ def _about_rewards(look: Look) -> Iterator[str]:
         complete = episodes.lengths[episodes.complete]
         if not episodes.terminal.any() or (len(complete) > 1 and complete.min() == complete.max()):
             yield (
-                f"every reward is {rewards.usual:g}, and no episode ends earlier than another: all behaviour "
-                "looks equally good; check the rewards and the terminals"
+                f"every reward is {rewards.usual:g}, and no episode ends earlier than another: all "
+                "behaviour looks equally good; check the rewards and the terminals"
             )
     elif (
-        rewards.unusual_episodes < RARE_EPISODES * len(episodes)
-        or rewards.unusual_steps < RARE_STEPS * steps
+        rewards.unusual_episodes < RARE_EPISODES * len(episodes) or rewards.unusual_steps < RARE_STEPS * steps
     ):
         yield (
             f"sparse rewards: {rewards.unusual_steps:,} of {steps:,} steps, in {rewards.unusual_episodes:,} "
-            f"of {len(episodes):,} episodes, have another reward than {rewards.usual:g}; n-step returns learn "
-            "faster from them: --n-step 5"
+            f"of {len(episodes):,} episodes, have another reward than {rewards.usual:g}; n-step returns "
+            "learn faster from them: --n-step 5"
         )
 
 
@@ -208,18 +207,18 @@ def _about_ends(look: Look) -> Iterator[str]:
     elif not episodes.terminal.any() and len(np.unique(lengths[whole])) > 1:
         yield (
             f"no episode ends with a terminal step, and their lengths differ ({lengths[whole].min():,} to "
-            f"{lengths[whole].max():,} steps): what they lead to counts as going on; if they really end there, "
-            "mark those steps as terminals"
+            f"{lengths[whole].max():,} steps): what they lead to counts as going on; if they really end "
+            "there, mark those steps as terminals"
         )
     if "collection" in look.dataset.provenance or "recorded" in look.dataset.provenance:
         return  # the environment itself told time limits from ends
     longest = whole & (lengths == lengths.max())
-    if lengths.max() >= TIME_LIMIT and longest.sum() >= max(FEW, PILED_UP * whole.sum()):
-        if episodes.terminal[longest].all():
-            yield (
-                f"{longest.sum():,} of {whole.sum():,} episodes have exactly {lengths.max():,} steps and end "
-                "with a terminal step: if a time limit ended them, mark those steps as truncations instead"
-            )
+    many = longest.sum() >= max(FEW, PILED_UP * whole.sum())
+    if many and lengths.max() >= TIME_LIMIT and episodes.terminal[longest].all():
+        yield (
+            f"{longest.sum():,} of {whole.sum():,} episodes have exactly {lengths.max():,} steps and end "
+            "with a terminal step: if a time limit ended them, mark those steps as truncations instead"
+        )
 
 
 def _about_observations(look: Look) -> Iterator[str]:
@@ -250,7 +249,8 @@ def _about_images(seen: np.ndarray) -> Iterator[str]:
 def _about_features(features: Features) -> Iterator[str]:
     constant = np.flatnonzero(features.constant).tolist()
     if constant:
-        yield f"{_listed('feature', constant)} never {'changes' if len(constant) == 1 else 'change'}: leave out"
+        verb = "changes" if len(constant) == 1 else "change"
+        yield f"{_listed('feature', constant)} never {verb}: leave out what tells nothing"
     if features.repeats:
         pairs = [f"{late} = {early}" for late, early in features.repeats.items()]
         yield f"features repeat others: {some_of(pairs, SHOWN)}; leave one of each out"
@@ -262,7 +262,7 @@ def _about_features(features: Features) -> Iterator[str]:
             f"features have unequal scales: feature {large} spreads by {features.spread[large]:.3g}, feature "
             f"{small} by {features.spread[small]:.3g}; train on standardised ones: --observations standard"
         )
-    far = [number for number in vary if abs(features.mean[number]) > FAR * features.spread[number]]
+    far = [number for number in vary.tolist() if abs(features.mean[number]) > FAR * features.spread[number]]
     if far:
         yield (
             f"{_listed('feature', far)} varies little compared with its size ({features.mean[far[0]]:.4g} ± "
@@ -280,8 +280,8 @@ def _about_actions(look: Look) -> Iterator[str]:
         never = np.flatnonzero(look.action_counts == 0).tolist()
         if never:
             yield (
-                f"{_listed('action', never, look.spec)} {'is' if len(never) == 1 else 'are'} never taken: their "
-                "values would be guesses; take a conservative agent: cql, discrete_bcq or discrete_iql"
+                f"{_listed('action', never, look.spec)} {'is' if len(never) == 1 else 'are'} never taken: "
+                "such values are guesses; take a conservative agent (cql, discrete_bcq, discrete_iql)"
             )
         if look.most_common > DOMINANT and len(never) < look.spec.actions - 1:
             yield (
@@ -296,13 +296,13 @@ def _about_width(look: Look) -> Iterator[str]:
         return
     if not look.spec.discrete:
         yield (
-            f"{predicted:.0%} of the actions' variance is predicted from the observation: a narrow log; take a "
-            "conservative agent (bcq) or cloning (cloned_actor)"
+            f"{predicted:.0%} of the actions' variance is predicted from the observation: a narrow log; take "
+            "a conservative agent (bcq) or cloning (cloned_actor)"
         )
     elif look.most_common <= DOMINANT and 1 - predicted <= (1 - look.most_common) / 2:
         yield (
-            f"{predicted:.0%} of the actions are predicted from the observation ({look.most_common:.0%} by the "
-            "most common action alone): a narrow log; take a conservative agent (cql, discrete_bcq, "
+            f"{predicted:.0%} of the actions are predicted from the observation ({look.most_common:.0%} by "
+            "the most common action alone): a narrow log; take a conservative agent (cql, discrete_bcq, "
             "discrete_iql) or cloning (behaviour_cloning)"
         )
 
@@ -315,11 +315,11 @@ def _about_best(look: Look) -> Iterator[str]:
     returns = episodes.returns[episodes.complete]
     if len(returns) >= FEW and returns.min() == returns.max():
         if look.rewards.low != look.rewards.high:
-            yield f"every complete episode has the same return, {returns[0]:g}: check the rewards and the ends"
+            yield f"every complete episode has the same return, {returns[0]:g}: check rewards and ends"
     elif best.steps < THIN * len(look.reward) and len(returns) >= FEW:
         yield (
-            f"the best tenth of the episodes ({best.episodes:,}, mean return {best.mean_return:.4g}) holds only "
-            f"{best.steps:,} of {len(look.reward):,} steps: there is little good behaviour to learn from"
+            f"the best tenth of the episodes ({best.episodes:,}, mean return {best.mean_return:.4g}) holds "
+            f"only {best.steps:,} of {len(look.reward):,} steps: there is little good behaviour to learn from"
         )
 
 
