@@ -10,8 +10,8 @@ from typing import Any
 from optimist.cli import index
 from optimist.cli.options import Parser, arguments_in, command, group
 from optimist.cli.settings import add_settings, given
-from optimist.cli.views import add_views, view
-from optimist.errors import DataError
+from optimist.cli.views import VIEWS, add_views, view
+from optimist.errors import DataError, UsageError
 
 
 def add(commands: Any) -> None:
@@ -22,6 +22,7 @@ def add(commands: Any) -> None:
         description="Describe and check datasets; import and export the formats of other programs.",
     )
     command(actions, "info", info, _info_options)
+    command(actions, "report", report, _report_options)
     command(actions, "verify", verify, _verify_options)
     command(actions, "import", import_logs, _import_options)
     command(actions, "export", export_logs, _export_options)
@@ -35,13 +36,7 @@ def _info_options(parser: Parser, words: list[str]) -> None:
 
 def info(options: argparse.Namespace) -> None:
     """Describe a dataset, or a view of it, and warn of what may hinder learning from it."""
-    from optimist.data import formats
-
-    if name := formats.detected(options.data):
-        raise DataError(
-            f"{options.data} holds {name} logs; import them first: "
-            f"optimist data import {name} {options.data} --out DATA"
-        )
+    _refuse_logs(options.data)
     from optimist.cli.tables import card_table
     from optimist.data.card import card
     from optimist.data.look import warnings
@@ -55,6 +50,41 @@ def info(options: argparse.Namespace) -> None:
     print_sheet(card_table(facts, str(options.data)))
     for line in found:
         print(f"warning: {line}")
+
+
+def _refuse_logs(path: Path) -> None:
+    """Raise DataError for logs of another program, which have to be imported first."""
+    from optimist.data import formats
+
+    if name := formats.detected(path):
+        raise DataError(
+            f"{path} holds {name} logs; import them first: optimist data import {name} {path} --out DATA"
+        )
+
+
+def _report_options(parser: Parser, words: list[str]) -> None:
+    parser.demand("data", "name a dataset's folder", metavar="DATA", type=Path, help="a dataset's folder")
+    parser.demand(
+        "--out", "name the page: --out page.html", type=Path, metavar="PAGE", help="the page, an HTML file"
+    )
+    add_views(parser)
+
+
+def report(options: argparse.Namespace) -> None:
+    """Write one page about a dataset, or a view of it: what to know before training."""
+    _refuse_logs(options.data)
+    if options.out.is_dir():
+        raise UsageError(f"{options.out} is a folder: name a file, as in --out {options.out / 'page.html'}")
+    from optimist.studies.report.data_report import write_data_report
+
+    parts = {name: getattr(options, name) for name in VIEWS if getattr(options, name) is not None}
+    words = " ".join(f"--{name} {value}" for name, value in parts.items())
+    title = f"{options.data.resolve().name}{f' ({words})' if words else ''}"
+    line = " ".join(filter(None, [f"optimist data report {options.data}", words, f"--out {options.out}"]))
+    warned = write_data_report(view(options), options.out, title=title, command=line)
+    print(f"wrote {options.out}")
+    for each in warned:
+        print(f"warning: {each}")
 
 
 def _verify_options(parser: Parser, words: list[str]) -> None:

@@ -1,6 +1,6 @@
 """A look at a log before training: facts about it, and warnings of one line each."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -109,6 +109,11 @@ class Look:
     def most_common(self) -> float:
         """The share of the most common action."""
         return float(self.action_counts.max() / len(self.action))
+
+    def name_of(self, action: int) -> str:
+        """The user's own name of an action, or its number."""
+        names = getattr(self.spec, "action_names", ())
+        return str(names[action] if names else action)
 
     @cached_property
     def predicted(self) -> float | None:
@@ -279,13 +284,14 @@ def _about_actions(look: Look) -> Iterator[str]:
     else:
         never = np.flatnonzero(look.action_counts == 0).tolist()
         if never:
+            names, verb = map(look.name_of, never), "is" if len(never) == 1 else "are"
             yield (
-                f"{_listed('action', never, look.spec)} {'is' if len(never) == 1 else 'are'} never taken: "
+                f"{_listed('action', names)} {verb} never taken: "
                 "such values are guesses; take a conservative agent (cql, discrete_bcq, discrete_iql)"
             )
         if look.most_common > DOMINANT and len(never) < look.spec.actions - 1:
             yield (
-                f"action {_name(look.spec, int(look.action_counts.argmax()))} is taken in "
+                f"action {look.name_of(int(look.action_counts.argmax()))} is taken in "
                 f"{look.most_common:.1%} of the steps: there is little to compare it with"
             )
 
@@ -327,12 +333,6 @@ OF_STEPS = (_about_rewards, _about_ends, _about_best)
 OF_OBSERVATIONS = (_about_observations, _about_actions, _about_width)
 
 
-def _listed(kind: str, numbers: list[int], spec: Any = None) -> str:
-    names = [_name(spec, number) for number in numbers]
-    return f"{kind}{'' if len(names) == 1 else 's'} {some_of(names, SHOWN)}"
-
-
-def _name(spec: Any, number: int) -> str:
-    """The user's own name of an action, or its number."""
-    names = getattr(spec, "action_names", ())
-    return str(names[number] if names else number)
+def _listed(kind: str, names: Iterable[Any]) -> str:
+    listed = list(map(str, names))
+    return f"{kind}{'' if len(listed) == 1 else 's'} {some_of(listed, SHOWN)}"
