@@ -86,6 +86,8 @@ def _histogram(axes: Axes, values: np.ndarray, xlabel: str, ylabel: str) -> None
         ylabel += " (logarithmic)"
     dress(axes, xlabel=xlabel, ylabel=ylabel)
     axes.xaxis.set_major_locator(MaxNLocator(5, steps=STEPS, integer=whole))
+    if len(known) == 1:
+        axes.set(xlim=(known[0] - 1, known[0] + 1), xticks=known)
 
 
 def _edges(known: np.ndarray, whole: bool) -> np.ndarray:

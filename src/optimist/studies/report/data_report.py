@@ -41,10 +41,9 @@ def headline(look: Look, warned: list[str]) -> str:
     counts = f"{len(dataset):,} steps in {len(episodes):,} {'episode' if len(episodes) == 1 else 'episodes'}"
     returns, best = episodes.returns[episodes.complete], look.best_tenth
     if best:
-        counts += (
-            f", with a mean return of {number(returns.mean())}; {number(best.mean_return)} in the best tenth"
-        )
-    found = {0: "Nothing hinders learning from it.", 1: "One warning:"}
+        mean, top = number(returns.mean()), number(best.mean_return)
+        counts += f"; the mean return is {mean}, in the best tenth {top}"
+    found = {0: "No warnings.", 1: "One warning:"}
     return f"{counts}. {found.get(len(warned), f'{len(warned)} warnings:')}"
 
 
