@@ -39,6 +39,7 @@ class Sampler:
     n_step: int = 1
     clip: float | None = None  # rewards are clipped to [-clip, clip] before they are summed
     seed: int = 0
+    scale: float = 1.0  # rewards are multiplied by this before they are clipped
 
     def __post_init__(self) -> None:
         if self.batch < 1 or self.n_step < 1 or not 0 <= self.gamma <= 1:
@@ -90,6 +91,8 @@ class Sampler:
         folded = np.zeros(np.shape(step))
         for ahead in range(self.n_step):
             reward = self.dataset.timeline.reward[np.minimum(step + ahead, step + length - 1)]
+            if self.scale != 1:
+                reward = self.scale * reward
             if self.clip is not None:
                 reward = np.clip(reward, -self.clip, self.clip)
             folded += np.where(ahead < length, self.gamma**ahead * reward, 0)

@@ -23,7 +23,7 @@ def act(learner: Learner, params: dict, observations, epsilon, key, turn):
 
     def choose(params, observation, key):
         action_key, explore_key = jax.random.split(key)
-        best = learner.agent.action(learner.spec, params, observation, action_key)
+        best = learner.action(params, observation, action_key)
         return explore(learner.spec, best, epsilon, explore_key)
 
     keys = jax.random.split(jax.random.fold_in(key, turn), observations.shape[:2])
@@ -37,7 +37,7 @@ def act_online(learner: Learner, params: dict, observations, epsilon, key, turn,
 
     def choose(params, observation, key, episode_key):
         action_key, explore_key = jax.random.split(key)
-        best = learner.agent.online_action(learner.spec, params, observation, action_key, episode_key)
+        best = learner.online_action(params, observation, action_key, episode_key)
         return explore(learner.spec, best, epsilon, explore_key)
 
     turn_key, lane_key = jax.random.split(key)
@@ -97,7 +97,7 @@ class Policy:
 
     def __init__(self, learner: Learner, params: dict):
         self.learner, self.params, self.turn = learner, params, 0
-        self._action = jax.jit(partial(learner.agent.action, learner.spec))
+        self._action = jax.jit(learner.action)
         self._actions = jax.jit(jax.vmap(self._action, in_axes=(None, 0, 0)))
 
     def __call__(self, observation):

@@ -202,6 +202,14 @@ def read_config(path: Path) -> dict:
         ) from problem
 
 
+def begun(path: str | Path, *, restart: bool = False) -> dict:
+    """The configuration of the run that will continue in this folder; empty if a new one will begin."""
+    path = Path(path)
+    if restart or not (path / "config.toml").exists() or not (path / "checkpoints").exists():
+        return {}
+    return read_config(path)
+
+
 def read_episodes(path: Path) -> list[EpisodeScore]:
     """All evaluation episodes of a run; an empty list if it was never evaluated."""
     file = Path(path) / EPISODES
