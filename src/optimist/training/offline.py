@@ -36,7 +36,6 @@ log = logging.getLogger("optimist")
 CHUNK = 250  # gradient steps between checks of the clock, the losses and the signals
 LARGE_CHUNK = 50  # the same for large images on a CPU, so that Ctrl-C takes effect within seconds
 LOGS = ("whole", "own")
-log = logging.getLogger("optimist")
 MOST_STEPS_AHEAD = 1000  # largest n of an n-step return: each step takes a pass over all transitions
 PROBE_STEP = 2**40  # a step that no training reaches; the estimates in the logs are for its batch
 
