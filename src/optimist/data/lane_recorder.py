@@ -72,7 +72,7 @@ class LaneRecorder:
         """Write the steps in memory as a shard, but for the newest step of each episode that goes on: a reset
         may yet truncate it. If writing fails, the steps stay in memory."""
         if os.getpid() != self._process:
-            return  # after a fork the parent writes the steps
+            return  # after a fork the parent writes the steps, and holds the lock
         self._written_at = time.monotonic()
         parts = {lane: part for lane in self._lanes if (part := lane.part())}
         if not parts:
@@ -94,6 +94,8 @@ class LaneRecorder:
 
     def leave(self, lane: "Lane") -> None:
         """Write all steps of a closed lane; after the last lane, release the folder."""
+        if os.getpid() != self._process:
+            return
         self.flush()
         self._lanes.remove(lane)
         if not self._lanes:
@@ -155,7 +157,7 @@ class Lane:
         block = Block(self._number, len(steps), len(steps) + ended + is_open, is_open)
         time, action, reward, terminal, truncated = map(list, zip(*steps, strict=True))
         spec, count = self._spec, len(steps)
-        columns = [
+        columns: list[np.ndarray] = [
             np.full(count, self._number, np.int32),
             np.array(time, np.int64),
             np.array(action, spec.action_dtype).reshape(count, *spec.action_shape),

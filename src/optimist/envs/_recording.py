@@ -3,7 +3,6 @@
 import logging
 import weakref
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import gymnasium
@@ -13,7 +12,8 @@ from gymnasium.vector.utils import iterate
 
 from optimist.data.lane_recorder import Lane, LaneRecorder
 from optimist.data.transition import Spec
-from optimist.envs.gym import _spec, _versions
+from optimist.envs._spaces import encoding_of
+from optimist.envs.gym import spec_of, versions_of
 from optimist.errors import UsageError
 
 log = logging.getLogger("optimist")
@@ -36,7 +36,8 @@ def record(env: AnyEnv, folder: str | Path) -> AnyEnv:
     if isinstance(env, gymnasium.Env):
         return Recorded(env, folder)  # type: ignore[return-value]
     raise UsageError(
-        f"{type(env).__name__} is not a Gymnasium environment: wrap each environment inside it, where it is made"
+        f"{type(env).__name__} is not a Gymnasium environment: record the environments inside it, each where "
+        "it is made"
     )
 
 
@@ -110,12 +111,11 @@ class _Log:
     garbage or the process ends. An environment that is used again gets new lanes."""
 
     def __init__(self, env: Any, observations: Any, actions: Any, folder: str | Path, lanes: int):
-        name = env.spec.id if env.spec else type(env.unwrapped).__name__
+        name = _name(env)
+        self._frame = encoding_of(gymnasium, observations, name)
+        self._spec = spec_of(gymnasium, actions, self._frame, name)
         self._actions, self._count, self._folder = actions, lanes, Path(folder).absolute()
-        self._spec = _spec(
-            gymnasium, name, SimpleNamespace(observation_space=observations, action_space=actions)
-        )
-        self._provenance = _provenance(env, name, self._spec)
+        self._provenance = _provenance(env, name, self._frame.words, self._spec)
         self._clipped = False
         self._open_lanes()
 
@@ -136,9 +136,6 @@ class _Log:
 
     def close(self) -> None:
         self._closing()
-
-    def _frame(self, observation: Any) -> np.ndarray:
-        return np.asarray(observation, self._spec.frame_dtype).reshape(self._spec.frame_shape)
 
     def _action(self, action: Any) -> Any:
         if self._spec.discrete:
@@ -170,13 +167,33 @@ def _close(lanes: list[Lane]) -> None:
         lane.close()
 
 
-def _provenance(env: Any, name: str, spec: Spec) -> dict[str, Any]:
+def _name(env: Any) -> str:
+    made = _made_by(env)
+    return made.id if made else type(_single(env).unwrapped).__name__
+
+
+def _single(env: Any) -> Any:
+    """One of the environments in a vector, where it can be reached; any other environment itself."""
+    return next(iter(getattr(env.unwrapped, "envs", ())), env)
+
+
+def _made_by(env: Any) -> Any:
+    """How gymnasium.make made it, or None."""
+    return env.spec or _single(env).spec
+
+
+def _provenance(env: Any, name: str, words: str, spec: Spec) -> dict[str, Any]:
     """Where the steps come from. The environment is named only if `gym/<id>` is the same one: not if it has
     options, another time limit, or wrappers that change its spaces."""
-    single = getattr(env.unwrapped, "envs", [env])[0]
-    found: dict[str, Any] = {"recorded": {"id": name, "wrappers": str(single)}, "versions": _versions(single)}
-    if _is_plain(env.spec) and _spec(gymnasium, name, single.unwrapped) == spec:
-        found["environment"] = f"gym/{name}"
+    found: dict[str, Any] = {"recorded": {"id": name, "wrapped": str(_single(env))}}
+    found["versions"] = versions_of(_single(env))
+    found |= {"observations": words} if words else {}
+    if _is_plain(_made_by(env)):
+        plain = gymnasium.make(name)
+        encoding = encoding_of(gymnasium, plain.observation_space, name)
+        if spec_of(gymnasium, plain.action_space, encoding, name) == spec:
+            found["environment"] = f"gym/{name}"
+        plain.close()
     return found
 
 

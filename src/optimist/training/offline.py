@@ -30,7 +30,7 @@ from optimist.training.monitor import ALARM, Monitor
 from optimist.training.rewards import remarks
 from optimist.training.services import Services, owes_evaluation
 from optimist.training.sizes import batch_bytes, check_memory, lanes_bytes, state_bytes
-from optimist.training.storage.run_folder import RunFolder, as_config, begun, demand
+from optimist.training.storage.run_folder import RunFolder, as_config, begun, demand, refuse_other_use
 
 log = logging.getLogger("optimist")
 CHUNK = 250  # gradient steps between checks of the clock, the losses and the signals
@@ -134,6 +134,7 @@ class OfflineTraining:
         log, so that each seed gets, say, the best tenth of its own log."""
         agent.check(dataset.spec)
         check_seeds(seeds)
+        refuse_other_use(Path(out))  # before the data is read
         before = begun(out, restart=restart)
         training = settled_for(training, dataset, environment, before, out)
         self.training, self.seeds, self.environment = training, tuple(seeds), environment

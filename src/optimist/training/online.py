@@ -14,6 +14,7 @@ from optimist import envs
 from optimist.agents import described, short_name
 from optimist.agents._agent import Agent
 from optimist.data.disk.leftovers import discard
+from optimist.data.disk.lock import refuse_other_use
 from optimist.data.disk.write_buffer import DepartedError
 from optimist.data.recorder import Recorder
 from optimist.errors import RunError
@@ -120,6 +121,7 @@ class OnlineTraining:
         restart: bool = False,
     ):
         check_seeds(seeds)
+        refuse_other_use(Path(out))
         collection = settled_for(collection, environment, begun(Path(out) / "agent", restart=restart), out)
         self.path, self.seeds, self.collection = Path(out), tuple(seeds), collection
         self.lanes = collection.lanes * len(seeds)
@@ -210,6 +212,8 @@ class OnlineTraining:
             "seeds": list(self.seeds),
             "versions": {**versions(), **self.play.versions()},
         }
+        if encoding := getattr(self.play, "encoding", ""):
+            provenance["observations"] = encoding
         return Recorder(self.path, self.learner.spec, lanes=self.lanes, provenance=provenance)
 
     def _play(self, start: Start, replay: Replay, recorder: Recorder, stop: StopRequest) -> None:
