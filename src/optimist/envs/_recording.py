@@ -19,6 +19,7 @@ from optimist.errors import UsageError
 log = logging.getLogger("optimist")
 AnyEnv = TypeVar("AnyEnv")
 KNOWN = ("gymnasium", "ale_py")  # packages whose environments any process can make by their id
+HARMLESS = ("render_mode", "num_envs", "vectorization_mode", "vector_kwargs")  # options of gymnasium.make
 NEXT_STEP, SAME_STEP, DISABLED = "NextStep", "SameStep", "Disabled"  # gymnasium.vector.AutoresetMode
 _open: dict[Path, LaneRecorder] = {}  # environments of one process may share a folder, each with its lane
 
@@ -70,7 +71,8 @@ class RecordedVector(VectorWrapper):
         super().__init__(env)
         mode = env.metadata.get("autoreset_mode")
         self._mode = getattr(mode, "value", mode)
-        if self._mode not in (NEXT_STEP, SAME_STEP, DISABLED):
+        if self._mode not in (HARMLESS = ("render_mode", "num_envs", "vectorization_mode", "vector_kwargs")  # options of gymnasium.make
+NEXT_STEP, SAME_STEP, DISABLED):
             raise UsageError(f"the vector environment's autoreset_mode is {mode}: use Gymnasium 1.1 or newer")
         spaces = env.single_observation_space, env.single_action_space
         self._log = _Log(env, *spaces, folder, lanes=env.num_envs)
@@ -179,7 +181,7 @@ def _single(env: Any) -> Any:
 
 def _made_by(env: Any) -> Any:
     """How gymnasium.make made it, or None."""
-    return env.spec or _single(env).spec
+    return _single(env).spec or env.spec
 
 
 def _provenance(env: Any, name: str, words: str, spec: Spec) -> dict[str, Any]:
@@ -201,5 +203,5 @@ def _is_plain(made: Any) -> bool:
     if made is None or str(made.entry_point).partition(".")[0] not in KNOWN:
         return False
     usual = gymnasium.registry.get(made.id)
-    options = {name: value for name, value in made.kwargs.items() if name != "render_mode"}
+    options = {name: value for name, value in made.kwargs.items() if name not in HARMLESS}
     return usual is not None and (usual.kwargs, usual.max_episode_steps) == (options, made.max_episode_steps)
