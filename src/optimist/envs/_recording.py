@@ -69,10 +69,10 @@ class RecordedVector(VectorWrapper):
 
     def __init__(self, env: VectorEnv, folder: str | Path):
         super().__init__(env)
-        mode = env.metadata.get("autoreset_mode")
+        only = NEXT_STEP if gymnasium.__version__.startswith("1.0.") else None  # other modes came later
+        mode = env.metadata.get("autoreset_mode", only)
         self._mode = getattr(mode, "value", mode)
-        if self._mode not in (HARMLESS = ("render_mode", "num_envs", "vectorization_mode", "vector_kwargs")  # options of gymnasium.make
-NEXT_STEP, SAME_STEP, DISABLED):
+        if self._mode not in (NEXT_STEP, SAME_STEP, DISABLED):
             raise UsageError(f"the vector environment's autoreset_mode is {mode}: use Gymnasium 1.1 or newer")
         spaces = env.single_observation_space, env.single_action_space
         self._log = _Log(env, *spaces, folder, lanes=env.num_envs)
