@@ -27,6 +27,7 @@ class Rows(NamedTuple):
     discount: Any
     next_frame: Any
     next_age: Any
+    next_allowed: Any = None  # the actions that can be chosen there, as bits, if they were logged
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,18 @@ class Sampler:
             discount=discount.astype(np.float32),
             next_frame=step + episode + length,
             next_age=np.minimum(since_start + length, oldest).astype(np.int32),
+            next_allowed=self._next_allowed(step + length, dataset.stops[ranges]),
         )
+
+    def _next_allowed(self, following: np.ndarray, stop: np.ndarray) -> np.ndarray | None:
+        """The masks of these steps, (..., bytes). After the last step of a range nothing was logged: every
+        action is allowed."""
+        masks = self.dataset.timeline.allowed
+        if masks is None:
+            return None
+        bits = masks.bits[np.minimum(following, stop - 1)]
+        bits[following == stop] = 255
+        return bits
 
     def _folded_reward(self, step: np.ndarray, length: np.ndarray) -> np.ndarray:
         folded = np.zeros(np.shape(step))
@@ -124,4 +136,7 @@ def transitions(
     frame = np.stack([rows.frame, rows.next_frame])
     age = np.stack([rows.age, rows.next_age])
     observation, next_observation = decoded_stacks(frames_of, frame, age, sampler.dataset.spec.stack)
-    return Transition(observation, rows.action, rows.reward, rows.discount, next_observation)
+    allowed = None
+    if rows.next_allowed is not None:
+        allowed = np.unpackbits(rows.next_allowed, axis=-1, count=sampler.dataset.spec.actions).view(bool)
+    return Transition(observation, rows.action, rows.reward, rows.discount, next_observation, allowed)

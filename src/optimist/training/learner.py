@@ -69,6 +69,10 @@ class Learner:
         """The agent's best action."""
         return self.agent.action(self.spec, params, self.read(observation), key)
 
+    def allowed_action(self, params: dict, observation, key, allowed) -> Any:
+        """The agent's best action among those that are allowed, (A,)."""
+        return self.agent.allowed_action(self.spec, params, self.read(observation), key, allowed)
+
     def online_action(self, params: dict, observation, key, episode_key) -> Any:
         """The agent's action while it collects data."""
         return self.agent.online_action(self.spec, params, self.read(observation), key, episode_key)
