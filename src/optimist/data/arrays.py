@@ -3,16 +3,18 @@
 import hashlib
 import json
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optimist.data.timeline import MemoryFrames, Timeline
+from optimist.data.array_actions import Actions, discrete_or_vectors
+from optimist.data.array_observations import Layout, checked_observations
+from optimist.data.intake import check_values, checked_rows
+from optimist.data.joining import Columns, Joining
+from optimist.data.timeline import Masks, MemoryFrames, Timeline
 from optimist.data.transition import Spec
-from optimist.errors import DataError
-
-Columns = dict[str, np.ndarray]
+from optimist.errors import DataError, in_one_line
 
 
 class Parts(NamedTuple):
@@ -23,171 +25,172 @@ class Parts(NamedTuple):
     fingerprint: str
 
 
-def parts(
+class Log(NamedTuple):
+    """The checked rows of a log."""
+
+    spec: Spec
+    frames: np.ndarray
+    successors: np.ndarray | None
+    steps: Columns
+
+
+def parts(**arrays: Any) -> Parts:
+    """The parts of a dataset in memory; `Dataset.from_arrays` says what the arrays mean."""
+    spec, frames, successors, rows = checked_log(**arrays)
+    whole = Joining().whole(frames, successors, rows)
+    if not len(whole):
+        raise DataError("no transition is left: give next_observations, or longer episodes")
+    columns: dict[str, Any] = dict(whole.steps)
+    if "allowed" in columns:
+        columns["allowed"] = Masks(columns["allowed"], spec.actions)
+    timeline = Timeline(
+        **columns,
+        lanes=np.zeros(1, np.int32),
+        lane_starts=np.zeros(1, np.int64),
+        clock=partial(np.arange, len(whole)),
+        source=MemoryFrames(whole.frames),
+    )
+    return Parts(spec, timeline, _fingerprint(spec, whole.frames, whole.steps))
+
+
+def checked_log(
     observations: ArrayLike,
     actions: ArrayLike,
     rewards: ArrayLike,
     terminals: ArrayLike,
     truncated: ArrayLike | None,
     *,
+    truncations: ArrayLike | None,
     next_observations: ArrayLike | None,
+    episodes: ArrayLike | None,
+    action_names: Any,
+    stack: int,
+    channels: str | None,
     actions_count: int | None,
     action_low: ArrayLike | None,
     action_high: ArrayLike | None,
-    stack: int,
-) -> Parts:
-    """The parts of a dataset in memory; `Dataset.from_arrays` says what the arrays mean."""
-    frames = _observations("observations", observations)
-    action = _actions(actions, len(frames))
-    spec = _spec(frames, action, actions_count, action_low, action_high, stack)
-    columns = {
-        "action": action.astype(spec.action_dtype),
-        "reward": _numbers("rewards", rewards, len(frames)).astype(np.float32),
-        "terminal": _flags("terminals", terminals, len(frames)),
-        "truncated": _flags(
-            "truncated", np.zeros(len(frames)) if truncated is None else truncated, len(frames)
-        ),
-    }
-    if next_observations is None:
-        frames, columns = _without_successors(frames, columns)
-    else:
-        successors = _observations("next_observations", next_observations, like=frames)
-        frames, columns = _with_successors(frames, successors, columns)
-    steps = len(columns["reward"])
-    if not steps:
-        raise DataError("no transition is left: give next_observations, or longer episodes")
-    timeline = Timeline(
-        **columns,
-        lanes=np.zeros(1, np.int32),
-        lane_starts=np.zeros(1, np.int64),
-        clock=partial(np.arange, steps),
-        source=MemoryFrames(frames),
+    probabilities: ArrayLike | None,
+    allowed_actions: ArrayLike | None,
+) -> Log:
+    """The rows of these arrays with the spec that they make."""
+    if truncated is not None and truncations is not None:
+        raise DataError("truncated and truncations mean the same: give one of them")
+    layout = Layout.of(observations, channels)
+    frames = checked_observations("observations", observations, layout)
+    count, successors = len(frames), None
+    if next_observations is not None:
+        successors = checked_observations("next_observations", next_observations, layout, like=frames)
+    chosen = discrete_or_vectors(
+        actions, count, actions_count=actions_count, names=action_names, low=action_low, high=action_high
     )
-    return Parts(spec, timeline, _fingerprint(spec, frames, columns))
-
-
-def _with_successors(
-    frames: np.ndarray, successors: np.ndarray, columns: Columns
-) -> tuple[np.ndarray, Columns]:
-    terminal, truncated = columns["terminal"], columns["truncated"]
-    follows = np.all((frames[1:] == successors[:-1]).reshape(len(frames) - 1, -1), axis=1)
-    truncated[:-1] |= ~follows & ~terminal[:-1]
-    closes = terminal | truncated
-    closes[-1] = True
-    places = np.flatnonzero(closes) + 1
-    return np.insert(frames, places, successors[closes], axis=0), columns
-
-
-def _without_successors(frames: np.ndarray, columns: Columns) -> tuple[np.ndarray, Columns]:
-    terminal = columns["terminal"]
-    truncated = columns["truncated"] & ~terminal
-    begins = np.append(True, (terminal | truncated)[:-1])
-    unknown = truncated.copy()
-    unknown[-1] |= ~terminal[-1]
-    lonely = unknown & begins  # a one-step episode without a successor: its frame is dropped too
-    places = np.flatnonzero(terminal) + 1
-    with_black_ends = np.insert(frames, places, np.zeros((), frames.dtype), axis=0)
-    known_frames = with_black_ends[np.insert(~lonely, places, True)]
-    # The step before a dropped one is now the last of its episode, which was truncated.
-    columns["truncated"] = np.append(truncated[1:] & ~begins[1:], False)
-    return known_frames, {name: column[~unknown] for name, column in columns.items()}
-
-
-def _spec(
-    frames: np.ndarray,
-    action: np.ndarray,
-    actions_count: int | None,
-    action_low: ArrayLike | None,
-    action_high: ArrayLike | None,
-    stack: int,
-) -> Spec:
-    shape, dtype = frames.shape[1:], str(frames.dtype)
-    if action.ndim == 1:
-        count = int(action.max()) + 1 if actions_count is None else actions_count
-        if action.min() < 0 or action.max() >= count:
+    spec = _spec(frames, chosen, stack, layout)
+    steps: Columns = {
+        "action": chosen.values.astype(spec.action_dtype),
+        "reward": _rows("rewards", rewards, count, "float32"),
+        "terminal": _rows("terminals", terminals, count, "bool"),
+    }
+    given = truncations if truncated is None else truncated
+    has_successors = successors is not None
+    steps["truncated"] = _truncations(steps["terminal"], given, episodes, has_successors)
+    if probabilities is not None:
+        steps["probability"] = _rows("probabilities", probabilities, count, "float32")
+    if allowed_actions is not None:
+        if not spec.discrete:
             raise DataError(
-                f"actions go from {action.min()} to {action.max()}: they must be from 0 to {count - 1}"
+                "allowed_actions belong to discrete actions, and these are vectors; leave them out"
             )
-        return Spec(shape, dtype, actions=count, stack=stack)
-    low = action.min(axis=0) if action_low is None else _bound("action_low", action_low, action.shape[1])
-    high = action.max(axis=0) if action_high is None else _bound("action_high", action_high, action.shape[1])
-    spec = Spec(shape, dtype, action_low=tuple(low.tolist()), action_high=tuple(high.tolist()), stack=stack)
-    outside = spec.outside(action)
+        allowed = _rows("allowed_actions", allowed_actions, count, "bool", (spec.actions,))
+        steps["allowed"] = np.packbits(allowed, axis=1)
+    check_values(steps, spec, first=0)
+    return Log(spec, frames, successors, steps)
+
+
+def _rows(name: str, values: ArrayLike, count: int, dtype: str, shape: tuple[int, ...] = ()) -> np.ndarray:
+    array = np.asarray(values)
+    if array.shape[:1] != (count,) or array.dtype.kind not in "fiub":
+        raise DataError(
+            f"{name} are {array.shape} {array.dtype}: give {count} numbers, one for each observation"
+            if not shape
+            else f"{name} are {array.shape} {array.dtype}: give {(count, *shape)} true or false values"
+        )
+    if dtype == "float32" and array.dtype.kind == "b":
+        array = array.astype(np.float32)
+    return checked_rows(name, array, shape, dtype, first=0)
+
+
+def _truncations(
+    terminal: np.ndarray, given: ArrayLike | None, episodes: ArrayLike | None, has_successors: bool
+) -> np.ndarray:
+    """The rows at which a time limit, or anything but a terminal state, ended the episode."""
+    count = len(terminal)
+    if given is None and episodes is None and not has_successors and not terminal.all():
+        raise DataError(
+            "terminals do not show where time limits ended episodes: give truncations=, episodes= or "
+            "next_observations=; truncations=False means that every episode ends with a terminal step"
+        )
+    flags = np.asarray(False if given is None else given)
+    if flags.ndim == 0 and flags.dtype.kind == "b":
+        if given is not None and not flags and episodes is None and not terminal.any():
+            raise DataError(
+                "truncations=False says that every episode ends with a terminal step, but no step is "
+                "terminal: give episodes=, or an array of truncations (all false: one episode without an end)"
+            )
+        flags = np.full(count, bool(flags)) & ~terminal
+    truncated = _rows("truncations", flags, count, "bool").copy()
+    if episodes is not None:
+        truncated |= _last_rows(np.asarray(episodes), count) & ~terminal
+    return truncated
+
+
+def _last_rows(labels: np.ndarray, count: int) -> np.ndarray:
+    """The rows after which the label of the episode changes, and the last row."""
+    if labels.shape == (count, 1):
+        labels = labels[:, 0]
+    if labels.shape != (count,):
+        raise DataError(f"episodes have shape {labels.shape}: give {count} labels, one for each observation")
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        row = int((~np.isfinite(labels)).argmax())
+        raise DataError(f"episodes hold NaN or infinity (first in row {row}); give every row a label")
+    if labels.dtype.kind == "O":
+        labels = labels.astype(str)
+    last = np.append(labels[1:] != labels[:-1], True)
+    starts = np.append(0, np.flatnonzero(last)[:-1] + 1)
+    _, first = np.unique(labels[starts], return_index=True)
+    if len(first) < len(starts):
+        again = int(np.setdiff1d(starts, starts[first])[0])
+        raise DataError(
+            f"episode {in_one_line(labels[again])} appears again in row {again}, after another one: sort the "
+            "rows by episode and time"
+        )
+    return last
+
+
+def _spec(frames: np.ndarray, chosen: Actions, stack: int, layout: Layout) -> Spec:
+    shape, dtype = frames.shape[1:], str(frames.dtype)
+    first = layout.channels_first
+    if chosen.number:
+        return Spec(
+            shape,
+            dtype,
+            actions=chosen.number,
+            stack=stack,
+            action_names=chosen.names,
+            channels_first=first,
+        )
+    spec = Spec(
+        shape, dtype, action_low=chosen.low, action_high=chosen.high, stack=stack, channels_first=first
+    )
+    outside = spec.outside(chosen.values)
     if outside.any():
         row = int(outside.argmax())
         raise DataError(
-            f"the action in row {row} is {action[row].tolist()}, outside {spec.action_low} to "
+            f"the action in row {row} is {chosen.values[row].tolist()}, outside {spec.action_low} to "
             f"{spec.action_high}: widen action_low and action_high, or clip the actions"
         )
     return spec
 
 
-def _bound(name: str, value: ArrayLike, size: int) -> np.ndarray:
-    array = np.asarray(value)
-    if array.dtype.kind not in "fiu" or array.shape not in ((), (size,)):
-        raise DataError(f"{name} is {value!r}: give one number, or {size} of them")
-    return np.broadcast_to(array, (size,)).astype(float)
-
-
-def _observations(name: str, values: ArrayLike, like: np.ndarray | None = None) -> np.ndarray:
-    array = np.asarray(values)
-    if array.dtype.kind == "f":
-        _check_finite(name, array)
-        array = array.astype(np.float32)
-    if array.dtype not in (np.uint8, np.bool_, np.float32):
-        raise DataError(f"{name} have type {array.dtype}: give uint8, bool or floating numbers")
-    if array.ndim < 2 or not array.size:
-        raise DataError(f"{name} have shape {array.shape}: give (steps, ...) with at least one number each")
-    if like is not None and (array.shape, array.dtype) != (like.shape, like.dtype):
-        raise DataError(
-            f"{name} are {array.shape} {array.dtype}, observations {like.shape} {like.dtype}: make them alike"
-        )
-    return array
-
-
-def _actions(values: ArrayLike, count: int) -> np.ndarray:
-    array = np.asarray(values)
-    if array.ndim == 2 and array.shape[1] == 1 and array.dtype.kind in "iu":
-        array = array[:, 0]
-    if array.dtype.kind in "iu" and array.shape == (count,):
-        return array
-    if array.dtype.kind == "f" and array.ndim in (1, 2) and len(array) == count:
-        _check_finite("actions", array)
-        return array.reshape(count, -1).astype(np.float32)
-    raise DataError(
-        f"actions are {array.shape} {array.dtype}: give {count} whole numbers or {count} float vectors"
-    )
-
-
-def _numbers(name: str, values: ArrayLike, count: int) -> np.ndarray:
-    array = np.asarray(values)
-    if array.shape == (count, 1):
-        array = array[:, 0]
-    if array.shape != (count,) or array.dtype.kind not in "fiub":
-        raise DataError(
-            f"{name} are {array.shape} {array.dtype}: give {count} numbers, one for each observation"
-        )
-    _check_finite(name, array)
-    return array
-
-
-def _flags(name: str, values: ArrayLike, count: int) -> np.ndarray:
-    array = _numbers(name, values, count)
-    if not np.isin(array, (0, 1)).all():
-        raise DataError(f"{name} hold other values than true and false")
-    return array.astype(bool)
-
-
-def _check_finite(name: str, array: np.ndarray) -> None:
-    if array.dtype.kind != "f":
-        return
-    finite = np.abs(array) <= np.finfo(np.float32).max  # the stored type; false for NaN
-    if not finite.all():
-        row = int(np.argwhere(~finite)[0, 0])
-        raise DataError(f"{name} hold NaN or infinity (first in row {row}); remove or mend those steps")
-
-
-def _fingerprint(spec: Spec, frames: np.ndarray, columns: dict[str, np.ndarray]) -> str:
+def _fingerprint(spec: Spec, frames: np.ndarray, columns: Columns) -> str:
     digest = hashlib.sha256(json.dumps(spec.as_json(), sort_keys=True).encode())
     for array in (frames, *columns.values()):
         digest.update(np.ascontiguousarray(array).data)

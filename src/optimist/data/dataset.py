@@ -2,8 +2,9 @@
 
 import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +13,9 @@ from optimist.data import arrays
 from optimist.data.disk import manifest as manifests
 from optimist.data.disk.manifest import Manifest
 from optimist.data.disk.reader import read_timeline
+from optimist.data.intake import Intake
 from optimist.data.sampling import Sampler, transitions
+from optimist.data.saving import copy_into
 from optimist.data.stacking import decoded_stacks
 from optimist.data.timeline import Timeline
 from optimist.data.transition import Spec, Transition
@@ -61,38 +64,86 @@ class Dataset(View):
         terminals: ArrayLike,
         truncated: ArrayLike | None = None,
         *,
+        truncations: ArrayLike | None = None,
         next_observations: ArrayLike | None = None,
+        episodes: ArrayLike | None = None,
+        action_names: Sequence[int | str] | None = None,
+        stack: int = 1,
+        channels: Literal["first", "last"] | None = None,
         actions_count: int | None = None,
         action_low: ArrayLike | None = None,
         action_high: ArrayLike | None = None,
-        stack: int = 1,
+        probabilities: ArrayLike | None = None,
+        allowed_actions: ArrayLike | None = None,
         provenance: dict[str, Any] | None = None,
     ) -> "Dataset":
-        """A dataset in memory from the steps of one actor, in the order in which they happened.
+        """A dataset in memory from the rows of a log, in the order in which they happened.
 
-        Actions that are integers are discrete; there are `actions_count` of them, by default the largest plus
-        one. Actions that are floats are vectors; their bounds are those of the data unless given. An
-        observation is a stack of `stack` frames.
+        **Ends.** `terminals` marks the steps after which the game was over. Episodes also end by time limits,
+        and terminals do not show those; one of three arguments does, and it is asked for unless every row is
+        terminal. `truncations` marks the rows at which a time limit ended an episode; False means that every
+        episode ends with a terminal step, True that every row is an episode of its own (shuffled
+        transitions). `episodes` is a label for each row: where it changes, the episode ends.
+        `next_observations` are the successors: at a row that is not marked as an end, the successor must be
+        the observation of the next row. `truncated` is the earlier name of truncations.
 
-        With `next_observations` every step is kept. If a step's next observation is not the observation in
-        the following row, its episode is truncated there. Without `next_observations` a terminal step gets
-        a black final observation, which has no effect because its discount is zero. Where an episode is
-        truncated, or the log ends, the successor of the last step is unknown: that step is dropped, and its
-        observation becomes the final one of the episode.
+        With next_observations every step is kept. Without them a terminal step gets a black final
+        observation, which has no effect because its discount is zero. Where an episode is truncated, or the
+        log ends, the successor of the last step is unknown: that step is dropped, and its observation becomes
+        the final one of the episode.
+
+        **Actions.** Whole numbers are discrete actions, `actions_count` of them, by default the largest plus
+        one. Texts, negative numbers, numbers from 10,000 on, and numbers from 64 on of which fewer than half
+        occur, are mapped to 0 to n - 1 in sorted order; the spec keeps them as `action_names`, and a policy
+        answers with them. `action_names` may list all names in order, also those that do not occur. More than
+        10,000 different actions are refused. Floats are vectors; their bounds are those of the data unless
+        `action_low` and `action_high` are given. One whole-number float per row is a discrete action, unless
+        bounds are given.
+
+        **Observations.** (n, k) are vectors; whole numbers are stored as float32. (n, h, w) uint8 or bool are
+        images of one channel. (n, h, w, c) and (n, c, h, w) are told apart by `channels`, "last" or "first",
+        which may be left out if one of the two axes is at most 4 and the other at least 8. A policy takes the
+        layout that was given here. An observation is a stack of `stack` frames.
+
+        **Optional.** `probabilities` are those with which the logging policy chose the logged actions.
+        `allowed_actions`, (n, actions), are true for the actions that could be chosen.
         """
         made = arrays.parts(
-            observations,
-            actions,
-            rewards,
-            terminals,
-            truncated,
+            observations=observations,
+            actions=actions,
+            rewards=rewards,
+            terminals=terminals,
+            truncated=truncated,
+            truncations=truncations,
             next_observations=next_observations,
+            episodes=episodes,
+            action_names=action_names,
+            stack=stack,
+            channels=channels,
             actions_count=actions_count,
             action_low=action_low,
             action_high=action_high,
-            stack=stack,
+            probabilities=probabilities,
+            allowed_actions=allowed_actions,
         )
         return Dataset.whole(*made, dict(provenance or {}))
+
+    def save(self, folder: str | Path, append: bool = False) -> "Dataset":
+        """Write these transitions into a new dataset folder and open it.
+
+        With `append` they become new lanes of the dataset in the folder, if its spec is the same. A view is
+        saved as what it shows: where it cuts an episode, the saved episode is truncated, and frames from
+        before the cut are black in later stacks. An interrupted save leaves a folder that cannot be opened,
+        or, with `append`, the dataset as it was."""
+        with Intake(folder, self.spec, provenance=self.provenance, append=append) as intake:
+            copy_into(intake, self)
+        return Dataset.open(folder)
+
+    def action_name(self, action: int) -> int | str:
+        """The user's own id of the action with this number, 0 to n - 1."""
+        number = range(self.spec.actions)[action]  # IndexError beyond the last
+        name: int | str = self.spec.named(number)
+        return name
 
     def batch(
         self,

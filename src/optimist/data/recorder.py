@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike
 
 from optimist.data.disk import manifest as manifests
 from optimist.data.disk.codec import frame_bytes
-from optimist.data.disk.files import TEMPORARY, remove
+from optimist.data.disk.leftovers import clean_up
 from optimist.data.disk.lock import writing
 from optimist.data.disk.manifest import Block, Manifest
 from optimist.data.disk.reader import read_timeline
 from optimist.data.disk.shard import write_shard
 from optimist.data.disk.write_buffer import Buffer
 from optimist.data.transition import Spec
-from optimist.errors import DataError, StorageError
+from optimist.errors import DataError, StorageError, in_one_line
 
 SHARD_STEPS, SHARD_ROWS = 16384, 1024  # the least of each in a shard; fewer rows if they exceed SHARD_BYTES
 SHARD_BYTES = 2**26
@@ -199,29 +199,14 @@ def _manifest_to_extend(folder: Path, spec: Spec, provenance: dict[str, Any] | N
     manifest = Manifest(spec, {}) if is_new else manifests.read(folder)
     if manifest.spec != spec:
         raise DataError(f"{folder} holds {manifest.spec}, not {spec}; record into another folder")
-    _clean_up(folder, manifest)
+    if manifest.columns:
+        raise DataError(
+            f"the steps in {folder} have a {manifest.columns[0]} each, which a recording lacks; "
+            "record into another folder"
+        )
+    if "unfinished" in manifest.provenance:
+        raise DataError(f"{folder} is not complete: {in_one_line(manifest.provenance['unfinished'])}")
+    clean_up(folder, manifest)
     manifest.provenance = {**manifest.provenance, **(provenance or {})}
     manifest.write(folder)
     return manifest
-
-
-def _clean_up(folder: Path, manifest: Manifest) -> None:
-    """Remove the leftovers of a crash: temporaries, and the shard after the last one in the manifest. Other
-    unlisted shards mean that the manifest is old; DataError, because recording would overwrite them."""
-    remove(*folder.glob(f"*{TEMPORARY}"))
-    listed = {file.file for shard in manifest.shards for file in (shard.steps, shard.frames)}
-    unfinished = {f"{kind}-{len(manifest.shards):06d}.arrow" for kind in ("steps", "frames")}
-    unlisted = {path.name for path in folder.glob("*-*.arrow")} - listed
-    if unlisted - unfinished:
-        raise DataError(
-            f"{folder} holds {min(unlisted - unfinished)}, which its manifest does not name; "
-            "the manifest is old: restore it, or move the file away"
-        )
-    remove(*(folder / name for name in unlisted))
-
-
-def discard(folder: Path) -> None:
-    """Remove a recording and nothing else: the manifest, the shards, and temporaries."""
-    with writing(folder):
-        remove(folder / manifests.NAME, *folder.glob("steps-*.arrow"), *folder.glob("frames-*.arrow"))
-        remove(*folder.glob(f"*{TEMPORARY}"))

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -27,6 +27,32 @@ class Frames(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
+class Masks:
+    """Which of the discrete actions were allowed in each step; indexing gives booleans, (..., actions)."""
+
+    bits: np.ndarray  # eight actions share a byte
+    actions: int
+
+    @classmethod
+    def of(cls, allowed: np.ndarray) -> "Masks":
+        return cls(np.packbits(allowed, axis=-1), allowed.shape[-1])
+
+    def __len__(self) -> int:
+        return len(self.bits)
+
+    def __getitem__(self, which: Any) -> np.ndarray:
+        return np.unpackbits(self.bits[which], axis=-1, count=self.actions).view(bool)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(self[:], dtype)
+
+    def allow(self, actions: np.ndarray) -> np.ndarray:
+        """Whether the mask of each step allows this action of it, (n,) -> (n,)."""
+        byte = self.bits[np.arange(len(actions)), actions >> 3]
+        return (byte >> (7 - (actions & 7)).astype(np.uint8) & 1).astype(bool)
+
+
+@dataclass(frozen=True, eq=False)
 class Timeline:
     """Every step in lane order. An episode of n steps has n + 1 frames; the last is its final observation.
     Step i begins at frame i + episode(i), and its successor is the next frame."""
@@ -39,6 +65,8 @@ class Timeline:
     lane_starts: np.ndarray  # the first step of each lane
     clock: Callable[[], np.ndarray]  # reads the time of every step; training does not need it
     source: Frames
+    probability: np.ndarray | None = None  # with which the logging policy chose the action
+    allowed: "Masks | None" = None  # the actions that could be chosen
 
     def __len__(self) -> int:
         return len(self.reward)

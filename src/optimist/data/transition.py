@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from optimist.errors import DataError, in_one_line
+from optimist.errors import DataError, in_one_line, some_of
 
 LARGEST_OBSERVATION = 2**26  # bytes, stacked: the most that a file can make us allocate for one
 MOST_ACTIONS = 2**20
@@ -36,6 +36,8 @@ class Spec:
     action_low: tuple[float, ...] = ()  # the bounds of a vector action
     action_high: tuple[float, ...] = ()
     stack: int = 1  # frames joined on the last axis when sampled, oldest first
+    action_names: tuple[int | str, ...] = ()  # the user's own ids of the discrete actions, in order
+    channels_first: bool = False  # the user's images are (c, h, w); frames are (h, w, c) all the same
 
     def __post_init__(self) -> None:
         if self.frame_dtype not in ("uint8", "bool", "float32"):
@@ -55,6 +57,13 @@ class Spec:
             )
         if not 0 <= self.actions <= MOST_ACTIONS:
             raise DataError(f"{self.actions} discrete actions: there may be up to {MOST_ACTIONS:,}")
+        names = self.action_names
+        if names and (len(names) != self.actions or len(set(names)) != len(names)):
+            raise DataError(
+                f"{len(names)} action names for {self.actions} discrete actions: give each action one name"
+            )
+        if self.channels_first and len(self.frame_shape) != 3:
+            raise DataError(f"frames of shape {self.frame_shape} have no channels; leave channels_first out")
         self._check_size()
 
     def _check_size(self) -> None:
@@ -96,6 +105,28 @@ class Spec:
         slack = ROUNDING * np.maximum(abs(low), abs(high))
         return low - slack, high + slack
 
+    def named(self, actions: Any) -> Any:
+        """The user's own ids of actions 0 to n - 1, for one or an array of them; without names the same."""
+        if not self.action_names:
+            return actions
+        if np.ndim(actions) == 0:
+            return self.action_names[int(actions)]
+        return np.array(self.action_names, None if self._names_are_alike else object)[np.asarray(actions)]
+
+    @cached_property
+    def _names_are_alike(self) -> bool:
+        return len(set(map(type, self.action_names))) == 1
+
+    def arranged(self, observation: Any) -> Any:
+        """An observation, or a batch of them, in the user's layout, as a network takes it: (h, w, c)."""
+        shape = self.observation_shape
+        if self.channels_first and observation.ndim in (3, 4):
+            return observation.__array_namespace__().moveaxis(observation, -3, -1)
+        without_channels = len(shape) == 3 and shape[2] == 1 and observation.ndim in (2, 3)
+        if without_channels and observation.shape != shape and observation.shape[-2:] == shape[:2]:
+            return observation[..., None]
+        return observation
+
     def in_words(self) -> str:
         """A description: "84x84x1 uint8 frames, 4 stacked; 6 actions"."""
         shape, stack = (
@@ -104,11 +135,21 @@ class Spec:
         )
         one = len(self.frame_shape) == 1
         frames = f"vectors of {shape} {self.frame_dtype}" if one else f"{shape} {self.frame_dtype} frames"
-        actions = f"{self.actions} actions" if self.discrete else f"action vectors of {len(self.action_low)}"
+        named = f" ({some_of([in_one_line(name, 20) for name in self.action_names], 4)})"
+        actions = (
+            f"{self.actions} actions{named if self.action_names else ''}"
+            if self.discrete
+            else f"action vectors of {len(self.action_low)}"
+        )
         return f"{frames}{stack}; {actions}"
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """The fields as a record for a file; those of later versions only if they are used."""
+        record = asdict(self)
+        for name in ("action_names", "channels_first"):
+            if not record[name]:
+                del record[name]
+        return record
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> "Spec":
@@ -144,4 +185,8 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
     "action_low": _bounds,
     "action_high": _bounds,
     "stack": _whole,
+    "action_names": lambda value: (
+        isinstance(value, tuple) and all(_whole(x) or type(x) is str for x in value)
+    ),
+    "channels_first": lambda value: type(value) is bool,
 }

@@ -11,6 +11,7 @@ from optimist.data.disk import manifest as manifests
 from optimist.data.disk.codec import Decoder
 from optimist.data.disk.files import TEMPORARY, checked_path
 from optimist.data.disk.manifest import Manifest, Shard
+from optimist.data.disk.reader import wrong_options
 from optimist.data.disk.shard import Steps, open_frames, read_steps
 from optimist.data.transition import Spec
 from optimist.errors import DataError, some_of
@@ -23,6 +24,8 @@ def verify(path: str | Path) -> list[str]:
         manifest = manifests.read(folder)
     except DataError as problem:
         return [str(problem)]
+    if "unfinished" in manifest.provenance:
+        return _does_not_open(folder)
     problems = _unlisted(folder, manifest)
     if (folder / manifests.NAME).read_text(encoding="utf-8") != manifest.text():
         problems.append(
@@ -30,9 +33,7 @@ def verify(path: str | Path) -> list[str]:
         )
     hashes = {file.sha256: file.file for shard in manifest.shards for file in (shard.steps, shard.frames)}
     for shard in manifest.shards:
-        problems += _wrong_files(folder, shard, manifest.spec, hashes) or _wrong_rows(
-            folder, shard, manifest.spec
-        )
+        problems += _wrong_files(folder, shard, manifest.spec, hashes) or _wrong_rows(folder, shard, manifest)
     return problems or _does_not_open(folder)
 
 
@@ -93,10 +94,11 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _wrong_rows(folder: Path, shard: Shard, spec: Spec) -> list[str]:
+def _wrong_rows(folder: Path, shard: Shard, manifest: Manifest) -> list[str]:
     """The problems in the rows of files whose hashes are right."""
+    spec = manifest.spec
     try:
-        steps = read_steps(folder, shard.steps, shard.step_rows, spec)
+        steps = read_steps(folder, shard.steps, shard.step_rows, spec, manifest.columns)
         frames = open_frames(folder, shard.frames, shard.frame_rows, spec)
         frames.check_size()
         for start in range(0, shard.frame_rows, frames.rows_at_once):
@@ -118,6 +120,7 @@ def _wrong_values(steps: Steps, shard: Shard, spec: Spec) -> Iterator[str]:
         "the time does not increase": np.append(False, within & (np.diff(steps.time) <= 0)),
         "the reward is not finite": ~np.isfinite(steps.reward),
         "the action is outside the spec": spec.outside(steps.action),
+        **wrong_options(steps, spec),
     }
     yield from (f"rows {_some(rows)}: {what}" for what, rows in wrong.items() if rows.any())
     for block, episodes, stop in zip(shard.blocks, closed, last, strict=True):

@@ -13,8 +13,9 @@ import numpy as np
 from optimist import envs
 from optimist.agents import described, short_name
 from optimist.agents._agent import Agent
+from optimist.data.disk.leftovers import discard
 from optimist.data.disk.write_buffer import DepartedError
-from optimist.data.recorder import Recorder, discard
+from optimist.data.recorder import Recorder
 from optimist.errors import RunError
 from optimist.training.interrupt import StopRequest
 from optimist.training.learner import Learner, TrainState, check_seeds

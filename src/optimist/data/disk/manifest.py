@@ -13,6 +13,7 @@ from optimist.errors import DataError, in_one_line
 NAME = "manifest.json"
 FORMAT, VERSION = "optimist-dataset", 1
 MOST_LANES, LARGEST_COUNT = 2**31, 2**48  # limits of the columns of a shard and of their sums
+OPTIONAL_COLUMNS = ("probability", "allowed")  # of the steps, in this order in the files
 LONGEST_NAME = 255  # bytes; the limit of file systems
 
 
@@ -54,6 +55,7 @@ class Manifest:
     spec: Spec
     provenance: dict
     shards: list[Shard] = field(default_factory=list)
+    columns: tuple[str, ...] = ()  # the optional columns of its steps
 
     @property
     def steps(self) -> int:
@@ -76,6 +78,7 @@ class Manifest:
             "shards": [shard.as_json() for shard in self.shards],
             "steps": self.steps,
             "episodes": self.episodes,
+            **({"columns": list(self.columns)} if self.columns else {}),
         }
         try:
             text = signed(record)
@@ -143,7 +146,13 @@ def _parsed(record: dict) -> Manifest:
         Shard(_file(s["steps"]), _file(s["frames"]), tuple(_block(block) for block in s["blocks"]))
         for s in record["shards"]
     ]
-    manifest = Manifest(Spec.from_json(record["spec"]), dict(record["provenance"]), shards)
+    columns = tuple(record.get("columns", ()))
+    if columns != tuple(name for name in OPTIONAL_COLUMNS if name in columns):
+        raise ValueError(f"the columns {columns}")
+    spec = Spec.from_json(record["spec"])
+    if "allowed" in columns and not spec.discrete:
+        raise ValueError("masks over actions that are vectors")
+    manifest = Manifest(spec, dict(record["provenance"]), shards, columns)
     if (record["steps"], record["episodes"]) != (manifest.steps, manifest.episodes):
         raise ValueError("its totals differ from its shards")
     return manifest

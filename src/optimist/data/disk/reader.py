@@ -8,14 +8,15 @@ from functools import cached_property, partial
 from itertools import pairwise
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from optimist.data.disk.codec import Decoder
 from optimist.data.disk.files import check_hash, checked_path
 from optimist.data.disk.manifest import Manifest
-from optimist.data.disk.shard import MEND, Steps, open_frames, read_steps
-from optimist.data.timeline import Timeline
+from optimist.data.disk.shard import MEND, Steps, empty_column, open_frames, read_steps
+from optimist.data.timeline import Masks, Timeline
 from optimist.data.transition import Spec
 from optimist.errors import DataError
 
@@ -175,12 +176,12 @@ def read_timeline(folder: Path, manifest: Manifest) -> Timeline:
     layout = Layout.of(manifest)
     columns = partial(_columns, folder, manifest, layout)
     numbers, first = np.unique(layout.lane, return_index=True)
-    action, reward, terminal, truncated = columns(("action", "reward", "terminal", "truncated"))
+    names = ("action", "reward", "terminal", "truncated", *manifest.columns)
+    found: dict[str, Any] = dict(zip(names, columns(names), strict=True))
+    if "allowed" in found:
+        found["allowed"] = Masks(found["allowed"], manifest.spec.actions)
     timeline = Timeline(
-        action=action,
-        reward=reward,
-        terminal=terminal,
-        truncated=truncated,
+        **found,
         lanes=numbers.astype(np.int32),
         lane_starts=layout.timeline_step[first],
         clock=lambda: columns(("time",))[0],
@@ -194,12 +195,11 @@ def read_timeline(folder: Path, manifest: Manifest) -> Timeline:
 def _columns(folder: Path, manifest: Manifest, layout: Layout, names: tuple[str, ...]) -> list[np.ndarray]:
     """These columns of all steps in timeline order; every byte of every steps file is checked."""
     spec, shards = manifest.spec, manifest.shards
-    empty = Steps.empty(int(layout.steps.sum()), spec)
-    columns = [getattr(empty, name) for name in names]
+    columns = [empty_column(name, int(layout.steps.sum()), spec) for name in names]
 
     def fill(number: int) -> None:
         blocks = layout.blocks(number)
-        steps = read_steps(folder, shards[number].steps, shards[number].step_rows, spec)
+        steps = read_steps(folder, shards[number].steps, shards[number].step_rows, spec, manifest.columns)
         _check_values(folder / shards[number].steps.file, steps, spec)
         numbers = (layout.file_step[blocks], layout.timeline_step[blocks], layout.steps[blocks])
         parts = list(zip(*(array.tolist() for array in numbers), strict=True))
@@ -213,10 +213,24 @@ def _columns(folder: Path, manifest: Manifest, layout: Layout, names: tuple[str,
     return columns
 
 
+def wrong_options(steps: Steps, spec: Spec) -> dict[str, np.ndarray]:
+    """The rows with impossible values in the optional columns, by the name of the problem."""
+    wrong = {}
+    if steps.probability is not None:
+        wrong["a probability that is not above 0 and at most 1"] = ~(
+            (steps.probability > 0) & (steps.probability <= 1)
+        )
+    if steps.allowed is not None:
+        inside = np.where(spec.outside(steps.action), 0, steps.action)
+        wrong["an action that its mask does not allow"] = ~Masks(steps.allowed, spec.actions).allow(inside)
+    return wrong
+
+
 def _check_values(path: Path, steps: Steps, spec: Spec) -> None:
     wrong = {
         "an action outside the spec": spec.outside(steps.action),
         "a reward that is not finite": ~np.isfinite(steps.reward),
+        **wrong_options(steps, spec),
     }
     for what, rows in wrong.items():
         if rows.any():

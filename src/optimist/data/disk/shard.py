@@ -3,14 +3,14 @@
 import hashlib
 from math import prod
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from optimist.data.disk.codec import Decoder, Encoded, encode, frame_bytes
 from optimist.data.disk.files import File, checked_path, write_whole
-from optimist.data.disk.manifest import Block, Shard
+from optimist.data.disk.manifest import OPTIONAL_COLUMNS, Block, Shard
 from optimist.data.transition import Spec
 from optimist.errors import DataError
 
@@ -18,7 +18,7 @@ MEND = "restore it from a copy"
 
 
 class Steps(NamedTuple):
-    """The columns of steps, without frames."""
+    """The columns of steps, without frames. All steps of a dataset have the optional ones, or none has."""
 
     lane: np.ndarray
     time: np.ndarray
@@ -26,26 +26,61 @@ class Steps(NamedTuple):
     reward: np.ndarray
     terminal: np.ndarray
     truncated: np.ndarray
+    probability: np.ndarray | None = None  # with which the logging policy chose the action
+    allowed: np.ndarray | None = None  # the actions that could be chosen, as bits, (n, mask_bytes)
 
-    @classmethod
-    def empty(cls, count: int, spec: Spec) -> "Steps":
-        dtypes = (np.int32, np.int64, spec.action_dtype, np.float32, bool, bool)
-        columns = [np.empty(count, dtype) for dtype in dtypes]
-        columns[2] = np.empty((count, *spec.action_shape), spec.action_dtype)
-        return cls(*columns)
+    @property
+    def optional(self) -> tuple[str, ...]:
+        """The names of the optional columns that are there."""
+        return tuple(name for name in OPTIONAL_COLUMNS if getattr(self, name) is not None)
 
 
-def steps_schema(spec: Spec) -> pa.Schema:
-    action = pa.int32() if spec.discrete else pa.list_(pa.float32(), len(spec.action_low))
-    types = (pa.int32(), pa.int64(), action, pa.float32(), pa.bool_(), pa.bool_())
-    return pa.schema(list(zip(Steps._fields, types, strict=True)))
+def empty_column(name: str, count: int, spec: Spec) -> np.ndarray:
+    """An array for this column of `count` steps."""
+    shapes = {"action": spec.action_shape, "allowed": (mask_bytes(spec),)}
+    dtypes: dict[str, Any] = {
+        "lane": np.int32,
+        "time": np.int64,
+        "action": spec.action_dtype,
+        "allowed": np.uint8,
+    }
+    numbers = np.float32 if name in ("reward", "probability") else bool
+    return np.empty((count, *shapes.get(name, ())), dtypes.get(name, numbers))
+
+
+def mask_bytes(spec: Spec) -> int:
+    """The bytes of a mask over the discrete actions; eight actions share a byte."""
+    return (spec.actions + 7) // 8
+
+
+def steps_schema(spec: Spec, optional: tuple[str, ...] = ()) -> pa.Schema:
+    types = {
+        "lane": pa.int32(),
+        "time": pa.int64(),
+        "action": pa.int32() if spec.discrete else pa.list_(pa.float32(), len(spec.action_low)),
+        "reward": pa.float32(),
+        "terminal": pa.bool_(),
+        "truncated": pa.bool_(),
+        "probability": pa.float32(),
+        "allowed": pa.binary(mask_bytes(spec)),
+    }
+    return pa.schema(
+        [(name, kind) for name, kind in types.items() if name not in OPTIONAL_COLUMNS or name in optional]
+    )
 
 
 def steps_content(steps: Steps, spec: Spec) -> pa.Buffer:
-    columns = [pa.array(column) for column in steps if column.ndim == 1]
-    if not spec.discrete:
-        columns.insert(2, pa.FixedSizeListArray.from_arrays(steps.action.ravel(), len(spec.action_low)))
-    return _arrow_file(pa.record_batch(columns, schema=steps_schema(spec)))
+    schema = steps_schema(spec, steps.optional)
+    columns = [_step_column(getattr(steps, field.name), field.type) for field in schema]
+    return _arrow_file(pa.record_batch(columns, schema=schema))
+
+
+def _step_column(values: np.ndarray, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_fixed_size_list(kind):
+        return pa.FixedSizeListArray.from_arrays(values.ravel(), kind.list_size)
+    if pa.types.is_fixed_size_binary(kind):
+        return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
+    return pa.array(values)
 
 
 def frames_content(frames: np.ndarray, spec: Spec) -> pa.Buffer:
@@ -91,18 +126,14 @@ def _arrow_file(batch: pa.RecordBatch) -> pa.Buffer:
     return sink.getvalue()
 
 
-def read_steps(folder: Path, file: File, rows: int, spec: Spec) -> Steps:
+def read_steps(folder: Path, file: File, rows: int, spec: Spec, optional: tuple[str, ...] = ()) -> Steps:
     """The columns of a steps file, after a check of its hash."""
     path = checked_path(folder, file)
     content = path.read_bytes()
     if hashlib.sha256(content).hexdigest() != file.sha256:
         raise DataError(f"{path} is damaged: its hash differs; {MEND}")
-    batch = _batch(pa.BufferReader(content), path, rows, accepted=[steps_schema(spec)])
-    columns = [batch.column(name) for name in Steps._fields]
-    arrays = [_numpy(column) for column in columns]
-    if not spec.discrete:
-        arrays[2] = arrays[2].reshape(rows, len(spec.action_low))
-    return Steps(*arrays)
+    batch = _batch(pa.BufferReader(content), path, rows, accepted=[steps_schema(spec, optional)])
+    return Steps(**{name: _numpy_rows(batch.column(name)) for name in batch.schema.names})
 
 
 def open_frames(folder: Path, file: File, rows: int, spec: Spec) -> Decoder:
@@ -150,6 +181,16 @@ def _batch(source, path: Path, rows: int, accepted: list[pa.Schema]) -> pa.Recor
     if batch.num_rows != rows or any(column.null_count or column.offset for column in batch.columns):
         raise DataError(f"{path} has {batch.num_rows} rows instead of {rows}, or empty ones; {MEND}")
     return batch
+
+
+def _numpy_rows(column: pa.Array) -> np.ndarray:
+    """A column as an array whose first axis counts the rows."""
+    if pa.types.is_fixed_size_binary(column.type):
+        width = column.type.byte_width
+        return np.frombuffer(column.buffers()[1], np.uint8, len(column) * width).reshape(len(column), width)
+    if pa.types.is_fixed_size_list(column.type):
+        return _numpy(column).reshape(len(column), column.type.list_size)
+    return _numpy(column)
 
 
 def _numpy(column: pa.Array) -> np.ndarray:

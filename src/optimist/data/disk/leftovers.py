@@ -1,0 +1,47 @@
+"""Removal of what a crash leaves in a dataset folder, and of a whole dataset."""
+
+import re
+from pathlib import Path
+
+from optimist.data.disk import manifest as manifests
+from optimist.data.disk.files import TEMPORARY, remove
+from optimist.data.disk.lock import writing
+from optimist.data.disk.manifest import Manifest
+from optimist.errors import DataError
+
+APPENDING = ".appending"  # there while shards are written that the manifest will name all at once
+_SHARD = re.compile(r"(?:steps|frames)-(\d{6,})\.arrow")
+
+
+def clean_up(folder: Path, manifest: Manifest) -> None:
+    """Remove the leftovers of a crash: temporaries, and the shard after the last one in the manifest, or all
+    shards after it if an append was interrupted. Other unlisted shards mean that the manifest is old;
+    DataError, because recording would overwrite them."""
+    remove(*folder.glob(f"*{TEMPORARY}"))
+    listed = {file.file for shard in manifest.shards for file in (shard.steps, shard.frames)}
+    unlisted = {path.name for path in folder.glob("*-*.arrow")} - listed
+    following = len(manifest.shards)
+    if (folder / APPENDING).exists():
+        unfinished = {
+            name for name in unlisted if (match := _SHARD.fullmatch(name)) and int(match[1]) >= following
+        }
+    else:
+        unfinished = {f"{kind}-{following:06d}.arrow" for kind in ("steps", "frames")}
+    if unlisted - unfinished:
+        raise DataError(
+            f"{folder} holds {min(unlisted - unfinished)}, which its manifest does not name; "
+            "the manifest is old: restore it, or move the file away"
+        )
+    remove(*(folder / name for name in unlisted), folder / APPENDING)
+
+
+def discard(folder: Path) -> None:
+    """Remove a recording and nothing else: the manifest, the shards, and temporaries."""
+    with writing(folder):
+        discard_held(folder)
+
+
+def discard_held(folder: Path) -> None:
+    """The same for a folder whose lock is held."""
+    remove(folder / manifests.NAME, *folder.glob("steps-*.arrow"), *folder.glob("frames-*.arrow"))
+    remove(*folder.glob(f"*{TEMPORARY}"), folder / APPENDING)

@@ -1,0 +1,304 @@
+"""Writing of a log into a dataset folder by whole arrays: the way in of every log that is not recorded step
+by step."""
+
+import contextlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optimist.data.disk import manifest as manifests
+from optimist.data.disk.files import TEMPORARY, remove, write_whole
+from optimist.data.disk.leftovers import APPENDING, clean_up, discard_held
+from optimist.data.disk.lock import HOLDER, LOCK, writing
+from optimist.data.disk.manifest import OPTIONAL_COLUMNS, Manifest
+from optimist.data.disk.shard_stream import ShardStream, steps_per_shard
+from optimist.data.joining import Columns, Joining, Piece
+from optimist.data.timeline import Masks
+from optimist.data.transition import Spec
+from optimist.errors import DataError, OptimistError, in_one_line
+
+NEEDED = ("observations", "actions", "rewards", "terminals")
+KNOWN = (*NEEDED, "truncations", "next_observations", "probabilities", "allowed_actions")
+UNFINISHED = "it was interrupted; remove the folder, or import again with --restart"  # 80 letters are shown
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The number of steps and episodes that were read or written."""
+
+    steps: int
+    episodes: int
+    dropped: int = 0  # the last steps of episodes whose successor is unknown
+
+    def lines(self) -> list[str]:
+        lost = [f"left out: {self.dropped:,} last steps with an unknown successor"] if self.dropped else []
+        return [f"{self.steps:,} steps in {self.episodes:,} episodes", *lost]
+
+
+class Intake:
+    """Writes steps into a new dataset folder, or with `append` as new lanes of an existing one.
+
+        with Intake("log", spec, provenance={"source": "shop"}) as intake:
+            for part in parts:
+                intake.add({"observations": ..., "actions": ..., "rewards": ..., "terminals": ..., ...})
+        print(intake.counts)
+
+    Whole shards are written at a time, and memory stays within a few of them. The manifest names the steps at
+    the end and not before. After an error the folder is as it was; after a crash a new folder is refused by
+    `Dataset.open`, and a folder that was appended to holds its earlier steps."""
+
+    def __init__(
+        self,
+        folder: str | Path,
+        spec: Spec,
+        *,
+        provenance: Mapping[str, Any] | None = None,
+        append: bool = False,
+        restart: bool = False,
+        shard_steps: int | None = None,
+    ):
+        self.folder, self.spec = Path(folder), spec
+        self.counts = Counts(0, 0)
+        self._is_new_folder = not self.folder.exists()
+        existing = _to_extend(self.folder, spec, append, restart)
+        self._lock = writing(self.folder)
+        try:
+            if existing is None:
+                discard_held(self.folder)
+                marked = {**(provenance or {}), "unfinished": UNFINISHED}
+                self._manifest = Manifest(spec, marked)
+                self._manifest.write(self.folder)
+            else:
+                self._manifest = manifests.read(self.folder)  # again, now that nobody else writes
+                clean_up(self.folder, self._manifest)
+                write_whole(self.folder / APPENDING, b"an append is being written, or was interrupted\n")
+        except BaseException:
+            self._lock.release()
+            raise
+        self._appends = existing is not None
+        lanes = (block.lane for shard in self._manifest.shards for block in shard.blocks)
+        self._first_lane = 1 + max(lanes, default=-1)
+        self._steps = 0
+        self._stream = ShardStream(self.folder, spec, len(self._manifest.shards), shard_steps)
+        self._stream.begin(self._first_lane)
+        self._joining = Joining()
+        self._rows_at_once = shard_steps or steps_per_shard(spec)
+        self._optional: tuple[str, ...] | None = None  # the optional columns that were given
+        self._has_successors: bool | None = None
+
+    def add(self, columns: Mapping[str, ArrayLike | None]) -> None:
+        """Add rows in time order; they continue after those of the last call.
+
+        Each row has `observations`, `actions` (0 to n - 1, or vectors), `rewards`, `terminals` and perhaps
+        `truncations`, `next_observations`, `probabilities` and `allowed_actions`. Without next_observations
+        the successor of a row is the observation of the next row; a truncated row, and the last one, has none
+        and is dropped. A terminal row then gets a black final observation, which has no effect."""
+        unknown = sorted(set(columns) - set(KNOWN))
+        if unknown or any(columns.get(name) is None for name in NEEDED):
+            raise DataError(
+                f"columns {', '.join(map(str, columns))}: give {', '.join(KNOWN)}; the first 4 are needed"
+            )
+        rows = {name: np.asarray(values) for name, values in columns.items() if values is not None}
+        count = len(rows["rewards"]) if rows["rewards"].ndim else -1
+        for name, array in rows.items():
+            if not array.ndim or len(array) != count:
+                raise DataError(f"{name} have shape {array.shape}: give {count} rows, one for each reward")
+        if self._has_successors not in (None, "next_observations" in rows):
+            raise DataError("every part of a log must have next_observations, or none may: give the same")
+        self._has_successors = "next_observations" in rows
+        for start in range(0, count, self._rows_at_once):
+            self._add({name: array[start : start + self._rows_at_once] for name, array in rows.items()})
+
+    def _check_optional(self, names: tuple[str, ...]) -> None:
+        """Raise DataError unless all steps have the same optional columns, those of the folder too."""
+        if self._optional is None and not self._appends:
+            self._manifest.columns = names
+        self._optional = names
+        if names != self._manifest.columns:
+            held, given = (", ".join(each) or "none" for each in (self._manifest.columns, names))
+            raise DataError(
+                f"all steps must have the same optional columns: those in {self.folder} have {held}, and "
+                f"these have {given}; choose a new folder, or give the same"
+            )
+
+    def _add(self, rows: Mapping[str, np.ndarray]) -> None:
+        first, spec = self._joining.rows, self.spec
+        frames = checked_rows("observations", rows["observations"], spec.frame_shape, spec.frame_dtype, first)
+        successors = rows.get("next_observations")
+        if successors is not None:
+            successors = checked_rows(
+                "next_observations", successors, spec.frame_shape, spec.frame_dtype, first
+            )
+        truncations = rows.get("truncations", np.zeros(len(frames), bool))
+        steps: Columns = {
+            "action": checked_rows("actions", rows["actions"], spec.action_shape, spec.action_dtype, first),
+            "reward": checked_rows("rewards", rows["rewards"], (), "float32", first),
+            "terminal": checked_rows("terminals", rows["terminals"], (), "bool", first),
+            "truncated": checked_rows("truncations", truncations, (), "bool", first),
+        }
+        if "probabilities" in rows:
+            steps["probability"] = checked_rows("probabilities", rows["probabilities"], (), "float32", first)
+        if "allowed_actions" in rows:
+            mask = checked_rows("allowed_actions", rows["allowed_actions"], (spec.actions,), "bool", first)
+            steps["allowed"] = np.packbits(mask, axis=1)
+        check_values(steps, spec, first)
+        self._extend(self._joining.add(frames, successors, steps))
+
+    def _extend(self, piece: Piece) -> None:
+        self.extend(piece, np.arange(self._steps, self._steps + len(piece)))
+        self._steps += len(piece)
+
+    def begin_lane(self, number: int) -> None:
+        """The next steps are the first of this lane; its number counts from the first new lane."""
+        self._stream.begin(self._first_lane + number)
+
+    def extend(self, piece: Piece, time: np.ndarray) -> None:
+        """Add steps that are known to be right, such as those of another dataset, at these times, counted
+        from the first new step."""
+        self._check_optional(tuple(name for name in OPTIONAL_COLUMNS if name in piece.steps))
+        self._stream.extend(Piece(piece.frames, {**piece.steps, "time": self._manifest.steps + time}))
+
+    def end_lane(self, last_frame: np.ndarray | None) -> None:
+        """End a lane; the frame is that after its last step if the episode has no end."""
+        self._stream.end(last_frame)
+
+    def close(self) -> Counts:
+        """Write the rest and make the steps part of the dataset; returns the counts of what was written."""
+        self._stream.end(self._joining.end())
+        shards = self._stream.finish()
+        before = self._manifest
+        if not shards:
+            raise DataError("no transition is left: give next_observations, or longer episodes")
+        provenance = {name: value for name, value in before.provenance.items() if name != "unfinished"}
+        whole = Manifest(self.spec, provenance, [*before.shards, *shards], before.columns)
+        whole.write(self.folder)
+        remove(self.folder / APPENDING)
+        self._lock.release()
+        steps, episodes = whole.steps - before.steps, whole.episodes - before.episodes
+        self.counts = Counts(steps, episodes, self._joining.dropped)
+        return self.counts
+
+    def cancel(self) -> None:
+        """Remove what was written; the folder is then as it was."""
+        self._stream.cancel()
+        if self._appends:
+            clean_up(self.folder, self._manifest)
+        else:
+            discard_held(self.folder)
+        self._lock.release()
+        if self._is_new_folder:
+            remove(self.folder / LOCK)
+            self.folder.rmdir()
+
+    def __enter__(self) -> "Intake":
+        return self
+
+    def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
+        try:
+            if problem is None:
+                self.close()
+        except BaseException as raised:
+            problem = raised
+            raise
+        finally:
+            if problem is not None:
+                with contextlib.suppress(OptimistError, OSError):  # the first error is the one to report
+                    self.cancel()
+
+
+def _to_extend(folder: Path, spec: Spec, append: bool, restart: bool) -> Manifest | None:
+    """The manifest of the dataset to append to, or None for a folder to fill; DataError for any other."""
+    if not os.path.lexists(folder):
+        return None
+    if not folder.is_dir():
+        raise DataError(f"{folder} is not a folder; choose another one")
+    if not os.path.lexists(folder / manifests.NAME):
+        ours = (TEMPORARY, LOCK, HOLDER)
+        others = sorted(path.name for path in folder.iterdir() if not path.name.endswith(ours))
+        if others:
+            raise DataError(f"{folder} holds {in_one_line(others[0])}, not a dataset; choose a new folder")
+        return None
+    found = manifests.read(folder)
+    if "unfinished" in found.provenance:
+        if restart:
+            return None
+        raise DataError(f"{folder} is not complete: {in_one_line(found.provenance['unfinished'], 200)}")
+    if not append:
+        raise DataError(f"{folder} holds a dataset already; choose a new folder, or append to it")
+    if found.spec != spec:
+        raise DataError(
+            f"{folder} holds {found.spec.in_words()}, which differs from {spec.in_words()}: "
+            f"{_difference(found.spec, spec)}; choose a new folder, or give the same"
+        )
+    return found
+
+
+def _difference(one: Spec, other: Spec) -> str:
+    """The first field in which two specs differ."""
+    name = next(
+        field.name for field in fields(Spec) if getattr(one, field.name) != getattr(other, field.name)
+    )
+    return f"its {name} is {in_one_line(getattr(one, name))}, not {in_one_line(getattr(other, name))}"
+
+
+def checked_rows(name: str, array: np.ndarray, shape: tuple[int, ...], dtype: Any, first: int) -> np.ndarray:
+    """The rows as an array of this type, (n, *shape); a DataError names the number of the first wrong row."""
+    dtype = np.dtype(dtype)
+    if array.shape == (len(array), 1) and not shape:
+        array = array[:, 0]
+    if array.shape[1:] != shape:
+        raise DataError(f"{name} have rows of shape {array.shape[1:]} instead of {shape}")
+    if dtype.kind == "b" and array.dtype.kind in "iuf":
+        wrong = ~np.isin(array, (0, 1))
+        if wrong.any():
+            raise DataError(
+                f"{name} hold other values than true and false (first in row {_row(wrong) + first})"
+            )
+    elif array.dtype.kind not in _ACCEPTED[dtype.kind] or (dtype.kind == "u" and array.dtype != dtype):
+        raise DataError(f"{name} have type {array.dtype} instead of {dtype}; convert them first")
+    with np.errstate(over="ignore"):
+        kept = array.astype(dtype, copy=False)
+    if dtype.kind == "f" and not np.isfinite(kept).all():
+        row = _row(~np.isfinite(kept)) + first
+        raise DataError(f"{name} hold NaN or infinity (first in row {row}); remove or mend those steps")
+    return kept
+
+
+_ACCEPTED = {"f": "fiu", "i": "iu", "b": "b", "u": "u"}  # the kinds of numbers that each stored kind accepts
+
+
+def _row(wrong: np.ndarray) -> int:
+    """The number of the first row with a wrong value."""
+    return int(wrong.reshape(len(wrong), -1).any(axis=1).argmax())
+
+
+def check_values(steps: Columns, spec: Spec, first: int) -> None:
+    """Raise DataError for an action, probability or mask that cannot be; `first` is the number of row 0."""
+    outside = spec.outside(steps["action"])
+    if outside.any():
+        row = int(outside.argmax())
+        known = f"0 to {spec.actions - 1}" if spec.discrete else f"{spec.action_low} to {spec.action_high}"
+        raise DataError(
+            f"the action in row {row + first} is {steps['action'][row].tolist()}, not from {known}"
+        )
+    if "probability" in steps:
+        wrong = ~((steps["probability"] > 0) & (steps["probability"] <= 1))
+        if wrong.any():
+            row, value = int(wrong.argmax()), steps["probability"][wrong][0]
+            raise DataError(
+                f"the probability in row {row + first} is {value:g}: it belongs to the logged action and is "
+                "above 0 and at most 1"
+            )
+    if "allowed" in steps:
+        wrong = ~Masks(steps["allowed"], spec.actions).allow(steps["action"])
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise DataError(
+                f"the action in row {row + first} is {steps['action'][row]}, which its allowed_actions "
+                "exclude; correct one of them"
+            )

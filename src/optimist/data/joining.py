@@ -1,0 +1,112 @@
+"""The rows of one log, part by part, as the frames and steps of a timeline."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from optimist.errors import DataError
+
+Columns = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Consecutive steps. An episode that ends among them has one frame more than steps: its final one."""
+
+    frames: np.ndarray
+    steps: Columns  # action, reward, terminal, truncated, and others with one entry per step
+
+    def __len__(self) -> int:
+        return len(self.steps["reward"])
+
+
+class Joining:
+    """Turns consecutive rows into pieces. A row is an observation with what followed it; its successor is
+    given, or it is the observation of the next row. The pieces are copies of the rows."""
+
+    def __init__(self) -> None:
+        self.rows = 0  # so far
+        self.dropped = 0  # rows whose successor is unknown
+        self._next: np.ndarray | None = None  # the successor of the last row, if its episode continues
+        self._held: tuple[np.ndarray, Columns] | None = None  # the last row, while its successor is unknown
+        self._held_begins = False
+
+    def add(self, frames: np.ndarray, successors: np.ndarray | None, steps: Columns) -> Piece:
+        """The piece of these rows; without successors it lacks the last row if the episode continues."""
+        if successors is None:
+            piece = self._without_successors(frames, steps)
+        else:
+            piece = self._with_successors(frames, successors, steps)
+        self.rows += len(frames)
+        return piece
+
+    def whole(self, frames: np.ndarray, successors: np.ndarray | None, steps: Columns) -> Piece:
+        """The piece of all rows of a log, with the observation after the last step."""
+        piece = self.add(frames, successors, steps)
+        last = self.end()
+        return piece if last is None else Piece(np.concatenate([piece.frames, last[None]]), piece.steps)
+
+    def end(self) -> np.ndarray | None:
+        """The observation after the last step if its episode has no end; call it after the last row."""
+        if self._held is None:
+            return self._next
+        self.dropped += 1
+        return None if self._held_begins else self._held[0][0]
+
+    def _with_successors(self, frames: np.ndarray, successors: np.ndarray, steps: Columns) -> Piece:
+        ended = steps["terminal"] | steps["truncated"]
+        if self._next is not None and not np.array_equal(frames[0], self._next):
+            raise jump(self.rows - 1)
+        unequal = (frames[1:] != successors[:-1]).reshape(len(frames) - 1, prod(frames.shape[1:]))
+        differs = unequal.any(axis=1) & ~ended[:-1]
+        if differs.any():
+            raise jump(self.rows + int(differs.argmax()))
+        self._next = None if ended[-1] else successors[-1].copy()
+        places = np.flatnonzero(ended)
+        return Piece(_with_inserted(frames, places + 1, successors[places]), _copies(steps))
+
+    def _without_successors(self, frames: np.ndarray, steps: Columns) -> Piece:
+        begins_first = True
+        if self._held is not None:
+            frames = np.concatenate([self._held[0], frames])
+            steps = {name: np.concatenate([self._held[1][name], column]) for name, column in steps.items()}
+            begins_first = self._held_begins
+        terminal = steps["terminal"]
+        truncated = steps["truncated"] & ~terminal
+        ended = terminal | truncated
+        begins = np.append(begins_first, ended[:-1])
+        known = ~truncated  # the other rows are the final observations of their episodes, not steps
+        stays = ~(truncated & begins)  # an episode of one row without a successor leaves nothing
+        self._held, self._held_begins = None, False
+        if not ended[-1]:
+            self._held = (frames[-1:].copy(), {name: column[-1:].copy() for name, column in steps.items()})
+            self._held_begins = bool(begins[-1])
+            known[-1] = stays[-1] = False
+        self.dropped += int(truncated.sum())
+        # The step before a dropped one is now the last of its episode, which was truncated.
+        columns = {**steps, "truncated": np.append(truncated[1:] & ~begins[1:], False)}
+        places = np.flatnonzero(terminal) + 1
+        black_ends = np.zeros((len(places), *frames.shape[1:]), frames.dtype)
+        joined = _with_inserted(frames, places, black_ends)
+        if not stays.all():
+            joined = joined[np.insert(stays, places, True)]
+        return Piece(joined, {name: column[known] for name, column in columns.items()})
+
+
+def _with_inserted(frames: np.ndarray, places: np.ndarray, extra: np.ndarray) -> np.ndarray:
+    return np.insert(frames, places, extra, axis=0) if len(places) else frames.copy()
+
+
+def _copies(columns: Mapping[str, np.ndarray]) -> Columns:
+    return {name: column.copy() for name, column in columns.items()}
+
+
+def jump(row: int) -> DataError:
+    """The error for a row whose successor is not the observation of the row after it."""
+    return DataError(
+        f"the next observation of row {row} is not the observation of row {row + 1}, and row {row} is not "
+        "marked as an end: mark the ends with truncations= or episodes= (truncations=True: every row is an "
+        "episode of its own)"
+    )
