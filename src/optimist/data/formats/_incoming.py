@@ -1,18 +1,16 @@
-"""A log on its way in: its columns, part by part, become the steps of a new dataset.
+"""A log on its way in: its columns, part by part, become the steps of a new dataset."""
 
-`Intake` checks what each row holds; here is what the log as a whole decides: its spec, the numbers of its
-actions, and where its episodes end.
-"""
-
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from optimist.data.formats._plan import Asked, Part, Plan
-from optimist.data.intake import Counts, Intake
+from optimist.data.formats._plan import Asked, Log, Part, Plan, exact
+from optimist.data.intake import Counts, Intake, checked_piece, checked_rows, checked_steps
+from optimist.data.joining import Joining, Piece
 from optimist.data.transition import Spec
 from optimist.errors import DataError
 
@@ -22,30 +20,6 @@ Progress = Callable[[int, int], None]
 
 BYTES_AT_ONCE = 2**24  # of the observations that are read together
 FEW_ROWS = 2**13  # shorter parts, such as episodes, are joined up to these rows
-LARGEST_WHOLE = 2**24  # larger whole numbers are not exact as float32
-
-
-class Log(Protocol):
-    """A log of another program, which can be read more than once."""
-
-    @property
-    def rows(self) -> int:
-        """The number of rows; 0 if it is not known yet."""
-        ...
-
-    @property
-    def columns(self) -> Collection[str]:
-        """The names of its columns: those of `Dataset.from_arrays`."""
-        ...
-
-    @property
-    def spec(self) -> Spec | None:
-        """The spec, if the log declares it."""
-        ...
-
-    def parts(self, names: Collection[str]) -> Iterator[Part]:
-        """These columns of all rows in time order, a bounded number of rows at a time."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -81,38 +55,57 @@ def bring_in(
     plan = Plan.of(log, asked)
     origin = {"environment": asked.environment or "", **provenance}
     with Intake(out, plan.spec, provenance=origin) as intake:
-        done, total = 0, log.rows
-        for part in plan.parts(log):
-            intake.add(part)
+        done, total, last_frame = 0, log.rows, None
+        for part in _read_ahead(plan.parts(log)):
+            if "frames" in part:
+                piece, last_frame = framed_piece(part, plan.spec, done)
+                intake.extend(piece, np.arange(done, done + len(piece)))
+            else:
+                intake.add(part)
             done += len(part["rewards"])
             if progress and total:
                 progress(done, total)
-    return Imported(intake.counts, asked.environment, (*notes, *plan.notes))
+        if last_frame is not None:
+            intake.end_lane(last_frame)
+    return Imported(intake.counts, asked.environment, tuple(notes))
+
+
+def _read_ahead(parts: Iterator[Part]) -> Iterator[Part]:
+    """The parts; a thread reads the next one while a part is used."""
+    with ThreadPoolExecutor(1, "reading") as thread:
+        waiting = thread.submit(next, parts, None)
+        try:
+            while (part := waiting.result()) is not None:
+                waiting = thread.submit(next, parts, None)
+                yield part
+        finally:
+            waiting.cancel()
+            thread.submit(parts.close)  # type: ignore[attr-defined]  # where it ran: it closes its files
 
 
 def problems(log: Log, asked: Asked) -> list[str]:
     """The first problem that `bring_in` would raise; every row is read and nothing is written."""
     try:
-        plan = Plan.of(log, asked)
+        plan, joining, done = Plan.of(log, asked), Joining(), 0
         for part in plan.parts(log):
-            pass
+            if "frames" in part:
+                framed_piece(part, plan.spec, done)
+            else:
+                checked_piece(part, plan.spec, joining)
+            done += len(part["rewards"])
     except DataError as problem:
         return [str(problem)]
     return []
 
 
-def exact(name: str, array: np.ndarray, first: int) -> np.ndarray:
-    """Whole numbers as float32, if they are exact; uint8, bool and floats as they are."""
-    if array.dtype.kind not in "iu" or array.dtype == np.uint8:
-        return array
-    wrong = np.abs(array.astype(np.float64)) > LARGEST_WHOLE
-    if wrong.any():
-        row = int(wrong.reshape(len(array), -1).any(axis=1).argmax()) + first
-        raise DataError(
-            f"{name} hold whole numbers above {LARGEST_WHOLE:,} (first in row {row}), which are not exact as "
-            "float32; are they ids? leave them out, or scale them"
-        )
-    return array.astype(np.float32)
+def framed_piece(part: Part, spec: Spec, first: int) -> tuple[Piece, np.ndarray | None]:
+    """The steps of a part whose frames have the final one of every episode after its last step; and the frame
+    after the last step of the log if its episode has no end."""
+    frames = checked_rows("observations", part["frames"], spec.frame_shape, spec.frame_dtype, first)
+    steps = checked_steps(part, spec, first)
+    needed = len(steps["reward"]) + int(np.count_nonzero(steps["terminal"] | steps["truncated"]))
+    last = frames[needed] if len(frames) == needed + 1 else None
+    return Piece(frames[:needed], steps), last
 
 
 def gathered(parts: Iterable[Part]) -> Iterator[Part]:

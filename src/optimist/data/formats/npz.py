@@ -61,6 +61,7 @@ class Arrays:
     uses: dict[str, str]  # the array of each column
     rows: int
     spec: Spec | None
+    actions = None
 
     @property
     def columns(self) -> Collection[str]:
@@ -119,7 +120,9 @@ def opened(address: str | Path, options: ReadOptions) -> Arrays:
         dropped = options.drop.split(",") if options.drop else []
         for name in dropped:
             if name not in names:
-                raise DataError(f'--drop: {path} has no array "{in_one_line(name)}": {did_you_mean(name, names)}')
+                raise DataError(
+                    f'--drop: {path} has no array "{in_one_line(name)}": {did_you_mean(name, names)}'
+                )
         unknown = sorted(set(names) - set(KNOWN) - set(dropped))
         if unknown:
             hint = did_you_mean(unknown[0], KNOWN)

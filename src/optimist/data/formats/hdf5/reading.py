@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from optimist.data.formats import _hdf5, _incoming
-from optimist.data.formats._incoming import Asked, Imported, Part, Report, exact, gathered
+from optimist.data.formats._incoming import Asked, Imported, Part, Report, gathered
 from optimist.data.transition import Spec
 from optimist.errors import DataError, did_you_mean, in_one_line, some_of
 
@@ -53,6 +53,7 @@ class Arrays:
     uses: dict[str, str]  # the array of each column
     rows: int
     spec: Spec | None
+    actions = None
     left_out: tuple[str, ...]
 
     @property
@@ -66,12 +67,9 @@ class Arrays:
             size = max(1, min(2**17, _incoming.BYTES_AT_ONCE // max(1, width)))
             for start in range(0, self.rows, size):
                 part = {name: array[start : start + size] for name, array in arrays.items()}
-                yield self._typed(part, start)
+                yield self._typed(part)
 
-    def _typed(self, part: Part, first: int) -> Part:
-        for name in ("observations", "next_observations"):
-            if name in part:
-                part[name] = exact(name, part[name], first)
+    def _typed(self, part: Part) -> Part:
         if self.uses.get("truncations") == "episode_terminals" and "truncations" in part:
             part["truncations"] = part["truncations"].astype(bool) & ~part["terminals"].astype(bool)
         return part
@@ -86,6 +84,7 @@ class Episodes:
     count: int
     rows: int
     spec: Spec | None
+    actions = None
     columns = frozenset(("observations", "actions", "rewards", "terminals", "truncations"))
     left_out = ()
 
@@ -94,13 +93,10 @@ class Episodes:
 
     def _episodes(self, names: Collection[str]) -> Iterator[Part]:
         with _hdf5.opened(self.path) as file:
-            first = 0
             for number in range(self.count):
-                for part in self._episode(file, number, names, first):
-                    yield part
-                    first += len(next(iter(part.values())))
+                yield from self._episode(file, number, names)
 
-    def _episode(self, file: Any, number: int, names: Collection[str], first: int) -> Iterator[Part]:
+    def _episode(self, file: Any, number: int, names: Collection[str]) -> Iterator[Part]:
         """The rows of one episode; a long one in several parts."""
         if f"observations_{number}_0" in file:
             raise DataError(f"{self.path} has tuples of observations; save it with one array for each")
@@ -119,15 +115,16 @@ class Episodes:
         for start in range(0, steps, size):
             part = {name: array[start : start + size] for name, array in arrays.items()}
             if "observations" in part:
-                part["observations"] = self._frames(part["observations"], first + start)
+                part["observations"] = self._frames(part["observations"])
             if "rewards" in part:
                 last = np.arange(start, start + len(part["rewards"])) == steps - 1
                 part |= {"terminals": last & terminal, "truncations": last & (not terminal)}
             yield part
 
-    def _frames(self, values: np.ndarray, first: int) -> np.ndarray:
+    def _frames(self, values: np.ndarray) -> np.ndarray:
+        """Images of a file that `write` made have their channels first, as d3rlpy takes them."""
         is_ours = self.spec is not None and values.ndim == 4
-        return np.moveaxis(values, 1, -1) if is_ours else exact("observations", values, first)
+        return np.moveaxis(values, 1, -1) if is_ours else values
 
 
 def opened(address: str | Path, options: ReadOptions) -> Arrays | Episodes:
@@ -152,7 +149,9 @@ def _d3rlpy(file: Any, path: Path, spec: Spec | None) -> Episodes:
     found = file["version"][()] if "version" in file else b"?"
     version = found.decode() if isinstance(found, bytes) else str(found)
     if version != D3RLPY:
-        raise DataError(f"{path} has version {in_one_line(version)} of d3rlpy's files; save it with d3rlpy 2.1 or newer")
+        raise DataError(
+            f"{path} has version {in_one_line(version)} of d3rlpy's files; save it with d3rlpy 2.1 or newer"
+        )
     count = int(file["num_episodes"][()])
     rows = sum(len(file[f"rewards_{n}"]) for n in range(count) if f"rewards_{n}" in file)
     return Episodes(path, count, rows, spec)
@@ -162,7 +161,9 @@ def _arrays(file: Any, path: Path, options: ReadOptions, spec: Spec | None) -> A
     dropped = options.drop.split(",") if options.drop else []
     for name in dropped:
         if name not in file:
-            raise DataError(f'--drop: {path} has no array "{in_one_line(name)}": {did_you_mean(name, list(file))}')
+            raise DataError(
+                f'--drop: {path} has no array "{in_one_line(name)}": {did_you_mean(name, list(file))}'
+            )
     kept = [name for name in file if hasattr(file[name], "shape") and name not in dropped]
     uses = {KNOWN[name]: name for name in reversed(list(KNOWN)) if name in kept}
     missing = [name for name in NEEDED if name not in uses]
@@ -185,7 +186,9 @@ def read(
     """Import a file in D4RL's or d3rlpy's layout."""
     log = opened(address, options)
     provenance = {"format": "hdf5", "source": Path(address).name}
-    notes = [f"left out: {some_of([in_one_line(name, 40) for name in log.left_out], 12)}"] if log.left_out else []
+    notes = (
+        [f"left out: {some_of([in_one_line(name, 40) for name in log.left_out], 12)}"] if log.left_out else []
+    )
     return _incoming.bring_in(log, out, _asked(options), provenance, progress, notes)
 
 

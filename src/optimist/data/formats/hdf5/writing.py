@@ -10,8 +10,8 @@ import numpy as np
 from optimist.data.dataset import Dataset
 from optimist.data.disk.files import TEMPORARY, storage_error
 from optimist.data.formats import _hdf5
+from optimist.data.formats._outgoing import Written, new_file, parts, rows_at_once, written
 from optimist.data.formats._outgoing import episodes as episodes_in_words
-from optimist.data.formats._outgoing import Written, new_file, parts, rows_at_once, truncations, written
 from optimist.data.formats.hdf5.reading import D3RLPY, OURS, SUFFIXES
 from optimist.data.transition import Spec
 from optimist.errors import UsageError
@@ -42,7 +42,9 @@ def write(
     try:
         with _hdf5.package().File(partial, "w") as file:
             file.attrs[OURS] = json.dumps(dataset.spec.as_json())
-            notes = _write_arrays(dataset, file) if options.layout == "d4rl" else _write_episodes(dataset, file)
+            notes = (
+                _write_arrays(dataset, file) if options.layout == "d4rl" else _write_episodes(dataset, file)
+            )
         partial.rename(path)
     except OSError as problem:
         partial.unlink(missing_ok=True)
@@ -77,8 +79,18 @@ def _write_episodes(dataset: Dataset, file: Any) -> list[str]:
     cut = int((~episodes.terminal).sum())
     channels = "images are channels-first, as d3rlpy takes them"
     return [
-        *([f"one more row, the final observation, at the end of {episodes_in_words(cut)} without a terminal step"] if cut else []),
-        *(["observations after terminal steps are not in this format; they read as zeros"] if episodes.terminal.any() else []),
+        *(
+            [
+                f"one more row, the final observation, at the end of {episodes_in_words(cut)} without a terminal step"
+            ]
+            if cut
+            else []
+        ),
+        *(
+            ["observations after terminal steps are not in this format; they read as zeros"]
+            if episodes.terminal.any()
+            else []
+        ),
         *([channels] if len(spec.frame_shape) == 3 else []),
     ]
 

@@ -10,9 +10,10 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from optimist.data.array_actions import Actions
 from optimist.data.formats import _hdf5, _incoming
-from optimist.data.formats._incoming import Asked, Imported, Part, Report, exact, gathered
-from optimist.data.formats.minari.spaces import Space, observations_of, parsed, spec_of
+from optimist.data.formats._incoming import Asked, Imported, Part, Report, gathered
+from optimist.data.formats.minari.spaces import Space, actions_of, observations_of, parsed
 from optimist.data.transition import Spec
 from optimist.errors import DataError, did_you_mean, in_one_line
 
@@ -51,9 +52,7 @@ def detect(address: str | Path) -> bool:
 class MinariLog:
     """The episodes of a Minari dataset as the columns of a log."""
 
-    columns = frozenset(
-        ("observations", "actions", "rewards", "terminals", "truncations", "next_observations")
-    )
+    columns = frozenset(("observations", "actions", "rewards", "terminals", "truncations", "frames"))
 
     def __init__(self, address: str | Path, options: ReadOptions):
         folder = folder_of(address)
@@ -66,13 +65,17 @@ class MinariLog:
         self.metadata = _metadata(folder)
         if self.metadata.get("data_format", "hdf5") != "hdf5":
             kind = in_one_line(self.metadata["data_format"])
-            raise DataError(f"{folder} is stored as {kind}; only Minari's hdf5 storage is read: make it with that")
+            raise DataError(
+                f"{folder} is stored as {kind}; only Minari's hdf5 storage is read: make it with that"
+            )
         self.observation = _without(self._space("observation_space"), options.drop)
         self.action = self._space("action_space")
 
     def _space(self, name: str) -> Space:
         if name not in self.metadata:
-            raise DataError(f"{self.folder / METADATA} lacks its {name}; make the dataset with Minari 0.5 or newer")
+            raise DataError(
+                f"{self.folder / METADATA} lacks its {name}; make the dataset with Minari 0.5 or newer"
+            )
         return parsed(self.metadata[name], name, self.folder / METADATA)
 
     @property
@@ -83,9 +86,11 @@ class MinariLog:
     @cached_property
     def spec(self) -> Spec | None:
         ours = self.metadata.get(OURS)
-        if ours is not None and not self.options.drop:
-            return Spec.from_json(ours)
-        return spec_of(self.observation, self.action, self.folder / METADATA)
+        return None if ours is None or self.options.drop else Spec.from_json(ours)
+
+    @cached_property
+    def actions(self) -> Actions | None:
+        return actions_of(self.action, self.folder / METADATA)
 
     @property
     def environment(self) -> str | None:
@@ -102,29 +107,28 @@ class MinariLog:
     def _episodes(self, names: Collection[str]) -> Iterator[Part]:
         """Every episode; a long one in several parts."""
         with _hdf5.opened(self.file, "minari") as file:
-            count, first = int(self.metadata.get("total_episodes", len(file))), 0
+            count = int(self.metadata.get("total_episodes", len(file)))
             for number in range(count):
                 group = file.get(f"episode_{number}")
                 if group is None:
                     raise DataError(f"{self.file} lacks episode_{number} of {count}; fetch the dataset again")
-                for part in self._episode(group, names, first):
-                    yield part
-                    first += len(next(iter(part.values())))
+                yield from self._episode(group, names)
 
-    def _episode(self, group: Any, names: Collection[str], first: int) -> Iterator[Part]:
+    def _episode(self, group: Any, names: Collection[str]) -> Iterator[Part]:
         rewards = _hdf5.dataset(group, "rewards", self.file)
         steps = len(rewards)
         at_once = max(1, _incoming.BYTES_AT_ONCE // self._frame_bytes)
-        reader = self._observations(group) if "observations" in names else None
+        wants_frames = {"observations", "frames"} & set(names)
+        reader = self._observations(group) if wants_frames else None
         for start in range(0, steps, at_once):
             stop = min(start + at_once, steps)
             part: Part = {}
             if reader:
-                frames = exact("observations", reader(start, stop + 1), first)
+                frames = reader(start, stop + 1)
                 if len(frames) != stop - start + 1:
                     raise DataError(f"{self.file} {group.name} has {len(frames)} observations for {steps} steps: "
                                     "there must be one more; fetch the dataset again")  # fmt: skip
-                part |= {"observations": frames[:-1], "next_observations": frames[1:]}
+                part["frames" if "frames" in names else "observations"] = frames
             if "actions" in names:
                 part["actions"] = self._actions(group, start, stop)
             if "rewards" in names:
@@ -133,8 +137,9 @@ class MinariLog:
                 part["truncations"] = _hdf5.dataset(group, "truncations", self.file)[start:stop]
                 if stop == steps:
                     part["truncations"][-1] |= not part["terminals"][-1]
+                if "frames" in part:
+                    part["frames"] = _with_finals(part["frames"], part["terminals"] | part["truncations"])
             yield part
-            first += stop - start
 
     @property
     def _frame_bytes(self) -> int:
@@ -148,6 +153,15 @@ class MinariLog:
         if self.action.kind == "Discrete":
             return values.reshape(-1) - self.action.starts[0]
         return values.reshape(len(values), -1)
+
+
+def _with_finals(frames: np.ndarray, ended: np.ndarray) -> np.ndarray:
+    """The frames of consecutive steps and the one after them, with the final one after every step that ends an
+    episode. That is the last step alone, unless a task went on after a terminal state."""
+    if not ended[-1]:
+        frames = frames[:-1]
+    ended = np.flatnonzero(ended[:-1])
+    return np.insert(frames, ended + 1, frames[ended + 1], axis=0) if len(ended) else frames
 
 
 def _metadata(folder: Path) -> dict:
@@ -183,7 +197,10 @@ def read(
 ) -> Imported:
     """Import every episode of a dataset, by its id in the local store or by its folder."""
     log = MinariLog(address, options)
-    provenance = {"format": "minari", "source": in_one_line(log.metadata.get("dataset_id", Path(address).name))}
+    provenance = {
+        "format": "minari",
+        "source": in_one_line(log.metadata.get("dataset_id", Path(address).name)),
+    }
     return _incoming.bring_in(log, out, _asked(log, options), provenance, progress, _notes(log, options))
 
 
@@ -192,7 +209,14 @@ def verify(address: str | Path) -> Report:
     rows: list[tuple[str, ...]] = []
     try:
         log = MinariLog(address, ReadOptions(jpeg=True))
-        shown = ("dataset_id", "total_episodes", "total_steps", "minari_version", "observation_space", "action_space")
+        shown = (
+            "dataset_id",
+            "total_episodes",
+            "total_steps",
+            "minari_version",
+            "observation_space",
+            "action_space",
+        )
         rows = [(name, in_one_line(log.metadata.get(name, ""))) for name in shown]
         problems = _incoming.problems(log, _asked(log, ReadOptions(jpeg=True)))
     except DataError as problem:

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from optimist.data.array_actions import Actions
 from optimist.data.formats._hdf5 import dataset
-from optimist.data.transition import Spec
 from optimist.errors import DataError, in_one_line
 
 SMALLEST_IMAGE = 32  # pixels; Minari encodes images as JPEG from this size on
@@ -62,7 +62,9 @@ def parsed(text: Any, what: str, file: Path) -> Space:
 def _space(record: dict) -> Space:
     kind = str(record["type"])
     if kind == "Dict":  # gymnasium sorts the names
-        return Space(kind, parts=tuple((name, _space(part)) for name, part in sorted(record["subspaces"].items())))
+        return Space(
+            kind, parts=tuple((name, _space(part)) for name, part in sorted(record["subspaces"].items()))
+        )
     if kind == "Tuple":
         parts = enumerate(record["subspaces"])
         return Space(kind, parts=tuple((f"_index_{number}", _space(part)) for number, part in parts))
@@ -88,7 +90,9 @@ def _bounds(value: Any, shape: tuple[int, ...]) -> tuple[float, ...]:
     return (float(flat[0]),) if len(flat) and (flat == flat[0]).all() else tuple(flat.tolist())
 
 
-def observations_of(space: Space, group: Any, name: str, file: Path, jpeg: bool) -> Callable[[int, int], np.ndarray]:
+def observations_of(
+    space: Space, group: Any, name: str, file: Path, jpeg: bool
+) -> Callable[[int, int], np.ndarray]:
     """A function that reads rows of an episode's observations, as frames or vectors."""
     if not space.parts:
         array = dataset(group, name, file)
@@ -100,7 +104,9 @@ def observations_of(space: Space, group: Any, name: str, file: Path, jpeg: bool)
 
     def read(start: int, stop: int) -> np.ndarray:
         columns = [reader(start, stop) for reader in readers]
-        return np.concatenate([column.reshape(len(column), -1).astype(np.float32) for column in columns], axis=1)
+        return np.concatenate(
+            [column.reshape(len(column), -1).astype(np.float32) for column in columns], axis=1
+        )
 
     return read
 
@@ -114,7 +120,8 @@ def _vectors(space: Space, array: Any) -> Callable[[int, int], np.ndarray]:
         if ((digits < 0) | (digits >= np.array(space.counts))).any():
             raise DataError(f"{array.name} holds values outside its {space.kind} space; correct the dataset")
         return np.concatenate(
-            [np.eye(count, dtype=np.float32)[digits[:, place]] for place, count in enumerate(space.counts)], axis=1
+            [np.eye(count, dtype=np.float32)[digits[:, place]] for place, count in enumerate(space.counts)],
+            axis=1,
         )
 
     return read
@@ -138,25 +145,17 @@ def _images(space: Space, array: Any, file: Path, jpeg: bool) -> Callable[[int, 
     return read
 
 
-def spec_of(observations: Space, actions: Space, file: Path) -> Spec | None:
-    """The spec that the spaces declare; None if the bounds of the actions are those of the data."""
-    shape, dtype = _frame(observations)
-    if actions.kind == "Discrete":
-        return Spec(shape, dtype, actions=actions.counts[0])
-    if actions.kind != "Box" or np.dtype(actions.dtype).kind != "f":
+def actions_of(space: Space, file: Path) -> Actions | None:
+    """The number or the bounds of the actions; None if the bounds are infinite: then those of the data count."""
+    nothing = np.empty(0)
+    if space.kind == "Discrete":
+        count, start = space.counts[0], space.starts[0]
+        return Actions(nothing, count, tuple(range(start, start + count)) if start else ())
+    if space.kind != "Box" or np.dtype(space.dtype).kind != "f":
         raise DataError(
-            f"{file} has {actions.kind} actions of {actions.dtype}: supported are Discrete actions and float Boxes"
+            f"{file} has {space.kind} actions of {space.dtype}: supported are Discrete actions and float Boxes"
         )
-    size = prod(actions.shape)
-    low, high = (np.broadcast_to(bound, (size,)) for bound in (actions.low, actions.high))
+    low, high = (np.broadcast_to(bound, (prod(space.shape),)) for bound in (space.low, space.high))
     if not (np.isfinite(low).all() and np.isfinite(high).all()):
         return None
-    return Spec(shape, dtype, action_low=tuple(low.tolist()), action_high=tuple(high.tolist()))
-
-
-def _frame(space: Space) -> tuple[tuple[int, ...], str]:
-    """As the environments of gym/ record it."""
-    if space.is_image:
-        return (*space.shape, 1)[:3], space.dtype
-    sizes = [sum(leaf.counts) if leaf.counts else prod(leaf.shape) for leaf in space.leaves()]
-    return (sum(sizes),), "bool" if space.dtype == "bool" and not space.parts else "float32"
+    return Actions(nothing, low=tuple(low.tolist()), high=tuple(high.tolist()))

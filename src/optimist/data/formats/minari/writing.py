@@ -79,7 +79,10 @@ def _write_episodes(dataset: Dataset, path: Path) -> None:
             last = max(number + 1, last)
             frames = None if last == number + 1 else _frames(dataset, number, last)
             for episode in range(number, last):
-                steps, rows = slice(starts[episode], stops[episode]), slice(*dataset.offsets[[episode, episode + 1]])
+                steps, rows = (
+                    slice(starts[episode], stops[episode]),
+                    slice(*dataset.offsets[[episode, episode + 1]]),
+                )
                 group = file.create_group(f"episode_{episode}")
                 group.attrs["id"] = episode
                 group.attrs["total_steps"] = int(stops[episode] - starts[episode])

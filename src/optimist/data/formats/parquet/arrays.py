@@ -119,7 +119,9 @@ def sparse_column(values: np.ndarray, rows: np.ndarray, count: int, kind: pa.Dat
     width = prod(values.shape[1:])
     present = np.zeros(count, bool)
     present[rows] = True
-    offsets = np.concatenate([[0], np.cumsum(present)]) * (width if is_list(kind) else values[:0].itemsize * width)
+    offsets = np.concatenate([[0], np.cumsum(present)]) * (
+        width if is_list(kind) else values[:0].itemsize * width
+    )
     flat: Any = np.ascontiguousarray(values).reshape(-1)
     mask = pa.py_buffer(np.packbits(present, bitorder="little"))
     if is_list(kind):

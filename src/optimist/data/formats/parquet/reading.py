@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from optimist.data.formats import _incoming
-from optimist.data.formats._incoming import Asked, Imported, Part, Report, exact
-from optimist.data.formats.parquet.arrays import is_list, is_text, labels, numbers
+from optimist.data.formats._incoming import Asked, Imported, Part, Report
+from optimist.data.formats._plan import with_following
+from optimist.data.formats.parquet.arrays import is_text, labels, numbers
 from optimist.data.formats.parquet.tables import Table, columns_in, is_table, open_table
 from optimist.data.transition import Spec
 from optimist.errors import DataError, did_you_mean, in_one_line, some_of
@@ -67,6 +68,7 @@ class TableLog:
     table: Table
     uses: dict[str, list[str]]  # the table's columns of each column of the log
     spec: Spec | None = None
+    actions = None
 
     @property
     def rows(self) -> int:
@@ -74,11 +76,11 @@ class TableLog:
 
     @property
     def columns(self) -> set[str]:
-        return {"next_observations" if name == "final_observations" else name for name in self.uses}
+        return {"frames" if name == "final_observations" else name for name in self.uses}
 
     def parts(self, names: Collection[str]) -> Iterator[Part]:
-        if "next_observations" in names and "final_observations" in self.uses:
-            return self._with_finals({*names, "terminals", "truncations", "episodes"} & set(self.uses))
+        if "frames" in names:
+            return self._with_finals({*names, "observations", "final_observations"} & set(self.uses))
         return self._plain({*names} & set(self.uses))
 
     def _plain(self, names: Collection[str]) -> Iterator[Part]:
@@ -89,43 +91,62 @@ class TableLog:
             first += batch.num_rows
 
     def _rows_at_once(self, columns: Collection[str]) -> int:
-        width = sum(_width(self.table.schema.field(name).type) for name in columns)
-        return max(1, min(MOST_ROWS, BYTES_AT_ONCE // width))
+        return max(1, min(MOST_ROWS, BYTES_AT_ONCE // self.table.row_bytes(columns)))
 
     def _array(self, name: str, batch: pa.RecordBatch, first: int) -> Any:
         uses, schema = self.uses[name], self.table.schema
         if name == "final_observations":
             return _sparse(uses[0], batch.column(uses[0]), schema.field(uses[0]), first)
-        if name == "episodes" or (name == "actions" and len(uses) == 1 and is_text(schema.field(uses[0]).type)):
+        if name == "episodes" or (
+            name == "actions" and len(uses) == 1 and is_text(schema.field(uses[0]).type)
+        ):
             return labels(uses[0], batch.column(uses[0]), first)
         found = [numbers(use, batch.column(use), schema.field(use), first) for use in uses]
         array = found[0] if len(uses) == 1 else _side_by_side(uses, found)
         if name in ("observations", "next_observations"):
-            array = exact(name, array.reshape(-1, 1) if array.ndim == 1 else array, first)
+            return array.reshape(-1, 1) if array.ndim == 1 else array
         return array
 
     def _with_finals(self, names: Collection[str]) -> Iterator[Part]:
-        """The parts with the successor of every row: the observation of the next row, or the final one where
-        there is one. The last row of a part waits for the next part."""
-        joining = _Successors(self.uses["final_observations"][0])
-        for part in self._plain({*names, "observations", "final_observations"}):
-            yield joining.add(part)
-        yield joining.end()
+        """The parts with the final observation of every episode after its last row."""
+        first = 0
+        for part, following in with_following(self._plain(names)):
+            yield _framed(part, following, self.uses["final_observations"][0], first)
+            first += len(part["rewards"])
 
 
-def _width(kind: pa.DataType) -> int:
-    """The bytes of a value in a row; a list of unknown length counts as long."""
-    if pa.types.is_fixed_size_list(kind):
-        return kind.list_size * _width(kind.value_type)
-    if pa.types.is_fixed_size_binary(kind):
-        return kind.byte_width
-    return 4096 if is_list(kind) or not pa.types.is_primitive(kind) else 8
+def _framed(part: Part, following: Part | None, name: str, first: int) -> Part:
+    """The part with `frames` in place of both columns of observations. A terminal step needs no successor:
+    its final observation may be empty, and is then black."""
+    rows, values = part.pop("final_observations")
+    observations = part.pop("observations")
+    terminal, ended = part["terminals"].astype(bool), part["terminals"].astype(bool)
+    if "truncations" in part:
+        ended = ended | part["truncations"].astype(bool)
+    if "episodes" in part:
+        labels = (
+            part["episodes"] if following is None else np.append(part["episodes"], following["episodes"][:1])
+        )
+        ended[: len(labels) - 1] |= labels[1:] != labels[:-1]
+    if following is None:
+        ended[-1] = True
+    given = np.zeros(len(ended), bool)
+    given[rows] = True
+    missing, needless = ended & ~given & ~terminal, given & ~ended
+    if missing.any() or needless.any():
+        row = int((missing | needless).argmax())
+        state = "is empty" if missing[row] else "is filled"
+        place = "where an episode ends" if missing[row] else "where no episode ends"
+        raise DataError(f'the column "{name}" {state} in row {row + first}, {place}; correct it')
+    finals = np.zeros((len(ended), *observations.shape[1:]), observations.dtype)[: int(ended.sum())]
+    finals[given[ended]] = values.reshape(len(rows), *observations.shape[1:])
+    return {**part, "frames": np.insert(observations, np.flatnonzero(ended) + 1, finals, axis=0)}
 
 
 def _sparse(name: str, column: pa.Array, field: pa.Field, first: int) -> tuple[np.ndarray, np.ndarray]:
     """The rows that have a value, and these values."""
     rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
-    return rows, exact(name, numbers(name, column.drop_null(), field, first), first)
+    return rows, numbers(name, column.drop_null(), field, first)
 
 
 def _side_by_side(names: list[str], columns: list[np.ndarray]) -> np.ndarray:
@@ -141,57 +162,6 @@ def _side_by_side(names: list[str], columns: list[np.ndarray]) -> np.ndarray:
     for number, column in enumerate(columns):
         found[:, number] = column
     return found
-
-
-class _Successors:
-    """Gives every row its successor: the next row's observation, or its own final observation."""
-
-    def __init__(self, name: str):
-        self.name, self.rows = name, 0
-        self._held: Part = {}
-        self._held_final: np.ndarray | None = None
-
-    def add(self, part: Part) -> Part:
-        """The rows whose successors are known now."""
-        rows, values = part.pop("final_observations")
-        held = len(self._held.get("observations", ()))
-        whole = {name: np.concatenate([self._held[name], part[name]]) for name in part} if held else part
-        observations = whole["observations"]
-        successors = np.empty_like(observations)
-        successors[:-1] = observations[1:]
-        rows = rows + held
-        if len(rows):
-            successors[rows] = values.reshape(len(rows), *observations.shape[1:]).astype(observations.dtype)
-        final = np.zeros(len(observations), bool)
-        final[rows] = True
-        self._check(whole, final, successors)
-        known = len(observations) - (not final[-1])
-        self._held = {name: column[known:] for name, column in whole.items()}
-        self.rows += known
-        return {name: column[:known] for name, column in {**whole, "next_observations": successors}.items()}
-
-    def _check(self, part: Part, final: np.ndarray, successors: np.ndarray) -> None:
-        """A terminal step needs no successor; any other end without one is an error."""
-        ended = np.zeros(len(final), bool)
-        for name in ("terminals", "truncations"):
-            if name in part:
-                ended |= part[name].astype(bool)
-        if "episodes" in part:
-            ended[:-1] |= part["episodes"][1:] != part["episodes"][:-1]
-        terminal = part["terminals"].astype(bool)
-        successors[terminal & ~final] = 0
-        missing = ended & ~final & ~terminal
-        missing[-1] = False
-        if missing.any():
-            row = int(missing.argmax()) + self.rows
-            raise DataError(f'the column "{self.name}" is empty in row {row}, where an episode ends; fill it')
-
-    def end(self) -> Part:
-        """The last row, whose successor nobody knows: it has no effect if it is terminal."""
-        last = {**self._held, "next_observations": np.zeros_like(self._held.get("observations", np.empty(0)))}
-        if len(last["observations"]) and not last["terminals"].all():
-            raise DataError(f'the column "{self.name}" is empty in the last row, {self.rows}; fill it')
-        return last
 
 
 def read(
@@ -243,6 +213,8 @@ def opened(address: str | Path, options: ReadOptions) -> TableLog:
             f"it has {columns_in(table.schema)}"
         )
     spec = _spec(table.schema)
+    if spec is not None:
+        uses["episodes"] = []  # its other columns say where episodes end; the last one may have no end
     if options.shape:
         shape = json.dumps([int(size) for size in options.shape.split(",")])
         table = replace(table, schema=_with_shape(table.schema, uses, shape))
@@ -253,7 +225,9 @@ def _uses(table: Table, kept: list[str], name: str, options: ReadOptions) -> lis
     """The table's columns for this column of the log; none if there are none."""
     given = getattr(options, name, None)
     if given is None:
-        return [next(iter([usual for usual in USUAL[name] if usual in kept]), "")][: bool(set(USUAL[name]) & set(kept))]
+        return [next(iter([usual for usual in USUAL[name] if usual in kept]), "")][
+            : bool(set(USUAL[name]) & set(kept))
+        ]
     if given == "no" and name == "truncations":
         return []
     found = [each for each in _matching(table, given, name) if each in kept]
@@ -286,13 +260,19 @@ def _spec(schema: pa.Schema) -> Spec | None:
     try:
         return Spec.from_json(json.loads(stored))
     except (ValueError, TypeError) as problem:
-        raise DataError(f"the table's metadata is damaged ({in_one_line(problem)}); export it again") from None
+        raise DataError(
+            f"the table's metadata is damaged ({in_one_line(problem)}); export it again"
+        ) from None
 
 
 def _with_shape(schema: pa.Schema, uses: dict[str, list[str]], shape: str) -> pa.Schema:
-    names = {use for name in ("observations", "next_observations", "final_observations") for use in uses[name]}
+    names = {
+        use for name in ("observations", "next_observations", "final_observations") for use in uses[name]
+    }
     fields = [
-        field.with_metadata({**(field.metadata or {}), b"shape": shape.encode()}) if field.name in names else field
+        field.with_metadata({**(field.metadata or {}), b"shape": shape.encode()})
+        if field.name in names
+        else field
         for field in schema
     ]
     return pa.schema(fields, schema.metadata)
@@ -300,6 +280,8 @@ def _with_shape(schema: pa.Schema, uses: dict[str, list[str]], shape: str) -> pa
 
 def _notes(log: TableLog, options: ReadOptions) -> list[str]:
     """Which columns were used for what, and which were left out."""
+    if log.spec is not None:
+        return []
     used = [f"{name} from {some_of(found, 4)}" for name, found in log.uses.items() if found != [name]]
     left = [name for name in log.table.schema.names if all(name not in found for found in log.uses.values())]
     return [

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +40,19 @@ class Table:
                 return sum(pq.read_metadata(file).num_rows for file in self.files)
         return 0
 
+    def row_bytes(self, names: Collection[str]) -> int:
+        """About how many bytes a row of these columns takes in memory."""
+        declared = sum(_width(self.schema.field(name).type) for name in names)
+        if self.kind != "parquet":
+            return declared
+        with _readable(self.files[0]):
+            metadata = pq.read_metadata(self.files[0])
+        groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+        columns = [group.column(number) for group in groups for number in range(group.num_columns)]
+        parts = [column for column in columns if column.path_in_schema.partition(".")[0] in names]
+        stored = sum(column.total_uncompressed_size for column in parts) // max(1, metadata.num_rows)
+        return max(declared, stored)
+
     def batches(self, names: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
         """These columns of all rows, at most `rows` rows at a time."""
         for file in self.files:
@@ -56,6 +69,15 @@ class Table:
             missing = sorted(set(self.schema.names) - set(schema.names))
             what = f'lacks the column "{missing[0]}"' if missing else "has columns of other types"
             raise DataError(f"{file} {what} that {self.files[0].name} has; give all files the same columns")
+
+
+def _width(kind: pa.DataType) -> int:
+    """The bytes of a value of this type; those of lists and texts of any length are unknown."""
+    if pa.types.is_fixed_size_list(kind):
+        return kind.list_size * _width(kind.value_type)
+    if pa.types.is_fixed_size_binary(kind):
+        return kind.byte_width
+    return max(1, kind.bit_width // 8) if pa.types.is_primitive(kind) else 16
 
 
 def is_table(address: str | Path) -> bool:
@@ -83,7 +105,9 @@ def _in_folder(folder: Path) -> list[Path]:
     splits = _splits(folder)
     if splits:
         if len(splits) > 1:
-            raise DataError(f"{folder} holds the splits {', '.join(splits)}; import one: {folder / splits[0]}")
+            raise DataError(
+                f"{folder} holds the splits {', '.join(splits)}; import one: {folder / splits[0]}"
+            )
         return _in_folder(folder / splits[0])
     files = _of_hugging_face(folder) if (folder / "state.json").exists() else _listed(folder)
     if not files:

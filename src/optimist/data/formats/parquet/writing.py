@@ -96,5 +96,7 @@ def _batch(part: Part, schema: pa.Schema, spec: Spec, is_last: bool) -> pa.Recor
         "truncated": part["truncations"],
     }
     arrays = [as_column(values, schema.field(name).type) for name, values in columns.items()]
-    final = sparse_column(part["next_observations"][rows], rows, count, schema.field("final_observation").type)
+    final = sparse_column(
+        part["next_observations"][rows], rows, count, schema.field("final_observation").type
+    )
     return pa.record_batch([*arrays, final], schema=schema)

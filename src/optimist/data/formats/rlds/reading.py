@@ -12,7 +12,6 @@ import io
 import re
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,7 +20,6 @@ import numpy as np
 from optimist.data.formats import _incoming
 from optimist.data.formats._incoming import Asked, Imported, Part, Report, gathered
 from optimist.data.formats.rlds.records import Features, examples, is_record_file
-from optimist.data.transition import Spec
 from optimist.errors import DataError, in_one_line, some_of
 
 SHARD = re.compile(r".*(-\d{5}-of-\d{5}|\.tfrecord(s)?(\.gz)?)$")
@@ -68,22 +66,17 @@ class Records:
         ("observations", "actions", "rewards", "terminals", "truncations", "next_observations")
     )
     rows = 0
+    spec = actions = None
 
     def __init__(self, address: str | Path, options: ReadOptions):
         self.files = files_of(address)
         if not self.files:
-            raise DataError(f"{address} holds no TFRecord files, such as run_1-00000-of-00100; check its spelling")
+            raise DataError(
+                f"{address} holds no TFRecord files, such as run_1-00000-of-00100; check its spelling"
+            )
         self.options = options
         first = next(examples(self.files[0]), {})
         self.layout = _layout(first, self.files[0])
-
-    @cached_property
-    def spec(self) -> Spec | None:
-        if self.options.actions_count is None:
-            return None
-        first = next(self.parts(["observations"]))["observations"]
-        stack = STACK if self.layout != "transitions" else 1
-        return Spec(first.shape[1:], "uint8", actions=self.options.actions_count, stack=stack)
 
     def parts(self, names: Collection[str]) -> Iterator[Part]:
         wants_frames = "observations" in names
@@ -133,7 +126,9 @@ class Records:
         )  # fmt: skip
         pngs, actions = _bytes(features, names[0], place), _whole(features, names[1], place)
         rewards = _floats(features, names[2], place)
-        ends = _whole(features, "steps/is_terminal", place) if is_tfds else _floats(features, "discounts", place)
+        ends = (
+            _whole(features, "steps/is_terminal", place) if is_tfds else _floats(features, "discounts", place)
+        )
         if not len(pngs) == len(actions) == len(rewards) == len(ends):
             raise DataError(f"{place} has columns of different lengths; fetch it again")
         terminal = bool(ends[-1]) if is_tfds else bool(ends[-1] == 0)
@@ -214,7 +209,9 @@ def read(
     """Import the records of one run."""
     log = Records(address, options)
     provenance = {"format": "rlds", "source": Path(address).name}
-    asked = Asked(options.environment, options.actions_count, stack=1 if log.layout == "transitions" else STACK)
+    asked = Asked(
+        options.environment, options.actions_count, stack=1 if log.layout == "transitions" else STACK
+    )
     notes = [f"{log.layout} of RL Unplugged; this reader was {UNTRIED}"]
     return _incoming.bring_in(log, out, asked, provenance, progress, notes)
 
