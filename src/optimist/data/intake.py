@@ -191,6 +191,14 @@ class Intake:
                     self.cancel()
 
 
+def discard_unfinished(folder: Path) -> None:
+    """Remove what an interrupted import left in a folder, and nothing else."""
+    if not os.path.lexists(folder / manifests.NAME) or "unfinished" not in manifests.read(folder).provenance:
+        return
+    with writing(folder):
+        discard_held(folder)
+
+
 def _to_extend(folder: Path, spec: Spec, append: bool, restart: bool) -> Manifest | None:
     """The manifest of the dataset to append to, or None for a folder to fill; DataError for any other."""
     if not os.path.lexists(folder):

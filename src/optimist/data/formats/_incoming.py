@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from optimist.data.formats._plan import Asked, Log, Part, Plan, exact
+from optimist.data.formats._plan import Asked, Log, Part, Plan, check_ends
 from optimist.data.intake import Counts, Intake, checked_piece, checked_rows, checked_steps
 from optimist.data.joining import Joining, Piece
 from optimist.data.transition import Spec
 from optimist.errors import DataError
 
-__all__ = ["Asked", "Imported", "Log", "Part", "Report", "bring_in", "exact", "gathered", "problems"]
+__all__ = ["Asked", "Imported", "Log", "Part", "Report", "bring_in", "gathered", "problems"]
 
 Progress = Callable[[int, int], None]
 
@@ -52,6 +52,7 @@ def bring_in(
     notes: Iterable[str] = (),
 ) -> Imported:
     """Write the log into the new folder `out`."""
+    check_ends(log, asked)
     plan = Plan.of(log, asked)
     origin = {"environment": asked.environment or "", **provenance}
     with Intake(out, plan.spec, provenance=origin) as intake:
@@ -84,7 +85,7 @@ def _read_ahead(parts: Iterator[Part]) -> Iterator[Part]:
 
 
 def problems(log: Log, asked: Asked) -> list[str]:
-    """The first problem that `bring_in` would raise; every row is read and nothing is written."""
+    """The first problem in the rows; all of them are read as by `bring_in`, and nothing is written."""
     try:
         plan, joining, done = Plan.of(log, asked), Joining(), 0
         for part in plan.parts(log):

@@ -78,7 +78,6 @@ class Plan:
 
     @classmethod
     def of(cls, log: Log, asked: Asked) -> "Plan":
-        _check_ends(log, asked)
         if log.spec is not None:
             return cls(log.spec if asked.stack == 1 else replace(log.spec, stack=asked.stack))
         first = next(log.parts(["observations"]), {}).get("observations", np.empty((0, 1)))
@@ -137,10 +136,10 @@ def exact(name: str, array: np.ndarray, first: int, dtype: str = "float32") -> n
         return array
     low, high = (0, 255) if dtype == "uint8" else (-LARGEST_WHOLE, LARGEST_WHOLE)
     if array.size and not (array.min() >= low and array.max() <= high):
-        wrong = ((array < low) | (array > high)).reshape(len(array), -1).any(axis=1)
+        row = int(((array < low) | (array > high)).reshape(len(array), -1).any(axis=1).argmax()) + first
         raise DataError(
-            f"{name} hold whole numbers outside {low:,} to {high:,} (first in row {int(wrong.argmax()) + first}), "
-            f"which {dtype} cannot hold; are they ids? leave them out, or scale them"
+            f"{name} hold whole numbers outside {low:,} to {high:,} (first in row {row}), which "
+            f" {dtype} cannot hold; are they ids? leave them out, or scale them"
         )
     return array.astype(dtype)
 
@@ -255,8 +254,8 @@ class _Labels:
             if label in self.seen:
                 begin = row - int(np.argmax((labels[: row + 1] != labels[row])[::-1])) + 1 if row else row
                 raise DataError(
-                    f"episode {in_one_line(label)} appears again near row {begin + first}, after another one: "
-                    "sort the rows by episode and time"
+                    f"episode {in_one_line(label)} appears again near row {begin + first}, after another "
+                    "one: sort the rows by episode and time"
                 )
             self.seen.add(label)
         last &= ~part["terminals"].reshape(-1).astype(bool)
@@ -276,7 +275,7 @@ def with_following(parts: Iterator[Part]) -> Iterator[tuple[Part, Part | None]]:
         yield held, None
 
 
-def _check_ends(log: Log, asked: Asked) -> None:
+def check_ends(log: Log, asked: Asked) -> None:
     """Where time limits end episodes cannot be known from observations and terminals alone."""
     if {"truncations", "next_observations", "episodes", "frames"} & set(log.columns):
         return
@@ -290,6 +289,6 @@ def _check_ends(log: Log, asked: Asked) -> None:
         return
     if not terminal.all():
         raise DataError(
-            "terminals do not show where time limits ended episodes: name a column of truncations, episodes or "
-            "next observations; --truncations no means that every episode ends with a terminal step"
+            "terminals do not show where time limits ended episodes: name a column of truncations, episodes "
+            "or next observations; --truncations no means that every episode ends with a terminal step"
         )

@@ -78,21 +78,10 @@ def _write_episodes(dataset: Dataset, file: Any) -> list[str]:
         _write_episode(dataset, file, number, start, stop, bool(episodes.terminal[number]))
     cut = int((~episodes.terminal).sum())
     channels = "images are channels-first, as d3rlpy takes them"
-    return [
-        *(
-            [
-                f"one more row, the final observation, at the end of {episodes_in_words(cut)} without a terminal step"
-            ]
-            if cut
-            else []
-        ),
-        *(
-            ["observations after terminal steps are not in this format; they read as zeros"]
-            if episodes.terminal.any()
-            else []
-        ),
-        *([channels] if len(spec.frame_shape) == 3 else []),
-    ]
+    more = f"one more row, the final observation, in {episodes_in_words(cut)} without a terminal step"
+    lost = "observations after terminal steps are not in this format; they read as zeros"
+    said = {more: cut, lost: episodes.terminal.any(), channels: len(spec.frame_shape) == 3}
+    return [note for note, applies in said.items() if applies]
 
 
 def _write_episode(dataset: Dataset, file: Any, number: int, start: int, stop: int, terminal: bool) -> None:

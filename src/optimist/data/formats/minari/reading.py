@@ -126,8 +126,10 @@ class MinariLog:
             if reader:
                 frames = reader(start, stop + 1)
                 if len(frames) != stop - start + 1:
-                    raise DataError(f"{self.file} {group.name} has {len(frames)} observations for {steps} steps: "
-                                    "there must be one more; fetch the dataset again")  # fmt: skip
+                    raise DataError(
+                        f"{self.file} {group.name} has {len(frames) + start} observations for {steps} steps: "
+                        "there must be one more; fetch the dataset again"
+                    )
                 part["frames" if "frames" in names else "observations"] = frames
             if "actions" in names:
                 part["actions"] = self._actions(group, start, stop)
@@ -156,8 +158,8 @@ class MinariLog:
 
 
 def _with_finals(frames: np.ndarray, ended: np.ndarray) -> np.ndarray:
-    """The frames of consecutive steps and the one after them, with the final one after every step that ends an
-    episode. That is the last step alone, unless a task went on after a terminal state."""
+    """The frames of consecutive steps and the one after them, with the final one after every step that ends
+    an episode. That is the last step alone, unless a task went on after a terminal state."""
     if not ended[-1]:
         frames = frames[:-1]
     ended = np.flatnonzero(ended[:-1])

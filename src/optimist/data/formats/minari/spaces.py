@@ -46,6 +46,12 @@ class Space:
         full = large and set(self.low) == {0} and set(self.high) == {255}
         return full and self.dtype == "uint8"
 
+    @property
+    def vector_type(self) -> str:
+        """The type of a flat vector, as the environments of gym/ record it: flags, unless it has numbers."""
+        numbers = any(leaf.kind == "Box" and leaf.dtype != "bool" for leaf in self.leaves())
+        return "float32" if numbers else "bool"
+
     def leaves(self) -> list["Space"]:
         return [leaf for _, part in self.parts for leaf in part.leaves()] if self.parts else [self]
 
@@ -90,44 +96,55 @@ def _bounds(value: Any, shape: tuple[int, ...]) -> tuple[float, ...]:
     return (float(flat[0]),) if len(flat) and (flat == flat[0]).all() else tuple(flat.tolist())
 
 
-def observations_of(
-    space: Space, group: Any, name: str, file: Path, jpeg: bool
-) -> Callable[[int, int], np.ndarray]:
+Reader = Callable[[int, int], np.ndarray]
+
+
+def observations_of(space: Space, group: Any, name: str, file: Path, jpeg: bool) -> Reader:
     """A function that reads rows of an episode's observations, as frames or vectors."""
+    if space.is_image:
+        return _images(space, dataset(group, name, file), file, jpeg)
     if not space.parts:
-        array = dataset(group, name, file)
-        return _images(space, array, file, jpeg) if space.is_image else _vectors(space, array)
+        return _vectors(space, dataset(group, name, file))
     inner = group.get(name)
     if inner is None or not hasattr(inner, "keys"):
         raise DataError(f'{file} lacks the group "{name}" in {group.name}; fetch the dataset again')
-    readers = [observations_of(part, inner, key, file, jpeg) for key, part in space.parts]
+    readers = [_part(part, inner, key, file) for key, part in space.parts]
 
     def read(start: int, stop: int) -> np.ndarray:
         columns = [reader(start, stop) for reader in readers]
-        return np.concatenate(
-            [column.reshape(len(column), -1).astype(np.float32) for column in columns], axis=1
-        )
+        return np.concatenate([column.astype(space.vector_type) for column in columns], axis=1)
 
     return read
 
 
-def _vectors(space: Space, array: Any) -> Callable[[int, int], np.ndarray]:
+def _part(space: Space, group: Any, name: str, file: Path) -> Reader:
+    if space.is_image and space.dtype == "uint8":
+        raise DataError(
+            f'{file} has an image "{name}" beside other observations; leave it out: --drop {name}'
+        )
+    return _vectors(space, dataset(group, name, file)) if not space.parts else observations_of(
+        space, group, name, file, jpeg=False
+    )  # fmt: skip
+
+
+def _vectors(space: Space, array: Any) -> Reader:
     def read(start: int, stop: int) -> np.ndarray:
         values = array[start:stop]
+        flat = values.reshape(len(values), -1)
         if not space.counts:
-            return values.reshape(len(values), -1)
-        digits = values.reshape(len(values), -1).astype(np.int64) - np.array(space.starts)
+            return flat if flat.dtype.kind in "fi" and space.kind == "Box" else flat.astype(space.vector_type)
+        digits = flat.astype(np.int64) - np.array(space.starts)
         if ((digits < 0) | (digits >= np.array(space.counts))).any():
             raise DataError(f"{array.name} holds values outside its {space.kind} space; correct the dataset")
+        chosen = enumerate(space.counts)
         return np.concatenate(
-            [np.eye(count, dtype=np.float32)[digits[:, place]] for place, count in enumerate(space.counts)],
-            axis=1,
+            [np.eye(count, dtype=bool)[digits[:, place]] for place, count in chosen], axis=1
         )
 
     return read
 
 
-def _images(space: Space, array: Any, file: Path, jpeg: bool) -> Callable[[int, int], np.ndarray]:
+def _images(space: Space, array: Any, file: Path, jpeg: bool) -> Reader:
     if array.shape[1:] == space.shape:
         return lambda start, stop: array[start:stop]
     if not jpeg:
@@ -146,14 +163,14 @@ def _images(space: Space, array: Any, file: Path, jpeg: bool) -> Callable[[int, 
 
 
 def actions_of(space: Space, file: Path) -> Actions | None:
-    """The number or the bounds of the actions; None if the bounds are infinite: then those of the data count."""
+    """The number or the bounds of the actions; None if they are unbounded: the data's bounds count then."""
     nothing = np.empty(0)
     if space.kind == "Discrete":
         count, start = space.counts[0], space.starts[0]
         return Actions(nothing, count, tuple(range(start, start + count)) if start else ())
     if space.kind != "Box" or np.dtype(space.dtype).kind != "f":
         raise DataError(
-            f"{file} has {space.kind} actions of {space.dtype}: supported are Discrete actions and float Boxes"
+            f"{file} has {space.kind} actions of {space.dtype}: supported are Discrete ones and float Boxes"
         )
     low, high = (np.broadcast_to(bound, (prod(space.shape),)) for bound in (space.low, space.high))
     if not (np.isfinite(low).all() and np.isfinite(high).all()):

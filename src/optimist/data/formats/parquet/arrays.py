@@ -12,7 +12,7 @@ from optimist.errors import DataError
 
 
 def numbers(name: str, column: pa.Array, field: pa.Field, first: int) -> np.ndarray:
-    """A column of numbers, or of lists of them, as an array (n, ...); `first` is the number of its first row."""
+    """A column of numbers, or of lists of them, as an array (n, ...); `first` is the number of row 0."""
     refuse_nulls(name, column, first)
     kind = column.type
     if isinstance(kind, pa.ExtensionType):
@@ -68,10 +68,8 @@ def _nested(name: str, column: pa.Array, field: pa.Field, first: int) -> np.ndar
         width = int(lengths[0]) if len(lengths) else 0
         if (lengths != width).any():
             row = int(np.argmax(lengths != width))
-            raise DataError(
-                f'the column "{name}" has {lengths[row]} values in row {row + first} and {width} in row {first}; '
-                "give all rows the same number"
-            )
+            counts = f"{lengths[row]} values in row {row + first} and {width} in row {first}"
+            raise DataError(f'the column "{name}" has {counts}; give all rows the same number')
     values = column.flatten()
     if values.null_count:
         row = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False))) // max(1, width) + first

@@ -12,9 +12,10 @@ import pyarrow as pa
 
 from optimist.data.formats import _incoming
 from optimist.data.formats._incoming import Asked, Imported, Part, Report
-from optimist.data.formats._plan import with_following
+from optimist.data.formats._plan import exact, with_following
 from optimist.data.formats.parquet.arrays import is_text, labels, numbers
 from optimist.data.formats.parquet.tables import Table, columns_in, is_table, open_table
+from optimist.data.joining import with_inserted
 from optimist.data.transition import Spec
 from optimist.errors import DataError, did_you_mean, in_one_line, some_of
 
@@ -102,7 +103,7 @@ class TableLog:
         ):
             return labels(uses[0], batch.column(uses[0]), first)
         found = [numbers(use, batch.column(use), schema.field(use), first) for use in uses]
-        array = found[0] if len(uses) == 1 else _side_by_side(uses, found)
+        array = found[0] if len(uses) == 1 else _side_by_side(uses, found, first)
         if name in ("observations", "next_observations"):
             return array.reshape(-1, 1) if array.ndim == 1 else array
         return array
@@ -140,7 +141,7 @@ def _framed(part: Part, following: Part | None, name: str, first: int) -> Part:
         raise DataError(f'the column "{name}" {state} in row {row + first}, {place}; correct it')
     finals = np.zeros((len(ended), *observations.shape[1:]), observations.dtype)[: int(ended.sum())]
     finals[given[ended]] = values.reshape(len(rows), *observations.shape[1:])
-    return {**part, "frames": np.insert(observations, np.flatnonzero(ended) + 1, finals, axis=0)}
+    return {**part, "frames": with_inserted(observations, np.flatnonzero(ended) + 1, finals)}
 
 
 def _sparse(name: str, column: pa.Array, field: pa.Field, first: int) -> tuple[np.ndarray, np.ndarray]:
@@ -149,18 +150,18 @@ def _sparse(name: str, column: pa.Array, field: pa.Field, first: int) -> tuple[n
     return rows, numbers(name, column.drop_null(), field, first)
 
 
-def _side_by_side(names: list[str], columns: list[np.ndarray]) -> np.ndarray:
+def _side_by_side(names: list[str], columns: list[np.ndarray], first: int) -> np.ndarray:
     """Columns of numbers as rows of vectors."""
     for name, column in zip(names, columns, strict=True):
         if column.ndim > 1:
             raise DataError(f'the column "{name}" holds lists: name it alone, without {names[0]}')
     kinds = {column.dtype for column in columns}
-    plain = kinds <= {np.dtype(np.uint8)} or kinds <= {np.dtype(bool)}
-    wide = any(column.dtype.kind in "iu" for column in columns)  # checked to be exact afterwards
-    kind = next(iter(kinds)) if plain else np.float64 if wide else np.float32
+    kind = kinds.pop() if len(kinds) == 1 else np.dtype(np.float32)
+    kind = kind if kind in (np.uint8, np.bool_) else np.dtype(np.float32)
     found = np.empty((len(columns[0]), len(columns)), kind)
-    for number, column in enumerate(columns):
-        found[:, number] = column
+    for number, (name, column) in enumerate(zip(names, columns, strict=True)):
+        whole = column.dtype.kind in "iu" and kind.kind == "f"
+        found[:, number] = exact(f'values of "{name}"', column, first) if whole else column
     return found
 
 
@@ -176,13 +177,20 @@ def read(
     return _incoming.bring_in(log, out, asked(options), provenance, progress, _notes(log, options))
 
 
-def verify(address: str | Path, options: ReadOptions = ReadOptions()) -> Report:  # noqa: B008  (frozen)
-    """Report the first problem that an import with the usual names would raise."""
+def verify(address: str | Path) -> Report:
+    """Read every column and report the first problem; if the columns have their usual names, the rows are
+    checked as by an import."""
     rows: list[tuple[str, ...]] = []
     try:
         table = open_table(address)
         rows = [(in_one_line(field.name), in_one_line(field.type)) for field in table.schema]
-        problems = _incoming.problems(opened(address, options), asked(options))
+        usual = set(table.schema.names)
+        if all(usual & set(USUAL[name]) for name in NEEDED):
+            problems = _incoming.problems(opened(address, ReadOptions()), Asked())
+        else:  # nobody said which columns hold what: only damage can be found
+            problems = []
+            for _ in table.batches(table.schema.names, MOST_ROWS // 16):
+                pass
     except DataError as problem:
         problems = [str(problem)]
     return Report(problems, rows, ("column", "type"))

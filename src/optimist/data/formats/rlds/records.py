@@ -39,10 +39,9 @@ def is_record_file(path: Path) -> bool:
 
 
 def _opened(path: Path) -> IO[bytes]:
-    stream = open(path, "rb")
-    is_gzip = stream.read(2) == b"\x1f\x8b"
-    stream.seek(0)
-    return gzip.GzipFile(fileobj=stream) if is_gzip else stream  # type: ignore[return-value]
+    with open(path, "rb") as stream:
+        is_gzip = stream.read(2) == b"\x1f\x8b"
+    return gzip.open(path) if is_gzip else open(path, "rb")  # type: ignore[return-value]
 
 
 def examples(path: Path) -> Iterator[Features]:
