@@ -139,6 +139,7 @@ def _import_options(parser: Parser, words: list[str]) -> None:
         metavar="DATA",
         help="the dataset's folder",
     )
+    parser.add_argument("--restart", action="store_true", help="discard an import that was interrupted")
     if len(named) == 1 and named[0] not in index.read()["formats"]:
         from optimist.data import formats
 
@@ -147,21 +148,27 @@ def _import_options(parser: Parser, words: list[str]) -> None:
 
 
 def import_logs(options: argparse.Namespace) -> None:
-    """Convert logs of another program into a dataset. The same command again continues."""
+    """Convert logs of another program into a dataset."""
     from optimist.data import formats
 
     address, format = options.address, formats.find(options.format)
     asked = format.ReadOptions(**given(options, "setting"))
     if hasattr(asked, "environment") and asked.environment is None:
-        asked = dataclasses.replace(asked, environment=game_of(address))
+        asked = dataclasses.replace(asked, environment=game_of(address) or None)
     environment = getattr(asked, "environment", None)
-    if environment and getattr(asked, "actions", 0) is None:
-        asked = dataclasses.replace(asked, actions=_actions_of(environment))
-    first, *lines = _with_bar(lambda show: format.read(address, options.out, asked, show)).lines()
+    count = "actions_count" if hasattr(asked, "actions_count") else "actions"
+    if environment and getattr(asked, count, 0) is None:
+        asked = dataclasses.replace(asked, **{count: _actions_of(environment)})
+    if options.restart:
+        from optimist.data.intake import discard_unfinished
+
+        discard_unfinished(options.out)
+    summary = _with_bar(lambda show: format.read(address, options.out, asked, show))
+    first, *lines = summary.lines()
     print(f"{first}: {options.out}", *lines, sep="\n")
     if hasattr(asked, "environment"):
-        unknown = "unknown; import into another folder with --environment atari/<Game> to name it"
-        print(f"environment: {asked.environment or unknown}")
+        named = getattr(summary, "environment", None) or asked.environment
+        print(f"environment: {named or 'unknown; --environment names one, such as gym/CartPole-v1'}")
 
 
 def _with_bar(read: Callable[[Callable[[int, int], None]], Any]) -> Any:
@@ -182,19 +189,25 @@ def _with_bar(read: Callable[[Callable[[int, int], None]], Any]) -> Any:
             bar.__exit__()
 
 
-def _actions_of(environment: str) -> int:
-    """The number of actions of the game; a log may not contain all of them."""
+def _actions_of(environment: str) -> int | None:
+    """The number of discrete actions of the game, or None; a log may not contain all of them."""
     from optimist import envs
 
-    return envs.make(environment).spec.actions
+    return envs.make(environment).spec.actions or None
 
 
 def game_of(address: str) -> str:
-    """atari/Breakout for .../Breakout/1 or .../Breakout/1/replay_logs, "" for any other address."""
+    """atari/Breakout for .../Breakout/1, .../Breakout/1/replay_logs and RL Unplugged's .../Breakout/run_1-...
+    or .../Breakout_run_1/..., "" for any other address."""
     path = address.partition("://")[2] if "://" in address else str(Path(address).resolve())
     parts = [part for part in path.split("/") if part and part != "replay_logs"]
-    if len(parts) > 1 and parts[-1].isdigit() and parts[-2] in index.read()["environments"]["atari"]["games"]:
-        return f"atari/{parts[-2]}"
+    games = index.read()["environments"]["atari"]["games"]
+    for place, part in enumerate(parts):
+        game, _, run = part.partition("_run_")
+        after = parts[place + 1] if place + 1 < len(parts) else ""
+        is_run = after.startswith("run_") or (after.isdigit() and place + 2 == len(parts))
+        if game in games and (run.isdigit() or is_run):
+            return f"atari/{game}"
     return ""
 
 
