@@ -23,10 +23,13 @@ def open(path: str | Path) -> Dataset:
     return Dataset.open(path)
 
 
-def load(path: str | Path, *, allow: Iterable[str] = ()) -> Run:
-    """The run in this folder. The folder may name classes of other modules: a module that is neither imported
-    already nor installed as a plug-in is imported only if `allow` names it."""
-    return load_run(path, allow)
+def load(path: str | Path, *, step: int | str = "last", allow: Iterable[str] = ()) -> Run:
+    """The run in this folder, with the policies of its last step, of its "best" evaluation, or of any step in
+    `run.kept`.
+
+    The folder may name classes of other modules: a module that is neither imported already nor installed as a
+    plug-in is imported only if `allow` names it."""
+    return load_run(path, allow, step)
 
 
 def train(

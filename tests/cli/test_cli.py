@@ -390,12 +390,16 @@ def test_the_former_name_of_the_recipe_goes_on_working_with_a_notice(places, tmp
 
 def test_the_former_name_of_the_games_goes_on_working_with_a_notice(capsys, caplog):
     told = []
-    for words in (["--games", "Pong,Qbert"], ["--environments", "atari/Pong,atari/Qbert"]):
+    for words in (
+        ["--games", "Pong,Qbert", "--processes", "2"],
+        ["--environments", "atari/Pong,atari/Qbert", "--workers", "2"],
+    ):
         assert main(["study", "run", "random-scores", "--dry-run", *words]) == 0
         told.append(capsys.readouterr().out)
     assert told[0] == told[1] and "qbert" in told[0]
     assert [record.message for record in caplog.records] == [
-        "--games Pong is now called --environments atari/Pong"
+        "--processes is now called --workers",
+        "--games Pong is now called --environments atari/Pong",
     ]
 
 

@@ -1,6 +1,7 @@
 """A run that is read from its folder, finished or not: its parameters, policy and scores."""
 
 import contextlib
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +20,10 @@ from optimist.training.learner import Learner
 from optimist.training.play.acting import POLICY, Player, Policy
 from optimist.training.sizes import check_memory, lanes_bytes
 from optimist.training.storage import checkpoint
+from optimist.training.storage.policies import kept_steps, load_policy
 from optimist.training.storage.run_folder import fingerprint, read_config, read_episodes
+
+log = logging.getLogger("optimist")
 
 
 @dataclass(frozen=True)
@@ -47,12 +51,15 @@ class Run:
 
     def _scores(self) -> str:
         """The last and the best evaluation, each the mean over the seeds."""
-        by_step: dict[int, list[EpisodeScore]] = {}
+        means = list[float]()
         with contextlib.suppress(RunError):
-            for episode in self.episodes():
-                by_step.setdefault(episode.step, []).append(episode)
-        means = [np.mean(list(mean_scores(by_step[step]).values())) for step in sorted(by_step)]
+            means = list(_means(self.episodes()).values())
         return f"last {means[-1]:.2f}, best {max(means):.2f}" if means else "not evaluated"
+
+    @property
+    def kept(self) -> list[int]:
+        """The steps whose policies are kept: `optimist.load(path, step=...)` loads one of them."""
+        return kept_steps(self.path)
 
     @cached_property
     def policy(self) -> Policy:
@@ -122,9 +129,10 @@ class Run:
         return name
 
 
-def load_run(path: str | Path, allow: Iterable[str] = ()) -> Run:
-    """The run in this folder at its newest undamaged checkpoint. The modules in `allow` are imported first;
-    any other module that the folder names must be a plug-in or imported already."""
+def load_run(path: str | Path, allow: Iterable[str] = (), step: int | str = "last") -> Run:
+    """The run in this folder at its newest undamaged checkpoint, or at another step whose policy was kept:
+    a number, or "best" for the evaluation with the highest mean return over the seeds. The modules in `allow`
+    are imported first; any other module that the folder names must be a plug-in or imported already."""
     path = Path(path)
     plugins.allow(allow)
     config = read_config(path)
@@ -135,8 +143,44 @@ def load_run(path: str | Path, allow: Iterable[str] = ()) -> Run:
         data = config.get("dataset", {}).get("path", "its own play")
     except (KeyError, TypeError, AttributeError) as problem:
         raise RunError(f"{path / 'config.toml'} is not the configuration of a run ({problem})") from problem
-    found = checkpoint.load_state(path / "checkpoints", learner.shapes(seeds), fingerprint(config))
+    shapes = learner.shapes(seeds)
+    if step != "last":
+        at = _best_step(path) if step == "best" else _number(step)
+        params = load_policy(path, at, shapes.params, fingerprint(config))
+        return Run(path, learner, environment, seeds, at, params, data)
+    found = checkpoint.load_state(path / "checkpoints", shapes, fingerprint(config))
     if found is None:
         raise RunError(f"{path} has no checkpoint yet: train it first")
-    step, state = found
-    return Run(path, learner, environment, seeds, step, state.params, data)
+    return Run(path, learner, environment, seeds, found[0], found[1].params, data)
+
+
+def _number(step: int | str) -> int:
+    text = str(step).replace("_", "")
+    if not text.isdecimal():
+        raise UsageError(f'step is "{step}": give a number, "last" or "best"')
+    return int(text)
+
+
+def _best_step(path: Path) -> int:
+    """The kept step with the best evaluation: it was chosen by playing, so its score is too high."""
+    scores, kept = _means(read_episodes(path)), set(kept_steps(path))
+    known = {step: score for step, score in scores.items() if step in kept}
+    if not known:
+        reason = "keeps no policy of an evaluation" if scores else "was never evaluated"
+        raise RunError(f'{path} {reason}, so it has no "best" step: name a step, or "last"')
+    best = max(known, key=lambda step: known[step])
+    log.info(
+        "%s: step %s is the best of %s evaluations by the mean return over the seeds",
+        path,
+        f"{best:,}",
+        len(known),
+    )
+    return best
+
+
+def _means(episodes: list[EpisodeScore]) -> dict[int, float]:
+    """The mean return over the seeds of each evaluation, in the order of the steps."""
+    by_step: dict[int, list[EpisodeScore]] = {}
+    for episode in episodes:
+        by_step.setdefault(episode.step, []).append(episode)
+    return {step: float(np.mean(list(mean_scores(by_step[step]).values()))) for step in sorted(by_step)}
