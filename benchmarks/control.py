@@ -37,7 +37,7 @@ def logged_play() -> dict[str, np.ndarray]:
 
 
 def ours(agent_name: str, seeds: int, play: dict) -> Callable[[], None]:
-    dataset = from_arrays(**play, action_low=-1.0, action_high=1.0)
+    dataset = from_arrays(**play, truncations=False, action_low=-1.0, action_high=1.0)
     return training(agent_name, [Sampler(dataset, batch=BATCH, seed=seed) for seed in range(seeds)], STEPS)
 
 

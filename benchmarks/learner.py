@@ -33,7 +33,7 @@ def logged_play() -> dict[str, np.ndarray]:
 
 
 def ours(agent_name: str, seeds: int, play: dict) -> Callable[[], None]:
-    dataset = from_arrays(**play)
+    dataset = from_arrays(**play, truncations=False)
     return training(agent_name, [Sampler(dataset, seed=seed) for seed in range(seeds)], STEPS)
 
 

@@ -76,7 +76,7 @@ def vectors(steps: int = 200, **options) -> Dataset:
         random.integers(2, size=steps),
         random.normal(size=steps),
         random.random(steps) < 0.1,
-        **options,
+        **{"truncations": False, **options},
     )
 
 

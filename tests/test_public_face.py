@@ -17,6 +17,7 @@ def small_log() -> optimist.Dataset:
         actions=random.integers(0, 2, 60),
         rewards=random.normal(size=60),
         terminals=np.arange(60) % 20 == 19,
+        truncations=False,
     )
 
 

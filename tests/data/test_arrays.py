@@ -1,10 +1,14 @@
 """Plain arrays become a dataset in one call; steps with an unknown successor are dropped."""
 
+import logging
+
 import numpy as np
 import pytest
 
 from optimist.data import Dataset, Sampler, transitions
 from optimist.errors import DataError
+
+BOXED = np.linspace(-1, 1, 6)[:, None] * np.ones((6, 2))
 
 
 def log(steps=6, **changes):
@@ -13,8 +17,9 @@ def log(steps=6, **changes):
         "actions": np.arange(steps) % 3,
         "rewards": np.arange(steps),
         "terminals": np.isin(np.arange(steps), [2]),
+        "truncations": False,
     }
-    return given | changes
+    return {name: value for name, value in (given | changes).items() if value is not None}
 
 
 def everything(dataset):
@@ -33,7 +38,7 @@ def test_without_successors_the_unknown_last_step_is_dropped():
 
 def test_without_successors_a_truncated_episode_ends_one_step_early():
     truncated = np.isin(np.arange(6), [2, 3])
-    dataset = Dataset.from_arrays(**log(terminals=np.zeros(6, bool), truncated=truncated))
+    dataset = Dataset.from_arrays(**log(terminals=np.zeros(6, bool), truncations=truncated))
     found = everything(dataset)
     np.testing.assert_array_equal(found.observation.ravel(), [1, 2, 5])
     np.testing.assert_array_equal(found.next_observation.ravel(), [2, 3, 6])
@@ -52,9 +57,9 @@ def test_with_successors_nothing_is_lost():
 
 def test_shuffled_transitions_become_episodes_of_one_step():
     order = np.array([3, 0, 5, 1, 4, 2])
-    given = {name: column[order] for name, column in log().items()}
+    given = {name: column[order] for name, column in log(truncations=None).items()}
     successors = (order + 2.0)[:, None]
-    found = everything(Dataset.from_arrays(**given, next_observations=successors))
+    found = everything(Dataset.from_arrays(**given, truncations=True, next_observations=successors))
     np.testing.assert_array_equal(found.observation.ravel(), order + 1)
     np.testing.assert_array_equal(found.next_observation, successors)
     np.testing.assert_array_equal(found.discount, np.where(order == 2, 0, 0.5))
@@ -67,6 +72,7 @@ def test_random_logs_with_successors_come_back_exactly():
         np.uint8
     )
     terminals, truncated = random.random((2, 500)) < 0.1
+    truncated[:-1] |= (observations[1:] != successors[:-1]).any(axis=1)
     rewards = random.normal(size=500)
     dataset = Dataset.from_arrays(
         observations, random.integers(0, 4, 500), rewards, terminals, truncated, next_observations=successors
@@ -100,27 +106,54 @@ def test_stacks_count_and_contents_are_the_callers_choice():
     assert dataset.fingerprint != Dataset.from_arrays(**log(), actions_count=9).fingerprint
 
 
-BOXED = np.linspace(-1, 1, 6)[:, None] * np.ones((6, 2))
-
-
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
         ({"rewards": np.zeros(5)}, "rewards"),
         ({"rewards": np.array([0, 0, np.nan, 0, 0, 0])}, "row 2"),
         ({"rewards": np.array([{}] * 6)}, "object"),
-        ({"actions": np.array([0, 1, -1, 0, 0, 0])}, "-1"),
         ({"actions": np.array([0, 1, 9, 0, 0, 0]), "actions_count": 4}, "0 to 3"),
         ({"actions": np.zeros(5, int)}, "actions"),
         ({"actions": np.full((6, 2), np.inf)}, "infinity"),
-        ({"actions": np.array(["left"] * 6)}, "whole numbers"),
+        ({"actions": np.array([0, 1, -1, 0, 0, 0]), "actions_count": 2}, "-1"),
+        ({"actions": np.zeros((6, 2), int)}, "whole numbers or names, or 6 float"),
+        ({"actions": np.array([{}] * 6)}, "whole numbers or names, or 6 float"),
+        ({"actions": np.zeros(6, int), "action_low": 0}, "give the actions as floats"),
+        ({"actions": np.full(6, 1e17)}, "not exact"),
+        (
+            {"actions": ["a", "b", "c"] * 2, "action_names": ["a", "b"]},
+            'row 2 is "c", which action_names lack',
+        ),
+        ({"action_names": ["a", "b"]}, "they must be from 0 to 1"),
+        ({"action_names": ["a", "b", "b"]}, "different texts"),
+        ({"action_names": ["a", "b", "c"], "actions_count": 4}, "give one of them"),
+        ({"actions": BOXED, "action_names": ["a", "b"]}, "action_names belong to discrete actions"),
+        ({"actions": ["a", "b", "c"] * 2, "actions_count": 4}, "give all action_names"),
+        ({"actions_count": 20_000}, "20,000 different actions: at most 10,000"),
         ({"observations": np.zeros(6)}, "shape"),
-        ({"observations": np.zeros((6, 2), np.int64)}, "int64"),
+        ({"observations": np.full((6, 2), 2**24 + 1)}, "float32 cannot hold .first in row 0"),
+        ({"observations": np.array([["a"]] * 6)}, "type <U1"),
         ({"observations": np.array([[None]] * 6)}, "object"),
         ({"observations": np.full((6, 1), np.nan)}, "NaN"),
         ({"observations": np.zeros((0, 1))}, "shape"),
         ({"terminals": np.full(6, 2)}, "true and false"),
-        ({"truncated": np.zeros(3, bool)}, "truncated"),
+        ({"truncations": np.zeros(3, bool)}, "truncations are .3,. bool: give 6"),
+        ({"truncated": np.zeros(6, bool)}, "mean the same: give one"),
+        ({"episodes": np.zeros(5)}, "give 6 labels"),
+        ({"episodes": [0, 0, 0, 1, 0, 0]}, "episode 0 appears again in row 4, .* sort"),
+        ({"episodes": [0, 0, np.nan, 1, 1, 1]}, "NaN or infinity .first in row 2"),
+        ({"terminals": np.zeros(6, bool)}, "no step is terminal: give episodes="),
+        ({"channels": "middle"}, 'channels="middle": give "first"'),
+        ({"channels": "first"}, "channels= is for images"),
+        ({"observations": np.zeros((6, 9, 9))}, 'give channels="last" if they are images of one channel'),
+        ({"observations": np.zeros((6, 9, 9, 9), np.uint8)}, 'channels="first" if they are .n, c, h, w'),
+        ({"observations": np.zeros((6, 3, 9, 3), np.uint8)}, 'channels="first" if they are .n, c, h, w'),
+        ({"probabilities": np.array([1, 1, 0, 1, 1, 1])}, "probability in row 2 is 0: .* at most 1"),
+        ({"probabilities": np.full(6, 1.5)}, "probability in row 0 is 1.5"),
+        ({"probabilities": np.array([1, np.nan, 1, 1, 1, 1])}, "row 1"),
+        ({"allowed_actions": np.ones((6, 2), bool)}, r"shape \(2,\) instead of \(3,\)"),
+        ({"allowed_actions": np.arange(18).reshape(6, 3) > 5}, "action in row 0 is 0, which .* exclude"),
+        ({"actions": BOXED, "allowed_actions": np.ones((6, 2), bool)}, "these are vectors"),
         ({"next_observations": np.zeros((6, 2))}, "alike"),
         ({"stack": 0}, "stack"),
         ({"observations": np.full((6, 1), 1e39)}, "observations hold NaN or infinity"),
@@ -144,4 +177,171 @@ def test_what_does_not_fit_is_refused_in_one_line(changes, said):
 
 def test_a_log_that_leaves_no_transition_is_refused():
     with pytest.raises(DataError, match="no transition"):
-        Dataset.from_arrays(**log(steps=1, terminals=[False]))
+        Dataset.from_arrays(**log(steps=1, terminals=[False], truncations=[False]))
+
+
+TIME_LIMITED = np.array([427, 499, 499])  # the lengths of three episodes, the last two ended by a time limit
+
+
+def time_limited():
+    ends = np.cumsum(TIME_LIMITED)
+    row = np.arange(ends[-1])
+    return {
+        "observations": row[:, None].astype(np.float32),
+        "actions": row % 2,
+        "rewards": np.ones(len(row)),
+        "terminals": row == ends[0] - 1,
+    }
+
+
+def test_four_arrays_do_not_glue_time_limited_episodes_together():
+    with pytest.raises(DataError, match="truncations=, episodes= or next_observations=; truncations=False"):
+        Dataset.from_arrays(**time_limited())
+
+
+@pytest.mark.parametrize("how", ["truncations", "truncated", "episodes", "successors"])
+def test_each_of_three_arguments_gives_the_true_episodes(how):
+    given, ends = time_limited(), np.cumsum(TIME_LIMITED)
+    flags = np.isin(np.arange(ends[-1]), ends[1:] - 1)
+    options = {
+        "truncations": {"truncations": flags},
+        "truncated": {"truncated": flags},
+        "episodes": {"episodes": np.repeat(["a", "c", "b"], TIME_LIMITED)},
+        "successors": {
+            "next_observations": given["observations"] + 1,
+            "episodes": np.repeat([7, 9, 8], TIME_LIMITED),
+        },
+    }
+    episodes = Dataset.from_arrays(**given, **options[how]).episodes
+    lost = 0 if how == "successors" else 1  # the last step of a truncated episode has no known successor
+    np.testing.assert_array_equal(episodes.lengths, TIME_LIMITED - [0, lost, lost])
+    np.testing.assert_array_equal(episodes.terminal, [True, False, False])
+    np.testing.assert_array_equal(episodes.truncated, [False, True, True])
+
+
+def test_a_jump_that_no_end_explains_is_named_by_its_row():
+    given = time_limited()
+    successors = given["observations"] + 1
+    successors[925] = 5000
+    with pytest.raises(DataError, match="next observation of row 925 is not the observation of row 926"):
+        Dataset.from_arrays(**given, next_observations=successors)
+    flags = np.arange(len(successors)) == 925
+    assert len(Dataset.from_arrays(**given, next_observations=successors, truncations=flags).episodes) == 3
+
+
+def test_a_bandit_needs_no_other_ends():
+    assert len(Dataset.from_arrays(**log(terminals=np.ones(6), truncations=None)).episodes) == 6
+
+
+def images(*shape, dtype=np.uint8):
+    return np.random.default_rng(0).integers(0, 2 if dtype is bool else 256, (6, *shape)).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, bool])
+def test_images_without_channels_are_images_and_not_vectors(dtype):
+    pixels = images(84, 84, dtype=dtype)
+    data = Dataset.from_arrays(**log(observations=pixels))
+    assert data.spec.frame_shape == (84, 84, 1) and not data.spec.channels_first
+    np.testing.assert_array_equal(data.observation(1), pixels[1, :, :, None])
+
+
+def test_float_images_of_one_channel_are_asked_for():
+    data = Dataset.from_arrays(**log(observations=images(9, 9) / 255), channels="last")
+    assert data.spec.frame_shape == (9, 9, 1)
+
+
+def test_channels_first_images_are_stored_channels_last_and_the_spec_knows():
+    pixels = images(3, 84, 84)
+    data = Dataset.from_arrays(**log(observations=pixels))
+    assert data.spec.frame_shape == (84, 84, 3) and data.spec.channels_first
+    np.testing.assert_array_equal(data.observation(1), np.moveaxis(pixels[1], 0, -1))
+    last = Dataset.from_arrays(**log(observations=np.moveaxis(pixels, 1, -1)))
+    assert not last.spec.channels_first
+    np.testing.assert_array_equal(last.timeline.decoded(), data.timeline.decoded())
+
+
+def test_the_layout_of_ambiguous_images_is_what_the_caller_says():
+    pixels = images(9, 8, 10)
+    first, last = (
+        Dataset.from_arrays(**log(observations=pixels), channels=c).spec for c in ("first", "last")
+    )
+    assert first.frame_shape == (8, 10, 9) and last.frame_shape == (9, 8, 10)
+
+
+def test_whole_number_observations_keep_their_values_and_it_is_said(caplog):
+    numbers = np.arange(12).reshape(6, 2) * 100_000
+    data = Dataset.from_arrays(**log(observations=numbers))
+    np.testing.assert_array_equal(data.observation(1), numbers[1])
+    assert data.spec.frame_dtype == "float32" and "int64 are stored as float32" in caplog.text
+    pixels = images(9, 9, 3).astype(np.int32)
+    assert Dataset.from_arrays(**log(observations=pixels)).spec.frame_dtype == "uint8"
+
+
+def test_item_ids_become_few_actions_with_the_ids_as_names(caplog):
+    ids = np.array([2_000_000, 17, 404, 17, 2_000_000, 404])
+    data = Dataset.from_arrays(**log(actions=ids))
+    assert data.spec.actions == 3 and data.spec.action_names == (17, 404, 2_000_000)
+    np.testing.assert_array_equal(data.timeline.action, [2, 0, 1, 0, 2])
+    assert data.action_name(2) == 2_000_000 and "0 to 2" in caplog.text
+    np.testing.assert_array_equal(data.spec.named(data.timeline.action), ids[:5])
+    assert "3 actions (17, 404, 2000000)" in repr(data)
+
+
+@pytest.mark.parametrize(
+    ("actions", "names"),
+    [
+        (["up", "down", "up"], ("down", "up")),
+        ([b"up", b"down", b"up"], ("down", "up")),
+        (np.array(["up", "down", "up"], object), ("down", "up")),
+        ([-1, 1, -1], (-1, 1)),
+        ([0, 63, 1], ()),
+        ([0, 64, 1], (0, 1, 64)),
+        ([*range(33), 64, 0], ()),
+        ([*range(31), 64, 0], (*range(31), 64)),
+        ([0, 9_999, 1], (0, 1, 9_999)),
+        ([True, False, True], ()),
+    ],
+)
+def test_which_actions_are_mapped(actions, names):
+    spec = Dataset.from_arrays(
+        **log(steps=len(actions), actions=actions, terminals=np.ones(len(actions)))
+    ).spec
+    assert spec.action_names == names and spec.actions == (len(names) or int(np.max(actions)) + 1)
+
+
+def test_names_may_be_given_for_numbers_and_for_actions_that_never_occur():
+    numbered = Dataset.from_arrays(**log(), action_names=["left", "stay", "right"])
+    assert numbered.action_name(1) == "stay" and numbered.timeline.action[1] == 1
+    named = Dataset.from_arrays(**log(actions=[7, 5, 7, 5, 7, 5]), action_names=[9, 7, 5])
+    assert named.spec.actions == 3
+    np.testing.assert_array_equal(named.timeline.action, [1, 2, 1, 2, 1])
+
+
+def test_more_than_ten_thousand_actions_are_refused_with_the_reason():
+    rows = 10_001
+    given = log(steps=rows, actions=np.arange(rows) * 7, terminals=np.ones(rows, bool))
+    with pytest.raises(
+        DataError, match="10,001 different actions: at most 10,000 .* a network has an output"
+    ):
+        Dataset.from_arrays(**given)
+
+
+@pytest.mark.parametrize("shape", [(6,), (6, 1)])
+def test_whole_number_floats_are_discrete_and_it_is_said(caplog, shape):
+    whole = np.array([0, 1, 2, 0, 1, 2], np.float32).reshape(shape)
+    with caplog.at_level(logging.WARNING):
+        data = Dataset.from_arrays(**log(actions=whole))
+    assert data.spec.actions == 3 and data.timeline.action.dtype == np.int32
+    assert "for vectors give action_low= and action_high=" in caplog.text
+    assert Dataset.from_arrays(**log(actions=whole), action_low=0, action_high=2).spec.action_shape == (1,)
+    assert Dataset.from_arrays(**log(actions=whole + 0.5)).spec.action_shape == (1,)
+
+
+def test_probabilities_and_masks_stay_with_their_steps():
+    probabilities = np.array([0.5, 0.25, 1, 0.1, 0.2, 0.3])
+    masks = np.eye(3, dtype=bool)[np.arange(6) % 3] | (np.arange(6)[:, None] == 3)
+    timeline = Dataset.from_arrays(**log(), probabilities=probabilities, allowed_actions=masks).timeline
+    np.testing.assert_allclose(timeline.probability, probabilities[:5])
+    np.testing.assert_array_equal(timeline.allowed[np.arange(5)], masks[:5])
+    plain = Dataset.from_arrays(**log()).timeline
+    assert plain.probability is None and plain.allowed is None

@@ -183,8 +183,19 @@ def test_vector_actions_reach_the_environment_in_its_own_shape_and_type():
 @pytest.mark.parametrize(
     ("observations", "actions", "part"),
     [
-        (spaces.Dict({"x": box((1,), np.float32)}), spaces.Discrete(2), "has Dict observations: supp"),
-        (box((1,), np.float32), spaces.MultiDiscrete([2, 2]), "has actions MultiDiscrete([2 2])"),
+        (spaces.Text(5), spaces.Discrete(2), "has Text observations: supported are Box, Disc"),
+        (
+            spaces.Dict({"x": spaces.Tuple([spaces.Text(5)])}),
+            spaces.Discrete(2),
+            "has Text observations: supported are Box, Disc",
+        ),
+        (
+            spaces.Dict({"x": box((1,), np.float32), "y": box((8, 8, 3), np.uint8)}),
+            spaces.Discrete(2),
+            "has an image inside its Dict observations: wrap the environment so that it shows the image",
+        ),
+        (box((1,), np.float32), spaces.MultiDiscrete([2, 2]), "has actions MultiDiscrete([2 2]): supp"),
+        (box((1,), np.float32), spaces.MultiBinary(2), "has actions MultiBinary(2): supp"),
         (box((1,), np.float32), box((1,), np.float32, -np.inf, np.inf), "has actions Box(-inf"),
         (box((1,), np.float32), box((1,), np.int64), "has actions Box(0"),
     ],
@@ -193,9 +204,61 @@ def test_other_spaces_are_refused(observations, actions, part):
     assert part in refusal(probe, observations, actions)
 
 
-def test_frozen_lake_is_refused():
-    message = refusal(envs.make, "gym/FrozenLake-v1")
-    assert message.startswith("gym/FrozenLake-v1 has Discrete observations: supported are Box")
+TAXI = next(name for name in gymnasium.registry if name.startswith("Taxi-"))
+
+
+class Shows(Probe):
+    """A probe that shows what it is told to show."""
+
+    def __init__(self, observations, actions, shown=None, **options):
+        super().__init__(observations, actions, **options)
+        self.shown = shown
+
+    def _filled(self, value):
+        return self.shown
+
+
+@pytest.mark.parametrize(
+    ("space", "shown", "frame", "dtype"),
+    [
+        (spaces.Discrete(4), 2, [0, 0, 1, 0], "bool"),
+        (spaces.Discrete(3, start=5), 5, [1, 0, 0], "bool"),
+        (spaces.MultiDiscrete([2, 3]), np.array([1, 0]), [0, 1, 1, 0, 0], "bool"),
+        (spaces.MultiBinary(3), np.array([1, 0, 1]), [1, 0, 1], "bool"),
+        (spaces.Tuple([spaces.Discrete(2), spaces.MultiBinary(1)]), (1, np.array([1])), [0, 1, 1], "bool"),
+        (
+            spaces.Dict({"near": box((2,), np.float32, 0, 9), "level": spaces.Discrete(2)}),
+            {"near": np.array([7.5, 3], np.float32), "level": 1},
+            [0, 1, 7.5, 3],  # gymnasium sorts a Dict by its keys
+            "float32",
+        ),
+        (
+            spaces.Dict({"a": spaces.Tuple([box((1, 2), np.int64, 0, 99)]), "b": box((1,), np.uint8, 0, 9)}),
+            {"a": (np.array([[40, 2]]),), "b": np.array([9], np.uint8)},
+            [40, 2, 9],
+            "float32",
+        ),
+    ],
+)
+def test_every_other_space_becomes_a_flat_vector_in_gymnasiums_order(space, shown, frame, dtype):
+    env = probe(space, kind=Shows, shown=shown)
+    assert (env.spec.frame_shape, env.spec.frame_dtype) == ((len(frame),), dtype)
+    np.testing.assert_array_equal(env.reset(), np.array([frame], dtype))
+    np.testing.assert_array_equal(env.step([0]).next_observation, np.array([frame], dtype))
+    np.testing.assert_array_equal(env.reset()[0], spaces.flatten(space, shown).astype(dtype))
+    assert env.encoding.startswith("one-hot vectors of" if dtype == "bool" else "flat vectors of")
+
+
+def test_a_box_needs_no_words():
+    assert envs.make("gym/CartPole-v1").encoding == ""
+
+
+@pytest.mark.parametrize(("game", "features"), [("FrozenLake-v1", 16), (TAXI, 500), ("Blackjack-v1", 45)])
+def test_games_with_numbers_for_observations_play(game, features):
+    env = envs.make(f"gym/{game}", lanes=2)
+    assert (env.spec.frame_shape, env.spec.frame_dtype) == ((features,), "bool")
+    assert env.reset().sum() == (6 if game == "Blackjack-v1" else 2)
+    assert env.step([0, 0]).reward.shape == (2,)
 
 
 def test_an_old_version_warns_but_plays():

@@ -17,6 +17,7 @@ from optimist.training import offline, online
 from optimist.training.resolve import resolve_collection, resolve_training
 from optimist.training.storage.run_folder import as_config
 
+CLIPPED = ("atari", "minatar", "minatar_jax")
 GAMES = {  # one of every family
     "atari/Breakout": "paper",
     "minatar/breakout": "small",
@@ -34,8 +35,12 @@ class AskedError(Exception):
 def only_asked(monkeypatch):
     """Training ends where it would begin: with its agent and its settings known."""
 
-    def begin(self, agent, where, settings, **_):
+    def begin(self, agent, where, settings, *, out, environment=None, **_):
         agent.check(where.spec if hasattr(where, "spec") else envs.make(where).spec)
+        if isinstance(where, str):
+            settings = online.settled_for(settings, where, {}, out)
+        else:
+            settings = offline.settled_for(settings, where, environment, {}, out)
         raise AskedError({"agent": described(agent), "training": as_config(settings)})
 
     with monkeypatch.context() as patch:
@@ -82,6 +87,11 @@ def test_every_way_to_ask_resolves_to_the_same_run(name, game, logs, tmp_path, m
         ]
     assert trained[0] == trained[1] == trained[2]
     assert collected[0] == collected[1] == collected[2]
+    for asked_for in (trained[0], collected[0]):
+        if isinstance(asked_for, dict):  # not refused
+            limit = asked_for["training"].get("clip_rewards")
+            assert limit == (1.0 if game.partition("/")[0] in CLIPPED else None)
+            assert asked_for["training"].get("observations") != "auto"
 
 
 def test_an_agent_is_taken_as_it_is_and_a_name_is_fitted():

@@ -14,7 +14,16 @@ from optimist.equations.losses import huber
 from optimist.equations.mixtures import Mixture
 from optimist.equations.optimizers import Adam, RmsProp
 from optimist.errors import DataError, UsageError
-from optimist.networks import MultiHead, MultiNetwork, Network, SplitTable, Table, Torso, torso_for
+from optimist.networks import (
+    AllowedTable,
+    MultiHead,
+    MultiNetwork,
+    Network,
+    SplitTable,
+    Table,
+    Torso,
+    torso_for,
+)
 
 
 class Objective(NamedTuple):
@@ -57,6 +66,10 @@ class Agent(ABC):
     def action(self, spec: Spec, params: dict, observation, key) -> Any:
         """The best action by the agent's estimate; `key` is for agents that choose at random."""
 
+    def allowed_action(self, spec: Spec, params: dict, observation, key, allowed) -> Any:
+        """The best of the allowed actions, (A,); only agents of discrete actions have one."""
+        raise UsageError(f"{type(self).__name__} cannot choose among some actions only; leave allowed out")
+
     @abstractmethod
     def online_action(self, spec: Spec, params: dict, observation, key, episode_key) -> Any:
         """The action while the agent collects data; `episode_key` is the same during a whole episode."""
@@ -74,6 +87,7 @@ class TableAgent(Agent):
     """
 
     vector_peer: ClassVar[str] = "td3"  # the agent to recommend if the actions are vectors
+    next_is_a_maximum: ClassVar[bool] = True  # over the next state's actions: a mask can limit it
     columns: Annotated[int, "the width of the table: heads, atoms or quantiles of each action"] = 1
     networks: Annotated[int, "1: all columns are heads of one network; more: separate networks"] = 1
     network: Network = Network()
@@ -91,7 +105,7 @@ class TableAgent(Agent):
             raise UsageError(f"target_period is {self.target_period}: choose at least 1 gradient step")
 
     @abstractmethod
-    def values(self, table: Table | SplitTable) -> Any:
+    def values(self, table: Table | SplitTable | AllowedTable) -> Any:
         """The value of each action, (A,)."""
 
     @abstractmethod
@@ -131,12 +145,22 @@ class TableAgent(Agent):
 
         def loss(params, targets, batch, key):
             q, q_target = partial(network, params["q"]), partial(network, targets["q"])
-            return jax.vmap(lambda step: self.loss(q, q_target, step, key))(batch).mean()
+
+            def loss_of(step):
+                if step.next_allowed is None or not self.next_is_a_maximum:
+                    return self.loss(q, q_target, step, key)
+                return self.loss(_among_allowed(q, step), _among_allowed(q_target, step), step, key)
+
+            return jax.vmap(loss_of)(batch).mean()
 
         return (Objective("q", loss),)
 
     def action(self, spec: Spec, params: dict, observation, key) -> Any:
         return jnp.argmax(self.values(self.table(spec)(params["q"], observation)))
+
+    def allowed_action(self, spec: Spec, params: dict, observation, key, allowed) -> Any:
+        table = AllowedTable.of(self.table(spec)(params["q"], observation), allowed)
+        return table.rows[jnp.argmax(self.values(table))]
 
     def online_action(self, spec: Spec, params: dict, observation, key, episode_key) -> Any:
         table = self.table(spec)(params["q"], observation)
@@ -148,6 +172,17 @@ class TableAgent(Agent):
 
     def estimate(self, spec: Spec, params: dict, observation) -> Any:
         return self.values(self.table(spec)(params["q"], observation)).max()
+
+
+def _among_allowed(q: Callable, step: Transition) -> Callable:
+    """q, whose table of the step's next observation has only the actions that are allowed there."""
+
+    def limited(observation):
+        table = q(observation)
+        is_next = observation is step.next_observation
+        return AllowedTable.of(table, step.next_allowed) if is_next else table
+
+    return limited
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,7 +218,7 @@ class ManyHeads(ValueAgent):
         if self.spread is not None and not 0 <= self.spread < jnp.inf:
             raise UsageError(f"spread is {self.spread}: choose a finite number of at least 0, or none")
 
-    def values(self, table: Table | SplitTable) -> Any:
+    def values(self, table: Table | SplitTable | AllowedTable) -> Any:
         return table.mean()
 
     def online_values(self, table: Table | SplitTable, episode_key) -> Any:

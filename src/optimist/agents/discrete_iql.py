@@ -29,6 +29,8 @@ class DiscreteIql(ValueAgent):
         if not 0 < self.tau < 1:
             raise UsageError(f"tau is {self.tau}: choose a number between 0 and 1")
 
+    next_is_a_maximum = False  # but a mean of a column that is no action's
+
     def values(self, table):
         return table.columns()[:, 3]
 

@@ -27,6 +27,9 @@ class Random(Agent):
             return jax.random.randint(key, (), 0, spec.actions)
         return Bounds.of(spec).scaled(jax.random.uniform(key, spec.action_shape, minval=-1, maxval=1))
 
+    def allowed_action(self, spec, params, observation, key, allowed):
+        return jax.random.categorical(key, jnp.where(allowed, 0.0, -jnp.inf))
+
     def online_action(self, spec, params, observation, key, episode_key):
         return self.action(spec, params, observation, key)
 

@@ -75,7 +75,7 @@ def _play_options(parser: Parser, words: list[str]) -> None:
         "--environment", metavar="ENV", default="", help="where to play [the data's environment]"
     )
     parser.add_argument(
-        "--out", type=Path, default=Path("video.gif"), metavar="GIF", help="the film [video.gif]"
+        "--out", type=Path, default=Path("video.gif"), metavar="FILM", help="a .gif or .mp4 file [video.gif]"
     )
     parser.add_argument("--seed", type=int, metavar="int", help="which seed's policy [the first]")
     parser.add_argument(
@@ -85,11 +85,12 @@ def _play_options(parser: Parser, words: list[str]) -> None:
 
 
 def play(options: argparse.Namespace) -> None:
-    """Film a trained policy as an animated GIF."""
-    from optimist.training.play.video import write_gif
+    """Film a trained policy as an animated GIF or an MP4."""
+    from optimist.training.play.video import check_film, write_film
     from optimist.training.run import load_run
 
+    check_film(options.out)
     run = load_run(options.run_folder, options.allow)
     pictures = run.pictures(options.seed, options.frames, environment=options.environment)
-    write_gif(options.out, pictures, options.fps)
+    write_film(options.out, pictures, options.fps)
     print(f"wrote {options.out}")

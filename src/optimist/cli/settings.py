@@ -8,7 +8,7 @@ import argparse
 import dataclasses
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Annotated, Any, NamedTuple, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from optimist.cli.options import number, whole_number, yes_or_no
 from optimist.errors import UsageError
@@ -25,7 +25,7 @@ KINDS = {int: "int", float: "number", bool: "yes|no"}  # all others are names
 class Setting(NamedTuple):
     """One option: the kind of its value, its help, and its default."""
 
-    kind: str  # a key of READERS, with "|none" if it may be None
+    kind: str  # a key of READERS, with "|none" if it may be None, and with other words that it may be
     help: str
     default: Any
 
@@ -45,9 +45,12 @@ def settings_of(record: Any, prefix: str = "") -> dict[str, Setting]:
 def _kind(kind: Any) -> str:
     if get_origin(kind) is Annotated:
         kind = get_args(kind)[0]
-    if isinstance(kind, types.UnionType):
-        plain, *_ = [part for part in get_args(kind) if part is not type(None)]
-        return KINDS.get(plain, "name") + ("|none" if type(None) in get_args(kind) else "")
+    if get_origin(kind) in (Union, types.UnionType):
+        parts = get_args(kind)
+        plain = next(part for part in parts if part is not type(None) and get_origin(part) is not Literal)
+        words = ["none"] if type(None) in parts else []
+        words += [word for part in parts if get_origin(part) is Literal for word in get_args(part)]
+        return "|".join([KINDS.get(plain, "name"), *words])
     return KINDS.get(kind, "name")
 
 
@@ -97,11 +100,12 @@ def given(options: argparse.Namespace, place: str) -> dict[str, Any]:
 
 
 def reader(kind: str) -> Callable[[str], Any]:
-    plain = kind.removesuffix("|none")
-    read = READERS[plain]
+    plain = next(name for name in READERS if kind == name or kind.startswith(f"{name}|"))
+    words = kind.removeprefix(plain).split("|")[1:]
 
     def value(text: str) -> Any:
-        return None if plain != kind and text.lower() == "none" else read(text)
+        word = text.lower()
+        return READERS[plain](text) if word not in words else None if word == "none" else word
 
     return value
 

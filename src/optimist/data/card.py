@@ -75,8 +75,10 @@ def _action_figures(dataset: Dataset) -> dict:
         return {"action_mean": actions.mean(axis=0).tolist(), "action_std": actions.std(axis=0).tolist()}
     frequency = np.bincount(actions, minlength=dataset.spec.actions) / len(actions)
     seen = frequency[frequency > 0]
+    names = {"action_names": list(dataset.spec.action_names)} if dataset.spec.action_names else {}
     # In nats; ln(actions) means uniformly random. Adding 0.0 turns -0.0 into 0.0.
     return {
+        **names,
         "action_frequency": frequency.tolist(),
         "action_entropy": float(-(seen * np.log(seen)).sum() + 0.0),
     }

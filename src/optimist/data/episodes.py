@@ -38,6 +38,18 @@ class Episode:
         return self.timeline.reward[self._steps]
 
     @property
+    def probabilities(self) -> np.ndarray | None:
+        """Those with which the logging policy chose the actions, (length,), if they were logged."""
+        logged = self.timeline.probability
+        return None if logged is None else logged[self._steps]
+
+    @property
+    def allowed_actions(self) -> np.ndarray | None:
+        """Which actions could be chosen, (length, actions), if that was logged."""
+        logged = self.timeline.allowed
+        return None if logged is None else logged[self._steps]
+
+    @property
     def frames(self) -> np.ndarray:
         """The recorded frames, with the one after the last step, (length + 1, ...)."""
         return self.timeline.frames(self._frame_numbers)

@@ -27,6 +27,7 @@ class Rows(NamedTuple):
     discount: Any
     next_frame: Any
     next_age: Any
+    next_allowed: Any = None  # the actions that can be chosen there, as bits, if they were logged
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Sampler:
     n_step: int = 1
     clip: float | None = None  # rewards are clipped to [-clip, clip] before they are summed
     seed: int = 0
+    scale: float = 1.0  # rewards are multiplied by this before they are clipped
 
     def __post_init__(self) -> None:
         if self.batch < 1 or self.n_step < 1 or not 0 <= self.gamma <= 1:
@@ -84,12 +86,25 @@ class Sampler:
             discount=discount.astype(np.float32),
             next_frame=step + episode + length,
             next_age=np.minimum(since_start + length, oldest).astype(np.int32),
+            next_allowed=self._next_allowed(step + length, dataset.stops[ranges]),
         )
+
+    def _next_allowed(self, following: np.ndarray, stop: np.ndarray) -> np.ndarray | None:
+        """The masks of these steps, (..., bytes). After the last step of a range nothing was logged: every
+        action is allowed."""
+        masks = self.dataset.timeline.allowed
+        if masks is None:
+            return None
+        bits = masks.bits[np.minimum(following, stop - 1)]
+        bits[following == stop] = 255
+        return bits
 
     def _folded_reward(self, step: np.ndarray, length: np.ndarray) -> np.ndarray:
         folded = np.zeros(np.shape(step))
         for ahead in range(self.n_step):
             reward = self.dataset.timeline.reward[np.minimum(step + ahead, step + length - 1)]
+            if self.scale != 1:
+                reward = self.scale * reward
             if self.clip is not None:
                 reward = np.clip(reward, -self.clip, self.clip)
             folded += np.where(ahead < length, self.gamma**ahead * reward, 0)
@@ -121,4 +136,7 @@ def transitions(
     frame = np.stack([rows.frame, rows.next_frame])
     age = np.stack([rows.age, rows.next_age])
     observation, next_observation = decoded_stacks(frames_of, frame, age, sampler.dataset.spec.stack)
-    return Transition(observation, rows.action, rows.reward, rows.discount, next_observation)
+    allowed = None
+    if rows.next_allowed is not None:
+        allowed = np.unpackbits(rows.next_allowed, axis=-1, count=sampler.dataset.spec.actions).view(bool)
+    return Transition(observation, rows.action, rows.reward, rows.discount, next_observation, allowed)

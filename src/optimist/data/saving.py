@@ -1,5 +1,7 @@
 """Copying of a dataset, or a view, into a dataset folder."""
 
+from itertools import pairwise
+
 import numpy as np
 
 from optimist.data.disk.shard_stream import steps_per_shard
@@ -13,37 +15,53 @@ def copy_into(intake: Intake, view: View) -> None:
     """Write the steps of a view lane by lane, in parts; the order of time over all lanes is kept."""
     if not len(view):
         raise DataError("there is no transition to save: the view is empty")
-    timeline, steps = view.timeline, view.steps()
-    truncated = ends_of(view)
-    time = np.empty(len(steps), np.int64)
-    time[np.argsort(timeline.time[steps], kind="stable")] = np.arange(len(steps))
-    lane = np.searchsorted(timeline.lane_starts, steps, side="right") - 1
-    borders = np.append(np.flatnonzero(np.diff(lane, prepend=-1)), len(steps))
-    at_once = steps_per_shard(view.spec)
-    for start, stop in zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True):
-        intake.begin_lane(int(timeline.lanes[lane[start]]))
+    timeline, at_once = view.timeline, steps_per_shard(view.spec)
+    lane = np.searchsorted(timeline.lane_starts, view.starts, side="right") - 1  # of each range
+    first_ranges = np.flatnonzero(np.diff(lane, prepend=-1))
+    times = _times(view) if len(first_ranges) > 1 else None
+    borders = [*view.offsets[first_ranges].tolist(), len(view)]
+    for number, (start, stop) in enumerate(pairwise(borders)):
+        intake.begin_lane(int(timeline.lanes[lane[first_ranges[number]]]))
         for first in range(start, stop, at_once):
-            part = slice(first, min(first + at_once, stop))
-            intake.extend(_piece(view, steps[part], truncated[part]), time[part])
-        last = steps[stop - 1]
-        is_open = not (timeline.terminal[last] | truncated[stop - 1])
-        frame = last + timeline.episode_of(last) + 1
-        intake.end_lane(timeline.frames(frame) if is_open else None)
+            positions = np.arange(first, min(first + at_once, stop))
+            intake.extend(_piece(view, positions), positions if times is None else times[positions])
+        intake.end_lane(_open_end(view, stop - 1))
 
 
-def ends_of(view: View) -> np.ndarray:
-    """Which steps of the view a time limit, or a cut by the view, ended. The last episode of a lane may have
-    no end."""
+def _times(view: View) -> np.ndarray:
+    """The place of each step of the view in the order of time over all lanes."""
+    order = np.argsort(view.timeline.time[view.steps()], kind="stable")
+    times = np.empty_like(order)
+    times[order] = np.arange(len(order))
+    return times
+
+
+def _open_end(view: View, position: int) -> np.ndarray | None:
+    """The frame after this last step of a lane, if its episode has no end."""
+    timeline, (step,) = view.timeline, _steps_at(view, np.array([position]))
+    if timeline.terminal[step] or _truncated(view, np.array([step]), np.array([position]))[0]:
+        return None
+    return timeline.frames(step + timeline.episode_of(step) + 1)
+
+
+def _steps_at(view: View, positions: np.ndarray) -> np.ndarray:
+    ranges = view.ranges_at(positions)
+    steps: np.ndarray = view.starts[ranges] + positions - view.offsets[ranges]
+    return steps
+
+
+def _truncated(view: View, steps: np.ndarray, positions: np.ndarray) -> np.ndarray:
+    """Which of these steps a time limit ended, or the view by a cut. The last episode of a lane may have no
+    end, as in the recording."""
     timeline = view.timeline
-    truncated = timeline.truncated[view.steps()]
-    lane_stops = np.append(timeline.lane_starts[1:], len(timeline))
-    is_cut = ~(timeline.terminal[view.stops - 1] | np.isin(view.stops, lane_stops))
-    truncated[view.offsets[1:] - 1] |= is_cut
-    return truncated
+    is_last = np.isin(positions + 1, view.offsets[1:])
+    ends_lane = np.isin(steps + 1, np.append(timeline.lane_starts[1:], len(timeline)))
+    return timeline.truncated[steps] | (is_last & ~timeline.terminal[steps] & ~ends_lane)
 
 
-def _piece(view: View, steps: np.ndarray, truncated: np.ndarray) -> Piece:
-    timeline = view.timeline
+def _piece(view: View, positions: np.ndarray) -> Piece:
+    timeline, steps = view.timeline, _steps_at(view, positions)
+    truncated = _truncated(view, steps, positions)
     columns: Columns = {
         "action": timeline.action[steps],
         "reward": timeline.reward[steps],

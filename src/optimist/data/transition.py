@@ -24,6 +24,7 @@ class Transition(NamedTuple):
     reward: Any
     discount: Any
     next_observation: Any
+    next_allowed: Any = None  # which actions can be chosen there, (A,), if that was logged
 
 
 @dataclass(frozen=True)

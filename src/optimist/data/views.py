@@ -42,21 +42,28 @@ class View:
         """The timeline steps of this view, in order."""
         return np.repeat(self.starts - self.offsets[:-1], self.stops - self.starts) + np.arange(len(self))
 
+    def steps_at(self, positions: np.ndarray) -> np.ndarray:
+        """The timeline steps at these positions of this view."""
+        ranges = self.ranges_at(positions)
+        return self.starts[ranges] + positions - self.offsets[ranges]
+
+    def borders(self) -> np.ndarray:
+        """The start and stop of every range, for `ufunc.reduceat`: every second result is that of a range."""
+        borders = np.stack([self.starts, self.stops], axis=1).ravel()
+        return borders[:-1] if len(borders) and borders[-1] == len(self.timeline) else borders
+
     @cached_property
     def episodes(self) -> Episodes:
         """The episodes: columns such as `episodes.returns`, and single episodes as `episodes[i]`."""
         timeline, last = self.timeline, self.stops - 1
         terminal, truncated = timeline.terminal[last], timeline.truncated[last]
         begins = timeline.episode_starts[timeline.episode_of(self.starts)] == self.starts
-        borders = np.stack([self.starts, self.stops], axis=1).ravel()
-        if len(borders) and borders[-1] == len(timeline):
-            borders = borders[:-1]
         return Episodes(
             spec=self.spec,
             timeline=timeline,
             starts=self.starts,
             lengths=self.stops - self.starts,
-            returns=np.add.reduceat(timeline.reward, borders, dtype=np.float64)[::2],
+            returns=np.add.reduceat(timeline.reward, self.borders(), dtype=np.float64)[::2],
             terminal=terminal,
             truncated=truncated,
             cut=~(terminal | truncated) | ~begins,

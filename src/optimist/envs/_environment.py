@@ -25,7 +25,8 @@ class Environment(Protocol):
     """`lanes` copies of one game that are stepped together and reset automatically.
 
     An environment with the optional attribute `resumable` returns its whole state as arrays from `saved()`,
-    and continues from that state after `restore()`, which checks the arrays because they come from a file."""
+    and continues from that state after `restore()`, which checks the arrays because they come from a file.
+    The optional attribute `encoding` says in words how frames are made of the game's own observations."""
 
     name: str
     spec: Spec

@@ -31,12 +31,20 @@ class Lane(Protocol):
 class Lanes:
     """An `Environment` of single ones, each reset as soon as its episode ends."""
 
-    def __init__(self, name: str, spec: Spec, members: Sequence[Lane], versions: dict[str, str]):
+    def __init__(
+        self,
+        name: str,
+        spec: Spec,
+        members: Sequence[Lane],
+        versions: dict[str, str],
+        encoding: str = "",
+    ):
         self.name = name
         self.spec = spec
         self.lanes = len(members)
         self._members = members
         self._versions = versions
+        self.encoding = encoding
         self._started = False
         self.resumable = all(hasattr(member, "saved") for member in members)
 

@@ -1,6 +1,7 @@
-"""Any Gymnasium environment with Box observations and Discrete or bounded Box actions, as `gym/<id>`.
+"""Any Gymnasium environment with Discrete or bounded Box actions, as `gym/<id>`.
 
-Images (uint8 or bool, rank 2 or 3) stay frames; every other observation becomes a flat float32 vector.
+Images (uint8 or bool, rank 2 or 3) stay frames; every other observation becomes a flat vector. A number of a
+Discrete space becomes a one-hot vector; a Dict or Tuple is flattened in Gymnasium's own order.
 `max_steps` replaces the environment's own time limit; other options go to the environment itself.
 """
 
@@ -14,12 +15,13 @@ import numpy as np
 from optimist.data.transition import Spec
 from optimist.envs._environment import Environment
 from optimist.envs._lanes import Lanes, package
+from optimist.envs._spaces import Encoding, encoding_of
 from optimist.errors import UsageError, did_you_mean
 
 # these need only gymnasium
 CLASSIC_CONTROL = ("Acrobot-v1", "CartPole-v1", "MountainCar-v0", "MountainCarContinuous-v0", "Pendulum-v1")
 SIMULATORS = ("mujoco", "Box2D", "ale_py")  # their versions determine what happens in an environment
-SUPPORTED = "supported are Box observations with Discrete or bounded float Box actions"
+ACTIONS = "supported are Discrete and bounded float Box actions; wrap the environment to have one of these"
 
 
 def games() -> list[str]:
@@ -34,21 +36,22 @@ def make(game: str, *, seeds: list[int], max_steps: int | None = None, **options
     if max_steps is not None:
         options["max_episode_steps"] = max_steps
     first = _single(gymnasium, game, options)
-    spec = _spec(gymnasium, game, first)
+    encoding = encoding_of(gymnasium, first.observation_space, f"gym/{game}")
+    spec = _spec(gymnasium, game, first, encoding)
     if "rgb_array" in (first.metadata.get("render_modes") or ()):
         first.close()
         first = _single(gymnasium, game, {"render_mode": "rgb_array", **options})
     others = [_single(gymnasium, game, options) for _ in seeds[1:]]
-    members = [_Lane(env, spec, seed) for env, seed in zip([first, *others], seeds, strict=True)]
-    return Lanes(f"gym/{game}", spec, members, _versions(first))
+    members = [_Lane(env, spec, encoding, seed) for env, seed in zip([first, *others], seeds, strict=True)]
+    return Lanes(f"gym/{game}", spec, members, _versions(first), encoding.words)
 
 
 class _Lane:
     """One Gymnasium environment whose frames and actions have the types of the spec."""
 
-    def __init__(self, env, spec: Spec, seed: int):
+    def __init__(self, env, spec: Spec, encoding: Encoding, seed: int):
         self._env = env
-        self._spec = spec
+        self._spec, self._frame = spec, encoding
         self._seed: int | None = seed
 
     def reset(self) -> np.ndarray:
@@ -71,9 +74,6 @@ class _Lane:
     def close(self) -> None:
         self._env.close()
 
-    def _frame(self, observation: Any) -> np.ndarray:
-        return np.asarray(observation, self._spec.frame_dtype).reshape(self._spec.frame_shape)
-
     def _native(self, action: Any) -> Any:
         space = self._env.action_space
         if self._spec.discrete:
@@ -90,27 +90,15 @@ def _single(gymnasium, game: str, options: dict):
         raise UsageError(f"gym/{game} cannot be made: {_first_line(error)}") from error
 
 
-def _spec(gymnasium, game: str, env) -> Spec:
-    spaces = gymnasium.spaces
-    observations, actions = env.observation_space, env.action_space
-    if not isinstance(observations, spaces.Box):
-        raise UsageError(f"gym/{game} has {type(observations).__name__} observations: {SUPPORTED}")
-    frame_shape, frame_dtype = _frame_type(observations)
+def _spec(gymnasium, game: str, env, encoding: Encoding) -> Spec:
+    spaces, actions = gymnasium.spaces, env.action_space
+    frame = (encoding.frame_shape, encoding.frame_dtype)
     if isinstance(actions, spaces.Discrete):
-        return Spec(frame_shape, frame_dtype, actions=int(actions.n))
+        return Spec(*frame, actions=int(actions.n))
     if not isinstance(actions, spaces.Box) or actions.dtype.kind != "f" or not actions.is_bounded():
-        raise UsageError(f"gym/{game} has actions {actions}: {SUPPORTED}")
+        raise UsageError(f"gym/{game} has actions {actions}: {ACTIONS}")
     low, high = (tuple(bound.ravel().tolist()) for bound in (actions.low, actions.high))
-    return Spec(frame_shape, frame_dtype, action_low=low, action_high=high)
-
-
-def _frame_type(space) -> tuple[tuple[int, ...], str]:
-    """Shape and type of one recorded frame."""
-    rank, kind = len(space.shape), space.dtype.name
-    if kind in ("uint8", "bool") and rank in (2, 3):
-        return (*space.shape, 1)[:3], kind
-    size = int(np.prod(space.shape, dtype=int))
-    return (size,), "bool" if kind == "bool" else "float32"
+    return Spec(*frame, action_low=low, action_high=high)
 
 
 def _versions(env) -> dict[str, str]:

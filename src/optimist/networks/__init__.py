@@ -2,12 +2,13 @@
 
 from optimist.networks.layers import Layer, initial_weight, sizes, widths
 from optimist.networks.perceptrons import ActionVae, DenseNetwork, Perceptron
-from optimist.networks.tables import MultiHead, MultiNetwork, SplitTable, Table
+from optimist.networks.tables import AllowedTable, MultiHead, MultiNetwork, SplitTable, Table
 from optimist.networks.torsos import TORSOS, Convolution, LayeredTorso, Network, Torso, convolve, torso_for
 
 __all__ = [
     "TORSOS",
     "ActionVae",
+    "AllowedTable",
     "Convolution",
     "DenseNetwork",
     "Layer",

@@ -65,6 +65,34 @@ class SplitTable:
         return values.transpose(1, 0, 2).reshape(values.shape[1], -1)
 
 
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class AllowedTable:
+    """A table of the allowed actions. The row of any other action is a copy of the first allowed one's, so
+    that a maximum over actions, of whatever is made of the rows, is that of an allowed action."""
+
+    table: Table | SplitTable
+    rows: Any  # (A,): the action whose row stands for each action
+
+    @classmethod
+    def of(cls, table: "Table | SplitTable", allowed) -> "AllowedTable":
+        """The table with this mask, (A,)."""
+        return cls(table, jnp.where(allowed, jnp.arange(allowed.shape[-1]), allowed.argmax()))
+
+    @property
+    def features(self):
+        return self.table.features
+
+    def __matmul__(self, alpha):
+        return (self.table @ alpha)[self.rows]
+
+    def mean(self):
+        return self.table.mean()[self.rows]
+
+    def columns(self):
+        return self.table.columns()[self.rows]
+
+
 @dataclass(frozen=True)
 class MultiHead:
     """One torso, and a linear layer on its features that gives a table."""

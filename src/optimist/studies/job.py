@@ -13,6 +13,7 @@ from optimist.data.dataset import Dataset, fingerprint_of
 from optimist.data.disk import manifest
 from optimist.errors import DataError, RunError, UsageError, did_you_mean, some_of
 from optimist.studies.players import ranked
+from optimist.training import automatic
 from optimist.training.offline import OfflineTraining
 from optimist.training.online import OnlineTraining
 from optimist.training.resolve import Resolved, resolve_collection, resolve_training
@@ -76,8 +77,10 @@ class Job:
         folder = self.run_folder(out)
         if not (folder / "config.toml").exists():
             return ["config.toml: missing"] if (folder / "DONE").exists() else []
-        asked = {**self.asked(), **self._recording(out)}
         before = read_config(folder)  # it also has settings that are known only once the data is open
+        asked = {**self.asked(), **self._recording(out)}
+        if isinstance(training := asked.get("training"), dict):
+            asked["training"] = self._settled(training, before.get("training"), out)
         return changes({name: before[name] for name in asked if name in before}, asked)
 
     def asked(self) -> dict[str, Any]:
@@ -90,6 +93,23 @@ class Job:
             "training": as_config(self.record()),
         }
         return config if self.kept else {"seeds": list(self.seeds), **config}
+
+    def _settled(self, training: dict[str, Any], before: Any, out: Path) -> dict[str, Any]:
+        """The settings with every "auto" replaced by what the run in the folder must have."""
+        found: dict[str, Any] = {"clip_rewards": automatic.clipping({}, self.environment)}
+        if not self.plays:
+            found["observations"] = self._scaling(out) or dict(before or {}).get("observations", "none")
+        chosen = automatic.values(training, found, before)
+        return {name: value for name, value in {**training, **chosen}.items() if value is not None}
+
+    def _scaling(self, out: Path) -> str:
+        """How observations are scaled, "" if the log is missing; logs of this study need no scaling."""
+        if self.data in self.needs:
+            return "none"
+        if not (self.data_folder(out) / manifest.NAME).exists():
+            return ""
+        log = manifest.read(self.data_folder(out))
+        return automatic.scaling(log.spec, log.provenance)
 
     def _recording(self, out: Path) -> dict[str, Any]:
         """The fingerprint of the data as it is now, if the run recorded one."""

@@ -73,10 +73,11 @@ class Gather:
     """Makes stacked transitions from resident frames."""
 
     stack: int
+    actions: int = 0
 
     def __call__(self, resident, positions) -> Transition:
         frames, rows = resident
-        row = Rows(*(column[positions] for column in rows))
+        row = jax.tree.map(lambda column: column[positions], rows)
 
         def observation(frame, age):
             return stacked(lambda back: frames[earlier(frame, age, back)], age, self.stack)
@@ -87,7 +88,13 @@ class Gather:
             reward=row.reward,
             discount=row.discount,
             next_observation=observation(row.next_frame, row.next_age),
+            next_allowed=_unpacked(row.next_allowed, self.actions),
         )
+
+
+def _unpacked(bits, actions: int):
+    """Masks as booleans, (..., actions); None if none were logged."""
+    return None if bits is None else jnp.unpackbits(bits, axis=-1, count=actions).astype(bool)
 
 
 @dataclass(frozen=True)
@@ -96,6 +103,7 @@ class Join:
     comes first, the next observation's last."""
 
     stack: int
+    actions: int = 0
 
     def __call__(self, resident, item: "StreamedBatch") -> Transition:
         last = self.stack - 1
@@ -105,6 +113,7 @@ class Join:
             reward=item.reward,
             discount=item.discount,
             next_observation=stacked(lambda back: item.frames[:, -1 - back], item.next_age, self.stack),
+            next_allowed=_unpacked(item.next_allowed, self.actions),
         )
 
 
@@ -116,15 +125,14 @@ class DeviceFeed:
         logs = {id(sampler.dataset): sampler for sampler in samplers}  # each seed may have its own log
         begins = np.cumsum([0, *(len(sampler.dataset) for sampler in logs.values())])
         self._begin = [begins[list(logs).index(id(sampler.dataset))] for sampler in samplers]
-        rows = Rows(
-            *map(np.concatenate, zip(*(sampler.all_rows() for sampler in logs.values()), strict=True))
-        )
+        every = [sampler.all_rows() for sampler in logs.values()]
+        rows = jax.tree.map(lambda *columns: np.concatenate(columns), *every)
         dataset = samplers[0].dataset
         rows, frames = _with_needed_frames(dataset.timeline, rows, dataset.spec.stack)
-        narrow = [column.astype(np.int32) if column.dtype == np.int64 else column for column in rows]
+        narrow = jax.tree.map(lambda c: c.astype(np.int32) if c.dtype == np.int64 else c, rows)
         # `jnp.asarray` would make a copy, and the accelerator would hold the frames twice meanwhile.
-        self.resident = (jax.device_put(frames), Rows(*map(jax.device_put, narrow)))
-        self.minibatch = Gather(dataset.spec.stack)
+        self.resident = (jax.device_put(frames), jax.tree.map(jax.device_put, narrow))
+        self.minibatch = Gather(dataset.spec.stack, dataset.spec.actions)
         self.steps_at_once = 1 << 30
 
     def items(self, first_step: int, count: int):
@@ -157,6 +165,7 @@ class StreamedBatch(NamedTuple):
     action: Any
     reward: Any
     discount: Any
+    next_allowed: Any = None
 
 
 class StreamedFeed:
@@ -174,7 +183,7 @@ class StreamedFeed:
         self._ahead: tuple[tuple[int, int], Future] | None = None
         spec = samplers[0].dataset.spec
         per_step = 2 * spec.stack * frame_bytes(spec) * samplers[0].batch * len(samplers)
-        self.resident, self.minibatch = (), Join(spec.stack)
+        self.resident, self.minibatch = (), Join(spec.stack, spec.actions)
         self.steps_at_once = max(1, STREAMED_BYTES // per_step)
 
     def items(self, first_step: int, count: int):
@@ -191,7 +200,7 @@ class StreamedFeed:
     def _batches(self, first_step: int, count: int) -> StreamedBatch:
         sampler = self._samplers[0]
         drawn = [each.rows(each.positions(first_step, count)) for each in self._samplers]
-        rows = Rows(*(np.stack(column, axis=1) for column in zip(*drawn, strict=True)))
+        rows: Rows = jax.tree.map(lambda *columns: np.stack(columns, axis=1), *drawn)
         numbers = window(rows, sampler.dataset.spec.stack, sampler.n_step)
         return StreamedBatch(
             frames=self._frames(numbers.ravel()).reshape(*numbers.shape, *sampler.dataset.spec.frame_shape),
@@ -200,6 +209,7 @@ class StreamedFeed:
             action=rows.action,
             reward=rows.reward,
             discount=rows.discount,
+            next_allowed=rows.next_allowed,
         )
 
     def _frames(self, numbers: np.ndarray) -> np.ndarray:

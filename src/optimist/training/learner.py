@@ -12,6 +12,7 @@ import optax
 from optimist.agents._agent import Agent, Objective
 from optimist.data.transition import Spec, Transition
 from optimist.errors import UsageError
+from optimist.training.inputs import Inputs
 
 
 class TrainState(NamedTuple):
@@ -38,6 +39,7 @@ class Learner:
 
     agent: Agent
     spec: Spec
+    inputs: Inputs | None = None  # how observations are scaled; None: the agent reads them as they are
 
     def init(self, seeds: tuple[int, ...]) -> TrainState:
         """The initial states of all seeds; the target starts as a copy of the network."""
@@ -59,9 +61,32 @@ class Learner:
         targets = jax.tree.map(jnp.copy, params)  # a separate buffer, so that both can be donated
         return TrainState(params, targets, slots, jnp.zeros((), jnp.int32), run_key)
 
+    def read(self, observations: Any) -> Any:
+        """Observations as the agent reads them, one or a batch."""
+        return observations if self.inputs is None else self.inputs(observations)
+
+    def action(self, params: dict, observation, key) -> Any:
+        """The agent's best action."""
+        return self.agent.action(self.spec, params, self.read(observation), key)
+
+    def allowed_action(self, params: dict, observation, key, allowed) -> Any:
+        """The agent's best action among those that are allowed, (A,)."""
+        return self.agent.allowed_action(self.spec, params, self.read(observation), key, allowed)
+
+    def online_action(self, params: dict, observation, key, episode_key) -> Any:
+        """The agent's action while it collects data."""
+        return self.agent.online_action(self.spec, params, self.read(observation), key, episode_key)
+
+    def estimate(self, params: dict, observation) -> Any:
+        """The agent's estimate of the return."""
+        return self.agent.estimate(self.spec, params, self.read(observation))
+
     def update(self, state: TrainState, batch: Transition) -> tuple[TrainState, dict]:
         """One gradient step of one seed: each objective that is due, then the target if it is due."""
         losses = {}
+        batch = batch._replace(
+            observation=self.read(batch.observation), next_observation=self.read(batch.next_observation)
+        )
         step_key = jax.random.fold_in(state.key, state.step)
         for number, objective in enumerate(self.agent.objectives(self.spec)):
             loss_key = jax.random.fold_in(step_key, number)

@@ -104,10 +104,9 @@ def check_finite(step: int, seeds: tuple[int, ...], rows: list[dict]) -> None:
 @partial(jax.jit, static_argnames=("learner", "seeds"))
 def _estimates(learner: Learner, seeds: int, params: dict, observations):
     """The mean estimated return and the largest absolute one of each seed, (S,) each."""
-    estimate = partial(learner.agent.estimate, learner.spec)
 
     def of_seed(params, observations):
-        estimates = jax.vmap(partial(estimate, params))(observations)
+        estimates = jax.vmap(partial(learner.estimate, params))(observations)
         return estimates.mean(), jnp.abs(estimates).max()
 
     return jax.vmap(of_seed, axis_size=seeds)(params, observations)  # an agent may have no parameters

@@ -1,12 +1,13 @@
 """Training on a fixed dataset; the environment is used only for evaluation."""
 
 import hashlib
+import logging
 import math
 from collections.abc import Callable
-from dataclasses import InitVar, dataclass
+from dataclasses import InitVar, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import jax
 import numpy as np
@@ -17,16 +18,20 @@ from optimist.data.dataset import Dataset
 from optimist.data.paper_sampling import SAMPLERS
 from optimist.data.sampling import Sampler, transitions
 from optimist.errors import UsageError, did_you_mean, renamed
+from optimist.training.automatic import CLIPPED, check_clipping, clipping, scaling, settled
 from optimist.training.evaluation import check_playable
 from optimist.training.feeding import Feed, feed_of
+from optimist.training.inputs import Inputs, check_kind, measured
 from optimist.training.interrupt import StopRequest
 from optimist.training.learner import Learner, TrainState, advance, check_seeds
 from optimist.training.loggers import USUAL, logger_classes
 from optimist.training.monitor import ALARM, Monitor
+from optimist.training.rewards import remarks
 from optimist.training.services import Services, owes_evaluation
 from optimist.training.sizes import batch_bytes, check_memory, lanes_bytes, state_bytes
-from optimist.training.storage.run_folder import RunFolder, as_config, demand
+from optimist.training.storage.run_folder import RunFolder, as_config, begun, demand, refuse_other_use
 
+log = logging.getLogger("optimist")
 CHUNK = 250  # gradient steps between checks of the clock, the losses and the signals
 LARGE_CHUNK = 50  # the same for large images on a CPU, so that Ctrl-C takes effect within seconds
 LOGS = ("whole", "own")
@@ -46,7 +51,13 @@ class Training:
     batch: Annotated[int, "transitions in a minibatch"] = 32
     gamma: Annotated[float, "the discount of a step"] = 0.99
     n_step: Annotated[int, "rewards summed before the bootstrap"] = 1
-    clip_rewards: Annotated[float | None, "rewards are clipped to +- this; none: as logged"] = 1.0
+    clip_rewards: Annotated[float | Literal["auto"] | None, CLIPPED] = "auto"
+    reward_scale: Annotated[float, "rewards are multiplied by this before they are clipped"] = 1.0
+    observations: Annotated[
+        str,
+        "scale vectors: standard (mean 0, deviation 1), range (-1 to 1), none, or auto: standard "
+        "unless the log is by optimist collect",
+    ] = "auto"
     sampling: Annotated[str, "uniform, or five-buffers as in the released code"] = "uniform"
     data_per_seed: Annotated[str, "whole, or own: the log of the seed's own player"] = "whole"
     feed: Annotated[str, "where the data is kept: device, memory, compressed, or auto"] = "auto"
@@ -66,7 +77,9 @@ class Training:
         demand(self, counts, lambda n: isinstance(n, int) and n >= 1, "it must be a whole number above 0")
         demand(self, ("n_step",), lambda n: n <= MOST_STEPS_AHEAD, f"it must be at most {MOST_STEPS_AHEAD}")
         demand(self, ("epsilon", "gamma"), lambda x: 0 <= x <= 1, "it must be between 0 and 1")
-        demand(self, ("clip_rewards", "memory_gib"), lambda x: 0 < x < math.inf, "it must be above 0")
+        demand(self, ("memory_gib", "reward_scale"), lambda x: 0 < x < math.inf, "it must be above 0")
+        check_clipping(self)
+        check_kind(self.observations)
         demand(self, ("checkpoint_seconds",), lambda x: x >= 0, "it must be at least 0")
         if self.sampling not in SAMPLERS:
             raise UsageError(f'no sampling "{self.sampling}": {did_you_mean(self.sampling, SAMPLERS)}')
@@ -82,6 +95,18 @@ class Training:
     def evaluates(self, step: int) -> bool:
         """Is an evaluation due at this gradient step?"""
         return step > 0 and (step % self.evaluate_every == 0 or step == self.steps)
+
+
+def settled_for(
+    training: Training, dataset: Dataset, environment: str | None, before: dict, out: str | Path
+) -> Training:
+    """The training with every "auto" replaced by its value for this dataset; `before` is the configuration of
+    the run that continues in `out`."""
+    found = {
+        "clip_rewards": clipping(dataset.provenance, environment),
+        "observations": scaling(dataset.spec, dataset.provenance),
+    }
+    return settled(training, found, before.get("training"), out)
 
 
 def whole(dataset: Dataset) -> Dataset:
@@ -108,6 +133,9 @@ class OfflineTraining:
         log, so that each seed gets, say, the best tenth of its own log."""
         agent.check(dataset.spec)
         check_seeds(seeds)
+        refuse_other_use(Path(out))  # before the data is read
+        before = begun(out, restart=restart)
+        training = settled_for(training, dataset, environment, before, out)
         self.training, self.seeds, self.environment = training, tuple(seeds), environment
         self.recording, self.dataset = dataset.fingerprint, part(dataset)
         self.logs = [self.dataset] * len(self.seeds)
@@ -124,6 +152,7 @@ class OfflineTraining:
         self.learner = Learner(agent, dataset.spec)
         logger_classes(training.loggers)  # raises for an unknown logger
         self._check_memory()
+        self.learner = replace(self.learner, inputs=self._inputs(before))
         self.folder = RunFolder(out, self._config(), restart=restart)
 
     def _check_memory(self) -> None:
@@ -139,7 +168,15 @@ class OfflineTraining:
             }
         )
 
+    def _inputs(self, before: dict) -> Inputs | None:
+        """How observations are scaled: as in the run in the folder, or as the data demands."""
+        kind = self.training.observations
+        if "inputs" in before and before.get("training", {}).get("observations") == kind:
+            return Inputs.from_config(before["inputs"], self.dataset.spec)
+        return measured(self.logs, kind)
+
     def _config(self) -> dict:
+        inputs = self.learner.inputs
         return {
             "kind": "offline",
             "seeds": list(self.seeds),
@@ -152,6 +189,7 @@ class OfflineTraining:
             "spec": self.dataset.spec.as_json(),
             "agent": described(self.learner.agent),
             "training": as_config(self.training),
+            **({"inputs": inputs.as_config()} if inputs else {}),
         }
 
     def run(self) -> TrainState:
@@ -161,6 +199,8 @@ class OfflineTraining:
             found = self.folder.load_state(like=self.learner.shapes(self.seeds))
             step, state = found or (0, self.learner.init(self.seeds))
             self.folder.rewind(step)
+            for line in remarks(self.logs, self.training) if step < self.training.steps else []:
+                log.warning("%s", line)
             if step < self.training.steps or owes_evaluation(self.folder, self.training, step):
                 state = self._train(step, state)
             self.folder.finish()
@@ -201,9 +241,10 @@ class OfflineTraining:
 
     def _samplers(self) -> list[Sampler]:
         training = self.training
-        settings = (training.batch, training.gamma, training.n_step, training.clip_rewards)
+        clip: Any = training.clip_rewards  # settled: a number or None
+        settings = (training.batch, training.gamma, training.n_step, clip)
         return [
-            SAMPLERS[training.sampling](log, *settings, seed)
+            SAMPLERS[training.sampling](log, *settings, seed, training.reward_scale)
             for log, seed in zip(self.logs, self.seeds, strict=True)
         ]
 
@@ -212,7 +253,7 @@ class OfflineTraining:
 
     def _monitor(self) -> Monitor:
         probes = [self._probe(sampler) for sampler in self._samplers()]
-        largest = np.abs(self.dataset.timeline.reward).max()
+        largest = self.training.reward_scale * np.abs(self.dataset.timeline.reward).max()
         if self.training.clip_rewards is not None:
             largest = min(largest, self.training.clip_rewards)
         largest_return = largest / max(1 - self.training.gamma, 1e-6)

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -14,9 +14,11 @@ from optimist import envs
 from optimist.agents import described, short_name
 from optimist.agents._agent import Agent
 from optimist.data.disk.leftovers import discard
+from optimist.data.disk.lock import refuse_other_use
 from optimist.data.disk.write_buffer import DepartedError
 from optimist.data.recorder import Recorder
 from optimist.errors import RunError
+from optimist.training.automatic import CLIPPED, check_clipping, clipping, settled
 from optimist.training.interrupt import StopRequest
 from optimist.training.learner import Learner, TrainState, check_seeds
 from optimist.training.loggers import USUAL, logger_classes
@@ -26,7 +28,7 @@ from optimist.training.play.replay import Replay
 from optimist.training.services import PlayServices, owes_evaluation
 from optimist.training.sizes import check_memory_to_play
 from optimist.training.storage import checkpoint
-from optimist.training.storage.run_folder import RunFolder, as_config, demand, versions
+from optimist.training.storage.run_folder import RunFolder, as_config, begun, demand, versions
 
 LOG_SECONDS = 2.0
 UPDATES_AT_ONCE = 250  # gradient steps between checks of the signals, while a resumed run catches up
@@ -46,7 +48,8 @@ class Collection:
     update_period: Annotated[int, "agent steps per gradient step"] = 4
     batch: Annotated[int, "transitions in a minibatch"] = 32
     gamma: Annotated[float, "the discount of a step"] = 0.99
-    clip_rewards: Annotated[float | None, "rewards are clipped to +- this; none: as played"] = 1.0
+    clip_rewards: Annotated[float | Literal["auto"] | None, CLIPPED] = "auto"
+    reward_scale: Annotated[float, "rewards are multiplied by this before they are clipped"] = 1.0
     evaluate_every: Annotated[int | None, "agent steps between evaluations; none: no evaluation"] = None
     episodes: Annotated[int, "full episodes per evaluation and seed"] = 20
     evaluation_steps: Annotated[int | None, "instead of episodes: full episodes until so many steps"] = None
@@ -63,7 +66,8 @@ class Collection:
         shares, spans = ("epsilon", "gamma", "evaluation_epsilon"), ("warm_up", "epsilon_decay")
         demand(self, counts, lambda n: isinstance(n, int) and n >= 1, "it must be a whole number above 0")
         demand(self, shares, lambda x: 0 <= x <= 1, "it must be between 0 and 1")
-        demand(self, ("clip_rewards",), lambda x: 0 < x < math.inf, "it must be above 0")
+        demand(self, ("reward_scale",), lambda x: 0 < x < math.inf, "it must be above 0")
+        check_clipping(self)
         demand(self, (*spans, "checkpoint_seconds"), lambda x: x >= 0, "it must be at least 0")
 
     def evaluates(self, step: int) -> bool:
@@ -82,6 +86,13 @@ class Collection:
         """Epsilon at this agent step: 1 during the warm-up, then a linear decay."""
         left = 1 - (step - self.warm_up) / max(self.epsilon_decay, 1)
         return self.epsilon + (1 - self.epsilon) * float(np.clip(left, 0, 1))
+
+
+def settled_for(collection: Collection, environment: str, before: dict, out: str | Path) -> Collection:
+    """The collection with every "auto" replaced by its value for this environment; `before` is the
+    configuration of the run that continues in `out`."""
+    found = {"clip_rewards": clipping({}, environment)}
+    return settled(collection, found, before.get("training"), out)
 
 
 class Start(NamedTuple):
@@ -110,6 +121,8 @@ class OnlineTraining:
         restart: bool = False,
     ):
         check_seeds(seeds)
+        refuse_other_use(Path(out))
+        collection = settled_for(collection, environment, begun(Path(out) / "agent", restart=restart), out)
         self.path, self.seeds, self.collection = Path(out), tuple(seeds), collection
         self.lanes = collection.lanes * len(seeds)
         logger_classes(collection.loggers)  # raises for an unknown logger
@@ -199,6 +212,8 @@ class OnlineTraining:
             "seeds": list(self.seeds),
             "versions": {**versions(), **self.play.versions()},
         }
+        if encoding := getattr(self.play, "encoding", ""):
+            provenance["observations"] = encoding
         return Recorder(self.path, self.learner.spec, lanes=self.lanes, provenance=provenance)
 
     def _play(self, start: Start, replay: Replay, recorder: Recorder, stop: StopRequest) -> None:

@@ -14,6 +14,7 @@ from optimist.agents import from_description, short_name
 from optimist.data.transition import Spec
 from optimist.errors import RunError, UsageError
 from optimist.training.evaluation import EpisodeScore, check_playable, evaluate, mean_scores
+from optimist.training.inputs import Inputs
 from optimist.training.learner import Learner
 from optimist.training.play.acting import POLICY, Player, Policy
 from optimist.training.sizes import check_memory, lanes_bytes
@@ -128,7 +129,8 @@ def load_run(path: str | Path, allow: Iterable[str] = ()) -> Run:
     plugins.allow(allow)
     config = read_config(path)
     try:
-        learner = Learner(from_description(config["agent"]), Spec.from_json(config["spec"]))
+        agent, spec = from_description(config["agent"]), Spec.from_json(config["spec"])
+        learner = Learner(agent, spec, Inputs.from_config(config.get("inputs"), spec))
         seeds, environment = tuple(config["seeds"]), config["environment"]
         data = config.get("dataset", {}).get("path", "its own play")
     except (KeyError, TypeError, AttributeError) as problem:

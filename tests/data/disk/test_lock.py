@@ -14,8 +14,8 @@ from reference import SPECS, record
 from replay_ring import Ring, export_dqn_replay, import_dqn_replay, play
 
 from optimist.data import Recorder, open_dataset
+from optimist.data.disk.leftovers import discard
 from optimist.data.disk.lock import FolderLock, HeldError
-from optimist.data.recorder import discard
 from optimist.errors import DataError, StorageError
 
 SPEC = SPECS["pixels"]

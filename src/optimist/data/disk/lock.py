@@ -11,6 +11,8 @@ from filelock import FileLock, Timeout
 from optimist.data.disk.files import make_folder, plain_bytes, storage_error, write_whole
 from optimist.errors import DataError
 
+OTHER_USES = {"config.toml": "a run", "study.json": "a study"}
+MANIFEST = "manifest.json"  # an older version may have written a run beside it
 LOCK, HOLDER = ".lock", ".holder"  # beside the files they protect; reading needs neither
 
 
@@ -60,8 +62,18 @@ class FolderLock:
         self.release()
 
 
+def refuse_other_use(folder: Path) -> None:
+    """Raise DataError for a folder that holds a run or a study: their files would be mixed with a log's."""
+    for name, what in OTHER_USES.items():
+        if (folder / name).exists() and not os.path.lexists(folder / MANIFEST):
+            raise DataError(
+                f"{folder} holds {what} ({name}), so a log cannot be written there: choose another folder"
+            )
+
+
 def writing(folder: Path) -> FolderLock:
     """Make the dataset folder if needed and lock it; the lock of a dead process is taken over."""
+    refuse_other_use(folder)
     make_folder(folder)
     lock = FolderLock(folder)
     try:

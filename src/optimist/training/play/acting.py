@@ -23,7 +23,7 @@ def act(learner: Learner, params: dict, observations, epsilon, key, turn):
 
     def choose(params, observation, key):
         action_key, explore_key = jax.random.split(key)
-        best = learner.agent.action(learner.spec, params, observation, action_key)
+        best = learner.action(params, observation, action_key)
         return explore(learner.spec, best, epsilon, explore_key)
 
     keys = jax.random.split(jax.random.fold_in(key, turn), observations.shape[:2])
@@ -37,7 +37,7 @@ def act_online(learner: Learner, params: dict, observations, epsilon, key, turn,
 
     def choose(params, observation, key, episode_key):
         action_key, explore_key = jax.random.split(key)
-        best = learner.agent.online_action(learner.spec, params, observation, action_key, episode_key)
+        best = learner.online_action(params, observation, action_key, episode_key)
         return explore(learner.spec, best, epsilon, explore_key)
 
     turn_key, lane_key = jax.random.split(key)
@@ -97,17 +97,43 @@ class Policy:
 
     def __init__(self, learner: Learner, params: dict):
         self.learner, self.params, self.turn = learner, params, 0
-        self._action = jax.jit(partial(learner.agent.action, learner.spec))
+        self._action = jax.jit(learner.action)
         self._actions = jax.jit(jax.vmap(self._action, in_axes=(None, 0, 0)))
+        self._allowed = jax.jit(learner.allowed_action)
+        self._all_allowed = jax.jit(jax.vmap(self._allowed, in_axes=(None, 0, 0, 0)))
 
-    def __call__(self, observation):
-        observation, single = jnp.asarray(observation), self.learner.spec.observation_shape
+    def __call__(self, observation, allowed=None):
+        """The action, or those of a batch, as the user's own ids. `allowed` is true for each action that can
+        be chosen, (actions,) or (batch, actions), in the order of `spec.action_names`."""
+        spec, single = self.learner.spec, self.learner.spec.observation_shape
+        observation = spec.arranged(jnp.asarray(observation))
         if observation.shape[-len(single) :] != single or observation.ndim > len(single) + 1:
             raise UsageError(f"observations of {observation.shape}: give one {single} or a batch of them")
         key = jax.random.fold_in(jax.random.PRNGKey(POLICY), self.turn)
         self.turn += 1  # the next call draws new random numbers
+        mask = () if allowed is None else (self._mask(allowed, observation),)
         if observation.shape == single:
-            action = jax.device_get(self._action(self.params, observation, key))
-            return action.item() if self.learner.spec.discrete else action
+            one = self._allowed if mask else self._action
+            action = jax.device_get(one(self.params, observation, key, *mask))
+            return spec.named(action.item()) if spec.discrete else action
         keys = jax.random.split(key, observation.shape[0])
-        return jax.device_get(self._actions(self.params, observation, keys))
+        many = self._all_allowed if mask else self._actions
+        return spec.named(jax.device_get(many(self.params, observation, keys, *mask)))
+
+    def _mask(self, allowed, observation) -> np.ndarray:
+        """The mask of one observation or of each in a batch, checked."""
+        spec, mask = self.learner.spec, np.asarray(allowed)
+        batch = observation.shape[: observation.ndim - len(spec.observation_shape)]
+        if (
+            not spec.discrete
+            or mask.dtype != bool
+            or mask.shape not in ((spec.actions,), (*batch, spec.actions))
+        ):
+            raise UsageError(
+                f"allowed is {mask.shape} {mask.dtype}: give {(*batch, spec.actions)} true or false values"
+                if spec.discrete
+                else "allowed belongs to discrete actions, and these are vectors; leave it out"
+            )
+        if not mask.any(axis=-1).all():
+            raise UsageError("allowed has no true value for an observation: allow at least one action")
+        return np.broadcast_to(mask, (*batch, spec.actions))

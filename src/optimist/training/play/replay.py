@@ -44,11 +44,12 @@ class Recall:
     stack: int
     gamma: float
     clip: float | None
+    scale: float = 1.0
 
     def __call__(self, window: Memory, item) -> Transition:
         slot, lane = item
         following = (slot + 1) % window.reward.shape[0]
-        reward = window.reward[slot, lane]
+        reward = window.reward[slot, lane] if self.scale == 1 else self.scale * window.reward[slot, lane]
         age = window.age[slot, lane]
         return Transition(
             observation=self._stacked(window, slot, lane, age),
@@ -85,7 +86,7 @@ class Replay:
         self._lanes, self._stack = settings.lanes * len(seeds), learner.spec.stack
         self._slots = max(settings.window // settings.lanes, self._stack + 2)
         self._window = empty_memory(learner.spec, self._slots, self._lanes)
-        self.recall = Recall(self._stack, settings.gamma, settings.clip_rewards)
+        self.recall = Recall(self._stack, settings.gamma, settings.clip_rewards, settings.reward_scale)
         self._rows, self._updates = 0, int(state.step)
         self._losses: dict = {}
         self._prepared: tuple[tuple[int, int, int], Any] = (0, 0, 0), None

@@ -1,8 +1,10 @@
-"""Films of play, as GIF files."""
+"""Films of play, as GIF or MP4 files."""
 
+import importlib.util
 import io
 import math
 import os
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,9 +18,31 @@ WIDTH = 320  # pixels; narrower films are enlarged by a whole factor to at least
 PALETTE = 256  # colours of a GIF, at most
 
 
+def check_film(path: str | os.PathLike) -> None:
+    """Raise UsageError if no film of this name can be written."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in (".gif", ".mp4"):
+        raise UsageError(f"a film is a .gif or an .mp4 file, not {Path(path).name}: choose another --out")
+    if suffix == ".mp4" and importlib.util.find_spec("imageio_ffmpeg") is None:
+        raise UsageError(
+            'an MP4 needs imageio-ffmpeg: pip install "optimist[video]", or name a .gif file with --out'
+        )
+
+
+def write_film(path: str | os.PathLike, frames: Sequence[np.ndarray], fps: float = 15) -> None:
+    """Write a GIF or an MP4, by the suffix of the name."""
+    check_film(path)
+    if Path(path).suffix.lower() == ".gif":
+        return write_gif(path, frames, fps)
+    _write(Path(path), mp4_bytes(frames, fps))
+
+
 def write_gif(path: str | os.PathLike, frames: Sequence[np.ndarray], fps: float = 15) -> None:
     """Write the film atomically: a reader never sees an incomplete file."""
-    film, path = gif_bytes(frames, fps), Path(path)
+    _write(Path(path), gif_bytes(frames, fps))
+
+
+def _write(path: Path, film: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
@@ -39,6 +63,41 @@ def gif_bytes(frames: Sequence[np.ndarray], fps: float = 15) -> bytes:
         film, "GIF", save_all=True, append_images=images[1:], duration=10 * hundredths, loop=0, optimize=False
     )
     return film.getvalue()
+
+
+def mp4_bytes(frames: Sequence[np.ndarray], fps: float = 15) -> bytes:
+    """An H.264 film of (H, W, 3) uint8 frames."""
+    import imageio_ffmpeg  # of the extra `video`
+
+    _check(frames, fps)
+    large = [_even(_enlarged(frame)) for frame in frames]
+    height, width = large[0].shape[:2]
+    with tempfile.TemporaryDirectory() as folder:
+        film = Path(folder) / "film.mp4"
+        writer = imageio_ffmpeg.write_frames(
+            film,
+            (width, height),
+            fps=fps,
+            macro_block_size=2,
+            ffmpeg_log_level="error",
+            output_params=["-movflags", "+faststart"],  # a browser can play it before it is loaded
+        )
+        writer.send(None)
+        for frame in large:
+            writer.send(np.ascontiguousarray(frame))
+        writer.close()
+        return film.read_bytes()
+
+
+def _enlarged(frame: np.ndarray) -> np.ndarray:
+    factor = math.ceil(WIDTH / frame.shape[1])
+    return frame.repeat(factor, axis=0).repeat(factor, axis=1)
+
+
+def _even(frame: np.ndarray) -> np.ndarray:
+    """The frame with an even height and width, which H.264 needs: the last row or column is repeated."""
+    height, width = frame.shape[:2]
+    return np.pad(frame, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")
 
 
 def _check(frames: Sequence[np.ndarray], fps: float) -> None:

@@ -16,6 +16,8 @@ MAY_CHANGE = {"dataset.path"} | {
 LATER = {
     "agent.over_quantiles": "sum",
     "agent.late_action": False,
+    "training.reward_scale": 1.0,
+    "training.observations": "none",
 }
 UNKNOWN_BEFORE = ("dataset.recording",)  # added later, with no value to compare for older runs
 RENAMED = {"log": "data_per_seed", "home": "feed"}  # settings of the training, since version 0.1.0
@@ -85,9 +87,12 @@ def changes(before: dict, asked: dict) -> list[str]:
     before, asked = updated(before), updated(asked)
     return [
         f"{name}: {_shown(old)} saved, {_shown(new)} requested"
-        for name, old, new in differences(with_later_settings(before, asked), asked)
+        for name, old, new in differences(
+            with_later_settings(before, asked), with_later_settings(asked, before)
+        )
         if not (name == "training.steps" and old and new and new > old)
         and name != "dataset.path"  # dataset.fingerprint identifies the data
+        and name.partition(".")[0] != "inputs"  # they follow from the data and training.observations
     ]
 
 

@@ -29,6 +29,13 @@ EPISODES, METRICS = "episodes.csv", "metrics.jsonl"
 CHECK = "crc"  # the key of the alarms' checksum
 ALARMS = "alarms.json"  # seed: first step at which its estimates exceeded any possible return
 PACKAGES = ("optimist", "jax", "jaxlib", "optax", "numpy", "pyarrow", "zstandard")
+OTHER_USES = (  # contents of a folder, by a pattern of their names
+    ("a dataset", "manifest.json"),
+    ("a dataset", "steps-*.arrow"),
+    ("a dataset", "frames-*.arrow"),
+    ("a log", "$store$_*"),
+    ("a study", "study.json"),
+)
 log = logging.getLogger("optimist")
 
 
@@ -42,6 +49,7 @@ class RunFolder:
     def __init__(self, path: str | Path, config: dict, *, restart: bool = False):
         self.path = Path(path)
         self.config = config
+        refuse_other_use(self.path)
         make_folder(self.path)
         self._hold()
         try:
@@ -200,6 +208,24 @@ def read_config(path: Path) -> dict:
         raise RunError(
             f"{file} cannot be read ({problem}): restore it, or start again with --restart"
         ) from problem
+
+
+def refuse_other_use(path: Path) -> None:
+    """Raise RunError for a folder that holds a log or a study: their files would be mixed with a run's."""
+    for what, pattern in OTHER_USES:
+        found = next((each.name for each in path.glob(pattern)), None)
+        if found:
+            raise RunError(
+                f"{path} holds {what} ({found}), so a run cannot be written there: choose another --out"
+            )
+
+
+def begun(path: str | Path, *, restart: bool = False) -> dict:
+    """The configuration of the run that will continue in this folder; empty if a new one will begin."""
+    path = Path(path)
+    if restart or not (path / "config.toml").exists() or not (path / "checkpoints").exists():
+        return {}
+    return read_config(path)
 
 
 def read_episodes(path: Path) -> list[EpisodeScore]:

@@ -1,0 +1,105 @@
+"""The scaling of observations: features of any size become features of size one."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from optimist.data.transition import Spec
+from optimist.data.views import View
+from optimist.errors import RunError, UsageError, did_you_mean
+from optimist.training.automatic import AUTO, takes_scaling
+
+KINDS = (AUTO, "standard", "range", "none")
+BLOCK = 2**24  # bytes of frames that are read at once to measure them
+SMALLEST = float(np.finfo(np.float32).tiny)  # a smaller spread would be a division by zero
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """A frame of numbers, (observation - centre) / spread; hashable, so that learners share programs."""
+
+    centre: tuple[float, ...]
+    spread: tuple[float, ...]
+
+    def __call__(self, observations: Any) -> Any:
+        """Scale stacked observations, (..., stack * features). A missing frame before the beginning of an
+        episode is zeros in the data; after scaling it is zeros again, which is the centre."""
+        frames = observations.reshape(*observations.shape[:-1], -1, len(self.centre))
+        centre, spread = (jnp.array(each, jnp.float32) for each in (self.centre, self.spread))
+        scaled = (frames - jnp.broadcast_to(centre, frames.shape)) / jnp.broadcast_to(spread, frames.shape)
+        older = scaled[..., :-1, :]
+        if older.shape[-2]:
+            missing = (frames[..., :-1, :] == 0).all(axis=-1, keepdims=True)
+            scaled = scaled.at[..., :-1, :].set(jnp.where(missing, jnp.zeros((), older.dtype), older))
+        return scaled.reshape(observations.shape)
+
+    def as_config(self) -> dict[str, list[float]]:
+        return {name: list(numbers) for name, numbers in asdict(self).items()}
+
+    @staticmethod
+    def from_config(table: Any, spec: Spec) -> "Inputs | None":
+        """The inputs in a run's configuration, after a check of every number; None if it has none."""
+        if table is None:
+            return None
+        centre, spread = (_numbers(table, name, spec) for name in ("centre", "spread"))
+        if not centre or not spread or min(spread) <= 0:
+            raise RunError(
+                "the configuration has [inputs] that do not fit its spec: restore config.toml, "
+                "or start again with --restart"
+            )
+        return Inputs(centre, spread)
+
+
+def _numbers(table: Any, name: str, spec: Spec) -> tuple[float, ...]:
+    """A list of finite numbers, one for each feature; empty if the table has something else."""
+    part = table.get(name) if isinstance(table, Mapping) else None
+    if not isinstance(part, list) or not all(type(number) in (int, float) for number in part):
+        return ()
+    fits = (len(part),) == spec.frame_shape and all(map(math.isfinite, part))
+    return tuple(map(float, part)) if fits else ()
+
+
+def check_kind(kind: str) -> None:
+    if kind not in KINDS:
+        raise UsageError(f'no observations "{kind}": {did_you_mean(str(kind), KINDS)}')
+
+
+def measured(logs: Sequence[View], kind: str) -> Inputs | None:
+    """The scaling that the observations of these logs need, all logs together: "standard" has mean 0 and
+    standard deviation 1, "range" has a minimum of -1 and a maximum of 1. A constant feature becomes 0."""
+    if kind == "none":
+        return None
+    spec = logs[0].spec
+    if not takes_scaling(spec):
+        raise UsageError(
+            f'observations "{kind}" needs vectors of float32; these are {spec.in_words()}: '
+            "omit --observations, or choose none"
+        )
+    count, mean, squares = 0, np.zeros(spec.frame_shape), np.zeros(spec.frame_shape)
+    low, high = np.full(spec.frame_shape, np.inf), np.full(spec.frame_shape, -np.inf)
+    for block in _blocks(logs):
+        apart = block.mean(axis=0) - mean  # Chan et al. 1979: exact where the mean is large
+        total = count + len(block)
+        squares += ((block - block.mean(axis=0)) ** 2).sum(axis=0) + apart**2 * (count * len(block) / total)
+        mean += apart * (len(block) / total)
+        count, low, high = total, np.minimum(low, block.min(axis=0)), np.maximum(high, block.max(axis=0))
+    centre, spread = (
+        (mean, np.sqrt(squares / count)) if kind == "standard" else ((low + high) / 2, (high - low) / 2)
+    )
+    constant = (low == high) | (spread < SMALLEST)
+    centre, spread = np.where(constant, low, centre), np.where(constant, 1.0, spread)
+    return Inputs(tuple(centre.tolist()), tuple(spread.tolist()))
+
+
+def _blocks(logs: Sequence[View]) -> Iterator[np.ndarray]:
+    """The frames at which the steps of each different log begin, in float64. Final frames are left out: in a
+    log without successors they are black."""
+    for log in {log.fingerprint: log for log in logs}.values():
+        rows = max(1, BLOCK // (8 * log.spec.frame_shape[0]))
+        for first in range(0, len(log), rows):
+            steps = log.steps_at(np.arange(first, min(first + rows, len(log))))
+            yield log.timeline.frames(steps + log.timeline.episode_of(steps)).astype(np.float64)

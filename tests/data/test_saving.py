@@ -1,0 +1,160 @@
+"""A dataset, or a view of one, that is saved and opened again is the same."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from little import pixels, vectors
+from optimist.data import Dataset, Sampler, Transition, transitions
+from optimist.data.card import card
+from optimist.data.verify import verify
+from optimist.errors import DataError
+
+pytestmark = pytest.mark.usefixtures("quick_disk")
+
+
+def everything(dataset, n_step=1):
+    sampler = Sampler(dataset, gamma=0.5, n_step=n_step)
+    return transitions(sampler, np.arange(len(dataset)), dataset.timeline.frames)
+
+
+def assert_same(one, other):
+    assert len(one) == len(other) and one.spec == other.spec
+    for name, first, second in zip(Transition._fields, everything(one, 2), everything(other, 2), strict=True):
+        np.testing.assert_array_equal(first, second, err_msg=name)
+
+
+@st.composite
+def logs(draw):
+    """Random logs of every kind that from_arrays takes."""
+    count = draw(st.integers(2, 30))
+    random = np.random.default_rng(draw(st.integers(0, 2**32)))
+    shape = draw(st.sampled_from([(3,), (9, 8), (9, 8, 3), (2, 9, 8)]))
+    dtype = draw(st.sampled_from(["uint8", "bool"] if len(shape) > 1 else ["uint8", "bool", "float32"]))
+    observations = (random.random((count + 1, *shape)) * 5).astype(dtype)
+    actions = draw(
+        st.sampled_from(
+            [random.integers(0, 4, count), random.choice(["a", "b"], count), random.normal(size=(count, 2))]
+        )
+    )
+    terminals = random.random(count) < 0.2
+    given = {
+        "observations": observations[:-1],
+        "actions": actions,
+        "rewards": random.normal(size=count),
+        "terminals": terminals,
+        "truncations": (random.random(count) < 0.2) & ~terminals,
+        "stack": draw(st.integers(1, 3)),
+    }
+    if draw(st.booleans()):
+        given["next_observations"] = observations[1:]
+    if draw(st.booleans()):
+        given["probabilities"] = 1 - random.random(count)
+    if actions.dtype.kind != "f" and draw(st.booleans()):
+        number = len(np.unique(actions)) if actions.dtype.kind == "U" else int(actions.max()) + 1
+        given["allowed_actions"] = np.ones((count, number), bool)
+    return given
+
+
+@settings(deadline=None, max_examples=40)
+@given(arrays=logs())
+def test_a_saved_log_is_the_log(arrays, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("saved") / "log"
+    try:
+        made = Dataset.from_arrays(**arrays)
+    except DataError as problem:
+        assert "no transition is left" in str(problem)
+        return
+    saved = made.save(folder)
+    assert verify(folder) == []
+    assert_same(made, saved)
+    np.testing.assert_array_equal(made.episodes.cut, saved.episodes.cut)
+    for name in ("probability", "allowed"):
+        before, after = getattr(made.timeline, name), getattr(saved.timeline, name)
+        assert (
+            (before is None)
+            == (after is None)
+            == ({"probability": "probabilities"}.get(name, "allowed_actions") not in arrays)
+        )
+        if before is not None:
+            np.testing.assert_array_equal(before, after)
+
+
+def test_lanes_their_time_and_their_open_ends_survive(tmp_path):
+    images = pixels(tmp_path / "images")
+    copy = images.save(tmp_path / "copy")
+    assert verify(tmp_path / "copy") == []
+    assert_same(images, copy)
+    for name in ("lane", "time", "truncated", "terminal"):
+        np.testing.assert_array_equal(getattr(images.timeline, name), getattr(copy.timeline, name))
+    np.testing.assert_array_equal(images.episodes.cut, copy.episodes.cut)
+    assert_same(images.first(50), copy.first(50))
+
+
+@pytest.mark.parametrize(
+    "choose", [lambda d: d.first(77), lambda d: d.last(50), lambda d: d.fraction(0.4), lambda d: d.best(0.3)]
+)
+def test_a_saved_view_is_what_it_shows_and_its_cuts_are_truncated(tmp_path, choose):
+    data = vectors()
+    view = choose(data)
+    saved = view.save(tmp_path / "view")
+    assert verify(tmp_path / "view") == []
+    assert_same(view, saved)
+    ended = saved.timeline.terminal | saved.timeline.truncated
+    assert ended.sum() >= len(view.episodes) - 1  # only the end of the log itself has no end
+    np.testing.assert_array_equal(saved.episodes.lengths, view.episodes.lengths)
+
+
+def test_appending_adds_a_lane_and_needs_the_same_kind_of_steps(tmp_path):
+    one, other = vectors(50), vectors(80)
+    one.save(tmp_path / "log")
+    both = other.save(tmp_path / "log", append=True)
+    assert len(both) == len(one) + len(other) and verify(tmp_path / "log") == []
+    np.testing.assert_array_equal(np.unique(both.timeline.lane), [0, 1])
+    np.testing.assert_array_equal(both.timeline.reward, [*one.timeline.reward, *other.timeline.reward])
+    before = both.fingerprint
+    with pytest.raises(DataError, match="holds a dataset already; choose a new folder, or append"):
+        one.save(tmp_path / "log")
+    with pytest.raises(DataError, match="its actions is 2, not 5"):
+        vectors(50, actions_count=5).save(tmp_path / "log", append=True)
+    with pytest.raises(DataError, match="those in .* have none, and these have probability"):
+        vectors(50, probabilities=np.ones(50)).save(tmp_path / "log", append=True)
+    assert Dataset.open(tmp_path / "log").fingerprint == before
+    assert verify(tmp_path / "log") == []
+
+
+def test_a_log_of_ones_own_can_be_saved_with_its_names_and_its_origin(tmp_path):
+    made = vectors(50, action_names=["skip", "buy"], provenance={"source": "shop"})
+    saved = made.save(tmp_path / "shop")
+    assert saved.provenance == {"source": "shop"} and saved.action_name(1) == "buy"
+    assert card(saved)["action_names"] == ["skip", "buy"] and "skip" in card(saved)["spec"]
+    assert "2 actions (skip, buy)" in repr(saved)
+
+
+def test_saving_never_touches_other_files(tmp_path):
+    (tmp_path / "thesis.tex").write_text("chapter")
+    with pytest.raises(DataError, match="holds thesis.tex, not a dataset"):
+        vectors(50).save(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_forged_probabilities_and_masks_are_refused(tmp_path):
+    made = vectors(50, probabilities=np.full(50, 0.5), allowed_actions=np.ones((50, 2), bool))
+    made.timeline.probability[7] = 2
+    made.timeline.allowed.bits[9] = 0
+    with pytest.raises(DataError, match="holds a probability that is not above 0 and at most 1 in row 7"):
+        made.save(tmp_path / "log")
+    problems = verify(tmp_path / "log")
+    assert len(problems) == 2 and "rows 7: a probability" in problems[0] and "rows 9" in problems[1]
+
+
+def test_episodes_show_what_was_logged_beside_the_actions():
+    masks = np.ones((50, 2), bool)
+    made = vectors(50, probabilities=np.linspace(0.1, 1, 50), allowed_actions=masks)
+    episode = made.episodes[1]
+    np.testing.assert_allclose(
+        episode.probabilities, np.linspace(0.1, 1, 50)[episode.start :][: len(episode)], rtol=1e-6
+    )
+    assert episode.allowed_actions.shape == (len(episode), 2)
+    assert vectors(50).episodes[0].probabilities is None and vectors(50).episodes[0].allowed_actions is None

@@ -1,0 +1,146 @@
+"""Logged action masks limit what agents learn from and how their policies act."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from little import small, vectors
+from optimist.data import Dataset, Sampler, Transition, transitions
+from optimist.errors import UsageError
+from optimist.training.feeding import feed_of
+from optimist.training.learner import Learner
+from optimist.training.play.acting import Policy
+
+SPEC = vectors(20, actions_count=3).spec
+MAXIMISING = ("dqn", "rem", "c51", "qr_dqn", "discrete_bcq")  # a value, a mixture, atoms, quantiles, a filter
+
+
+def batch(allowed):
+    random = np.random.default_rng(0)
+    return Transition(
+        observation=random.normal(size=(4, 4)).astype(np.float32),
+        action=np.zeros(4, np.int32),
+        reward=np.zeros(4, np.float32),
+        discount=np.full(4, 0.9, np.float32),
+        next_observation=random.normal(size=(4, 4)).astype(np.float32),
+        next_allowed=None if allowed is None else np.broadcast_to(np.array(allowed), (4, 3)),
+    )
+
+
+def with_raised(params, action):
+    """The parameters with all columns of an action raised, the last ones most."""
+    bias = params["q"]["bias"]
+    more = jnp.linspace(1, 9, bias.shape[-1])
+    return {"q": {**params["q"], "bias": bias.at[..., action, :].add(more)}}
+
+
+@pytest.mark.parametrize("name", MAXIMISING)
+def test_the_next_value_is_that_of_an_allowed_action(name):
+    agent = small(name)
+    params = agent.init(jax.random.PRNGKey(0), SPEC)
+    (objective,) = agent.objectives(SPEC)
+    compiled = jax.jit(objective.loss)
+
+    def loss(allowed, raised):
+        others = with_raised(params, 2) if raised else params
+        now = others if name == "discrete_bcq" else params  # it chooses by the network, not by the target
+        fixed = batch(allowed)._replace(action=np.zeros(4, np.int32))
+        return float(compiled(now, others, fixed, jax.random.PRNGKey(1)))
+
+    everything, some = [True, True, True], [True, True, False]
+    np.testing.assert_allclose(loss(everything, raised=True), loss(None, raised=True), rtol=1e-6)
+    assert loss(None, raised=True) != pytest.approx(loss(None, raised=False), rel=1e-3)
+    if name != "discrete_bcq":  # the loss of its cloned policy changes with the network
+        np.testing.assert_allclose(loss(some, raised=True), loss(some, raised=False), rtol=1e-6)
+    assert loss(some, raised=True) != pytest.approx(loss(None, raised=True), rel=1e-3)
+
+
+@pytest.mark.parametrize("name", ["dqn", "discrete_bcq", "discrete_iql", "random"])
+def test_a_policy_chooses_among_the_allowed_actions(name):
+    agent = small(name)
+    policy = Policy(Learner(agent, SPEC), agent.init(jax.random.PRNGKey(0), SPEC))
+    observations = np.random.default_rng(0).normal(size=(9, 4)).astype(np.float32)
+    masks = np.eye(3, dtype=bool)[np.arange(9) % 3]
+    np.testing.assert_array_equal(policy(observations, allowed=masks), np.arange(9) % 3)
+
+
+def test_a_policy_without_a_mask_prefers_what_a_mask_can_forbid():
+    params = small("dqn").init(jax.random.PRNGKey(0), SPEC)
+    policy = Policy(Learner(small("dqn"), SPEC), with_raised(with_raised(params, 2), 2))
+    here = np.zeros(4, np.float32)
+    assert policy(here) == 2 and policy(here, allowed=np.array([True, True, False])) in (0, 1)
+    assert policy(here, allowed=[True, True, True]) == 2
+    for wrong, said in (
+        ([True], r"\(3,\) true or false"),
+        ([1, 1, 1], "true or false"),
+        ([False] * 3, "at least one"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            policy(here, allowed=wrong)
+
+
+def masked_log(masks):
+    return vectors(40, actions_count=3, allowed_actions=masks)
+
+
+def test_the_mask_of_a_transition_is_that_of_the_row_after_it():
+    masks = np.random.default_rng(1).random((40, 3)) < 0.5
+    masks[np.arange(40), logged_actions()] = True
+    data = masked_log(masks)
+    for n_step in (1, 3):
+        sampler = Sampler(data, n_step=n_step)
+        found = transitions(sampler, np.arange(len(data)), data.timeline.frames).next_allowed
+        for position in range(len(data)):
+            stop = int(data.stops[data.ranges_at(np.array([position]))[0]])
+            after = position + n_step
+            expected = masks[after] if after < stop else [True, True, True]  # nothing was logged at an end
+            np.testing.assert_array_equal(found[position], expected)
+
+
+def logged_actions():
+    random = np.random.default_rng(0)
+    random.normal(size=(40, 4))
+    return random.integers(2, size=40)
+
+
+@pytest.mark.parametrize("where", ["device", "memory", "compressed"])
+def test_every_feed_gives_the_logged_masks(where):
+    masks = np.random.default_rng(1).random((40, 3)) < 0.5
+    masks[np.arange(40), logged_actions()] = True
+    data = masked_log(masks)
+    samplers = [Sampler(data, batch=5, seed=seed) for seed in (0, 1)]
+    feed = feed_of(samplers, where)
+    items = feed.items(0, 2)
+    for seed, sampler in enumerate(samplers):
+        item = jax.tree.map(lambda leaf, seed=seed: leaf[1, seed], items)
+        found = feed.minibatch(feed.resident, item)
+        expected = transitions(sampler, sampler.positions(1, 1)[0], data.timeline.frames)
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+    plain = feed_of([Sampler(vectors(40), batch=5)], where)
+    first = jax.tree.map(lambda leaf: leaf[0, 0], plain.items(0, 1))
+    assert plain.minibatch(plain.resident, first).next_allowed is None
+
+
+def test_a_policy_answers_with_the_ids_of_the_log():
+    spec = Dataset.from_arrays(np.zeros((3, 4)), [2_000_000, 17, 404], np.zeros(3), np.ones(3)).spec
+    policy = Policy(Learner(small("dqn"), spec), small("dqn").init(jax.random.PRNGKey(0), spec))
+    only_last = [False, False, True]
+    assert policy(np.zeros(4, np.float32), allowed=only_last) == 2_000_000
+    answers = policy(np.zeros((2, 4), np.float32), allowed=only_last)
+    np.testing.assert_array_equal(answers, [2_000_000] * 2)
+    assert policy(np.zeros(4, np.float32)) in (17, 404, 2_000_000)
+
+
+@pytest.mark.parametrize("shape", [(3, 12, 12), (12, 12)])
+def test_a_policy_takes_images_in_the_layout_of_the_log(shape):
+    random = np.random.default_rng(0)
+    pixels = random.integers(0, 256, (5, *shape)).astype(np.uint8)
+    data = Dataset.from_arrays(pixels, np.arange(5) % 2, np.zeros(5), np.ones(5))
+    agent = small("dqn")
+    policy = Policy(Learner(agent, data.spec), agent.init(jax.random.PRNGKey(0), data.spec))
+    inside = policy.learner.action
+    for row in range(5):
+        assert policy(pixels[row]) == int(inside(policy.params, data.observation(row), jax.random.PRNGKey(0)))
+    assert policy(pixels).tolist() == [policy(each) for each in pixels]
