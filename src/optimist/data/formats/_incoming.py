@@ -12,9 +12,9 @@ from optimist.data.formats._plan import Asked, Log, Part, Plan, check_ends
 from optimist.data.intake import Counts, Intake, checked_piece, checked_rows, checked_steps
 from optimist.data.joining import Joining, Piece
 from optimist.data.transition import Spec
-from optimist.errors import DataError
+from optimist.errors import DataError, UsageError
 
-__all__ = ["Asked", "Imported", "Log", "Part", "Report", "bring_in", "gathered", "problems"]
+__all__ = ["Asked", "Imported", "Log", "Part", "Report", "bring_in", "gathered", "problems", "said_no"]
 
 Progress = Callable[[int, int], None]
 
@@ -87,7 +87,7 @@ def _read_ahead(parts: Iterator[Part]) -> Iterator[Part]:
 def problems(log: Log, asked: Asked) -> list[str]:
     """The first problem in the rows; all of them are read as by `bring_in`, and nothing is written."""
     try:
-        plan, joining, done = Plan.of(log, asked), Joining(), 0
+        plan, joining, done = Plan.of(log, asked, is_verified=True), Joining(), 0
         for part in plan.parts(log):
             if "frames" in part:
                 framed_piece(part, plan.spec, done)
@@ -107,6 +107,15 @@ def framed_piece(part: Part, spec: Spec, first: int) -> tuple[Piece, np.ndarray 
     needed = len(steps["reward"]) + int(np.count_nonzero(steps["terminal"] | steps["truncated"]))
     last = frames[needed] if len(frames) == needed + 1 else None
     return Piece(frames[:needed], steps), last
+
+
+def said_no(truncations: str | None) -> bool:
+    """Whether the user said `--truncations no`; UsageError for any other word."""
+    if truncations not in (None, "no"):
+        raise UsageError(
+            f'--truncations {truncations}: give "no", or put an array of truncations into the file'
+        )
+    return truncations == "no"
 
 
 def gathered(parts: Iterable[Part]) -> Iterator[Part]:

@@ -65,6 +65,8 @@ class Asked:
     stack: int = 1
     channels: str | None = None
     every_end_is_terminal: bool = False
+    action_low: float | None = None  # of every number of an action vector
+    action_high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -77,20 +79,21 @@ class Plan:
     numbers: np.ndarray | None = None  # the number of each of them
 
     @classmethod
-    def of(cls, log: Log, asked: Asked) -> "Plan":
+    def of(cls, log: Log, asked: Asked, *, is_verified: bool = False) -> "Plan":
+        """The plan of a log; to verify it, the layout of its images need not be known."""
         if log.spec is not None:
-            return cls(log.spec if asked.stack == 1 else replace(log.spec, stack=asked.stack))
+            return cls(_asked_for(log.spec, asked))
         first = next(log.parts(["observations"]), {}).get("observations", np.empty((0, 1)))
         if not len(first):
             raise DataError("the log has no rows; check that it is the right file")
-        layout = Layout.of(first, asked.channels)
-        frames = _frames(first, layout, _dtype(first))
+        layout = Layout() if is_verified else Layout.of(first, asked.channels)
+        shape, dtype = _frames(first[:1], layout, first.dtype).shape[1:], _dtype(first)
         chosen, distinct = log.actions, None
         if chosen is None:
-            chosen, distinct = _chosen(log, asked.actions_count)
+            chosen, distinct = _chosen(log, asked)
         spec = Spec(
-            frames.shape[1:],
-            str(frames.dtype),
+            shape,
+            str(dtype),
             actions=chosen.number,
             action_low=chosen.low,
             action_high=chosen.high,
@@ -130,6 +133,15 @@ class Plan:
         return values.reshape(len(values), -1)
 
 
+def _asked_for(spec: Spec, asked: Asked) -> Spec:
+    """The spec that this package wrote, with what the user says otherwise."""
+    if asked.stack != 1:
+        spec = replace(spec, stack=asked.stack)
+    if asked.actions_count not in (None, spec.actions) and spec.discrete:
+        spec = replace(spec, actions=asked.actions_count, action_names=())
+    return spec
+
+
 def exact(name: str, array: np.ndarray, first: int, dtype: str = "float32") -> np.ndarray:
     """Whole numbers in a type that is stored; a DataError names the first row with one that does not fit."""
     if array.dtype == dtype:
@@ -167,25 +179,29 @@ def _frames(values: np.ndarray, layout: Layout, dtype: np.dtype) -> np.ndarray:
     return values.astype(dtype, copy=False) if values.dtype.kind == dtype.kind == "f" else values
 
 
-def _chosen(log: Log, actions_count: int | None) -> tuple[Actions, np.ndarray]:
+def _chosen(log: Log, asked: Asked) -> tuple[Actions, np.ndarray]:
     """The number, names or bounds of the actions: one pass over their column; and the different ones."""
-    seen = _Seen()
+    low, high = asked.action_low, asked.action_high
+    seen = _Seen(are_vectors=low is not None or high is not None)
     for part in log.parts(["actions"]):
         seen.add(part["actions"])
-    if seen.low is not None and seen.high is not None:
-        extremes = np.stack([seen.low, seen.high])
-        if actions_count is not None:
-            raise DataError("the actions are vectors, and a number of actions is given; leave it out")
-        return discrete_or_vectors(extremes, 2, low=seen.low, high=seen.high), seen.distinct
-    if not len(seen.distinct):
+    if not seen.rows:
         raise DataError("the log has no rows; check that it is the right file")
-    return discrete_or_vectors(seen.distinct, len(seen.distinct), actions_count=actions_count), seen.distinct
+    if seen.low is None or seen.high is None:
+        found = discrete_or_vectors(seen.distinct, len(seen.distinct), actions_count=asked.actions_count)
+        return found, seen.distinct
+    if asked.actions_count is not None:
+        raise DataError("the actions are vectors, and a number of actions is given; leave it out")
+    lowest, highest = seen.low if low is None else low, seen.high if high is None else high
+    extremes = np.stack([seen.low, seen.high])
+    return discrete_or_vectors(extremes, 2, low=lowest, high=highest), seen.distinct
 
 
 @dataclass
 class _Seen:
     """The different actions so far; of vectors the bounds."""
 
+    are_vectors: bool = False
     distinct: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
     low: np.ndarray | None = None
     high: np.ndarray | None = None
@@ -203,11 +219,8 @@ class _Seen:
                 )
         self.rows += len(values)
         flat = values.reshape(len(values), -1)
-        if (
-            self.low is None
-            and flat.shape[1] == 1
-            and (values.dtype.kind != "f" or (flat == np.floor(flat)).all())
-        ):
+        are_whole = values.dtype.kind != "f" or (flat == np.floor(flat)).all()
+        if self.low is None and not self.are_vectors and flat.shape[1] == 1 and are_whole:
             self._add_discrete(flat[:, 0])
         elif values.dtype.kind not in "fiub":
             raise DataError(
@@ -218,7 +231,7 @@ class _Seen:
 
     def _add_discrete(self, values: np.ndarray) -> None:
         if values.dtype.kind in "iu" and values.min() >= 0 and values.max() < FEW:
-            found = np.flatnonzero(np.bincount(values))
+            found = np.flatnonzero(np.bincount(values.astype(np.int64)))
         else:
             found = np.unique(values)
         if len(self.distinct) and found.dtype.kind in "US" and self.distinct.dtype.kind not in "US":

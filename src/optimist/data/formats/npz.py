@@ -14,7 +14,7 @@ from numpy.lib import format as npy
 from optimist.data.dataset import Dataset
 from optimist.data.disk.files import stored_whole
 from optimist.data.formats import _incoming
-from optimist.data.formats._incoming import Asked, Imported, Part, Report
+from optimist.data.formats._incoming import Asked, Imported, Part, Report, said_no
 from optimist.data.formats._outgoing import Written, new_file, parts, written
 from optimist.data.transition import Spec
 from optimist.errors import DataError, did_you_mean, in_one_line
@@ -41,6 +41,8 @@ class ReadOptions:
     ] = None
     channels: Annotated[str | None, "first or last: the axis of an image that counts its channels"] = None
     stack: Annotated[int, "frames in an observation"] = 1
+    action_low: Annotated[float | None, "of every number of an action vector; none: that of the log"] = None
+    action_high: Annotated[float | None, "of every number of an action vector; none: that of the log"] = None
     drop: Annotated[str, "arrays to leave out: probabilities"] = ""
 
 
@@ -128,10 +130,10 @@ def opened(address: str | Path, options: ReadOptions) -> Arrays:
             hint = did_you_mean(unknown[0], KNOWN)
             raise DataError(f'{path} holds an array "{in_one_line(unknown[0])}": {hint}')
         uses = {KNOWN[name]: name for name in names if name not in dropped}
+        shapes = {name: _shape(archive, use)[0] for name, use in uses.items()}
         missing = [name for name in NEEDED if name not in uses]
         if missing:
             raise DataError(f'{path} lacks the array "{missing[0]}"; save it with that name')
-        shapes = {name: _shape(archive, use)[0] for name, use in uses.items()}
     lengths = {name: shape[0] if shape else 0 for name, shape in shapes.items()}
     if len(set(lengths.values())) > 1:
         raise DataError(f"{path} has arrays of different lengths: {in_one_line(lengths, 200)}; save it again")
@@ -209,5 +211,7 @@ def _asked(options: ReadOptions) -> Asked:
         actions_count=options.actions,
         stack=options.stack,
         channels=options.channels,
-        every_end_is_terminal=options.truncations == "no",
+        every_end_is_terminal=said_no(options.truncations),
+        action_low=options.action_low,
+        action_high=options.action_high,
     )

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from optimist.data.formats import _hdf5, _incoming
-from optimist.data.formats._incoming import Asked, Imported, Part, Report, gathered
+from optimist.data.formats._incoming import Asked, Imported, Part, Report, gathered, said_no
 from optimist.data.transition import Spec
 from optimist.errors import DataError, did_you_mean, in_one_line, some_of
 
@@ -37,6 +37,8 @@ class ReadOptions:
     ] = None
     channels: Annotated[str | None, "first or last: the axis of an image that counts its channels"] = None
     stack: Annotated[int, "frames in an observation"] = 1
+    action_low: Annotated[float | None, "of every number of an action vector; none: that of the log"] = None
+    action_high: Annotated[float | None, "of every number of an action vector; none: that of the log"] = None
     drop: Annotated[str, "arrays to leave out: next_observations"] = ""
 
 
@@ -212,5 +214,7 @@ def _asked(options: ReadOptions) -> Asked:
         actions_count=options.actions_count,
         stack=options.stack,
         channels=options.channels,
-        every_end_is_terminal=options.truncations == "no",
+        every_end_is_terminal=said_no(options.truncations),
+        action_low=options.action_low,
+        action_high=options.action_high,
     )

@@ -67,10 +67,8 @@ def parsed(text: Any, what: str, file: Path) -> Space:
 
 def _space(record: dict) -> Space:
     kind = str(record["type"])
-    if kind == "Dict":  # gymnasium sorts the names
-        return Space(
-            kind, parts=tuple((name, _space(part)) for name, part in sorted(record["subspaces"].items()))
-        )
+    if kind == "Dict":  # in the order of the environment's space, in which gymnasium flattens it
+        return Space(kind, parts=tuple((name, _space(part)) for name, part in record["subspaces"].items()))
     if kind == "Tuple":
         parts = enumerate(record["subspaces"])
         return Space(kind, parts=tuple((f"_index_{number}", _space(part)) for number, part in parts))

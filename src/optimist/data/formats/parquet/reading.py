@@ -60,6 +60,8 @@ class ReadOptions:
     environment: Annotated[str | None, "the environment, such as gym/CartPole-v1"] = None
     actions_count: Annotated[int | None, "number of discrete actions; none: those of the log"] = None
     stack: Annotated[int, "frames in an observation"] = 1
+    action_low: Annotated[float | None, "of every number of an action vector; none: that of the log"] = None
+    action_high: Annotated[float | None, "of every number of an action vector; none: that of the log"] = None
 
 
 @dataclass(frozen=True)
@@ -203,6 +205,8 @@ def asked(options: ReadOptions) -> Asked:
         stack=options.stack,
         channels=options.channels,
         every_end_is_terminal=options.truncations == "no",
+        action_low=options.action_low,
+        action_high=options.action_high,
     )
 
 
