@@ -94,6 +94,10 @@ MISTAKES = [
     ("train rem {log} --optimizer.decay 0.9", 2, 'has no option "--optimizer.decay"'),
     ("train rem {log} --restrat", 2, 'did you mean "--restart"?'),
     # how it is trained
+    ("train rem {log} --hold-out 1", 2, "hold_out is 1.0: it must be at least 0 and below 1"),
+    ("data report {log}", 2, "name the page: --out page.html"),
+    ("data report --out {out}", 2, "name a dataset's folder"),
+    ("data report {nowhere} --out {out}", 3, "does not exist"),
     ("train rem {log} --steps 0", 2, "steps is 0: it must be a whole number above 0"),
     ("train rem {log} --steps -5", 2, "steps is -5"),
     ("train rem {log} --steps many", 2, '"many" is not a number'),
