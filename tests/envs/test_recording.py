@@ -198,8 +198,11 @@ def test_steps_stay_in_memory_when_the_disk_refuses(tmp_path, monkeypatch):
     monkeypatch.setattr("optimist.data.lane_recorder.SECONDS", -1)
     with pytest.raises(StorageError):
         env.step(5)
+    with pytest.raises(StorageError):
+        env.close()
     monkeypatch.undo()
     env.step(5)
+    env.close()
     env.close()
     data = Dataset.open(tmp_path)
     check_counting(data, {4})
@@ -294,6 +297,30 @@ def test_a_killed_script_leaves_a_valid_log_that_goes_on(tmp_path):
     env.step(5)
     env.close()
     assert len(Dataset.open(tmp_path)) == len(kept) + 1 and verify(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        ((3, 0.0, False, False, np.ones(1)), "the action 3 is not one of"),
+        ((-1, 0.0, False, False, np.ones(1)), "the action -1 is not one of"),
+        ((1, float("nan"), False, False, np.ones(1)), "the reward is nan"),
+        ((1, 0.0, False, False, np.array([np.inf])), "next_observation holds NaN or infinity"),
+        ((1, 0.0, False, False, np.ones(2)), "next_observation has shape"),
+    ],
+)
+def test_a_wrong_step_is_refused_and_leaves_no_trace(step, words, tmp_path):
+    lane = LaneRecorder(tmp_path, Spec((1,), "float32", actions=3)).lane()
+    with pytest.raises(DataError, match="a step before the first reset"):
+        lane.add(1, 0.0, True, False, np.ones(1))
+    lane.begin(np.zeros(1))
+    with pytest.raises(DataError, match=words):
+        lane.add(*step)
+    lane.add(2, 0.5, True, False, np.ones(1))
+    lane.close()
+    assert Dataset.open(tmp_path).timeline.action.tolist() == [2]
+    with pytest.raises(DataError, match="is closed"):
+        lane.begin(np.zeros(1))
 
 
 def test_a_fork_does_not_write(tmp_path):

@@ -1,5 +1,6 @@
 """Recording of lanes that step independently of each other, in shards that survive a crash."""
 
+import math
 import os
 import time
 from pathlib import Path
@@ -128,23 +129,27 @@ class Lane:
         self._check_open()
         if not self._goes_on:
             raise DataError(f"{self._recorder.path}: a step before the first reset; reset the environment")
-        spec = self._spec
-        action = checked("action", [action], (1, *spec.action_shape), spec.action_dtype)
-        if spec.outside(action).any():
-            raise DataError(f"action {action[0].tolist()} is not one of the spec ({spec.in_words()})")
-        reward = checked("reward", [reward], (1,), "float32")[0]
+        action = self._checked_action(action)
+        if not math.isfinite(reward):
+            raise DataError(f"the reward is {reward}; find its cause before you record it")
         frame = self._copied("next_observation", frame)
         time = self._recorder.tick()
-        self._steps.append([time, action[0], reward, bool(terminal), bool(truncated) and not terminal])
+        self._steps.append([time, action, reward, bool(terminal), bool(truncated) and not terminal])
         self._frames.append(frame)
         self._goes_on = not self._ended(-1)
         self._recorder.flush_if_due()
 
     def close(self) -> None:
-        """End the lane; all its steps are on disk afterwards. An episode that goes on is cut off."""
-        if not self.closed:
-            self.closed = True
+        """End the lane; all its steps are on disk afterwards. An episode that goes on is cut off. If writing
+        fails, the lane stays open and can try again."""
+        if self.closed:
+            return
+        self.closed = True
+        try:
             self._recorder.leave(self)
+        except BaseException:
+            self.closed = False
+            raise
 
     def part(self) -> Part | None:
         """The steps to write. The newest step waits while its episode goes on."""
@@ -174,6 +179,18 @@ class Lane:
 
     def _ended(self, place: int) -> bool:
         return self._steps[place][3] or self._steps[place][4]
+
+    def _checked_action(self, action: Any) -> Any:
+        """One of the spec's actions. A number is compared as such, which is faster than as an array."""
+        spec = self._spec
+        if spec.discrete:
+            inside = 0 <= action < spec.actions
+        else:
+            action = checked("action", [action], (1, *spec.action_shape), spec.action_dtype)[0]
+            inside = not spec.outside(action[None])[0]
+        if not inside:
+            raise DataError(f"the action {action} is not one of {spec.in_words()}: correct one of them")
+        return action
 
     def _copied(self, name: str, frame: Any) -> np.ndarray:
         spec = self._spec

@@ -137,7 +137,9 @@ class _Log:
         self._lanes[lane].add(self._action(action), float(reward), bool(terminal), bool(truncated), frame)
 
     def close(self) -> None:
-        self._closing()
+        """If writing fails, the end of the process tries again."""
+        _close(self._lanes)
+        self._closing.detach()
 
     def _action(self, action: Any) -> Any:
         if self._spec.discrete:
