@@ -97,9 +97,9 @@ FOUND = {
         "terminals": (np.arange(STEPS) < 10) | every(40),
         "rewards": lambda columns: np.where(np.arange(STEPS) < 10, 1.0, -every(40).astype(float)),
     },
-    "every image is the same": {"observations": np.full((STEPS, 6, 6, 1), 9, np.uint8)},
+    "every image is the same": {"observations": np.full((STEPS, 8, 8), 9, np.uint8)},
     "the images are uint8 but hold only 0 and 1": {
-        "observations": np.random.default_rng(0).integers(2, size=(STEPS, 6, 6, 1)).astype(np.uint8)
+        "observations": np.random.default_rng(0).integers(2, size=(STEPS, 8, 8)).astype(np.uint8)
     },
 }
 
@@ -117,7 +117,7 @@ def test_a_hindrance_is_one_line(line):
         {"terminals": np.zeros(STEPS, bool), "truncated": every(50)},  # a time limit, as in HalfCheetah
         {"terminals": every(5)},  # short rounds of a fixed length
         {"observations": np.eye(9)[np.random.default_rng(0).integers(7, size=STEPS)]},  # a coded category
-        {"observations": np.random.default_rng(0).integers(256, size=(STEPS, 6, 6, 1)).astype(np.uint8)},
+        {"observations": np.random.default_rng(0).integers(256, size=(STEPS, 8, 8)).astype(np.uint8)},
         {"actions": np.random.default_rng(0).uniform(-1, 1, (STEPS, 2))},
     ],
 )
