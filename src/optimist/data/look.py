@@ -236,7 +236,8 @@ def _about_observations(look: Look) -> Iterator[str]:
     elif features.constant.all():
         yield "the observation is always the same: an agent can only learn which action is best on average"
     elif not _is_flags(features):
-        yield from _about_features(features)
+        own = "collection" in look.dataset.provenance  # by default these are not standardised
+        yield from _about_features(features, "--observations standard" if own else "train does so by default")
 
 
 def _is_flags(features: Features) -> bool:
@@ -251,7 +252,7 @@ def _about_images(seen: np.ndarray) -> Iterator[str]:
         yield "the images are uint8 but hold only 0 and 1, nearly black: store them as bool, or as 0 to 255"
 
 
-def _about_features(features: Features) -> Iterator[str]:
+def _about_features(features: Features, remedy: str) -> Iterator[str]:
     constant = np.flatnonzero(features.constant).tolist()
     if constant:
         verb = "changes" if len(constant) == 1 else "change"
@@ -265,13 +266,13 @@ def _about_features(features: Features) -> Iterator[str]:
     if features.spread[large] > UNEQUAL * features.spread[small]:
         yield (
             f"features have unequal scales: feature {large} spreads by {features.spread[large]:.3g}, feature "
-            f"{small} by {features.spread[small]:.3g}; train on standardised ones: --observations standard"
+            f"{small} by {features.spread[small]:.3g}; standardise them: {remedy}"
         )
     far = [number for number in vary.tolist() if abs(features.mean[number]) > FAR * features.spread[number]]
     if far:
         yield (
             f"{_listed('feature', far)} varies little compared with its size ({features.mean[far[0]]:.4g} ± "
-            f"{features.spread[far[0]]:.2g}); train on standardised features: --observations standard"
+            f"{features.spread[far[0]]:.2g}); standardise the features: {remedy}"
         )
 
 
