@@ -12,7 +12,14 @@ from optimist.studies.report.page import page
 from optimist.studies.sheet import Sheet, in_words, number
 
 MOST_FEATURES = 500  # rows of the table
-SHOWN_ELSEWHERE = ("provenance", "return_per_tenth", "action_frequency", "action_mean", "action_std")
+SHOWN_ELSEWHERE = (  # facts in figures, or in the words about the spec
+    "provenance",
+    "return_per_tenth",
+    "action_frequency",
+    "action_mean",
+    "action_std",
+    "action_names",
+)
 
 
 def write_data_report(dataset: Dataset, out: Path, *, title: str, command: str) -> list[str]:
@@ -78,6 +85,5 @@ def _facts(look: Look) -> dict[str, str]:
 
 
 def _in_words(record: dict[str, Any]) -> dict[str, str]:
-    return {
-        str(name).replace("_", " "): in_words(value) for name, value in record.items() if value is not None
-    }
+    known = {name: value for name, value in record.items() if value not in (None, "")}
+    return {str(name).replace("_", " "): in_words(value) for name, value in known.items()}
