@@ -19,7 +19,7 @@ from optimist.training.learner import Learner, advance
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 SPEC = Spec((3,), "float32", action_low=(-2.0, 0.0), action_high=(2.0, 1.0))  # a box that is not symmetric
 BATCH, KEY = 7, jax.random.PRNGKey(3)
-NAMES = ("bcq", "cloned_actor", "ddpg", "td3", "td3_rem")
+NAMES = ("bcq", "cloned_actor", "ddpg", "iql", "td3", "td3_bc", "td3_rem")
 
 
 def small(name: str, **changes):
@@ -162,7 +162,52 @@ def cloned_actor(loops, step, key):
     return sum((a - b) ** 2 for a, b in zip(said, step.action, strict=True)) / len(said)
 
 
+def td3_bc_actor(loops, step, key):
+    def acted(row):
+        action = loops.actor(loops.params, row.observation)
+        return action, loops.critics(loops.params, row.observation, action)[0]
+
+    size = sum(abs(acted(row)[1]) for row in loops.steps) / len(loops.steps)
+    action, value = acted(step)
+    distance = [(a - b) / r for a, b, r in zip(action, step.action, loops.reach, strict=True)]
+    return sum(d**2 for d in distance) / len(distance) - 2.5 / size * value
+
+
+def iql_state(loops, observation):
+    return loops.network(loops.params["value"], observation)[0]
+
+
+def iql_advantage(loops, step):
+    said = loops.critics(loops.targets, step.observation, step.action)
+    return min(said) - iql_state(loops, step.observation)
+
+
+def iql_value(loops, step, key):
+    advantage = iql_advantage(loops, step)
+    return (0.7 if advantage > 0 else 0.3) * advantage**2
+
+
+def iql_critic(loops, step, key, shared):
+    target = step.reward + step.discount * iql_state(loops, step.next_observation)
+    return sum((q - target) ** 2 for q in loops.critics(loops.params, step.observation, step.action))
+
+
+def iql_actor(loops, step, key):
+    mean = [math.tanh(x) for x in loops.network(loops.params["actor"]["mean"], step.observation)]
+    logged = (step.action - loops.low) / loops.reach - 1
+    density = 1.0
+    for m, a, log_deviation in zip(mean, logged, loops.params["actor"]["log_deviation"], strict=True):
+        deviation = math.exp(log_deviation)
+        density *= math.exp(-(((a - m) / deviation) ** 2) / 2) / (deviation * math.sqrt(2 * math.pi))
+    return -min(math.exp(3 * iql_advantage(loops, step)), 100.0) * math.log(density)
+
+
 EQUATIONS = {
+    ("td3_bc", "critic"): td3_critic,
+    ("td3_bc", "actor"): td3_bc_actor,
+    ("iql", "value"): iql_value,
+    ("iql", "actor"): iql_actor,
+    ("iql", "critic"): iql_critic,
     ("ddpg", "critic"): ddpg_critic,
     ("ddpg", "actor"): any_actor,
     ("td3", "critic"): td3_critic,
@@ -176,12 +221,21 @@ EQUATIONS = {
 }
 
 
+def odd(params: dict) -> dict:
+    """Parameters that begin as zeros get a value that an equation can be wrong about."""
+    if "log_deviation" not in params["actor"]:
+        return params
+    return {**params, "actor": {**params["actor"], "log_deviation": jnp.array([0.3, -0.7])}}
+
+
 @pytest.mark.parametrize(("name", "part"), EQUATIONS, ids="-".join)
 def test_a_loss_is_its_papers_equation(name, part):
     agent, steps = small(name), batch()
     params, targets = (agent.init(jax.random.PRNGKey(seed), SPEC) for seed in (1, 2))
     (objective,) = [each for each in agent.objectives(SPEC) if each.name == part]
+    params, targets = odd(params), odd(targets)
     loops, (keys, shared) = ByLoops(agent, params, targets), keys_of(BATCH)
+    loops.steps = rows(steps)
     more = (shared,) if part == "critic" else ()
     expected = [
         EQUATIONS[name, part](loops, row, key, *more) for row, key in zip(rows(steps), keys, strict=True)
@@ -214,6 +268,25 @@ def same(left, right) -> bool:
     return all(
         np.array_equal(a, b) for a, b in zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True)
     )
+
+
+def test_iql_never_asks_its_critics_about_an_action_that_was_not_logged():
+    agent, steps = small("iql"), jax.tree.map(jnp.asarray, batch())
+    params = agent.init(jax.random.PRNGKey(1), SPEC)
+    other = {**params, "actor": agent.init(jax.random.PRNGKey(5), SPEC)["actor"]}
+    for objective in agent.objectives(SPEC):
+        if objective.name != "actor":
+            assert objective.loss(params, params, steps, KEY) == objective.loss(other, params, steps, KEY)
+
+
+def test_a_weight_of_zero_leaves_td3_bc_with_cloning_alone():
+    agent, steps = small("td3_bc", value_weight=0.0), jax.tree.map(jnp.asarray, batch())
+    params = agent.init(jax.random.PRNGKey(1), SPEC)
+    (objective,) = [each for each in agent.objectives(SPEC) if each.name == "actor"]
+    reach = Bounds.of(SPEC).reach
+    actions = jax.vmap(agent.actor(SPEC, params))(steps.observation)
+    cloned = (((actions - steps.action) / reach[None]) ** 2).mean()
+    assert float(objective.loss(params, params, steps, KEY)) == pytest.approx(float(cloned), rel=1e-5)
 
 
 def test_td3_delays_its_actor_and_its_targets():

@@ -105,6 +105,7 @@ def test_actions_that_the_game_does_not_know_are_refused(log, tmp_path, capsys):
     assert 'did you mean "Breakout"' in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_options_of_the_game_travel_with_the_log(tmp_path):
     words = ["collect", "atari/Pong", "--out", str(tmp_path), "--steps", "8", "--lanes", "2", *SMALL]
     assert main([*words, "--full-action-set", "yes", "--no-ops", "30"]) == 0
@@ -113,6 +114,7 @@ def test_options_of_the_game_travel_with_the_log(tmp_path):
     assert data.spec.actions == 18
 
 
+@pytest.mark.slow
 def test_random_play_is_a_study_that_scores_game_by_game_and_goes_on_where_it_stopped(tmp_path, capsys):
     file, out = tmp_path / "little.toml", tmp_path / "out"
     text = files("optimist.studies").joinpath("catalog/random-scores.toml").read_text("utf-8")

@@ -194,6 +194,7 @@ print(run, run.policy([0.0]), len(run.evaluate(2)))
 """
 
 
+@pytest.mark.slow
 def test_an_installed_package_collects_trains_resumes_evaluates_and_loads(packages, tmp_path):
     data, run = tmp_path / "data", tmp_path / "run"
     few = ["--steps", "64", "--lanes", "2", "--warm-up", "16", "--batch", "4"]

@@ -41,7 +41,13 @@ def played(name, *, lanes=3, seed=1, steps=120, **options):
     return play.reset(), [play.step(row) for row in actions]
 
 
-@pytest.mark.parametrize("game", minatar_jax.games())
+@pytest.mark.parametrize(
+    "game",
+    [
+        "breakout",
+        *(pytest.param(game, marks=pytest.mark.slow) for game in minatar_jax.games() if game != "breakout"),
+    ],
+)
 def test_random_play_is_as_long_and_as_good_as_in_the_package(game):
     ours, theirs = (
         envs.make(f"minatar_jax/{game}", lanes=EPISODES[game]),
@@ -88,6 +94,7 @@ def test_every_tenth_action_is_the_one_before():
     assert abs(after_a_reset.mean() - 0.09) < 0.02
 
 
+@pytest.mark.slow
 def test_another_edition_where_the_same_luck_leads_elsewhere():
     """A change of the games needs another EDITION, and the new digests here."""
     digests = {}

@@ -155,6 +155,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 def test_no_kill_shortens_a_recording(tmp_path):
     """kill -9 at twelve random moments, with the checkpoints there and with them gone."""
     out, checkpoints, aside = tmp_path / "data", tmp_path / "data/agent/checkpoints", tmp_path / "aside"

@@ -56,7 +56,10 @@ def assert_same_bits(left, right):
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("seeds", [(3,), (3, 4, 5)], ids=["one seed", "three seeds"])
+@pytest.mark.parametrize(
+    "seeds",
+    [pytest.param((3,), id="one seed"), pytest.param((3, 4, 5), id="three seeds", marks=pytest.mark.slow)],
+)
 def test_chunks_leave_every_bit_as_it_is(seeds):
     assert_same_bits(train(REM, seeds, chunks=(12,)), train(REM, seeds, chunks=(5, 7)))
 

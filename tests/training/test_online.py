@@ -256,6 +256,7 @@ def test_a_loss_that_is_not_finite_stops_the_play(tmp_path):
     assert only.name.startswith("step-000000000000-")
 
 
+@pytest.mark.slow
 def test_killed_and_interrupted_play_goes_on_to_exactly_the_steps_asked(tmp_path, capsys):
     out = tmp_path / "data"
     settings = ["--lanes", 4, "--warm-up", 100, "--window", 500, "--batch", 8, "--checkpoint-seconds", 0.05]

@@ -26,11 +26,13 @@ def test_every_agent_goes_on_to_the_same_bits(name, data, tmp_path):
     dataset, twice, straight = Dataset.open(data), tmp_path / "twice", tmp_path / "straight"
     for out, steps in ((twice, 40), (twice, 100), (straight, 100)):
         training = Training(steps=steps, evaluate_every=20, episodes=2, batch=8)
-        environment = dataset.provenance["environment"]
+        # To compile the play of every agent takes longer than all the rest.
+        environment = dataset.provenance["environment"] if name in ("rem", "td3") else None
         OfflineTraining(small(name), dataset, training, out=out, seeds=(3, 5), environment=environment).run()
     assert outcome(twice) == outcome(straight)
-    rows = (twice / "episodes.csv").read_text().splitlines()
-    assert len(rows) == len(set(rows)) == 1 + 5 * 2 * 2
+    if environment:
+        rows = (twice / "episodes.csv").read_text().splitlines()
+        assert len(rows) == len(set(rows)) == 1 + 5 * 2 * 2
 
 
 @pytest.mark.parametrize("name", ["rem", pytest.param("td3", marks=pytest.mark.slow)])

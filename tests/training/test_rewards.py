@@ -2,7 +2,6 @@
 
 import tarfile
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +23,11 @@ from optimist.training.storage.run_folder import begun, read_config
 
 SAMPLE = Path(__file__).parents[1] / "samples" / "0.1.0-second.tar.xz"
 SHORT = Training(steps=20, evaluate_every=20, batch=8)
+HUBER = (
+    "rewards 0 to 10: in a Huber loss errors above 1 count less, so that a rare large reward counts too "
+    "little; try --reward-scale 0.1"
+)
+TD3 = small("td3")  # its loss is not Huber's
 QUICK = {"optimizer.learning_rate": 0.01, "optimizer.epsilon": 1e-5}
 
 
@@ -34,9 +38,9 @@ def bandit(rewards, steps=400, **options) -> optimist.Dataset:
     return optimist.Dataset.from_arrays(np.ones((steps, 2)), action, rewards(action), ends, **options)
 
 
-def one_or_ten(action, often=0.5):
+def one_or_ten(action):
     """The first action pays 1, the second 10 half of the time."""
-    lucky = np.arange(len(action)) // 2 % 20 < 20 * often
+    lucky = np.arange(len(action)) // 2 % 2
     return np.where(action == 0, 1.0, 10.0 * lucky)
 
 
@@ -45,16 +49,20 @@ def said(caplog) -> list[str]:
 
 
 def test_the_better_arm_of_a_bandit_is_found_unless_rewards_are_clipped(tmp_path, caplog):
-    """REM's loss is Huber's, so it learns the middle reward rather than the mean where rewards are above 1:
-    with exactly half it would be a draw. A scale makes it the mean."""
+    """REM's loss is Huber's, so that where rewards are above 1 it learns the middle one rather than the mean:
+    training says so, and with the scale that it suggests the mean is learned."""
     agent, steps = small("rem", **QUICK), {"steps": 400, "evaluate_every": 400}
-    half, more = bandit(one_or_ten), bandit(partial(one_or_ten, often=0.55))
-    free = optimist.train(agent, more, out=tmp_path / "free", **steps)
-    scaled = optimist.train(agent, half, out=tmp_path / "scaled", reward_scale=0.1, **steps)
-    assert said(caplog) == []
-    clipped = optimist.train(agent, half, out=tmp_path / "clipped", clip_rewards=1.0, **steps)
-    assert said(caplog) == ["rewards 0 to 10 are clipped to +-1; --clip-rewards none keeps them"]
-    assert [run.policy(np.ones(2)) for run in (free, scaled, clipped)] == [1, 1, 0]
+    data = bandit(one_or_ten)
+    optimist.train(agent, data, out=tmp_path / "free", **steps)
+    assert said(caplog) == [HUBER]
+    scaled = optimist.train(agent, data, out=tmp_path / "scaled", reward_scale=0.1, **steps)
+    assert said(caplog) == [HUBER]
+    clipped = optimist.train(agent, data, out=tmp_path / "clipped", clip_rewards=1.0, **steps)
+    assert said(caplog) == [
+        HUBER,
+        "rewards 0 to 10 are clipped to +-1; --clip-rewards none keeps them",
+    ]
+    assert [run.policy(np.ones(2)) for run in (scaled, clipped)] == [1, 0]
     assert "clip_rewards" not in read_config(tmp_path / "free")["training"]
     assert read_config(tmp_path / "clipped")["training"]["clip_rewards"] == 1.0
 
@@ -102,26 +110,47 @@ def test_a_limit_is_a_number_or_one_of_two_words(settings):
 
 def test_clipping_that_changes_nothing_is_not_worth_a_line():
     data = bandit(lambda action: action * 1.0)
-    assert remarks([data], replace(SHORT, clip_rewards=1.0)) == []
-    (line,) = remarks([data], replace(SHORT, clip_rewards=1.0, reward_scale=3.0))
+    assert remarks([data], replace(SHORT, clip_rewards=1.0), TD3) == []
+    (line,) = remarks([data], replace(SHORT, clip_rewards=1.0, reward_scale=3.0), TD3)
     assert line.startswith("rewards 0 to 3 are clipped to +-1")
 
 
 def test_only_the_part_that_is_learned_from_counts():
     data = bandit(lambda action: np.arange(len(action)) / 100.0)
-    (line,) = remarks([data.first(300), data.first(200)], replace(SHORT, clip_rewards=1.0))
+    (line,) = remarks([data.first(300), data.first(200)], replace(SHORT, clip_rewards=1.0), TD3)
     assert line.startswith("rewards 0 to 2.99 are clipped")
-    assert remarks([data.first(100)], replace(SHORT, clip_rewards=1.0)) == []
+    assert remarks([data.first(100)], replace(SHORT, clip_rewards=1.0), TD3) == []
 
 
 @pytest.mark.parametrize(("size", "scale"), [(400, None), (600, "0.01"), (3_000, "0.001"), (-3_000, "0.001")])
 def test_large_rewards_get_the_suggestion_of_a_scale(size, scale):
     data = bandit(lambda action: np.full(len(action), float(size)))
-    found = remarks([data], replace(SHORT, clip_rewards=None))
+    found = remarks([data], replace(SHORT, clip_rewards=None), TD3)
     assert len(found) == (scale is not None)
     if scale:
         assert found[0].endswith(f"try --reward-scale {scale}")
-        assert remarks([data], replace(SHORT, clip_rewards=None, reward_scale=0.5)) == []
+        assert remarks([data], replace(SHORT, clip_rewards=None, reward_scale=0.5), TD3) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "rewards", "scale"),
+    [
+        ("rem", [0, 10], "0.1"),
+        ("dqn", [-11, 0], "0.01"),
+        ("cql", [-2, 1], "0.1"),
+        ("rem", [0, 2000], "0.0001"),
+        ("rem", [-1, 1], None),
+        ("rem", [7, 7], None),  # nothing to confuse
+        ("qr_dqn", [0, 10], None),
+        ("discrete_iql", [0, 10], None),
+        ("td3", [0, 10], None),
+    ],
+)
+def test_agents_with_a_huber_loss_are_told_of_rewards_above_one(name, rewards, scale):
+    data = bandit(lambda action: np.array(rewards, float)[action])
+    found = remarks([data], replace(SHORT, clip_rewards=None), small(name))
+    assert [line.rpartition(" ")[2] for line in found] == ([scale] if scale else [])
+    assert remarks([data], replace(SHORT, clip_rewards=None, reward_scale=0.9), small(name)) == []
 
 
 def test_the_size_of_values_is_that_of_discounted_returns():

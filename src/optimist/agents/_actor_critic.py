@@ -35,6 +35,10 @@ class Bounds(NamedTuple):
         """From [-1, 1] to the box."""
         return self.low + (share + 1) * self.reach
 
+    def share(self, action) -> Any:
+        """From the box to [-1, 1]; a side of no length has only 0."""
+        return (action - self.low) / jnp.where(self.reach > 0, self.reach, 1) - (self.reach > 0)
+
     def clip(self, action) -> Any:
         return jnp.clip(action, self.low, self.high)
 
@@ -107,8 +111,8 @@ class ActorAgent(Agent):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ActorCritic(ActorAgent):
-    """What the agents of Fujimoto et al. share: an actor, critics, and targets that follow them slowly."""
+class CriticAgent(ActorAgent):
+    """An actor and critics, which estimate the value of its actions."""
 
     critics: Annotated[int, "number of critics"] = 1
     actor_period: Annotated[int, "gradient steps of the critics for each step of the actor"] = 1
@@ -139,15 +143,6 @@ class ActorCritic(ActorAgent):
     def critic_network(self) -> Perceptron:
         return Perceptron(sizes(self.network.hidden), 1, late=self.late_action)
 
-    @abstractmethod
-    def critic_loss(self, now: Any, target: Any, step: Transition, key, shared_key) -> Any:
-        """The critics' loss of one transition. Each transition has its own `key`; all transitions of a
-        minibatch have the same `shared_key`."""
-
-    @abstractmethod
-    def actor_loss(self, now: Any, step: Transition, key) -> Any:
-        """The actor's loss of one transition."""
-
     def init(self, key, spec: Spec) -> dict:
         (observation,), (action,) = spec.observation_shape, spec.action_shape
         actor_key, critic_key = jax.random.split(key)
@@ -155,9 +150,6 @@ class ActorCritic(ActorAgent):
             jax.random.split(critic_key, self.critics)
         )
         return {**super().init(actor_key, spec), "critic": critics}
-
-    def players(self, spec: Spec, params: dict) -> Any:
-        return Players(self.actor(spec, params), *self.judges(params), Bounds.of(spec))
 
     def judges(self, params: dict) -> tuple[Callable, Callable]:
         """All critics, and the first critic alone."""
@@ -169,6 +161,28 @@ class ActorCritic(ActorAgent):
         first = jax.tree.map(lambda leaf: leaf[0], params["critic"])
         return partial(every, params["critic"]), partial(judged, first)
 
+
+@dataclass(frozen=True, kw_only=True)
+class ActorCritic(CriticAgent):
+    """What the agents of Fujimoto et al. share: the critics learn from the actor's next action, and the actor
+    learns from the critics."""
+
+    @abstractmethod
+    def critic_loss(self, now: Any, target: Any, step: Transition, key, shared_key) -> Any:
+        """The critics' loss of one transition. Each transition has its own `key`; all transitions of a
+        minibatch have the same `shared_key`."""
+
+    @abstractmethod
+    def actor_loss(self, now: Any, step: Transition, key) -> Any:
+        """The actor's loss of one transition."""
+
+    def actor_batch_loss(self, now: Any, batch: Transition, keys) -> Any:
+        """The actor's loss of a minibatch: the mean, unless its transitions are compared with each other."""
+        return jax.vmap(partial(self.actor_loss, now))(batch, keys).mean()
+
+    def players(self, spec: Spec, params: dict) -> Any:
+        return Players(self.actor(spec, params), *self.judges(params), Bounds.of(spec))
+
     def objectives(self, spec: Spec) -> tuple[Objective, ...]:
         def critic_loss(params, targets, batch, key):
             now, target = self.players(spec, params), self.players(spec, targets)
@@ -178,8 +192,7 @@ class ActorCritic(ActorAgent):
             ).mean()
 
         def actor_loss(params, targets, batch, key):
-            now = self.players(spec, params)
-            return jax.vmap(partial(self.actor_loss, now))(batch, keys_for(batch, key)[0]).mean()
+            return self.actor_batch_loss(self.players(spec, params), batch, keys_for(batch, key)[0])
 
         return (Objective("critic", critic_loss), Objective("actor", actor_loss, self.actor_period))
 

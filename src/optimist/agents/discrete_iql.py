@@ -1,7 +1,7 @@
 """Implicit Q-learning for discrete actions: evaluates only logged actions."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +15,7 @@ from optimist.errors import UsageError
 class DiscreteIql(ValueAgent):
     """IQL (Kostrikov et al. 2022, algorithm 1) with a policy over discrete actions, all on one torso."""
 
+    huber_loss: ClassVar[bool] = False
     columns: Annotated[
         int, "4: two Q-functions, the value of the state (the mean of its column), the policy's logits"
     ] = 4

@@ -18,7 +18,7 @@ def add(commands: Any) -> None:
 
 def _evaluate_options(parser: Parser, words: list[str]) -> None:
     parser.add_argument("run_folder", metavar="RUN", type=Path, help="a run's folder")
-    _add_choice_of_policy(parser)
+    add_choice_of_policy(parser)
     parser.add_argument("--episodes", type=whole_number, metavar="int", help="episodes per seed [100]")
     parser.add_argument(
         "--steps",
@@ -38,7 +38,7 @@ def _evaluate_options(parser: Parser, words: list[str]) -> None:
     parser.add_argument("--out", type=Path, metavar="CSV", help="one row per episode [RUN/evaluation.csv]")
 
 
-def _add_choice_of_policy(parser: Parser) -> None:
+def add_choice_of_policy(parser: Parser) -> None:
     parser.add_argument(
         "--step", default="last", metavar="STEP", help="a step whose policy was kept, best or last [last]"
     )
@@ -75,7 +75,7 @@ def evaluate(options: argparse.Namespace) -> None:
 
 def _play_options(parser: Parser, words: list[str]) -> None:
     parser.add_argument("run_folder", metavar="RUN", type=Path, help="a run's folder")
-    _add_choice_of_policy(parser)
+    add_choice_of_policy(parser)
     parser.add_argument(
         "--environment", metavar="ENV", default="", help="where to play [the data's environment]"
     )

@@ -88,3 +88,9 @@ def expectile(error, tau: float):
     (Kostrikov et al. 2022, eq. 4). At 1/2 it is half the square; near 1 it is a regression on the largest
     values."""
     return jnp.where(error > 0, tau, 1 - tau) * error**2
+
+
+def gaussian_surprise(distance, deviation):
+    """The negative logarithm of the density of independent normal numbers at this distance (A,) from their
+    means, for these standard deviations (A,)."""
+    return (0.5 * (distance / deviation) ** 2 + jnp.log(deviation) + 0.5 * jnp.log(2 * jnp.pi)).sum()

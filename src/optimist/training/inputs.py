@@ -31,10 +31,10 @@ class Inputs:
         frames = observations.reshape(*observations.shape[:-1], -1, len(self.centre))
         centre, spread = (jnp.array(each, jnp.float32) for each in (self.centre, self.spread))
         scaled = (frames - jnp.broadcast_to(centre, frames.shape)) / jnp.broadcast_to(spread, frames.shape)
-        older = scaled[..., :-1, :]
-        if older.shape[-2]:
-            missing = (frames[..., :-1, :] == 0).all(axis=-1, keepdims=True)
-            scaled = scaled.at[..., :-1, :].set(jnp.where(missing, jnp.zeros((), older.dtype), older))
+        if frames.shape[-2] > 1:
+            older, newest = scaled[..., :-1, :], scaled[..., -1:, :]
+            missing = jnp.abs(frames[..., :-1, :]).max(axis=-1, keepdims=True) == 0
+            scaled = jnp.concatenate([jnp.where(missing, jnp.zeros_like(older), older), newest], axis=-2)
         return scaled.reshape(observations.shape)
 
     def as_config(self) -> dict[str, list[float]]:

@@ -213,7 +213,8 @@ class OfflineTraining:
                 log.warning("%s", line)
             step, state = found or (0, self.learner.init(self.seeds))
             self.folder.rewind(step)
-            for line in remarks(self.logs, self.training) if step < self.training.steps else []:
+            begins = step < self.training.steps
+            for line in remarks(self.logs, self.training, self.learner.agent) if begins else []:
                 log.warning("%s", line)
             if step < self.training.steps or owes_evaluation(self.folder, self.training, step):
                 state = self._train(step, state)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from optimist.agents._agent import Agent
 from optimist.data.views import View
 
 # Measured with a choice between rewards of k and 0.8 k: REM learns it in 10,000 updates for k up to 300, not
@@ -33,18 +34,28 @@ def value_size(logs: Sequence[View], gamma: float) -> float:
     return float(np.quantile(np.concatenate(sizes), 0.99))
 
 
-def remarks(logs: Sequence[View], training: Any) -> list[str]:
+def remarks(logs: Sequence[View], training: Any, agent: Agent) -> list[str]:
     """What to know about the rewards before a training begins."""
     logs = list({log.fingerprint: log for log in logs}.values())
     scale, clip = training.reward_scale, training.clip_rewards
     low, high = (scale * extreme for extreme in extremes(logs))
+    rewards, largest = f"rewards {low:g} to {high:g}", max(-low, high)
     if clip is not None:
-        changed = max(-low, high) > clip
-        line = f"rewards {low:g} to {high:g} are clipped to +-{clip:g}; --clip-rewards none keeps them"
-        return [line] if changed else []
-    size = value_size(logs, training.gamma)
-    if scale != 1 or size <= LARGE:
+        return [f"{rewards} are clipped to +-{clip:g}; --clip-rewards none keeps them"] * (largest > clip)
+    if scale != 1:
         return []
-    suggested = 10.0 ** -math.ceil(math.log10(size / GOOD))
-    sums = f"rewards {low:g} to {high:g} sum to about {size:,.0f}"
-    return [f"{sums}, and such large values are learned slowly; try --reward-scale {suggested:g}"]
+    size, huber = value_size(logs, training.gamma), getattr(agent, "huber_loss", False)
+    if size > LARGE:
+        suggested = _scale(min(GOOD / size, 1 / largest if huber else math.inf))
+        return [
+            f"{rewards} sum to about {size:,.0f}, which is learned slowly; try --reward-scale {suggested:g}"
+        ]
+    if huber and largest > 1 and low != high:
+        why = "in a Huber loss errors above 1 count less, so that a rare large reward counts too little"
+        return [f"{rewards}: {why}; try --reward-scale {_scale(1 / largest):g}"]
+    return []
+
+
+def _scale(most: float) -> float:
+    """The largest power of ten that is at most this."""
+    return 10.0 ** math.floor(math.log10(most) + 1e-9)

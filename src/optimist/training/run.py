@@ -67,9 +67,9 @@ class Run:
         return self.policy_of(self.seeds[0])
 
     def policy_of(self, seed: int) -> Policy:
-        return Policy(self.learner, self._params_of(seed))
+        return Policy(self.learner, self.params_of(seed))
 
-    def _params_of(self, seed: int) -> dict:
+    def params_of(self, seed: int) -> dict:
         if seed not in self.seeds:
             raise UsageError(f"{self.path} has no seed {seed}: it has {', '.join(map(str, self.seeds))}")
         place = self.seeds.index(seed)
@@ -109,7 +109,7 @@ class Run:
         if frames < 1:
             raise UsageError(f"a film of {frames} frames: choose at least 1")
         chosen = self.seeds[0] if seed is None else seed
-        params = jax.tree.map(lambda leaf: leaf[None], self._params_of(chosen))
+        params = jax.tree.map(lambda leaf: leaf[None], self.params_of(chosen))
         play = envs.make(self._playable(environment), lanes=1, seed=chosen)
         player, key = Player(self.learner, 1), jax.random.PRNGKey(POLICY)
         frame, began, seen = play.reset(), np.ones(1, bool), [play.render()]
@@ -162,15 +162,16 @@ def _number(step: int | str) -> int:
 
 
 def _best_step(path: Path) -> int:
-    """The kept step with the best evaluation: it was chosen by playing, so its score is too high."""
+    """The kept step with the best evaluation."""
     scores, kept = _means(read_episodes(path)), set(kept_steps(path))
     known = {step: score for step, score in scores.items() if step in kept}
     if not known:
         reason = "keeps no policy of an evaluation" if scores else "was never evaluated"
         raise RunError(f'{path} {reason}, so it has no "best" step: name a step, or "last"')
     best = max(known, key=lambda step: known[step])
-    log.info(
-        "%s: step %s is the best of %s evaluations by the mean return over the seeds",
+    log.warning(
+        "%s: step %s is the best of %s evaluations by the mean return over the seeds; it was chosen by "
+        "playing, so those scores are too high",
         path,
         f"{best:,}",
         len(known),

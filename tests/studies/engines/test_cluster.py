@@ -123,6 +123,7 @@ def test_a_cluster_comes_to_the_same_numbers_and_tables(straight, cluster, tmp_p
     assert tables == {path.name: path.read_bytes() for path in (tmp_path / "out/results/all").iterdir()}
 
 
+@pytest.mark.slow
 def test_a_node_that_is_lost_costs_nothing_but_time(straight, cluster, tmp_path):
     jobs, told, over = begun(straight, tmp_path), [], threading.Event()
 
@@ -149,9 +150,8 @@ def test_a_node_that_is_lost_costs_nothing_but_time(straight, cluster, tmp_path)
         assert outcome(tmp_path / run) == outcome(straight / run)
 
 
-@pytest.mark.parametrize(
-    ("number", "code"), [pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow), (signal.SIGTERM, 143)]
-)
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.slow
 def test_a_command_that_is_stopped_has_every_run_save_and_leave(number, code, straight, cluster, tmp_path):
     begun(straight, tmp_path, steps=1_000_000)
     engine = ("--engine", "ray", "--address", cluster.address)

@@ -60,6 +60,7 @@ def test_every_job_is_performed_after_what_it_needs(straight):
     assert "updates" in (out / "runs/dqn/log.txt").read_text()
 
 
+@pytest.mark.slow
 def test_the_logs_of_another_study_give_the_same_results_and_are_not_played_again(straight, tmp_path):
     there, _ = straight
     told: list[str] = []
@@ -130,6 +131,7 @@ def test_more_steps_are_the_same_run_continued(straight):
     assert [job.done(out) for job in longer] == [True, False, False]
 
 
+@pytest.mark.slow
 def test_restarting_begins_anew_what_differs_and_what_learned_from_it(straight, tmp_path):
     out = shutil.copytree(straight[0], tmp_path / "study")
     anew = restarted(edited(**OTHER_GAMMA), out)

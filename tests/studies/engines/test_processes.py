@@ -85,6 +85,7 @@ def run_there(folder: Path, *words: str) -> str:
     return found.stdout
 
 
+@pytest.mark.slow
 def test_the_workers_of_a_study_run_nothing_of_the_current_folder(hostile, console_script, tmp_path):
     (tmp_path / "little.toml").write_text(STUDY)
     words = [
@@ -232,7 +233,7 @@ def delays() -> list[float]:
     return [random.uniform(0, 0.3 if number % 2 else 2) for number in range(MOMENTS)]
 
 
-@pytest.mark.parametrize("kind", ["workers", "lanes"])
+@pytest.mark.parametrize("kind", ["workers", pytest.param("lanes", marks=pytest.mark.slow)])
 def test_nobody_outlives_an_engine_that_is_killed_at_any_moment(nursery, tmp_path, kind):
     settings = {"steps": 10_000_000, "lanes": 4, "warm_up": 40, "batch": 8}
     common = {"agent": "dqn", "preset": None, "scale": "small", "options": {"network": "mlp"}}

@@ -118,7 +118,9 @@ def test_a_level_and_an_agent_look_the_same_in_every_panel():
     assert first.lines[3].get_linestyle() == second.lines[1].get_linestyle() == "--"
 
 
-@pytest.mark.parametrize(("count", "across"), [(1, 1), (5, 5), (7, 5), (60, 6)])
+@pytest.mark.parametrize(
+    ("count", "across"), [(1, 1), (5, 5), (7, 5), pytest.param(60, 6, marks=pytest.mark.slow)]
+)
 def test_a_grid_has_a_panel_per_game_and_its_legend_inside(count, across):
     games = {f"game {n}": {"REM": SEEDS, "Averaged Ensemble-DQN": SEEDS} for n in range(count)}
     levels = {game: {"best policy in the data (fully trained DQN)": 9.0} for game in games}

@@ -60,6 +60,7 @@ def mean_complete(episodes) -> float:
     return episodes.returns[~episodes.cut].mean()
 
 
+@pytest.mark.slow
 def test_the_whole_study_in_miniature(tmp_path):
     """As the catalogue has it, but for its sizes."""
     agents = plan.load("final-buffer", "paper").agents

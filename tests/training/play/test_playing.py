@@ -36,6 +36,7 @@ def assert_same_log(one: Dataset, other: Dataset) -> None:
     )
 
 
+@pytest.mark.slow
 def test_fused_rows_are_the_rows_one_by_one(tmp_path, monkeypatch):
     """Warm-up, learning, and the few rows at the end that do not fill a program."""
     fused_state, fused = collected(tmp_path / "fused", 16, monkeypatch)

@@ -97,28 +97,37 @@ class Policy:
 
     def __init__(self, learner: Learner, params: dict):
         self.learner, self.params, self.turn = learner, params, 0
-        self._action = jax.jit(learner.action)
-        self._actions = jax.jit(jax.vmap(self._action, in_axes=(None, 0, 0)))
-        self._allowed = jax.jit(learner.allowed_action)
-        self._all_allowed = jax.jit(jax.vmap(self._allowed, in_axes=(None, 0, 0, 0)))
+
+        def key(turn):
+            return jax.random.fold_in(jax.random.PRNGKey(POLICY), turn)
+
+        def one(params, observation, turn, *mask):
+            choose = learner.allowed_action if mask else learner.action
+            return choose(params, observation, key(turn), *mask)
+
+        def many(params, observations, turn, *masks):
+            choose = learner.allowed_action if masks else learner.action
+            keys = jax.random.split(key(turn), observations.shape[0])
+            over = (None, 0, 0, *(0 for _ in masks))
+            return jax.vmap(choose, in_axes=over)(params, observations, keys, *masks)
+
+        # The key is made inside the program: alone, it would take longer than all the rest.
+        self._one, self._many = jax.jit(one), jax.jit(many)
 
     def __call__(self, observation, allowed=None):
         """The action, or those of a batch, as the user's own ids. `allowed` is true for each action that can
         be chosen, (actions,) or (batch, actions), in the order of `spec.action_names`."""
         spec, single = self.learner.spec, self.learner.spec.observation_shape
-        observation = spec.arranged(jnp.asarray(observation))
+        observation = spec.arranged(np.asarray(observation))
         if observation.shape[-len(single) :] != single or observation.ndim > len(single) + 1:
             raise UsageError(f"observations of {observation.shape}: give one {single} or a batch of them")
-        key = jax.random.fold_in(jax.random.PRNGKey(POLICY), self.turn)
         self.turn += 1  # the next call draws new random numbers
         mask = () if allowed is None else (self._mask(allowed, observation),)
-        if observation.shape == single:
-            one = self._allowed if mask else self._action
-            action = jax.device_get(one(self.params, observation, key, *mask))
-            return spec.named(action.item()) if spec.discrete else action
-        keys = jax.random.split(key, observation.shape[0])
-        many = self._all_allowed if mask else self._actions
-        return spec.named(jax.device_get(many(self.params, observation, keys, *mask)))
+        choose = self._one if observation.shape == single else self._many
+        action = np.asarray(choose(self.params, observation, self.turn - 1, *mask))
+        if not spec.discrete:
+            return action
+        return spec.named(action.item() if action.ndim == 0 else action)
 
     def _mask(self, allowed, observation) -> np.ndarray:
         """The mask of one observation or of each in a batch, checked."""

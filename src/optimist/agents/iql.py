@@ -1,0 +1,93 @@
+"""Implicit Q-learning for action vectors: evaluates only logged actions, and imitates the better ones."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from optimist.agents._actor_critic import Bounds, CriticAgent
+from optimist.agents._agent import Objective
+from optimist.data.transition import Spec
+from optimist.equations.losses import expectile, gaussian_surprise, td_error
+from optimist.equations.optimizers import Adam, RmsProp
+from optimist.errors import UsageError
+from optimist.networks import DenseNetwork
+
+
+@dataclass(frozen=True, kw_only=True)
+class Iql(CriticAgent):
+    """IQL (Kostrikov et al. 2022, algorithm 1), with the settings of its authors' code for MuJoCo, without
+    the decay of the actor's learning rate."""
+
+    discrete_peer: ClassVar[str] = "discrete_iql"
+    optimizer: RmsProp | Adam = Adam(learning_rate=3e-4, epsilon=1e-8)
+    network: DenseNetwork = DenseNetwork("256,256")
+    critics: int = 2
+    noise: float = 0.1
+    tau: Annotated[float, "expectile that approximates the value of the best logged action"] = 0.7
+    temperature: Annotated[float, "the actor weights an action by exp(temperature * advantage)"] = 3.0
+    largest_weight: Annotated[float, "upper limit of that weight"] = 100.0
+
+    def __post_init__(self, hidden):
+        super().__post_init__(hidden)
+        if not 0 < self.tau < 1:
+            raise UsageError(f"tau is {self.tau}: choose a number between 0 and 1")
+
+    def init(self, key, spec: Spec) -> dict:
+        rest, value_key = jax.random.split(key)
+        found, (observation,) = super().init(rest, spec), spec.observation_shape
+        # The actor is a normal distribution whose deviation is the same in every state.
+        actor = {"mean": found["actor"], "log_deviation": jnp.zeros(spec.action_shape)}
+        return {**found, "actor": actor, "value": self.perceptron(1).init(value_key, observation)}
+
+    def actor(self, spec: Spec, params: dict) -> Callable[[Any], Any]:
+        return super().actor(spec, {"actor": params["actor"]["mean"]})
+
+    def value(self, params: dict, observation) -> Any:
+        return self.perceptron(1)(params["value"], observation)[0]
+
+    def advantage(self, params: dict, targets: dict, step) -> Any:
+        """The smaller target critic's value of the logged action, above the value of the state."""
+        critics, _ = self.judges(targets)
+        return critics(step.observation, step.action).min() - self.value(params, step.observation)
+
+    def value_loss(self, params, targets, step):
+        return expectile(self.advantage(params, targets, step), self.tau)
+
+    def policy_loss(self, bounds, actor, params, targets, step):
+        """The surprise at the logged action, weighted by its advantage."""
+        advantage = jax.lax.stop_gradient(self.advantage(params, targets, step))
+        weight = jnp.minimum(jnp.exp(self.temperature * advantage), self.largest_weight)
+        deviation = jnp.exp(jnp.clip(params["actor"]["log_deviation"], -10, 2))
+        distance = bounds.share(step.action) - bounds.share(actor(step.observation))
+        return weight * gaussian_surprise(distance, deviation)
+
+    def judgement_loss(self, params, step):
+        critics, _ = self.judges(params)
+        next_value = jax.lax.stop_gradient(self.value(params, step.next_observation))
+        return (td_error(step, critics(step.observation, step.action), next_value) ** 2).sum()
+
+    def objectives(self, spec: Spec) -> tuple[Objective, ...]:
+        """In the order of the authors' code: the actor and the critics learn with the new value."""
+
+        def value_loss(params, targets, batch, key):
+            return jax.vmap(partial(self.value_loss, params, targets))(batch).mean()
+
+        def actor_loss(params, targets, batch, key):
+            actor = self.actor(spec, params)
+            return jax.vmap(partial(self.policy_loss, Bounds.of(spec), actor, params, targets))(batch).mean()
+
+        def critic_loss(params, targets, batch, key):
+            return jax.vmap(partial(self.judgement_loss, params))(batch).mean()
+
+        return (
+            Objective("value", value_loss),
+            Objective("actor", actor_loss, self.actor_period),
+            Objective("critic", critic_loss),
+        )
+
+    def estimate(self, spec: Spec, params: dict, observation) -> Any:
+        return self.value(params, observation)
