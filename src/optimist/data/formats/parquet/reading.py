@@ -72,6 +72,7 @@ class TableLog:
     uses: dict[str, list[str]]  # the table's columns of each column of the log
     spec: Spec | None = None
     actions = None
+    actions_are_named = True
 
     @property
     def rows(self) -> int:
