@@ -206,6 +206,7 @@ def game_of(address: str) -> str:
         game, _, run = part.partition("_run_")
         after = parts[place + 1] if place + 1 < len(parts) else ""
         is_run = after.startswith("run_") or (after.isdigit() and place + 2 == len(parts))
+        is_run |= not after and any(Path(address).glob("run_*-of-*"))
         if game in games and (run.isdigit() or is_run):
             return f"atari/{game}"
     return ""

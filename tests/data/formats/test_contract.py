@@ -1,10 +1,11 @@
 """Every format that can hold a log gives it back: written, verified, detected and read, it is the same."""
 
+import numpy as np
 import pytest
 from format_logs import SPECS, assert_equal_steps, recorded
 
 from optimist.cli.main import main
-from optimist.data import formats, open_dataset
+from optimist.data import formats, from_arrays, open_dataset
 from optimist.errors import DataError
 
 LAYOUTS = [(name, {}) for name in formats.available()] + [("hdf5", {"layout": "d4rl"})]
@@ -94,3 +95,38 @@ def test_an_interrupted_import_is_refused_until_it_is_restarted(tmp_path, capsys
     assert "import again with --restart" in capsys.readouterr().err
     assert main([*words, "--restart"]) == 0
     assert len(open_dataset(tmp_path / "again")) == 120
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("npz", {}), ("parquet", {}), ("hdf5", {"layout": "d4rl"}), ("hdf5", {}), ("minari", {})],
+)
+@pytest.mark.parametrize("names", [("left", "up", "right"), (7, 3, 2_000_000)], ids=str)
+def test_names_probabilities_and_masks_are_kept_or_said_to_be_lost(tmp_path, name, options, names):
+    random, count = np.random.default_rng(0), 50
+    actions, allowed = random.integers(0, 3, count), random.random((count, 3)) < 0.5
+    allowed[np.arange(count), actions] = True
+    data = from_arrays(
+        random.integers(0, 256, (count, 3, 9, 8)).astype(np.uint8),
+        actions if type(names[0]) is str else np.array(names, object)[actions],
+        random.normal(size=count),
+        np.arange(count) % 10 == 9,
+        truncations=False,
+        action_names=names,
+        probabilities=random.uniform(0.1, 1, count),
+        allowed_actions=allowed,
+    )
+    assert data.spec.channels_first
+    found = formats.find(name)
+    summary = found.write(data, tmp_path / "out", found.WriteOptions(**options))
+    written = tmp_path / "out" if name == "minari" else next((tmp_path / "out").iterdir())
+    found.read(written, tmp_path / "again", found.ReadOptions(), None)
+    again = open_dataset(tmp_path / "again")
+    assert again.spec == data.spec
+    assert_equal_steps(again, data, but_ends=name == "hdf5" and not options)
+    if name == "minari" or (name == "hdf5" and not options):
+        assert "note: left out: probabilities and allowed actions" in summary.lines()
+        assert "note: actions are numbers from 0 on, in the order of their names" in summary.lines()
+    else:
+        np.testing.assert_array_equal(again.timeline.probability, data.timeline.probability)
+        np.testing.assert_array_equal(np.asarray(again.timeline.allowed), allowed)

@@ -264,6 +264,13 @@ def test_damaged_and_mixed_files_are_refused(tmp_path, capsys):
         read(hub, tmp_path / "data")
 
 
+def test_a_folder_of_other_things_with_a_csv_file_is_no_log(tmp_path):
+    in_csv(columns(), tmp_path)
+    assert FORMAT.detect(tmp_path)
+    (tmp_path / "config.toml").touch()
+    assert not FORMAT.detect(tmp_path)
+
+
 def test_an_exported_table_is_what_a_user_of_pandas_expects(tmp_path):
     data = recorded(tmp_path / "data", SPECS["continuous"])
     FORMAT.write(data, tmp_path / "log.parquet", FORMAT.WriteOptions())

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -64,6 +65,7 @@ def parts(dataset: Dataset, rows: int | None = None) -> Iterator[Part]:
     for start in range(0, len(steps), size):
         part = steps[start : start + size]
         frame = part + timeline.episode_of(part)
+        optional = {name: column[part] for name, column in optional_columns(dataset).items()}
         yield {
             "observations": timeline.frames(frame),
             "actions": timeline.action[part],
@@ -72,7 +74,32 @@ def parts(dataset: Dataset, rows: int | None = None) -> Iterator[Part]:
             "truncations": truncated[start : start + size],
             "next_observations": timeline.frames(frame + 1),
             "episodes": dataset.ranges_at(np.arange(start, start + len(part))),
+            **optional,
         }
+
+
+def named_parts(dataset: Dataset) -> Iterator[Part]:
+    """The same with the user's own names of the actions."""
+    names = dataset.spec.action_names
+    are_alike = len(set(map(type, names))) == 1
+    found = np.array(names, None if are_alike else str)
+    for part in parts(dataset):
+        yield {**part, "actions": found[part["actions"]]} if names else part
+
+
+def optional_columns(dataset: Dataset) -> dict[str, Any]:
+    """The columns that not every dataset has."""
+    found = {"probabilities": dataset.timeline.probability, "allowed_actions": dataset.timeline.allowed}
+    return {name: column for name, column in found.items() if column is not None}
+
+
+def left_out(dataset: Dataset) -> list[str]:
+    """Notes about what a format cannot hold that has neither optional columns nor names of actions."""
+    columns = [name.replace("_", " ") for name in optional_columns(dataset)]
+    names = (
+        ["actions are numbers from 0 on, in the order of their names"] if dataset.spec.action_names else []
+    )
+    return [*names, *([f"left out: {' and '.join(columns)}"] if columns else [])]
 
 
 def new_file(out: str | Path, suffixes: tuple[str, ...]) -> Path:

@@ -51,6 +51,11 @@ class Log(Protocol):
         """The number or the bounds of its actions, if the log declares them."""
         ...
 
+    @property
+    def actions_are_named(self) -> bool:
+        """Whether a log that this package wrote has the names of its actions, not their numbers."""
+        ...
+
     def parts(self, names: Collection[str]) -> Iterator[Part]:
         """These columns of all rows in time order, a bounded number of rows at a time."""
         ...
@@ -82,7 +87,11 @@ class Plan:
     def of(cls, log: Log, asked: Asked, *, is_verified: bool = False) -> "Plan":
         """The plan of a log; to verify it, the layout of its images need not be known."""
         if log.spec is not None:
-            return cls(_asked_for(log.spec, asked))
+            spec = _asked_for(log.spec, asked)
+            if not (spec.action_names and log.actions_are_named):
+                return cls(spec)
+            names = np.array(spec.action_names, None if len(set(map(type, spec.action_names))) == 1 else str)
+            return cls(spec, distinct=np.sort(names), numbers=np.argsort(names))
         first = next(log.parts(["observations"]), {}).get("observations", np.empty((0, 1)))
         if not len(first):
             raise DataError("the log has no rows; check that it is the right file")
@@ -121,12 +130,20 @@ class Plan:
                 values = exact(name, values, first, self.spec.frame_dtype)
             return _frames(values, self.layout, np.dtype(self.spec.frame_dtype))
         if name == "actions":
-            return self._actions(values)
+            return self._actions(values, first)
         return values.astype(np.float32) if name == "rewards" and values.dtype.kind == "b" else values
 
-    def _actions(self, values: np.ndarray) -> np.ndarray:
+    def _actions(self, values: np.ndarray, first: int) -> np.ndarray:
         if self.distinct is not None and self.numbers is not None:
-            return self.numbers[np.searchsorted(self.distinct, values.reshape(-1))]
+            place = np.searchsorted(self.distinct, values.reshape(-1))
+            unknown = self.distinct[np.minimum(place, len(self.distinct) - 1)] != values.reshape(-1)
+            if unknown.any():
+                row = int(unknown.argmax())
+                name = in_one_line(values.reshape(-1)[row])
+                raise DataError(
+                    f'the action in row {row + first} is "{name}", which is not one of the log\'s actions'
+                )
+            return self.numbers[place]
         if self.spec.discrete:
             flat = values.reshape(-1)
             return flat.astype(np.int64) if flat.dtype.kind in "fb" else flat

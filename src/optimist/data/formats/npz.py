@@ -15,7 +15,7 @@ from optimist.data.dataset import Dataset
 from optimist.data.disk.files import stored_whole
 from optimist.data.formats import _incoming
 from optimist.data.formats._incoming import Asked, Imported, Part, Report, said_no
-from optimist.data.formats._outgoing import Written, new_file, parts, written
+from optimist.data.formats._outgoing import Written, named_parts, new_file, optional_columns, written
 from optimist.data.transition import Spec
 from optimist.errors import DataError, did_you_mean, in_one_line
 
@@ -26,6 +26,7 @@ KNOWN = {
     "truncated": "truncations",
     "timeouts": "truncations",
 }
+WRITTEN = ("observations", "actions", "rewards", "terminals", "truncations", "next_observations")
 OURS = "optimist_spec"  # in a file that `write` made: the spec as JSON
 ROWS_AT_ONCE = 2**17
 
@@ -64,6 +65,7 @@ class Arrays:
     rows: int
     spec: Spec | None
     actions = None
+    actions_are_named = True
 
     @property
     def columns(self) -> Collection[str]:
@@ -171,11 +173,10 @@ def write(
 ) -> Written:
     """Write one file, `out` or `out/log.npz`, which `read` imports without loss."""
     path = new_file(out, (".npz",))
-    names = ["observations", "actions", "rewards", "terminals", "truncations", "next_observations"]
     spec = np.array(json.dumps(dataset.spec.as_json()))
     with stored_whole(path) as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in names:
-            _write_array(archive, name, len(dataset), (part[name] for part in parts(dataset)))
+        for name in (*WRITTEN, *optional_columns(dataset)):
+            _write_array(archive, name, len(dataset), (part[name] for part in named_parts(dataset)))
         _write_array(archive, OURS, None, [spec])
     return written(dataset)
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +18,9 @@ OURS = "optimist"  # an attribute of files that `write` made: the spec as JSON
 NEEDED = ("observations", "actions", "rewards", "terminals")
 # The columns of a log by the names of arrays; episode_terminals are those of d3rlpy 1.
 KNOWN = {
-    **{name: name for name in (*NEEDED, "next_observations", "truncations")},
+    **{name: name for name in (*NEEDED, "next_observations", "truncations", "episodes")},
+    "probabilities": "probabilities",
+    "allowed_actions": "allowed_actions",
     "timeouts": "truncations",
     "truncated": "truncations",
     "episode_terminals": "truncations",
@@ -56,6 +58,7 @@ class Arrays:
     rows: int
     spec: Spec | None
     actions = None
+    actions_are_named = False
     left_out: tuple[str, ...]
 
     @property
@@ -87,6 +90,7 @@ class Episodes:
     rows: int
     spec: Spec | None
     actions = None
+    actions_are_named = False
     columns = frozenset(("observations", "actions", "rewards", "terminals", "truncations"))
     left_out = ()
 
@@ -191,7 +195,12 @@ def read(
     notes = (
         [f"left out: {some_of([in_one_line(name, 40) for name in log.left_out], 12)}"] if log.left_out else []
     )
-    return _incoming.bring_in(log, out, _asked(options), provenance, progress, notes)
+    imported = _incoming.bring_in(log, out, _asked(options), provenance, progress, notes)
+    if log.spec is None or isinstance(log, Arrays):
+        return imported
+    return replace(
+        imported, counts=replace(imported.counts, dropped=0)
+    )  # final observations that `write` added
 
 
 def verify(address: str | Path) -> Report:

@@ -10,7 +10,7 @@ import numpy as np
 from optimist.data.dataset import Dataset
 from optimist.data.disk.files import TEMPORARY, storage_error
 from optimist.data.formats import _hdf5
-from optimist.data.formats._outgoing import Written, new_file, parts, rows_at_once, written
+from optimist.data.formats._outgoing import Written, left_out, new_file, parts, rows_at_once, written
 from optimist.data.formats._outgoing import episodes as episodes_in_words
 from optimist.data.formats.hdf5.reading import D3RLPY, OURS, SUFFIXES
 from optimist.data.transition import Spec
@@ -53,17 +53,16 @@ def write(
 
 
 def _write_arrays(dataset: Dataset, file: Any) -> list[str]:
-    names = {"truncations": "timeouts"}
-    kept = ("observations", "actions", "rewards", "terminals", "truncations", "next_observations")
-    start = 0
+    names, start = {"truncations": "timeouts"}, 0
     for part in parts(dataset):
-        for name in kept:
-            values, target = part[name], names.get(name, name)
+        part.pop("episodes")
+        for name, values in part.items():
+            target = names.get(name, name)
             if not start:
                 file.create_dataset(target, (len(dataset), *values.shape[1:]), values.dtype)
             file[target][start : start + len(values)] = values
         start += len(part["rewards"])
-    return []
+    return ["actions are numbers from 0 on, in the order of their names"] if dataset.spec.action_names else []
 
 
 def _write_episodes(dataset: Dataset, file: Any) -> list[str]:
@@ -80,8 +79,8 @@ def _write_episodes(dataset: Dataset, file: Any) -> list[str]:
     channels = "images are channels-first, as d3rlpy takes them"
     more = f"one more row, the final observation, in {episodes_in_words(cut)} without a terminal step"
     lost = "observations after terminal steps are not in this format; they read as zeros"
-    said = {more: cut, lost: episodes.terminal.any(), channels: len(spec.frame_shape) == 3}
-    return [note for note, applies in said.items() if applies]
+    said: dict[str, Any] = {more: cut, lost: episodes.terminal.any(), channels: len(spec.frame_shape) == 3}
+    return [*left_out(dataset), *(note for note, applies in said.items() if applies)]
 
 
 def _write_episode(dataset: Dataset, file: Any, number: int, start: int, stop: int, terminal: bool) -> None:

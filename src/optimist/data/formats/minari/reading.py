@@ -52,6 +52,7 @@ def detect(address: str | Path) -> bool:
 class MinariLog:
     """The episodes of a Minari dataset as the columns of a log."""
 
+    actions_are_named = False
     columns = frozenset(("observations", "actions", "rewards", "terminals", "truncations", "frames"))
 
     def __init__(self, address: str | Path, options: ReadOptions):

@@ -15,7 +15,7 @@ import numpy as np
 from optimist.data.dataset import Dataset
 from optimist.data.disk.files import TEMPORARY, make_folder, storage_error
 from optimist.data.formats import _hdf5
-from optimist.data.formats._outgoing import Written, rows_at_once, truncations, written
+from optimist.data.formats._outgoing import Written, left_out, rows_at_once, truncations, written
 from optimist.data.formats.minari.reading import DATA, METADATA, OURS
 from optimist.data.transition import Spec
 from optimist.errors import DataError, UsageError
@@ -61,6 +61,7 @@ def write(
     open_end = not (dataset.episodes.terminal | dataset.episodes.truncated)[-1]
     return written(
         dataset,
+        *left_out(dataset),
         *(["the last episode has no end; it is marked as truncated"] if open_end else []),
         *([f"observations are single frames: Minari does not know stacks of {stack}"] if stack > 1 else []),
     )

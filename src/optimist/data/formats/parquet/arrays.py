@@ -23,11 +23,19 @@ def numbers(name: str, column: pa.Array, field: pa.Field, first: int) -> np.ndar
         return _nested(name, column, field, first)
     if _is_bytes(kind):
         return _from_bytes(name, column, field, first)
-    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        return column.to_numpy(zero_copy_only=False)
+    if pa.types.is_boolean(kind):
+        return plain(column.cast(pa.uint8())).astype(bool)
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return plain(column)
     if pa.types.is_decimal(kind):
-        return column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        return plain(column.cast(pa.float64()))
     raise DataError(f'the column "{name}" holds {kind}, not numbers; convert it, or leave it out')
+
+
+def plain(column: pa.Array) -> np.ndarray:
+    """The numbers of a column without nulls, uncopied. The column's own to_numpy would import pandas."""
+    values = np.frombuffer(column.buffers()[1] or b"", np.dtype(column.type.to_pandas_dtype()))
+    return values[column.offset : column.offset + len(column)]
 
 
 def labels(name: str, column: pa.Array, first: int) -> np.ndarray:
@@ -37,7 +45,8 @@ def labels(name: str, column: pa.Array, first: int) -> np.ndarray:
         column = column.dictionary_decode()
     if is_text(column.type):
         return np.asarray(column.to_pylist(), dtype=str)
-    return column.to_numpy(zero_copy_only=False)
+    is_number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    return plain(column) if is_number else column.to_numpy(zero_copy_only=False)
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -56,7 +65,7 @@ def _is_bytes(kind: pa.DataType) -> bool:
 
 def refuse_nulls(name: str, column: pa.Array, first: int) -> None:
     if column.null_count:
-        row = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False))) + first
+        row = int(np.argmax(plain(column.is_null().cast(pa.uint8())))) + first
         raise DataError(f'the column "{name}" is empty in row {row}; fill it, or remove that row')
 
 
@@ -64,7 +73,7 @@ def _nested(name: str, column: pa.Array, field: pa.Field, first: int) -> np.ndar
     if pa.types.is_fixed_size_list(column.type):
         width = column.type.list_size
     else:
-        lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False)
+        lengths = plain(pc.list_value_length(column))
         width = int(lengths[0]) if len(lengths) else 0
         if (lengths != width).any():
             row = int(np.argmax(lengths != width))
@@ -72,7 +81,7 @@ def _nested(name: str, column: pa.Array, field: pa.Field, first: int) -> np.ndar
             raise DataError(f'the column "{name}" has {counts}; give all rows the same number')
     values = column.flatten()
     if values.null_count:
-        row = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False))) // max(1, width) + first
+        row = int(np.argmax(plain(values.is_null().cast(pa.uint8())))) // max(1, width) + first
         raise DataError(f'the column "{name}" holds an empty value in row {row}; fill it, or remove that row')
     inner = numbers(name, values, pa.field("", values.type), first)  # rows of inner lists are not counted
     stored = (field.metadata or {}).get(b"shape")
@@ -87,7 +96,7 @@ def _from_bytes(name: str, column: pa.Array, field: pa.Field, first: int) -> np.
         raise DataError(f'the column "{name}" holds bytes of an unknown shape; name it: --shape 84,84,1')
     shape, dtype = tuple(json.loads(metadata[b"shape"])), np.dtype(metadata.get(b"dtype", b"uint8").decode())
     size = prod(shape) * dtype.itemsize
-    lengths = pc.binary_length(column).to_numpy(zero_copy_only=False)
+    lengths = plain(pc.binary_length(column))
     if (lengths != size).any():
         row = int(np.argmax(lengths != size))
         raise DataError(

@@ -13,7 +13,7 @@ import pyarrow as pa
 from optimist.data.formats import _incoming
 from optimist.data.formats._incoming import Asked, Imported, Part, Report
 from optimist.data.formats._plan import exact, with_following
-from optimist.data.formats.parquet.arrays import is_text, labels, numbers
+from optimist.data.formats.parquet.arrays import is_text, labels, numbers, plain
 from optimist.data.formats.parquet.tables import Table, columns_in, is_table, open_table
 from optimist.data.joining import with_inserted
 from optimist.data.transition import Spec
@@ -22,6 +22,8 @@ from optimist.errors import DataError, did_you_mean, in_one_line, some_of
 detect = is_table
 METADATA = b"optimist"  # in the schema of a file that `write` made: the spec as JSON
 MOST_ROWS, BYTES_AT_ONCE = 2**17, 2**24
+CACHED_ROWS = 2**12
+SEEN_ROWS = 2**10  # enough to see the shape of observations
 # The names that are tried if an option does not name a column. "done" is not among them: it does not say
 # whether an episode ended or was cut by a time limit.
 USUAL = {
@@ -72,6 +74,7 @@ class TableLog:
     uses: dict[str, list[str]]  # the table's columns of each column of the log
     spec: Spec | None = None
     actions = None
+    actions_are_named = True
 
     @property
     def rows(self) -> int:
@@ -89,7 +92,8 @@ class TableLog:
     def _plain(self, names: Collection[str]) -> Iterator[Part]:
         columns = list(dict.fromkeys(use for name in names for use in self.uses[name]))
         first = 0
-        for batch in self.table.batches(columns, self._rows_at_once(columns)):
+        at_once = SEEN_ROWS if set(names) == {"observations"} else self._rows_at_once(columns)
+        for batch in self.table.batches(columns, at_once):
             yield {name: self._array(name, batch, first) for name in names}
             first += batch.num_rows
 
@@ -148,7 +152,7 @@ def _framed(part: Part, following: Part | None, name: str, first: int) -> Part:
 
 def _sparse(name: str, column: pa.Array, field: pa.Field, first: int) -> tuple[np.ndarray, np.ndarray]:
     """The rows that have a value, and these values."""
-    rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
+    rows = np.flatnonzero(plain(column.is_valid().cast(pa.uint8())))
     return rows, numbers(name, column.drop_null(), field, first)
 
 
@@ -161,9 +165,13 @@ def _side_by_side(names: list[str], columns: list[np.ndarray], first: int) -> np
     kind = kinds.pop() if len(kinds) == 1 else np.dtype(np.float32)
     kind = kind if kind in (np.uint8, np.bool_) else np.dtype(np.float32)
     found = np.empty((len(columns[0]), len(columns)), kind)
-    for number, (name, column) in enumerate(zip(names, columns, strict=True)):
-        whole = column.dtype.kind in "iu" and kind.kind == "f"
-        found[:, number] = exact(f'values of "{name}"', column, first) if whole else column
+    if kind.kind == "f":
+        pairs = zip(names, columns, strict=True)
+        columns = [exact(f'values of "{n}"', c, first) if c.dtype.kind in "iu" else c for n, c in pairs]
+    for start in range(0, len(found), CACHED_ROWS):  # all at once would leave the processor's cache
+        rows = slice(start, start + CACHED_ROWS)
+        for number, column in enumerate(columns):
+            found[rows, number] = column[rows]
     return found
 
 

@@ -85,7 +85,11 @@ def is_table(address: str | Path) -> bool:
     path = Path(address)
     if path.is_file():
         return path.suffix in KINDS
-    return path.is_dir() and not (path / "manifest.json").exists() and bool(_listed(path) or _splits(path))
+    if not path.is_dir() or (path / "manifest.json").exists():
+        return False
+    kinds = {KINDS[file.suffix] for file in _listed(path)}
+    # Many folders have a .csv file beside others, such as those of runs.
+    return bool(kinds - {"csv"} or _splits(path)) or (kinds == {"csv"} and not _others(path))
 
 
 def open_table(address: str | Path) -> Table:
@@ -119,6 +123,11 @@ def _listed(folder: Path) -> list[Path]:
     """The tables in a folder; numbers in their names are ordered by value: part-2 is before part-10."""
     files = [path for path in folder.iterdir() if path.suffix in KINDS and path.name[0] not in "._"]
     return sorted(files, key=lambda path: [int(part) if part.isdigit() else part for part in _parts(path)])
+
+
+def _others(folder: Path) -> bool:
+    """Whether the folder holds anything but tables."""
+    return any(path.suffix not in KINDS and path.name[0] not in "._" for path in folder.iterdir())
 
 
 def _parts(path: Path) -> list[str]:

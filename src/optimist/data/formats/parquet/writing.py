@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from optimist.data.dataset import Dataset
 from optimist.data.disk.files import stored_whole
-from optimist.data.formats._outgoing import Part, Written, new_file, parts, written
+from optimist.data.formats._outgoing import Part, Written, named_parts, new_file, optional_columns, written
 from optimist.data.formats.parquet.arrays import as_column, sparse_column
 from optimist.data.formats.parquet.reading import METADATA
 from optimist.data.transition import Spec
@@ -56,7 +56,7 @@ def write(
 def _with_last(dataset: Dataset):
     """The parts, each with whether the log ends with it."""
     done = 0
-    for part in parts(dataset):
+    for part in named_parts(dataset):
         done += len(part["rewards"])
         yield part, done == len(dataset)
 
@@ -75,10 +75,14 @@ def _schema(dataset: Dataset) -> pa.Schema:
         pa.field("truncated", pa.bool_()),
         pa.field("final_observation", pa.binary() if pixels else pa.list_(number), metadata=shape),
     ]
+    optional = {"probabilities": pa.float32(), "allowed_actions": pa.list_(pa.bool_(), spec.actions or 1)}
+    fields += [pa.field(name, optional[name]) for name in optional_columns(dataset)]
     return pa.schema(fields, metadata={METADATA: json.dumps(spec.as_json())})
 
 
 def _action_type(spec: Spec) -> pa.DataType:
+    if spec.action_names:
+        return pa.int64() if all(type(name) is int for name in spec.action_names) else pa.string()
     return pa.int32() if spec.discrete else pa.list_(pa.float32(), len(spec.action_low))
 
 
@@ -95,8 +99,12 @@ def _batch(part: Part, schema: pa.Schema, spec: Spec, is_last: bool) -> pa.Recor
         "terminal": part["terminals"],
         "truncated": part["truncations"],
     }
-    arrays = [as_column(values, schema.field(name).type) for name, values in columns.items()]
+    given = {name: part[name] for name in ("probabilities", "allowed_actions") if name in part}
+    arrays, more = (
+        [as_column(values, schema.field(name).type) for name, values in found.items()]
+        for found in (columns, given)
+    )
     final = sparse_column(
         part["next_observations"][rows], rows, count, schema.field("final_observation").type
     )
-    return pa.record_batch([*arrays, final], schema=schema)
+    return pa.record_batch([*arrays, final, *more], schema=schema)

@@ -67,6 +67,7 @@ class Records:
     )
     rows = 0
     spec = actions = None
+    actions_are_named = False
 
     def __init__(self, address: str | Path, options: ReadOptions):
         self.files = files_of(address)
