@@ -87,6 +87,41 @@ def test_a_reset_before_the_end_truncates(tmp_path):
     assert episodes[0].frames[-1].tolist() == [2, 2]
 
 
+def test_a_reset_truncates_also_what_a_shard_has_just_taken(tmp_path, monkeypatch):
+    """The newest step of an episode is not written before it is known how the episode goes on."""
+    monkeypatch.setattr("optimist.data.lane_recorder.SECONDS", -1)  # a shard after every step
+    env = optimist.record(Counting(), tmp_path)
+    env.reset()
+    env.step(5)
+    env.step(5)
+    env.reset()
+    env.step(5)
+    env.close()
+    data = Dataset.open(tmp_path)
+    assert len(data.timeline.source.manifest.shards) > 1
+    assert data.episodes.truncated.tolist() == [True, False]
+    check_counting(data, {4})
+
+
+def test_an_environment_may_use_its_arrays_again(tmp_path):
+    class Reusing(Counting):
+        def step(self, action):
+            seen, *rest = super().step(action)
+            self.shown[:] = seen
+            return self.shown, *rest
+
+        def reset(self, **options):
+            self.shown, info = super().reset(**options)
+            return self.shown, info
+
+    env = optimist.record(Reusing(), tmp_path)
+    env.reset()
+    for _ in range(4):
+        env.step(5)
+    env.close()
+    check_counting(Dataset.open(tmp_path), {4})
+
+
 @pytest.mark.parametrize("shard", [3, 10**6])
 @pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.value)
 def test_vectors_of_environments_keep_true_successors(mode, shard, tmp_path, monkeypatch):

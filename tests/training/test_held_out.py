@@ -7,7 +7,7 @@ import pytest
 
 from little import outcome, small, vectors
 from optimist.data import Dataset, Sampler
-from optimist.errors import DataError, UsageError
+from optimist.errors import DataError, DivergedError, UsageError
 from optimist.training.held_out import HeldOut
 from optimist.training.learner import Learner
 from optimist.training.offline import OfflineTraining, Training
@@ -101,6 +101,13 @@ def test_every_objective_of_an_actor_critic_has_one():
     learner = Learner(small("td3"), data.spec)
     (row,) = HeldOut(learner, [Sampler(data, 8)]).rows(learner.init((0,)))
     assert set(row) == {"held_out_loss_actor", "held_out_loss_critic"}
+
+
+def test_a_held_out_loss_that_is_not_finite_stops_the_run(tmp_path):
+    data = vectors()
+    data.timeline.reward[data.hold_out(0.2)[1].steps()] = 1e30  # its square exceeds float32
+    with pytest.raises(DivergedError, match=f"{NAME} of seed 0 is not finite"):
+        train(data, tmp_path, "discrete_iql", seeds=(0,), steps=1, hold_out=0.2).run()
 
 
 def test_another_share_is_another_run(run):

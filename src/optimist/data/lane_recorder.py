@@ -194,7 +194,7 @@ class Lane:
 
     def _copied(self, name: str, frame: Any) -> np.ndarray:
         spec = self._spec
-        return checked(name, [frame], (1, *spec.frame_shape), spec.frame_dtype)[0].copy()
+        return checked(name, [frame], (1, *spec.frame_shape), spec.frame_dtype)[0]  # the list makes a copy
 
     def _check_open(self) -> None:
         if self.closed:
