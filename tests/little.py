@@ -134,7 +134,9 @@ def lines(path: Path) -> int:
 
 
 def outcome(run: Path) -> dict:
-    """What a run came to: its newest checkpoint by its hash, and every row it wrote."""
+    """What a run came to: its newest checkpoint and its kept policies by their hashes, and every row."""
     newest = max((run / "checkpoints").iterdir()).name
+    kept = sorted(path.name for path in (run / "policies").glob("*"))
     files = ("metrics.jsonl", "episodes.csv")
-    return {"checkpoint": newest, **{n: (run / n).read_text() for n in files if (run / n).exists()}}
+    rows = {name: (run / name).read_text() for name in files if (run / name).exists()}
+    return {"checkpoint": newest, "policies": kept, **rows}

@@ -5,13 +5,24 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for editors and type checkers; at run time each name is imported on first use
     from optimist import agents
-    from optimist.api import collect, load, open, train
+    from optimist.api import collect, export, load, open, train
     from optimist.data import Dataset, Recorder, Spec, Transition
 
 __version__ = "0.1.0"
-__all__ = ["Dataset", "Recorder", "Spec", "Transition", "agents", "collect", "load", "open", "train"]
+__all__ = [
+    "Dataset",
+    "Recorder",
+    "Spec",
+    "Transition",
+    "agents",
+    "collect",
+    "export",
+    "load",
+    "open",
+    "train",
+]
 _HOMES = {
-    **dict.fromkeys(("open", "load", "train", "collect"), "optimist.api"),
+    **dict.fromkeys(("open", "load", "train", "collect", "export"), "optimist.api"),
     **dict.fromkeys(("Dataset", "Recorder", "Spec", "Transition"), "optimist.data"),
 }
 

@@ -1,4 +1,4 @@
-"""The functions of the Python interface: open, load, train and collect."""
+"""The functions of the Python interface: open, load, train, collect and export."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -10,6 +10,7 @@ from optimist.agents import short_name
 from optimist.agents._agent import Agent
 from optimist.data.dataset import Dataset
 from optimist.errors import UsageError
+from optimist.training.export import Exported, export_policy
 from optimist.training.offline import OfflineTraining
 from optimist.training.online import OnlineTraining
 from optimist.training.resolve import resolve_collection, resolve_training
@@ -23,10 +24,13 @@ def open(path: str | Path) -> Dataset:
     return Dataset.open(path)
 
 
-def load(path: str | Path, *, allow: Iterable[str] = ()) -> Run:
-    """The run in this folder. The folder may name classes of other modules: a module that is neither imported
-    already nor installed as a plug-in is imported only if `allow` names it."""
-    return load_run(path, allow)
+def load(path: str | Path, *, step: int | str = "last", allow: Iterable[str] = ()) -> Run:
+    """The run in this folder, with the policies of its last step, of its "best" evaluation, or of any step in
+    `run.kept`.
+
+    The folder may name classes of other modules: a module that is neither imported already nor installed as a
+    plug-in is imported only if `allow` names it."""
+    return load_run(path, allow, step)
 
 
 def train(
@@ -99,6 +103,21 @@ def collect(
         found.agent, environment, found.settings, out=out, seeds=_seeds(seeds), restart=restart
     ).run()
     return Dataset.open(out)
+
+
+def export(
+    run: Run | str | Path,
+    to: str | Path,
+    *,
+    step: int | str = "last",
+    seed: int | None = None,
+    data: Dataset | str | Path | None = None,
+) -> Exported:
+    """Write the policy of one seed to a file that needs neither this package nor JAX, as `optimist export`
+    does: policy.npz for NumPy, policy.onnx, or policy.stablehlo. Its actions are compared with the policy's
+    on observations of `data`, by default the data of the run."""
+    loaded = run if isinstance(run, Run) else load_run(run, step=step)
+    return export_policy(loaded, to, seed=seed, data=data)
 
 
 def _recipe(recipe: str, settings: dict[str, Any]) -> str:

@@ -35,6 +35,7 @@ def places(tmp_path_factory):
     assert main(["train", "dqn", str(log), "--out", str(run), *TRAIN]) == 0
     played(root / "atari", game="atari/Pong", rows=3)
     (root / "empty").mkdir()
+    (root / "empty" / "folder.gif").mkdir()
     (root / "file").write_text("not a folder")
     pong = "game,agent,seed,score\nPong,REM,0,15\n"
     (root / "scores_csv").write_text(pong)
@@ -106,6 +107,14 @@ MISTAKES = [
     ("train rem {log} --gamma 2", 2, "gamma is 2.0: it must be between 0 and 1"),
     ("train rem {log} --epsilon -1", 2, "epsilon is -1.0: it must be between 0 and 1"),
     ("train rem {log} --clip-rewards 0", 2, "clip_rewards is 0.0: it must be above 0"),
+    ("train rem {log} --clip-rewards some", 2, '"some" is not a number'),
+    ("train rem {log} --reward-scale 0", 2, "reward_scale is 0.0: it must be above 0"),
+    ("train rem {log} --observations standart", 2, 'no observations "standart": did you mean "standard"?'),
+    (
+        "train rem {log} --observations standard",
+        2,
+        'observations "standard" needs vectors of float32; these are 10x10x4 bool frames',
+    ),
     ("train rem {log} --memory-gib 0", 2, "memory_gib is 0.0"),
     ("train rem {log} --checkpoint-seconds -1", 2, "checkpoint_seconds is -1.0"),
     (
@@ -181,6 +190,8 @@ MISTAKES = [
     # the run's folder
     ("train dqn {log} --out {run} --steps 20", 4, "training.evaluate_every: 10 saved, 5000 requested"),
     ("train dqn {log} --out {file}", 6, "cannot make"),
+    ("train dqn {log} --out {log}", 4, "holds a dataset (manifest.json), so a run cannot be written there"),
+    ("train dqn {log} --restart --out {log}", 4, "holds a dataset (manifest.json), so a run cannot"),
     ("train dqn {log} --out {ruined} {trained}", 4, "is damaged): start again with --restart"),
     ("train dqn {log} --out {garbled} {trained}", 4, "config.toml cannot be read"),
     # evaluation
@@ -209,7 +220,9 @@ MISTAKES = [
     ("play {run} --frames 2 --fps 0", 2, "at 0 per second"),
     ("play {run} --frames 2 --fps fast", 2, "invalid int value: 'fast'"),
     ("play {run} --frames 2 --out {file}/film.gif", 6, "cannot write"),
-    ("play {run} --frames 2 --out {empty}", 6, "Is a directory"),
+    ("play {run} --frames 2 --out {empty}/folder.gif", 6, "Is a directory"),
+    ("play {run} --frames 2 --out {empty}", 2, "a film is a .gif or an .mp4 file, not empty: choose another"),
+    ("play {run} --frames 2 --out film.avi", 2, "a film is a .gif or an .mp4 file, not film.avi"),
     ("play {run} --speed 2", 2, 'has no option "--speed": did you mean "--seed"?'),
     # collection
     ("collect", 2, "name an environment: "),
@@ -222,7 +235,9 @@ MISTAKES = [
     ("collect breakout --out {out}", 2, '"breakout" is not of the form family/game'),
     ("collect minitar/breakout --out {out}", 2, 'did you mean "minatar"?'),
     ("collect gym/CartPole-v9 --out {out}", 2, 'did you mean "CartPole-v1"?'),
-    ("collect gym/FrozenLake-v1 --out {out}", 2, "has Discrete observations: supported are"),
+    ("collect minatar/breakout --clip-rewards some --out {out}", 2, '"some" is not a number'),
+    ("collect minatar/breakout --out {run}", 3, "holds a run (config.toml), so a log cannot be written"),
+    ("collect minatar/breakout --restart --out {run}", 3, "holds a run (config.toml), so a log cannot"),
     ("collect gym/Pendulum-v1 --out {out}", 3, "discrete actions"),
     ("collect minatar/breakout --agent sarsa --out {out}", 2, 'there is no agent "sarsa"'),
     ("collect minatar/breakout --steps 0 --out {out}", 2, "steps is 0"),
@@ -375,12 +390,16 @@ def test_the_former_name_of_the_recipe_goes_on_working_with_a_notice(places, tmp
 
 def test_the_former_name_of_the_games_goes_on_working_with_a_notice(capsys, caplog):
     told = []
-    for words in (["--games", "Pong,Qbert"], ["--environments", "atari/Pong,atari/Qbert"]):
+    for words in (
+        ["--games", "Pong,Qbert", "--processes", "2"],
+        ["--environments", "atari/Pong,atari/Qbert", "--workers", "2"],
+    ):
         assert main(["study", "run", "random-scores", "--dry-run", *words]) == 0
         told.append(capsys.readouterr().out)
     assert told[0] == told[1] and "qbert" in told[0]
     assert [record.message for record in caplog.records] == [
-        "--games Pong is now called --environments atari/Pong"
+        "--processes is now called --workers",
+        "--games Pong is now called --environments atari/Pong",
     ]
 
 

@@ -117,7 +117,12 @@ def test_stacks_count_and_contents_are_the_callers_choice():
         ({"actions": np.full((6, 2), np.inf)}, "infinity"),
         ({"actions": np.array([0, 1, -1, 0, 0, 0]), "actions_count": 2}, "-1"),
         ({"actions": np.zeros((6, 2), int)}, "whole numbers or names, or 6 float"),
-        ({"actions": np.array([{}] * 6)}, "whole numbers or names, or 6 float"),
+        (
+            {"actions": np.array(["a", "b", None, "a", "a", "a"])},
+            "row 2 is None: give a whole number or a name",
+        ),
+        ({"actions": np.array(["a", 1, "a", "a", "a", "a"], object)}, "all of them as texts"),
+        ({"actions": np.full(6, 2**63, np.uint64)}, "give them as texts"),
         ({"actions": np.zeros(6, int), "action_low": 0}, "give the actions as floats"),
         ({"actions": np.full(6, 1e17)}, "not exact"),
         (
@@ -282,7 +287,7 @@ def test_item_ids_become_few_actions_with_the_ids_as_names(caplog):
     data = Dataset.from_arrays(**log(actions=ids))
     assert data.spec.actions == 3 and data.spec.action_names == (17, 404, 2_000_000)
     np.testing.assert_array_equal(data.timeline.action, [2, 0, 1, 0, 2])
-    assert data.action_name(2) == 2_000_000 and "0 to 2" in caplog.text
+    assert data.action_name(2) == 2_000_000 and "3 different actions, 17 to 2000000," in caplog.text
     np.testing.assert_array_equal(data.spec.named(data.timeline.action), ids[:5])
     assert "3 actions (17, 404, 2000000)" in repr(data)
 

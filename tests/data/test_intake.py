@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optimist.data import Dataset, Recorder, Spec
+from optimist.data.disk import manifest as manifests
+from optimist.data.disk.shard_stream import steps_per_shard
 from optimist.data.intake import Intake
 from optimist.data.verify import verify
 from optimist.errors import DataError
@@ -131,6 +133,8 @@ ENDLESS = """
 import sys
 import numpy as np
 from optimist.data import Spec
+from optimist.data.disk import manifest as manifests
+from optimist.data.disk.shard_stream import steps_per_shard
 from optimist.data.intake import Intake
 
 t = np.arange(100)
@@ -174,16 +178,18 @@ def test_kill_9_leaves_a_folder_that_is_refused_or_the_data_from_before(tmp_path
     assert verify(folder) == [] and len(Dataset.open(folder)) == 52
 
 
-def test_small_frames_make_long_shards_and_large_frames_short_ones(tmp_path):
-    with Intake(tmp_path / "log", Spec((512, 512, 4), "uint8", actions=1)) as intake:
-        for _ in range(3):
-            frames = np.zeros((30, 512, 512, 4), np.uint8)
-            intake.add(
-                {
-                    "observations": frames,
-                    "actions": np.zeros(30, int),
-                    "rewards": np.zeros(30),
-                    "terminals": np.ones(30),
-                }
-            )
-    assert len(list((tmp_path / "log").glob("frames-*"))) == 2  # 64 frames of 1 MiB, then 26
+def test_small_frames_make_long_shards_and_large_frames_short_ones():
+    assert steps_per_shard(Spec((512, 512, 4), "uint8", actions=1)) == 64  # of 1 MiB each
+    assert steps_per_shard(Spec((8,), "float32", actions=1)) == 2**20
+    assert steps_per_shard(Spec((2**13, 2**13), "uint8", actions=1)) == 1
+
+
+def test_a_manifest_that_names_columns_which_the_files_lack_is_refused(tmp_path):
+    with Intake(tmp_path / "log", SPEC) as intake:
+        intake.add(rows(30))
+    manifest = manifests.read(tmp_path / "log")
+    for columns, said in ((("probability",), "instead of .*probability"), (("luck",), "malformed")):
+        manifest.columns = columns
+        manifest.write(tmp_path / "log")
+        with pytest.raises(DataError, match=said):
+            Dataset.open(tmp_path / "log")

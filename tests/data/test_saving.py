@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from little import pixels, vectors
-from optimist.data import Dataset, Sampler, Transition, transitions
+from optimist.cli.tables import card_table
+from optimist.data import Dataset, Sampler, transitions
 from optimist.data.card import card
 from optimist.data.verify import verify
 from optimist.errors import DataError
@@ -21,7 +22,8 @@ def everything(dataset, n_step=1):
 
 def assert_same(one, other):
     assert len(one) == len(other) and one.spec == other.spec
-    for name, first, second in zip(Transition._fields, everything(one, 2), everything(other, 2), strict=True):
+    before, after = everything(one, 2), everything(other, 2)
+    for name, first, second in zip(before._fields, before, after, strict=True):
         np.testing.assert_array_equal(first, second, err_msg=name)
 
 
@@ -130,6 +132,16 @@ def test_a_log_of_ones_own_can_be_saved_with_its_names_and_its_origin(tmp_path):
     assert saved.provenance == {"source": "shop"} and saved.action_name(1) == "buy"
     assert card(saved)["action_names"] == ["skip", "buy"] and "skip" in card(saved)["spec"]
     assert "2 actions (skip, buy)" in repr(saved)
+
+
+def test_thousands_of_action_names_fit_on_the_terminal(tmp_path):
+    rows = np.arange(3000)
+    made = Dataset.from_arrays(np.zeros((3000, 1)), rows * 517, np.zeros(3000), np.ones(3000))
+    shown = dict(card_table(card(made), "shop").rows)
+    assert shown["action names"].startswith("0, 517, 1034, ") and shown["action names"].endswith(
+        "and 2980 more"
+    )
+    assert len(shown["action frequency"]) < 300
 
 
 def test_saving_never_touches_other_files(tmp_path):

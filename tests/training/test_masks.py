@@ -7,6 +7,7 @@ import pytest
 
 from little import small, vectors
 from optimist.data import Dataset, Sampler, Transition, transitions
+from optimist.data.transition import masked
 from optimist.errors import UsageError
 from optimist.training.feeding import feed_of
 from optimist.training.learner import Learner
@@ -18,14 +19,14 @@ MAXIMISING = ("dqn", "rem", "c51", "qr_dqn", "discrete_bcq")  # a value, a mixtu
 
 def batch(allowed):
     random = np.random.default_rng(0)
-    return Transition(
+    found = Transition(
         observation=random.normal(size=(4, 4)).astype(np.float32),
         action=np.zeros(4, np.int32),
         reward=np.zeros(4, np.float32),
         discount=np.full(4, 0.9, np.float32),
         next_observation=random.normal(size=(4, 4)).astype(np.float32),
-        next_allowed=None if allowed is None else np.broadcast_to(np.array(allowed), (4, 3)),
     )
+    return masked(found, None if allowed is None else np.broadcast_to(np.array(allowed), (4, 3)))
 
 
 def with_raised(params, action):
@@ -120,7 +121,7 @@ def test_every_feed_gives_the_logged_masks(where):
             np.testing.assert_array_equal(one, other)
     plain = feed_of([Sampler(vectors(40), batch=5)], where)
     first = jax.tree.map(lambda leaf: leaf[0, 0], plain.items(0, 1))
-    assert plain.minibatch(plain.resident, first).next_allowed is None
+    assert type(plain.minibatch(plain.resident, first)) is Transition
 
 
 def test_a_policy_answers_with_the_ids_of_the_log():

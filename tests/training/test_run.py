@@ -85,6 +85,15 @@ def test_more_steps_may_be_asked_for_later(begun):
         assert read_config(begun)["training"]["steps"] == 500
 
 
+@pytest.mark.parametrize(
+    "setting", [{"feed": "compressed"}, {"memory_gib": 1.0}, {"checkpoint_seconds": 5.0}], ids=str
+)
+def test_a_setting_that_changes_no_result_may_change(begun, setting):
+    with RunFolder(begun, changed(**setting)):
+        (name, value), *_ = setting.items()
+        assert read_config(begun)["training"][name] == value
+
+
 def test_data_that_only_moved_is_the_same_data(begun):
     with RunFolder(begun, {**CONFIG, "dataset": {"path": "/mnt/data", "fingerprint": "c0ffee"}}):
         pass

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from optimist.data.transition import Spec, Transition
+from optimist.data.transition import MaskedTransition, Spec, Transition
 from optimist.equations.losses import huber
 from optimist.equations.mixtures import Mixture
 from optimist.equations.optimizers import Adam, RmsProp
@@ -147,9 +147,10 @@ class TableAgent(Agent):
             q, q_target = partial(network, params["q"]), partial(network, targets["q"])
 
             def loss_of(step):
-                if step.next_allowed is None or not self.next_is_a_maximum:
-                    return self.loss(q, q_target, step, key)
-                return self.loss(_among_allowed(q, step), _among_allowed(q_target, step), step, key)
+                if isinstance(step, MaskedTransition) and self.next_is_a_maximum:
+                    now, then = _among_allowed(q, step), _among_allowed(q_target, step)
+                    return self.loss(now, then, Transition(*step[:-1]), key)
+                return self.loss(q, q_target, step, key)
 
             return jax.vmap(loss_of)(batch).mean()
 
@@ -174,7 +175,7 @@ class TableAgent(Agent):
         return self.values(self.table(spec)(params["q"], observation)).max()
 
 
-def _among_allowed(q: Callable, step: Transition) -> Callable:
+def _among_allowed(q: Callable, step: MaskedTransition) -> Callable:
     """q, whose table of the step's next observation has only the actions that are allowed there."""
 
     def limited(observation):

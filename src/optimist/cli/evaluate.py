@@ -18,9 +18,7 @@ def add(commands: Any) -> None:
 
 def _evaluate_options(parser: Parser, words: list[str]) -> None:
     parser.add_argument("run_folder", metavar="RUN", type=Path, help="a run's folder")
-    parser.add_argument(
-        "--allow", action="append", default=[], metavar="module", help="a module that the run may import"
-    )
+    add_choice_of_policy(parser)
     parser.add_argument("--episodes", type=whole_number, metavar="int", help="episodes per seed [100]")
     parser.add_argument(
         "--steps",
@@ -40,6 +38,15 @@ def _evaluate_options(parser: Parser, words: list[str]) -> None:
     parser.add_argument("--out", type=Path, metavar="CSV", help="one row per episode [RUN/evaluation.csv]")
 
 
+def add_choice_of_policy(parser: Parser) -> None:
+    parser.add_argument(
+        "--step", default="last", metavar="STEP", help="a step whose policy was kept, best or last [last]"
+    )
+    parser.add_argument(
+        "--allow", action="append", default=[], metavar="module", help="a module that the run may import"
+    )
+
+
 def evaluate(options: argparse.Namespace) -> None:
     """Score every seed of a run in full episodes."""
     from optimist.cli.tables import evaluation_table
@@ -48,7 +55,7 @@ def evaluate(options: argparse.Namespace) -> None:
     from optimist.training.scales import scale_for
     from optimist.training.storage.run_folder import write_episodes
 
-    run = load_run(options.run_folder, options.allow)
+    run = load_run(options.run_folder, options.allow, options.step)
     usual = scale_for(run.learner.spec).training
     episodes = 100 if options.episodes is None else options.episodes
     usual_steps = usual.evaluation_steps if options.episodes is None else None
@@ -68,9 +75,7 @@ def evaluate(options: argparse.Namespace) -> None:
 
 def _play_options(parser: Parser, words: list[str]) -> None:
     parser.add_argument("run_folder", metavar="RUN", type=Path, help="a run's folder")
-    parser.add_argument(
-        "--allow", action="append", default=[], metavar="module", help="a module that the run may import"
-    )
+    add_choice_of_policy(parser)
     parser.add_argument(
         "--environment", metavar="ENV", default="", help="where to play [the data's environment]"
     )
@@ -90,7 +95,7 @@ def play(options: argparse.Namespace) -> None:
     from optimist.training.run import load_run
 
     check_film(options.out)
-    run = load_run(options.run_folder, options.allow)
+    run = load_run(options.run_folder, options.allow, options.step)
     pictures = run.pictures(options.seed, options.frames, environment=options.environment)
     write_film(options.out, pictures, options.fps)
     print(f"wrote {options.out}")

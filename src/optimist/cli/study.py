@@ -58,7 +58,9 @@ def _run_options(parser: Parser, words: list[str]) -> None:
     parser.add_argument(
         "--environments", metavar="A,B", help="only these, such as atari/Pong,atari/Qbert [the study's own]"
     )
-    parser.add_argument("--games", help=argparse.SUPPRESS)  # the environments' former name in random-scores
+    # The former names in random-scores.
+    parser.add_argument("--games", help=argparse.SUPPRESS)
+    parser.add_argument("--processes", type=whole_number, help=argparse.SUPPRESS)
     parser.add_argument(
         "--logs", type=Path, metavar="FOLDER", help="use the logs of this study, which collected the same"
     )
@@ -89,6 +91,9 @@ def _run_options(parser: Parser, words: list[str]) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Run a study and write its report. The same command again continues."""
+    if options.processes is not None:
+        log.warning("--processes is now called --workers")
+        options.workers = options.processes
     _check_engine(options)
     from optimist.studies import plan
 

@@ -55,6 +55,8 @@ def discrete_or_vectors(
             f"actions are {array.shape} {array.dtype}: give {size} whole numbers or names, or {size} float "
             "vectors"
         )
+    if array.dtype.kind == "u" and array.max(initial=0) >= 2**63:
+        raise DataError("actions are whole numbers from 2**63 on, which cannot be stored: give them as texts")
     if bounded:
         raise DataError("action_low and action_high belong to vectors: give the actions as floats")
     if array.dtype.kind == "S":
@@ -66,10 +68,17 @@ def discrete_or_vectors(
 
 def _plain(array: np.ndarray) -> np.ndarray:
     """An array of texts or numbers in place of one of objects."""
-    kinds = set(map(type, array.tolist()))
-    if kinds <= {str} or kinds <= {int, bool} or kinds <= {float, int}:
-        return np.array(array.tolist())
-    return array
+    values = array.tolist()
+    kinds = list(map(type, values))
+    if any(set(kinds) <= alike for alike in ({str}, {int, bool}, {float, int})):
+        return np.array(values)
+    known = [kind in (str, int, float, bool) for kind in kinds]
+    if not all(known):
+        row = known.index(False)
+        raise DataError(
+            f"the action in row {row} is {in_one_line(values[row])}: give a whole number or a name"
+        )
+    raise DataError("actions are texts and numbers: give all of them as texts, or all as numbers")
 
 
 def _whole(array: np.ndarray) -> np.ndarray:
@@ -128,9 +137,12 @@ def _mapped(array: np.ndarray, actions_count: int | None) -> Actions:
             f"{len(names)} different actions occur, and actions_count is {actions_count}: give all "
             "action_names instead"
         )
-    shown = f"{in_one_line(names[0], 20)} to {in_one_line(names[-1], 20)}"
     log.warning(
-        "actions %s are %d different ones: their numbers are 0 to %d", shown, len(names), len(names) - 1
+        "%d different actions, %s to %s, have the numbers 0 to %d; a policy answers with their names",
+        len(names),
+        in_one_line(names[0], 20),
+        in_one_line(names[-1], 20),
+        len(names) - 1,
     )
     return Actions(place.reshape(array.shape), len(names), names)
 

@@ -4,12 +4,12 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from optimist.data.stacking import decoded_stacks, earlier
-from optimist.data.transition import Transition
+from optimist.data.transition import Transition, masked
 from optimist.data.views import View
 from optimist.errors import DataError
 
@@ -139,4 +139,5 @@ def transitions(
     allowed = None
     if rows.next_allowed is not None:
         allowed = np.unpackbits(rows.next_allowed, axis=-1, count=sampler.dataset.spec.actions).view(bool)
-    return Transition(observation, rows.action, rows.reward, rows.discount, next_observation, allowed)
+    found = Transition(observation, rows.action, rows.reward, rows.discount, next_observation)
+    return cast(Transition, masked(found, allowed))

@@ -24,7 +24,22 @@ class Transition(NamedTuple):
     reward: Any
     discount: Any
     next_observation: Any
-    next_allowed: Any = None  # which actions can be chosen there, (A,), if that was logged
+
+
+class MaskedTransition(NamedTuple):
+    """A transition of a log that says which actions could be chosen."""
+
+    observation: Any
+    action: Any
+    reward: Any
+    discount: Any
+    next_observation: Any
+    next_allowed: Any  # true for the actions that can be chosen in the next state, (A,)
+
+
+def masked(transition: Transition, next_allowed: Any) -> Any:
+    """The transition with this mask; without one it stays as it is, and so do the programs for it."""
+    return transition if next_allowed is None else MaskedTransition(*transition, next_allowed)
 
 
 @dataclass(frozen=True)

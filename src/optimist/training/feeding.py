@@ -16,7 +16,7 @@ import numpy as np
 
 from optimist.data.sampling import Rows, Sampler, window
 from optimist.data.stacking import earlier, stacked
-from optimist.data.transition import Spec, Transition
+from optimist.data.transition import Spec, Transition, masked
 from optimist.errors import UsageError, did_you_mean
 
 PLACES = ("auto", "device", "memory", "compressed")
@@ -82,19 +82,20 @@ class Gather:
         def observation(frame, age):
             return stacked(lambda back: frames[earlier(frame, age, back)], age, self.stack)
 
-        return Transition(
+        found = Transition(
             observation=observation(row.frame, row.age),
             action=row.action,
             reward=row.reward,
             discount=row.discount,
             next_observation=observation(row.next_frame, row.next_age),
-            next_allowed=_unpacked(row.next_allowed, self.actions),
         )
+        return _with_mask(found, row.next_allowed, self.actions)
 
 
-def _unpacked(bits, actions: int):
-    """Masks as booleans, (..., actions); None if none were logged."""
-    return None if bits is None else jnp.unpackbits(bits, axis=-1, count=actions).astype(bool)
+def _with_mask(transition: Transition, bits, actions: int) -> Any:
+    """The transition with the mask in these bits, (..., actions), if one was logged."""
+    allowed = None if bits is None else jnp.unpackbits(bits, axis=-1, count=actions).astype(bool)
+    return masked(transition, allowed)
 
 
 @dataclass(frozen=True)
@@ -107,14 +108,14 @@ class Join:
 
     def __call__(self, resident, item: "StreamedBatch") -> Transition:
         last = self.stack - 1
-        return Transition(
+        found = Transition(
             observation=stacked(lambda back: item.frames[:, last - back], item.age, self.stack),
             action=item.action,
             reward=item.reward,
             discount=item.discount,
             next_observation=stacked(lambda back: item.frames[:, -1 - back], item.next_age, self.stack),
-            next_allowed=_unpacked(item.next_allowed, self.actions),
         )
+        return _with_mask(found, item.next_allowed, self.actions)
 
 
 class DeviceFeed:

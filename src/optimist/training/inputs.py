@@ -14,7 +14,7 @@ from optimist.errors import RunError, UsageError, did_you_mean
 from optimist.training.automatic import AUTO, takes_scaling
 
 KINDS = (AUTO, "standard", "range", "none")
-BLOCK = 2**24  # bytes of frames that are read at once to measure them
+BLOCK = 2**22  # bytes of frames that are read at once to measure them
 SMALLEST = float(np.finfo(np.float32).tiny)  # a smaller spread would be a division by zero
 
 
@@ -31,10 +31,10 @@ class Inputs:
         frames = observations.reshape(*observations.shape[:-1], -1, len(self.centre))
         centre, spread = (jnp.array(each, jnp.float32) for each in (self.centre, self.spread))
         scaled = (frames - jnp.broadcast_to(centre, frames.shape)) / jnp.broadcast_to(spread, frames.shape)
-        older = scaled[..., :-1, :]
-        if older.shape[-2]:
-            missing = (frames[..., :-1, :] == 0).all(axis=-1, keepdims=True)
-            scaled = scaled.at[..., :-1, :].set(jnp.where(missing, jnp.zeros((), older.dtype), older))
+        if frames.shape[-2] > 1:
+            older, newest = scaled[..., :-1, :], scaled[..., -1:, :]
+            missing = jnp.abs(frames[..., :-1, :]).max(axis=-1, keepdims=True) == 0
+            scaled = jnp.concatenate([jnp.where(missing, jnp.zeros_like(older), older), newest], axis=-2)
         return scaled.reshape(observations.shape)
 
     def as_config(self) -> dict[str, list[float]]:
@@ -79,27 +79,33 @@ def measured(logs: Sequence[View], kind: str) -> Inputs | None:
             f'observations "{kind}" needs vectors of float32; these are {spec.in_words()}: '
             "omit --observations, or choose none"
         )
-    count, mean, squares = 0, np.zeros(spec.frame_shape), np.zeros(spec.frame_shape)
-    low, high = np.full(spec.frame_shape, np.inf), np.full(spec.frame_shape, -np.inf)
-    for block in _blocks(logs):
-        apart = block.mean(axis=0) - mean  # Chan et al. 1979: exact where the mean is large
-        total = count + len(block)
-        squares += ((block - block.mean(axis=0)) ** 2).sum(axis=0) + apart**2 * (count * len(block) / total)
-        mean += apart * (len(block) / total)
-        count, low, high = total, np.minimum(low, block.min(axis=0)), np.maximum(high, block.max(axis=0))
-    centre, spread = (
-        (mean, np.sqrt(squares / count)) if kind == "standard" else ((low + high) / 2, (high - low) / 2)
-    )
+    low, high, mean, spread = _moments(_blocks(logs), spec.frame_shape)
+    if kind == "range":
+        mean, spread = (low + high) / 2, (high - low) / 2
     constant = (low == high) | (spread < SMALLEST)
-    centre, spread = np.where(constant, low, centre), np.where(constant, 1.0, spread)
-    return Inputs(tuple(centre.tolist()), tuple(spread.tolist()))
+    mean, spread = np.where(constant, low, mean), np.where(constant, 1.0, spread)
+    return Inputs(tuple(mean.tolist()), tuple(spread.tolist()))
+
+
+def _moments(blocks: Iterator[np.ndarray], shape: tuple[int, ...]) -> tuple[np.ndarray, ...]:
+    """Minimum, maximum, mean and standard deviation of each feature, in float64. Sums are over differences
+    from the mean of the first block, so that they stay exact where the mean is large."""
+    low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
+    count, total, squares, near = 0, np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    for block in blocks:
+        low, high = np.minimum(low, block.min(axis=0)), np.maximum(high, block.max(axis=0))
+        near = near if count else block.mean(axis=0, dtype=np.float64)
+        apart, ones = block - near, np.ones(len(block))
+        count, total, squares = count + len(block), total + ones @ apart, squares + ones @ apart**2
+    mean = total / count
+    return low, high, near + mean, np.sqrt(np.maximum(squares / count - mean**2, 0))
 
 
 def _blocks(logs: Sequence[View]) -> Iterator[np.ndarray]:
-    """The frames at which the steps of each different log begin, in float64. Final frames are left out: in a
-    log without successors they are black."""
+    """The frames at which the steps of each different log begin. Final frames are left out: in a log without
+    successors they are black."""
     for log in {log.fingerprint: log for log in logs}.values():
-        rows = max(1, BLOCK // (8 * log.spec.frame_shape[0]))
+        rows = max(1, BLOCK // (4 * log.spec.frame_shape[0]))
         for first in range(0, len(log), rows):
             steps = log.steps_at(np.arange(first, min(first + rows, len(log))))
-            yield log.timeline.frames(steps + log.timeline.episode_of(steps)).astype(np.float64)
+            yield log.timeline.frames(steps + log.timeline.episode_of(steps))

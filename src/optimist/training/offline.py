@@ -63,6 +63,7 @@ class Training:
     feed: Annotated[str, "where the data is kept: device, memory, compressed, or auto"] = "auto"
     memory_gib: Annotated[float | None, "memory for decoded frames; none: half of the machine's"] = None
     checkpoint_seconds: Annotated[float, "seconds between checkpoints"] = 60.0
+    keep_policies: Annotated[float, "GiB for the policies of the evaluations; 0: none is kept"] = 2.0
     loggers: Annotated[str, "loggers of the figures: jsonl, tensorboard, module:Name"] = USUAL
     log: InitVar[str | None] = None  # the former name of data_per_seed
     home: InitVar[str | None] = None  # the former name of feed
@@ -80,7 +81,7 @@ class Training:
         demand(self, ("memory_gib", "reward_scale"), lambda x: 0 < x < math.inf, "it must be above 0")
         check_clipping(self)
         check_kind(self.observations)
-        demand(self, ("checkpoint_seconds",), lambda x: x >= 0, "it must be at least 0")
+        demand(self, ("checkpoint_seconds", "keep_policies"), lambda x: x >= 0, "it must be at least 0")
         if self.sampling not in SAMPLERS:
             raise UsageError(f'no sampling "{self.sampling}": {did_you_mean(self.sampling, SAMPLERS)}')
         if self.data_per_seed not in LOGS:
@@ -224,7 +225,7 @@ class OfflineTraining:
                 state, losses = advance(self.learner, state, feed.minibatch, feed.resident, items)
                 step += count
                 services.log(step, state, partial(self._figures, monitor, step, state, losses))
-                if self.training.evaluates(step) and self.environment:
+                if self.training.evaluates(step):
                     note = services.evaluate(step, state.params)
                 services.show(step, note)
                 if services.late or stop.received or step == self.training.steps:

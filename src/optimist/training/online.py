@@ -55,6 +55,7 @@ class Collection:
     evaluation_steps: Annotated[int | None, "instead of episodes: full episodes until so many steps"] = None
     evaluation_epsilon: Annotated[float, "share of random actions in evaluation"] = 0.001
     checkpoint_seconds: Annotated[float, "seconds between checkpoints"] = 120.0
+    keep_policies: Annotated[float, "GiB for the policies of the evaluations; 0: none is kept"] = 2.0
     loggers: Annotated[str, "loggers of the figures: jsonl, tensorboard, module:Name"] = USUAL
     unit: ClassVar[str] = "step"
 
@@ -68,7 +69,9 @@ class Collection:
         demand(self, shares, lambda x: 0 <= x <= 1, "it must be between 0 and 1")
         demand(self, ("reward_scale",), lambda x: 0 < x < math.inf, "it must be above 0")
         check_clipping(self)
-        demand(self, (*spans, "checkpoint_seconds"), lambda x: x >= 0, "it must be at least 0")
+        demand(
+            self, (*spans, "checkpoint_seconds", "keep_policies"), lambda x: x >= 0, "it must be at least 0"
+        )
 
     def evaluates(self, step: int) -> bool:
         """Is an evaluation due at this agent step? A vector step may jump over the exact number."""

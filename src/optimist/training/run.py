@@ -1,6 +1,7 @@
 """A run that is read from its folder, finished or not: its parameters, policy and scores."""
 
 import contextlib
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +20,10 @@ from optimist.training.learner import Learner
 from optimist.training.play.acting import POLICY, Player, Policy
 from optimist.training.sizes import check_memory, lanes_bytes
 from optimist.training.storage import checkpoint
+from optimist.training.storage.policies import kept_steps, load_policy
 from optimist.training.storage.run_folder import fingerprint, read_config, read_episodes
+
+log = logging.getLogger("optimist")
 
 
 @dataclass(frozen=True)
@@ -47,12 +51,15 @@ class Run:
 
     def _scores(self) -> str:
         """The last and the best evaluation, each the mean over the seeds."""
-        by_step: dict[int, list[EpisodeScore]] = {}
+        means = list[float]()
         with contextlib.suppress(RunError):
-            for episode in self.episodes():
-                by_step.setdefault(episode.step, []).append(episode)
-        means = [np.mean(list(mean_scores(by_step[step]).values())) for step in sorted(by_step)]
+            means = list(_means(self.episodes()).values())
         return f"last {means[-1]:.2f}, best {max(means):.2f}" if means else "not evaluated"
+
+    @property
+    def kept(self) -> list[int]:
+        """The steps whose policies are kept: `optimist.load(path, step=...)` loads one of them."""
+        return kept_steps(self.path)
 
     @cached_property
     def policy(self) -> Policy:
@@ -60,9 +67,9 @@ class Run:
         return self.policy_of(self.seeds[0])
 
     def policy_of(self, seed: int) -> Policy:
-        return Policy(self.learner, self._params_of(seed))
+        return Policy(self.learner, self.params_of(seed))
 
-    def _params_of(self, seed: int) -> dict:
+    def params_of(self, seed: int) -> dict:
         if seed not in self.seeds:
             raise UsageError(f"{self.path} has no seed {seed}: it has {', '.join(map(str, self.seeds))}")
         place = self.seeds.index(seed)
@@ -102,7 +109,7 @@ class Run:
         if frames < 1:
             raise UsageError(f"a film of {frames} frames: choose at least 1")
         chosen = self.seeds[0] if seed is None else seed
-        params = jax.tree.map(lambda leaf: leaf[None], self._params_of(chosen))
+        params = jax.tree.map(lambda leaf: leaf[None], self.params_of(chosen))
         play = envs.make(self._playable(environment), lanes=1, seed=chosen)
         player, key = Player(self.learner, 1), jax.random.PRNGKey(POLICY)
         frame, began, seen = play.reset(), np.ones(1, bool), [play.render()]
@@ -122,9 +129,10 @@ class Run:
         return name
 
 
-def load_run(path: str | Path, allow: Iterable[str] = ()) -> Run:
-    """The run in this folder at its newest undamaged checkpoint. The modules in `allow` are imported first;
-    any other module that the folder names must be a plug-in or imported already."""
+def load_run(path: str | Path, allow: Iterable[str] = (), step: int | str = "last") -> Run:
+    """The run in this folder at its newest undamaged checkpoint, or at another step whose policy was kept:
+    a number, or "best" for the evaluation with the highest mean return over the seeds. The modules in `allow`
+    are imported first; any other module that the folder names must be a plug-in or imported already."""
     path = Path(path)
     plugins.allow(allow)
     config = read_config(path)
@@ -135,8 +143,45 @@ def load_run(path: str | Path, allow: Iterable[str] = ()) -> Run:
         data = config.get("dataset", {}).get("path", "its own play")
     except (KeyError, TypeError, AttributeError) as problem:
         raise RunError(f"{path / 'config.toml'} is not the configuration of a run ({problem})") from problem
-    found = checkpoint.load_state(path / "checkpoints", learner.shapes(seeds), fingerprint(config))
+    shapes = learner.shapes(seeds)
+    if step != "last":
+        at = _best_step(path) if step == "best" else _number(step)
+        params = load_policy(path, at, shapes.params, fingerprint(config))
+        return Run(path, learner, environment, seeds, at, params, data)
+    found = checkpoint.load_state(path / "checkpoints", shapes, fingerprint(config))
     if found is None:
         raise RunError(f"{path} has no checkpoint yet: train it first")
-    step, state = found
-    return Run(path, learner, environment, seeds, step, state.params, data)
+    return Run(path, learner, environment, seeds, found[0], found[1].params, data)
+
+
+def _number(step: int | str) -> int:
+    text = str(step).replace("_", "")
+    if not text.isdecimal():
+        raise UsageError(f'step is "{step}": give a number, "last" or "best"')
+    return int(text)
+
+
+def _best_step(path: Path) -> int:
+    """The kept step with the best evaluation."""
+    scores, kept = _means(read_episodes(path)), set(kept_steps(path))
+    known = {step: score for step, score in scores.items() if step in kept}
+    if not known:
+        reason = "keeps no policy of an evaluation" if scores else "was never evaluated"
+        raise RunError(f'{path} {reason}, so it has no "best" step: name a step, or "last"')
+    best = max(known, key=lambda step: known[step])
+    log.warning(
+        "%s: step %s is the best of %s evaluations by the mean return over the seeds; it was chosen by "
+        "playing, so those scores are too high",
+        path,
+        f"{best:,}",
+        len(known),
+    )
+    return best
+
+
+def _means(episodes: list[EpisodeScore]) -> dict[int, float]:
+    """The mean return over the seeds of each evaluation, in the order of the steps."""
+    by_step: dict[int, list[EpisodeScore]] = {}
+    for episode in episodes:
+        by_step.setdefault(episode.step, []).append(episode)
+    return {step: float(np.mean(list(mean_scores(by_step[step]).values()))) for step in sorted(by_step)}

@@ -16,6 +16,7 @@ from optimist.training.loggers import Logger, logger_classes
 from optimist.training.play.playing import Playing
 from optimist.training.progress import Bar
 from optimist.training.storage import checkpoint
+from optimist.training.storage.policies import Policies
 from optimist.training.storage.run_folder import RunFolder
 
 SHARE_OF_TIME = 0.01  # largest share of the time for checkpoints that are saved with a shard
@@ -39,6 +40,10 @@ class Services:
         self.seeds = tuple(folder.config["seeds"])
         self._step, self._bar = step, Bar(title, settings.steps, unit, step)
         self._loggers = list[Logger]()
+        self._policies = Policies(
+            folder.path, settings, learner.shapes(self.seeds).params, folder.fingerprint
+        )
+        self._policies.rewind(step)
         self._saved_at = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -76,7 +81,11 @@ class Services:
         return self.evaluate(step, params) if owes_evaluation(self.folder, self.settings, step) else ""
 
     def evaluate(self, step: int, params: dict) -> str:
-        """Evaluate every seed and save the episodes: the score as a note. After a signal nothing is saved."""
+        """Keep the policies of every seed, evaluate them and save the episodes: the score as a note. After a
+        signal, and without an environment, there are no episodes."""
+        self._policies.keep(step, params)
+        if not self.folder.config["environment"]:
+            return ""
         rows = evaluate(
             self.learner,
             params,

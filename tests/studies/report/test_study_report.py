@@ -28,7 +28,7 @@ from made_study import (
     write_study,
 )
 from optimist.cli.main import main
-from optimist.errors import RunError, UsageError
+from optimist.errors import DataError, RunError, UsageError
 from optimist.studies import plan
 from optimist.studies.folders import folder_names
 from optimist.studies.report import page, study_figures, study_tables
@@ -331,15 +331,26 @@ def test_a_normaliser_of_ones_own_is_found_by_the_names_of_games(study):
         find(study, dqn_random())
 
 
-def test_the_page_can_be_made_again_when_the_logs_are_gone(study, tmp_path):
+@pytest.mark.parametrize("gone", ["logs", "their large files"])
+def test_the_page_can_be_made_again_when_the_logs_are_gone(study, tmp_path, gone):
     write_findings(study)
     before = table((study / "report.html").read_text(), "aggregates")
-    (study / "logs").rename(tmp_path / "elsewhere")
+    if gone == "logs":
+        (study / "logs").rename(tmp_path / "elsewhere")
+    else:
+        for path in (study / "logs").rglob("*.arrow"):
+            path.unlink()
     for _ in range(2):  # what it remembers of them outlives the first time
         assert main(["study", "report", str(study)]) == 0
         assert table((study / "report.html").read_text(), "aggregates") == before
     assert main(["study", "report", str(study), "--normaliser", str(study / "results/normaliser.csv")]) == 0
     assert table((study / "report.html").read_text(), "aggregates") == before
+
+
+def test_a_damaged_log_of_which_nothing_is_remembered_is_an_error(study):
+    next((study / "logs").rglob("steps-*.arrow")).unlink()
+    with pytest.raises(DataError, match="steps-000000.arrow"):
+        write_findings(study)
 
 
 def test_every_figure_that_a_study_may_name_is_drawn(study):

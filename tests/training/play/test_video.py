@@ -1,6 +1,8 @@
-"""A film is a GIF that Pillow reads back: frames, size, colours and time."""
+"""A film is a GIF that Pillow reads back, or an MP4 that ffmpeg does: frames, size, colours and time."""
 
 import io
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from PIL import Image
 
 from optimist import envs
 from optimist.errors import StorageError, UsageError
-from optimist.training.play.video import gif_bytes, write_gif
+from optimist.training.play.video import check_film, gif_bytes, write_film, write_gif
 
 
 def squares(count, size=20):
@@ -96,3 +98,31 @@ def test_a_place_that_cannot_be_written_is_one_line(tmp_path):
 def test_frames_that_make_no_film_are_refused(frames):
     with pytest.raises(UsageError):
         gif_bytes(frames)
+
+
+def test_an_mp4_is_read_back_by_ffmpeg(tmp_path):
+    ffmpeg = pytest.importorskip("imageio_ffmpeg")
+    path, frames = tmp_path / "play.mp4", squares(12, size=21)
+    write_film(path, frames, fps=6)
+    assert [file.name for file in tmp_path.iterdir()] == ["play.mp4"]
+    raw = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-"]
+    read = subprocess.run([ffmpeg.get_ffmpeg_exe(), "-i", path, *raw], capture_output=True, check=True)
+    about = read.stderr.decode()
+    assert all(word in about for word in ("h264", "yuv420p", "336x336", "6 fps", "Duration: 00:00:02.00"))
+    shown = np.frombuffer(read.stdout, np.uint8).reshape(12, 336, 336, 3)[:, 8::16, 8::16].astype(int)
+    assert abs(shown - np.array(frames)).mean() < 8  # it loses little
+
+
+def test_a_gif_is_written_by_its_suffix(tmp_path):
+    write_film(tmp_path / "play.GIF", squares(2))
+    with Image.open(tmp_path / "play.GIF") as image:
+        assert image.format == "GIF"
+
+
+def test_an_mp4_without_its_package_says_how_to_get_one(monkeypatch):
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+    with pytest.raises(UsageError) as caught:
+        check_film("a.mp4")
+    assert str(caught.value) == (
+        'an MP4 needs imageio-ffmpeg: pip install "optimist[video]", or name a .gif file with --out'
+    )

@@ -11,6 +11,7 @@ from optimist.data.card import best_policy_return
 from optimist.data.dataset import Dataset
 from optimist.data.disk import manifest
 from optimist.data.disk.files import write_whole
+from optimist.errors import DataError
 from optimist.studies.job import Job
 from optimist.studies.players import final_returns
 from optimist.studies.scores.curves import Curve, curves, mean_curve
@@ -30,7 +31,8 @@ class Log:
 
 
 def read_logs(jobs: list[Job], out: Path) -> dict[str, Log]:
-    """The log of each environment; if it was deleted, its values from results/logs.json."""
+    """The log of each environment; if it was deleted or some of its files were, its values from
+    results/logs.json."""
     remembered = _remembered(out / REMEMBERED)
     learned: dict[str, list[Job]] = {}
     for job in jobs:
@@ -38,9 +40,14 @@ def read_logs(jobs: list[Job], out: Path) -> dict[str, Log]:
             learned.setdefault(job.environment, []).append(job)
     found = {}
     for environment, mine in learned.items():
-        if all((job.data_folder(out) / manifest.NAME).exists() for job in mine):
-            found[environment] = _log(mine, out)
-        elif environment in remembered:
+        try:
+            if all((job.data_folder(out) / manifest.NAME).exists() for job in mine):
+                found[environment] = _log(mine, out)
+                continue
+        except DataError:  # part of the log was deleted
+            if environment not in remembered:
+                raise
+        if environment in remembered:
             found[environment] = remembered[environment]
     return found
 

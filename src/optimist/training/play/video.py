@@ -4,6 +4,7 @@ import importlib.util
 import io
 import math
 import os
+import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 from PIL import Image
 
 from optimist.data.disk.files import write_whole
-from optimist.errors import StorageError, UsageError
+from optimist.errors import StorageError, UsageError, in_one_line
 
 WIDTH = 320  # pixels; narrower films are enlarged by a whole factor to at least this
 PALETTE = 256  # colours of a GIF, at most
@@ -72,20 +73,17 @@ def mp4_bytes(frames: Sequence[np.ndarray], fps: float = 15) -> bytes:
     _check(frames, fps)
     large = [_even(_enlarged(frame)) for frame in frames]
     height, width = large[0].shape[:2]
+    raw = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", str(fps), "-i", "-"]
+    # A browser needs this layout of colours, and plays such a file before all of it is loaded.
+    made = ["-c:v", "libx264", "-pix_fmt", "yuv420p", "-movflags", "+faststart"]
     with tempfile.TemporaryDirectory() as folder:
         film = Path(folder) / "film.mp4"
-        writer = imageio_ffmpeg.write_frames(
-            film,
-            (width, height),
-            fps=fps,
-            macro_block_size=2,
-            ffmpeg_log_level="error",
-            output_params=["-movflags", "+faststart"],  # a browser can play it before it is loaded
-        )
-        writer.send(None)
-        for frame in large:
-            writer.send(np.ascontiguousarray(frame))
-        writer.close()
+        words = [imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", *raw, *made, str(film)]
+        with subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as ffmpeg:
+            _, complaint = ffmpeg.communicate(b"".join(frame.tobytes() for frame in large))
+        if ffmpeg.returncode:
+            reason = complaint.decode(errors="replace").strip().splitlines()[-1:] or ["no reason given"]
+            raise UsageError(f"ffmpeg made no MP4 ({in_one_line(reason[0])}): name a .gif file with --out")
         return film.read_bytes()
 
 

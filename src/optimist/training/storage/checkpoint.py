@@ -35,21 +35,27 @@ def save_state(folder: Path, step: int, state: Any, fingerprint: str | None = No
     """Write the state of this step, then remove all but the newest checkpoints.
 
     `fingerprint` is that of the run's configuration."""
+    path = write(folder, step, state, fingerprint)
+    _prune(folder, path)
+    return path
+
+
+def write(folder: Path, step: int, tree: Any, fingerprint: str | None = None) -> Path:
+    """Write a tree of arrays as the file of this step."""
     make_folder(folder)
     # Not ascontiguousarray, which turns a scalar into a vector.
-    arrays = {name: np.asarray(leaf, order="C") for name, leaf in _named(jax.device_get(state))}
+    arrays = {name: np.asarray(leaf, order="C") for name, leaf in _named(jax.device_get(tree))}
     content = save(arrays, {FINGERPRINT: fingerprint} if fingerprint else None)
     path = folder / f"step-{step:012d}-{_digest(content)}.safetensors"
     write_whole(path, content)
-    _prune(folder, path)
     return path
 
 
 def _prune(folder: Path, written: Path) -> None:
     """Remove all but the newest up to the written one. Later ones were skipped when the run was loaded; they
     stay until their steps are reached again."""
-    older = [path for path in _newest_first(folder) if _step(path) < _step(written)]
-    again = [path for path in folder.glob(f"step-{_step(written):012d}-*") if path != written]
+    older = [path for path in newest_first(folder) if step_of(path) < step_of(written)]
+    again = [path for path in folder.glob(f"step-{step_of(written):012d}-*") if path != written]
     useless = [path for path in [*older[KEPT - 1 :], *again] if not path.is_dir()]  # a folder is not ours
     remove(*useless, *folder.glob(f"*{TEMPORARY}"))
 
@@ -61,13 +67,20 @@ def load_state(
 
     Files that are damaged, unreadable or of another shape are skipped with a warning. A file with another
     fingerprint raises RunError."""
+    return load_first(newest_first(folder), like, fingerprint, finite=finite)
+
+
+def load_first(
+    paths: list[Path], like: Any, fingerprint: str | None = None, *, finite: bool = True
+) -> tuple[int, Any] | None:
+    """The step and the tree of the first of these files that is usable."""
     reasons = []
-    for path in _newest_first(folder):
+    for path in paths:
         try:
             content = _content(path, like)
             made_with = _fingerprint(content)
             if not (fingerprint and made_with and made_with != fingerprint):
-                return _step(path), _restored(content, like, finite)
+                return step_of(path), _restored(content, like, finite)
         except Unusable as problem:
             log.warning("%s %s: skipped", path, problem)
             reasons.append(f"{path.name} {problem}")
@@ -77,6 +90,7 @@ def load_state(
         )
     if reasons:
         shown = some_of(reasons, 1, "; ")
+        folder = paths[0].parent
         raise RunError(f"no checkpoint in {folder} can be used ({shown}): start again with --restart")
     return None
 
@@ -91,8 +105,8 @@ def save_play(folder: Path, step: int, arrays: dict[str, np.ndarray]) -> None:
 
 def prune_play(folder: Path) -> None:
     """Remove the states of play whose checkpoints no longer exist."""
-    kept = {_step(path) for path in _newest_first(folder)}
-    remove(*(path for path in folder.glob("play-*.safetensors") if _step(path) not in kept))
+    kept = {step_of(path) for path in newest_first(folder)}
+    remove(*(path for path in folder.glob("play-*.safetensors") if step_of(path) not in kept))
 
 
 def load_play(folder: Path, step: int) -> dict[str, np.ndarray] | None:
@@ -108,7 +122,7 @@ def load_play(folder: Path, step: int) -> dict[str, np.ndarray] | None:
 def fingerprints(folder: Path) -> set[str | None]:
     """The fingerprints of the undamaged checkpoints; None for a checkpoint without one."""
     found = set()
-    for path in _newest_first(folder):
+    for path in newest_first(folder):
         with contextlib.suppress(Unusable):
             found.add(_fingerprint(_content(path)))
     return found
@@ -124,7 +138,7 @@ def _content(path: Path, like: Any = None) -> bytes:
             content = stream.read()
     except OSError as problem:
         raise Unusable(f"cannot be read ({problem.strerror})") from problem
-    if _step(path) < 0 or not path.stem.endswith(_digest(content)):
+    if step_of(path) < 0 or not path.stem.endswith(_digest(content)):
         raise Unusable("is damaged")
     return content
 
@@ -139,11 +153,11 @@ def _fingerprint(content: bytes) -> str | None:
         return None
 
 
-def _newest_first(folder: Path) -> list[Path]:
+def newest_first(folder: Path) -> list[Path]:
     return sorted(folder.glob("step-*.safetensors"), reverse=True)
 
 
-def _step(path: Path) -> int:
+def step_of(path: Path) -> int:
     """The step in the file's name; -1 if it is not the name of a checkpoint."""
     found = re.fullmatch(r"(?:step|play)-(\d{12,})-[0-9a-f]{32}", path.stem)
     return int(found[1]) if found else -1

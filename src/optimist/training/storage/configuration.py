@@ -7,11 +7,11 @@ from typing import Any
 
 from optimist.networks import widths
 
-# No result depends on these: a run may continue with more steps, and every feed gives the same batches. (Not
-# dataset.path but dataset.fingerprint identifies the data.)
-MAY_CHANGE = {"dataset.path"} | {
-    f"training.{name}" for name in ("steps", "checkpoint_seconds", "home", "memory_gib")
+# No result depends on these: every feed gives the same batches, and dataset.fingerprint identifies the data.
+FREE = {"dataset.path"} | {
+    f"training.{name}" for name in ("checkpoint_seconds", "feed", "keep_policies", "memory_gib")
 }
+MAY_CHANGE = {*FREE, "training.home", "training.steps"}  # a run may continue with more steps
 # Settings that were added later, and their values in runs that do not have them.
 LATER = {
     "agent.over_quantiles": "sum",
@@ -83,7 +83,7 @@ def _bound(table: dict, prefix: str = "") -> dict:
 
 def changes(before: dict, asked: dict) -> list[str]:
     """The settings in which the configurations of a saved and a requested run differ. More steps are no
-    difference: the run continues."""
+    difference, nor are settings that no result depends on: the run continues."""
     before, asked = updated(before), updated(asked)
     return [
         f"{name}: {_shown(old)} saved, {_shown(new)} requested"
@@ -91,7 +91,7 @@ def changes(before: dict, asked: dict) -> list[str]:
             with_later_settings(before, asked), with_later_settings(asked, before)
         )
         if not (name == "training.steps" and old and new and new > old)
-        and name != "dataset.path"  # dataset.fingerprint identifies the data
+        and name not in FREE
         and name.partition(".")[0] != "inputs"  # they follow from the data and training.observations
     ]
 

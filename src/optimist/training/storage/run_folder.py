@@ -79,7 +79,7 @@ class RunFolder:
 
     def _forget(self) -> None:
         """Remove everything that this class writes, and nothing else."""
-        for name in ("checkpoints", "diverged", "tensorboard"):
+        for name in ("checkpoints", "diverged", "policies", "tensorboard"):
             _remove_tree(self.path / name)
         grown = [self.path / name for name in (METRICS, EPISODES)]
         whole = [self.path / name for name in ("config.toml", "versions.json", ALARMS, "DONE")]

@@ -1,0 +1,231 @@
+"""An exported policy acts as the policy does, in programs that have neither this package nor JAX."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+import optimist
+from little import small
+from optimist.agents import available
+from optimist.cli.main import main
+from optimist.data import Spec
+from optimist.errors import DataError, RunError, UsageError
+from optimist.training.export import exporting, program
+from optimist.training.export.numpy_policy import NumpyPolicy
+from optimist.training.inputs import Inputs
+from optimist.training.learner import Learner
+from optimist.training.run import Run
+
+VECTORS = Spec((4,), "float32", actions=3)
+BOARD = Spec((10, 10, 3), "bool", actions=3)
+SCREEN = Spec((40, 36, 1), "uint8", actions=3, stack=4)
+BOX = Spec((4,), "float32", action_low=(-1.0, -2.0), action_high=(1.0, 3.0))
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch):
+    monkeypatch.setattr(exporting, "CHECKED", 500)
+
+
+def untrained(name: str, spec: Spec, agent=None) -> Run:
+    learner = Learner(agent or small(name), spec)
+    return Run(Path("a run"), learner, "", (7, 8), 5, learner.init((7, 8)).params, "nowhere")
+
+
+def fits(name: str, spec: Spec) -> bool:
+    try:
+        small(name).check(spec)
+    except DataError:
+        return False
+    return True
+
+
+CASES = [(name, BOX if not fits(name, VECTORS) else VECTORS) for name in available()]
+
+
+@pytest.mark.parametrize("stack", [1, 3])
+def test_an_exported_policy_scales_observations_itself(stack, tmp_path):
+    """It takes observations as they were logged; the first of an episode has missing frames."""
+    spec = replace(VECTORS, stack=stack)
+    learner = Learner(small("dqn"), spec, Inputs((50_000.0, 0.5, -3.0, 0.0), (1_000.0, 0.5, 0.01, 7.0)))
+    run = Run(Path("a run"), learner, "", (7,), 5, learner.init((7,)).params, "nowhere")
+    frames = np.array(learner.inputs.centre) + np.random.default_rng(0).normal(size=(200, stack, 4)) * (
+        learner.inputs.spread
+    )
+    frames[::5, : stack - 1] = 0
+    observations = frames.reshape(200, -1).astype(np.float32)
+    expected = run.policy(observations)
+    assert len(set(expected.tolist())) > 1
+    for suffix in (".npz", ".onnx", ".stablehlo"):
+        assert exporting.export_policy(run, tmp_path / f"policy{suffix}").different == 0
+    numpy_policy = NumpyPolicy(tmp_path / "policy.npz")
+    np.testing.assert_array_equal([numpy_policy(each) for each in observations], expected)
+
+
+@pytest.mark.parametrize(("name", "spec"), CASES, ids=available())
+def test_every_agent_has_the_same_actions_in_numpy_and_in_onnx(name, spec, tmp_path):
+    run = untrained(name, spec)
+    for suffix in (".npz", ".onnx"):
+        made = exporting.export_policy(run, tmp_path / f"policy{suffix}", seed=8)
+        assert made.checked == 50 and made.different == 0
+
+
+@pytest.mark.parametrize("spec", [BOARD, SCREEN], ids=["board", "screen"])
+@pytest.mark.parametrize("suffix", exporting.SUFFIXES)
+def test_images_are_read_by_the_networks_own_convolutions(spec, suffix, tmp_path, monkeypatch):
+    monkeypatch.setattr(exporting, "CHECK_SECONDS", 0.5)
+    run = untrained("rem", spec, optimist.agents.Rem(columns=4))
+    made = exporting.export_policy(run, tmp_path / f"policy{suffix}")
+    assert made.checked > 5 and made.different == 0
+
+
+def test_the_heads_of_rem_become_one_before_they_are_written(tmp_path):
+    count = {}
+    for columns in (2, 200):
+        path = tmp_path / f"{columns}.npz"
+        exporting.export_policy(untrained("rem", VECTORS, optimist.agents.Rem(columns=columns)), path)
+        with np.load(path) as file:
+            count[columns] = sum(file[name].size for name in file.files if name != "program")
+    assert count[2] == count[200]
+
+
+def test_the_file_for_numpy_runs_where_there_is_nothing_else(tmp_path):
+    run = untrained("rem", VECTORS)
+    exporting.export_policy(run, tmp_path / "policy.npz")
+    code = (
+        "import sys, numpy as np\n"
+        "from numpy_policy import NumpyPolicy\n"
+        "policy = NumpyPolicy('policy.npz')\n"
+        "print([policy(row) for row in np.linspace(-2, 2, 40).reshape(10, 4)])\n"
+        "assert not {'jax', 'optimist'} & set(sys.modules)\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    rows = np.linspace(-2, 2, 40).reshape(10, 4).astype(np.float32)
+    assert json.loads(ran.stdout) == run.policy(rows).tolist(), ran.stderr
+
+
+def test_frames_are_stacked_by_the_file_for_numpy(tmp_path):
+    run = untrained("dqn", Spec((2,), "float32", actions=5, stack=3))
+    exporting.export_policy(run, tmp_path / "policy.npz")
+    policy, frames = NumpyPolicy(tmp_path / "policy.npz"), np.arange(8, dtype=np.float32).reshape(4, 2)
+    for _ in range(2):
+        policy.reset()
+        seen = np.zeros(6, np.float32)
+        for frame in frames:
+            seen = np.concatenate([seen[2:], frame])
+            assert policy.see(frame) == run.policy(seen)
+
+
+@pytest.mark.parametrize("spec", [VECTORS, BOX], ids=["discrete", "vectors"])
+def test_what_is_not_an_observation_is_refused(spec, tmp_path):
+    run = untrained("dqn" if spec.discrete else "td3", spec)
+    for suffix in (".npz", ".onnx"):
+        exporting.export_policy(run, tmp_path / f"policy{suffix}")
+    in_numpy = NumpyPolicy(tmp_path / "policy.npz")
+    with pytest.raises(ValueError, match=r"shape \(5,\): this policy takes \(4,\)"):
+        in_numpy(np.zeros(5))
+    session = onnxruntime.InferenceSession(tmp_path / "policy.onnx")
+    with pytest.raises(Exception, match="Got: 5 Expected: 4"):
+        session.run(None, {"observation": np.zeros(5, np.float32)})
+    for bad in (np.nan, np.inf):
+        row = np.array([0, bad, 0, 0], np.float32)
+        with pytest.raises(ValueError, match="NaN or infinity"):
+            in_numpy(row)
+        (action,) = session.run(["action"], {"observation": row})
+        assert action == -1 if spec.discrete else np.isnan(action).all()
+
+
+def test_the_onnx_file_says_what_it_is(tmp_path):
+    exporting.export_policy(untrained("td3", BOX), tmp_path / "policy.onnx", seed=8)
+    told = {each.key: json.loads(each.value) for each in onnx.load(tmp_path / "policy.onnx").metadata_props}
+    assert told["agent"] == "td3" and told["seed"] == 8 and told["action_high"] == [1.0, 3.0]
+
+
+@pytest.mark.parametrize("names", [(100, 7, 52_000), ("stay", "left", "right")], ids=["numbers", "texts"])
+def test_the_onnx_file_answers_with_the_users_names(names):
+    run = untrained("dqn", VECTORS)
+    action = lambda x: run.learner.agent.action(VECTORS, run.params_of(7), x, jax.random.PRNGKey(0))  # noqa: E731
+    traced = program.trace(action, (4,), "float32")
+    from optimist.training.export import onnx_file
+
+    facts = {"actions": 3, "action_names": list(names)}
+    session = onnxruntime.InferenceSession(onnx_file.content(traced, facts))
+    for row in np.random.default_rng(0).normal(size=(20, 4)).astype(np.float32):
+        number, name = session.run(["action", "name"], {"observation": row})
+        assert name == names[int(number)]
+    bad = np.full(4, np.nan, np.float32)
+    assert session.run(["name"], {"observation": bad})[0] == ("" if isinstance(names[0], str) else -1)
+
+
+def odd(x):
+    """Operations that a user's own torso may have and ours have not."""
+    x = jax.nn.sigmoid(x) + jax.lax.rsqrt(1 + x**2) - jnp.cos(x) * jnp.abs(x)
+    table = jnp.einsum("i,j->ij", x, x) @ jnp.ones((4, 3)) + jnp.linspace(0, 1, 12).reshape(4, 3)
+    gram = jnp.einsum("ij,kj->ki", table, table)
+    chosen = jnp.where((gram != gram.min()) & ~(gram > 2), gram, jnp.clip(gram, -1, 1) ** 3)
+    padded = jax.lax.pad(chosen, 0.5, [(1, -2, 0), (0, 1, 0)])[::-1].T
+    row = jax.lax.dynamic_slice(padded, (jnp.argmin(padded.sum(1)), 0), (2, 3))
+    return jnp.sqrt(jnp.abs(jnp.concatenate([row.ravel(), x]))) + jnp.sign(x[0])
+
+
+def test_other_operations_of_a_users_own_network_have_the_same_results(tmp_path):
+    traced = program.trace(odd, (4,), "float32")
+    facts = {
+        "actions": 0,
+        "action_names": [],
+        "observation_shape": [4],
+        "dtype": "float32",
+        "frame_shape": [4],
+    }
+    in_numpy = exporting._write_npz(tmp_path / "policy.npz", traced, facts)
+    in_onnx = exporting._write_onnx(tmp_path / "policy.onnx", traced, facts)
+    for row in np.random.default_rng(2).normal(size=(50, 4)).astype(np.float32):
+        expected = np.asarray(odd(row))
+        np.testing.assert_allclose(in_numpy(row), expected, atol=1e-5)
+        np.testing.assert_allclose(in_onnx(row), expected, atol=1e-5)
+
+
+def test_an_operation_that_no_file_can_hold_is_named_with_the_remedy():
+    with pytest.raises(UsageError, match="uses sort, .*policy.stablehlo"):
+        program.trace(jnp.sort, (4,), "float32")
+
+
+def test_a_file_with_other_actions_is_not_kept(tmp_path, monkeypatch):
+    right = exporting._write_npz
+    monkeypatch.setattr(exporting, "_write_npz", lambda *args: lambda x: 1 - right(*args)(x))
+    with pytest.raises(RunError, match="of its 50 actions are not the policy's"):
+        exporting.export_policy(untrained("dqn", VECTORS), tmp_path / "policy.npz")
+    assert not (tmp_path / "policy.npz").exists()
+
+
+@pytest.mark.usefixtures("quick_compilation")
+def test_the_command_exports_a_kept_policy_and_checks_it_on_the_log(log, tmp_path, capsys):
+    words = [
+        "--steps",
+        "40",
+        "--evaluate-every",
+        "20",
+        "--environment",
+        "none",
+        "--out",
+        str(tmp_path / "run"),
+    ]
+    assert main(["train", "dqn", str(log), *words]) == 0
+    files = [tmp_path / "early.npz", tmp_path / "late.npz"]
+    for file, step in zip(files, ("20", "last"), strict=True):
+        assert main(["export", str(tmp_path / "run"), "--to", str(file), "--step", step]) == 0
+        assert "checked on logged observations: 500 of 500" in capsys.readouterr().out
+    assert [NumpyPolicy(file).facts["step"] for file in files] == [20, 40]
+    made = optimist.export(tmp_path / "run", tmp_path / "policy.onnx", step=20, data=log)
+    assert made.checked == 500
+    assert main(["export", str(tmp_path / "run"), "--to", "policy.pt"]) == 2
+    assert "choose one of policy.npz, policy.onnx, policy.stablehlo" in capsys.readouterr().err

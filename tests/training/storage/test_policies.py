@@ -1,0 +1,145 @@
+"""The policies that a run keeps, so that another than the last can be used."""
+
+import numpy as np
+import pytest
+
+import optimist
+from little import outcome, small
+from optimist.cli.main import main
+from optimist.data import Dataset
+from optimist.errors import RunError, UsageError
+from optimist.training.offline import OfflineTraining, Training
+from optimist.training.storage.policies import Policies, kept_steps
+
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+SHORT = {"steps": 100, "evaluate_every": 20, "episodes": 1, "batch": 4, "feed": "device"}
+
+
+def train(log, out, environment: str | None = "own", **settings):
+    dataset = Dataset.open(log)
+    where = dataset.provenance["environment"] if environment == "own" else environment
+    training = Training(**{**SHORT, **settings})
+    OfflineTraining(small("dqn"), dataset, training, out=out, seeds=(3, 5), environment=where).run()
+    return optimist.load(out)
+
+
+@pytest.fixture(scope="module")
+def run(log, tmp_path_factory):
+    return train(log, tmp_path_factory.mktemp("kept") / "run")
+
+
+def test_every_evaluation_has_a_policy_and_the_last_is_the_runs(run):
+    assert run.kept == [20, 40, 60, 80, 100]
+    last = optimist.load(run.path, step=100)
+    assert all(np.array_equal(*pair) for pair in zip(leaves(last), leaves(run), strict=True))
+    early = optimist.load(run.path, step="20")
+    assert early.step == 20 and not np.array_equal(leaves(early)[0], leaves(run)[0])
+
+
+def leaves(run) -> list[np.ndarray]:
+    import jax
+
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(run.params)]
+
+
+def test_a_policy_is_the_one_that_a_shorter_run_ends_with(run, log, tmp_path):
+    shorter = train(log, tmp_path / "run", steps=40)
+    kept = optimist.load(run.path, step=40)
+    assert all(np.array_equal(*pair) for pair in zip(leaves(kept), leaves(shorter), strict=True))
+
+
+def test_without_an_environment_policies_are_kept_too(log, tmp_path):
+    assert train(log, tmp_path / "run", environment=None).kept == [20, 40, 60, 80, 100]
+
+
+def test_the_best_is_the_evaluation_with_the_highest_mean_over_the_seeds(log, tmp_path):
+    run = train(log, tmp_path / "run", steps=60)
+    rows = ["step,seed,episode,return,length"]
+    for step, returns in {20: (0, 6), 40: (5, 5), 60: (9, 0)}.items():
+        rows += [f"{step},{seed},0,{value}.0,7" for seed, value in zip((3, 5), returns, strict=True)]
+    (run.path / "episodes.csv").write_text("\n".join(rows) + "\n")
+    for path in run.path.glob("episodes.csv.*"):
+        path.unlink()
+    assert optimist.load(run.path, step="best").step == 40
+
+
+@pytest.mark.parametrize(
+    ("step", "problem", "told"),
+    [
+        (30, RunError, "keeps no policy of step 30"),
+        ("bset", UsageError, 'give a number, "last" or "best"'),
+        (-1, UsageError, "give a number"),
+    ],
+)
+def test_a_step_that_is_not_kept_is_refused(run, step, problem, told):
+    with pytest.raises(problem, match=told):
+        optimist.load(run.path, step=step)
+
+
+def test_a_run_that_was_never_evaluated_has_no_best(log, tmp_path):
+    run = train(log, tmp_path / "run", environment=None, steps=40)
+    with pytest.raises(RunError, match="was never evaluated"):
+        optimist.load(run.path, step="best")
+
+
+def test_a_stopped_and_a_longer_run_keep_what_a_straight_one_keeps(run, log, tmp_path):
+    train(log, tmp_path / "run", steps=60)
+    assert kept_steps(tmp_path / "run") == [20, 40, 60]
+    longer = train(log, tmp_path / "run")
+    assert longer.kept == run.kept
+    names = [sorted(path.name for path in (each.path / "policies").iterdir()) for each in (longer, run)]
+    assert names[0] == names[1]  # a name has the hash of the content
+    assert outcome(longer.path) == outcome(run.path)
+
+
+def test_a_budget_thins_the_policies_evenly_and_says_so(run, log, tmp_path, caplog):
+    size = sum(leaf.nbytes for leaf in leaves(run))
+    few = train(log, tmp_path / "run", keep_policies=3.5 * size / 2**30)  # room for three, one for the last
+    assert few.kept == [60, 100]
+    assert "that of one of 3 evaluations is kept" in caplog.text
+    names = {path.name for path in (few.path / "policies").iterdir()}
+    assert names < {path.name for path in (run.path / "policies").iterdir()}
+    assert sum(path.stat().st_size for path in (few.path / "policies").iterdir()) <= 3.5 * size
+
+
+def test_no_budget_keeps_nothing_and_too_little_says_so(log, tmp_path, caplog):
+    assert train(log, tmp_path / "none", keep_policies=0, steps=40).kept == []
+    assert "policies" not in caplog.text
+    assert train(log, tmp_path / "little", keep_policies=1e-9, steps=40).kept == []
+    assert "that of no evaluation is kept" in caplog.text
+
+
+def test_however_small_they_are_there_are_at_most_a_thousand(tmp_path, caplog):
+    tiny = {"q": np.zeros(1, np.float32)}
+    policies = Policies(tmp_path, Training(steps=10**6, evaluate_every=1), tiny)
+    assert sum(policies._wanted(step) for step in range(1, 10**6 + 1)) <= 1000
+    assert "is kept" in caplog.text
+
+
+def test_restart_removes_the_policies(log, tmp_path):
+    train(log, tmp_path / "run", steps=40)
+    dataset = Dataset.open(log)
+    training = Training(**{**SHORT, "steps": 20})
+    OfflineTraining(small("dqn"), dataset, training, out=tmp_path / "run", seeds=(3, 5), restart=True).run()
+    assert kept_steps(tmp_path / "run") == [20]
+
+
+def test_a_damaged_policy_is_refused(log, tmp_path, caplog):
+    run = train(log, tmp_path / "run", steps=20)
+    (path,) = (run.path / "policies").iterdir()
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(RunError, match="is damaged"):
+        optimist.load(run.path, step=20)
+
+
+def test_the_command_line_evaluates_and_films_a_kept_policy(run, tmp_path, capsys):
+    words = ["--step", "20", "--episodes", "1", "--out", str(tmp_path / "rows.csv")]
+    assert main(["evaluate", str(run.path), *words]) == 0
+    assert (tmp_path / "rows.csv").read_text().splitlines()[1].startswith("20,3,0,")
+    assert (
+        main(["play", str(run.path), "--step", "60", "--frames", "2", "--out", str(tmp_path / "a.gif")]) == 0
+    )
+    assert main(["evaluate", str(run.path), "--step", "21"]) != 0
+    assert "keeps no policy of step 21" in capsys.readouterr().err

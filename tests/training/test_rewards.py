@@ -1,0 +1,214 @@
+"""Rewards are clipped in the paper's environments only; training says what it does to them."""
+
+import tarfile
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import optimist
+from little import small, vectors
+from optimist import agents
+from optimist.data.disk import manifest
+from optimist.data.paper_sampling import FiveBuffers
+from optimist.data.sampling import Sampler
+from optimist.errors import RunError, UsageError
+from optimist.training.automatic import clipping, is_own, scaling
+from optimist.training.offline import OfflineTraining, Training, settled_for
+from optimist.training.online import Collection, OnlineTraining
+from optimist.training.play.replay import Memory, Recall
+from optimist.training.rewards import remarks, value_size
+from optimist.training.storage.run_folder import begun, read_config
+
+SAMPLE = Path(__file__).parents[1] / "samples" / "0.1.0-second.tar.xz"
+SHORT = Training(steps=20, evaluate_every=20, batch=8)
+QUICK = {"optimizer.learning_rate": 0.01, "optimizer.epsilon": 1e-5}
+
+
+def bandit(rewards, steps=400, **options) -> optimist.Dataset:
+    """Episodes of one step, with one observation; `rewards(action)` is paid for each of two actions."""
+    action = np.arange(steps) % 2
+    ends = np.ones(steps, bool)
+    return optimist.Dataset.from_arrays(np.ones((steps, 2)), action, rewards(action), ends, **options)
+
+
+def one_or_ten(action, often=0.5):
+    """The first action pays 1, the second 10 half of the time."""
+    lucky = np.arange(len(action)) // 2 % 20 < 20 * often
+    return np.where(action == 0, 1.0, 10.0 * lucky)
+
+
+def said(caplog) -> list[str]:
+    return [record.message for record in caplog.records]
+
+
+def test_the_better_arm_of_a_bandit_is_found_unless_rewards_are_clipped(tmp_path, caplog):
+    """REM's loss is Huber's, so it learns the middle reward rather than the mean where rewards are above 1:
+    with exactly half it would be a draw. A scale makes it the mean."""
+    agent, steps = small("rem", **QUICK), {"steps": 400, "evaluate_every": 400}
+    half, more = bandit(one_or_ten), bandit(partial(one_or_ten, often=0.55))
+    free = optimist.train(agent, more, out=tmp_path / "free", **steps)
+    scaled = optimist.train(agent, half, out=tmp_path / "scaled", reward_scale=0.1, **steps)
+    assert said(caplog) == []
+    clipped = optimist.train(agent, half, out=tmp_path / "clipped", clip_rewards=1.0, **steps)
+    assert said(caplog) == ["rewards 0 to 10 are clipped to +-1; --clip-rewards none keeps them"]
+    assert [run.policy(np.ones(2)) for run in (free, scaled, clipped)] == [1, 1, 0]
+    assert "clip_rewards" not in read_config(tmp_path / "free")["training"]
+    assert read_config(tmp_path / "clipped")["training"]["clip_rewards"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("provenance", "environment", "limit"),
+    [
+        ({"environment": "atari/Pong?no_ops=30"}, None, 1.0),
+        ({"environment": "minatar/breakout"}, "", 1.0),
+        ({"environment": "minatar_jax/breakout"}, None, 1.0),
+        ({"environment": "gym/CartPole-v1"}, None, None),
+        ({"environment": "mujoco/Hopper"}, None, None),
+        ({"environment": "my_package:Atari/Pong"}, None, None),
+        ({}, "minatar/breakout", 1.0),  # a log without a name that is evaluated there
+        ({}, None, None),
+        ({"format": "dqn-replay", "environment": ""}, None, 1.0),
+        ({"format": "npz", "environment": ""}, "", None),
+    ],
+)
+def test_clipping_belongs_to_the_papers_environments(provenance, environment, limit):
+    assert clipping(provenance, environment) == limit
+    dataset = bandit(one_or_ten, provenance=provenance)
+    assert settled_for(SHORT, dataset, environment, {}, "run").clip_rewards == limit
+    for asked in (None, 2.0):
+        told = replace(SHORT, clip_rewards=asked)
+        assert settled_for(told, dataset, environment, {}, "run").clip_rewards == asked
+
+
+def test_own_logs_are_collected_or_the_papers():
+    assert is_own({"collection": {}}) and is_own({"format": "dqn-replay"})
+    assert not is_own({}) and not is_own({"environment": "gym/CartPole-v1", "format": "npz"})
+    spec = vectors().spec
+    assert (scaling(spec, {"collection": {}}), scaling(spec, {})) == ("none", "standard")
+    for other in (replace(spec, frame_dtype="uint8"), replace(spec, frame_shape=(4, 4, 1))):
+        assert scaling(other, {}) == "none"
+
+
+@pytest.mark.parametrize("settings", [Training, Collection])
+def test_a_limit_is_a_number_or_one_of_two_words(settings):
+    assert settings(clip_rewards="none").clip_rewards is None  # as a study's file says it
+    for wrong in ("some", -1, float("inf"), float("nan")):
+        with pytest.raises(UsageError, match="it must be above 0, none, or auto"):
+            settings(clip_rewards=wrong)
+
+
+def test_clipping_that_changes_nothing_is_not_worth_a_line():
+    data = bandit(lambda action: action * 1.0)
+    assert remarks([data], replace(SHORT, clip_rewards=1.0)) == []
+    (line,) = remarks([data], replace(SHORT, clip_rewards=1.0, reward_scale=3.0))
+    assert line.startswith("rewards 0 to 3 are clipped to +-1")
+
+
+def test_only_the_part_that_is_learned_from_counts():
+    data = bandit(lambda action: np.arange(len(action)) / 100.0)
+    (line,) = remarks([data.first(300), data.first(200)], replace(SHORT, clip_rewards=1.0))
+    assert line.startswith("rewards 0 to 2.99 are clipped")
+    assert remarks([data.first(100)], replace(SHORT, clip_rewards=1.0)) == []
+
+
+@pytest.mark.parametrize(("size", "scale"), [(400, None), (600, "0.01"), (3_000, "0.001"), (-3_000, "0.001")])
+def test_large_rewards_get_the_suggestion_of_a_scale(size, scale):
+    data = bandit(lambda action: np.full(len(action), float(size)))
+    found = remarks([data], replace(SHORT, clip_rewards=None))
+    assert len(found) == (scale is not None)
+    if scale:
+        assert found[0].endswith(f"try --reward-scale {scale}")
+        assert remarks([data], replace(SHORT, clip_rewards=None, reward_scale=0.5)) == []
+
+
+def test_the_size_of_values_is_that_of_discounted_returns():
+    ends = np.zeros(1000, bool)
+    ends[499::500] = True
+    log = (np.zeros((1000, 1)), np.zeros(1000, int), np.ones(1000), ends)
+    data = optimist.Dataset.from_arrays(*log, truncated=np.zeros(1000, bool))
+    np.testing.assert_allclose(value_size([data], 0.99), sum(0.99**step for step in range(500)))
+    assert value_size([data], 1.0) == 500
+
+
+@pytest.mark.parametrize("kind", [Sampler, FiveBuffers])
+def test_rewards_are_scaled_and_then_clipped(kind):
+    data = vectors()
+    plain, scaled, both = (
+        kind(data, n_step=n, clip=clip, scale=scale).all_rows().reward
+        for n, clip, scale in ((3, None, 1.0), (3, None, 0.25), (1, 0.2, 0.25))
+    )
+    np.testing.assert_allclose(scaled, plain / 4, rtol=1e-6)
+    np.testing.assert_allclose(both, np.clip(data.timeline.reward / 4, -0.2, 0.2), rtol=1e-6)
+
+
+def test_a_replay_scales_and_then_clips_too():
+    rewards = np.array([[0.0], [1.0], [-8.0], [0.0]], np.float32)
+    nothing = np.zeros((4, 1), int)
+    window = Memory(np.zeros((4, 1, 2)), nothing, rewards, nothing, nothing)
+    item = np.array([[0, 1, 2], [0, 0, 0]])
+    made = Recall(stack=1, gamma=0.9, clip=2.0, scale=0.5)(window, item)
+    np.testing.assert_array_equal(made.reward, [0, 0.5, -2])
+
+
+def test_the_largest_possible_return_follows_the_scale(tmp_path):
+    """The estimates of a diverging agent are compared with what scaled rewards can sum to."""
+    data, training = vectors(), replace(SHORT, gamma=0.9, clip_rewards=None, reward_scale=0.01)
+    found = OfflineTraining(small("dqn"), data, training, out=tmp_path)
+    expected = 0.01 * np.abs(data.timeline.reward).max() / 0.1
+    np.testing.assert_allclose(found._monitor()._largest_return, expected)
+    found.folder.release()
+
+
+@pytest.fixture
+def old_run(tmp_path):
+    """A run of an earlier commit on a log of CartPole: its rewards are clipped, and nothing is scaled."""
+    with tarfile.open(SAMPLE) as archive:
+        archive.extractall(tmp_path, filter="data")
+    return tmp_path / "run"
+
+
+def test_an_old_run_continues_with_what_it_began_with(old_run, caplog):
+    data, before = optimist.open(old_run.parent / "data"), begun(old_run)
+    assert before["training"]["clip_rewards"] == 1.0
+    found = settled_for(SHORT, data, "gym/CartPole-v1", before, old_run)
+    assert (found.clip_rewards, found.observations) == (1.0, "none")
+    line = "was begun by an older version: it continues with clip_rewards 1.0 (the default is now none)"
+    assert said(caplog) == [f"{old_run} {line}"]
+    for asked in (None, 3.0):  # what the user says holds, and is another run
+        told = settled_for(replace(SHORT, clip_rewards=asked), data, "gym/CartPole-v1", before, old_run)
+        assert told.clip_rewards == asked
+    assert settled_for(SHORT, data, None, begun(old_run, restart=True), old_run).clip_rewards is None
+
+
+def test_another_limit_than_the_old_runs_is_another_run(old_run):
+    run = read_config(old_run)
+    data = optimist.open(old_run.parent / "data")
+    settings = {name: value for name, value in run["training"].items() if name != "clip_rewards"}
+    agent = optimist.load(old_run).learner.agent
+    with pytest.raises(RunError, match="clip_rewards: 1.0 saved, nothing requested"):
+        OfflineTraining(
+            agent,
+            data,
+            Training(**settings, clip_rewards=None),
+            out=old_run,
+            seeds=(0, 1),
+            environment="gym/CartPole-v1",
+        )
+
+
+@pytest.mark.parametrize(
+    ("game", "limit", "encoding"),
+    [("minatar/breakout", 1.0, None), ("gym/FrozenLake-v1", None, "one-hot vectors of Discrete(16)")],
+)
+def test_a_collection_keeps_what_it_was_settled_to(game, limit, encoding, tmp_path):
+    settings = Collection(steps=20, lanes=2, window=20, reward_scale=0.5)
+    training = OnlineTraining(agents.Random(), game, settings, out=tmp_path)
+    with training.folder, training._recorder():
+        provenance = manifest.read(tmp_path).provenance
+    assert provenance["collection"].get("clip_rewards") == limit
+    assert provenance["collection"]["reward_scale"] == 0.5
+    assert provenance.get("observations") == encoding
+    assert is_own(provenance)
