@@ -14,7 +14,7 @@ from optimist.data.stacking import decoded_stacks
 from optimist.errors import DataError, some_of
 
 SAMPLE, SAMPLE_BYTES, FEWEST = 6000, 2**24, 500  # observations to read: as many as their bytes allow
-MUCH, RUNS = 2**28, 16  # a file is hashed when it is opened: of more bytes of frames, a few runs are read
+MUCH, RUNS = 2**27, 32  # a file is hashed when it is opened: of more bytes of frames, a few runs are read
 NARROW = 0.9  # share of the actions that is predicted
 DOMINANT = 0.95  # share of one action, beside which others are hardly tried
 RARE_EPISODES, RARE_STEPS = 0.05, 1e-4  # shares with an unusual reward, below which rewards are sparse
