@@ -7,6 +7,7 @@ if TYPE_CHECKING:  # for editors and type checkers; at run time each name is imp
     from optimist import agents
     from optimist.api import collect, export, load, open, train
     from optimist.data import Dataset, Recorder, Spec, Transition
+    from optimist.envs._recording import record
 
 __version__ = "0.1.0"
 __all__ = [
@@ -19,11 +20,13 @@ __all__ = [
     "export",
     "load",
     "open",
+    "record",
     "train",
 ]
 _HOMES = {
     **dict.fromkeys(("open", "load", "train", "collect", "export"), "optimist.api"),
     **dict.fromkeys(("Dataset", "Recorder", "Spec", "Transition"), "optimist.data"),
+    "record": "optimist.envs._recording",  # without JAX, which the user's own script may lack
 }
 
 

@@ -96,3 +96,27 @@ def test_the_best_of_no_complete_episode_is_refused(tmp_path):
     record(tmp_path, SPECS["pixels"], rows=10, ends=0)
     with pytest.raises(DataError, match="complete"):
         open_dataset(tmp_path).best(0.5)
+
+
+def test_a_held_out_part_and_the_rest_are_the_whole(dataset):
+    """Whole episodes, at random by the seed; each part has its own fingerprint."""
+    kept, held = dataset.hold_out(0.2, seed=3)
+    assert len(held.starts) == round(0.2 * len(dataset.starts))
+    both = np.sort(np.concatenate([kept.starts, held.starts]))
+    np.testing.assert_array_equal(both, dataset.starts)
+    assert len(kept) + len(held) == len(dataset)
+    np.testing.assert_array_equal(held.starts, dataset.hold_out(0.2, seed=3)[1].starts)
+    assert set(held.starts) != set(dataset.hold_out(0.2, seed=4)[1].starts)
+    assert len({dataset.fingerprint, kept.fingerprint, held.fingerprint}) == 3
+    assert kept.fingerprint == dataset.hold_out(0.2, seed=3)[0].fingerprint
+
+
+def test_neither_part_is_ever_empty(dataset):
+    few = dataset.best(0.05)
+    assert len(few.starts) >= 2
+    for share in (1e-9, 1 - 1e-9):
+        kept, held = few.hold_out(share)
+        assert len(kept.starts) and len(held.starts)
+    for data, share in ((dataset, 0), (dataset, 1), (dataset, -0.1), (dataset.first(1), 0.5)):
+        with pytest.raises(DataError, match="cannot be held back"):
+            data.hold_out(share)

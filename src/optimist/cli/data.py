@@ -10,8 +10,8 @@ from typing import Any
 from optimist.cli import index
 from optimist.cli.options import Parser, arguments_in, command, group
 from optimist.cli.settings import add_settings, given
-from optimist.cli.views import add_views, view
-from optimist.errors import DataError
+from optimist.cli.views import VIEWS, add_views, view
+from optimist.errors import DataError, UsageError
 
 
 def add(commands: Any) -> None:
@@ -22,6 +22,7 @@ def add(commands: Any) -> None:
         description="Describe and check datasets; import and export the formats of other programs.",
     )
     command(actions, "info", info, _info_options)
+    command(actions, "report", report, _report_options)
     command(actions, "verify", verify, _verify_options)
     command(actions, "import", import_logs, _import_options)
     command(actions, "export", export_logs, _export_options)
@@ -34,20 +35,56 @@ def _info_options(parser: Parser, words: list[str]) -> None:
 
 
 def info(options: argparse.Namespace) -> None:
-    """Describe a dataset, or a view of it."""
-    from optimist.data import formats
-
-    if name := formats.detected(options.data):
-        raise DataError(
-            f"{options.data} holds {name} logs; import them first: "
-            f"optimist data import {name} {options.data} --out DATA"
-        )
+    """Describe a dataset, or a view of it, and warn of what may hinder learning from it."""
+    _refuse_logs(options.data)
     from optimist.cli.tables import card_table
     from optimist.data.card import card
+    from optimist.data.look import warnings
     from optimist.studies.sheet import print_sheet
 
-    facts = card(view(options))
-    print(json.dumps(facts, indent=2)) if options.json else print_sheet(card_table(facts, str(options.data)))
+    dataset = view(options)
+    facts, found = card(dataset), warnings(dataset)
+    if options.json:
+        print(json.dumps({**facts, "warnings": found}, indent=2))
+        return
+    print_sheet(card_table(facts, str(options.data)))
+    for line in found:
+        print(f"warning: {line}")
+
+
+def _refuse_logs(path: Path) -> None:
+    """Raise DataError for logs of another program, which have to be imported first."""
+    from optimist.data import formats
+
+    if name := formats.detected(path):
+        raise DataError(
+            f"{path} holds {name} logs; import them first: optimist data import {name} {path} --out DATA"
+        )
+
+
+def _report_options(parser: Parser, words: list[str]) -> None:
+    parser.demand("data", "name a dataset's folder", metavar="DATA", type=Path, help="a dataset's folder")
+    parser.demand(
+        "--out", "name the page: --out page.html", type=Path, metavar="PAGE", help="the page, an HTML file"
+    )
+    add_views(parser)
+
+
+def report(options: argparse.Namespace) -> None:
+    """Write one page about a dataset, or a view of it: what to know before training."""
+    _refuse_logs(options.data)
+    if options.out.is_dir():
+        raise UsageError(f"{options.out} is a folder: name a file, as in --out {options.out / 'page.html'}")
+    from optimist.studies.report.data_report import write_data_report
+
+    parts = {name: getattr(options, name) for name in VIEWS if getattr(options, name) is not None}
+    words = " ".join(f"--{name} {value}" for name, value in parts.items())
+    title = f"{options.data.resolve().name}{f' ({words})' if words else ''}"
+    line = " ".join(filter(None, [f"optimist data report {options.data}", words, f"--out {options.out}"]))
+    warned = write_data_report(view(options), options.out, title=title, command=line)
+    print(f"wrote {options.out}")
+    for each in warned:
+        print(f"warning: {each}")
 
 
 def _verify_options(parser: Parser, words: list[str]) -> None:
@@ -102,6 +139,7 @@ def _import_options(parser: Parser, words: list[str]) -> None:
         metavar="DATA",
         help="the dataset's folder",
     )
+    parser.add_argument("--restart", action="store_true", help="discard an import that was interrupted")
     if len(named) == 1 and named[0] not in index.read()["formats"]:
         from optimist.data import formats
 
@@ -110,21 +148,27 @@ def _import_options(parser: Parser, words: list[str]) -> None:
 
 
 def import_logs(options: argparse.Namespace) -> None:
-    """Convert logs of another program into a dataset. The same command again continues."""
+    """Convert logs of another program into a dataset."""
     from optimist.data import formats
 
     address, format = options.address, formats.find(options.format)
     asked = format.ReadOptions(**given(options, "setting"))
     if hasattr(asked, "environment") and asked.environment is None:
-        asked = dataclasses.replace(asked, environment=game_of(address))
+        asked = dataclasses.replace(asked, environment=game_of(address) or None)
     environment = getattr(asked, "environment", None)
-    if environment and getattr(asked, "actions", 0) is None:
-        asked = dataclasses.replace(asked, actions=_actions_of(environment))
-    first, *lines = _with_bar(lambda show: format.read(address, options.out, asked, show)).lines()
+    count = "actions_count" if hasattr(asked, "actions_count") else "actions"
+    if environment and getattr(asked, count, 0) is None:
+        asked = dataclasses.replace(asked, **{count: _actions_of(environment)})
+    if options.restart:
+        from optimist.data.intake import discard_unfinished
+
+        discard_unfinished(options.out)
+    summary = _with_bar(lambda show: format.read(address, options.out, asked, show))
+    first, *lines = summary.lines()
     print(f"{first}: {options.out}", *lines, sep="\n")
     if hasattr(asked, "environment"):
-        unknown = "unknown; import into another folder with --environment atari/<Game> to name it"
-        print(f"environment: {asked.environment or unknown}")
+        named = getattr(summary, "environment", None) or asked.environment
+        print(f"environment: {named or 'unknown; --environment names one, such as gym/CartPole-v1'}")
 
 
 def _with_bar(read: Callable[[Callable[[int, int], None]], Any]) -> Any:
@@ -145,19 +189,26 @@ def _with_bar(read: Callable[[Callable[[int, int], None]], Any]) -> Any:
             bar.__exit__()
 
 
-def _actions_of(environment: str) -> int:
-    """The number of actions of the game; a log may not contain all of them."""
+def _actions_of(environment: str) -> int | None:
+    """The number of discrete actions of the game, or None; a log may not contain all of them."""
     from optimist import envs
 
-    return envs.make(environment).spec.actions
+    return envs.make(environment).spec.actions or None
 
 
 def game_of(address: str) -> str:
-    """atari/Breakout for .../Breakout/1 or .../Breakout/1/replay_logs, "" for any other address."""
+    """atari/Breakout for .../Breakout/1, .../Breakout/1/replay_logs and RL Unplugged's .../Breakout/run_1-...
+    or .../Breakout_run_1/..., "" for any other address."""
     path = address.partition("://")[2] if "://" in address else str(Path(address).resolve())
     parts = [part for part in path.split("/") if part and part != "replay_logs"]
-    if len(parts) > 1 and parts[-1].isdigit() and parts[-2] in index.read()["environments"]["atari"]["games"]:
-        return f"atari/{parts[-2]}"
+    games = index.read()["environments"]["atari"]["games"]
+    for place, part in enumerate(parts):
+        game, _, run = part.partition("_run_")
+        after = parts[place + 1] if place + 1 < len(parts) else ""
+        is_run = after.startswith("run_") or (after.isdigit() and place + 2 == len(parts))
+        is_run |= not after and any(Path(address).glob("run_*-of-*"))
+        if game in games and (run.isdigit() or is_run):
+            return f"atari/{game}"
     return ""
 
 

@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from optimist.data.dataset import Dataset
 
 
+VIEWS = ("first", "last", "fraction", "best")
+
+
 def add_views(parser: Parser) -> None:
     group = parser.add_argument_group("a part of the data")
     group.add_argument(
@@ -31,7 +34,7 @@ def view(options: argparse.Namespace) -> "Dataset":
 
 
 def part_of(dataset: "Dataset", options: argparse.Namespace) -> "Dataset":
-    for name in ("first", "last", "fraction", "best"):
+    for name in VIEWS:
         if getattr(options, name) is not None:
             dataset = getattr(dataset, name)(getattr(options, name))
     return dataset

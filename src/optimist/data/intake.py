@@ -127,27 +127,7 @@ class Intake:
             )
 
     def _add(self, rows: Mapping[str, np.ndarray]) -> None:
-        first, spec = self._joining.rows, self.spec
-        frames = checked_rows("observations", rows["observations"], spec.frame_shape, spec.frame_dtype, first)
-        successors = rows.get("next_observations")
-        if successors is not None:
-            successors = checked_rows(
-                "next_observations", successors, spec.frame_shape, spec.frame_dtype, first
-            )
-        truncations = rows.get("truncations", np.zeros(len(frames), bool))
-        steps: Columns = {
-            "action": checked_rows("actions", rows["actions"], spec.action_shape, spec.action_dtype, first),
-            "reward": checked_rows("rewards", rows["rewards"], (), "float32", first),
-            "terminal": checked_rows("terminals", rows["terminals"], (), "bool", first),
-            "truncated": checked_rows("truncations", truncations, (), "bool", first),
-        }
-        if "probabilities" in rows:
-            steps["probability"] = checked_rows("probabilities", rows["probabilities"], (), "float32", first)
-        if "allowed_actions" in rows:
-            mask = checked_rows("allowed_actions", rows["allowed_actions"], (spec.actions,), "bool", first)
-            steps["allowed"] = np.packbits(mask, axis=1)
-        check_values(steps, spec, first)
-        self._extend(self._joining.add(frames, successors, steps))
+        self._extend(checked_piece(rows, self.spec, self._joining))
 
     def _extend(self, piece: Piece) -> None:
         self.extend(piece, np.arange(self._steps, self._steps + len(piece)))
@@ -211,6 +191,14 @@ class Intake:
                     self.cancel()
 
 
+def discard_unfinished(folder: Path) -> None:
+    """Remove what an interrupted import left in a folder, and nothing else."""
+    if not os.path.lexists(folder / manifests.NAME) or "unfinished" not in manifests.read(folder).provenance:
+        return
+    with writing(folder):
+        discard_held(folder)
+
+
 def _to_extend(folder: Path, spec: Spec, append: bool, restart: bool) -> Manifest | None:
     """The manifest of the dataset to append to, or None for a folder to fill; DataError for any other."""
     if not os.path.lexists(folder):
@@ -244,6 +232,35 @@ def _difference(one: Spec, other: Spec) -> str:
         field.name for field in fields(Spec) if getattr(one, field.name) != getattr(other, field.name)
     )
     return f"its {name} is {in_one_line(getattr(one, name))}, not {in_one_line(getattr(other, name))}"
+
+
+def checked_piece(rows: Mapping[str, np.ndarray], spec: Spec, joining: Joining) -> Piece:
+    """The steps of these rows, which continue after the earlier ones of `joining`; a DataError names the
+    first wrong row."""
+    first, shape, dtype = joining.rows, spec.frame_shape, spec.frame_dtype
+    frames = checked_rows("observations", rows["observations"], shape, dtype, first)
+    successors = rows.get("next_observations")
+    if successors is not None:
+        successors = checked_rows("next_observations", successors, shape, dtype, first)
+    return joining.add(frames, successors, checked_steps(rows, spec, first))
+
+
+def checked_steps(rows: Mapping[str, np.ndarray], spec: Spec, first: int) -> Columns:
+    """All columns of these rows except the frames, under their names in the files."""
+    truncations = rows.get("truncations", np.zeros(len(rows["rewards"]), bool))
+    steps: Columns = {
+        "action": checked_rows("actions", rows["actions"], spec.action_shape, spec.action_dtype, first),
+        "reward": checked_rows("rewards", rows["rewards"], (), "float32", first),
+        "terminal": checked_rows("terminals", rows["terminals"], (), "bool", first),
+        "truncated": checked_rows("truncations", truncations, (), "bool", first),
+    }
+    if "probabilities" in rows:
+        steps["probability"] = checked_rows("probabilities", rows["probabilities"], (), "float32", first)
+    if "allowed_actions" in rows:
+        mask = checked_rows("allowed_actions", rows["allowed_actions"], (spec.actions,), "bool", first)
+        steps["allowed"] = np.packbits(mask, axis=1)
+    check_values(steps, spec, first)
+    return steps
 
 
 def checked_rows(name: str, array: np.ndarray, shape: tuple[int, ...], dtype: Any, first: int) -> np.ndarray:

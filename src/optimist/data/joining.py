@@ -9,6 +9,7 @@ import numpy as np
 from optimist.errors import DataError
 
 Columns = dict[str, np.ndarray]
+MANY_PLACES = 16  # frames per place
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,38 +66,47 @@ class Joining:
             raise jump(self.rows + int(differs.argmax()))
         self._next = None if ended[-1] else successors[-1].copy()
         places = np.flatnonzero(ended)
-        return Piece(_with_inserted(frames, places + 1, successors[places]), _copies(steps))
+        return Piece(with_inserted(frames, places + 1, successors[places]), _copies(steps))
 
     def _without_successors(self, frames: np.ndarray, steps: Columns) -> Piece:
-        begins_first = True
+        before, begins_first = frames[:0], True
         if self._held is not None:
-            frames = np.concatenate([self._held[0], frames])
+            before, begins_first = self._held[0], self._held_begins
             steps = {name: np.concatenate([self._held[1][name], column]) for name, column in steps.items()}
-            begins_first = self._held_begins
         terminal = steps["terminal"]
         truncated = steps["truncated"] & ~terminal
         ended = terminal | truncated
         begins = np.append(begins_first, ended[:-1])
         known = ~truncated  # the other rows are the final observations of their episodes, not steps
-        stays = ~(truncated & begins)  # an episode of one row without a successor leaves nothing
+        lonely = truncated & begins  # an episode of one row without a successor leaves nothing
         self._held, self._held_begins = None, False
         if not ended[-1]:
             self._held = (frames[-1:].copy(), {name: column[-1:].copy() for name, column in steps.items()})
             self._held_begins = bool(begins[-1])
-            known[-1] = stays[-1] = False
+            known[-1], frames = False, frames[:-1]
         self.dropped += int(truncated.sum())
         # The step before a dropped one is now the last of its episode, which was truncated.
         columns = {**steps, "truncated": np.append(truncated[1:] & ~begins[1:], False)}
         places = np.flatnonzero(terminal) + 1
         black_ends = np.zeros((len(places), *frames.shape[1:]), frames.dtype)
-        joined = _with_inserted(frames, places, black_ends)
-        if not stays.all():
-            joined = joined[np.insert(stays, places, True)]
+        joined = with_inserted(frames, places - len(before), black_ends, before)
+        if lonely.any():
+            joined = joined[np.insert(~lonely[: len(before) + len(frames)], places, True)]
         return Piece(joined, {name: column[known] for name, column in columns.items()})
 
 
-def _with_inserted(frames: np.ndarray, places: np.ndarray, extra: np.ndarray) -> np.ndarray:
-    return np.insert(frames, places, extra, axis=0) if len(places) else frames.copy()
+def with_inserted(
+    frames: np.ndarray, places: np.ndarray, extra: np.ndarray, before: np.ndarray | None = None
+) -> np.ndarray:
+    """A copy of the frames with these extra ones before the frames with these numbers, after those before."""
+    parts = [] if before is None else [before]
+    if len(places) * MANY_PLACES > len(frames):
+        return np.concatenate([*parts, np.insert(frames, places, extra, axis=0)])
+    start = 0
+    for number, place in enumerate(places.tolist()):  # faster than np.insert if episodes are long
+        parts += [frames[start:place], extra[number : number + 1]]
+        start = place
+    return np.concatenate([*parts, frames[start:]])
 
 
 def _copies(columns: Mapping[str, np.ndarray]) -> Columns:

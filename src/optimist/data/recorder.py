@@ -47,7 +47,7 @@ class Recorder:
         self.path, self.spec, self.lanes = Path(path), spec, lanes
         self._lock = writing(self.path)
         try:
-            self._manifest = _manifest_to_extend(self.path, spec, provenance)
+            self._manifest = manifest_to_extend(self.path, spec, provenance)
         except BaseException:
             self._lock.release()
             raise
@@ -193,7 +193,7 @@ def usual_shard_steps(spec: Spec, lanes: int) -> int:
     return max(SHARD_STEPS, min(SHARD_ROWS * lanes, SHARD_BYTES // frame_bytes(spec)))
 
 
-def _manifest_to_extend(folder: Path, spec: Spec, provenance: dict[str, Any] | None) -> Manifest:
+def manifest_to_extend(folder: Path, spec: Spec, provenance: dict[str, Any] | None) -> Manifest:
     """The folder's manifest, or a new one; writes it and removes the leftovers of a crash."""
     is_new = not os.path.lexists(folder / manifests.NAME)  # a broken link counts as a manifest
     manifest = Manifest(spec, {}) if is_new else manifests.read(folder)

@@ -86,6 +86,20 @@ class View:
         chosen = np.random.default_rng(seed).permutation(trajectories)[: _count(trajectories, share)]
         return self._chosen(chosen, f"fraction({share}, {seed})")
 
+    def hold_out(self, share: float, seed: int = 0) -> tuple[Self, Self]:
+        """(kept, held): a random share of the trajectories is held back, each of them whole. Train on the
+        first part, choose and measure on the second."""
+        trajectories = len(self.starts)
+        if not 0 < share < 1 or trajectories < 2:
+            raise DataError(
+                f"a share of {share} of {trajectories} episodes cannot be held back; choose one above 0 and "
+                "below 1, of at least 2 episodes"
+            )
+        count = min(_count(trajectories, share), trajectories - 1)
+        order = np.random.default_rng(seed).permutation(trajectories)
+        recipe = f"hold_out({share}, {seed})"
+        return self._chosen(order[count:], f"{recipe} kept"), self._chosen(order[:count], f"{recipe} held")
+
     def best(self, share: float) -> Self:
         """The share of the complete episodes with the highest returns; of equal returns the earlier."""
         complete = np.flatnonzero(self.episodes.complete)

@@ -37,13 +37,13 @@ def make(game: str, *, seeds: list[int], max_steps: int | None = None, **options
         options["max_episode_steps"] = max_steps
     first = _single(gymnasium, game, options)
     encoding = encoding_of(gymnasium, first.observation_space, f"gym/{game}")
-    spec = _spec(gymnasium, game, first, encoding)
+    spec = spec_of(gymnasium, first.action_space, encoding, f"gym/{game}")
     if "rgb_array" in (first.metadata.get("render_modes") or ()):
         first.close()
         first = _single(gymnasium, game, {"render_mode": "rgb_array", **options})
     others = [_single(gymnasium, game, options) for _ in seeds[1:]]
     members = [_Lane(env, spec, encoding, seed) for env, seed in zip([first, *others], seeds, strict=True)]
-    return Lanes(f"gym/{game}", spec, members, _versions(first), encoding.words)
+    return Lanes(f"gym/{game}", spec, members, versions_of(first), encoding.words)
 
 
 class _Lane:
@@ -90,18 +90,20 @@ def _single(gymnasium, game: str, options: dict):
         raise UsageError(f"gym/{game} cannot be made: {_first_line(error)}") from error
 
 
-def _spec(gymnasium, game: str, env, encoding: Encoding) -> Spec:
-    spaces, actions = gymnasium.spaces, env.action_space
+def spec_of(gymnasium: Any, actions: Any, encoding: Encoding, owner: str) -> Spec:
+    """The spec of encoded observations and an action space; UsageError, which begins with the `owner`, for
+    actions that are neither numbered nor bounded vectors."""
+    spaces = gymnasium.spaces
     frame = (encoding.frame_shape, encoding.frame_dtype)
     if isinstance(actions, spaces.Discrete):
         return Spec(*frame, actions=int(actions.n))
     if not isinstance(actions, spaces.Box) or actions.dtype.kind != "f" or not actions.is_bounded():
-        raise UsageError(f"gym/{game} has actions {actions}: {ACTIONS}")
+        raise UsageError(f"{owner} has actions {actions}: {ACTIONS}")
     low, high = (tuple(bound.ravel().tolist()) for bound in (actions.low, actions.high))
     return Spec(*frame, action_low=low, action_high=high)
 
 
-def _versions(env) -> dict[str, str]:
+def versions_of(env) -> dict[str, str]:
     """The versions of the loaded simulators and of the package that defines the environment."""
     author = type(env.unwrapped).__module__.partition(".")[0]
     loaded = [name for name in SIMULATORS if name in sys.modules]

@@ -84,9 +84,7 @@ class Learner:
     def update(self, state: TrainState, batch: Transition) -> tuple[TrainState, dict]:
         """One gradient step of one seed: each objective that is due, then the target if it is due."""
         losses = {}
-        batch = batch._replace(
-            observation=self.read(batch.observation), next_observation=self.read(batch.next_observation)
-        )
+        batch = self._read_batch(batch)
         step_key = jax.random.fold_in(state.key, state.step)
         for number, objective in enumerate(self.agent.objectives(self.spec)):
             loss_key = jax.random.fold_in(step_key, number)
@@ -95,6 +93,17 @@ class Learner:
         due = state.step % self.agent.target_period == 0
         targets = if_due(due, lambda: self._followed(state), lambda: state.targets)
         return state._replace(targets=targets, step=state.step + 1), losses
+
+    def losses(self, params: dict, targets: dict, batch: Transition, key) -> dict:
+        """The loss of every objective on a batch; nothing is learned."""
+        batch = self._read_batch(batch)
+        objectives = self.agent.objectives(self.spec)
+        return {each.name: each.loss(params, targets, batch, key) for each in objectives}
+
+    def _read_batch(self, batch: Transition) -> Transition:
+        return batch._replace(
+            observation=self.read(batch.observation), next_observation=self.read(batch.next_observation)
+        )
 
     def _followed(self, state: TrainState) -> Any:
         """The targets, moved towards the networks by the target rate."""

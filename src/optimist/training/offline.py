@@ -15,6 +15,7 @@ import numpy as np
 from optimist.agents import described, short_name
 from optimist.agents._agent import Agent
 from optimist.data.dataset import Dataset
+from optimist.data.look import warnings
 from optimist.data.paper_sampling import SAMPLERS
 from optimist.data.sampling import Sampler, transitions
 from optimist.errors import UsageError, did_you_mean, renamed
@@ -31,11 +32,12 @@ from optimist.training.automatic import (
 )
 from optimist.training.evaluation import check_playable
 from optimist.training.feeding import Feed, feed_of
+from optimist.training.held_out import HeldOut
 from optimist.training.inputs import Inputs, check_kind, measured
 from optimist.training.interrupt import StopRequest
 from optimist.training.learner import Learner, TrainState, advance, check_seeds
 from optimist.training.loggers import USUAL, logger_classes
-from optimist.training.monitor import ALARM, Monitor
+from optimist.training.monitor import ALARM, Monitor, check_finite
 from optimist.training.rewards import remarks, suggested_scale
 from optimist.training.services import Services, owes_evaluation
 from optimist.training.sizes import batch_bytes, check_memory, lanes_bytes, state_bytes
@@ -46,6 +48,7 @@ CHUNK = 250  # gradient steps between checks of the clock, the losses and the si
 LARGE_CHUNK = 50  # the same for large images on a CPU, so that Ctrl-C takes effect within seconds
 LOGS = ("whole", "own")
 MOST_STEPS_AHEAD = 1000  # largest n of an n-step return: each step takes a pass over all transitions
+HELD_OUT_BATCH = 256  # transitions
 PROBE_STEP = 2**40  # a step that no training reaches; the estimates in the logs are for its batch
 
 
@@ -68,6 +71,7 @@ class Training:
         "scale vectors: standard (mean 0, deviation 1), range (-1 to 1), none, or auto: standard "
         "unless the log is by optimist collect",
     ] = "auto"
+    hold_out: Annotated[float, "share of the episodes to measure losses on, and not to learn from"] = 0.0
     sampling: Annotated[str, "uniform, or five-buffers as in the released code"] = "uniform"
     data_per_seed: Annotated[str, "whole, or own: the log of the seed's own player"] = "whole"
     feed: Annotated[str, "where the data is kept: device, memory, compressed, or auto"] = "auto"
@@ -92,6 +96,7 @@ class Training:
         demand(self, ("reward_scale",), is_scale, "it must be above 0, or auto")
         check_clipping(self)
         check_kind(self.observations)
+        demand(self, ("hold_out",), lambda x: 0 <= x < 1, "it must be at least 0 and below 1")
         demand(self, ("checkpoint_seconds", "keep_policies"), lambda x: x >= 0, "it must be at least 0")
         if self.sampling not in SAMPLERS:
             raise UsageError(f'no sampling "{self.sampling}": {did_you_mean(self.sampling, SAMPLERS)}')
@@ -157,14 +162,15 @@ class OfflineTraining:
         check_seeds(seeds)
         refuse_other_use(Path(out))  # before the data is read
         before = begun(out, restart=restart)
-        self.recording, self.dataset = dataset.fingerprint, part(dataset)
-        self.logs = [self.dataset] * len(seeds)
+        self.recording, self._asked, self.seeds = dataset.fingerprint, training, tuple(seeds)
+        self.dataset, held = self._divided(part(dataset))
+        self.logs, self.held = [self.dataset] * len(self.seeds), [held] * len(self.seeds)
         if training.data_per_seed == "own":
-            self.logs = [part(dataset.played_by(seed)) for seed in seeds]
+            own = [self._divided(part(dataset.played_by(seed))) for seed in self.seeds]
+            self.logs, self.held = [kept for kept, _ in own], [held for _, held in own]
         scale = partial(suggested_scale, self.logs, training.gamma, agent)
-        self._asked = training
         training = settled_for(training, dataset, environment, before, out, scale)
-        self.training, self.seeds, self.environment = training, tuple(seeds), environment
+        self.training, self.environment = training, environment
         self.fingerprint = self.dataset.fingerprint
         if training.data_per_seed == "own" and self.fingerprint != self.recording:  # a part of each log
             joined = " ".join(log.fingerprint for log in self.logs)
@@ -178,6 +184,10 @@ class OfflineTraining:
         self._check_memory()
         self.learner = replace(self.learner, inputs=self._inputs(before))
         self.folder = RunFolder(out, self._config(), restart=restart)
+
+    def _divided(self, log: Dataset) -> tuple[Dataset, Dataset | None]:
+        """What is learned from, and what is held back."""
+        return log.hold_out(self._asked.hold_out) if self._asked.hold_out else (log, None)
 
     def _check_memory(self) -> None:
         training, spec, seeds = self.training, self.dataset.spec, len(self.seeds)
@@ -221,6 +231,8 @@ class OfflineTraining:
         with self.folder:
             self.folder.record_versions(self.versions)
             found = self.folder.load_state(like=self.learner.shapes(self.seeds))
+            for line in [] if found else warnings(self.dataset):
+                log.warning("%s", line)
             step, state = found or (0, self.learner.init(self.seeds))
             self.folder.rewind(step)
             begins = step < self.training.steps
@@ -233,6 +245,7 @@ class OfflineTraining:
 
     def _train(self, step: int, state: TrainState) -> TrainState:
         feed, monitor = feed_of(self._samplers(), self.training.feed, self._memory()), self._monitor()
+        held_out = self._held_out()
         chunk, title = self._chunk(feed), short_name(self.learner.agent)
         title += f" x {len(self.seeds)} seeds" if len(self.seeds) > 1 else ""
         with (
@@ -248,7 +261,7 @@ class OfflineTraining:
                 items = feed.items(step, count)
                 state, losses = advance(self.learner, state, feed.minibatch, feed.resident, items)
                 step += count
-                services.log(step, state, partial(self._figures, monitor, step, state, losses))
+                services.log(step, state, partial(self._figures, monitor, held_out, step, state, losses))
                 if self.training.evaluates(step):
                     note = services.evaluate(step, state.params)
                 services.show(step, note)
@@ -257,9 +270,14 @@ class OfflineTraining:
                 services.leave_if_asked(step)
         return state
 
-    def _figures(self, monitor: Monitor, step: int, state: TrainState, losses: dict) -> list[dict]:
+    def _figures(
+        self, monitor: Monitor, held_out: HeldOut | None, step: int, state: TrainState, losses: dict
+    ) -> list[dict]:
         known = len(monitor.alarms)
         rows = monitor.rows(step, state, losses)
+        if held_out:
+            rows = [{**row, **held} for row, held in zip(rows, held_out.rows(state), strict=True)]
+            check_finite(step, self.seeds, rows)
         if len(monitor.alarms) > known:
             self.folder.write_alarms(monitor.alarms)
         return rows
@@ -273,6 +291,17 @@ class OfflineTraining:
             SAMPLERS[training.sampling](log, *settings, seed, scale)
             for log, seed in zip(self.logs, self.seeds, strict=True)
         ]
+
+    def _held_out(self) -> HeldOut | None:
+        training = self.training
+        clip: Any = training.clip_rewards
+        settings = (HELD_OUT_BATCH, training.gamma, training.n_step, clip)
+        samplers = [
+            Sampler(held, *settings, seed, training.reward_scale)
+            for held, seed in zip(self.held, self.seeds, strict=True)
+            if held
+        ]
+        return HeldOut(self.learner, samplers) if samplers else None
 
     def _memory(self) -> int | None:
         return None if self.training.memory_gib is None else int(self.training.memory_gib * 2**30)

@@ -7,6 +7,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -14,6 +15,7 @@ from typing import IO
 from optimist.errors import DataError, StorageError
 
 TEMPORARY = ".partial"
+WORTH_A_THREAD = 2**20  # bytes to hash
 _NOT_PLAIN = "{} is a link or not a plain file; copy the file itself into the dataset"
 
 
@@ -68,9 +70,18 @@ def check_hash(folder: Path, file: File) -> None:
 
 def write_whole(path: Path, content) -> File:
     """Write a file with these bytes; after a crash it is there whole or not at all."""
+    if len(content) < WORTH_A_THREAD:
+        _store(path, content)
+        return File(path.name, len(content), hashlib.sha256(content).hexdigest())
+    with ThreadPoolExecutor(1, "hashing") as thread:  # the processor hashes while the disk writes
+        digest = thread.submit(hashlib.sha256, content)
+        _store(path, content)
+        return File(path.name, len(content), digest.result().hexdigest())
+
+
+def _store(path: Path, content) -> None:
     with stored_whole(path, len(content)) as stream:
         stream.write(content)
-    return File(path.name, len(content), hashlib.sha256(content).hexdigest())
 
 
 @contextlib.contextmanager

@@ -44,6 +44,10 @@ class FolderLock:
             raise
         return died
 
+    @property
+    def held(self) -> bool:
+        return self._lock.is_locked
+
     def _named(self) -> str | None:
         with contextlib.suppress(OSError, DataError):
             return plain_bytes(self._holder)[:200].decode(errors="replace")

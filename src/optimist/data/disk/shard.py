@@ -77,10 +77,18 @@ def steps_content(steps: Steps, spec: Spec) -> pa.Buffer:
 
 def _step_column(values: np.ndarray, kind: pa.DataType) -> pa.Array:
     if pa.types.is_fixed_size_list(kind):
-        return pa.FixedSizeListArray.from_arrays(values.ravel(), kind.list_size)
-    if pa.types.is_fixed_size_binary(kind):
-        return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
-    return pa.array(values)
+        return pa.FixedSizeListArray.from_arrays(_uncopied(values.ravel(), kind.value_type), kind.list_size)
+    if pa.types.is_boolean(kind):
+        bits = pa.py_buffer(np.packbits(values, bitorder="little"))
+        return pa.Array.from_buffers(kind, len(values), [None, bits])
+    return _uncopied(values, kind)
+
+
+def _uncopied(values: np.ndarray, kind: pa.DataType) -> pa.Array:
+    """Numbers or bytes as a column; `pa.array` would import pandas first."""
+    dtype = kind.to_pandas_dtype() if pa.types.is_primitive(kind) else None
+    content = np.ascontiguousarray(values, dtype)
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(content)])
 
 
 def frames_content(frames: np.ndarray, spec: Spec) -> pa.Buffer:
@@ -109,7 +117,8 @@ def _frame_column(encoded: Encoded, spec: Spec) -> pa.Array:
         buffers = [None, pa.py_buffer(encoded.offsets), pa.py_buffer(encoded.data)]
         return pa.Array.from_buffers(pa.large_binary(), len(encoded), buffers)
     if spec.frame_dtype == "float32":
-        return pa.FixedSizeListArray.from_arrays(encoded.data.ravel(), prod(spec.frame_shape))
+        numbers = _uncopied(encoded.data.ravel(), pa.float32())
+        return pa.FixedSizeListArray.from_arrays(numbers, prod(spec.frame_shape))
     return pa.Array.from_buffers(_plain_type(spec), len(encoded), [None, pa.py_buffer(encoded.data)])
 
 

@@ -1,21 +1,34 @@
 """One .npz file of named arrays: observations, actions, rewards, terminals and others of from_arrays."""
 
+import json
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import IO, Annotated, Any
 
 import numpy as np
+from numpy.lib import format as npy
 
 from optimist.data.dataset import Dataset
 from optimist.data.disk.files import stored_whole
-from optimist.data.recorder import Recorder
+from optimist.data.formats import _incoming
+from optimist.data.formats._incoming import Asked, Imported, Part, Report, said_no
+from optimist.data.formats._outgoing import Written, named_parts, new_file, optional_columns, written
+from optimist.data.transition import Spec
 from optimist.errors import DataError, did_you_mean, in_one_line
 
 NEEDED = ("observations", "actions", "rewards", "terminals")
-KNOWN = {**{name: name for name in (*NEEDED, "truncated", "next_observations")}, "timeouts": "truncated"}
-STEPS_AT_ONCE = 4096
+KNOWN = {
+    **{name: name for name in (*NEEDED, "truncations", "next_observations", "episodes")},
+    **{name: name for name in ("probabilities", "allowed_actions")},
+    "truncated": "truncations",
+    "timeouts": "truncations",
+}
+WRITTEN = ("observations", "actions", "rewards", "terminals", "truncations", "next_observations")
+OURS = "optimist_spec"  # in a file that `write` made: the spec as JSON
+ROWS_AT_ONCE = 2**17
 
 
 @dataclass(frozen=True)
@@ -23,8 +36,15 @@ class ReadOptions:
     """Facts that are not in the arrays."""
 
     environment: Annotated[str | None, "the environment, such as gym/CartPole-v1"] = None
-    actions: Annotated[int | None, "number of discrete actions; none: the largest action + 1"] = None
+    actions: Annotated[int | None, "number of discrete actions; none: those of the log"] = None
+    truncations: Annotated[
+        str | None, '"no" says that no time limit ended an episode, if the file does not say where'
+    ] = None
+    channels: Annotated[str | None, "first or last: the axis of an image that counts its channels"] = None
     stack: Annotated[int, "frames in an observation"] = 1
+    action_low: Annotated[float | None, "of every number of an action vector; none: that of the log"] = None
+    action_high: Annotated[float | None, "of every number of an action vector; none: that of the log"] = None
+    drop: Annotated[str, "arrays to leave out: probabilities"] = ""
 
 
 @dataclass(frozen=True)
@@ -32,30 +52,104 @@ class WriteOptions:
     """No options: a view is written as it is."""
 
 
-@dataclass(frozen=True)
-class Counts:
-    """The number of steps and episodes that were read or written."""
-
-    steps: int
-    episodes: int
-    dropped: int = 0
-
-    def lines(self) -> list[str]:
-        lost = [f"left out: {self.dropped:,} last steps with an unknown successor"] if self.dropped else []
-        return [f"{self.steps:,} steps in {self.episodes:,} episodes", *lost]
-
-
-@dataclass(frozen=True)
-class Report:
-    """Every array in the file, and the problems."""
-
-    problems: list[str]
-    rows: list[tuple[str, str, str]]
-    heads = ("array", "shape", "type")
-
-
 def detect(address: str | Path) -> bool:
     return Path(address).suffix == ".npz" and Path(address).is_file()
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """The arrays of a file, which are read as streams: all of them together may exceed the memory."""
+
+    path: Path
+    uses: dict[str, str]  # the array of each column
+    rows: int
+    spec: Spec | None
+    actions = None
+    actions_are_named = True
+
+    @property
+    def columns(self) -> Collection[str]:
+        return self.uses
+
+    def parts(self, names: Collection[str]) -> Iterator[Part]:
+        with _readable(self.path), zipfile.ZipFile(self.path) as archive, ExitStack() as stack:
+            streams = {}
+            for name in names:
+                if name in self.uses:
+                    stream = stack.enter_context(archive.open(f"{self.uses[name]}.npy"))
+                    streams[name] = (stream, *_header(stream))
+            width = sum(dtype.itemsize * int(np.prod(shape[1:])) for _, shape, dtype in streams.values())
+            size = max(1, min(ROWS_AT_ONCE, _incoming.BYTES_AT_ONCE // max(1, width)))
+            for start in range(0, self.rows, size):
+                count = min(size, self.rows - start)
+                yield {name: _rows(*stream, count) for name, stream in streams.items()}
+
+
+def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
+    version = npy.read_magic(stream)
+    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    shape, fortran, dtype = read(stream)
+    if dtype.hasobject:
+        raise ValueError("it holds Python objects")
+    if fortran and len(shape) > 1:
+        raise ValueError("its arrays are in Fortran order; save np.ascontiguousarray of them")
+    return shape, dtype
+
+
+def _rows(stream: IO[bytes], shape: tuple[int, ...], dtype: np.dtype, count: int) -> np.ndarray:
+    size = count * int(np.prod(shape[1:])) * dtype.itemsize
+    content = stream.read(size)
+    if len(content) != size:
+        raise EOFError("an array ends too early")
+    return np.frombuffer(content, dtype).reshape(count, *shape[1:])
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError, EOFError, MemoryError, KeyError, zipfile.BadZipFile) as problem:
+        raise DataError(
+            f"{path} is not a readable .npz file ({in_one_line(problem)}); save it again"
+        ) from None
+
+
+def opened(address: str | Path, options: ReadOptions) -> Arrays:
+    """The log in the file, after a check of the names and lengths of its arrays."""
+    path = Path(address)
+    with _readable(path), zipfile.ZipFile(path) as archive:
+        names = [name.removesuffix(".npy") for name in archive.namelist()]
+        spec = Spec.from_json(json.loads(str(_whole(archive, OURS)))) if OURS in names else None
+        names = [name for name in names if name != OURS]
+        dropped = options.drop.split(",") if options.drop else []
+        for name in dropped:
+            if name not in names:
+                raise DataError(
+                    f'--drop: {path} has no array "{in_one_line(name)}": {did_you_mean(name, names)}'
+                )
+        unknown = sorted(set(names) - set(KNOWN) - set(dropped))
+        if unknown:
+            hint = did_you_mean(unknown[0], KNOWN)
+            raise DataError(f'{path} holds an array "{in_one_line(unknown[0])}": {hint}')
+        uses = {KNOWN[name]: name for name in names if name not in dropped}
+        shapes = {name: _shape(archive, use)[0] for name, use in uses.items()}
+        missing = [name for name in NEEDED if name not in uses]
+        if missing:
+            raise DataError(f'{path} lacks the array "{missing[0]}"; save it with that name')
+    lengths = {name: shape[0] if shape else 0 for name, shape in shapes.items()}
+    if len(set(lengths.values())) > 1:
+        raise DataError(f"{path} has arrays of different lengths: {in_one_line(lengths, 200)}; save it again")
+    return Arrays(path, uses, lengths["rewards"], spec)
+
+
+def _shape(archive: zipfile.ZipFile, name: str) -> tuple[tuple[int, ...], np.dtype]:
+    with archive.open(f"{name}.npy") as stream:
+        return _header(stream)
+
+
+def _whole(archive: zipfile.ZipFile, name: str) -> Any:
+    with archive.open(f"{name}.npy") as stream:
+        return npy.read_array(stream, allow_pickle=False)
 
 
 def read(
@@ -63,91 +157,62 @@ def read(
     out: str | Path,
     options: ReadOptions = ReadOptions(),  # noqa: B008  (frozen)
     progress: Callable[[int, int], None] | None = None,
-) -> Counts:
-    """Check the arrays like `Dataset.from_arrays`, and record them into a new folder."""
-    found = arrays(address)
-    log = _dataset(found, options)
-    if Path(out).exists() and any(Path(out).iterdir()):
-        raise DataError(f"{out} holds files; import into a new folder")
-    provenance = {"environment": options.environment or "", "format": "npz", "source": Path(address).name}
-    timeline = log.timeline
-    with Recorder(out, log.spec, lanes=1, provenance=provenance) as recorder:
-        for start in range(0, len(log), STEPS_AT_ONCE):
-            steps = np.arange(start, min(start + STEPS_AT_ONCE, len(log)))
-            frame = steps + timeline.episode_of(steps)
-            before, after = timeline.frames(frame), timeline.frames(frame + 1)
-            for row, step in enumerate(steps):
-                here = slice(step, step + 1)
-                recorder.add(
-                    before[row, None],
-                    timeline.action[here],
-                    timeline.reward[here],
-                    timeline.terminal[here],
-                    timeline.truncated[here],
-                    after[row, None],
-                )
-            if progress:
-                progress(int(steps[-1]) + 1, len(log))
-    return Counts(len(log), len(log.episodes), len(found["rewards"]) - len(log))
+) -> Imported:
+    """Check the arrays like `Dataset.from_arrays`, and write them into a new folder."""
+    options = options or ReadOptions()
+    log = opened(address, options)
+    provenance = {"format": "npz", "source": Path(address).name}
+    notes = [f"left out: {options.drop}"] if options.drop else []
+    return _incoming.bring_in(log, out, _asked(options), provenance, progress, notes)
 
 
 def write(
     dataset: Dataset,
     out: str | Path,
     options: WriteOptions = WriteOptions(),  # noqa: B008  (frozen)
-) -> Counts:
+) -> Written:
     """Write one file, `out` or `out/log.npz`, which `read` imports without loss."""
-    path = Path(out) if Path(out).suffix == ".npz" else Path(out) / "log.npz"
-    if path.exists():
-        raise DataError(f"{path} exists already; export to another file")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    timeline, steps = dataset.timeline, dataset.steps()
-    frame = steps + timeline.episode_of(steps)
-    truncated = timeline.truncated[steps]
-    truncated[dataset.offsets[1:] - 1] |= ~timeline.terminal[dataset.stops - 1]  # a view may cut an episode
-    with stored_whole(path) as stream:
-        np.savez_compressed(
-            stream,
-            observations=timeline.frames(frame),
-            actions=timeline.action[steps],
-            rewards=timeline.reward[steps],
-            terminals=timeline.terminal[steps],
-            truncated=truncated,
-            next_observations=timeline.frames(frame + 1),
-        )
-    return Counts(len(dataset), len(dataset.episodes))
+    path = new_file(out, (".npz",))
+    spec = np.array(json.dumps(dataset.spec.as_json()))
+    with stored_whole(path) as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in (*WRITTEN, *optional_columns(dataset)):
+            _write_array(archive, name, len(dataset), (part[name] for part in named_parts(dataset)))
+        _write_array(archive, OURS, None, [spec])
+    return written(dataset)
+
+
+def _write_array(archive: zipfile.ZipFile, name: str, rows: int | None, blocks: Any) -> None:
+    """Write one array as numpy does, block by block."""
+    with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
+        for number, block in enumerate(blocks):
+            if not number:
+                shape = block.shape if rows is None else (rows, *block.shape[1:])
+                descr = npy.dtype_to_descr(block.dtype)
+                npy.write_array_header_1_0(stream, {"descr": descr, "fortran_order": False, "shape": shape})
+            stream.write(np.ascontiguousarray(block).tobytes())
 
 
 def verify(address: str | Path) -> Report:
-    """Report the problems that an import would raise."""
+    """Report the first problem that an import would raise."""
+    rows: list[tuple[str, ...]] = []
     try:
-        found = arrays(address)
-        problems = []
-        rows = [(name, str(array.shape), str(array.dtype)) for name, array in found.items()]
-        _dataset(found, ReadOptions())
+        log = opened(address, ReadOptions())
+        with _readable(log.path), zipfile.ZipFile(log.path) as archive:
+            shown = [(use, *_shape(archive, use)) for use in log.uses.values()]
+            rows = [(use, str(shape), str(dtype)) for use, shape, dtype in shown]
+        problems = _incoming.problems(log, _asked(ReadOptions()))
     except DataError as problem:
-        problems, rows = [str(problem)], []
-    return Report(problems, rows)
+        problems = [str(problem)]
+    return Report(problems, rows, ("array", "shape", "type"))
 
 
-def arrays(address: str | Path) -> dict[str, np.ndarray]:
-    """The arrays in the file, named as the arguments of from_arrays."""
-    try:
-        with np.load(address, allow_pickle=False) as file:
-            unknown = sorted(set(file.files) - set(KNOWN))
-            if unknown:
-                hint = did_you_mean(unknown[0], KNOWN)
-                raise DataError(f'{address} holds an array "{in_one_line(unknown[0])}": {hint}')
-            found = {KNOWN[name]: file[name] for name in file.files}
-    except (OSError, ValueError, EOFError, MemoryError, AttributeError, zipfile.BadZipFile) as problem:
-        raise DataError(
-            f"{address} is not a readable .npz file ({in_one_line(problem)}); save it again"
-        ) from None
-    missing = [name for name in NEEDED if name not in found]
-    if missing:
-        raise DataError(f'{address} lacks the array "{missing[0]}"; save it with that name')
-    return found
-
-
-def _dataset(found: dict[str, Any], options: ReadOptions) -> Dataset:
-    return Dataset.from_arrays(**found, actions_count=options.actions, stack=options.stack)
+def _asked(options: ReadOptions) -> Asked:
+    return Asked(
+        environment=options.environment,
+        actions_count=options.actions,
+        stack=options.stack,
+        channels=options.channels,
+        every_end_is_terminal=said_no(options.truncations),
+        action_low=options.action_low,
+        action_high=options.action_high,
+    )

@@ -17,6 +17,7 @@ LATER = {
     "agent.over_quantiles": "sum",
     "agent.late_action": False,
     "training.reward_scale": 1.0,
+    "training.hold_out": 0.0,
     "training.observations": "none",
 }
 UNKNOWN_BEFORE = ("dataset.recording",)  # added later, with no value to compare for older runs

@@ -1,0 +1,113 @@
+"""A dataset, or a view, on its way out: its steps in time order as parts of plain arrays."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from optimist.data.dataset import Dataset
+from optimist.data.transition import Spec
+from optimist.errors import DataError
+
+BYTES_AT_ONCE = 2**25  # of observations
+MOST_ROWS = 2**18
+
+Part = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Written:
+    """The number of steps and episodes that were written, and what the format could not hold."""
+
+    steps: int
+    episodes: int
+    notes: tuple[str, ...] = ()
+
+    def lines(self) -> list[str]:
+        notes = [f"note: {note}" for note in self.notes]
+        return [f"{self.steps:,} steps in {episodes(self.episodes)}", *notes]
+
+
+def episodes(count: int) -> str:
+    return "1 episode" if count == 1 else f"{count:,} episodes"
+
+
+def written(dataset: Dataset, *notes: str) -> Written:
+    """The summary, with a line about the episodes that have no end."""
+    cut = int((~(dataset.episodes.terminal | dataset.episodes.truncated)[:-1]).sum())
+    marked = (f"marked as truncated: {episodes(cut)} without an end",) if cut else ()
+    return Written(len(dataset), len(dataset.episodes), (*marked, *notes))
+
+
+def rows_at_once(spec: Spec) -> int:
+    frame = prod(spec.frame_shape) * np.dtype(spec.frame_dtype).itemsize
+    return max(1, min(MOST_ROWS, BYTES_AT_ONCE // frame))
+
+
+def truncations(dataset: Dataset) -> np.ndarray:
+    """Whether each step of the view is truncated; the last step of a cut episode counts, except the very last
+    of the log, after which nothing follows."""
+    timeline, last = dataset.timeline, dataset.stops - 1
+    found = timeline.truncated[dataset.steps()]
+    found[dataset.offsets[1:-1] - 1] |= ~timeline.terminal[last[:-1]]
+    return found
+
+
+def parts(dataset: Dataset, rows: int | None = None) -> Iterator[Part]:
+    """The steps of the view, a bounded number at a time.
+
+    `episodes` is the number of each step's episode; `next_observations` are the true successors."""
+    timeline, steps, truncated = dataset.timeline, dataset.steps(), truncations(dataset)
+    size = rows or rows_at_once(dataset.spec)
+    for start in range(0, len(steps), size):
+        part = steps[start : start + size]
+        frame = part + timeline.episode_of(part)
+        optional = {name: column[part] for name, column in optional_columns(dataset).items()}
+        yield {
+            "observations": timeline.frames(frame),
+            "actions": timeline.action[part],
+            "rewards": timeline.reward[part],
+            "terminals": timeline.terminal[part],
+            "truncations": truncated[start : start + size],
+            "next_observations": timeline.frames(frame + 1),
+            "episodes": dataset.ranges_at(np.arange(start, start + len(part))),
+            **optional,
+        }
+
+
+def named_parts(dataset: Dataset) -> Iterator[Part]:
+    """The same with the user's own names of the actions."""
+    names = dataset.spec.action_names
+    are_alike = len(set(map(type, names))) == 1
+    found = np.array(names, None if are_alike else str)
+    for part in parts(dataset):
+        yield {**part, "actions": found[part["actions"]]} if names else part
+
+
+def optional_columns(dataset: Dataset) -> dict[str, Any]:
+    """The columns that not every dataset has."""
+    found = {"probabilities": dataset.timeline.probability, "allowed_actions": dataset.timeline.allowed}
+    return {name: column for name, column in found.items() if column is not None}
+
+
+def left_out(dataset: Dataset) -> list[str]:
+    """Notes about what a format cannot hold that has neither optional columns nor names of actions."""
+    columns = [name.replace("_", " ") for name in optional_columns(dataset)]
+    names = (
+        ["actions are numbers from 0 on, in the order of their names"] if dataset.spec.action_names else []
+    )
+    return [*names, *([f"left out: {' and '.join(columns)}"] if columns else [])]
+
+
+def new_file(out: str | Path, suffixes: tuple[str, ...]) -> Path:
+    """The path of the file to write: `out` itself, or a file in the folder `out`."""
+    path = Path(out)
+    if path.suffix not in suffixes:
+        path = path / f"log{suffixes[0]}"
+    if path.exists():
+        raise DataError(f"{path} exists already; export to another file")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path

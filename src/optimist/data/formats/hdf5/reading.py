@@ -1,0 +1,229 @@
+"""Import of HDF5 files: D4RL's arrays, and d3rlpy's episodes."""
+
+import json
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+
+from optimist.data.formats import _hdf5, _incoming
+from optimist.data.formats._incoming import Asked, Imported, Part, Report, gathered, said_no
+from optimist.data.transition import Spec
+from optimist.errors import DataError, did_you_mean, in_one_line, some_of
+
+SUFFIXES = (".hdf5", ".h5")
+OURS = "optimist"  # an attribute of files that `write` made: the spec as JSON
+NEEDED = ("observations", "actions", "rewards", "terminals")
+# The columns of a log by the names of arrays; episode_terminals are those of d3rlpy 1.
+KNOWN = {
+    **{name: name for name in (*NEEDED, "next_observations", "truncations", "episodes")},
+    "probabilities": "probabilities",
+    "allowed_actions": "allowed_actions",
+    "timeouts": "truncations",
+    "truncated": "truncations",
+    "episode_terminals": "truncations",
+}
+D3RLPY = "2.1"  # the version of d3rlpy's files
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """Facts that are not in the file."""
+
+    environment: Annotated[str | None, "the environment, such as mujoco/Hopper-v5"] = None
+    actions_count: Annotated[int | None, "number of discrete actions; none: those of the log"] = None
+    truncations: Annotated[
+        str | None, '"no" says that no time limit ended an episode, if the file has no timeouts'
+    ] = None
+    channels: Annotated[str | None, "first or last: the axis of an image that counts its channels"] = None
+    stack: Annotated[int, "frames in an observation"] = 1
+    action_low: Annotated[float | None, "of every number of an action vector; none: that of the log"] = None
+    action_high: Annotated[float | None, "of every number of an action vector; none: that of the log"] = None
+    drop: Annotated[str, "arrays to leave out: next_observations"] = ""
+
+
+def detect(address: str | Path) -> bool:
+    path = Path(address)
+    return path.suffix in SUFFIXES and path.name != "main_data.hdf5" and _hdf5.is_hdf5(path)
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """A file in D4RL's layout: arrays with a row for each step."""
+
+    path: Path
+    uses: dict[str, str]  # the array of each column
+    rows: int
+    spec: Spec | None
+    actions = None
+    actions_are_named = False
+    left_out: tuple[str, ...]
+
+    @property
+    def columns(self) -> Collection[str]:
+        return self.uses
+
+    def parts(self, names: Collection[str]) -> Iterator[Part]:
+        with _hdf5.opened(self.path) as file:
+            arrays = {name: file[self.uses[name]] for name in names if name in self.uses}
+            width = sum(array.dtype.itemsize * int(np.prod(array.shape[1:])) for array in arrays.values())
+            size = max(1, min(2**17, _incoming.BYTES_AT_ONCE // max(1, width)))
+            for start in range(0, self.rows, size):
+                part = {name: array[start : start + size] for name, array in arrays.items()}
+                yield self._typed(part)
+
+    def _typed(self, part: Part) -> Part:
+        if self.uses.get("truncations") == "episode_terminals" and "truncations" in part:
+            part["truncations"] = part["truncations"].astype(bool) & ~part["terminals"].astype(bool)
+        return part
+
+
+@dataclass(frozen=True)
+class Episodes:
+    """A file of d3rlpy: arrays with numbers for each episode, whose last observation is that of its last
+    step. The successor of the last step is known only if it is terminal."""
+
+    path: Path
+    count: int
+    rows: int
+    spec: Spec | None
+    actions = None
+    actions_are_named = False
+    columns = frozenset(("observations", "actions", "rewards", "terminals", "truncations"))
+    left_out = ()
+
+    def parts(self, names: Collection[str]) -> Iterator[Part]:
+        return gathered(self._episodes(names))
+
+    def _episodes(self, names: Collection[str]) -> Iterator[Part]:
+        with _hdf5.opened(self.path) as file:
+            for number in range(self.count):
+                yield from self._episode(file, number, names)
+
+    def _episode(self, file: Any, number: int, names: Collection[str]) -> Iterator[Part]:
+        """The rows of one episode; a long one in several parts."""
+        if f"observations_{number}_0" in file:
+            raise DataError(f"{self.path} has tuples of observations; save it with one array for each")
+        arrays = {
+            name: _hdf5.dataset(file, f"{name}_{number}", self.path)
+            for name in ("observations", "actions", "rewards")
+            if name in names
+        }
+        counts = {name: array.shape[0] for name, array in arrays.items()}
+        if len(set(counts.values())) > 1:
+            raise DataError(f"{self.path} episode {number} has arrays of different lengths: {counts}")
+        steps = next(iter(counts.values()))
+        terminal = bool(_hdf5.dataset(file, f"terminated_{number}", self.path)[()])
+        width = sum(array.dtype.itemsize * int(np.prod(array.shape[1:])) for array in arrays.values())
+        size = max(1, _incoming.BYTES_AT_ONCE // max(1, width))
+        for start in range(0, steps, size):
+            part = {name: array[start : start + size] for name, array in arrays.items()}
+            if "observations" in part:
+                part["observations"] = self._frames(part["observations"])
+            if "rewards" in part:
+                last = np.arange(start, start + len(part["rewards"])) == steps - 1
+                part |= {"terminals": last & terminal, "truncations": last & (not terminal)}
+            yield part
+
+    def _frames(self, values: np.ndarray) -> np.ndarray:
+        """Images of a file that `write` made have their channels first, as d3rlpy takes them."""
+        is_ours = self.spec is not None and values.ndim == 4
+        return np.moveaxis(values, 1, -1) if is_ours else values
+
+
+def opened(address: str | Path, options: ReadOptions) -> Arrays | Episodes:
+    path = Path(address)
+    with _hdf5.opened(path) as file:
+        spec = _spec(file, path)
+        if "num_episodes" in file and "columns" in file:
+            return _d3rlpy(file, path, spec)
+        return _arrays(file, path, options, spec)
+
+
+def _spec(file: Any, path: Path) -> Spec | None:
+    if OURS not in file.attrs:
+        return None
+    try:
+        return Spec.from_json(json.loads(file.attrs[OURS]))
+    except (ValueError, TypeError) as problem:
+        raise DataError(f"{path} has damaged attributes ({in_one_line(problem)}); export it again") from None
+
+
+def _d3rlpy(file: Any, path: Path, spec: Spec | None) -> Episodes:
+    found = file["version"][()] if "version" in file else b"?"
+    version = found.decode() if isinstance(found, bytes) else str(found)
+    if version != D3RLPY:
+        raise DataError(
+            f"{path} has version {in_one_line(version)} of d3rlpy's files; save it with d3rlpy 2.1 or newer"
+        )
+    count = int(file["num_episodes"][()])
+    rows = sum(len(file[f"rewards_{n}"]) for n in range(count) if f"rewards_{n}" in file)
+    return Episodes(path, count, rows, spec)
+
+
+def _arrays(file: Any, path: Path, options: ReadOptions, spec: Spec | None) -> Arrays:
+    dropped = options.drop.split(",") if options.drop else []
+    for name in dropped:
+        if name not in file:
+            raise DataError(
+                f'--drop: {path} has no array "{in_one_line(name)}": {did_you_mean(name, list(file))}'
+            )
+    kept = [name for name in file if hasattr(file[name], "shape") and name not in dropped]
+    uses = {KNOWN[name]: name for name in reversed(list(KNOWN)) if name in kept}
+    missing = [name for name in NEEDED if name not in uses]
+    if missing:
+        held = some_of([in_one_line(name, 40) for name in file], 20) or "nothing"
+        raise DataError(f'{path} lacks the array "{missing[0]}"; it holds {held}')
+    lengths = {name: file[name].shape[:1] for name in uses.values()}
+    if len(set(lengths.values())) > 1:
+        raise DataError(f"{path} has arrays of different lengths: {in_one_line(lengths, 200)}; save it again")
+    left_out = tuple(name for name in file if name not in uses.values())
+    return Arrays(path, uses, file[uses["rewards"]].shape[0], spec, left_out)
+
+
+def read(
+    address: str | Path,
+    out: str | Path,
+    options: ReadOptions = ReadOptions(),  # noqa: B008  (frozen)
+    progress: Callable[[int, int], None] | None = None,
+) -> Imported:
+    """Import a file in D4RL's or d3rlpy's layout."""
+    log = opened(address, options)
+    provenance = {"format": "hdf5", "source": Path(address).name}
+    notes = (
+        [f"left out: {some_of([in_one_line(name, 40) for name in log.left_out], 12)}"] if log.left_out else []
+    )
+    imported = _incoming.bring_in(log, out, _asked(options), provenance, progress, notes)
+    if log.spec is None or isinstance(log, Arrays):
+        return imported
+    return replace(
+        imported, counts=replace(imported.counts, dropped=0)
+    )  # final observations that `write` added
+
+
+def verify(address: str | Path) -> Report:
+    """Report the first problem that an import would raise."""
+    rows: list[tuple[str, ...]] = []
+    options = ReadOptions()
+    try:
+        with _hdf5.opened(Path(address)) as file:
+            shown = [(name, file[name]) for name in list(file)[:20] if hasattr(file[name], "shape")]
+            rows = [(in_one_line(name), str(each.shape), str(each.dtype)) for name, each in shown]
+        problems = _incoming.problems(opened(address, options), _asked(options))
+    except DataError as problem:
+        problems = [str(problem)]
+    return Report(problems, rows, ("array", "shape", "type"))
+
+
+def _asked(options: ReadOptions) -> Asked:
+    return Asked(
+        environment=options.environment,
+        actions_count=options.actions_count,
+        stack=options.stack,
+        channels=options.channels,
+        every_end_is_terminal=said_no(options.truncations),
+        action_low=options.action_low,
+        action_high=options.action_high,
+    )

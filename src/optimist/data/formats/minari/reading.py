@@ -1,0 +1,241 @@
+"""Import of a Minari dataset: the folder is read with h5py, without the package minari."""
+
+import json
+import os
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+
+from optimist.data.array_actions import Actions
+from optimist.data.formats import _hdf5, _incoming
+from optimist.data.formats._incoming import Asked, Imported, Part, Report, gathered
+from optimist.data.formats.minari.spaces import Space, actions_of, observations_of, parsed
+from optimist.data.transition import Spec
+from optimist.errors import DataError, did_you_mean, in_one_line
+
+DATA, METADATA = "main_data.hdf5", "metadata.json"
+STORE = "MINARI_DATASETS_PATH"  # the variable that Minari itself obeys
+OURS = "optimist_spec"  # in the metadata of a dataset that `write` made
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What is taken from the dataset."""
+
+    environment: Annotated[str | None, "the environment; none: the dataset's own, if it names one"] = None
+    jpeg: Annotated[bool, "accept images that were stored as JPEG, with a loss"] = False
+    drop: Annotated[str, "parts of a Dict observation to leave out: achieved_goal,desired_goal"] = ""
+    channels: Annotated[str | None, "first or last: the axis of an image that counts its channels"] = None
+    stack: Annotated[int, "frames in an observation"] = 1
+
+
+def folder_of(address: str | Path) -> Path | None:
+    """The folder with the data: of a path, or of an id in Minari's local store."""
+    path = Path(address)
+    if path.name == DATA:
+        path = path.parent
+    store = Path(os.environ.get(STORE) or Path.home() / ".minari" / "datasets")
+    for folder in (path / "data", path, store / str(address) / "data"):
+        if (folder / METADATA).is_file():
+            return folder
+    return None
+
+
+def detect(address: str | Path) -> bool:
+    return "://" not in str(address) and folder_of(address) is not None
+
+
+class MinariLog:
+    """The episodes of a Minari dataset as the columns of a log."""
+
+    actions_are_named = False
+    columns = frozenset(("observations", "actions", "rewards", "terminals", "truncations", "frames"))
+
+    def __init__(self, address: str | Path, options: ReadOptions):
+        folder = folder_of(address)
+        if folder is None:
+            raise DataError(
+                f"{address} is neither a folder with data/{METADATA} nor an id in Minari's local store; "
+                f"fetch it first: minari download {address}"
+            )
+        self.file, self.folder, self.options = folder / DATA, folder, options
+        self.metadata = _metadata(folder)
+        if self.metadata.get("data_format", "hdf5") != "hdf5":
+            kind = in_one_line(self.metadata["data_format"])
+            raise DataError(
+                f"{folder} is stored as {kind}; only Minari's hdf5 storage is read: make it with that"
+            )
+        self.observation = _without(self._space("observation_space"), options.drop)
+        self.action = self._space("action_space")
+
+    def _space(self, name: str) -> Space:
+        if name not in self.metadata:
+            raise DataError(
+                f"{self.folder / METADATA} lacks its {name}; make the dataset with Minari 0.5 or newer"
+            )
+        return parsed(self.metadata[name], name, self.folder / METADATA)
+
+    @property
+    def rows(self) -> int:
+        total = self.metadata.get("total_steps", 0)
+        return total if isinstance(total, int) else 0
+
+    @cached_property
+    def spec(self) -> Spec | None:
+        ours = self.metadata.get(OURS)
+        return None if ours is None or self.options.drop else Spec.from_json(ours)
+
+    @cached_property
+    def actions(self) -> Actions | None:
+        return actions_of(self.action, self.folder / METADATA)
+
+    @property
+    def environment(self) -> str | None:
+        """gym/<id> of the environment in which the data were recorded, if it says so."""
+        try:
+            name = json.loads(self.metadata["env_spec"])["id"]
+        except (KeyError, ValueError, TypeError):
+            return None
+        return f"gym/{name}" if isinstance(name, str) else None
+
+    def parts(self, names: Collection[str]) -> Iterator[Part]:
+        return gathered(self._episodes(names))
+
+    def _episodes(self, names: Collection[str]) -> Iterator[Part]:
+        """Every episode; a long one in several parts."""
+        with _hdf5.opened(self.file, "minari") as file:
+            count = int(self.metadata.get("total_episodes", len(file)))
+            for number in range(count):
+                group = file.get(f"episode_{number}")
+                if group is None:
+                    raise DataError(f"{self.file} lacks episode_{number} of {count}; fetch the dataset again")
+                yield from self._episode(group, names)
+
+    def _episode(self, group: Any, names: Collection[str]) -> Iterator[Part]:
+        rewards = _hdf5.dataset(group, "rewards", self.file)
+        steps = len(rewards)
+        at_once = max(1, _incoming.BYTES_AT_ONCE // self._frame_bytes)
+        wants_frames = {"observations", "frames"} & set(names)
+        reader = self._observations(group) if wants_frames else None
+        for start in range(0, steps, at_once):
+            stop = min(start + at_once, steps)
+            part: Part = {}
+            if reader:
+                frames = reader(start, stop + 1)
+                if len(frames) != stop - start + 1:
+                    raise DataError(
+                        f"{self.file} {group.name} has {len(frames) + start} observations for {steps} steps: "
+                        "there must be one more; fetch the dataset again"
+                    )
+                part["frames" if "frames" in names else "observations"] = frames
+            if "actions" in names:
+                part["actions"] = self._actions(group, start, stop)
+            if "rewards" in names:
+                part["rewards"] = rewards[start:stop]
+                part["terminals"] = _hdf5.dataset(group, "terminations", self.file)[start:stop]
+                part["truncations"] = _hdf5.dataset(group, "truncations", self.file)[start:stop]
+                if stop == steps:
+                    part["truncations"][-1] |= not part["terminals"][-1]
+                if "frames" in part:
+                    part["frames"] = _with_finals(part["frames"], part["terminals"] | part["truncations"])
+            yield part
+
+    @property
+    def _frame_bytes(self) -> int:
+        return 4 * sum(int(np.prod(leaf.shape)) + sum(leaf.counts) for leaf in self.observation.leaves())
+
+    def _observations(self, group: Any) -> Callable[[int, int], np.ndarray]:
+        return observations_of(self.observation, group, "observations", self.file, self.options.jpeg)
+
+    def _actions(self, group: Any, start: int, stop: int) -> np.ndarray:
+        values = _hdf5.dataset(group, "actions", self.file)[start:stop]
+        if self.action.kind == "Discrete":
+            return values.reshape(-1) - self.action.starts[0]
+        return values.reshape(len(values), -1)
+
+
+def _with_finals(frames: np.ndarray, ended: np.ndarray) -> np.ndarray:
+    """The frames of consecutive steps and the one after them, with the final one after every step that ends
+    an episode. That is the last step alone, unless a task went on after a terminal state."""
+    if not ended[-1]:
+        frames = frames[:-1]
+    ended = np.flatnonzero(ended[:-1])
+    return np.insert(frames, ended + 1, frames[ended + 1], axis=0) if len(ended) else frames
+
+
+def _metadata(folder: Path) -> dict:
+    try:
+        found = json.loads((folder / METADATA).read_text("utf-8"))
+    except (OSError, ValueError) as problem:
+        reason = in_one_line(problem)
+        raise DataError(f"{folder / METADATA} is not readable ({reason}); fetch the dataset again") from None
+    return found if isinstance(found, dict) else {}
+
+
+def _without(space: Space, drop: str) -> Space:
+    """The Dict space without these parts."""
+    if not drop:
+        return space
+    names = [name for name, _ in space.parts] if space.kind == "Dict" else []
+    if not names:
+        raise DataError("--drop leaves out parts of Dict observations; this dataset has none")
+    for word in drop.split(","):
+        if word not in names:
+            raise DataError(f'--drop: the observations have no part "{word}": {did_you_mean(word, names)}')
+    kept = tuple((name, part) for name, part in space.parts if name not in drop.split(","))
+    if not kept:
+        raise DataError("--drop leaves out every part of the observations; keep one")
+    return replace(space, parts=kept)
+
+
+def read(
+    address: str | Path,
+    out: str | Path,
+    options: ReadOptions = ReadOptions(),  # noqa: B008  (frozen)
+    progress: Callable[[int, int], None] | None = None,
+) -> Imported:
+    """Import every episode of a dataset, by its id in the local store or by its folder."""
+    log = MinariLog(address, options)
+    provenance = {
+        "format": "minari",
+        "source": in_one_line(log.metadata.get("dataset_id", Path(address).name)),
+    }
+    return _incoming.bring_in(log, out, _asked(log, options), provenance, progress, _notes(log, options))
+
+
+def verify(address: str | Path) -> Report:
+    """Report the first problem that an import would raise; JPEG images are not one."""
+    rows: list[tuple[str, ...]] = []
+    try:
+        log = MinariLog(address, ReadOptions(jpeg=True))
+        shown = (
+            "dataset_id",
+            "total_episodes",
+            "total_steps",
+            "minari_version",
+            "observation_space",
+            "action_space",
+        )
+        rows = [(name, in_one_line(log.metadata.get(name, ""))) for name in shown]
+        problems = _incoming.problems(log, _asked(log, ReadOptions(jpeg=True)))
+    except DataError as problem:
+        problems = [str(problem)]
+    return Report(problems, rows, ("metadata", "value"))
+
+
+def _asked(log: MinariLog, options: ReadOptions) -> Asked:
+    environment = options.environment or log.environment
+    return Asked(environment=environment, stack=options.stack, channels=options.channels)
+
+
+def _notes(log: MinariLog, options: ReadOptions) -> list[str]:
+    lossy = options.jpeg and any(leaf.may_be_jpeg for leaf in log.observation.leaves())
+    lossy &= bool(log.metadata.get("jpeg_encoding", True))
+    return [
+        *(["the images were stored as JPEG: they differ from the recorded ones"] if lossy else []),
+        *([f"parts of the observations left out: {options.drop}"] if options.drop else []),
+    ]

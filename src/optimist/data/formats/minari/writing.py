@@ -1,0 +1,189 @@
+"""Export as a Minari dataset without a loss: images stay arrays, and nothing is encoded as JPEG.
+
+The observations of an episode are its frames, one by one; a stack is not written out.
+"""
+
+import json
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+
+from optimist.data.dataset import Dataset
+from optimist.data.disk.files import TEMPORARY, make_folder, storage_error
+from optimist.data.formats import _hdf5
+from optimist.data.formats._outgoing import Written, left_out, rows_at_once, truncations, written
+from optimist.data.formats.minari.reading import DATA, METADATA, OURS
+from optimist.data.transition import Spec
+from optimist.errors import DataError, UsageError
+
+VERSION = "0.5.4"  # of Minari; older ones do not know that images may be stored plain
+NAME = re.compile(r"(?:[-_\w][-_\w/]*[-_\w]+/)?[-_\w]+(?:-v\d+)?")
+
+
+@dataclass(frozen=True)
+class WriteOptions:
+    """How other people will call the dataset."""
+
+    id: Annotated[str | None, "such as shop/clicks-v0; none: the folder's name with -v0"] = None
+    author: Annotated[str | None, "who made it"] = None
+
+    def __post_init__(self) -> None:
+        if self.id is not None and not NAME.fullmatch(self.id):
+            raise UsageError(f'--id "{self.id}": write namespace/name-v0, of letters, digits, - and _')
+
+
+def write(
+    dataset: Dataset,
+    out: str | Path,
+    options: WriteOptions = WriteOptions(),  # noqa: B008  (frozen)
+) -> Written:
+    """Write `out/data`; the folder appears when it is complete."""
+    folder = Path(out) / "data"
+    if folder.exists():
+        raise DataError(f"{folder} exists already; export into another folder")
+    partial = folder.with_name(folder.name + TEMPORARY)
+    if partial.is_symlink():
+        partial.unlink()
+    shutil.rmtree(partial, ignore_errors=True)
+    make_folder(partial)
+    try:
+        _write_episodes(dataset, partial / DATA)
+        (partial / METADATA).write_text(json.dumps(_metadata(dataset, Path(out), options)), "utf-8")
+        partial.rename(folder)
+    except OSError as problem:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise storage_error(folder, 0, problem) from problem
+    stack = dataset.spec.stack
+    open_end = not (dataset.episodes.terminal | dataset.episodes.truncated)[-1]
+    return written(
+        dataset,
+        *left_out(dataset),
+        *(["the last episode has no end; it is marked as truncated"] if open_end else []),
+        *([f"observations are single frames: Minari does not know stacks of {stack}"] if stack > 1 else []),
+    )
+
+
+def _write_episodes(dataset: Dataset, path: Path) -> None:
+    """Write one group for each episode, a bounded number of frames at a time."""
+    timeline, spec, at_once = dataset.timeline, dataset.spec, rows_at_once(dataset.spec)
+    starts, stops, truncated = dataset.starts, dataset.stops, truncations(dataset)
+    truncated[-1] |= not timeline.terminal[stops[-1] - 1]
+    number = 0
+    with _hdf5.package("minari").File(path, "w", track_order=True) as file:
+        while number < len(starts):
+            # As many whole episodes as fit into memory, at least one.
+            last = int(np.searchsorted(dataset.offsets, dataset.offsets[number] + at_once, side="right")) - 1
+            last = max(number + 1, last)
+            frames = None if last == number + 1 else _frames(dataset, number, last)
+            for episode in range(number, last):
+                steps, rows = (
+                    slice(starts[episode], stops[episode]),
+                    slice(*dataset.offsets[[episode, episode + 1]]),
+                )
+                group = file.create_group(f"episode_{episode}")
+                group.attrs["id"] = episode
+                group.attrs["total_steps"] = int(stops[episode] - starts[episode])
+                if frames is None:
+                    _write_frames(dataset, group, episode, at_once)
+                else:
+                    first = rows.start - int(dataset.offsets[number]) + episode - number
+                    count = rows.stop - rows.start + 1
+                    group.create_dataset("observations", data=_shaped(frames[first : first + count], spec))
+                group.create_dataset("actions", data=_actions(timeline.action[steps], spec))
+                group.create_dataset("rewards", data=timeline.reward[steps])
+                group.create_dataset("terminations", data=timeline.terminal[steps])
+                group.create_dataset("truncations", data=truncated[rows])
+            number = last
+
+
+def _frames(dataset: Dataset, first: int, last: int) -> np.ndarray:
+    """The frames of consecutive episodes of the view, with the final ones."""
+    timeline = dataset.timeline
+    begins = dataset.starts[first:last] + timeline.episode_of(dataset.starts[first:last])
+    counts = (dataset.stops - dataset.starts)[first:last] + 1
+    offsets = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    return timeline.frames(np.repeat(begins - offsets, counts) + np.arange(counts.sum()))
+
+
+def _write_frames(dataset: Dataset, group: Any, episode: int, at_once: int) -> None:
+    """The observations of one long episode, part by part."""
+    start, count = int(dataset.starts[episode]), int(dataset.stops[episode] - dataset.starts[episode]) + 1
+    first = start + int(dataset.timeline.episode_of(np.array([start]))[0])
+    spec = dataset.spec
+    target = group.create_dataset("observations", (count, *_shape(spec)), spec.frame_dtype)
+    for place in range(0, count, at_once):
+        numbers = np.arange(place, min(place + at_once, count))
+        target[place : place + len(numbers)] = _shaped(dataset.timeline.frames(first + numbers), spec)
+
+
+def _shape(spec: Spec) -> tuple[int, ...]:
+    return spec.frame_shape
+
+
+def _shaped(frames: np.ndarray, spec: Spec) -> np.ndarray:
+    return frames
+
+
+def _actions(actions: np.ndarray, spec: Spec) -> np.ndarray:
+    return actions.astype(np.int64) if spec.discrete else actions
+
+
+def _metadata(dataset: Dataset, out: Path, options: WriteOptions) -> dict[str, Any]:
+    spec = dataset.spec
+    metadata: dict[str, Any] = {
+        "total_episodes": len(dataset.starts),
+        "total_steps": len(dataset),
+        "data_format": "hdf5",
+        "jpeg_encoding": False,
+        "observation_space": json.dumps(_observation_space(spec)),
+        "action_space": json.dumps(_action_space(spec)),
+        "dataset_id": options.id or _id_of(out),
+        "minari_version": VERSION,
+        OURS: spec.as_json(),
+    }
+    if options.author:
+        metadata["author"] = [options.author]
+    env_spec = _env_spec(str(dataset.provenance.get("environment") or ""))
+    return metadata | ({"env_spec": env_spec} if env_spec else {})
+
+
+def _id_of(out: Path) -> str:
+    name = re.sub(r"[^-_\w]", "-", out.resolve().name) or "log"
+    return name if re.search(r"-v\d+$", name) else f"{name}-v0"
+
+
+def _observation_space(spec: Spec) -> dict[str, Any]:
+    shape, number = _shape(spec), spec.frame_dtype == "float32"
+    low, high = (-np.inf, np.inf) if number else (0, 255 if spec.frame_dtype == "uint8" else 1)
+    return {
+        "type": "Box",
+        "dtype": spec.frame_dtype,
+        "shape": list(shape),
+        "low": np.full(shape, low).tolist(),
+        "high": np.full(shape, high).tolist(),
+    }
+
+
+def _action_space(spec: Spec) -> dict[str, Any]:
+    if spec.discrete:
+        return {"type": "Discrete", "dtype": "int64", "start": 0, "n": spec.actions}
+    size = len(spec.action_low)
+    bounds = {"low": list(spec.action_low), "high": list(spec.action_high)}
+    return {"type": "Box", "dtype": "float32", "shape": [size], **bounds}
+
+
+def _env_spec(environment: str) -> str | None:
+    """The environment as Gymnasium writes it, if it is one of Gymnasium's and installed."""
+    family, _, name = environment.partition("/")
+    if family not in ("gym", "mujoco"):
+        return None
+    try:
+        import gymnasium
+
+        return gymnasium.spec(name).to_json()
+    except Exception:  # not installed, unknown, or not expressible: the data do not depend on it
+        return None

@@ -1,0 +1,310 @@
+"""Import of a table: columns, named by the user or by their usual names, become the steps of a dataset."""
+
+import json
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pyarrow as pa
+
+from optimist.data.formats import _incoming
+from optimist.data.formats._incoming import Asked, Imported, Part, Report
+from optimist.data.formats._plan import exact, with_following
+from optimist.data.formats.parquet.arrays import is_text, labels, numbers, plain
+from optimist.data.formats.parquet.tables import Table, columns_in, is_table, open_table
+from optimist.data.joining import with_inserted
+from optimist.data.transition import Spec
+from optimist.errors import DataError, did_you_mean, in_one_line, some_of
+
+detect = is_table
+METADATA = b"optimist"  # in the schema of a file that `write` made: the spec as JSON
+MOST_ROWS, BYTES_AT_ONCE = 2**17, 2**24
+CACHED_ROWS = 2**12
+SEEN_ROWS = 2**10  # enough to see the shape of observations
+# The names that are tried if an option does not name a column. "done" is not among them: it does not say
+# whether an episode ended or was cut by a time limit.
+USUAL = {
+    "observations": ("observations", "observation", "obs", "states", "state"),
+    "actions": ("actions", "action"),
+    "rewards": ("rewards", "reward"),
+    "terminals": ("terminals", "terminal", "terminations", "terminated"),
+    "truncations": ("truncations", "truncated", "timeouts", "timeout"),
+    "episodes": ("episodes", "episode", "episode_id"),
+    "next_observations": ("next_observations", "next_observation", "next_obs", "next_states", "next_state"),
+    "final_observations": ("final_observations", "final_observation"),
+    "probabilities": ("probabilities", "probability"),
+    "allowed_actions": ("allowed_actions",),
+}
+NEEDED = ("observations", "actions", "rewards", "terminals")
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """Which columns hold what; none: the usual name, if there is such a column."""
+
+    observations: Annotated[str | None, "a column of lists, or several of numbers: x,y,z or sensor_*"] = None
+    actions: Annotated[str | None, "the column of actions (several: vectors)"] = None
+    rewards: Annotated[str | None, "the column of rewards"] = None
+    terminals: Annotated[str | None, "the column that marks ends after which nothing is earned"] = None
+    truncations: Annotated[
+        str | None, 'the column that marks ends by a time limit; "no" says that there are none'
+    ] = None
+    episodes: Annotated[str | None, "the column with a number or name of each episode"] = None
+    next_observations: Annotated[str | None, "the column or columns of the observation after the step"] = None
+    probabilities: Annotated[str | None, "the column of the probability of the logged action"] = None
+    allowed_actions: Annotated[str | None, "the column of lists that say which actions were allowed"] = None
+    drop: Annotated[str, "columns to leave out: name,birthday or user_*"] = ""
+    shape: Annotated[str | None, "the shape of observations that are lists or bytes: 84,84,1"] = None
+    channels: Annotated[str | None, "first or last: the axis of an image that counts its channels"] = None
+    environment: Annotated[str | None, "the environment, such as gym/CartPole-v1"] = None
+    actions_count: Annotated[int | None, "number of discrete actions; none: those of the log"] = None
+    stack: Annotated[int, "frames in an observation"] = 1
+    action_low: Annotated[float | None, "of every number of an action vector; none: that of the log"] = None
+    action_high: Annotated[float | None, "of every number of an action vector; none: that of the log"] = None
+
+
+@dataclass(frozen=True)
+class TableLog:
+    """The rows of a table as the columns of a log."""
+
+    table: Table
+    uses: dict[str, list[str]]  # the table's columns of each column of the log
+    spec: Spec | None = None
+    actions = None
+    actions_are_named = True
+
+    @property
+    def rows(self) -> int:
+        return self.table.rows
+
+    @property
+    def columns(self) -> set[str]:
+        return {"frames" if name == "final_observations" else name for name in self.uses}
+
+    def parts(self, names: Collection[str]) -> Iterator[Part]:
+        if "frames" in names:
+            return self._with_finals({*names, "observations", "final_observations"} & set(self.uses))
+        return self._plain({*names} & set(self.uses))
+
+    def _plain(self, names: Collection[str]) -> Iterator[Part]:
+        columns = list(dict.fromkeys(use for name in names for use in self.uses[name]))
+        first = 0
+        at_once = SEEN_ROWS if set(names) == {"observations"} else self._rows_at_once(columns)
+        for batch in self.table.batches(columns, at_once):
+            yield {name: self._array(name, batch, first) for name in names}
+            first += batch.num_rows
+
+    def _rows_at_once(self, columns: Collection[str]) -> int:
+        return max(1, min(MOST_ROWS, BYTES_AT_ONCE // self.table.row_bytes(columns)))
+
+    def _array(self, name: str, batch: pa.RecordBatch, first: int) -> Any:
+        uses, schema = self.uses[name], self.table.schema
+        if name == "final_observations":
+            return _sparse(uses[0], batch.column(uses[0]), schema.field(uses[0]), first)
+        if name == "episodes" or (
+            name == "actions" and len(uses) == 1 and is_text(schema.field(uses[0]).type)
+        ):
+            return labels(uses[0], batch.column(uses[0]), first)
+        found = [numbers(use, batch.column(use), schema.field(use), first) for use in uses]
+        array = found[0] if len(uses) == 1 else _side_by_side(uses, found, first)
+        if name in ("observations", "next_observations"):
+            return array.reshape(-1, 1) if array.ndim == 1 else array
+        return array
+
+    def _with_finals(self, names: Collection[str]) -> Iterator[Part]:
+        """The parts with the final observation of every episode after its last row."""
+        first = 0
+        for part, following in with_following(self._plain(names)):
+            yield _framed(part, following, self.uses["final_observations"][0], first)
+            first += len(part["rewards"])
+
+
+def _framed(part: Part, following: Part | None, name: str, first: int) -> Part:
+    """The part with `frames` in place of both columns of observations. A terminal step needs no successor:
+    its final observation may be empty, and is then black."""
+    rows, values = part.pop("final_observations")
+    observations = part.pop("observations")
+    terminal, ended = part["terminals"].astype(bool), part["terminals"].astype(bool)
+    if "truncations" in part:
+        ended = ended | part["truncations"].astype(bool)
+    if "episodes" in part:
+        labels = (
+            part["episodes"] if following is None else np.append(part["episodes"], following["episodes"][:1])
+        )
+        ended[: len(labels) - 1] |= labels[1:] != labels[:-1]
+    if following is None:
+        ended[-1] = True
+    given = np.zeros(len(ended), bool)
+    given[rows] = True
+    missing, needless = ended & ~given & ~terminal, given & ~ended
+    if missing.any() or needless.any():
+        row = int((missing | needless).argmax())
+        state = "is empty" if missing[row] else "is filled"
+        place = "where an episode ends" if missing[row] else "where no episode ends"
+        raise DataError(f'the column "{name}" {state} in row {row + first}, {place}; correct it')
+    finals = np.zeros((len(ended), *observations.shape[1:]), observations.dtype)[: int(ended.sum())]
+    finals[given[ended]] = values.reshape(len(rows), *observations.shape[1:])
+    return {**part, "frames": with_inserted(observations, np.flatnonzero(ended) + 1, finals)}
+
+
+def _sparse(name: str, column: pa.Array, field: pa.Field, first: int) -> tuple[np.ndarray, np.ndarray]:
+    """The rows that have a value, and these values."""
+    rows = np.flatnonzero(plain(column.is_valid().cast(pa.uint8())))
+    return rows, numbers(name, column.drop_null(), field, first)
+
+
+def _side_by_side(names: list[str], columns: list[np.ndarray], first: int) -> np.ndarray:
+    """Columns of numbers as rows of vectors."""
+    for name, column in zip(names, columns, strict=True):
+        if column.ndim > 1:
+            raise DataError(f'the column "{name}" holds lists: name it alone, without {names[0]}')
+    kinds = {column.dtype for column in columns}
+    kind = kinds.pop() if len(kinds) == 1 else np.dtype(np.float32)
+    kind = kind if kind in (np.uint8, np.bool_) else np.dtype(np.float32)
+    found = np.empty((len(columns[0]), len(columns)), kind)
+    if kind.kind == "f":
+        pairs = zip(names, columns, strict=True)
+        columns = [exact(f'values of "{n}"', c, first) if c.dtype.kind in "iu" else c for n, c in pairs]
+    for start in range(0, len(found), CACHED_ROWS):  # all at once would leave the processor's cache
+        rows = slice(start, start + CACHED_ROWS)
+        for number, column in enumerate(columns):
+            found[rows, number] = column[rows]
+    return found
+
+
+def read(
+    address: str | Path,
+    out: str | Path,
+    options: ReadOptions = ReadOptions(),  # noqa: B008  (frozen)
+    progress: Callable[[int, int], None] | None = None,
+) -> Imported:
+    """Import the rows of a table, which are steps in time order."""
+    log = opened(address, options)
+    provenance = {"format": "parquet", "source": Path(address).name}
+    return _incoming.bring_in(log, out, asked(options), provenance, progress, _notes(log, options))
+
+
+def verify(address: str | Path) -> Report:
+    """Read every column and report the first problem; if the columns have their usual names, the rows are
+    checked as by an import."""
+    rows: list[tuple[str, ...]] = []
+    try:
+        table = open_table(address)
+        rows = [(in_one_line(field.name), in_one_line(field.type)) for field in table.schema]
+        usual = set(table.schema.names)
+        if all(usual & set(USUAL[name]) for name in NEEDED):
+            problems = _incoming.problems(opened(address, ReadOptions()), Asked())
+        else:  # nobody said which columns hold what: only damage can be found
+            problems = []
+            for _ in table.batches(table.schema.names, MOST_ROWS // 16):
+                pass
+    except DataError as problem:
+        problems = [str(problem)]
+    return Report(problems, rows, ("column", "type"))
+
+
+def asked(options: ReadOptions) -> Asked:
+    return Asked(
+        environment=options.environment,
+        actions_count=options.actions_count,
+        stack=options.stack,
+        channels=options.channels,
+        every_end_is_terminal=options.truncations == "no",
+        action_low=options.action_low,
+        action_high=options.action_high,
+    )
+
+
+def opened(address: str | Path, options: ReadOptions) -> TableLog:
+    """The log in the table, with the columns that the options name."""
+    table = open_table(address)
+    dropped = _matching(table, options.drop, "drop") if options.drop else []
+    kept = [name for name in table.schema.names if name not in dropped]
+    if len(set(kept)) < len(kept):
+        raise DataError(f"{address} has two columns of the same name; rename one")
+    uses = {name: _uses(table, kept, name, options) for name in USUAL}
+    missing = [name for name in NEEDED if not uses[name]]
+    if missing:
+        raise DataError(
+            f"{address} has no column for the {missing[0]}: name one with --{missing[0]}; "
+            f"it has {columns_in(table.schema)}"
+        )
+    spec = _spec(table.schema)
+    if spec is not None:
+        uses["episodes"] = []  # its other columns say where episodes end; the last one may have no end
+    if options.shape:
+        shape = json.dumps([int(size) for size in options.shape.split(",")])
+        table = replace(table, schema=_with_shape(table.schema, uses, shape))
+    return TableLog(table, {name: found for name, found in uses.items() if found}, spec)
+
+
+def _uses(table: Table, kept: list[str], name: str, options: ReadOptions) -> list[str]:
+    """The table's columns for this column of the log; none if there are none."""
+    given = getattr(options, name, None)
+    if given is None:
+        return [next(iter([usual for usual in USUAL[name] if usual in kept]), "")][
+            : bool(set(USUAL[name]) & set(kept))
+        ]
+    if given == "no" and name == "truncations":
+        return []
+    found = [each for each in _matching(table, given, name) if each in kept]
+    if not found:
+        raise DataError(f"--drop leaves out every column of --{name.replace('_', '-')}: name another one")
+    if len(found) > 1 and name not in ("observations", "next_observations", "actions", "allowed_actions"):
+        raise DataError(f"--{name} names {some_of(found, 3)}: name one column")
+    return found
+
+
+def _matching(table: Table, given: str, option: str) -> list[str]:
+    """The columns that a comma-separated list of names and patterns selects, in this order."""
+    found: list[str] = []
+    for word in given.split(","):
+        matched = [word] if word in table.schema.names else []
+        if "*" in word or "?" in word:
+            matched = [name for name in table.schema.names if fnmatchcase(name, word)]
+        if not matched:
+            hint = did_you_mean(word, table.schema.names)
+            raise DataError(f'--{option.replace("_", "-")}: there is no column "{in_one_line(word)}": {hint}')
+        found += [name for name in matched if name not in found]
+    return found
+
+
+def _spec(schema: pa.Schema) -> Spec | None:
+    """The spec in a file that this package wrote."""
+    stored = (schema.metadata or {}).get(METADATA)
+    if stored is None:
+        return None
+    try:
+        return Spec.from_json(json.loads(stored))
+    except (ValueError, TypeError) as problem:
+        raise DataError(
+            f"the table's metadata is damaged ({in_one_line(problem)}); export it again"
+        ) from None
+
+
+def _with_shape(schema: pa.Schema, uses: dict[str, list[str]], shape: str) -> pa.Schema:
+    names = {
+        use for name in ("observations", "next_observations", "final_observations") for use in uses[name]
+    }
+    fields = [
+        field.with_metadata({**(field.metadata or {}), b"shape": shape.encode()})
+        if field.name in names
+        else field
+        for field in schema
+    ]
+    return pa.schema(fields, schema.metadata)
+
+
+def _notes(log: TableLog, options: ReadOptions) -> list[str]:
+    """Which columns were used for what, and which were left out."""
+    if log.spec is not None:
+        return []
+    used = [f"{name} from {some_of(found, 4)}" for name, found in log.uses.items() if found != [name]]
+    left = [name for name in log.table.schema.names if all(name not in found for found in log.uses.values())]
+    return [
+        *([f"columns: {'; '.join(used)}"] if used else []),
+        *([f"columns left out: {some_of(left, 12)}"] if left else []),
+    ]

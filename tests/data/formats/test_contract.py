@@ -1,0 +1,132 @@
+"""Every format that can hold a log gives it back: written, verified, detected and read, it is the same."""
+
+import numpy as np
+import pytest
+from format_logs import SPECS, assert_equal_steps, recorded
+
+from optimist.cli.main import main
+from optimist.data import formats, from_arrays, open_dataset
+from optimist.errors import DataError
+
+LAYOUTS = [(name, {}) for name in formats.available()] + [("hdf5", {"layout": "d4rl"})]
+REFUSED = {  # what a format says about a log that it cannot hold
+    ("rlds", "vectors"): "rlds logs are read and not written",
+    ("rlds", "continuous"): "rlds logs are read and not written",
+    ("rlds", "images"): "rlds logs are read and not written",
+    ("dqn-replay", "vectors"): "they hold HxWx1 uint8 frames and discrete actions",
+    ("dqn-replay", "continuous"): "they hold HxWx1 uint8 frames and discrete actions",
+}
+CLIPPED = {"dqn-replay"}  # a format of its own tests: it holds clipped rewards and pads every episode
+
+
+@pytest.mark.parametrize("kind", SPECS)
+@pytest.mark.parametrize(("name", "options"), LAYOUTS, ids=lambda value: str(value))
+def test_a_log_comes_back_as_it_was(tmp_path, name, options, kind):
+    data = recorded(tmp_path / "data", SPECS[kind])
+    found = formats.find(name)
+    if (name, kind) in REFUSED:
+        with pytest.raises(DataError, match=REFUSED[name, kind]) as refused:
+            found.write(data, tmp_path / "out", found.WriteOptions(**options))
+        assert "\n" not in str(refused.value)
+        return
+    summary = found.write(data, tmp_path / "out", found.WriteOptions(**options))
+    assert f"{len(data)} steps" in summary.lines()[0]
+    written = tmp_path / "out"
+    if name in ("npz", "parquet", "hdf5"):
+        written = next(written.iterdir())
+    assert formats.detected(written) == name
+    if name in CLIPPED:
+        return
+    assert found.verify(written).problems == []
+    found.read(written, tmp_path / "again", found.ReadOptions(), None)
+    again = open_dataset(tmp_path / "again")
+    assert again.spec == data.spec
+    assert_equal_steps(again, data, but_ends=name == "hdf5" and not options)
+
+
+@pytest.mark.parametrize("name", ["npz", "parquet", "hdf5", "minari"])
+def test_the_commands_convert_there_and_back(tmp_path, capsys, name):
+    data = recorded(tmp_path / "data", SPECS["vectors"])
+    out = tmp_path / "out"
+    assert main(["data", "export", name, str(tmp_path / "data"), "--out", str(out)]) == 0
+    written = out if name == "minari" else next(out.iterdir())
+    assert main(["data", "verify", str(written)]) == 0
+    assert main(["data", "import", str(written), "--out", str(tmp_path / "again")]) == 0  # detected
+    assert f"{len(data)} steps in" in capsys.readouterr().out
+    assert len(open_dataset(tmp_path / "again")) == len(data)
+    assert main(["data", "import", name, str(written), "--out", str(tmp_path / "again")]) == 3
+    assert "holds a dataset already; choose a new folder" in capsys.readouterr().err
+    assert main(["data", "export", name, str(tmp_path / "data"), "--out", str(out)]) == 3
+    assert "exists already; export" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["npz", "parquet", "hdf5", "minari"])
+def test_a_view_is_written_with_its_cuts_as_truncations(tmp_path, name):
+    data = recorded(tmp_path / "data", SPECS["vectors"])
+    part = data.fraction(0.5, seed=1).first(40)
+    found = formats.find(name)
+    found.write(part, tmp_path / "out", found.WriteOptions())
+    written = tmp_path / "out" if name == "minari" else next((tmp_path / "out").iterdir())
+    found.read(written, tmp_path / "again", found.ReadOptions(), None)
+    again = open_dataset(tmp_path / "again")
+    assert len(again) == 40
+    assert (again.episodes.lengths == part.episodes.lengths).all()
+    assert again.episodes.returns.tolist() == part.episodes.returns.tolist()
+
+
+@pytest.mark.parametrize("name", ["npz", "parquet", "hdf5", "minari"])
+def test_an_interrupted_import_is_refused_until_it_is_restarted(tmp_path, capsys, monkeypatch, name):
+    recorded(tmp_path / "data", SPECS["vectors"])
+    assert main(["data", "export", name, str(tmp_path / "data"), "--out", str(tmp_path / "out")]) == 0
+    written = tmp_path / "out" if name == "minari" else next((tmp_path / "out").iterdir())
+    words = ["data", "import", name, str(written), "--out", str(tmp_path / "again")]
+    from optimist.data.intake import Intake
+
+    def killed(intake, *_):
+        raise SystemExit(9)  # and nothing is tidied up, as after a kill
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Intake, "close", killed)
+        patch.setattr(Intake, "cancel", lambda intake: intake._lock.release())
+        with pytest.raises(SystemExit):
+            main(words)
+    assert main(["data", "info", str(tmp_path / "again")]) == 3
+    assert main(words) == 3
+    assert "import again with --restart" in capsys.readouterr().err
+    assert main([*words, "--restart"]) == 0
+    assert len(open_dataset(tmp_path / "again")) == 120
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("npz", {}), ("parquet", {}), ("hdf5", {"layout": "d4rl"}), ("hdf5", {}), ("minari", {})],
+)
+@pytest.mark.parametrize("names", [("left", "up", "right"), (7, 3, 2_000_000)], ids=str)
+def test_names_probabilities_and_masks_are_kept_or_said_to_be_lost(tmp_path, name, options, names):
+    random, count = np.random.default_rng(0), 50
+    actions, allowed = random.integers(0, 3, count), random.random((count, 3)) < 0.5
+    allowed[np.arange(count), actions] = True
+    data = from_arrays(
+        random.integers(0, 256, (count, 3, 9, 8)).astype(np.uint8),
+        actions if type(names[0]) is str else np.array(names, object)[actions],
+        random.normal(size=count),
+        np.arange(count) % 10 == 9,
+        truncations=False,
+        action_names=names,
+        probabilities=random.uniform(0.1, 1, count),
+        allowed_actions=allowed,
+    )
+    assert data.spec.channels_first
+    found = formats.find(name)
+    summary = found.write(data, tmp_path / "out", found.WriteOptions(**options))
+    written = tmp_path / "out" if name == "minari" else next((tmp_path / "out").iterdir())
+    found.read(written, tmp_path / "again", found.ReadOptions(), None)
+    again = open_dataset(tmp_path / "again")
+    assert again.spec == data.spec
+    assert_equal_steps(again, data, but_ends=name == "hdf5" and not options)
+    if name == "minari" or (name == "hdf5" and not options):
+        assert "note: left out: probabilities and allowed actions" in summary.lines()
+        assert "note: actions are numbers from 0 on, in the order of their names" in summary.lines()
+    else:
+        np.testing.assert_array_equal(again.timeline.probability, data.timeline.probability)
+        np.testing.assert_array_equal(np.asarray(again.timeline.allowed), allowed)

@@ -1,0 +1,172 @@
+"""Minari datasets that the package minari made are read as it reads them, and it reads those made here."""
+
+import gymnasium
+import numpy as np
+import pytest
+from format_logs import SPECS, recorded
+from gymnasium import spaces
+
+from optimist.cli.main import main
+from optimist.data import formats, open_dataset
+from optimist.errors import DataError, UsageError
+
+minari = pytest.importorskip("minari")
+FORMAT = formats.find("minari")
+
+
+class Noise(gymnasium.Env):
+    """Random observations of any space; episodes of five steps that end in turn in both ways."""
+
+    def __init__(self, observations: spaces.Space, actions: spaces.Space):
+        self.observation_space, self.action_space = observations, actions
+        self.episode = 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.step_number, self.episode = 0, self.episode + 1
+        return self.observation_space.sample(), {}
+
+    def step(self, action):
+        self.step_number += 1
+        over, terminal = self.step_number == 5, self.episode % 2 == 0
+        return self.observation_space.sample(), 0.5, over and terminal, over and not terminal, {}
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "store"))
+    return tmp_path / "store"
+
+
+def made(env, name: str, **options):
+    """A dataset in the local store, recorded by minari's own collector."""
+    collector = minari.DataCollector(env, **options)
+    for episode in range(3):
+        collector.reset(seed=episode)
+        over = False
+        while not over:
+            _, _, terminal, truncated, _ = collector.step(env.action_space.sample())
+            over = terminal or truncated
+    description = dict(algorithm_name="random", author="us", author_email="us@here", code_permalink="none")
+    return collector.create_dataset(dataset_id=name, description="noise", **description)
+
+
+def flat(space: spaces.Space, values, steps: int) -> np.ndarray:
+    """The observations of an episode, flattened one by one by gymnasium."""
+
+    def at(values, step):
+        if isinstance(values, dict):
+            return {name: at(part, step) for name, part in values.items()}
+        return tuple(at(part, step) for part in values) if isinstance(values, tuple) else values[step]
+
+    return np.stack([spaces.flatten(space, at(values, step)) for step in range(steps)])
+
+
+IMAGE = spaces.Box(0, 255, (36, 40, 3), np.uint8)
+MIXED = spaces.Dict(
+    z=spaces.Box(-1, 1, (2,), np.float64),
+    a=spaces.Discrete(3, start=2),
+    m=spaces.Tuple((spaces.MultiBinary(2), spaces.MultiDiscrete([2, 3]))),
+)
+BOX = spaces.Box(-2, 2, (2,), np.float32)
+DATASETS = {
+    "cart/pole-v0": lambda: gymnasium.make("CartPole-v1"),
+    "pendulum-v0": lambda: gymnasium.make("Pendulum-v1"),
+    "images-v0": lambda: Noise(IMAGE, spaces.Discrete(3)),
+    "grey-v0": lambda: Noise(spaces.Box(0, 255, (36, 40), np.uint8), spaces.Discrete(3)),
+    "numbers-v0": lambda: Noise(spaces.Discrete(4), spaces.Discrete(2)),
+    "mixed-v0": lambda: Noise(MIXED, BOX),
+    "unbounded-v0": lambda: Noise(spaces.Box(0, 9, (2,), np.int32), spaces.Box(-np.inf, np.inf, (2,))),
+}
+
+
+@pytest.mark.filterwarnings("ignore")  # minari's own, about its metadata
+@pytest.mark.parametrize("name", DATASETS)
+def test_a_dataset_of_the_package_comes_in_and_goes_out(store, tmp_path, name):
+    env = DATASETS[name]()
+    theirs = made(env, name, jpeg_encoding=False)
+    assert formats.detect(name) == "minari"
+    assert FORMAT.verify(name).problems == []
+    FORMAT.read(name, tmp_path / "data", FORMAT.ReadOptions(), None)
+    data = open_dataset(tmp_path / "data")
+    start = 0
+    for number, episode in enumerate(theirs.iterate_episodes()):
+        steps = len(episode.rewards)
+        frames = data.timeline.frames(np.arange(start + number, start + number + steps + 1))
+        observations = episode.observations
+        if isinstance(env.observation_space, (spaces.Dict, spaces.Discrete)):
+            observations = flat(env.observation_space, observations, steps + 1)
+        np.testing.assert_array_equal(frames.reshape(observations.shape), observations.astype(frames.dtype))
+        part, columns = slice(start, start + steps), data.timeline
+        np.testing.assert_array_equal(columns.action[part], episode.actions.astype(data.spec.action_dtype))
+        np.testing.assert_array_equal(columns.reward[part], episode.rewards.astype(np.float32))
+        np.testing.assert_array_equal(columns.terminal[part], episode.terminations)
+        np.testing.assert_array_equal(columns.truncated[part], episode.truncations)
+        start += steps
+    assert start == len(data) == theirs.total_steps
+
+    FORMAT.write(data, store / "ours" / name, FORMAT.WriteOptions(id=f"ours/{name}", author="us"))
+    ours = minari.load_dataset(f"ours/{name}")
+    assert (ours.total_steps, ours.total_episodes) == (theirs.total_steps, theirs.total_episodes)
+    for one, other in zip(ours.iterate_episodes(), theirs.iterate_episodes(), strict=True):
+        np.testing.assert_array_equal(one.truncations, other.truncations)
+        if isinstance(env.observation_space, spaces.Box):
+            np.testing.assert_array_equal(
+                one.observations.reshape(other.observations.shape), other.observations
+            )
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_environment_is_the_datasets_own(store, tmp_path, capsys):
+    made(gymnasium.make("CartPole-v1"), "cart-v0")
+    assert main(["data", "import", "cart-v0", "--out", str(tmp_path / "data")]) == 0
+    assert "environment: gym/CartPole-v1" in capsys.readouterr().out
+    assert open_dataset(tmp_path / "data").provenance["environment"] == "gym/CartPole-v1"
+    FORMAT.write(open_dataset(tmp_path / "data"), store / "again-v0", FORMAT.WriteOptions())
+    assert minari.load_dataset("again-v0").recover_environment().spec.id == "CartPole-v1"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_jpeg_images_are_refused_unless_asked_for(store, tmp_path):
+    theirs = made(Noise(IMAGE, spaces.Discrete(3)), "jpeg-v0")
+    with pytest.raises(DataError, match="holds JPEG images.*--jpeg yes") as refused:
+        FORMAT.read("jpeg-v0", tmp_path / "data", FORMAT.ReadOptions(), None)
+    assert "\n" not in str(refused.value) and not (tmp_path / "data").exists()
+    summary = FORMAT.read("jpeg-v0", tmp_path / "data", FORMAT.ReadOptions(jpeg=True), None)
+    assert any("stored as JPEG" in line for line in summary.lines())
+    episode = next(iter(theirs.iterate_episodes()))
+    frames = open_dataset(tmp_path / "data").timeline.frames(np.arange(6))
+    np.testing.assert_array_equal(frames, episode.observations)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_parts_of_the_observations_can_be_left_out(store, tmp_path):
+    made(Noise(MIXED, BOX), "mixed-v0")
+    FORMAT.read("mixed-v0", tmp_path / "data", FORMAT.ReadOptions(drop="z,m"), None)
+    assert open_dataset(tmp_path / "data").spec.frame_shape == (3,)
+    with pytest.raises(DataError, match='the observations have no part "zz"'):
+        FORMAT.read("mixed-v0", tmp_path / "other", FORMAT.ReadOptions(drop="zz"), None)
+    made(Noise(spaces.Dict(image=IMAGE, speed=BOX), BOX), "pictures-v0", jpeg_encoding=False)
+    with pytest.raises(DataError, match="--drop image"):
+        FORMAT.read("pictures-v0", tmp_path / "other", FORMAT.ReadOptions(), None)
+
+
+def test_what_is_not_a_dataset_is_refused_in_one_line(store, tmp_path):
+    with pytest.raises(DataError, match="minari download cart/pole-v9"):
+        FORMAT.read("cart/pole-v9", tmp_path / "data", FORMAT.ReadOptions(), None)
+    recorded(tmp_path / "log", SPECS["vectors"])
+    FORMAT.write(open_dataset(tmp_path / "log"), tmp_path / "out", FORMAT.WriteOptions())
+    file, facts = tmp_path / "out" / "data" / "main_data.hdf5", tmp_path / "out" / "data" / "metadata.json"
+    content = file.read_bytes()
+    file.write_bytes(content[: len(content) // 2])
+    assert "is not a readable HDF5 file" in FORMAT.verify(tmp_path / "out").problems[0]
+    file.write_bytes(content)
+    text = facts.read_text()
+    facts.write_text(text.replace('"total_episodes": ', '"total_episodes": 1'))
+    assert "lacks episode_" in FORMAT.verify(tmp_path / "out").problems[0]
+    facts.write_text(text.replace('\\"Discrete\\"', '\\"Text\\"'))
+    assert "Text spaces are not supported" in FORMAT.verify(tmp_path / "out").problems[0]
+    facts.write_text("{")
+    assert "is not readable" in FORMAT.verify(tmp_path / "out").problems[0]
+    with pytest.raises(UsageError, match="write namespace/name-v0"):
+        FORMAT.WriteOptions(id="a b")

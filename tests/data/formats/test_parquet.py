@@ -1,0 +1,315 @@
+"""Tables are imported by the names of their columns, and what pyarrow and pandas write comes in as it was."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
+import pytest
+from format_logs import SPECS, assert_equal_steps, recorded
+
+from optimist.cli.main import main
+from optimist.data import formats, from_arrays, open_dataset
+from optimist.errors import DataError, UsageError
+
+FORMAT = formats.find("parquet")
+
+
+def columns(steps: int = 60) -> dict:
+    """A log as a data frame has it: one number in a column, and a column of episodes."""
+    random = np.random.default_rng(0)
+    return {
+        "x": random.normal(size=steps).astype(np.float32),
+        "y": random.integers(0, 50, steps),
+        "is_new": random.random(steps) < 0.5,
+        "action": random.integers(0, 3, steps),
+        "reward": random.normal(size=steps),
+        "terminal": np.arange(steps) % 20 == 9,
+        "episode": np.arange(steps) // 10,
+        "name": [f"customer {number}" for number in range(steps)],
+    }
+
+
+def read(path, out, **options):
+    return FORMAT.read(path, out, FORMAT.ReadOptions(**options), None)
+
+
+def expected(table: dict, actions=None, **more):
+    features = np.stack([table["x"], table["y"], table["is_new"]], axis=1)
+    return from_arrays(
+        features,
+        table["action"] if actions is None else actions,
+        table["reward"],
+        table["terminal"],
+        episodes=table["episode"],
+        **more,
+    )
+
+
+def in_parquet(table, path):
+    pq.write_table(pa.table(table), path / "log.parquet", row_group_size=17)
+    return path / "log.parquet"
+
+
+def in_csv(table, path):
+    pd.DataFrame(table).to_csv(path / "log.csv", index=False)
+    return path / "log.csv"
+
+
+def in_feather(table, path):
+    feather.write_feather(pa.table(table), path / "log.feather")
+    return path / "log.feather"
+
+
+def in_a_folder(table, path):
+    """Twelve files, whose numbers are ordered by value: part-2 comes before part-10."""
+    (path / "parts").mkdir()
+    for number in range(12):
+        pq.write_table(pa.table(table).slice(number * 5, 5), path / "parts" / f"part-{number}.parquet")
+    (path / "parts" / "_SUCCESS").touch()
+    return path / "parts"
+
+
+def in_hugging_faces_folder(table, path):
+    """What `datasets.Dataset.save_to_disk` writes: streams of Arrow, and their names in order."""
+    folder = path / "hub" / "train"
+    folder.mkdir(parents=True)
+    names = ["data-00000-of-00002.arrow", "data-00001-of-00002.arrow"]
+    for number, name in enumerate(names):
+        part = pa.table(table).slice(number * 30, 30)
+        with pa.OSFile(str(folder / name), "wb") as sink, pa.ipc.new_stream(sink, part.schema) as stream:
+            stream.write_table(part, max_chunksize=7)
+    (folder / "state.json").write_text(json.dumps({"_data_files": [{"filename": name} for name in names]}))
+    (folder / "dataset_info.json").write_text("{}")
+    (path / "hub" / "dataset_dict.json").write_text('{"splits": ["train"]}')
+    return path / "hub"
+
+
+@pytest.mark.parametrize("saved", [in_parquet, in_csv, in_feather, in_a_folder, in_hugging_faces_folder])
+def test_named_columns_become_the_log(tmp_path, saved):
+    table = columns()
+    path = saved(table, tmp_path)
+    assert formats.detect(path) == "parquet"
+    summary = read(path, tmp_path / "data", observations="x,y,is_new")
+    assert "columns left out: name" in summary.lines()
+    data = open_dataset(tmp_path / "data")
+    assert_equal_steps(data, expected(table))
+    assert data.spec == expected(table).spec
+    assert FORMAT.verify(path).problems == []
+
+
+def test_patterns_choose_columns_and_drop_leaves_some_out(tmp_path):
+    table = {"f.b": np.zeros(8), "f.a": np.ones(8), "f.secret": np.full(8, 2.0), **columns(8)}
+    path = in_parquet(table, tmp_path)
+    read(path, tmp_path / "data", observations="f.*,x", drop="f.secret,name")
+    np.testing.assert_array_equal(open_dataset(tmp_path / "data").timeline.frames(0)[:2], [0, 1])
+    assert open_dataset(tmp_path / "data").spec.frame_shape == (3,)
+    with pytest.raises(DataError, match="--drop leaves out every column of --observations"):
+        read(path, tmp_path / "other", observations="f.secret", drop="f.*")
+
+
+def test_names_of_actions_are_kept(tmp_path):
+    table = columns()
+    names = np.array(["buy", "ask", "wait"])[table["action"]]
+    for kind, values in (("text", pa.array(names)), ("category", pa.array(names).dictionary_encode())):
+        path = in_parquet({**table, "action": values}, tmp_path)
+        read(path, tmp_path / kind, observations="x,y,is_new")
+        data = open_dataset(tmp_path / kind)
+        assert data.spec.action_names == ("ask", "buy", "wait")
+        assert_equal_steps(data, expected(table, names))
+    path = in_parquet({**table, "action": 1000 * table["action"] + 7}, tmp_path)
+    read(path, tmp_path / "sparse", observations="x,y,is_new")
+    assert open_dataset(tmp_path / "sparse").spec.action_names == (7, 1007, 2007)
+
+
+def test_whole_floats_are_discrete_and_other_floats_vectors(tmp_path):
+    table = columns()
+    path = in_parquet({**table, "action": table["action"].astype(float)}, tmp_path)
+    read(path, tmp_path / "whole", observations="x")
+    assert open_dataset(tmp_path / "whole").spec.actions == 3
+    read(path, tmp_path / "bounded", observations="x", action_low=-5.0, action_high=5.0)
+    assert open_dataset(tmp_path / "bounded").spec.action_low == (-5.0,)
+    fractions = {**table, "a": table["action"] + 0.5, "b": -table["action"]}
+    read(in_parquet(fractions, tmp_path), tmp_path / "vectors", observations="x", actions="a,b")
+    spec = open_dataset(tmp_path / "vectors").spec
+    assert (spec.action_low, spec.action_high) == ((0.5, -2.0), (2.5, 0.0))
+
+
+def test_lists_of_every_kind_are_vectors_or_images(tmp_path):
+    table, pixels = columns(), np.random.default_rng(0).integers(0, 256, (60, 9, 8, 3)).astype(np.uint8)
+    rest = {name: table[name] for name in ("action", "reward", "terminal", "episode")}
+    kinds = {
+        "nested": pa.array(pixels.tolist(), pa.list_(pa.list_(pa.list_(pa.uint8())))),
+        "wide": pa.array(pixels.tolist()),  # int64, as pandas has it
+        "bytes": pa.array([image.tobytes() for image in pixels]),
+        "flat": pa.FixedSizeListArray.from_arrays(pixels.ravel(), 9 * 8 * 3),
+    }
+    for name, column in kinds.items():
+        path = in_parquet({"obs": column, **rest}, tmp_path)
+        read(path, tmp_path / name, shape="9,8,3" if name in ("bytes", "flat") else None)
+        data = open_dataset(tmp_path / name)
+        assert (data.spec.frame_shape, data.spec.frame_dtype) == ((9, 8, 3), "uint8")
+        np.testing.assert_array_equal(data.timeline.frames(np.arange(5)), pixels[:5])
+    with pytest.raises(DataError, match="bytes of an unknown shape; name it: --shape"):
+        read(in_parquet({"obs": kinds["bytes"], **rest}, tmp_path), tmp_path / "other")
+
+
+def test_probabilities_and_allowed_actions_are_kept(tmp_path):
+    table = columns()
+    allowed = np.ones((60, 3), bool)
+    table |= {"probability": np.full(60, 0.25), "allowed_actions": list(allowed)}
+    read(in_parquet(table, tmp_path), tmp_path / "data", observations="x")
+    timeline = open_dataset(tmp_path / "data").timeline
+    assert timeline.probability is not None and timeline.allowed is not None
+    np.testing.assert_array_equal(timeline.probability, np.float32(0.25))
+    assert np.asarray(timeline.allowed).all()
+    read(in_parquet(table, tmp_path), tmp_path / "private", observations="x", drop="probability")
+    assert open_dataset(tmp_path / "private").timeline.probability is None
+
+
+def test_next_observations_are_columns_too(tmp_path):
+    table = columns()
+    del table["episode"]
+    table |= {"x2": np.roll(table["x"], -1), "truncated": np.arange(60) % 20 == 19}
+    read(in_parquet(table, tmp_path), tmp_path / "data", observations="x", next_observations="x2")
+    assert len(open_dataset(tmp_path / "data")) == 60
+    table["x2"][30] = 9
+    with pytest.raises(DataError, match="row 30 is not the observation of row 31"):
+        read(in_parquet(table, tmp_path), tmp_path / "other", observations="x", next_observations="x2")
+
+
+def changed(name, row, value):
+    column = list(columns()[name])
+    column[row] = value
+    return {name: pa.array(column, from_pandas=False)}
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "said"),
+    [
+        (changed("x", 31, None), {}, 'the column "x" is empty in row 31'),
+        (changed("x", 31, float("nan")), {}, r"observations hold NaN or infinity \(first in row 31\)"),
+        (changed("reward", 58, float("inf")), {}, r"rewards hold NaN or infinity \(first in row 58\)"),
+        (changed("y", 45, 2**30), {}, 'values of "y" hold whole numbers.*first in row 45'),
+        ({"terminal": np.arange(60)}, {}, "terminals hold other values"),
+        ({"action": np.full(60, np.nan)}, {}, r"actions hold NaN or infinity \(first in row 0\)"),
+        ({"x": [[1.0]] * 40 + [[1.0, 2.0]] * 20}, {"observations": "x"}, "2 values in row 40 and 1 in row 0"),
+        ({"x": [[1.0]] * 40 + [[None]] * 20}, {"observations": "x"}, "empty value in row 40"),
+        (
+            {"x": pa.array([b"ab"] * 9 + [b"abc"] * 51)},
+            {"observations": "x", "shape": "2"},
+            "3 bytes in row 9",
+        ),
+        ({"episode": np.arange(60) // 10 % 3}, {}, "episode 0 appears again near row 30"),
+        ({}, {"observations": "x,name"}, 'the column "name" holds string, not numbers'),
+        ({}, {"observations": "xx,y"}, 'there is no column "xx"'),
+        ({}, {"observations": "x", "drop": "nam"}, 'no column "nam": did you mean "name"'),
+        ({}, {"rewards": "x,y"}, "--rewards names x, y: name one column"),
+        (
+            {},
+            {"observations": None},
+            "no column for the observations: name one with --observations; it has x, y",
+        ),
+        ({}, {"episodes": "episode", "drop": "episode"}, "--drop leaves out every column of --episodes"),
+    ],
+)
+def test_wrong_tables_are_refused_in_one_line(tmp_path, change, options, said):
+    path = tmp_path / "log.parquet"
+    pq.write_table(pa.table({**columns(), **change}), path, row_group_size=17)
+    chosen = {"observations": "x,y,is_new", **options}
+    with pytest.raises(DataError, match=said) as refused:
+        read(path, tmp_path / "data", **chosen)
+    assert "\n" not in str(refused.value) and not (tmp_path / "data").exists()
+
+
+def test_the_ends_of_episodes_are_asked_for(tmp_path):
+    table = columns()
+    del table["episode"]
+    path = in_parquet(table, tmp_path)
+    with pytest.raises(DataError, match="terminals do not show where time limits ended episodes"):
+        read(path, tmp_path / "data", observations="x")
+    read(path, tmp_path / "data", observations="x", truncations="no")
+    assert open_dataset(tmp_path / "data").episodes.terminal.sum() == 3
+    read(
+        in_parquet({**table, "terminal": np.ones(60, bool)}, tmp_path), tmp_path / "bandit", observations="x"
+    )
+    assert len(open_dataset(tmp_path / "bandit").episodes) == 60
+    with pytest.raises(DataError, match="no step of the log is terminal"):
+        none = in_parquet({**table, "terminal": np.zeros(60, bool)}, tmp_path)
+        read(none, tmp_path / "none", observations="x", truncations="no")
+
+
+def test_damaged_and_mixed_files_are_refused(tmp_path, capsys):
+    path = in_parquet(columns(), tmp_path)
+    content = path.read_bytes()
+    path.write_bytes(content[:200])
+    assert "is not readable" in FORMAT.verify(path).problems[0]
+    assert main(["data", "import", str(path), "--out", str(tmp_path / "data")]) == 3
+    path.write_bytes(content)
+    in_csv(columns(), tmp_path)
+    with pytest.raises(DataError, match="holds csv and parquet files; name one kind"):
+        read(tmp_path, tmp_path / "data")
+    folder = in_a_folder(columns(), tmp_path)
+    pq.write_table(pa.table({"x": [1.0]}), folder / "part-3.parquet")
+    with pytest.raises(DataError, match='part-3.parquet lacks the column "action" that part-0.parquet has'):
+        read(folder, tmp_path / "data", observations="x")
+    hub = in_hugging_faces_folder(columns(), tmp_path)
+    (hub / "train" / "data-00001-of-00002.arrow").unlink()
+    with pytest.raises(DataError, match="data-00001-of-00002.arrow is missing"):
+        read(hub, tmp_path / "data", observations="x")
+    (hub / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
+    with pytest.raises(DataError, match="holds the splits train, test; import one"):
+        read(hub, tmp_path / "data")
+
+
+def test_a_folder_of_other_things_with_a_csv_file_is_no_log(tmp_path):
+    in_csv(columns(), tmp_path)
+    assert FORMAT.detect(tmp_path)
+    (tmp_path / "config.toml").touch()
+    assert not FORMAT.detect(tmp_path)
+
+
+def test_an_exported_table_is_what_a_user_of_pandas_expects(tmp_path):
+    data = recorded(tmp_path / "data", SPECS["continuous"])
+    FORMAT.write(data, tmp_path / "log.parquet", FORMAT.WriteOptions())
+    frame = pd.read_parquet(tmp_path / "log.parquet")
+    assert list(frame) == [
+        *("episode", "observation", "action", "reward", "terminal", "truncated", "final_observation")
+    ]
+    np.testing.assert_array_equal(np.stack(frame.action), data.timeline.action)
+    np.testing.assert_allclose(frame.groupby("episode").reward.sum(), data.episodes.returns, atol=1e-5)
+    ends = frame[frame.terminal | frame.truncated]
+    assert frame.final_observation.notna().sum() == len(ends) == len(data.episodes)
+    frames = data.timeline.frames(np.arange(len(data)) + data.timeline.episode_of(np.arange(len(data))))
+    np.testing.assert_array_equal(np.stack(frame.observation), frames)
+    first = int(data.episodes.lengths[0])
+    np.testing.assert_array_equal(ends.final_observation.iloc[0], data.timeline.frames(first))
+
+
+def test_a_final_observation_belongs_to_the_end_of_an_episode(tmp_path):
+    data = recorded(tmp_path / "data", SPECS["vectors"])
+    FORMAT.write(data, tmp_path / "log.parquet", FORMAT.WriteOptions(compression="none"))
+    table = pq.read_table(tmp_path / "log.parquet")
+    finals = table["final_observation"].to_pylist()
+    last = int(np.flatnonzero(data.timeline.truncated)[0])
+    inside = int(np.flatnonzero(~(data.timeline.terminal | data.timeline.truncated))[0])
+    for row, value, said in ((last, None, "is empty"), (inside, finals[last], "is filled")):
+        wrong = [*finals[:row], value, *finals[row + 1 :]]
+        other = table.set_column(6, table.schema.field(6), pa.array(wrong, table.schema.field(6).type))
+        pq.write_table(other, tmp_path / "wrong.parquet")
+        with pytest.raises(DataError, match=f'"final_observation" {said} in row {row}'):
+            read(tmp_path / "wrong.parquet", tmp_path / "out")
+    with pytest.raises(UsageError, match="--compression lzma: choose one of"):
+        FORMAT.WriteOptions(compression="lzma")
+
+
+def test_the_command_takes_columns_as_options(tmp_path, capsys):
+    path = in_csv(columns(), tmp_path)
+    words = ["data", "import", "parquet", str(path), "--out", str(tmp_path / "data")]
+    assert main([*words, "--observations", "x,y", "--drop", "name,is_new"]) == 0
+    said = capsys.readouterr().out
+    assert "columns left out: is_new, name" in said and "observations from x, y" in said
+    assert main([*words[:-1], str(tmp_path / "no"), "--obs", "x"]) == 2
+    assert 'has no option "--obs": did you mean "--observations"' in capsys.readouterr().err

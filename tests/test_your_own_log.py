@@ -1,0 +1,46 @@
+"""Every block of docs/your-own-log.md runs, in order, and comes to what the page says."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from optimist.cli.main import main
+from optimist.data import Dataset
+
+PAGE = Path(__file__).parents[1] / "docs" / "your-own-log.md"
+BLOCK = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
+
+
+def test_every_block_of_the_tutorial_runs(tmp_path, monkeypatch, capsys, quick_compilation):
+    monkeypatch.chdir(tmp_path)
+    blocks = BLOCK.findall(PAGE.read_text("utf-8"))
+    assert [kind for kind, _ in blocks] == ["python", "", "", "", "python", "python", "", "python", "python"]
+    names: list[dict] = []
+    for kind, text in blocks:
+        if kind == "python":
+            names.append({})
+            exec(compile(text, str(PAGE), "exec"), names[-1])
+            continue
+        for line in text.splitlines():
+            program, *words = shlex.split(line)
+            assert program == "optimist"
+            assert main(words) == 0, capsys.readouterr().err
+    _, shop, _, heater, _ = names
+    assert shop["shown"] == [4711, 4711, 90210, 90210]
+    assert heater["inside"] == pytest.approx(17.9, abs=0.7)
+    check_logs(tmp_path)
+
+
+def check_logs(folder: Path) -> None:
+    shop, heater, cart = (Dataset.open(folder / name) for name in ("shop", "heater", "cart"))
+    assert shop.episodes.terminal.all() and shop.spec.action_names == (12, 815, 4711, 90210)
+    assert shop.spec.frame_shape == (3,)  # without the dropped column
+    assert heater.episodes.truncated.all() and heater.episodes.lengths.tolist() == [23] * 60
+    assert len(cart) == 300 and cart.provenance["environment"] == "gym/CartPole-v1"
+    rows = [json.loads(line) for line in (folder / "runs/shop/metrics.jsonl").read_text().splitlines()]
+    assert all("held_out_loss_q" in row for row in rows)
+    page = (folder / "shop.html").read_text()
+    assert "Returns over time" in page

@@ -1,0 +1,118 @@
+"""Losses on held-back episodes are logged, and nothing else of a run changes."""
+
+import json
+
+import numpy as np
+import pytest
+
+from little import outcome, small, vectors
+from optimist.data import Dataset, Sampler
+from optimist.errors import DataError, DivergedError, UsageError
+from optimist.training.held_out import HeldOut
+from optimist.training.learner import Learner
+from optimist.training.offline import OfflineTraining, Training
+from optimist.training.run import load_run
+from optimist.training.storage.run_folder import read_config
+
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+NAME = "held_out_loss_q"
+
+
+def train(data, out, agent="dqn", *, seeds=(0, 1), **settings):
+    training = Training(**{"steps": 40, "batch": 4, "evaluate_every": 20, **settings})
+    return OfflineTraining(small(agent), data, training, out=out, seeds=seeds)
+
+
+def rows(out) -> list[dict]:
+    return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+
+
+def without_held(out) -> list[dict]:
+    return [{name: value for name, value in row.items() if name != NAME} for row in rows(out)]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    out = tmp_path_factory.mktemp("held") / "run"
+    train(vectors(), out, hold_out=0.2).run()
+    return out
+
+
+def test_every_log_has_the_held_out_loss_of_every_seed(run):
+    assert len(rows(run)) == 4
+    assert all(np.isfinite(row[NAME]) for row in rows(run))
+    assert len({row[NAME] for row in rows(run)}) == 4  # seeds and steps differ
+    assert read_config(run)["training"]["hold_out"] == 0.2
+
+
+def test_training_learns_from_the_rest_alone_and_to_the_same_bits(run, tmp_path):
+    kept, _ = vectors().hold_out(0.2)
+    train(kept, tmp_path / "kept").run()
+    ours, theirs = load_run(run), load_run(tmp_path / "kept")
+    for name, group in theirs.params.items():
+        for mine, other in zip(_leaves(ours.params[name]), _leaves(group), strict=True):
+            np.testing.assert_array_equal(mine, other)
+    assert without_held(run) == rows(tmp_path / "kept")
+    assert read_config(run)["dataset"]["fingerprint"] == kept.fingerprint
+
+
+def _leaves(tree) -> list:
+    import jax
+
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]
+
+
+def test_the_loss_is_the_agents_own_on_held_back_steps(run):
+    """The last row is the loss of the last state on the fixed batch, computed here once more."""
+    import jax
+
+    _, held = vectors().hold_out(0.2)
+    training = train(vectors(), run, hold_out=0.2)
+    step, state = training.folder.load_state(like=training.learner.shapes((0, 1)))
+    training.folder.release()
+    batch = held.batch(256, seed=1, step=2**40, gamma=0.99)
+    alone = jax.tree.map(lambda leaf: leaf[1], (state.params, state.targets))
+    loss = training.learner.losses(*alone, batch, jax.random.PRNGKey(1))["q"]
+    last = [row for row in rows(run) if row["seed"] == 1 and row["step"] == step][-1]
+    assert last[NAME] == pytest.approx(float(loss), rel=1e-5)
+
+
+def test_a_continued_run_measures_on_the_same_batch(run, tmp_path):
+    train(vectors(), tmp_path, hold_out=0.2, steps=20).run()
+    train(vectors(), tmp_path, hold_out=0.2).run()
+    assert outcome(tmp_path) == outcome(run)
+
+
+def test_each_seed_holds_back_from_its_own_log(tmp_path):
+    data = vectors(provenance={"seeds": [5, 6], "collection": {"lanes": 1}})
+    with pytest.raises(DataError, match="cannot be held back"):  # the second player recorded nothing
+        train(data, tmp_path / "a", seeds=(5, 6), hold_out=0.2, data_per_seed="own")
+    training = train(data, tmp_path / "b", seeds=(5,), hold_out=0.2, data_per_seed="own")
+    training.folder.release()
+    (kept,), (held,) = training.logs, training.held
+    assert len(kept) + len(held) == len(data.played_by(5))
+    assert held.fingerprint == data.played_by(5).hold_out(0.2)[1].fingerprint
+
+
+def test_every_objective_of_an_actor_critic_has_one():
+    random = np.random.default_rng(0)
+    columns = (random.normal(size=(60, 3)), random.uniform(-1, 1, (60, 2)), random.normal(size=60))
+    data = Dataset.from_arrays(*columns, np.arange(60) % 6 == 5, truncations=False)
+    learner = Learner(small("td3"), data.spec)
+    (row,) = HeldOut(learner, [Sampler(data, 8)]).rows(learner.init((0,)))
+    assert set(row) == {"held_out_loss_actor", "held_out_loss_critic"}
+
+
+def test_a_held_out_loss_that_is_not_finite_stops_the_run(tmp_path):
+    data = vectors()
+    data.timeline.reward[data.hold_out(0.2)[1].steps()] = 1e30  # its square exceeds float32
+    with pytest.raises(DivergedError, match=f"{NAME} of seed 0 is not finite"):
+        train(data, tmp_path, "discrete_iql", seeds=(0,), steps=1, hold_out=0.2).run()
+
+
+def test_another_share_is_another_run(run):
+    with pytest.raises(Exception, match="hold_out: 0.2 saved, 0.0 requested"):
+        train(vectors(), run)
+    for share in (-0.1, 1.0, float("nan")):
+        with pytest.raises(UsageError, match="hold_out is "):
+            Training(hold_out=share)
