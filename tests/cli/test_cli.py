@@ -187,7 +187,7 @@ MISTAKES = [
     ("data import dqn-replay {empty} --out {nowhere}2 --action 4", 2, 'did you mean "--actions"?'),
     ("data import dqn-replay odd://x/y --out {nowhere}2", 3, "odd://x/y cannot be reached"),
     ("data export", 2, "name a format: dqn-replay"),
-    ("data export rosbag {log} --out {nowhere}2", 2, 'there is no format "rosbag": known: dqn-replay, '),
+    ("data export minary {log} --out {nowhere}2", 2, 'there is no format "minary": did you mean "minari"?'),
     ("data export dqn-replay {log}", 2, "name a folder for the logs: --out FOLDER"),
     ("data export dqn-replay {log} --out {nowhere}2", 3, "do not fit these logs"),
     ("data export dqn-replay {nowhere} --out {nowhere}2", 3, "does not exist"),

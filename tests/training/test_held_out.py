@@ -71,6 +71,7 @@ def test_the_loss_is_the_agents_own_on_held_back_steps(run):
     step, state = training.folder.load_state(like=training.learner.shapes((0, 1)))
     training.folder.release()
     batch = held.batch(256, seed=1, step=2**40, gamma=0.99)
+    batch = batch._replace(reward=training.training.reward_scale * batch.reward)
     alone = jax.tree.map(lambda leaf: leaf[1], (state.params, state.targets))
     loss = training.learner.losses(*alone, batch, jax.random.PRNGKey(1))["q"]
     last = [row for row in rows(run) if row["seed"] == 1 and row["step"] == step][-1]

@@ -295,9 +295,10 @@ class OfflineTraining:
     def _held_out(self) -> HeldOut | None:
         training = self.training
         clip: Any = training.clip_rewards
+        scale: Any = training.reward_scale
         settings = (HELD_OUT_BATCH, training.gamma, training.n_step, clip)
         samplers = [
-            Sampler(held, *settings, seed, training.reward_scale)
+            Sampler(held, *settings, seed, scale)
             for held, seed in zip(self.held, self.seeds, strict=True)
             if held
         ]

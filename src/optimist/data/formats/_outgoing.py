@@ -1,7 +1,9 @@
 """A dataset, or a view, on its way out: its steps in time order as parts of plain arrays."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -10,12 +12,14 @@ import numpy as np
 
 from optimist.data.dataset import Dataset
 from optimist.data.transition import Spec
-from optimist.errors import DataError
+from optimist.errors import DataError, in_one_line
 
 BYTES_AT_ONCE = 2**25  # of observations
 MOST_ROWS = 2**18
 
 Part = dict[str, np.ndarray]
+WRITTEN = ("observations", "actions", "rewards", "terminals", "truncations", "next_observations")
+COLUMNS = (*WRITTEN, "episodes", "probabilities", "allowed_actions")
 
 
 @dataclass(frozen=True)
@@ -56,35 +60,34 @@ def truncations(dataset: Dataset) -> np.ndarray:
     return found
 
 
-def parts(dataset: Dataset, rows: int | None = None) -> Iterator[Part]:
-    """The steps of the view, a bounded number at a time.
+def parts(dataset: Dataset, names: Collection[str] = COLUMNS) -> Iterator[Part]:
+    """The steps of the view, a bounded number at a time, with these columns.
 
     `episodes` is the number of each step's episode; `next_observations` are the true successors."""
     timeline, steps, truncated = dataset.timeline, dataset.steps(), truncations(dataset)
-    size = rows or rows_at_once(dataset.spec)
+    size, optional = rows_at_once(dataset.spec), optional_columns(dataset)
     for start in range(0, len(steps), size):
         part = steps[start : start + size]
         frame = part + timeline.episode_of(part)
-        optional = {name: column[part] for name, column in optional_columns(dataset).items()}
-        yield {
-            "observations": timeline.frames(frame),
-            "actions": timeline.action[part],
-            "rewards": timeline.reward[part],
-            "terminals": timeline.terminal[part],
-            "truncations": truncated[start : start + size],
-            "next_observations": timeline.frames(frame + 1),
-            "episodes": dataset.ranges_at(np.arange(start, start + len(part))),
-            **optional,
+        columns: dict[str, Callable[[], np.ndarray]] = {
+            "observations": partial(timeline.frames, frame),
+            "actions": partial(timeline.action.__getitem__, part),
+            "rewards": partial(timeline.reward.__getitem__, part),
+            "terminals": partial(timeline.terminal.__getitem__, part),
+            "truncations": partial(truncated.__getitem__, slice(start, start + size)),
+            "next_observations": partial(timeline.frames, frame + 1),
+            "episodes": partial(dataset.ranges_at, np.arange(start, start + len(part))),
+            **{name: partial(column.__getitem__, part) for name, column in optional.items()},
         }
+        yield {name: column() for name, column in columns.items() if name in names}
 
 
-def named_parts(dataset: Dataset) -> Iterator[Part]:
+def named_parts(dataset: Dataset, names: Collection[str] = COLUMNS) -> Iterator[Part]:
     """The same with the user's own names of the actions."""
-    names = dataset.spec.action_names
-    are_alike = len(set(map(type, names))) == 1
-    found = np.array(names, None if are_alike else str)
-    for part in parts(dataset):
-        yield {**part, "actions": found[part["actions"]]} if names else part
+    own = dataset.spec.action_names
+    found = np.array(own, None if len(set(map(type, own))) == 1 else str)
+    for part in parts(dataset, names):
+        yield {**part, "actions": found[part["actions"]]} if own and "actions" in part else part
 
 
 def optional_columns(dataset: Dataset) -> dict[str, Any]:
@@ -100,6 +103,12 @@ def left_out(dataset: Dataset) -> list[str]:
         ["actions are numbers from 0 on, in the order of their names"] if dataset.spec.action_names else []
     )
     return [*names, *([f"left out: {' and '.join(columns)}"] if columns else [])]
+
+
+def signature(dataset: Dataset) -> str:
+    """What an import needs that the columns do not say, as JSON."""
+    environment = dataset.provenance.get("environment") or ""
+    return json.dumps({"spec": dataset.spec.as_json(), "environment": in_one_line(environment)})
 
 
 def new_file(out: str | Path, suffixes: tuple[str, ...]) -> Path:

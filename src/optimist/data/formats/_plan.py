@@ -1,5 +1,6 @@
 """What the whole of a log decides: its spec, the numbers of its actions, and where its episodes end."""
 
+import json
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -157,6 +158,19 @@ def _asked_for(spec: Spec, asked: Asked) -> Spec:
     if asked.actions_count not in (None, spec.actions) and spec.discrete:
         spec = replace(spec, actions=asked.actions_count, action_names=())
     return spec
+
+
+def signed(record: Any, place: object) -> tuple[Spec, str | None]:
+    """The spec and the environment in a file that this package wrote."""
+    try:
+        found = json.loads(record)
+        environment = found["environment"]
+        if not isinstance(environment, str):
+            raise ValueError("its environment")
+        return Spec.from_json(found["spec"]), environment or None
+    except (ValueError, TypeError, KeyError) as problem:
+        reason = in_one_line(problem)
+        raise DataError(f"{place} says what it holds in a damaged way ({reason}); export it again") from None
 
 
 def exact(name: str, array: np.ndarray, first: int, dtype: str = "float32") -> np.ndarray:

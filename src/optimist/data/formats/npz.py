@@ -1,6 +1,5 @@
 """One .npz file of named arrays: observations, actions, rewards, terminals and others of from_arrays."""
 
-import json
 import zipfile
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,7 +14,16 @@ from optimist.data.dataset import Dataset
 from optimist.data.disk.files import stored_whole
 from optimist.data.formats import _incoming
 from optimist.data.formats._incoming import Asked, Imported, Part, Report, said_no
-from optimist.data.formats._outgoing import Written, named_parts, new_file, optional_columns, written
+from optimist.data.formats._outgoing import (
+    WRITTEN,
+    Written,
+    named_parts,
+    new_file,
+    optional_columns,
+    signature,
+    written,
+)
+from optimist.data.formats._plan import signed
 from optimist.data.transition import Spec
 from optimist.errors import DataError, did_you_mean, in_one_line
 
@@ -26,8 +34,7 @@ KNOWN = {
     "truncated": "truncations",
     "timeouts": "truncations",
 }
-WRITTEN = ("observations", "actions", "rewards", "terminals", "truncations", "next_observations")
-OURS = "optimist_spec"  # in a file that `write` made: the spec as JSON
+OURS = "optimist"  # in a file that `write` made: the spec as JSON
 ROWS_AT_ONCE = 2**17
 
 
@@ -64,6 +71,7 @@ class Arrays:
     uses: dict[str, str]  # the array of each column
     rows: int
     spec: Spec | None
+    environment: str | None
     actions = None
     actions_are_named = True
 
@@ -119,7 +127,7 @@ def opened(address: str | Path, options: ReadOptions) -> Arrays:
     path = Path(address)
     with _readable(path), zipfile.ZipFile(path) as archive:
         names = [name.removesuffix(".npy") for name in archive.namelist()]
-        spec = Spec.from_json(json.loads(str(_whole(archive, OURS)))) if OURS in names else None
+        ours = signed(str(_whole(archive, OURS)), path) if OURS in names else (None, None)
         names = [name for name in names if name != OURS]
         dropped = options.drop.split(",") if options.drop else []
         for name in dropped:
@@ -139,7 +147,7 @@ def opened(address: str | Path, options: ReadOptions) -> Arrays:
     lengths = {name: shape[0] if shape else 0 for name, shape in shapes.items()}
     if len(set(lengths.values())) > 1:
         raise DataError(f"{path} has arrays of different lengths: {in_one_line(lengths, 200)}; save it again")
-    return Arrays(path, uses, lengths["rewards"], spec)
+    return Arrays(path, uses, lengths["rewards"], *ours)
 
 
 def _shape(archive: zipfile.ZipFile, name: str) -> tuple[tuple[int, ...], np.dtype]:
@@ -163,7 +171,7 @@ def read(
     log = opened(address, options)
     provenance = {"format": "npz", "source": Path(address).name}
     notes = [f"left out: {options.drop}"] if options.drop else []
-    return _incoming.bring_in(log, out, _asked(options), provenance, progress, notes)
+    return _incoming.bring_in(log, out, _asked(log, options), provenance, progress, notes)
 
 
 def write(
@@ -173,11 +181,14 @@ def write(
 ) -> Written:
     """Write one file, `out` or `out/log.npz`, which `read` imports without loss."""
     path = new_file(out, (".npz",))
-    spec = np.array(json.dumps(dataset.spec.as_json()))
-    with stored_whole(path) as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+    fast = 1  # the other levels of compression take many times as long
+    with (
+        stored_whole(path) as stream,
+        zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED, compresslevel=fast) as archive,
+    ):
         for name in (*WRITTEN, *optional_columns(dataset)):
-            _write_array(archive, name, len(dataset), (part[name] for part in named_parts(dataset)))
-        _write_array(archive, OURS, None, [spec])
+            _write_array(archive, name, len(dataset), (part[name] for part in named_parts(dataset, [name])))
+        _write_array(archive, OURS, None, [np.array(signature(dataset))])
     return written(dataset)
 
 
@@ -200,15 +211,15 @@ def verify(address: str | Path) -> Report:
         with _readable(log.path), zipfile.ZipFile(log.path) as archive:
             shown = [(use, *_shape(archive, use)) for use in log.uses.values()]
             rows = [(use, str(shape), str(dtype)) for use, shape, dtype in shown]
-        problems = _incoming.problems(log, _asked(ReadOptions()))
+        problems = _incoming.problems(log, _asked(log, ReadOptions()))
     except DataError as problem:
         problems = [str(problem)]
     return Report(problems, rows, ("array", "shape", "type"))
 
 
-def _asked(options: ReadOptions) -> Asked:
+def _asked(log: Arrays, options: ReadOptions) -> Asked:
     return Asked(
-        environment=options.environment,
+        environment=options.environment or log.environment,
         actions_count=options.actions,
         stack=options.stack,
         channels=options.channels,

@@ -1,6 +1,5 @@
 """Import of HDF5 files: D4RL's arrays, and d3rlpy's episodes."""
 
-import json
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +9,7 @@ import numpy as np
 
 from optimist.data.formats import _hdf5, _incoming
 from optimist.data.formats._incoming import Asked, Imported, Part, Report, gathered, said_no
+from optimist.data.formats._plan import signed
 from optimist.data.transition import Spec
 from optimist.errors import DataError, did_you_mean, in_one_line, some_of
 
@@ -25,6 +25,7 @@ KNOWN = {
     "truncated": "truncations",
     "episode_terminals": "truncations",
 }
+Ours = tuple[Spec | None, str | None]  # the spec and the environment in a file that `write` made
 D3RLPY = "2.1"  # the version of d3rlpy's files
 
 
@@ -57,6 +58,7 @@ class Arrays:
     uses: dict[str, str]  # the array of each column
     rows: int
     spec: Spec | None
+    environment: str | None
     actions = None
     actions_are_named = False
     left_out: tuple[str, ...]
@@ -89,6 +91,7 @@ class Episodes:
     count: int
     rows: int
     spec: Spec | None
+    environment: str | None
     actions = None
     actions_are_named = False
     columns = frozenset(("observations", "actions", "rewards", "terminals", "truncations"))
@@ -136,22 +139,13 @@ class Episodes:
 def opened(address: str | Path, options: ReadOptions) -> Arrays | Episodes:
     path = Path(address)
     with _hdf5.opened(path) as file:
-        spec = _spec(file, path)
+        ours = signed(file.attrs[OURS], path) if OURS in file.attrs else (None, None)
         if "num_episodes" in file and "columns" in file:
-            return _d3rlpy(file, path, spec)
-        return _arrays(file, path, options, spec)
+            return _d3rlpy(file, path, ours)
+        return _arrays(file, path, options, ours)
 
 
-def _spec(file: Any, path: Path) -> Spec | None:
-    if OURS not in file.attrs:
-        return None
-    try:
-        return Spec.from_json(json.loads(file.attrs[OURS]))
-    except (ValueError, TypeError) as problem:
-        raise DataError(f"{path} has damaged attributes ({in_one_line(problem)}); export it again") from None
-
-
-def _d3rlpy(file: Any, path: Path, spec: Spec | None) -> Episodes:
+def _d3rlpy(file: Any, path: Path, ours: Ours) -> Episodes:
     found = file["version"][()] if "version" in file else b"?"
     version = found.decode() if isinstance(found, bytes) else str(found)
     if version != D3RLPY:
@@ -160,10 +154,10 @@ def _d3rlpy(file: Any, path: Path, spec: Spec | None) -> Episodes:
         )
     count = int(file["num_episodes"][()])
     rows = sum(len(file[f"rewards_{n}"]) for n in range(count) if f"rewards_{n}" in file)
-    return Episodes(path, count, rows, spec)
+    return Episodes(path, count, rows, *ours)
 
 
-def _arrays(file: Any, path: Path, options: ReadOptions, spec: Spec | None) -> Arrays:
+def _arrays(file: Any, path: Path, options: ReadOptions, ours: Ours) -> Arrays:
     dropped = options.drop.split(",") if options.drop else []
     for name in dropped:
         if name not in file:
@@ -180,7 +174,7 @@ def _arrays(file: Any, path: Path, options: ReadOptions, spec: Spec | None) -> A
     if len(set(lengths.values())) > 1:
         raise DataError(f"{path} has arrays of different lengths: {in_one_line(lengths, 200)}; save it again")
     left_out = tuple(name for name in file if name not in uses.values())
-    return Arrays(path, uses, file[uses["rewards"]].shape[0], spec, left_out)
+    return Arrays(path, uses, file[uses["rewards"]].shape[0], *ours, left_out)
 
 
 def read(
@@ -195,7 +189,7 @@ def read(
     notes = (
         [f"left out: {some_of([in_one_line(name, 40) for name in log.left_out], 12)}"] if log.left_out else []
     )
-    imported = _incoming.bring_in(log, out, _asked(options), provenance, progress, notes)
+    imported = _incoming.bring_in(log, out, _asked(log, options), provenance, progress, notes)
     if log.spec is None or isinstance(log, Arrays):
         return imported
     return replace(
@@ -211,15 +205,15 @@ def verify(address: str | Path) -> Report:
         with _hdf5.opened(Path(address)) as file:
             shown = [(name, file[name]) for name in list(file)[:20] if hasattr(file[name], "shape")]
             rows = [(in_one_line(name), str(each.shape), str(each.dtype)) for name, each in shown]
-        problems = _incoming.problems(opened(address, options), _asked(options))
+        problems = _incoming.problems(opened(address, options), Asked())
     except DataError as problem:
         problems = [str(problem)]
     return Report(problems, rows, ("array", "shape", "type"))
 
 
-def _asked(options: ReadOptions) -> Asked:
+def _asked(log: Arrays | Episodes, options: ReadOptions) -> Asked:
     return Asked(
-        environment=options.environment,
+        environment=options.environment or log.environment,
         actions_count=options.actions_count,
         stack=options.stack,
         channels=options.channels,

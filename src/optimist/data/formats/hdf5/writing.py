@@ -1,6 +1,5 @@
 """Export as HDF5: d3rlpy's episodes, or D4RL's arrays."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +9,17 @@ import numpy as np
 from optimist.data.dataset import Dataset
 from optimist.data.disk.files import TEMPORARY, storage_error
 from optimist.data.formats import _hdf5
-from optimist.data.formats._outgoing import Written, left_out, new_file, parts, rows_at_once, written
+from optimist.data.formats._outgoing import (
+    WRITTEN,
+    Written,
+    left_out,
+    new_file,
+    optional_columns,
+    parts,
+    rows_at_once,
+    signature,
+    written,
+)
 from optimist.data.formats._outgoing import episodes as episodes_in_words
 from optimist.data.formats.hdf5.reading import D3RLPY, OURS, SUFFIXES
 from optimist.data.transition import Spec
@@ -41,7 +50,7 @@ def write(
     partial.unlink(missing_ok=True)
     try:
         with _hdf5.package().File(partial, "w") as file:
-            file.attrs[OURS] = json.dumps(dataset.spec.as_json())
+            file.attrs[OURS] = signature(dataset)
             notes = (
                 _write_arrays(dataset, file) if options.layout == "d4rl" else _write_episodes(dataset, file)
             )
@@ -54,8 +63,7 @@ def write(
 
 def _write_arrays(dataset: Dataset, file: Any) -> list[str]:
     names, start = {"truncations": "timeouts"}, 0
-    for part in parts(dataset):
-        part.pop("episodes")
+    for part in parts(dataset, (*WRITTEN, *optional_columns(dataset))):
         for name, values in part.items():
             target = names.get(name, name)
             if not start:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from optimist.data.formats import _incoming
 from optimist.data.formats._incoming import Asked, Imported, Part, Report
-from optimist.data.formats._plan import exact, with_following
+from optimist.data.formats._plan import exact, signed, with_following
 from optimist.data.formats.parquet.arrays import is_text, labels, numbers, plain
 from optimist.data.formats.parquet.tables import Table, columns_in, is_table, open_table
 from optimist.data.joining import with_inserted
@@ -73,6 +73,7 @@ class TableLog:
     table: Table
     uses: dict[str, list[str]]  # the table's columns of each column of the log
     spec: Spec | None = None
+    environment: str | None = None
     actions = None
     actions_are_named = True
 
@@ -184,7 +185,7 @@ def read(
     """Import the rows of a table, which are steps in time order."""
     log = opened(address, options)
     provenance = {"format": "parquet", "source": Path(address).name}
-    return _incoming.bring_in(log, out, asked(options), provenance, progress, _notes(log, options))
+    return _incoming.bring_in(log, out, asked(log, options), provenance, progress, _notes(log, options))
 
 
 def verify(address: str | Path) -> Report:
@@ -206,9 +207,9 @@ def verify(address: str | Path) -> Report:
     return Report(problems, rows, ("column", "type"))
 
 
-def asked(options: ReadOptions) -> Asked:
+def asked(log: TableLog, options: ReadOptions) -> Asked:
     return Asked(
-        environment=options.environment,
+        environment=options.environment or log.environment,
         actions_count=options.actions_count,
         stack=options.stack,
         channels=options.channels,
@@ -232,13 +233,14 @@ def opened(address: str | Path, options: ReadOptions) -> TableLog:
             f"{address} has no column for the {missing[0]}: name one with --{missing[0]}; "
             f"it has {columns_in(table.schema)}"
         )
-    spec = _spec(table.schema)
+    stored = (table.schema.metadata or {}).get(METADATA)
+    spec, environment = signed(stored, address) if stored else (None, None)
     if spec is not None:
         uses["episodes"] = []  # its other columns say where episodes end; the last one may have no end
     if options.shape:
         shape = json.dumps([int(size) for size in options.shape.split(",")])
         table = replace(table, schema=_with_shape(table.schema, uses, shape))
-    return TableLog(table, {name: found for name, found in uses.items() if found}, spec)
+    return TableLog(table, {name: found for name, found in uses.items() if found}, spec, environment)
 
 
 def _uses(table: Table, kept: list[str], name: str, options: ReadOptions) -> list[str]:
@@ -270,19 +272,6 @@ def _matching(table: Table, given: str, option: str) -> list[str]:
             raise DataError(f'--{option.replace("_", "-")}: there is no column "{in_one_line(word)}": {hint}')
         found += [name for name in matched if name not in found]
     return found
-
-
-def _spec(schema: pa.Schema) -> Spec | None:
-    """The spec in a file that this package wrote."""
-    stored = (schema.metadata or {}).get(METADATA)
-    if stored is None:
-        return None
-    try:
-        return Spec.from_json(json.loads(stored))
-    except (ValueError, TypeError) as problem:
-        raise DataError(
-            f"the table's metadata is damaged ({in_one_line(problem)}); export it again"
-        ) from None
 
 
 def _with_shape(schema: pa.Schema, uses: dict[str, list[str]], shape: str) -> pa.Schema:

@@ -16,7 +16,15 @@ import pyarrow.parquet as pq
 
 from optimist.data.dataset import Dataset
 from optimist.data.disk.files import stored_whole
-from optimist.data.formats._outgoing import Part, Written, named_parts, new_file, optional_columns, written
+from optimist.data.formats._outgoing import (
+    Part,
+    Written,
+    named_parts,
+    new_file,
+    optional_columns,
+    signature,
+    written,
+)
 from optimist.data.formats.parquet.arrays import as_column, sparse_column
 from optimist.data.formats.parquet.reading import METADATA
 from optimist.data.transition import Spec
@@ -77,7 +85,7 @@ def _schema(dataset: Dataset) -> pa.Schema:
     ]
     optional = {"probabilities": pa.float32(), "allowed_actions": pa.list_(pa.bool_(), spec.actions or 1)}
     fields += [pa.field(name, optional[name]) for name in optional_columns(dataset)]
-    return pa.schema(fields, metadata={METADATA: json.dumps(spec.as_json())})
+    return pa.schema(fields, metadata={METADATA: signature(dataset)})
 
 
 def _action_type(spec: Spec) -> pa.DataType:
