@@ -41,8 +41,8 @@ def one_or_ten(action):
     return np.where(action == 0, 1.0, 10.0 * lucky)
 
 
-def said(caplog) -> list[str]:
-    return [record.message for record in caplog.records if record.message.startswith("rewards")]
+def said(caplog, about: str = "") -> list[str]:
+    return [record.message for record in caplog.records if record.message.startswith(about)]
 
 
 def test_the_better_arm_of_a_bandit_is_found_unless_rewards_are_clipped(tmp_path, caplog):
@@ -51,16 +51,18 @@ def test_the_better_arm_of_a_bandit_is_found_unless_rewards_are_clipped(tmp_path
     agent, steps = small("rem", **QUICK), {"steps": 400, "evaluate_every": 400}
     data = bandit(one_or_ten)
     free = optimist.train(agent, data, out=tmp_path / "free", **steps)
-    assert said(caplog) == [
+    assert said(caplog, "rewards") == [
         "rewards 0 to 10 are multiplied by 0.1, because in a Huber loss a rare reward above 1 counts too "
         "little; --reward-scale 1 keeps them"
     ]
     optimist.train(agent, data, out=tmp_path / "kept", reward_scale=1.0, **steps)
-    assert said(caplog)[1:] == [
+    assert said(caplog, "rewards")[1:] == [
         "rewards 0 to 10: in a Huber loss a rare reward above 1 counts too little; try --reward-scale 0.1"
     ]
     clipped = optimist.train(agent, data, out=tmp_path / "clipped", clip_rewards=1.0, **steps)
-    assert said(caplog)[2:] == ["rewards 0 to 10 are clipped to +-1; --clip-rewards none keeps them"]
+    assert said(caplog, "rewards")[2:] == [
+        "rewards 0 to 10 are clipped to +-1; --clip-rewards none keeps them"
+    ]
     assert [run.policy(np.ones(2)) for run in (free, clipped)] == [1, 0]
     settings = [read_config(tmp_path / name)["training"] for name in ("free", "kept", "clipped")]
     assert [each["reward_scale"] for each in settings] == [0.1, 1.0, 1.0]
