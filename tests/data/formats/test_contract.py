@@ -5,7 +5,7 @@ import pytest
 from format_logs import SPECS, assert_equal_steps, recorded
 
 from optimist.cli.main import main
-from optimist.data import formats, from_arrays, open_dataset
+from optimist.data import Dataset, formats, from_arrays, open_dataset
 from optimist.errors import DataError
 
 LAYOUTS = [(name, {}) for name in formats.available()] + [("hdf5", {"layout": "d4rl"})]
@@ -130,3 +130,17 @@ def test_names_probabilities_and_masks_are_kept_or_said_to_be_lost(tmp_path, nam
     else:
         np.testing.assert_array_equal(again.timeline.probability, data.timeline.probability)
         np.testing.assert_array_equal(np.asarray(again.timeline.allowed), allowed)
+
+
+@pytest.mark.parametrize("name", ["npz", "parquet", "hdf5", "minari"])
+def test_the_environment_goes_out_and_comes_back(tmp_path, name):
+    made = recorded(tmp_path / "data", SPECS["vectors"])
+    origin = {"environment": "gym/CartPole-v1"}
+    data = Dataset.whole(made.spec, made.timeline, made.fingerprint, origin)
+    found = formats.find(name)
+    found.write(data, tmp_path / "out", found.WriteOptions())
+    written = tmp_path / "out" if name == "minari" else next((tmp_path / "out").iterdir())
+    summary = found.read(written, tmp_path / "again", found.ReadOptions(), None)
+    again = open_dataset(tmp_path / "again")
+    assert summary.environment == again.provenance["environment"] == "gym/CartPole-v1"
+    assert again.provenance["format"] == name

@@ -264,6 +264,30 @@ def test_damaged_and_mixed_files_are_refused(tmp_path, capsys):
         read(hub, tmp_path / "data")
 
 
+def test_fractions_may_follow_whole_numbers_in_a_csv_file(tmp_path, monkeypatch):
+    from optimist.data.formats.parquet import tables
+
+    monkeypatch.setattr(tables, "CSV_BLOCK", 400)  # bytes, from which the types are guessed
+    table = columns()
+    table |= {
+        "reward": np.where(np.arange(60) < 50, 0, 0.5),
+        "x": np.arange(60) * np.where(np.arange(60) < 50, 1, 0.5),
+    }
+    text = pd.DataFrame(table).to_csv(index=False).replace(".0,", ",")
+    (tmp_path / "log.csv").write_text(text)
+    read(tmp_path / "log.csv", tmp_path / "data", observations="x,y")
+    assert open_dataset(tmp_path / "data").timeline.reward[-1] == 0.5
+    assert open_dataset(tmp_path / "data").spec.actions == 3
+
+
+def test_shapes_that_do_not_fit_are_refused(tmp_path):
+    path = in_parquet({**columns(), "x": [[1.0, 2.0]] * 60}, tmp_path)
+    with pytest.raises(DataError, match=r"2 values in a row, which are not of shape \(3,\)"):
+        read(path, tmp_path / "data", observations="x", shape="3")
+    with pytest.raises(UsageError, match="write the sizes of the axes, as in 84,84,1"):
+        read(path, tmp_path / "data", observations="x", shape="84x84")
+
+
 def test_a_folder_of_other_things_with_a_csv_file_is_no_log(tmp_path):
     in_csv(columns(), tmp_path)
     assert FORMAT.detect(tmp_path)

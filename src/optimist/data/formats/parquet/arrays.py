@@ -86,6 +86,8 @@ def _nested(name: str, column: pa.Array, field: pa.Field, first: int) -> np.ndar
     inner = numbers(name, values, pa.field("", values.type), first)  # rows of inner lists are not counted
     stored = (field.metadata or {}).get(b"shape")
     shape = tuple(json.loads(stored)) if stored else (width, *inner.shape[1:])
+    if prod(shape) != width * prod(inner.shape[1:]):
+        raise DataError(f'the column "{name}" has {width} values in a row, which are not of shape {shape}')
     return inner.reshape(len(column), *shape)
 
 

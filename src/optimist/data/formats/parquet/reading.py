@@ -17,7 +17,7 @@ from optimist.data.formats.parquet.arrays import is_text, labels, numbers, plain
 from optimist.data.formats.parquet.tables import Table, columns_in, is_table, open_table
 from optimist.data.joining import with_inserted
 from optimist.data.transition import Spec
-from optimist.errors import DataError, did_you_mean, in_one_line, some_of
+from optimist.errors import DataError, UsageError, did_you_mean, in_one_line, some_of
 
 detect = is_table
 METADATA = b"optimist"  # in the schema of a file that `write` made: the spec as JSON
@@ -238,8 +238,9 @@ def opened(address: str | Path, options: ReadOptions) -> TableLog:
     if spec is not None:
         uses["episodes"] = []  # its other columns say where episodes end; the last one may have no end
     if options.shape:
-        shape = json.dumps([int(size) for size in options.shape.split(",")])
-        table = replace(table, schema=_with_shape(table.schema, uses, shape))
+        table = replace(table, schema=_with_shape(table.schema, uses, _shape(options.shape)))
+    if table.kind == "csv":
+        table = replace(table, schema=_with_fractions(table.schema, uses))
     return TableLog(table, {name: found for name, found in uses.items() if found}, spec, environment)
 
 
@@ -272,6 +273,27 @@ def _matching(table: Table, given: str, option: str) -> list[str]:
             raise DataError(f'--{option.replace("_", "-")}: there is no column "{in_one_line(word)}": {hint}')
         found += [name for name in matched if name not in found]
     return found
+
+
+def _shape(text: str) -> str:
+    """The sizes in "84,84,1" as JSON."""
+    sizes = text.split(",")
+    if not all(size.strip().isdigit() and int(size) for size in sizes):
+        raise UsageError(f'--shape "{text}": write the sizes of the axes, as in 84,84,1')
+    return json.dumps([int(size) for size in sizes])
+
+
+def _with_fractions(schema: pa.Schema, uses: dict[str, list[str]]) -> pa.Schema:
+    """The types of a .csv file are those of its first rows; fractions may follow whole numbers."""
+    names = {
+        use
+        for name in ("observations", "next_observations", "rewards", "probabilities")
+        for use in uses[name]
+    }
+    for place, field in enumerate(schema):
+        if field.name in names and (pa.types.is_integer(field.type) or pa.types.is_null(field.type)):
+            schema = schema.set(place, field.with_type(pa.float64()))
+    return schema
 
 
 def _with_shape(schema: pa.Schema, uses: dict[str, list[str]], shape: str) -> pa.Schema:
