@@ -9,6 +9,7 @@ import pytest
 
 from optimist.cli.main import main
 from optimist.data import Dataset
+from optimist.training.export.numpy_policy import NumpyPolicy
 
 PAGE = Path(__file__).parents[1] / "docs" / "your-own-log.md"
 BLOCK = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
@@ -17,7 +18,10 @@ BLOCK = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
 def test_every_block_of_the_tutorial_runs(tmp_path, monkeypatch, capsys, quick_compilation):
     monkeypatch.chdir(tmp_path)
     blocks = BLOCK.findall(PAGE.read_text("utf-8"))
-    assert [kind for kind, _ in blocks] == ["python", "", "", "", "python", "python", "", "python", "python"]
+    assert [kind for kind, _ in blocks] == [
+        *["python", "", "", "", "python", ""],
+        *["python", "", "python", "python"],
+    ]
     names: list[dict] = []
     for kind, text in blocks:
         if kind == "python":
@@ -30,6 +34,7 @@ def test_every_block_of_the_tutorial_runs(tmp_path, monkeypatch, capsys, quick_c
             assert main(words) == 0, capsys.readouterr().err
     _, shop, _, heater, _ = names
     assert shop["shown"] == [4711, 4711, 90210, 90210]
+    assert NumpyPolicy("shop.npz")([22, 9, 0.0]) == 4711
     assert heater["inside"] == pytest.approx(17.9, abs=0.7)
     check_logs(tmp_path)
 
