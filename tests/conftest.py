@@ -9,6 +9,9 @@ os.environ["JAX_PLATFORMS"] = "cpu"  # before JAX is imported, or it has chosen 
 os.environ["JAX_COMPILATION_CACHE_DIR"] = str(Path(__file__).parent.parent / ".pytest_cache" / "compiled")
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
+# Programs here run for milliseconds, and XLA takes seconds to polish them. Processes that tests start inherit
+# this, so that all of them round alike.
+os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
 
 import jax
 import pytest
@@ -26,16 +29,6 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 
 def pytest_addoption(parser):
     parser.addoption("--update-golden", action="store_true", help="rewrite tests/golden from today's numbers")
-
-
-@pytest.fixture(scope="module")
-def quick_compilation():
-    """For programs that run for milliseconds: XLA shall not take seconds to polish them. Afterwards they are
-    forgotten, or another test in this process would round with them, and differ from a process of its own."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
-    jax.clear_caches()
 
 
 @pytest.fixture

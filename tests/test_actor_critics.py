@@ -16,7 +16,6 @@ from optimist.errors import DataError, UsageError
 from optimist.networks import DenseNetwork
 from optimist.training.learner import Learner, advance
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
 SPEC = Spec((3,), "float32", action_low=(-2.0, 0.0), action_high=(2.0, 1.0))  # a box that is not symmetric
 BATCH, KEY = 7, jax.random.PRNGKey(3)
 NAMES = ("bcq", "cloned_actor", "ddpg", "iql", "td3", "td3_bc", "td3_rem")

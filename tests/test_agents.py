@@ -28,7 +28,6 @@ from optimist.networks import DenseNetwork, SplitTable, Table
 from optimist.training.learner import Learner, advance
 from optimist.training.play.acting import Policy, act, act_online
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
 VECTORS = Spec(frame_shape=(6,), frame_dtype="float32", actions=3)
 CONTROL = Spec(frame_shape=(6,), frame_dtype="float32", action_low=(-1.0, -1.0), action_high=(1.0, 1.0))
 

@@ -31,7 +31,6 @@ from optimist.networks import (
     torso_for,
 )
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
 ATARI = Spec(frame_shape=(84, 84, 1), frame_dtype="uint8", actions=4, stack=4)
 MINATAR = Spec(frame_shape=(10, 10, 4), frame_dtype="bool", actions=6)
 CARTPOLE = Spec(frame_shape=(4,), frame_dtype="float32", actions=2)

@@ -15,7 +15,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "your-own-log.md"
 BLOCK = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
 
 
-def test_every_block_of_the_tutorial_runs(tmp_path, monkeypatch, capsys, quick_compilation):
+def test_every_block_of_the_tutorial_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     blocks = BLOCK.findall(PAGE.read_text("utf-8"))
     assert [kind for kind, _ in blocks] == [

@@ -13,7 +13,6 @@ from optimist.errors import UsageError
 from optimist.training.evaluation import Series, evaluate, play_out
 from optimist.training.learner import Learner
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
 DIGESTS = {
     "asterix": "f33eee9e6fe1",
     "breakout": "12695e211dab",

@@ -8,7 +8,6 @@ from optimist.equations.losses import random_convex_weights
 from optimist.equations.mixtures import KINDS, Mixture
 from optimist.errors import UsageError
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
 MANY = 2000
 
 

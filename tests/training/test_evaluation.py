@@ -15,8 +15,6 @@ from optimist.errors import UsageError
 from optimist.training.evaluation import EpisodeScore, check_playable, evaluate, mean_scores
 from optimist.training.learner import Learner
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
-
 
 class Coin(gymnasium.Env):
     """Heads is an episode of one step worth nothing, tails one of nine steps worth 1 at its end."""

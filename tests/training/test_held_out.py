@@ -14,7 +14,6 @@ from optimist.training.offline import OfflineTraining, Training
 from optimist.training.run import load_run
 from optimist.training.storage.run_folder import read_config
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
 NAME = "held_out_loss_q"
 
 

@@ -165,7 +165,7 @@ def test_a_missing_frame_of_a_stack_is_the_centre():
 @pytest.mark.parametrize("kind", ["standard", "range"])
 def test_images_are_not_scaled(kind, tmp_path):
     images = optimist.Dataset.from_arrays(
-        np.zeros((10, 3, 3, 1), np.uint8), np.zeros(10, int), np.zeros(10), np.ones(10, bool)
+        np.zeros((10, 3, 3, 1), np.uint8), np.zeros(10, int), np.zeros(10), np.ones(10, bool), channels="last"
     )
     assert measured([images], "none") is None
     with pytest.raises(UsageError, match="needs vectors of float32; these are 3x3x1 uint8 frames"):

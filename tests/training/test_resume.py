@@ -20,7 +20,6 @@ def data(name, log, control_log):
     return control_log if isinstance(preset(name), ActorAgent) else log
 
 
-@pytest.mark.usefixtures("quick_compilation")
 @pytest.mark.parametrize("name", available())
 def test_every_agent_goes_on_to_the_same_bits(name, data, tmp_path):
     dataset, twice, straight = Dataset.open(data), tmp_path / "twice", tmp_path / "straight"

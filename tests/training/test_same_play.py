@@ -19,7 +19,6 @@ from optimist.training.online import Collection, OnlineTraining
 from optimist.training.play import playing
 from optimist.training.run import load_run
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
 COLLECTION = Collection(
     steps=600, lanes=2, window=240, warm_up=60, epsilon=0.1, epsilon_decay=200, update_period=2, batch=4
 )
@@ -69,7 +68,10 @@ def assert_same(one, other, state, other_state) -> None:
 
 
 @pytest.mark.parametrize("often", [1e9, 1e-12], ids=["many checkpoints", "few checkpoints"])
-@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize(
+    "game",
+    [game if "breakout" in game else pytest.param(game, marks=pytest.mark.slow) for game in GAMES],
+)
 def test_killed_play_comes_to_the_same_bits(tmp_path, monkeypatch, game, often):
     monkeypatch.setattr(services, "SHARE_OF_TIME", often)
     state = collect(tmp_path / "whole", game)

@@ -15,7 +15,6 @@ from optimist.studies.results.findings import find
 from optimist.studies.status import write_jobs
 from optimist.training.storage.run_folder import read_config
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
 SPEC = Spec((2, 1, 1), "uint8", actions=2)
 
 

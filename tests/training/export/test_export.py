@@ -232,7 +232,6 @@ def test_a_file_with_other_actions_is_not_kept(tmp_path, monkeypatch):
     assert not (tmp_path / "policy.npz").exists()
 
 
-@pytest.mark.usefixtures("quick_compilation")
 def test_the_command_exports_a_kept_policy_and_checks_it_on_the_log(log, tmp_path, capsys):
     words = [
         "--steps",

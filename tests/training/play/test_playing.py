@@ -14,7 +14,6 @@ from optimist.training.online import Collection, OnlineTraining
 from optimist.training.play import playing
 from optimist.training.play.fused import PlannedRow, _without_cut
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
 COLLECTION = Collection(
     steps=303, lanes=3, window=240, warm_up=120, epsilon=0.1, epsilon_decay=200, update_period=3, batch=4
 )

@@ -223,7 +223,7 @@ def test_a_damaged_last_evaluation_is_made_again(log, tmp_path):
 
 
 def test_training_goes_on_over_damaged_files(tmp_path, caplog):
-    training = Training(steps=40, evaluate_every=20, batch=8)
+    training = Training(steps=40, evaluate_every=20, batch=8, clip_rewards=9.0)
     for steps in (40, 80):
         OfflineTraining(small("dqn"), vectors(), replace(training, steps=steps), out=tmp_path).run()
         if steps == 40:

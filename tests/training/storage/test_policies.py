@@ -11,7 +11,6 @@ from optimist.errors import RunError, UsageError
 from optimist.training.offline import OfflineTraining, Training
 from optimist.training.storage.policies import Policies, kept_steps
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
 SHORT = {"steps": 100, "evaluate_every": 20, "episodes": 1, "batch": 4, "feed": "device"}
 
 
