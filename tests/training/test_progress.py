@@ -32,3 +32,9 @@ def test_a_line_in_a_file_is_one_line_and_a_bracket_no_colour(capsys):
     line = f"runs/{'a' * 200} failed: no [bold] option"
     say(line)
     assert capsys.readouterr().err == f"{line}\n"
+
+
+def test_nothing_is_foretold_before_the_first_step(capsys, monkeypatch):
+    monkeypatch.setattr("optimist.training.progress.PLAIN_SECONDS", -1)
+    first, second = told(capsys, 600, "step", 0, 1)
+    assert first == "title: 0/600 steps, 0/s  note" and " s left  note" in second

@@ -53,5 +53,6 @@ class Bar:
         if self._ended or now - self._last_line > PLAIN_SECONDS:
             self._last_line = now
             units = f"{self._unit[:-1]}ies" if self._unit.endswith("y") else f"{self._unit}s"
-            left = "" if self._ended else f", {(self._total - done) / max(rate, 1e-9):,.0f} s left"
+            known = not self._ended and rate > 0
+            left = f", {(self._total - done) / rate:,.0f} s left" if known else ""
             print(f"{self._title}: {done:,}/{self._total:,} {units}, {rate:,.0f}/s{left}  {note}", flush=True)
