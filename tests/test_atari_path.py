@@ -39,6 +39,7 @@ def test_the_log_is_whole_and_says_what_played_where(log):
     assert settings["agent"]["target_period"] == 2_000
 
 
+@pytest.mark.slow
 def test_an_agent_learns_from_it_and_is_evaluated_by_steps(log, tmp_path, capsys):
     run = tmp_path / "run"
     words = ["train", "rem", str(log), "--out", str(run), "--columns", "4", "--steps", "6", *SMALL]

@@ -49,7 +49,15 @@ def fits(name: str, spec: Spec) -> bool:
     return True
 
 
-CASES = [(name, BOX if not fits(name, VECTORS) else VECTORS) for name in available()]
+CASES = [
+    pytest.param(
+        name,
+        VECTORS if fits(name, VECTORS) else BOX,
+        id=name,
+        marks=pytest.mark.slow if name == "bcq" else (),  # a hundred candidates, twenty seconds
+    )
+    for name in available()
+]
 
 
 @pytest.mark.parametrize("stack", [1, 3])
@@ -71,7 +79,7 @@ def test_an_exported_policy_scales_observations_itself(stack, tmp_path):
     np.testing.assert_array_equal([numpy_policy(each) for each in observations], expected)
 
 
-@pytest.mark.parametrize(("name", "spec"), CASES, ids=available())
+@pytest.mark.parametrize(("name", "spec"), CASES)
 def test_every_agent_has_the_same_actions_in_numpy_and_in_onnx(name, spec, tmp_path):
     run = untrained(name, spec)
     for suffix in (".npz", ".onnx"):
