@@ -1,6 +1,7 @@
 """Minari datasets that the package minari made are read as it reads them, and it reads those made here."""
 
 import gymnasium
+import minari
 import numpy as np
 import pytest
 from format_logs import SPECS, recorded
@@ -10,7 +11,6 @@ from optimist.cli.main import main
 from optimist.data import formats, open_dataset
 from optimist.errors import DataError, UsageError
 
-minari = pytest.importorskip("minari")
 FORMAT = formats.find("minari")
 
 

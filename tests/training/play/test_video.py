@@ -4,6 +4,7 @@ import io
 import subprocess
 import sys
 
+import imageio_ffmpeg
 import numpy as np
 import pytest
 from PIL import Image
@@ -101,12 +102,13 @@ def test_frames_that_make_no_film_are_refused(frames):
 
 
 def test_an_mp4_is_read_back_by_ffmpeg(tmp_path):
-    ffmpeg = pytest.importorskip("imageio_ffmpeg")
     path, frames = tmp_path / "play.mp4", squares(12, size=21)
     write_film(path, frames, fps=6)
     assert [file.name for file in tmp_path.iterdir()] == ["play.mp4"]
     raw = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-"]
-    read = subprocess.run([ffmpeg.get_ffmpeg_exe(), "-i", path, *raw], capture_output=True, check=True)
+    read = subprocess.run(
+        [imageio_ffmpeg.get_ffmpeg_exe(), "-i", path, *raw], capture_output=True, check=True
+    )
     about = read.stderr.decode()
     assert all(word in about for word in ("h264", "yuv420p", "336x336", "6 fps", "Duration: 00:00:02.00"))
     shown = np.frombuffer(read.stdout, np.uint8).reshape(12, 336, 336, 3)[:, 8::16, 8::16].astype(int)
