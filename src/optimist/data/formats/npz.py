@@ -14,6 +14,7 @@ from optimist.data.dataset import Dataset
 from optimist.data.disk.files import stored_whole
 from optimist.data.formats import _incoming
 from optimist.data.formats._incoming import Asked, Imported, Part, Report, said_no
+from optimist.data.formats._options import ArrayFacts
 from optimist.data.formats._outgoing import (
     WRITTEN,
     Written,
@@ -39,18 +40,13 @@ ROWS_AT_ONCE = 2**17
 
 
 @dataclass(frozen=True)
-class ReadOptions:
+class ReadOptions(ArrayFacts):
     """Facts that are not in the arrays."""
 
-    environment: Annotated[str | None, "the environment, such as gym/CartPole-v1"] = None
     actions: Annotated[int | None, "number of discrete actions; none: those of the log"] = None
     truncations: Annotated[
         str | None, '"no" says that no time limit ended an episode, if the file does not say where'
     ] = None
-    channels: Annotated[str | None, "first or last: the axis of an image that counts its channels"] = None
-    stack: Annotated[int, "frames in an observation"] = 1
-    action_low: Annotated[float | None, "of every number of an action vector; none: that of the log"] = None
-    action_high: Annotated[float | None, "of every number of an action vector; none: that of the log"] = None
     drop: Annotated[str, "arrays to leave out: probabilities"] = ""
 
 

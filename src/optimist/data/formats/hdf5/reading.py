@@ -9,6 +9,7 @@ import numpy as np
 
 from optimist.data.formats import _hdf5, _incoming
 from optimist.data.formats._incoming import Asked, Imported, Part, Report, gathered, said_no
+from optimist.data.formats._options import ArrayFacts
 from optimist.data.formats._plan import signed
 from optimist.data.transition import Spec
 from optimist.errors import DataError, did_you_mean, in_one_line, some_of
@@ -30,18 +31,13 @@ D3RLPY = "2.1"  # the version of d3rlpy's files
 
 
 @dataclass(frozen=True)
-class ReadOptions:
+class ReadOptions(ArrayFacts):
     """Facts that are not in the file."""
 
-    environment: Annotated[str | None, "the environment, such as mujoco/Hopper-v5"] = None
     actions_count: Annotated[int | None, "number of discrete actions; none: those of the log"] = None
     truncations: Annotated[
         str | None, '"no" says that no time limit ended an episode, if the file has no timeouts'
     ] = None
-    channels: Annotated[str | None, "first or last: the axis of an image that counts its channels"] = None
-    stack: Annotated[int, "frames in an observation"] = 1
-    action_low: Annotated[float | None, "of every number of an action vector; none: that of the log"] = None
-    action_high: Annotated[float | None, "of every number of an action vector; none: that of the log"] = None
     drop: Annotated[str, "arrays to leave out: next_observations"] = ""
 
 

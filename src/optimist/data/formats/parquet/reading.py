@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from optimist.data.formats import _incoming
 from optimist.data.formats._incoming import Asked, Imported, Part, Report
+from optimist.data.formats._options import ArrayFacts
 from optimist.data.formats._plan import exact, signed, with_following
 from optimist.data.formats.parquet.arrays import is_text, labels, numbers, plain
 from optimist.data.formats.parquet.tables import Table, columns_in, is_table, open_table
@@ -42,7 +43,7 @@ NEEDED = ("observations", "actions", "rewards", "terminals")
 
 
 @dataclass(frozen=True)
-class ReadOptions:
+class ReadOptions(ArrayFacts):
     """Which columns hold what; none: the usual name, if there is such a column."""
 
     observations: Annotated[str | None, "a column of lists, or several of numbers: x,y,z or sensor_*"] = None
@@ -58,12 +59,7 @@ class ReadOptions:
     allowed_actions: Annotated[str | None, "the column of lists that say which actions were allowed"] = None
     drop: Annotated[str, "columns to leave out: name,birthday or user_*"] = ""
     shape: Annotated[str | None, "the shape of observations that are lists or bytes: 84,84,1"] = None
-    channels: Annotated[str | None, "first or last: the axis of an image that counts its channels"] = None
-    environment: Annotated[str | None, "the environment, such as gym/CartPole-v1"] = None
     actions_count: Annotated[int | None, "number of discrete actions; none: those of the log"] = None
-    stack: Annotated[int, "frames in an observation"] = 1
-    action_low: Annotated[float | None, "of every number of an action vector; none: that of the log"] = None
-    action_high: Annotated[float | None, "of every number of an action vector; none: that of the log"] = None
 
 
 @dataclass(frozen=True)
