@@ -78,6 +78,10 @@ class Agent(ABC):
     def estimate(self, spec: Spec, params: dict, observation) -> Any:
         """The expected return from this observation, for the logs and the warning of divergence."""
 
+    def action_value(self, spec: Spec, params: dict, observation, action) -> Any:
+        """The expected return after this action; NaN for an agent that estimates none."""
+        return jnp.full((), jnp.nan)
+
 
 @dataclass(frozen=True, kw_only=True)
 class TableAgent(Agent):
@@ -173,6 +177,13 @@ class TableAgent(Agent):
 
     def estimate(self, spec: Spec, params: dict, observation) -> Any:
         return self.values(self.table(spec)(params["q"], observation)).max()
+
+    def action_value(self, spec: Spec, params: dict, observation, action) -> Any:
+        return self.action_values(self.table(spec)(params["q"], observation))[action]
+
+    def action_values(self, table: Table | SplitTable) -> Any:
+        """The expected return after each action, (A,): the values, unless they are something else."""
+        return self.values(table)
 
 
 def _among_allowed(q: Callable, step: MaskedTransition) -> Callable:

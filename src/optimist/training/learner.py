@@ -81,6 +81,10 @@ class Learner:
         """The agent's estimate of the return."""
         return self.agent.estimate(self.spec, params, self.read(observation))
 
+    def action_value(self, params: dict, observation, action) -> Any:
+        """The agent's estimate of the return after this action."""
+        return self.agent.action_value(self.spec, params, self.read(observation), action)
+
     def update(self, state: TrainState, batch: Transition) -> tuple[TrainState, dict]:
         """One gradient step of one seed: each objective that is due, then the target if it is due."""
         losses = {}

@@ -24,6 +24,7 @@ from optimist.training.evaluation import EpisodeScore
 from optimist.training.storage import checked_lines as rows
 from optimist.training.storage import checkpoint, episodes
 from optimist.training.storage.configuration import changes, fingerprint, toml, updated
+from optimist.training.storage.selected import NAME as SELECTION
 
 EPISODES, METRICS = "episodes.csv", "metrics.jsonl"
 CHECK = "crc"  # the key of the alarms' checksum
@@ -82,7 +83,7 @@ class RunFolder:
         for name in ("checkpoints", "diverged", "policies", "tensorboard"):
             _remove_tree(self.path / name)
         grown = [self.path / name for name in (METRICS, EPISODES)]
-        whole = [self.path / name for name in ("config.toml", "versions.json", ALARMS, "DONE")]
+        whole = [self.path / name for name in ("config.toml", "versions.json", ALARMS, SELECTION, "DONE")]
         remove(*map(rows.checks_of, grown), *grown, *whole)
 
     def _agree_on_config(self) -> None:
