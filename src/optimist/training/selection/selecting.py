@@ -90,6 +90,7 @@ class Selection:
         mine = [each for each in self.ranking if run is None or each.run == run]
         first = {(each.run, each.seed): each.step for each in reversed(mine)}
         facts = {**self.facts, "rule": self.rule, "notes": list(self.notes)}
+        facts["every_rule"] = any(each.scores["bellman_error"] is not None for each in self.ranking)
         chosen = {"run": str(mine[0].run), "step": mine[0].step, "seed": mine[0].seed}
         known: dict[str, Any] = {"fingerprint": self.fingerprints[run]} if run else {}
         if run:
@@ -146,6 +147,7 @@ def select_policy(
         "gamma": evidence.rewards.gamma,
         "updates": updates,
         "episodes": sum(map(len, returns.values())),
+        "runs": len(sources),
     }
     ranking = [estimators.ranked(number, rule, scores, returns.get(number, [])) for number in order]
     fingerprints = {source.path: fingerprint(source.config) for source in sources}

@@ -31,7 +31,7 @@ def read_selection(folder: Path) -> dict[str, Any] | None:
     except (ValueError, AttributeError, RecursionError):
         valid = False
     if not valid:
-        raise RunError(f"{file} is damaged: run optimist select again")
+        raise RunError(f"{file} is damaged: run optimist select again, or remove it")
     if found["version"] != VERSION:
         raise RunError(f"{file} has version {found['version']}, not {VERSION}: run optimist select again")
     return found
@@ -45,6 +45,12 @@ def chosen_policy(folder: Path, fingerprint: str) -> tuple[int, int]:
     if found["fingerprint"] != fingerprint:
         raise RunError(f"{folder / NAME} is about another run: run optimist select {folder} again")
     return int(found["chosen"]["step"]), int(found["chosen"]["seed"])
+
+
+def chosen_steps(folder: Path) -> dict[int, int]:
+    """The chosen step of each seed of the run in this folder; empty if nothing was chosen."""
+    found = read_selection(folder) or {}
+    return {int(seed): int(step) for seed, step in found.get("seeds", {}).items()}
 
 
 def _text(record: dict[str, Any]) -> str:
