@@ -36,7 +36,7 @@ class Field:
     random: float  # the return of random play
 
     def regret(self, picks: Any) -> float:
-        """What the best of these picks loses of what the best policy has above random play. `picks` are places."""
+        """What the best of these places loses of what the best policy has above random play."""
         best = self.truth.max()
         return float((best - self.truth[picks].max()) / (best - self.random))
 
