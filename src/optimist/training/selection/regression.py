@@ -18,11 +18,12 @@ from optimist.equations.optimizers import Adam
 from optimist.networks import MultiHead, Perceptron, torso_for
 from optimist.training.inputs import Inputs
 from optimist.training.learner import SIDE_BY_SIDE
+from optimist.training.progress import Bar
 from optimist.training.selection.evidence import Steps
 
 OPTIMIZER = Adam(learning_rate=1e-3, epsilon=1e-8)
 TARGET_RATE = 0.01  # how far the targets move towards the networks at each update
-CHUNK = 500  # updates of one program
+CHUNK = 250  # updates of one program
 HIDDEN = (128, 128)  # widths of a network that reads action vectors
 
 
@@ -76,16 +77,25 @@ class Fit(NamedTuple):
     slots: Any
 
 
-def fitted(problem: Problem, steps: Steps, whose: Any, own: Any, updates: int, seed: int = 0) -> Any:
-    """The parameters of every candidate's network after this many updates. Every leaf of `own` is (C, n,
-    ...): one entry for each transition of the candidate's log, which is number `whose[c]` of `steps`."""
+def fitted(
+    problem: Problem, steps: Steps, whose: Any, own: Any, updates: int, title: str = "", seed: int = 0
+) -> Any:
+    """The parameters of every candidate's network after this many updates; a `title` shows the progress.
+    Every leaf of `own` is (C, n, ...): one entry for each transition of the candidate's log, which is number
+    `whose[c]` of `steps`."""
     begun = problem.init(jax.random.PRNGKey(seed))
     one = Fit(begun, begun, OPTIMIZER.transform().init(begun))
     fit = jax.tree.map(lambda leaf: jnp.repeat(leaf[None], len(whose), axis=0), one)
     feed, begins = steps.feed, jnp.asarray(steps.begins)
-    for first in range(0, updates, CHUNK):
-        items = feed.items(first, min(CHUNK, updates - first))
-        fit = _advance(problem, fit, feed.minibatch, feed.resident, items, begins, jnp.asarray(whose), own)
+    with Bar(title, updates, "update") as bar:
+        for first in range(0, updates, CHUNK):
+            items = feed.items(first, min(CHUNK, updates - first))
+            fit = _advance(
+                problem, fit, feed.minibatch, feed.resident, items, begins, jnp.asarray(whose), own
+            )
+            if title:
+                jax.block_until_ready(fit)
+                bar.update(min(first + CHUNK, updates))
     return fit.params
 
 

@@ -59,7 +59,8 @@ def bellman_errors(
             for target, centre, unit in zip(targets, centres, units, strict=True)
         ]
     )
-    params = fitted(Backup(critic), steps, evidence.whose, own, updates)
+    title = f"Bellman errors of {len(learned)} policies"
+    params = fitted(Backup(critic), steps, evidence.whose, own, updates, title)
     errors = np.full(len(held), np.nan)
     for number, log in enumerate(evidence.whose.tolist()):
         if known[number]:
