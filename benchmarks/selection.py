@@ -13,8 +13,8 @@ import numpy as np
 
 from optimist.data import Dataset
 from optimist.training.selection.evidence import Rewards, Steps
-from optimist.training.selection.fitted_q import BATCH, FittedQ, Own
-from optimist.training.selection.regression import CHUNK, Critic, fitted
+from optimist.training.selection.fitted_q import FittedQ, Own
+from optimist.training.selection.regression import CHUNK, Critic, batch_size, fitted
 
 POLICIES, UPDATES = int(os.environ.get("POLICIES", 25)), int(os.environ.get("UPDATES", 10_000))
 STEPS, ACTIONS = 100_000, 4
@@ -36,7 +36,7 @@ def log() -> Dataset:
 
 def main() -> None:
     random, data = np.random.default_rng(1), log()
-    steps = Steps([data], Rewards(0.99, None), BATCH)
+    steps = Steps([data], Rewards(0.99, None), batch_size(data.spec))
     actions = random.integers(ACTIONS, size=(POLICIES, STEPS)).astype(np.int32)
     own = Own(jnp.asarray(actions), jnp.asarray(random.random((POLICIES, STEPS)) < 0.9))
     problem = FittedQ(Critic(data.spec, None, columns=2), lowest=0.0, possible=(-100.0, 100.0))
@@ -45,5 +45,5 @@ def main() -> None:
     start = time.perf_counter()
     jax.block_until_ready(fitted(problem, steps, whose, own, UPDATES))
     seconds = time.perf_counter() - start
-    print(f"FQE of {POLICIES} policies, {UPDATES:,} updates, batches of {BATCH}, {data.spec.in_words()}:")
+    print(f"FQE of {POLICIES} policies, {UPDATES:,} updates, {data.spec.in_words()}:")
     print(f"  {seconds:6.1f} s (promised: under 180 on two cores for 25 policies and 10,000 updates)")

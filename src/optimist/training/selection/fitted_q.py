@@ -11,9 +11,7 @@ import numpy as np
 
 from optimist.training.selection.decisions import Answers
 from optimist.training.selection.evidence import Evidence, Steps, stacked_on_device
-from optimist.training.selection.regression import Critic, fitted
-
-BATCH = 128
+from optimist.training.selection.regression import Critic, batch_size, fitted
 
 
 class Own(NamedTuple):
@@ -67,7 +65,9 @@ def policy_values(
     learned steps, `held` and `starts_supported` about the actions in held-out steps."""
     returns = np.concatenate(evidence.returns)
     unit = float(returns.std()) or float(np.abs(returns).max()) or 1.0
-    steps = Steps([log.learned for log in evidence.logs], evidence.rewards, BATCH, 1 / unit)
+    steps = Steps(
+        [log.learned for log in evidence.logs], evidence.rewards, batch_size(evidence.spec), 1 / unit
+    )
     critic = Critic(evidence.spec, evidence.inputs, columns=2, start=float(returns.mean()) / unit)
     low, high = _possible(evidence)
     problem = FittedQ(critic, evidence.lowest / unit, (low / unit, high / unit))

@@ -24,7 +24,12 @@ from optimist.training.selection.evidence import Steps
 OPTIMIZER = Adam(learning_rate=1e-3, epsilon=1e-8)
 TARGET_RATE = 0.01  # how far the targets move towards the networks at each update
 CHUNK = 250  # updates of one program
+BATCH, IMAGES = 128, 32  # transitions in a minibatch: of vectors, and of images, which cost more
 HIDDEN = (128, 128)  # widths of a network that reads action vectors
+
+
+def batch_size(spec: Spec) -> int:
+    return BATCH if len(spec.frame_shape) == 1 else IMAGES
 
 
 @dataclass(frozen=True)

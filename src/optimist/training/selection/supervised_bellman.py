@@ -11,9 +11,7 @@ import numpy as np
 
 from optimist.training.selection.decisions import Answers
 from optimist.training.selection.evidence import Evidence, Steps, stacked_on_device
-from optimist.training.selection.regression import Critic, fitted
-
-BATCH = 128
+from optimist.training.selection.regression import Critic, batch_size, fitted
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ def bellman_errors(
     ]
     units = [float(target.std()) or 1.0 for target in targets]
     centres = [float(target.mean()) for target in targets]
-    steps = Steps([log.learned for log in evidence.logs], evidence.rewards, BATCH)
+    steps = Steps([log.learned for log in evidence.logs], evidence.rewards, batch_size(evidence.spec))
     critic = Critic(evidence.spec, evidence.inputs)
     own = stacked_on_device(
         [

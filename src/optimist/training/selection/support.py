@@ -16,11 +16,11 @@ from optimist.networks import MultiHead, Perceptron, torso_for
 from optimist.training.inputs import Inputs
 from optimist.training.selection.decisions import Answers
 from optimist.training.selection.evidence import Evidence, Steps
-from optimist.training.selection.regression import HIDDEN, fitted
+from optimist.training.selection.regression import HIDDEN, batch_size, fitted
 
 THRESHOLD = 0.3  # smallest probability of an action, relative to the likeliest: discrete BCQ's
 USUAL = 0.99  # share of the logged action vectors that are within the support
-BATCH, PASSES = 128, 20  # more passes over the log would make the clone too sure of single steps
+PASSES = 20  # more passes over the log would make the clone too sure of single steps
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ def support(
 ) -> Supported:
     """Clone the behaviour of each log, and compare the candidates' actions with it."""
     behaviour = Behaviour(evidence.spec, evidence.inputs)
-    steps = Steps([log.learned for log in evidence.logs], evidence.rewards, BATCH)
-    passes = PASSES * max(steps.lengths) // BATCH + 1
+    steps = Steps([log.learned for log in evidence.logs], evidence.rewards, batch_size(evidence.spec))
+    passes = PASSES * max(steps.lengths) // batch_size(evidence.spec) + 1
     params = fitted(behaviour, steps, np.arange(len(evidence.logs)), None, min(updates, passes))
     found = Supported([], [])
     judged = dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]]()
