@@ -550,13 +550,8 @@ def test_it_works_without_home_terminal_locale_or_network_in_any_folder(places, 
     shutil.copytree(places / "log", folder / "Log 日本")
     for path in (folder / "Log 日本", *(folder / "Log 日本").iterdir()):
         path.chmod(0o555 if path.is_dir() else 0o444)
-    names = (
-        "PATH",
-        "PYTHONPATH",
-        "JAX_PLATFORMS",
-        "JAX_DISABLE_MOST_OPTIMIZATIONS",
-    )  # or it rounds otherwise
-    kept = {name: SHELL[name] for name in names if name in SHELL}
+    names = ("PATH", "PYTHONPATH", "JAX_PLATFORMS", "JAX_DISABLE_MOST_OPTIMIZATIONS", "XLA_FLAGS")
+    kept = {name: SHELL[name] for name in names if name in SHELL}  # without the flags it rounds otherwise
     train = ["train", "dqn", folder / "Log 日本", "--out", folder / "Lauf", *TRAIN]
     evaluate = ["evaluate", folder / "Lauf", "--episodes", "1"]
     lines = [
