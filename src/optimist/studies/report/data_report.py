@@ -6,7 +6,8 @@ from typing import Any
 from optimist.data.card import card
 from optimist.data.dataset import Dataset
 from optimist.data.disk.files import make_folder, write_whole
-from optimist.data.look import Look, warnings_of
+from optimist.data.look import Look
+from optimist.data.warnings import warnings_of
 from optimist.studies.report.data_figures import example_frames, pictures
 from optimist.studies.report.page import page
 from optimist.studies.sheet import Sheet, in_words, number
