@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from optimist.data.formats import _incoming
 from optimist.data.formats._incoming import Asked, Imported, Part, Report
+from optimist.data.formats._log import with_following
 from optimist.data.formats._options import ArrayFacts
-from optimist.data.formats._plan import exact, signed, with_following
+from optimist.data.formats._plan import exact, signed
 from optimist.data.formats.parquet.arrays import is_text, labels, numbers, plain
 from optimist.data.formats.parquet.tables import Table, columns_in, is_table, open_table
 from optimist.data.joining import with_inserted
