@@ -10,6 +10,7 @@ import numpy as np
 from optimist.data.dataset import Dataset
 from optimist.data.predictability import predictability
 from optimist.data.stacking import decoded_stacks
+from optimist.errors import in_one_line
 
 SAMPLE, SAMPLE_BYTES, FEWEST = 6000, 2**24, 500  # observations to read: as many as their bytes allow
 MUCH, RUNS = 2**27, 32  # a file is hashed when it is opened: of more bytes of frames, a few runs are read
@@ -102,6 +103,13 @@ class Look:
         """The user's own name of an action, or its number."""
         names = getattr(self.spec, "action_names", ())
         return str(names[action] if names else action)
+
+    def feature(self, number: int) -> str:
+        """The name of a feature in the table that it comes from, or its number."""
+        names = self.dataset.provenance.get("features")
+        if isinstance(names, list) and self.spec.frame_shape == (len(names),):
+            return in_one_line(names[number])
+        return str(number)
 
     @cached_property
     def predicted(self) -> float | None:

@@ -1,6 +1,6 @@
 """What to know about a log before training on it, as warnings of one line each."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -88,7 +88,8 @@ def _about_observations(look: Look) -> Iterator[str]:
         yield "the observation is always the same: an agent can only learn which action is best on average"
     elif not _is_flags(features):
         own = "collection" in look.dataset.provenance  # by default these are not standardised
-        yield from _about_features(features, "--observations standard" if own else "train does so by default")
+        remedy = "--observations standard" if own else "train does so by default"
+        yield from _about_features(features, look.feature, remedy)
 
 
 def _is_flags(features: Features) -> bool:
@@ -103,27 +104,28 @@ def _about_images(seen: np.ndarray) -> Iterator[str]:
         yield "the images are uint8 but hold only 0 and 1, nearly black: store them as bool, or as 0 to 255"
 
 
-def _about_features(features: Features, remedy: str) -> Iterator[str]:
+def _about_features(features: Features, name: Callable[[int], str], remedy: str) -> Iterator[str]:
     constant = np.flatnonzero(features.constant).tolist()
     if constant:
         verb = "changes" if len(constant) == 1 else "change"
-        yield f"{_listed('feature', constant)} never {verb}: leave out what tells nothing"
+        yield f"{_listed('feature', map(name, constant))} never {verb}: leave out what tells nothing"
     if features.repeats:
-        pairs = [f"{late} = {early}" for late, early in features.repeats.items()]
+        pairs = [f"{name(late)} = {name(early)}" for late, early in features.repeats.items()]
         yield f"features repeat others: {some_of(pairs, SHOWN)}; leave one of each out"
     vary = np.flatnonzero(~features.constant)
     spread = features.spread[vary]
-    small, large = vary[spread.argmin()], vary[spread.argmax()]
+    small, large = int(vary[spread.argmin()]), int(vary[spread.argmax()])
     if features.spread[large] > UNEQUAL * features.spread[small]:
         yield (
-            f"features have unequal scales: feature {large} spreads by {features.spread[large]:.3g}, feature "
-            f"{small} by {features.spread[small]:.3g}; standardise them: {remedy}"
+            f"features have unequal scales: feature {name(large)} spreads by {features.spread[large]:.3g}, "
+            f"feature {name(small)} by {features.spread[small]:.3g}; standardise them: {remedy}"
         )
     far = [number for number in vary.tolist() if abs(features.mean[number]) > FAR * features.spread[number]]
     if far:
         yield (
-            f"{_listed('feature', far)} varies little compared with its size ({features.mean[far[0]]:.4g} ± "
-            f"{features.spread[far[0]]:.2g}); standardise the features: {remedy}"
+            f"{_listed('feature', map(name, far))} varies little compared with its size ("
+            f"{features.mean[far[0]]:.4g} ± {features.spread[far[0]]:.2g}); standardise the features: "
+            f"{remedy}"
         )
 
 

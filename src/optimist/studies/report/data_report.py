@@ -63,9 +63,9 @@ def feature_table(look: Look) -> Sheet | None:
     rows: list[list[Any]] = []
     for each in range(min(len(features.mean), MOST_FEATURES)):
         figures = (features.mean, features.spread, features.low, features.high)
-        repeats = f"equals feature {features.repeats[each]}" if each in features.repeats else ""
+        repeats = f"equals feature {look.feature(features.repeats[each])}" if each in features.repeats else ""
         remark = "constant" if features.constant[each] else repeats
-        rows.append([str(each), *(float(column[each]) for column in figures), remark])
+        rows.append([look.feature(each), *(float(column[each]) for column in figures), remark])
     if not any(row[-1] for row in rows):
         rows = [row[:-1] for row in rows]
     more = len(features.mean) - len(rows)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import pyarrow as pa
 
@@ -64,7 +64,9 @@ def read(
 ) -> Imported:
     """Import the rows of a table, which are steps in time order."""
     log = opened(address, options)
-    provenance = {"format": "parquet", "source": Path(address).name}
+    provenance: dict[str, Any] = {"format": "parquet", "source": Path(address).name}
+    if len(log.uses["observations"]) > 1:
+        provenance["features"] = log.uses["observations"]
     return _incoming.bring_in(log, out, asked(log, options), provenance, progress, _notes(log, options))
 
 
