@@ -1194,7 +1194,7 @@ def test_behaviour_cloning_finds_how_often_each_action_was_logged():
 @pytest.mark.parametrize("name", sorted(CONSERVATIVE))
 def test_a_conservative_agent_finds_the_best_policy_of_the_chain(name):
     agent = dataclasses.replace(default(name), **({"conservatism": 0.02} if "cql" in name else {}))
-    state, _ = train(agent, steps=3000, data=chain())
+    state, _ = train(agent, steps=500, data=chain())
     assert values_at_every_place(agent, state).argmax(axis=1).tolist() == [RIGHT] * 4
 
 
@@ -1217,7 +1217,7 @@ def narrow_log() -> Transition:
 def test_a_conservative_agent_does_not_choose_what_the_log_never_shows(name):
     """Staying pays one for ever; whatever RIGHT is thought to be worth, nobody has tried it."""
     agent = default(name)
-    state, _ = train(agent, steps=1500, data=narrow_log())
+    state, _ = train(agent, steps=500, data=narrow_log())
     assert values_at_every_place(agent, state).argmax(axis=1).tolist() == [STAY] * 4
 
 
