@@ -18,7 +18,7 @@ from optimist.training.selection.regression import Critic, fitted
 from optimist.training.selection.supervised_bellman import bellman_errors
 from optimist.training.selection.support import Near, likely, support
 
-STATES, GAMMA = 4, 0.8
+STATES, GAMMA = 4, 0.6
 REWARDS = Rewards(GAMMA, None)
 
 
@@ -85,36 +85,23 @@ def said(data: Dataset, policy: list[int], values=None) -> Answers:
     return Answers(rule[now], rule[after], best[now], best[after], own[now, np.asarray(batch.action)])
 
 
-def all_supported(answers) -> list[np.ndarray]:
-    return [np.ones(len(each.action), bool) for each in answers]
-
-
 def test_fitted_q_finds_the_exact_value_of_each_policy(evidence):
-    data = evidence.logs[0].held
-    answers, steps = [said(data, policy) for policy in POLICIES], Steps([data], REWARDS)
-    everything = all_supported(answers)
-    found = policy_values(evidence, answers, answers, everything, everything, steps, updates=1500)
-    first = state_of(data.episodes[0].observations[:1])
-    starts = np.array([state_of(episode.observations[:1])[0] for episode in data.episodes])
-    assert len(first) == 1 and set(starts) == set(range(STATES))
-    for number, policy in enumerate(POLICIES):
-        np.testing.assert_allclose(found.fqe[number], exact_values(policy)[starts], atol=0.05)
-        np.testing.assert_allclose(found.supported[number], found.fqe[number], atol=0.05)
-
-
-def test_an_action_outside_the_support_has_the_lowest_value(evidence):
-    """To the right of state 1 nothing is supported: a way to the reward through it is worth nothing."""
+    """The first column is exact. In the second, going right from state 1 is not supported: a way to the
+    reward through it is worth nothing."""
     data = evidence.logs[0].held
     answers, steps = [said(data, policy) for policy in POLICIES], Steps([data], REWARDS)
     batch = steps.feed.minibatch(steps.feed.resident, np.arange(len(data)))
     now, after = state_of(batch.observation), state_of(batch.next_observation)
     ahead = [~((after == 1) & (each.next_action == 1)) for each in answers]
     here = [~((now == 1) & (each.action == 1)) for each in answers]
-    found = policy_values(evidence, answers, answers, ahead, here, steps, updates=1500)
+    found = policy_values(evidence, answers, answers, ahead, here, steps, updates=750)
     starts = np.array([state_of(episode.observations[:1])[0] for episode in data.episodes])
-    right = np.array([0.0, 0.0, GAMMA, 1.0])  # V of always going right, but for the blocked way
-    np.testing.assert_allclose(found.supported[0], right[starts], atol=0.05)
-    np.testing.assert_allclose(found.fqe[0], exact_values(POLICIES[0])[starts], atol=0.05)
+    assert set(starts) == set(range(STATES))
+    for number, policy in enumerate(POLICIES):
+        np.testing.assert_allclose(found.fqe[number], exact_values(policy)[starts], atol=0.04)
+    blocked = np.array([0.0, 0.0, GAMMA, 1.0])  # of always going right
+    np.testing.assert_allclose(found.supported[0], blocked[starts], atol=0.04)
+    np.testing.assert_allclose(found.supported[1], exact_values(POLICIES[1])[starts], atol=0.04)
 
 
 def test_a_target_of_fitted_q_is_the_published_one(evidence):
@@ -152,11 +139,11 @@ def test_candidates_with_logs_of_their_own_get_what_each_gets_alone():
     padded = [jax.tree.map(lambda c: np.pad(c, (0, longest - len(c))), own(part)) for part in parts]
     both = jax.tree.map(lambda *columns: jnp.stack(columns), *padded)
     together = fitted(problem, Steps(parts, REWARDS, 8), np.array([0, 1]), both, updates=12)
-    for number, part in enumerate(parts):
-        mine = jax.tree.map(lambda c: jnp.asarray(c)[None], own(part))
-        alone = fitted(problem, Steps([part], REWARDS, 8), np.array([0]), mine, updates=12)
-        for joint, single in zip(jax.tree.leaves(together), jax.tree.leaves(alone), strict=True):
-            np.testing.assert_allclose(joint[number], single[0], atol=1e-5)
+    mine = jax.tree.map(lambda c: jnp.asarray(c)[None], own(parts[1]))
+    alone = fitted(problem, Steps(parts[1:], REWARDS, 8), np.array([0]), mine, updates=12)
+    for joint, single in zip(jax.tree.leaves(together), jax.tree.leaves(alone), strict=True):
+        np.testing.assert_allclose(joint[1], single[0], atol=1e-5)
+        assert joint.size == 2 * single.size and not np.allclose(joint[0], joint[1])
 
 
 def test_the_bellman_error_of_the_true_values_is_none(evidence):
@@ -171,7 +158,7 @@ def test_the_bellman_error_of_the_true_values_is_none(evidence):
     rows = Steps([data], REWARDS).samplers[0].all_rows()
     rewards = [(rows.reward, rows.discount)] * 3
     steps = Steps([data], REWARDS)
-    errors = bellman_errors(evidence, answers, answers, steps, rewards, [1.0, 2.0, 1.0], updates=600)
+    errors = bellman_errors(evidence, answers, answers, steps, rewards, [1.0, 2.0, 1.0], updates=500)
     target = rows.reward + rows.discount * answers[1].next_estimate
     plain = np.sqrt(np.mean((answers[1].logged_value - target) ** 2))  # the chain is deterministic
     assert errors[0] < 0.04
