@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from optimist.studies.job import Job
-from optimist.training.selection import choice, select_policy
-from optimist.training.selection.selecting import UPDATES
+from optimist.training.selection import UPDATES, choice, select_policy
 from optimist.training.storage.run_folder import fingerprint, read_config
 from optimist.training.storage.selected import read_selection
 

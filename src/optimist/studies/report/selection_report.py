@@ -11,8 +11,8 @@ from optimist.data.disk.files import make_folder, write_whole
 from optimist.studies.report.figures import colour, dash, dress, laid_out, legend, svg
 from optimist.studies.report.page import Picture, page, picture
 from optimist.studies.sheet import Cell, Sheet, in_words, number
+from optimist.training.selection import Ranked, Selection
 from optimist.training.selection.choice import RULES
-from optimist.training.selection.selecting import Ranked, Selection
 
 PAGE = "selection.html"
 WIDTH, HEIGHT = 5.5, 3.4  # inches
