@@ -60,8 +60,11 @@ def test_every_kept_policy_of_every_seed_is_ranked(selection, runs):
     values = [each.value for each in selection.ranking]
     assert values == sorted(values, reverse=True) and selection.chosen is selection.ranking[0]
     assert all(each.low <= each.value <= each.high for each in selection.ranking)
-    assert "Selection of 8 policies of 2 runs by supported" in repr(selection)
+    assert "Selection of 8 policies of 2 runs by cautious" in repr(selection)
     assert any("learned from the episodes that score them" in note for note in selection.notes)
+    for each in selection.ranking:
+        both = (each.scores["fqe"], each.scores["supported"])
+        np.testing.assert_allclose(each.value, np.mean(both), rtol=1e-6)
 
 
 def test_the_choice_of_each_run_can_be_loaded_alone(selection, runs):
@@ -77,7 +80,7 @@ def test_what_is_written_down_is_the_ranking(selection, runs, tmp_path):
     selection.write(tmp_path)
     record = read_selection(tmp_path)
     assert [each["run"] for each in record["candidates"]] == [str(each.run) for each in selection.ranking]
-    assert record["chosen"]["run"] == str(selection.chosen.run) and record["rule"] == "supported"
+    assert record["chosen"]["run"] == str(selection.chosen.run) and record["rule"] == "cautious"
     of_run = read_selection(runs[0])
     first = {}
     for each in selection.ranking:
