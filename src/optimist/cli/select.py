@@ -79,6 +79,7 @@ def select(options: argparse.Namespace) -> None:
             print(f"chosen of {run}: step {each.step:,} seed {each.seed}")
     print(f"to ship it: optimist export {chosen.run} --step chosen --to policy.onnx")
     if options.out:
-        words = " ".join(map(str, options.runs))
-        page = write_selection_page(found, options.out, f"optimist select {words} --out {options.out}")
+        words = [*map(str, options.runs), "--rule", options.rule, "--updates", str(options.updates)]
+        words += ["--every-rule"] * options.every_rule + ["--out", str(options.out)]
+        page = write_selection_page(found, options.out, f"optimist select {' '.join(words)}")
         print(f"wrote {page}")
