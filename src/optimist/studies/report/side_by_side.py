@@ -17,6 +17,7 @@ from optimist.studies.scores.score_files import ScoreFile
 from optimist.studies.scores.statistics import Interval
 from optimist.studies.sheet import Cell, Sheet, number
 
+KINDS = ("best", "cross", "last")  # three columns each: more would be wider than a screen
 GAMES_NAMED = 3  # games that a warning about normalisers names; it counts the others
 
 
@@ -122,7 +123,7 @@ def _per_game(pairs: list[Pair], names: tuple[str, str]) -> Sheet:
         for agent in pair.first.agents:
             for game in pair.first.games:
                 cells = []
-                for kind in table_one.MAIN:
+                for kind in KINDS:
                     before, after = (getattr(each[agent, game], kind) for each in scores)
                     if before is None or after is None:  # with one seed there is no cross-chosen best
                         cells += [Cell("")] * 3
@@ -130,7 +131,7 @@ def _per_game(pairs: list[Pair], names: tuple[str, str]) -> Sheet:
                     cells += [Cell(number(value), value) for value in (before, after)]
                     cells.append(Cell(f"{after - before:+,.2f}", after - before))
                 rows.append([agent, *_place(pairs, pair), game, *cells])
-    kinds = [table_one.kind_title(kind, None) for kind in table_one.MAIN]
+    kinds = [table_one.kind_title(kind, None) for kind in KINDS]
     heads = [f"{kind}, {words}" for kind in kinds for words in (*names, "difference")]
     notes = ["average returns, mean over seeds, not normalised"]
     return Sheet("game by game", ["agent", *_place_heads(pairs), "game", *heads], _by_agent(rows), notes)
