@@ -13,7 +13,7 @@ from optimist import agents
 from optimist.agents._agent import Agent
 from optimist.data.transition import Spec
 from optimist.errors import UsageError, closest, did_you_mean
-from optimist.training.offline import Training
+from optimist.training.offline_settings import Training
 from optimist.training.online import Collection
 from optimist.training.scales import Scale, scale_for
 
