@@ -25,8 +25,8 @@ def open(path: str | Path) -> Dataset:
 
 
 def load(path: str | Path, *, step: int | str = "last", allow: Iterable[str] = ()) -> Run:
-    """The run in this folder, with the policies of its last step, of its "best" evaluation, or of any step in
-    `run.kept`.
+    """The run in this folder, with the policies of its last step, of its "best" evaluation, of any step in
+    `run.kept`, or "healthy": before they diverged.
 
     The folder may name classes of other modules: a module that is neither imported already nor installed as a
     plug-in is imported only if `allow` names it."""

@@ -40,7 +40,10 @@ def _evaluate_options(parser: Parser, words: list[str]) -> None:
 
 def add_choice_of_policy(parser: Parser) -> None:
     parser.add_argument(
-        "--step", default="last", metavar="STEP", help="a step whose policy was kept, best or last [last]"
+        "--step",
+        default="last",
+        metavar="STEP",
+        help="a step whose policy was kept, best, healthy or last [last]",
     )
     parser.add_argument(
         "--allow", action="append", default=[], metavar="module", help="a module that the run may import"

@@ -1,39 +1,42 @@
 """Training on a fixed dataset; the environment is used only for evaluation."""
 
+import contextlib
 import logging
 import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import jax
-import numpy as np
 
 from optimist.agents import described, short_name
 from optimist.agents._agent import Agent
 from optimist.data.dataset import Dataset
 from optimist.data.look import warnings
-from optimist.data.sampling import Sampler, transitions
+from optimist.errors import RunError
+from optimist.training.automatic import AUTO
+from optimist.training.estimators import in_words
 from optimist.training.evaluation import check_playable
 from optimist.training.feeding import Feed, feed_of
-from optimist.training.held_out import HeldOut
+from optimist.training.guard import health_like
 from optimist.training.inputs import Inputs, measured
 from optimist.training.interrupt import StopRequest
 from optimist.training.learner import Learner, TrainState, advance, check_seeds
 from optimist.training.loggers import logger_classes
-from optimist.training.monitor import ALARM, Monitor, check_finite
+from optimist.training.measures import Measures
 from optimist.training.offline_settings import Training, settled_for
 from optimist.training.rewards import remarks, suggested_scale
 from optimist.training.seed_logs import SeedLogs, whole
 from optimist.training.services import Services, owes_evaluation
 from optimist.training.sizes import batch_bytes, check_memory, lanes_bytes, state_bytes
+from optimist.training.storage.alarms import Alarm, read_alarms, write_alarms
 from optimist.training.storage.run_folder import RunFolder, as_config, begun, refuse_other_use
 
 log = logging.getLogger("optimist")
 CHUNK = 250  # gradient steps between checks of the clock, the losses and the signals
 LARGE_CHUNK = 50  # the same for large images on a CPU, so that Ctrl-C takes effect within seconds
-PROBE_STEP = 2**40  # a step that no training reaches; the estimates in the logs are for its batch
 
 
 class OfflineTraining:
@@ -66,11 +69,19 @@ class OfflineTraining:
         if environment:
             trained_on = dataset.provenance.get("environment", "")
             self.versions |= check_playable(dataset.spec, environment, trained_on)
-        self.learner = Learner(agent, dataset.spec)
+        self.learner = Learner(self._limited(agent), dataset.spec)
         logger_classes(training.loggers)  # raises for an unknown logger
         self._check_memory()
         self.learner = replace(self.learner, inputs=self._inputs(before))
         self.folder = RunFolder(out, self._config(), restart=restart)
+
+    def _limited(self, agent: Agent) -> Agent:
+        """The agent, whose limit of targets is a number if it was "auto": the largest of all seeds' logs."""
+        if getattr(agent, "target_limit", None) != AUTO:
+            return agent
+        largest = max(each.largest for each in self.data.logged_values(self.training))
+        limit: dict[str, Any] = {"target_limit": largest or None}  # a log without rewards has none
+        return replace(agent, **limit)
 
     def _check_memory(self) -> None:
         training, spec, seeds = self.training, self.data.dataset.spec, len(self.seeds)
@@ -123,18 +134,15 @@ class OfflineTraining:
                 remarks(self.data.logs, self.training, self.learner.agent, self._asked) if begins else []
             ):
                 log.warning("%s", line)
+            health = self.folder.load_health(step, health_like(self.learner, self.seeds)) if found else None
             if step < self.training.steps or owes_evaluation(self.folder, self.training, step):
-                state = self._train(step, state)
+                state = self._train(step, state, health)
             self.folder.finish()
             return state
 
-    def _train(self, step: int, state: TrainState) -> TrainState:
-        feed, monitor = (
-            feed_of(self.data.samplers(self.training), self.training.feed, self._memory()),
-            self._monitor(),
-        )
-        held = self.data.held_out_samplers(self.training)
-        held_out = HeldOut(self.learner, held) if held else None
+    def _train(self, step: int, state: TrainState, health: Any) -> TrainState:
+        feed = feed_of(self.data.samplers(self.training), self.training.feed, self._memory())
+        measures = Measures(self.learner, self.data, self.training, state, health)
         chunk, title = self._chunk(feed), short_name(self.learner.agent)
         title += f" x {len(self.seeds)} seeds" if len(self.seeds) > 1 else ""
         with (
@@ -143,50 +151,47 @@ class OfflineTraining:
                 self.folder, self.learner, self.training, step, stop, title=title, unit="update"
             ) as services,
         ):
+            self._write_alarms(measures)
+            measures.leave_if_diverged()
             note = services.evaluate_if_owed(step, state.params)
             services.leave_if_asked(step)
             while step < self.training.steps:
                 count = self._steps_to_take(step, chunk)
-                items = feed.items(step, count)
-                state, losses = advance(self.learner, state, feed.minibatch, feed.resident, items)
+                state, losses = self._advanced(state, feed, measures, step, count)
                 step += count
-                services.log(step, state, partial(self._figures, monitor, held_out, step, state, losses))
+                known = measures.alarms
+                services.log(step, state, partial(measures.rows, step, count, state, losses))
+                if measures.alarms != known:
+                    self._write_alarms(measures)
+                    state = measures.hold(state)
                 if self.training.evaluates(step):
                     note = services.evaluate(step, state.params)
-                services.show(step, note)
-                if services.late or stop.received or step == self.training.steps:
-                    services.save(step, state)
+                services.show(step, note if self.environment else in_words(measures.latest))
+                if services.late or stop.received or measures.stops or step == self.training.steps:
+                    services.save(step, measures.saved(state))
+                measures.leave_if_diverged()
                 services.leave_if_asked(step)
         return state
 
-    def _figures(
-        self, monitor: Monitor, held_out: HeldOut | None, step: int, state: TrainState, losses: dict
-    ) -> list[dict]:
-        known = len(monitor.alarms)
-        rows = monitor.rows(step, state, losses)
-        if held_out:
-            rows = [{**row, **held} for row, held in zip(rows, held_out.rows(state), strict=True)]
-            check_finite(step, self.seeds, rows)
-        if len(monitor.alarms) > known:
-            self.folder.write_alarms(monitor.alarms)
-        return rows
+    def _advanced(
+        self, state: TrainState, feed: Feed, measures: Measures, step: int, count: int
+    ) -> tuple[TrainState, dict]:
+        """The state after `count` gradient steps of every seed that is not frozen, and the losses."""
+        if not measures.learns.any():
+            return state._replace(step=state.step + count), {}
+        items = feed.items(step, count)
+        state, losses = advance(self.learner, state, feed.minibatch, feed.resident, items)
+        return measures.hold(state), losses
+
+    def _write_alarms(self, measures: Measures) -> None:
+        """Write the alarms, beside those that an older version raised before."""
+        before: dict[int, Alarm] = {}
+        with contextlib.suppress(RunError):  # the file is damaged: it is written anew
+            before = read_alarms(self.folder.path)
+        write_alarms(self.folder.path, {**before, **measures.alarms})
 
     def _memory(self) -> int | None:
         return None if self.training.memory_gib is None else int(self.training.memory_gib * 2**30)
-
-    def _monitor(self) -> Monitor:
-        probes = [self._probe(sampler) for sampler in self.data.samplers(self.training)]
-        largest = self.training.reward_scale * np.abs(self.data.dataset.timeline.reward).max()
-        if self.training.clip_rewards is not None:
-            largest = min(largest, self.training.clip_rewards)
-        largest_return = largest / max(1 - self.training.gamma, 1e-6)
-        known = self.folder.alarms(ALARM * largest_return)
-        return Monitor(self.learner, self.seeds, np.stack(probes), largest_return, known)
-
-    def _probe(self, sampler: Sampler) -> np.ndarray:
-        """A fixed batch of observations of this seed's log."""
-        positions = sampler.positions(PROBE_STEP, 1)[0]
-        return transitions(sampler, positions, sampler.dataset.timeline.frames).observation
 
     def _chunk(self, feed: Feed) -> int:
         """The steps of a chunk; if possible they divide `evaluate_every`, so that one program is enough."""

@@ -20,6 +20,7 @@ from optimist.training.automatic import (
     scaling,
     settled,
 )
+from optimist.training.guard import CONTINUE, RESPONSES
 from optimist.training.inputs import check_kind
 from optimist.training.loggers import USUAL
 from optimist.training.storage.run_folder import demand
@@ -48,6 +49,9 @@ class Training:
         "unless the log is by optimist collect",
     ] = "auto"
     hold_out: Annotated[float, "share of the episodes to measure losses on, and not to learn from"] = 0.0
+    on_divergence: Annotated[
+        str, "of a seed whose values exceed its log's returns: continue, stop the run, or freeze the seed"
+    ] = CONTINUE
     sampling: Annotated[str, "uniform, or five-buffers as in the released code"] = "uniform"
     data_per_seed: Annotated[str, "whole, or own: the log of the seed's own player"] = "whole"
     feed: Annotated[str, "where the data is kept: device, memory, compressed, or auto"] = "auto"
@@ -76,10 +80,9 @@ class Training:
         demand(self, ("checkpoint_seconds", "keep_policies"), lambda x: x >= 0, "it must be at least 0")
         if self.sampling not in SAMPLERS:
             raise UsageError(f'no sampling "{self.sampling}": {did_you_mean(self.sampling, SAMPLERS)}')
-        if self.data_per_seed not in LOGS:
-            raise UsageError(
-                f'no data_per_seed "{self.data_per_seed}": {did_you_mean(self.data_per_seed, LOGS)}'
-            )
+        for name, known in (("data_per_seed", LOGS), ("on_divergence", RESPONSES)):
+            if (value := getattr(self, name)) not in known:
+                raise UsageError(f'no {name} "{value}": {did_you_mean(value, known)}')
 
     @property
     def evaluation_epsilon(self) -> float:

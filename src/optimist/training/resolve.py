@@ -13,6 +13,7 @@ from optimist import agents
 from optimist.agents._agent import Agent
 from optimist.data.transition import Spec
 from optimist.errors import UsageError, closest, did_you_mean
+from optimist.training.automatic import AUTO
 from optimist.training.offline_settings import Training
 from optimist.training.online import Collection
 from optimist.training.scales import Scale, scale_for
@@ -63,6 +64,8 @@ def resolve_collection(
         agent, preset = _player(preset)
     chosen = scale_for(spec, scale)
     found = _agent(chosen, agent, preset, options)
+    if getattr(found, "target_limit", None) == AUTO:
+        raise UsageError("target_limit is auto, which follows from a log: give a number to learn online")
     return Resolved(found, _settings(chosen.collection, settings, "collection", found))
 
 

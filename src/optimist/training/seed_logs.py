@@ -6,6 +6,7 @@ from typing import Any
 
 from optimist.data.dataset import Dataset
 from optimist.data.paper_sampling import SAMPLERS
+from optimist.data.returns_to_go import LoggedValues, logged_values
 from optimist.data.sampling import Sampler
 from optimist.training.offline_settings import Training
 
@@ -58,6 +59,16 @@ class SeedLogs:
             for held, seed in zip(self.held, self.seeds, strict=True)
             if held
         ]
+
+    def logged_values(self, training: Training) -> list[LoggedValues]:
+        """The returns-to-go of each seed's log, with rewards as they are trained; one log is read once."""
+        clip: Any = training.clip_rewards
+        scale: Any = training.reward_scale
+        found = {
+            log.fingerprint: logged_values(log, training.gamma, clip=clip, scale=scale)
+            for log in {log.fingerprint: log for log in self.logs}.values()
+        }
+        return [found[log.fingerprint] for log in self.logs]
 
 
 def _sampler(
