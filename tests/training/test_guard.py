@@ -17,8 +17,10 @@ from optimist.errors import DivergedError, RunError, UsageError
 from optimist.training.guard import Guard, first_health, is_due
 from optimist.training.learner import Learner
 from optimist.training.offline import OfflineTraining, Training
+from optimist.training.resolve import resolve_collection
 from optimist.training.run import load_run
 from optimist.training.storage.alarms import Alarm, read_alarms
+from optimist.training.storage.run_folder import read_config
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,7 +187,9 @@ def test_freeze_gives_one_seed_its_last_healthy_policy_and_leaves_the_others(tmp
     np.testing.assert_array_equal(state.targets["height"]["at"], kept)
     rows = {(row["step"], row["seed"]): row for row in rows_of(tmp_path)}
     assert "loss_height" in rows[60, WILD] and "loss_height" not in rows[75, WILD]
-    assert rows[75, WILD]["estimate"] == rows[120, WILD]["estimate"] == pytest.approx(kept[1], rel=1e-6)
+    assert (
+        rows[75, WILD]["estimate"] == rows[120, WILD]["estimate"] == pytest.approx(float(kept[1]), rel=1e-6)
+    )
     assert rows[120, CALM]["loss_height"] == 0
     assert (tmp_path / "DONE").exists()
 
@@ -269,6 +273,21 @@ def test_damaged_alarms_are_written_again(tmp_path, continued):
     assert read_alarms(tmp_path) == read_alarms(continued)
 
 
+def test_a_checkpoint_of_an_older_version_continues(tmp_path, continued):
+    """It knows nothing of health: the guard begins at its step, and keeps alarms that were raised before."""
+    climb(tmp_path, steps=40)
+    training = OfflineTraining(CLIMBER, LOG, replace(SHORT, steps=40), out=tmp_path, seeds=(CALM, WILD))
+    step, state = training.folder.load_state(like=training.learner.shapes((CALM, WILD)))
+    training.folder.save_state(step, state)  # as it was written before
+    training.folder.release()
+    (tmp_path / "alarms.json").write_text(f'{{"{CALM}": 30}}')
+    climb(tmp_path)
+    known = read_alarms(tmp_path)
+    assert known[CALM] == Alarm(30) and known[WILD][:2] == (100, 40)
+    ours, whole = (load_run(run).params["height"]["at"] for run in (tmp_path, continued))
+    np.testing.assert_array_equal(ours, whole)
+
+
 def test_an_unknown_response_is_refused():
     with pytest.raises(UsageError, match='no on_divergence "frieze": did you mean "freeze"'):
         Training(on_divergence="frieze")
@@ -303,3 +322,23 @@ def test_an_agent_that_chases_its_own_target_diverges_and_others_do_not(tmp_path
     last = rows_of(tmp_path)[-1]
     assert "agreement" in last and ("value_ratio" in last) == (agent != "behaviour_cloning")
     assert diverges == (last.get("value_ratio", 0) > 2)
+
+
+def test_the_limit_of_targets_follows_the_log_and_its_rewards(tmp_path):
+    for number, (clip, seeds) in enumerate(((1.0, (0,)), (None, (0, 1)))):
+        training = replace(SHORT, clip_rewards=clip, steps=1)
+        found = OfflineTraining(
+            small("rem", target_limit="auto"), LOG, training, out=tmp_path / str(number), seeds=seeds
+        )
+        found.folder.release()
+        expected = logged_values(LOG, 0.99, clip=clip).largest
+        assert found.learner.agent.target_limit == expected
+        assert read_config(tmp_path / str(number))["agent"]["target_limit"] == expected
+
+
+def test_a_limit_that_follows_a_log_needs_one():
+    with pytest.raises(UsageError, match="target_limit is auto, which follows from a log"):
+        resolve_collection(LOG.spec, "dqn", options={"target_limit": "auto"})
+    for limit in (0.0, -1.0, "most", float("nan")):
+        with pytest.raises(UsageError, match="choose a number above zero, none, or auto"):
+            small("dqn", target_limit=limit)

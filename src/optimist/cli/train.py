@@ -146,10 +146,22 @@ def train(options: argparse.Namespace) -> None:
         part=lambda part: part_of(part, options),
     ).run()
     if not environment:
-        print(f"trained in {out}; to score it: optimist evaluate {out} --environment ENV")
+        _print_estimators(out)
+        print(f"trained in {out}; its curves as a page: optimist report {out}")
+        print(f"to choose a policy by the log: optimist select {out}")
+        print(f"to use it elsewhere: optimist export {out} --to policy.onnx")
         return
     _print_scores(agents.short_name(agent), out, part_of(dataset, options))
     print(f"trained in {out}; to watch it: optimist play {out} --out video.gif")
+
+
+def _print_estimators(run: Path) -> None:
+    from optimist.studies.results.run_curves import estimator_sheet, read_metrics
+    from optimist.studies.sheet import print_sheet
+
+    found = estimator_sheet(read_metrics(run))
+    if found.rows:
+        print_sheet(found)
 
 
 def _print_scores(name: str, run: Path, dataset: Any) -> None:
