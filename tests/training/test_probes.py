@@ -1,12 +1,13 @@
 """Probes are states of each seed's own log; values and agreement are those of plain loops over them."""
 
+import jax
 import numpy as np
 import pytest
 
 from little import small, vectors
 from optimist.data import Dataset, Recorder, Sampler, Spec
 from optimist.training.learner import Learner
-from optimist.training.probes import COUNT, agreement, answers, probes_of
+from optimist.training.probes import COMPARED, COUNT, agreement, answers, probes_of
 
 
 def small_players(path, players: tuple[int, ...]) -> Dataset:
@@ -71,6 +72,23 @@ def test_an_agent_without_values_has_only_its_agreement(agent):
     learner = Learner(small(agent), vectors().spec)
     found = answers(learner, 2, learner.init((0, 1)).params, probes_of([Sampler(vectors())] * 2))
     assert found.values is None and found.agreement.shape == (2,)
+
+
+def test_an_actor_is_compared_in_some_states_and_judged_in_all():
+    random = np.random.default_rng(0)
+    columns = (random.normal(size=(60, 3)), random.uniform(-1, 1, (60, 2)), random.normal(size=60))
+    data = Dataset.from_arrays(*columns, np.arange(60) % 6 == 5, truncations=False)
+    learner, probes = Learner(small("td3"), data.spec), probes_of([Sampler(data)])
+    params = learner.init((0,)).params
+    alone = jax.tree.map(lambda leaf: leaf[0], params)
+    found = answers(learner, 1, params, probes)
+    observations, logged = np.asarray(probes.observation[0]), np.asarray(probes.action[0])
+    values = jax.vmap(lambda seen: learner.estimate(alone, seen))(observations)
+    np.testing.assert_allclose(found.values[0], values, rtol=1e-4, atol=1e-6)
+    acted = jax.vmap(lambda seen: learner.action(alone, seen, None))(observations[:COMPARED])
+    width = np.subtract(data.spec.action_high, data.spec.action_low)
+    expected = 1 - (np.abs(acted - logged[:COMPARED]) / width).mean()
+    np.testing.assert_allclose(found.agreement[0], expected, rtol=1e-5)
 
 
 def test_vectors_agree_as_far_as_they_are_close():

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import jax
@@ -14,6 +15,7 @@ from optimist.training.learner import Learner
 
 COUNT = 1024  # states of each seed's log
 STEP = 2**40  # a step that no training reaches; the states are those of its minibatch
+COMPARED = 128  # of them, in which action vectors are compared: BCQ imagines a hundred actions in each
 AT_ONCE = 256  # states in one pass of the network, so that images need little memory
 KEY = 0  # of the actions of agents that choose at random
 
@@ -50,19 +52,28 @@ def _probes(sampler: Sampler) -> Probes:
 @partial(jax.jit, static_argnames=("learner", "seeds"))
 def answers(learner: Learner, seeds: int, params: dict, probes: Probes) -> Answers:
     """The answers of these parameters, in one program for all seeds."""
-    keys = jax.random.split(jax.random.PRNGKey(KEY), probes.observation.shape[1])
+    keys = jax.random.split(jax.random.PRNGKey(KEY), COUNT)
+    compared = COUNT if learner.spec.discrete else COMPARED
+
+    def value_in(params, probe):
+        return learner.estimate(params, probe.observation, probe.allowed)
 
     def in_state(params, item):
         probe, key = item
-        value = learner.estimate(params, probe.observation, probe.allowed)
         if probe.allowed is None:
             action = learner.action(params, probe.observation, key)
         else:
             action = learner.allowed_action(params, probe.observation, key, probe.allowed)
-        return value, agreement(learner.spec, action, probe.action)
+        return value_in(params, probe), agreement(learner.spec, action, probe.action)
+
+    parts = (slice(None, compared), slice(compared, None))
 
     def of_seed(params, probes):
-        values, agreed = jax.lax.map(partial(in_state, params), (probes, keys), batch_size=AT_ONCE)
+        first, rest = (jax.tree.map(itemgetter(part), (probes, keys)) for part in parts)
+        values, agreed = jax.lax.map(partial(in_state, params), first, batch_size=AT_ONCE)
+        if compared < COUNT:
+            more = jax.lax.map(partial(value_in, params), rest[0], batch_size=AT_ONCE)
+            values = jnp.concatenate([values, more])
         return Answers(values if learner.agent.has_values else None, agreed.mean())
 
     return jax.vmap(of_seed, axis_size=seeds)(params, probes)  # an agent may have no parameters
