@@ -14,7 +14,7 @@ import jax
 from optimist.agents import described, short_name
 from optimist.agents._agent import Agent
 from optimist.data.dataset import Dataset
-from optimist.data.look import warnings
+from optimist.data.warnings import warnings
 from optimist.errors import RunError
 from optimist.training.automatic import AUTO
 from optimist.training.estimators import in_words
