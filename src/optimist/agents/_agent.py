@@ -38,6 +38,7 @@ class Objective(NamedTuple):
 class Agent(ABC):
     """A frozen record of hyperparameters, which gives the learner parameters, objectives and actions."""
 
+    reads_next_action: ClassVar[bool] = False  # transitions then have `next_action` and `next_logged`
     optimizer: RmsProp | Adam = Adam()
     target_period: Annotated[int, "gradient steps between updates of the target network"] = 2000
     target_rate: Annotated[float, "how far the target moves towards the network; 1: a copy"] = 1.0

@@ -288,7 +288,7 @@ class OfflineTraining:
         scale: Any = training.reward_scale  # settled: a number
         settings = (training.batch, training.gamma, training.n_step, clip)
         return [
-            SAMPLERS[training.sampling](log, *settings, seed, scale)
+            SAMPLERS[training.sampling](log, *settings, seed, scale, self.learner.agent.reads_next_action)
             for log, seed in zip(self.logs, self.seeds, strict=True)
         ]
 
@@ -298,7 +298,7 @@ class OfflineTraining:
         scale: Any = training.reward_scale
         settings = (HELD_OUT_BATCH, training.gamma, training.n_step, clip)
         samplers = [
-            Sampler(held, *settings, seed, scale)
+            Sampler(held, *settings, seed, scale, self.learner.agent.reads_next_action)
             for held, seed in zip(self.held, self.seeds, strict=True)
             if held
         ]

@@ -10,7 +10,7 @@ import numpy as np
 
 from optimist.data.dataset import Dataset
 from optimist.data.stacking import stacked
-from optimist.data.transition import Spec, Transition
+from optimist.data.transition import Spec, Transition, followed
 from optimist.training.learner import Learner, TrainState, advance
 
 ROWS_AT_ONCE = 256  # rows that a refill decodes together; a row is one step of every lane
@@ -45,19 +45,23 @@ class Recall:
     gamma: float
     clip: float | None
     scale: float = 1.0
+    next_actions: bool = False  # transitions have the next action that was played
 
     def __call__(self, window: Memory, item) -> Transition:
         slot, lane = item
         following = (slot + 1) % window.reward.shape[0]
         reward = window.reward[slot, lane] if self.scale == 1 else self.scale * window.reward[slot, lane]
         age = window.age[slot, lane]
-        return Transition(
+        found = Transition(
             observation=self._stacked(window, slot, lane, age),
             action=window.action[slot, lane],
             reward=reward if self.clip is None else jnp.clip(reward, -self.clip, self.clip),
             discount=self.gamma * (1.0 - window.terminal[slot, lane]),
             next_observation=self._stacked(window, following, lane, age + 1),
         )
+        if not self.next_actions:
+            return found
+        return followed(found, window.action[following, lane], ~window.terminal[slot, lane])
 
     def _stacked(self, window: Memory, slot, lane, age):
         slots = window.reward.shape[0]
@@ -86,7 +90,13 @@ class Replay:
         self._lanes, self._stack = settings.lanes * len(seeds), learner.spec.stack
         self._slots = max(settings.window // settings.lanes, self._stack + 2)
         self._window = empty_memory(learner.spec, self._slots, self._lanes)
-        self.recall = Recall(self._stack, settings.gamma, settings.clip_rewards, settings.reward_scale)
+        self.recall = Recall(
+            self._stack,
+            settings.gamma,
+            settings.clip_rewards,
+            settings.reward_scale,
+            learner.agent.reads_next_action,
+        )
         self._rows, self._updates = 0, int(state.step)
         self._losses: dict = {}
         self._prepared: tuple[tuple[int, int, int], Any] = (0, 0, 0), None

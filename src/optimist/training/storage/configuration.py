@@ -16,6 +16,7 @@ MAY_CHANGE = {*FREE, "training.home", "training.steps"}  # a run may continue wi
 LATER = {
     "agent.over_quantiles": "sum",
     "agent.late_action": False,
+    "agent.layer_norm": False,
     "training.reward_scale": 1.0,
     "training.hold_out": 0.0,
     "training.observations": "none",
