@@ -1,7 +1,8 @@
 """The conservative agents beside d3rlpy's: the same logs and settings, five seeds, paired by seed.
 
 `OPTIMIST_PEERS=/path/to/python python -m benchmarks conservative`, where that Python has d3rlpy and
-gymnasium. Each seed has a log of its own, which both sides learn from. The results go to `conservative/`.
+gymnasium. Each seed has a log of its own, which both sides learn from. The results go to `conservative/`; the
+same command continues after the last agent that is done.
 """
 
 import csv
@@ -15,14 +16,16 @@ from pathlib import Path
 import numpy as np
 
 import optimist
-from benchmarks.peer_d3rlpy import EPISODES, returns
+from benchmarks.peer_d3rlpy import returns
 from optimist import envs
 from optimist.data import Recorder, Sampler, transitions
 
-SEEDS, LOG_STEPS, LANES, UPDATES = 5, 20_000, 4, 5_000
+SEEDS, LOG_STEPS, LANES = 5, 20_000, 4
 CARTPOLE, PENDULUM = "CartPole-v1", "Pendulum-v1"
-COMMON = {"batch": 64, "gamma": 0.99, "rate": 3e-4, "hidden": [64, 64], "target_period": 500, "bound": 2.0}
-NETWORK = {"network.hidden": "64,64", "optimizer.learning_rate": 3e-4, "optimizer.epsilon": 1e-8}
+UPDATES = {CARTPOLE: 2_000, PENDULUM: 1_500}  # few: eager PyTorch takes 6 to 30 ms of a shared core for each
+RATE = 1e-3
+COMMON = {"batch": 64, "gamma": 0.99, "hidden": [64, 64], "target_period": 500, "bound": 2.0}
+NETWORK = {"network.hidden": "64,64", "optimizer.epsilon": 1e-8}
 AGENTS = {
     CARTPOLE: {
         "cql": {"target_period": 500, "network.torso": "mlp"},
@@ -32,10 +35,11 @@ AGENTS = {
         "td3_bc": {},
         "iql": {},
         "rebrac": {"actor_penalty": 0.1, "critic_penalty": 0.01},
-        "sac_cql": {"actor_rate": 3e-4, "conservatism": 1.0, "samples": 4},
+        "sac_cql": {"actor_rate": 1e-3, "conservatism": 1.0, "samples": 4},
     },
 }
 SCALES = {CARTPOLE: 1.0, PENDULUM: 0.1}  # of the rewards: advantages of tens would saturate IQL's weights
+COLUMNS = ("game", "agent", "library", "seed", "episode", "return")
 STUDENT = 2.776  # the 97.5% quantile of Student's distribution with 4 degrees of freedom
 
 
@@ -76,17 +80,19 @@ def logs_of(game: str, folder: Path) -> list:
 
 
 def save(log, path: Path, scale: float) -> str:
-    """The log as d3rlpy takes it: it has no final observation of an episode that was cut off."""
-    rows, steps = transitions(Sampler(log), np.arange(len(log)), log.timeline.frames), log.steps()
-    last = np.isin(steps, log.stops - 1)
-    terminal = log.timeline.terminal[steps]
+    """The transitions as d3rlpy's minibatches have them. At the end of an episode, where no next action was
+    logged, the action itself stands for it."""
+    sampler = Sampler(log, next_actions=True)
+    rows = transitions(sampler, np.arange(len(log)), log.timeline.frames)
+    action, following = (x.reshape(len(log), -1).astype(np.float32) for x in (rows.action, rows.next_action))
     np.savez(
         path,
         observations=rows.observation,
-        actions=rows.action if rows.action.ndim > 1 else rows.action[:, None],
-        rewards=scale * log.timeline.reward[steps],
-        terminals=terminal.astype(np.float32),
-        timeouts=(last & ~terminal).astype(np.float32),
+        actions=action,
+        rewards=(scale * rows.reward[:, None]).astype(np.float32),
+        next_observations=rows.next_observation,
+        next_actions=np.where(rows.next_logged[:, None], following, action),
+        terminals=(rows.discount[:, None] == 0).astype(np.float32),
     )
     return str(path)
 
@@ -97,14 +103,14 @@ def ours(game: str, name: str, logs: list, folder: Path) -> list[list[float]]:
         run = optimist.train(
             name,
             log,
-            options={**NETWORK, **AGENTS[game][name]},
+            options={**NETWORK, "optimizer.learning_rate": RATE, **AGENTS[game][name]},
             seeds=(seed,),
             out=folder / f"{name}-{seed}",
             environment="",
-            steps=UPDATES,
+            steps=UPDATES[game],
             batch=COMMON["batch"],
             gamma=COMMON["gamma"],
-            evaluate_every=UPDATES,
+            evaluate_every=UPDATES[game],
             observations="none",
             reward_scale=SCALES[game],
             clip_rewards=None,
@@ -114,7 +120,9 @@ def ours(game: str, name: str, logs: list, folder: Path) -> list[list[float]]:
 
 
 def theirs(game: str, name: str, files: list[str], folder: Path) -> list[list[float]]:
-    settings = {**COMMON, "game": game, "agent": name, "logs": files, "steps": UPDATES}
+    lengths = {"steps": UPDATES[game], "rate": RATE}
+    actions = {CARTPOLE: 2, PENDULUM: 1}[game]
+    settings = {**COMMON, **lengths, "game": game, "agent": name, "logs": files, "actions": actions}
     (folder / "settings.json").write_text(json.dumps(settings))
     script = Path(__file__).with_name("peer_d3rlpy.py")
     line = [os.environ["OPTIMIST_PEERS"], str(script), str(folder / "settings.json")]
@@ -132,35 +140,55 @@ def interval(differences: np.ndarray) -> tuple[float, float]:
     return mean - half, mean + half
 
 
+def compared(game: str, name: str, logs: list, folder: Path) -> list[tuple]:
+    """The rows of both sides: game, agent, library, seed, episode, return."""
+    files = [save(log, folder / f"{seed}.npz", SCALES[game]) for seed, log in enumerate(logs)]
+    sides = {"optimist": ours(game, name, logs, folder), "d3rlpy": theirs(game, name, files, folder)}
+    return [
+        (game, name, library, seed, episode, round(value, 3))
+        for library, scores in sides.items()
+        for seed, episodes in enumerate(scores)
+        for episode, value in enumerate(episodes)
+    ]
+
+
+def rows_in(path: Path) -> list[tuple]:
+    if not path.exists():
+        return []
+    with open(path, newline="") as stream:
+        return [(*row[:3], int(row[3]), int(row[4]), float(row[5])) for row in list(csv.reader(stream))[1:]]
+
+
+def show(game: str, name: str, rows: list[tuple]) -> None:
+    def means(library: str) -> np.ndarray:
+        mine = [row for row in rows if row[:3] == (game, name, library)]
+        return np.array([np.mean([row[5] for row in mine if row[3] == seed]) for seed in range(SEEDS)])
+
+    here, there = means("optimist"), means("d3rlpy")
+    low, high = interval(here - there)
+    print(
+        f"{game} {name:13} optimist {here.mean():8.1f}  d3rlpy {there.mean():8.1f}  "
+        f"difference {(here - there).mean():7.1f} [{low:.1f}, {high:.1f}]",
+        flush=True,
+    )
+
+
 def main() -> None:
-    out = Path("conservative")
-    out.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as scratch, open(out / "returns.csv", "w", newline="") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(["game", "agent", "library", "seed", "episode", "return"])
-        for game, agents in AGENTS.items():
-            folder = Path(scratch) / game
-            folder.mkdir()
-            logs = logs_of(game, folder)
-            files = [save(log, folder / f"{seed}.npz", SCALES[game]) for seed, log in enumerate(logs)]
-            print(
-                game, "mean return of each log:", [round(float(x.episodes.returns.mean()), 1) for x in logs]
-            )
-            for name in agents:
-                sides = {
-                    "optimist": ours(game, name, logs, folder),
-                    "d3rlpy": theirs(game, name, files, folder),
-                }
-                for library, scores in sides.items():
-                    for seed in range(SEEDS):
-                        for episode in range(EPISODES):
-                            value = round(scores[seed][episode], 3)
-                            writer.writerow([game, name, library, seed, episode, value])
-                stream.flush()
-                here, there = (np.mean(sides[library], axis=1) for library in sides)
-                low, high = interval(here - there)
+    out = Path("conservative") / "returns.csv"
+    out.parent.mkdir(exist_ok=True)
+    for game, agents in AGENTS.items():
+        missing = [name for name in agents if (game, name) not in {row[:2] for row in rows_in(out)}]
+        with tempfile.TemporaryDirectory() as scratch:
+            logs = logs_of(game, Path(scratch)) if missing else []
+            if logs:
                 print(
-                    f"{game} {name:13} optimist {here.mean():8.1f}  d3rlpy {there.mean():8.1f}  "
-                    f"difference {(here - there).mean():7.1f} [{low:.1f}, {high:.1f}]",
-                    flush=True,
+                    game,
+                    "mean return of each log:",
+                    [round(float(x.episodes.returns.mean()), 1) for x in logs],
                 )
+            for name in missing:
+                rows = [*rows_in(out), *compared(game, name, logs, Path(scratch))]
+                with open(out, "w", newline="") as stream:
+                    csv.writer(stream).writerows([COLUMNS, *rows])
+        for name in agents:
+            show(game, name, rows_in(out))

@@ -65,6 +65,18 @@ def algorithm(name: str, settings: dict):
     return CQLConfig(temp_learning_rate=rate, **weight, **common).create()
 
 
+def minibatches(log, size: int, count: int, seed: int):
+    """Uniform minibatches of all transitions; d3rlpy's own sampler leaves out the last step of a truncated
+    episode."""
+    from d3rlpy.dataset import TransitionMiniBatch
+
+    columns, random = {name: log[name] for name in log.files}, np.random.default_rng(seed)
+    for _ in range(count):
+        rows = random.integers(len(columns["rewards"]), size=size)
+        drawn = {name: column[rows] for name, column in columns.items()}
+        yield TransitionMiniBatch(**drawn, intervals=np.ones((size, 1), np.float32), transitions=[])
+
+
 def main(settings: dict) -> None:
     import d3rlpy
     import torch
@@ -72,16 +84,10 @@ def main(settings: dict) -> None:
     torch.set_num_threads(1)
     for seed, path in enumerate(settings["logs"]):
         d3rlpy.seed(seed)
-        log = np.load(path)
-        columns = (log["observations"], log["actions"], log["rewards"], log["terminals"], log["timeouts"])
-        agent = algorithm(settings["agent"], settings)
-        agent.fit(
-            d3rlpy.dataset.MDPDataset(*columns),
-            n_steps=settings["steps"],
-            n_steps_per_epoch=settings["steps"],
-            show_progress=False,
-            logger_adapter=d3rlpy.logging.NoopAdapterFactory(),
-        )
+        log, agent = np.load(path), algorithm(settings["agent"], settings)
+        agent.create_impl(log["observations"].shape[1:], settings["actions"])
+        for batch in minibatches(log, settings["batch"], settings["steps"], seed):
+            agent.update(batch)
         found = returns(lambda x, agent=agent: agent.predict(x[None])[0], settings["game"])
         print(json.dumps({"seed": seed, "returns": found}), flush=True)
 
