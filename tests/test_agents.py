@@ -6,6 +6,7 @@ import importlib
 import json
 import math
 import re
+import statistics
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -435,6 +436,7 @@ REFUSED = {
     "low is high": (lambda: agents.C51(low=3.0, high=3.0), "3.0 to 3.0: .* low below high"),
     "low above high": (lambda: agents.C51(low=1.0, high=-1.0), "1.0 to -1.0: .* low below high"),
     "endless atoms": (lambda: agents.C51(high=float("inf")), "-10.0 to inf"),
+    "no spread": (lambda: agents.HlGauss(spread=0.0), "spread is 0.0: choose a number above zero"),
     "one atom": (lambda: agents.C51(columns=1), "1 atoms.*2 or more"),
     "one atom a head": (lambda: agents.C51Rem(columns=4), "1 atoms.*2 or more"),
     "no limit": (lambda: agents.C51Rem(limit=0.0), "limit above zero"),
@@ -663,6 +665,17 @@ def c51_by_loops(agent, table, next_table, step) -> float:
     return categorical_by_loops(atoms, softmax(table[step.action]), list(map(softmax, next_table)), step)
 
 
+def hl_gauss_by_loops(agent, table, next_table, step) -> float:
+    """Farebrother et al. 2024, eq. 3.4: the target is DQN's, and its bell curve is predicted bin by bin."""
+    atoms = even_atoms(agent.low, agent.high, agent.columns)
+    gap = atoms[1] - atoms[0]
+    target = step.reward + step.discount * max(mean_of_atoms(agent, row) for row in next_table)
+    curve = statistics.NormalDist(min(max(target, atoms[0]), atoms[-1]), agent.spread * gap)
+    mass = [curve.cdf(atom + gap / 2) - curve.cdf(atom - gap / 2) for atom in atoms]
+    predicted = softmax(table[step.action])
+    return -sum(m / sum(mass) * math.log(p) for m, p in zip(mass, predicted, strict=True))
+
+
 def c51_rem_by_loops(agent, table, next_table, step) -> float:
     """C51's loss on distributions that one alpha has mixed: probabilities are mixed, not logits."""
     (alpha,) = alphas_of(agent.mixture, agent.heads)
@@ -771,6 +784,8 @@ EQUATIONS = [
     (agents.C51(), c51_by_loops),
     (agents.C51(columns=5, low=-0.5, high=0.75), c51_by_loops),  # most rewards lie outside
     (agents.C51(columns=2, low=-20.0, high=20.0), c51_by_loops),
+    (agents.HlGauss(), hl_gauss_by_loops),
+    (agents.HlGauss(columns=5, low=-0.5, high=0.75, spread=1.5), hl_gauss_by_loops),  # as above
     (agents.QrRem(columns=12, heads=3), qr_rem_by_loops),
     (agents.QrRem(columns=12, heads=3, networks=2, mixture=Mixture("mean")), qr_rem_by_loops),
     (agents.C51Rem(columns=12, heads=3), c51_rem_by_loops),
@@ -952,7 +967,7 @@ def test_bootstrapped_dqn_is_the_ensemble_on_separate_networks():
     np.testing.assert_array_equal(losses_on(bootstrapped, q, q_target), losses_on(ensemble, q, q_target))
 
 
-ACT_OTHERWISE = {"c51", "c51_cql", "c51_rem", "discrete_bcq", "discrete_iql"}
+ACT_OTHERWISE = {"c51", "hl_gauss", "c51_cql", "c51_rem", "discrete_bcq", "discrete_iql"}
 
 
 @pytest.mark.parametrize("name", sorted({label.split("-")[0] for label in TABLES} - ACT_OTHERWISE))
@@ -961,7 +976,7 @@ def test_an_agent_acts_by_the_mean_of_its_columns(name):
     assert_acts_by(agent, lambda row: sum(row) / agent.columns)
 
 
-@pytest.mark.parametrize("kind", [agents.C51, agents.C51Cql])
+@pytest.mark.parametrize("kind", [agents.C51, agents.C51Cql, agents.HlGauss])
 def test_c51_acts_by_the_mean_of_the_distribution(kind):
     agent = narrow(kind())
     atoms = even_atoms(-10, 10, 8)
@@ -1202,7 +1217,7 @@ def test_behaviour_cloning_finds_how_often_each_action_was_logged():
 @pytest.mark.parametrize("name", sorted(CONSERVATIVE))
 def test_a_conservative_agent_finds_the_best_policy_of_the_chain(name):
     agent = dataclasses.replace(default(name), **({"conservatism": 0.02} if "cql" in name else {}))
-    state, _ = train(agent, steps=3000, data=chain())
+    state, _ = train(agent, steps=500, data=chain())
     assert values_at_every_place(agent, state).argmax(axis=1).tolist() == [RIGHT] * 4
 
 
@@ -1225,7 +1240,7 @@ def narrow_log() -> Transition:
 def test_a_conservative_agent_does_not_choose_what_the_log_never_shows(name):
     """Staying pays one for ever; whatever RIGHT is thought to be worth, nobody has tried it."""
     agent = default(name)
-    state, _ = train(agent, steps=1500, data=narrow_log())
+    state, _ = train(agent, steps=500, data=narrow_log())
     assert values_at_every_place(agent, state).argmax(axis=1).tolist() == [STAY] * 4
 
 

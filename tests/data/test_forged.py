@@ -19,7 +19,7 @@ from optimist.data.disk import reader as reading
 from optimist.data.verify import verify
 from optimist.errors import DataError, OptimistError
 
-SECONDS, BYTES = 1.0, 2**25  # the limits of one attempt
+SECONDS, BYTES = 1.0, 2**25  # of processor time and memory: the limits of one attempt
 KEPT = "deleted"
 
 numbers = st.one_of(
@@ -42,6 +42,7 @@ values = st.recursive(
 def sound(tmp_path_factory):
     """A dataset, its manifest as a record, and every place in it."""
     folder = recorded(tmp_path_factory.mktemp("forged") / "data")
+    card(open_dataset(folder))  # imports what is imported at first use, which no attempt has to pay for
     record = json.loads((folder / "manifest.json").read_text())
     record.pop("sha256")
     record["provenance"] = {"environment": "minatar/breakout", "seeds": [0], "collection": {"lanes": 1}}
@@ -79,7 +80,7 @@ def read_all(folder) -> None:
 
 def assert_one_line_soon(work) -> None:
     tracemalloc.start()
-    begun = time.monotonic()
+    begun = time.process_time()
     try:
         work()
     except OptimistError as refused:
@@ -87,7 +88,7 @@ def assert_one_line_soon(work) -> None:
     finally:
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-    assert time.monotonic() - begun < SECONDS
+    assert time.process_time() - begun < SECONDS
     assert peak < BYTES
 
 

@@ -5,7 +5,8 @@ import pytest
 
 from little import played
 from optimist.data import Dataset, Recorder, Spec, from_arrays
-from optimist.data.look import Look, warnings
+from optimist.data.look import Look
+from optimist.data.warnings import warnings
 
 STEPS, LENGTH = 2000, 20
 

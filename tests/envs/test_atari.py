@@ -63,7 +63,7 @@ def test_frames_and_rewards_are_those_of_the_paper(game):
     assert ours.spec.actions == len(theirs.actions)
     random = np.random.default_rng(0)
     assert np.array_equal(ours.reset()[0], theirs.reset())
-    for _ in range(300):
+    for _ in range(150):
         action = random.integers(ours.spec.actions)
         taken = ours.step(np.array([action]))
         frame, reward, over = theirs.step(action)
@@ -131,10 +131,10 @@ def test_a_lost_life_can_end_an_episode():
 
 def test_no_ops_begin_an_episode_at_another_place():
     plain, delayed = (
-        envs.make(name, lanes=8).reset() for name in ("atari/Seaquest", "atari/Seaquest?no_ops=30")
+        envs.make(name, lanes=4).reset() for name in ("atari/Seaquest", "atari/Seaquest?no_ops=30")
     )
     assert all(np.array_equal(plain[0], frame) for frame in plain)
-    assert len({frame.tobytes() for frame in delayed}) > 2
+    assert len({frame.tobytes() for frame in delayed}) > 1
 
 
 def test_the_full_action_set_has_18_actions():

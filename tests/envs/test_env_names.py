@@ -11,8 +11,13 @@ from optimist.envs import minatar
 from optimist.envs._lanes import checked_actions
 from optimist.errors import UsageError
 
-# JAX programs take seconds to compile; test_minatar_jax.py plays all of them.
-PLAYED_ELSEWHERE = [name for name in envs.available() if name.startswith("minatar_jax/")]
+# JAX programs take seconds to compile, and emulators a quarter of a second to start. test_minatar_jax.py and
+# test_atari.py play all of their games; one of Atari's is played here too.
+PLAYED_ELSEWHERE = [
+    name
+    for name in envs.available()
+    if name.startswith(("minatar_jax/", "atari/")) and name != "atari/Breakout"
+]
 DISCRETE = Spec((4,), "float32", actions=3)
 VECTOR = Spec((4,), "float32", action_low=(-1.0, -2.0), action_high=(1.0, 2.0))
 

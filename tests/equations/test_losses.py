@@ -2,6 +2,7 @@
 
 import doctest
 import math
+from statistics import NormalDist
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +15,7 @@ from optimist.equations.losses import (
     categorical_projection,
     cross_entropy,
     huber,
+    normal_histogram,
     quantile_huber,
     random_convex_weights,
     squashing,
@@ -171,6 +173,25 @@ def test_the_projection_keeps_the_mean_inside_the_range_and_cuts_it_outside():
     np.testing.assert_allclose(projected @ atoms, inside @ probabilities, rtol=1e-4, atol=1e-4)
     beyond = categorical_projection(inside + 100, probabilities, atoms)
     np.testing.assert_allclose(beyond @ atoms, 10, rtol=1e-5)
+
+
+@pytest.mark.parametrize("spread", [0.3, 0.75, 2.0])
+@pytest.mark.parametrize("mean", [-3.0, 0.0, 0.31, 9.99])
+def test_a_bell_curve_has_its_mass_in_the_bins_and_its_mean_where_there_is_room(spread, mean):
+    atoms = np.linspace(-10, 10, 51, dtype=np.float32)
+    mass = np.array(normal_histogram(mean, jnp.array(atoms), spread))
+    curve = NormalDist(mean, spread * 0.4)
+    expected = np.array([curve.cdf(float(atom) + 0.2) - curve.cdf(float(atom) - 0.2) for atom in atoms])
+    np.testing.assert_allclose(mass, expected / expected.sum(), rtol=1e-3, atol=1e-6)
+    if mean < 9:
+        np.testing.assert_allclose(mass @ atoms, mean, rtol=0, atol=0.05 if spread < 0.5 else 1e-4)
+
+
+def test_a_bell_curve_beyond_the_last_atom_stands_on_it():
+    atoms = jnp.linspace(-10, 10, 51)
+    far, last = (np.array(normal_histogram(mean, atoms, 0.75)) for mean in (1000.0, 10.0))
+    np.testing.assert_array_equal(far, last)
+    assert far.argmax() == 50
 
 
 def test_the_end_of_an_episode_puts_all_mass_beside_the_reward():

@@ -34,7 +34,13 @@ def test_a_line_in_a_file_is_one_line_and_a_bracket_no_colour(capsys):
     assert capsys.readouterr().err == f"{line}\n"
 
 
+def test_what_came_in_one_piece_has_no_rate(capsys):
+    with Bar("import", 42, "entry", done=42) as bar:
+        bar.update(42)
+    assert capsys.readouterr().out == "import: 42/42 entries  \n"
+
+
 def test_nothing_is_foretold_before_the_first_step(capsys, monkeypatch):
     monkeypatch.setattr("optimist.training.progress.PLAIN_SECONDS", -1)
     first, second = told(capsys, 600, "step", 0, 1)
-    assert first == "title: 0/600 steps, 0/s  note" and " s left  note" in second
+    assert first == "title: 0/600 steps  note" and " s left  note" in second

@@ -1,6 +1,7 @@
 """Equal words give equal runs: in Python, on the command line and in a study."""
 
 import contextlib
+import functools
 import io
 from dataclasses import replace
 
@@ -27,6 +28,12 @@ GAMES = {  # one of every family
 }
 
 
+@functools.cache
+def spec_of(game: str):
+    """An emulator takes a quarter of a second to start."""
+    return envs.make(game).spec
+
+
 class AskedError(Exception):
     """Carries what was asked for, in place of running it."""
 
@@ -36,7 +43,7 @@ def only_asked(monkeypatch):
     """Training ends where it would begin: with its agent and its settings known."""
 
     def begin(self, agent, where, settings, *, out, environment=None, **_):
-        agent.check(where.spec if hasattr(where, "spec") else envs.make(where).spec)
+        agent.check(where.spec if hasattr(where, "spec") else spec_of(where))
         if isinstance(where, str):
             settings = online.settled_for(settings, where, {}, out)
         else:

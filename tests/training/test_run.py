@@ -244,7 +244,7 @@ def test_a_second_process_is_refused_at_once_and_a_dead_ones_lock_is_taken_over(
         begin = time.monotonic()
         with pytest.raises(RunError, match=f"is in use by process {holder.pid} on .*: wait for it"):
             RunFolder(tmp_path, {})
-        assert time.monotonic() - begin < 1
+        assert time.monotonic() - begin < 10  # a busy machine is slow; one that waited would wait for ever
         holder.send_signal(signal.SIGKILL)
     with RunFolder(tmp_path, {}):
         assert f"taking over {tmp_path} from process {holder.pid}" in caplog.text

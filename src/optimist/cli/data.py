@@ -40,7 +40,7 @@ def info(options: argparse.Namespace) -> None:
     _refuse_logs(options.data)
     from optimist.cli.tables import card_table
     from optimist.data.card import card
-    from optimist.data.look import warnings
+    from optimist.data.warnings import warnings
     from optimist.studies.sheet import print_sheet
 
     dataset = view(options)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from optimist.data.array_actions import Actions, discrete_or_vectors
 from optimist.data.array_observations import Layout, checked_observations
-from optimist.data.intake import check_values, checked_rows
+from optimist.data.checking import check_values, checked_rows
 from optimist.data.joining import Columns, Joining
 from optimist.data.timeline import Masks, MemoryFrames, Timeline
 from optimist.data.transition import Spec

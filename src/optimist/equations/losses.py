@@ -77,6 +77,16 @@ def cross_entropy(logits, target):
     return -target @ jax.nn.log_softmax(logits)
 
 
+def normal_histogram(mean, atoms, spread: float):
+    """The mass of a normal distribution in the bins around the evenly spaced `atoms` (K,) (Farebrother et al.
+    2024, eq. 3.4). Its standard deviation is `spread` bins; what lies outside all bins is left out."""
+    gap = atoms[1] - atoms[0]
+    edges = jnp.append(atoms, atoms[-1] + gap) - gap / 2
+    inside = jnp.clip(mean, atoms[0], atoms[-1])
+    below = jax.scipy.stats.norm.cdf((edges - inside) / (spread * gap))
+    return jnp.diff(below) / (below[-1] - below[0])
+
+
 def excess_value(values, action):
     """The soft maximum of all values (A,) minus the value of the logged action (Kumar et al. 2020, eq. 4):
     zero if the logged action has by far the highest value, large if another action has a higher one."""

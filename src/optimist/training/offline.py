@@ -15,9 +15,9 @@ import numpy as np
 from optimist.agents import described, short_name
 from optimist.agents._agent import Agent
 from optimist.data.dataset import Dataset
-from optimist.data.look import warnings
 from optimist.data.paper_sampling import SAMPLERS
 from optimist.data.sampling import Sampler, transitions
+from optimist.data.warnings import warnings
 from optimist.errors import UsageError, did_you_mean, renamed
 from optimist.training.automatic import (
     AUTO,

@@ -44,9 +44,8 @@ class Bar:
     def update(self, done: int, note: str = "") -> None:
         now, self._total = time.monotonic(), max(self._total, done)  # a vector step may exceed the total
         rate = (done - self._begun_at) / max(now - self._start, 1e-9)
-        self._bar.update(
-            self._task, completed=done, total=self._total, rate=f"{rate:,.0f} {self._unit}/s", note=note
-        )
+        shown = f"{rate:,.0f} {self._unit}/s" if rate > 0 else ""  # nothing is done yet, or all came at once
+        self._bar.update(self._task, completed=done, total=self._total, rate=shown, note=note)
         if console.is_terminal or self._ended:
             return
         self._ended = done >= self._total  # no lines after this one
@@ -55,4 +54,5 @@ class Bar:
             units = f"{self._unit[:-1]}ies" if self._unit.endswith("y") else f"{self._unit}s"
             known = not self._ended and rate > 0
             left = f", {(self._total - done) / rate:,.0f} s left" if known else ""
-            print(f"{self._title}: {done:,}/{self._total:,} {units}, {rate:,.0f}/s{left}  {note}", flush=True)
+            speed = f", {rate:,.0f}/s" if rate > 0 else ""
+            print(f"{self._title}: {done:,}/{self._total:,} {units}{speed}{left}  {note}", flush=True)

@@ -46,7 +46,9 @@ def test_the_words_of_a_refusal_name_the_holder_and_the_remedy(tmp_path):
             begun = time.monotonic()
             with pytest.raises(DataError) as refused:
                 Recorder(tmp_path, SPEC, lanes=1)
-            assert time.monotonic() - begun < 1
+            assert (
+                time.monotonic() - begun < 10
+            )  # a busy machine is slow; one that waited would wait for ever
         finally:
             child.send_signal(signal.SIGKILL)
     holder = f"process {child.pid} on {platform.node()}"

@@ -284,11 +284,11 @@ BOMB = """
 import resource, sys, time
 from optimist.data.formats.dqn_replay import read
 from optimist.errors import DataError
-before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
+before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
 try:
     read(sys.argv[1], sys.argv[2])
 except DataError as problem:
-    spent = time.monotonic() - start
+    spent = time.process_time() - start
     print(problem, spent, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024, sep="|")
 """
 

@@ -12,6 +12,8 @@ from format_logs import SPECS, assert_equal_steps, recorded
 
 from optimist.cli.main import main
 from optimist.data import formats, from_arrays, open_dataset
+from optimist.data.look import Look
+from optimist.data.warnings import warnings
 from optimist.errors import DataError, UsageError
 
 FORMAT = formats.find("parquet")
@@ -108,6 +110,16 @@ def test_patterns_choose_columns_and_drop_leaves_some_out(tmp_path):
     assert open_dataset(tmp_path / "data").spec.frame_shape == (3,)
     with pytest.raises(DataError, match="--drop leaves out every column of --observations"):
         read(path, tmp_path / "other", observations="f.secret", drop="f.*")
+
+
+def test_features_are_called_by_the_names_of_their_columns(tmp_path):
+    table = {**columns(), "always_one": np.ones(len(columns()["x"]))}
+    read(in_parquet(table, tmp_path), tmp_path / "data", observations="x,always_one,y")
+    data = open_dataset(tmp_path / "data")
+    assert [Look(data).feature(number) for number in range(3)] == ["x", "always_one", "y"]
+    assert "feature always_one never changes: leave out what tells nothing" in warnings(data)
+    data.provenance["features"] = ["a name of one column alone"]
+    assert Look(data).feature(2) == "2"
 
 
 def test_names_of_actions_are_kept(tmp_path):

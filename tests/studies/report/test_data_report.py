@@ -14,7 +14,8 @@ from little import pixels, played
 from optimist.cli.main import main
 from optimist.data import Dataset, from_arrays
 from optimist.data.card import card
-from optimist.data.look import Look, warnings
+from optimist.data.look import Look
+from optimist.data.warnings import warnings
 from optimist.studies.report.data_figures import example_frames
 from optimist.studies.report.data_report import feature_table, write_data_report
 

@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from optimist.data.formats._plan import Asked, Log, Part, Plan, check_ends
-from optimist.data.intake import Counts, Intake, checked_piece, checked_rows, checked_steps
+from optimist.data.checking import checked_piece, checked_rows, checked_steps
+from optimist.data.formats._log import Asked, Log, Part
+from optimist.data.formats._log_ends import check_ends
+from optimist.data.formats._plan import Plan
+from optimist.data.intake import Counts, Intake
 from optimist.data.joining import Joining, Piece
 from optimist.data.transition import Spec
 from optimist.errors import DataError, UsageError

@@ -1,18 +1,19 @@
-"""What the whole of a log decides: its spec, the numbers of its actions, and where its episodes end."""
+"""How the columns of another program's log become those of a dataset."""
 
 import json
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from optimist.data.array_actions import Actions, discrete_or_vectors
 from optimist.data.array_observations import Layout
+from optimist.data.formats._log import Asked, Log, Part, with_following
+from optimist.data.formats._log_actions import chosen_actions
+from optimist.data.formats._log_ends import Labels
 from optimist.data.transition import Spec
 from optimist.errors import DataError, in_one_line
 
-Part = dict[str, np.ndarray]
 STORED = (
     "observations",
     "actions",
@@ -25,54 +26,6 @@ STORED = (
     "frames",  # the observations with the final one of every episode after its last row
 )
 LARGEST_WHOLE = 2**24  # larger whole numbers are not exact as float32
-FEW = 2**16  # whole numbers from 0 to here are counted; others are sorted, which takes longer
-
-
-class Log(Protocol):
-    """A log of another program, which can be read more than once."""
-
-    @property
-    def rows(self) -> int:
-        """The number of rows; 0 if it is not known yet."""
-        ...
-
-    @property
-    def columns(self) -> Collection[str]:
-        """The names of its columns: those of `Dataset.from_arrays`; "frames" may stand for both columns of
-        observations."""
-        ...
-
-    @property
-    def spec(self) -> Spec | None:
-        """The spec, if this package wrote the log."""
-        ...
-
-    @property
-    def actions(self) -> Actions | None:
-        """The number or the bounds of its actions, if the log declares them."""
-        ...
-
-    @property
-    def actions_are_named(self) -> bool:
-        """Whether a log that this package wrote has the names of its actions, not their numbers."""
-        ...
-
-    def parts(self, names: Collection[str]) -> Iterator[Part]:
-        """These columns of all rows in time order, a bounded number of rows at a time."""
-        ...
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What the user says about a log."""
-
-    environment: str | None = None
-    actions_count: int | None = None
-    stack: int = 1
-    channels: str | None = None
-    every_end_is_terminal: bool = False
-    action_low: float | None = None  # of every number of an action vector
-    action_high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -100,7 +53,7 @@ class Plan:
         shape, dtype = _frames(first[:1], layout, first.dtype).shape[1:], _dtype(first)
         chosen, distinct = log.actions, None
         if chosen is None:
-            chosen, distinct = _chosen(log, asked)
+            chosen, distinct = chosen_actions(log, asked)
         spec = Spec(
             shape,
             str(dtype),
@@ -118,7 +71,7 @@ class Plan:
         names = {name for name in (*STORED, "episodes") if name in log.columns}
         if "frames" in names:
             names -= {"observations", "next_observations"}
-        labels, first = _Labels(), 0
+        labels, first = Labels(), 0
         for part, following in with_following(log.parts(names)):
             if "episodes" in part:
                 part["truncations"] = labels.ends(part, following, first)
@@ -208,131 +161,3 @@ def _frames(values: np.ndarray, layout: Layout, dtype: np.dtype) -> np.ndarray:
     if values.dtype.kind == "b" and dtype.kind == "f":
         return values.astype(dtype)
     return values.astype(dtype, copy=False) if values.dtype.kind == dtype.kind == "f" else values
-
-
-def _chosen(log: Log, asked: Asked) -> tuple[Actions, np.ndarray]:
-    """The number, names or bounds of the actions: one pass over their column; and the different ones."""
-    low, high = asked.action_low, asked.action_high
-    seen = _Seen(are_vectors=low is not None or high is not None)
-    for part in log.parts(["actions"]):
-        seen.add(part["actions"])
-    if not seen.rows:
-        raise DataError("the log has no rows; check that it is the right file")
-    if seen.low is None or seen.high is None:
-        found = discrete_or_vectors(seen.distinct, len(seen.distinct), actions_count=asked.actions_count)
-        return found, seen.distinct
-    if asked.actions_count is not None:
-        raise DataError("the actions are vectors, and a number of actions is given; leave it out")
-    lowest, highest = seen.low if low is None else low, seen.high if high is None else high
-    extremes = np.stack([seen.low, seen.high])
-    return discrete_or_vectors(extremes, 2, low=lowest, high=highest), seen.distinct
-
-
-@dataclass
-class _Seen:
-    """The different actions so far; of vectors the bounds."""
-
-    are_vectors: bool = False
-    distinct: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
-    low: np.ndarray | None = None
-    high: np.ndarray | None = None
-    rows: int = 0
-
-    def add(self, values: np.ndarray) -> None:
-        if not len(values):
-            return
-        if values.dtype.kind == "f":
-            wrong = ~np.isfinite(values)
-            if wrong.any():
-                row = int(wrong.reshape(len(values), -1).any(axis=1).argmax()) + self.rows
-                raise DataError(
-                    f"actions hold NaN or infinity (first in row {row}); remove or mend those steps"
-                )
-        self.rows += len(values)
-        flat = values.reshape(len(values), -1)
-        are_whole = values.dtype.kind != "f" or (flat == np.floor(flat)).all()
-        if self.low is None and not self.are_vectors and flat.shape[1] == 1 and are_whole:
-            self._add_discrete(flat[:, 0])
-        elif values.dtype.kind not in "fiub":
-            raise DataError(
-                f"actions have rows of shape {values.shape[1:]} {values.dtype}: give numbers or names"
-            )
-        else:
-            self._add_vectors(flat.astype(np.float32))
-
-    def _add_discrete(self, values: np.ndarray) -> None:
-        if values.dtype.kind in "iu" and values.min() >= 0 and values.max() < FEW:
-            found = np.flatnonzero(np.bincount(values.astype(np.int64)))
-        else:
-            found = np.unique(values)
-        if len(self.distinct) and found.dtype.kind in "US" and self.distinct.dtype.kind not in "US":
-            raise DataError("actions are texts in some rows and numbers in others; make them alike")
-        self.distinct = np.union1d(self.distinct, found) if len(self.distinct) else found
-
-    def _add_vectors(self, values: np.ndarray) -> None:
-        low, high = values.min(axis=0), values.max(axis=0)
-        if len(self.distinct):  # whole numbers so far
-            low, high = np.minimum(low, self.distinct.min()), np.maximum(high, self.distinct.max())
-            self.distinct = self.distinct[:0]
-        self.low = low if self.low is None else np.minimum(self.low, low)
-        self.high = high if self.high is None else np.maximum(self.high, high)
-
-
-class _Labels:
-    """The labels of episodes, of which none may come again."""
-
-    def __init__(self) -> None:
-        self.seen: set[Any] = set()
-
-    def ends(self, part: Part, following: Part | None, first: int) -> np.ndarray:
-        """Whether a row is truncated: where its column says so, and where the label changes."""
-        labels = part["episodes"]
-        if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-            row = int((~np.isfinite(labels)).argmax()) + first
-            raise DataError(f"episodes hold NaN or infinity (first in row {row}); give every row a label")
-        last = np.append(labels[1:] != labels[:-1], True)
-        if following is not None:
-            last[-1] = following["episodes"][0] != labels[-1]
-        for row in np.flatnonzero(last).tolist():
-            label = labels[row].item()
-            if label in self.seen:
-                begin = row - int(np.argmax((labels[: row + 1] != labels[row])[::-1])) + 1 if row else row
-                raise DataError(
-                    f"episode {in_one_line(label)} appears again near row {begin + first}, after another "
-                    "one: sort the rows by episode and time"
-                )
-            self.seen.add(label)
-        last &= ~part["terminals"].reshape(-1).astype(bool)
-        return last | part["truncations"].reshape(-1).astype(bool) if "truncations" in part else last
-
-
-def with_following(parts: Iterator[Part]) -> Iterator[tuple[Part, Part | None]]:
-    """Every part, with the part after it; None after the last."""
-    held: Part | None = None
-    for part in parts:
-        if not len(next(iter(part.values()))):
-            continue
-        if held is not None:
-            yield held, part
-        held = part
-    if held is not None:
-        yield held, None
-
-
-def check_ends(log: Log, asked: Asked) -> None:
-    """Where time limits end episodes cannot be known from observations and terminals alone."""
-    if {"truncations", "next_observations", "episodes", "frames"} & set(log.columns):
-        return
-    flags = [part["terminals"].astype(bool) for part in log.parts(["terminals"])]
-    terminal = np.concatenate(flags) if flags else np.zeros(0, bool)
-    if asked.every_end_is_terminal:
-        if not terminal.any():
-            raise DataError(
-                "no step of the log is terminal, so no episode ends: give --episodes or --truncations"
-            )
-        return
-    if not terminal.all():
-        raise DataError(
-            "terminals do not show where time limits ended episodes: name a column of truncations, episodes "
-            "or next observations; --truncations no means that every episode ends with a terminal step"
-        )

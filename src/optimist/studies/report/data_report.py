@@ -6,7 +6,8 @@ from typing import Any
 from optimist.data.card import card
 from optimist.data.dataset import Dataset
 from optimist.data.disk.files import make_folder, write_whole
-from optimist.data.look import Look, warnings_of
+from optimist.data.look import Look
+from optimist.data.warnings import warnings_of
 from optimist.studies.report.data_figures import example_frames, pictures
 from optimist.studies.report.page import page
 from optimist.studies.sheet import Sheet, in_words, number
@@ -62,9 +63,9 @@ def feature_table(look: Look) -> Sheet | None:
     rows: list[list[Any]] = []
     for each in range(min(len(features.mean), MOST_FEATURES)):
         figures = (features.mean, features.spread, features.low, features.high)
-        repeats = f"equals feature {features.repeats[each]}" if each in features.repeats else ""
+        repeats = f"equals feature {look.feature(features.repeats[each])}" if each in features.repeats else ""
         remark = "constant" if features.constant[each] else repeats
-        rows.append([str(each), *(float(column[each]) for column in figures), remark])
+        rows.append([look.feature(each), *(float(column[each]) for column in figures), remark])
     if not any(row[-1] for row in rows):
         rows = [row[:-1] for row in rows]
     more = len(features.mean) - len(rows)

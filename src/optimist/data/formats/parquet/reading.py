@@ -1,30 +1,24 @@
 """Import of a table: columns, named by the user or by their usual names, become the steps of a dataset."""
 
 import json
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import pyarrow as pa
 
 from optimist.data.formats import _incoming
-from optimist.data.formats._incoming import Asked, Imported, Part, Report
+from optimist.data.formats._incoming import Asked, Imported, Report
 from optimist.data.formats._options import ArrayFacts
-from optimist.data.formats._plan import exact, signed, with_following
-from optimist.data.formats.parquet.arrays import is_text, labels, numbers, plain
+from optimist.data.formats._plan import signed
+from optimist.data.formats.parquet.table_log import MOST_ROWS, TableLog
 from optimist.data.formats.parquet.tables import Table, columns_in, is_table, open_table
-from optimist.data.joining import with_inserted
-from optimist.data.transition import Spec
 from optimist.errors import DataError, UsageError, did_you_mean, in_one_line, some_of
 
 detect = is_table
 METADATA = b"optimist"  # in the schema of a file that `write` made: the spec as JSON
-MOST_ROWS, BYTES_AT_ONCE = 2**17, 2**24
-CACHED_ROWS = 2**12
-SEEN_ROWS = 2**10  # enough to see the shape of observations
 # The names that are tried if an option does not name a column. "done" is not among them: it does not say
 # whether an episode ended or was cut by a time limit.
 USUAL = {
@@ -62,116 +56,6 @@ class ReadOptions(ArrayFacts):
     actions_count: Annotated[int | None, "number of discrete actions; none: those of the log"] = None
 
 
-@dataclass(frozen=True)
-class TableLog:
-    """The rows of a table as the columns of a log."""
-
-    table: Table
-    uses: dict[str, list[str]]  # the table's columns of each column of the log
-    spec: Spec | None = None
-    environment: str | None = None
-    actions = None
-    actions_are_named = True
-
-    @property
-    def rows(self) -> int:
-        return self.table.rows
-
-    @property
-    def columns(self) -> set[str]:
-        return {"frames" if name == "final_observations" else name for name in self.uses}
-
-    def parts(self, names: Collection[str]) -> Iterator[Part]:
-        if "frames" in names:
-            return self._with_finals({*names, "observations", "final_observations"} & set(self.uses))
-        return self._plain({*names} & set(self.uses))
-
-    def _plain(self, names: Collection[str]) -> Iterator[Part]:
-        columns = list(dict.fromkeys(use for name in names for use in self.uses[name]))
-        first = 0
-        at_once = SEEN_ROWS if set(names) == {"observations"} else self._rows_at_once(columns)
-        for batch in self.table.batches(columns, at_once):
-            yield {name: self._array(name, batch, first) for name in names}
-            first += batch.num_rows
-
-    def _rows_at_once(self, columns: Collection[str]) -> int:
-        return max(1, min(MOST_ROWS, BYTES_AT_ONCE // self.table.row_bytes(columns)))
-
-    def _array(self, name: str, batch: pa.RecordBatch, first: int) -> Any:
-        uses, schema = self.uses[name], self.table.schema
-        if name == "final_observations":
-            return _sparse(uses[0], batch.column(uses[0]), schema.field(uses[0]), first)
-        if name == "episodes" or (
-            name == "actions" and len(uses) == 1 and is_text(schema.field(uses[0]).type)
-        ):
-            return labels(uses[0], batch.column(uses[0]), first)
-        found = [numbers(use, batch.column(use), schema.field(use), first) for use in uses]
-        array = found[0] if len(uses) == 1 else _side_by_side(uses, found, first)
-        if name in ("observations", "next_observations"):
-            return array.reshape(-1, 1) if array.ndim == 1 else array
-        return array
-
-    def _with_finals(self, names: Collection[str]) -> Iterator[Part]:
-        """The parts with the final observation of every episode after its last row."""
-        first = 0
-        for part, following in with_following(self._plain(names)):
-            yield _framed(part, following, self.uses["final_observations"][0], first)
-            first += len(part["rewards"])
-
-
-def _framed(part: Part, following: Part | None, name: str, first: int) -> Part:
-    """The part with `frames` in place of both columns of observations. A terminal step needs no successor:
-    its final observation may be empty, and is then black."""
-    rows, values = part.pop("final_observations")
-    observations = part.pop("observations")
-    terminal, ended = part["terminals"].astype(bool), part["terminals"].astype(bool)
-    if "truncations" in part:
-        ended = ended | part["truncations"].astype(bool)
-    if "episodes" in part:
-        labels = (
-            part["episodes"] if following is None else np.append(part["episodes"], following["episodes"][:1])
-        )
-        ended[: len(labels) - 1] |= labels[1:] != labels[:-1]
-    if following is None:
-        ended[-1] = True
-    given = np.zeros(len(ended), bool)
-    given[rows] = True
-    missing, needless = ended & ~given & ~terminal, given & ~ended
-    if missing.any() or needless.any():
-        row = int((missing | needless).argmax())
-        state = "is empty" if missing[row] else "is filled"
-        place = "where an episode ends" if missing[row] else "where no episode ends"
-        raise DataError(f'the column "{name}" {state} in row {row + first}, {place}; correct it')
-    finals = np.zeros((len(ended), *observations.shape[1:]), observations.dtype)[: int(ended.sum())]
-    finals[given[ended]] = values.reshape(len(rows), *observations.shape[1:])
-    return {**part, "frames": with_inserted(observations, np.flatnonzero(ended) + 1, finals)}
-
-
-def _sparse(name: str, column: pa.Array, field: pa.Field, first: int) -> tuple[np.ndarray, np.ndarray]:
-    """The rows that have a value, and these values."""
-    rows = np.flatnonzero(plain(column.is_valid().cast(pa.uint8())))
-    return rows, numbers(name, column.drop_null(), field, first)
-
-
-def _side_by_side(names: list[str], columns: list[np.ndarray], first: int) -> np.ndarray:
-    """Columns of numbers as rows of vectors."""
-    for name, column in zip(names, columns, strict=True):
-        if column.ndim > 1:
-            raise DataError(f'the column "{name}" holds lists: name it alone, without {names[0]}')
-    kinds = {column.dtype for column in columns}
-    kind = kinds.pop() if len(kinds) == 1 else np.dtype(np.float32)
-    kind = kind if kind in (np.uint8, np.bool_) else np.dtype(np.float32)
-    found = np.empty((len(columns[0]), len(columns)), kind)
-    if kind.kind == "f":
-        pairs = zip(names, columns, strict=True)
-        columns = [exact(f'values of "{n}"', c, first) if c.dtype.kind in "iu" else c for n, c in pairs]
-    for start in range(0, len(found), CACHED_ROWS):  # all at once would leave the processor's cache
-        rows = slice(start, start + CACHED_ROWS)
-        for number, column in enumerate(columns):
-            found[rows, number] = column[rows]
-    return found
-
-
 def read(
     address: str | Path,
     out: str | Path,
@@ -180,7 +64,9 @@ def read(
 ) -> Imported:
     """Import the rows of a table, which are steps in time order."""
     log = opened(address, options)
-    provenance = {"format": "parquet", "source": Path(address).name}
+    provenance: dict[str, Any] = {"format": "parquet", "source": Path(address).name}
+    if len(log.uses["observations"]) > 1:
+        provenance["features"] = log.uses["observations"]
     return _incoming.bring_in(log, out, asked(log, options), provenance, progress, _notes(log, options))
 
 

@@ -1,0 +1,97 @@
+"""Checks of the rows of somebody else's log: what is stored has the right shape, type and values."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from optimist.data.joining import Columns, Joining, Piece
+from optimist.data.timeline import Masks
+from optimist.data.transition import Spec
+from optimist.errors import DataError
+
+_ACCEPTED = {"f": "fiu", "i": "iu", "b": "b", "u": "u"}  # the kinds of numbers that each stored kind accepts
+
+
+def checked_piece(rows: Mapping[str, np.ndarray], spec: Spec, joining: Joining) -> Piece:
+    """The steps of these rows, which continue after the earlier ones of `joining`; a DataError names the
+    first wrong row."""
+    first, shape, dtype = joining.rows, spec.frame_shape, spec.frame_dtype
+    frames = checked_rows("observations", rows["observations"], shape, dtype, first)
+    successors = rows.get("next_observations")
+    if successors is not None:
+        successors = checked_rows("next_observations", successors, shape, dtype, first)
+    return joining.add(frames, successors, checked_steps(rows, spec, first))
+
+
+def checked_steps(rows: Mapping[str, np.ndarray], spec: Spec, first: int) -> Columns:
+    """All columns of these rows except the frames, under their names in the files."""
+    truncations = rows.get("truncations", np.zeros(len(rows["rewards"]), bool))
+    steps: Columns = {
+        "action": checked_rows("actions", rows["actions"], spec.action_shape, spec.action_dtype, first),
+        "reward": checked_rows("rewards", rows["rewards"], (), "float32", first),
+        "terminal": checked_rows("terminals", rows["terminals"], (), "bool", first),
+        "truncated": checked_rows("truncations", truncations, (), "bool", first),
+    }
+    if "probabilities" in rows:
+        steps["probability"] = checked_rows("probabilities", rows["probabilities"], (), "float32", first)
+    if "allowed_actions" in rows:
+        mask = checked_rows("allowed_actions", rows["allowed_actions"], (spec.actions,), "bool", first)
+        steps["allowed"] = np.packbits(mask, axis=1)
+    check_values(steps, spec, first)
+    return steps
+
+
+def checked_rows(name: str, array: np.ndarray, shape: tuple[int, ...], dtype: Any, first: int) -> np.ndarray:
+    """The rows as an array of this type, (n, *shape); a DataError names the number of the first wrong row."""
+    dtype = np.dtype(dtype)
+    if array.shape == (len(array), 1) and not shape:
+        array = array[:, 0]
+    if array.shape[1:] != shape:
+        raise DataError(f"{name} have rows of shape {array.shape[1:]} instead of {shape}")
+    if dtype.kind == "b" and array.dtype.kind in "iuf":
+        wrong = ~np.isin(array, (0, 1))
+        if wrong.any():
+            raise DataError(
+                f"{name} hold other values than true and false (first in row {_row(wrong) + first})"
+            )
+    elif array.dtype.kind not in _ACCEPTED[dtype.kind] or (dtype.kind == "u" and array.dtype != dtype):
+        raise DataError(f"{name} have type {array.dtype} instead of {dtype}; convert them first")
+    with np.errstate(over="ignore"):
+        kept = array.astype(dtype, copy=False)
+    if dtype.kind == "f" and not np.isfinite(kept).all():
+        row = _row(~np.isfinite(kept)) + first
+        raise DataError(f"{name} hold NaN or infinity (first in row {row}); remove or mend those steps")
+    return kept
+
+
+def _row(wrong: np.ndarray) -> int:
+    """The number of the first row with a wrong value."""
+    return int(wrong.reshape(len(wrong), -1).any(axis=1).argmax())
+
+
+def check_values(steps: Columns, spec: Spec, first: int) -> None:
+    """Raise DataError for an action, probability or mask that cannot be; `first` is the number of row 0."""
+    outside = spec.outside(steps["action"])
+    if outside.any():
+        row = int(outside.argmax())
+        known = f"0 to {spec.actions - 1}" if spec.discrete else f"{spec.action_low} to {spec.action_high}"
+        raise DataError(
+            f"the action in row {row + first} is {steps['action'][row].tolist()}, not from {known}"
+        )
+    if "probability" in steps:
+        wrong = ~((steps["probability"] > 0) & (steps["probability"] <= 1))
+        if wrong.any():
+            row, value = int(wrong.argmax()), steps["probability"][wrong][0]
+            raise DataError(
+                f"the probability in row {row + first} is {value:g}: it belongs to the logged action and is "
+                "above 0 and at most 1"
+            )
+    if "allowed" in steps:
+        wrong = ~Masks(steps["allowed"], spec.actions).allow(steps["action"])
+        if wrong.any():
+            row = int(wrong.argmax())
+            raise DataError(
+                f"the action in row {row + first} is {steps['action'][row]}, which its allowed_actions "
+                "exclude; correct one of them"
+            )

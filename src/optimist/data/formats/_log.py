@@ -1,0 +1,72 @@
+"""A log of another program, part by part, and what the user says about it."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from optimist.data.array_actions import Actions
+from optimist.data.transition import Spec
+
+Part = dict[str, np.ndarray]
+
+
+class Log(Protocol):
+    """A log of another program, which can be read more than once."""
+
+    @property
+    def rows(self) -> int:
+        """The number of rows; 0 if it is not known yet."""
+        ...
+
+    @property
+    def columns(self) -> Collection[str]:
+        """The names of its columns: those of `Dataset.from_arrays`; "frames" may stand for both columns of
+        observations."""
+        ...
+
+    @property
+    def spec(self) -> Spec | None:
+        """The spec, if this package wrote the log."""
+        ...
+
+    @property
+    def actions(self) -> Actions | None:
+        """The number or the bounds of its actions, if the log declares them."""
+        ...
+
+    @property
+    def actions_are_named(self) -> bool:
+        """Whether a log that this package wrote has the names of its actions, not their numbers."""
+        ...
+
+    def parts(self, names: Collection[str]) -> Iterator[Part]:
+        """These columns of all rows in time order, a bounded number of rows at a time."""
+        ...
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the user says about a log."""
+
+    environment: str | None = None
+    actions_count: int | None = None
+    stack: int = 1
+    channels: str | None = None
+    every_end_is_terminal: bool = False
+    action_low: float | None = None  # of every number of an action vector
+    action_high: float | None = None
+
+
+def with_following(parts: Iterator[Part]) -> Iterator[tuple[Part, Part | None]]:
+    """Every part, with the part after it; None after the last."""
+    held: Part | None = None
+    for part in parts:
+        if not len(next(iter(part.values()))):
+            continue
+        if held is not None:
+            yield held, part
+        held = part
+    if held is not None:
+        yield held, None

@@ -1,0 +1,55 @@
+"""Where the episodes of a log end."""
+
+from typing import Any
+
+import numpy as np
+
+from optimist.data.formats._log import Asked, Log, Part
+from optimist.errors import DataError, in_one_line
+
+
+class Labels:
+    """The labels of episodes, of which none may come again."""
+
+    def __init__(self) -> None:
+        self.seen: set[Any] = set()
+
+    def ends(self, part: Part, following: Part | None, first: int) -> np.ndarray:
+        """Whether a row is truncated: where its column says so, and where the label changes."""
+        labels = part["episodes"]
+        if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+            row = int((~np.isfinite(labels)).argmax()) + first
+            raise DataError(f"episodes hold NaN or infinity (first in row {row}); give every row a label")
+        last = np.append(labels[1:] != labels[:-1], True)
+        if following is not None:
+            last[-1] = following["episodes"][0] != labels[-1]
+        for row in np.flatnonzero(last).tolist():
+            label = labels[row].item()
+            if label in self.seen:
+                begin = row - int(np.argmax((labels[: row + 1] != labels[row])[::-1])) + 1 if row else row
+                raise DataError(
+                    f"episode {in_one_line(label)} appears again near row {begin + first}, after another "
+                    "one: sort the rows by episode and time"
+                )
+            self.seen.add(label)
+        last &= ~part["terminals"].reshape(-1).astype(bool)
+        return last | part["truncations"].reshape(-1).astype(bool) if "truncations" in part else last
+
+
+def check_ends(log: Log, asked: Asked) -> None:
+    """Where time limits end episodes cannot be known from observations and terminals alone."""
+    if {"truncations", "next_observations", "episodes", "frames"} & set(log.columns):
+        return
+    flags = [part["terminals"].astype(bool) for part in log.parts(["terminals"])]
+    terminal = np.concatenate(flags) if flags else np.zeros(0, bool)
+    if asked.every_end_is_terminal:
+        if not terminal.any():
+            raise DataError(
+                "no step of the log is terminal, so no episode ends: give --episodes or --truncations"
+            )
+        return
+    if not terminal.all():
+        raise DataError(
+            "terminals do not show where time limits ended episodes: name a column of truncations, episodes "
+            "or next observations; --truncations no means that every episode ends with a terminal step"
+        )
