@@ -3,7 +3,7 @@
     python rounds.py OUT [SEEDS]
 
 Each seed has logs of its own. After each round a new agent learns from the whole log, and 20 episodes score
-it. Writes returns.csv and rounds.png into OUT.
+it. Writes returns.csv, online.csv (the policy before and after it went on online) and rounds.png into OUT.
 """
 
 import csv
@@ -45,6 +45,18 @@ def trained(log: Path, out: Path, seed: int):
         episodes=20,
     )
     return run, float(np.mean([episode.score for episode in run.episodes()]))
+
+
+def write_online(out: Path, scores: list[list[float]]) -> None:
+    """The mean return of each offline policy, and of the same agent after it went on online for a round."""
+    with open(out / "online.csv", "w", newline="") as stream:
+        table = csv.writer(stream)
+        table.writerow(["seed", "round", "before", "after"])
+        for seed, before in enumerate(scores):
+            for number, score in enumerate(before):
+                agent = out / "work" / "its-own-policy" / str(seed) / f"more-{number}" / "agent"
+                after = np.mean([episode.score for episode in optimist.load(agent).evaluate(20)])
+                table.writerow([seed, number, round(score, 2), round(float(after), 2)])
 
 
 def rounds(way: str, folder: Path, seed: int) -> list[float]:
@@ -89,6 +101,7 @@ def main(out: Path, seeds: int) -> None:
                 scores[way].append(rounds(way, out / "work" / way.replace(" ", "-") / str(seed), seed))
                 table.writerows([way, seed, number, score] for number, score in enumerate(scores[way][-1]))
                 stream.flush()
+    write_online(out, scores["its own policy"])
     draw(scores, out)
 
 
