@@ -39,6 +39,7 @@ class Agent(ABC):
     """A frozen record of hyperparameters, which gives the learner parameters, objectives and actions."""
 
     has_values: ClassVar[bool] = True  # False: `estimate` is no return, as for cloning
+    reads_next_action: ClassVar[bool] = False  # transitions then have `next_action` and `next_logged`
 
     optimizer: RmsProp | Adam = Adam()
     target_period: Annotated[int, "gradient steps between updates of the target network"] = 2000

@@ -141,7 +141,8 @@ class OfflineTraining:
             return state
 
     def _train(self, step: int, state: TrainState, health: Any) -> TrainState:
-        feed = feed_of(self.data.samplers(self.training), self.training.feed, self._memory())
+        samplers = self.data.samplers(self.training, self.learner.agent.reads_next_action)
+        feed = feed_of(samplers, self.training.feed, self._memory())
         measures = Measures(self.learner, self.data, self.training, state, health)
         chunk, title = self._chunk(feed), short_name(self.learner.agent)
         title += f" x {len(self.seeds)} seeds" if len(self.seeds) > 1 else ""

@@ -44,18 +44,18 @@ class SeedLogs:
         """What is learned from, and what is held back."""
         return log.hold_out(self._share) if self._share else (log, None)
 
-    def samplers(self, training: Training) -> list[Sampler]:
+    def samplers(self, training: Training, next_actions: bool) -> list[Sampler]:
         """The minibatches of each seed, by settled settings."""
         kind = SAMPLERS[training.sampling]
         return [
-            _sampler(kind, log, training.batch, training, seed)
+            _sampler(kind, log, training.batch, training, seed, next_actions)
             for log, seed in zip(self.logs, self.seeds, strict=True)
         ]
 
-    def held_out_samplers(self, training: Training) -> list[Sampler]:
+    def held_out_samplers(self, training: Training, next_actions: bool) -> list[Sampler]:
         """The held-back transitions of each seed; none if nothing is held back."""
         return [
-            _sampler(Sampler, held, HELD_OUT_BATCH, training, seed)
+            _sampler(Sampler, held, HELD_OUT_BATCH, training, seed, next_actions)
             for held, seed in zip(self.held, self.seeds, strict=True)
             if held
         ]
@@ -72,8 +72,8 @@ class SeedLogs:
 
 
 def _sampler(
-    kind: Callable[..., Sampler], log: Dataset, batch: int, training: Training, seed: int
+    kind: Callable[..., Sampler], log: Dataset, batch: int, training: Training, seed: int, next_actions: bool
 ) -> Sampler:
     clip: Any = training.clip_rewards  # settled: a number or None
     scale: Any = training.reward_scale  # settled: a number
-    return kind(log, batch, training.gamma, training.n_step, clip, seed, scale)
+    return kind(log, batch, training.gamma, training.n_step, clip, seed, scale, next_actions)

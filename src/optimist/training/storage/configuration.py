@@ -8,7 +8,7 @@ from typing import Any
 from optimist.networks import widths
 
 # No result depends on these: every feed gives the same batches, and dataset.fingerprint identifies the data.
-FREE = {"dataset.path"} | {
+FREE = {"dataset.path", "start.path"} | {
     f"training.{name}" for name in ("checkpoint_seconds", "feed", "keep_policies", "memory_gib")
 }
 MAY_CHANGE = {*FREE, "training.home", "training.steps"}  # a run may continue with more steps
@@ -16,6 +16,8 @@ MAY_CHANGE = {*FREE, "training.home", "training.steps"}  # a run may continue wi
 LATER = {
     "agent.over_quantiles": "sum",
     "agent.late_action": False,
+    "agent.layer_norm": False,
+    "training.mix": 0.0,
     "training.reward_scale": 1.0,
     "training.hold_out": 0.0,
     "training.observations": "none",
