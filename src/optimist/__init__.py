@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for editors and type checkers; at run time each name is imported on first use
     from optimist import agents
-    from optimist.api import collect, export, load, open, train
+    from optimist.api import collect, export, load, open, select, train
     from optimist.data import Dataset, Recorder, Spec, Transition
     from optimist.envs._recording import record
 
@@ -21,10 +21,11 @@ __all__ = [
     "load",
     "open",
     "record",
+    "select",
     "train",
 ]
 _HOMES = {
-    **dict.fromkeys(("open", "load", "train", "collect", "export"), "optimist.api"),
+    **dict.fromkeys(("open", "load", "train", "collect", "select", "export"), "optimist.api"),
     **dict.fromkeys(("Dataset", "Recorder", "Spec", "Transition"), "optimist.data"),
     "record": "optimist.envs._recording",  # without JAX, which the user's own script may lack
 }

@@ -1,4 +1,4 @@
-"""The functions of the Python interface: open, load, train, collect and export."""
+"""The functions of the Python interface: open, load, train, collect, select and export."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -10,12 +10,14 @@ from optimist.agents import short_name
 from optimist.agents._agent import Agent
 from optimist.data.dataset import Dataset
 from optimist.errors import UsageError
+from optimist.studies.report.selection_report import write_selection_page
 from optimist.training.beginning import beginning
 from optimist.training.export import Exported, export_policy
 from optimist.training.offline import OfflineTraining
 from optimist.training.online import OnlineTraining
 from optimist.training.resolve import resolve_collection, resolve_training
 from optimist.training.run import Run, load_run
+from optimist.training.selection import Selection, select_policy
 
 log = logging.getLogger("optimist")
 
@@ -27,7 +29,7 @@ def open(path: str | Path) -> Dataset:
 
 def load(path: str | Path, *, step: int | str = "last", allow: Iterable[str] = ()) -> Run:
     """The run in this folder, with the policies of its last step, of its "best" evaluation, of any step in
-    `run.kept`, or "healthy": before they diverged.
+    `run.kept`, or "healthy": before they diverged; or with the one policy that `select` has "chosen".
 
     The folder may name classes of other modules: a module that is neither imported already nor installed as a
     plug-in is imported only if `allow` names it."""
@@ -123,6 +125,39 @@ def collect(
         start=start,
     ).run()
     return Dataset.open(out)
+
+
+def select(
+    runs: str | Path | Run | Iterable[str | Path | Run],
+    *,
+    data: Dataset | str | Path | None = None,
+    rule: str = "supported",
+    updates: int = 10_000,
+    every_rule: bool = False,
+    episodes: int = 0,
+    environment: str = "",
+    out: str | Path | None = None,
+    allow: Iterable[str] = (),
+) -> Selection:
+    """Choose among all kept policies of runs that learned from one dataset, by that dataset alone, as
+    `optimist select` does. `selection.chosen` is the policy to ship, `selection.ranking` has all of them;
+    `load(run, step="chosen")` loads the choice. With `episodes` the best play so many real ones.
+    """
+    several = [runs] if isinstance(runs, (str, Path, Run)) else list(runs)
+    found = select_policy(
+        [each.path if isinstance(each, Run) else each for each in several],
+        data=data,
+        rule=rule,
+        updates=updates,
+        every_rule=every_rule,
+        episodes=episodes,
+        environment=environment,
+        allow=allow,
+    )
+    found.write(None if out is None else Path(out))
+    if out is not None:
+        write_selection_page(found, Path(out), "optimist.select(...)")
+    return found
 
 
 def export(

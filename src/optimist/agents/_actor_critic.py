@@ -162,6 +162,10 @@ class CriticAgent(ActorAgent):
         first = jax.tree.map(lambda leaf: leaf[0], params["critic"])
         return partial(every, params["critic"]), partial(judged, first)
 
+    def action_value(self, spec: Spec, params: dict, observation, action) -> Any:
+        every, _ = self.judges(params)
+        return every(observation, action).mean()
+
 
 @dataclass(frozen=True, kw_only=True)
 class ActorCritic(CriticAgent):

@@ -85,6 +85,10 @@ class Agent(ABC):
         """The same if only these actions can be chosen, (A,)."""
         return self.estimate(spec, params, observation)
 
+    def action_value(self, spec: Spec, params: dict, observation, action) -> Any:
+        """The expected return after this action; NaN for an agent that estimates none."""
+        return jnp.full((), jnp.nan)
+
 
 @dataclass(frozen=True, kw_only=True)
 class TableAgent(Agent):
@@ -188,6 +192,13 @@ class TableAgent(Agent):
     def allowed_estimate(self, spec: Spec, params: dict, observation, allowed) -> Any:
         table = self.table(spec)(params["q"], observation)
         return self.state_value(AllowedTable.of(table, allowed) if self.next_is_a_maximum else table)
+
+    def action_value(self, spec: Spec, params: dict, observation, action) -> Any:
+        return self.action_values(self.table(spec)(params["q"], observation))[action]
+
+    def action_values(self, table: Table | SplitTable) -> Any:
+        """The expected return after each action, (A,): the values, unless they are something else."""
+        return self.values(table)
 
 
 def _among_allowed(q: Callable, step: MaskedTransition) -> Callable:

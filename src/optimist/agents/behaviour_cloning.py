@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import jax
+import jax.numpy as jnp
 
 from optimist.agents._agent import TableAgent
 from optimist.equations.losses import cross_entropy
@@ -18,6 +19,9 @@ class BehaviourCloning(TableAgent):
 
     def values(self, table):
         return table.mean()
+
+    def action_values(self, table):
+        return jnp.full_like(self.values(table), jnp.nan)  # logits are no returns
 
     def loss(self, q, q_target, step, key):
         logits = q(step.observation).mean()

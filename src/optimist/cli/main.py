@@ -6,7 +6,7 @@ import os
 import sys
 import traceback
 
-from optimist.cli import data, evaluate, export, listing, report, scores, study, train
+from optimist.cli import data, evaluate, export, listing, report, scores, select, study, train
 from optimist.cli.options import Parser
 from optimist.errors import OptimistError, StorageError, UsageError
 
@@ -16,6 +16,7 @@ EPILOG = """Begin with:
   optimist collect minatar/breakout --out data      a log of your own
   optimist train rem data --seeds 0,1,2 --out run   learn from it
   optimist evaluate run                             score it
+  optimist select run                               choose a policy by the log alone
   optimist export run --to policy.onnx              use it without Optimist
 
 Every command has --help. The same command again continues what was interrupted.
@@ -73,7 +74,7 @@ def parser() -> Parser:
     )
     top.add_argument("--version", action="version", version=_version(), help="print the version")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", prog="optimist")
-    for group in (train, evaluate, report, export, data, listing, scores, study):
+    for group in (train, evaluate, select, report, export, data, listing, scores, study):
         group.add(commands)
     return top
 

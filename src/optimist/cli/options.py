@@ -10,7 +10,15 @@ from typing import Any, NoReturn
 from optimist.errors import UsageError, did_you_mean
 
 MOST_SEEDS = 1000  # in one run
-FLAGS = ("-h", "--help", "--restart", "--dry-run", "--json", "--debug")  # options without a value
+FLAGS = (
+    "-h",
+    "--help",
+    "--restart",
+    "--dry-run",
+    "--json",
+    "--debug",
+    "--every-rule",
+)  # options without a value
 
 
 class Parser(argparse.ArgumentParser):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from optimist.data.disk.files import make_folder, write_whole
 from optimist.errors import RunError
+from optimist.studies.choosing import choose_policies
 from optimist.studies.engines.engine import Pool, perform_all
 from optimist.studies.job import Job, check_logs, check_settings, restarted
 from optimist.studies.plan import Study
@@ -50,6 +51,8 @@ def perform_study(
             f"or optimist study report {out} to see the others"
         )
     _film(study, jobs, out)
+    if study.select is not None:
+        choose_policies(jobs, out, study.select)
     return write_findings(out)
 
 

@@ -34,6 +34,7 @@ KEYS = {  # every key of a study's file, and its type
     "figures": list,
     "film": str,
     "normaliser": str,
+    "select": dict,
 }
 FIGURES = ("intervals", "iqm", "medians", "bars", "curves", "spread", "profiles", "parts")
 RANDOM_EPISODES = 100
@@ -41,6 +42,7 @@ log = logging.getLogger("optimist")
 WHOLE = "all"  # the name of the part that is all of the data
 FIRST_RUN = 1  # of the public logs: dqn/Breakout/1 to 5
 AGENT_KEYS = ("agent", "preset", "options", "view")
+SELECT_KEYS = ("rule", "updates", "every_rule")
 COLLECT_KEYS = ("agent", "preset", "options", "seeds", "kept", "settings")
 
 
@@ -64,6 +66,7 @@ class Study:
     play: dict[str, Any] | None  # settings of online learning
     figures: tuple[str, ...] = ()  # of the report; if empty, those that fit any study
     film: str = ""  # the label of an agent that is filmed
+    select: dict[str, Any] | None = None  # settings of `optimist select` for the runs, if it is wanted
     normaliser: str = ""  # of the report, as in `optimist scores`; "" is the study's player and random play
 
     @cached_property
@@ -252,6 +255,8 @@ def read(name: str, table: dict, size: str) -> Study:
     if keys.get("film", "") not in ("", *keys["agents"]):
         hint = did_you_mean(keys["film"], keys["agents"])
         raise UsageError(f'study {name}: no agent "{keys["film"]}" to film: {hint}')
+    if "select" in keys:
+        _check_words(f"study {name}, select", keys["select"], SELECT_KEYS)
     if "collect" in keys:
         _check_words(f"study {name}, collect", keys["collect"], COLLECT_KEYS)
         _check_players(name, keys)

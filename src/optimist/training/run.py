@@ -3,7 +3,7 @@
 import contextlib
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from optimist.training.sizes import check_memory, lanes_bytes
 from optimist.training.storage import checkpoint
 from optimist.training.storage.policies import kept_steps, load_policy
 from optimist.training.storage.run_folder import fingerprint, read_config, read_episodes
+from optimist.training.storage.selected import chosen_policy
 
 log = logging.getLogger("optimist")
 
@@ -76,6 +77,11 @@ class Run:
         place = self.seeds.index(seed)
         return jax.tree.map(lambda leaf: leaf[place], self.params)
 
+    def alone(self, seed: int) -> "Run":
+        """The same run with the policy of one seed only."""
+        params = jax.tree.map(lambda leaf: leaf[None], self.params_of(seed))
+        return replace(self, seeds=(seed,), params=params)
+
     def episodes(self) -> list[EpisodeScore]:
         """The evaluation episodes during training."""
         return read_episodes(self.path)
@@ -95,7 +101,7 @@ class Run:
         return evaluate(
             self.learner,
             self.params,
-            self._playable(environment),
+            self.playable(environment),
             seeds=self.seeds,
             episodes=episodes,
             steps=steps,
@@ -111,7 +117,7 @@ class Run:
             raise UsageError(f"a film of {frames} frames: choose at least 1")
         chosen = self.seeds[0] if seed is None else seed
         params = jax.tree.map(lambda leaf: leaf[None], self.params_of(chosen))
-        play = envs.make(self._playable(environment), lanes=1, seed=chosen)
+        play = envs.make(self.playable(environment), lanes=1, seed=chosen)
         player, key = Player(self.learner, 1), jax.random.PRNGKey(POLICY)
         frame, began, seen = play.reset(), np.ones(1, bool), [play.render()]
         for turn in range(frames - 1):
@@ -122,7 +128,8 @@ class Run:
         play.close()
         return seen
 
-    def _playable(self, environment: str = "") -> str:
+    def playable(self, environment: str = "") -> str:
+        """The name of the environment to play, after a check that it fits the policies."""
         name = environment or envs.from_data(self.environment)
         if not name:
             raise UsageError(f"{self.path} has no environment: name one with --environment")
@@ -132,8 +139,9 @@ class Run:
 
 def load_run(path: str | Path, allow: Iterable[str] = (), step: int | str = "last") -> Run:
     """The run in this folder at its newest undamaged checkpoint, or at another step whose policy was kept:
-    a number, "best" for the evaluation with the highest mean return over the seeds, or "healthy", which is
-    "last" except for seeds that diverged: those have the last policy before. The modules in `allow`
+    a number, "best" for the evaluation with the highest mean return over the seeds, "healthy", which is
+    "last" except for seeds that diverged: those have the last policy before, or "chosen" for the one policy
+    that `optimist select` chose: then the run has only its seed. The modules in `allow`
     are imported first; any other module that the folder names must be a plug-in or imported already."""
     path = Path(path)
     plugins.allow(allow)
@@ -146,6 +154,18 @@ def load_run(path: str | Path, allow: Iterable[str] = (), step: int | str = "las
     except (KeyError, TypeError, AttributeError) as problem:
         raise RunError(f"{path / 'config.toml'} is not the configuration of a run ({problem})") from problem
     shapes = learner.shapes(seeds)
+    if step == "chosen":
+        at, seed = chosen_policy(path, fingerprint(config))
+        run = Run(
+            path,
+            learner,
+            environment,
+            seeds,
+            at,
+            load_policy(path, at, shapes.params, fingerprint(config)),
+            data,
+        )
+        return run.alone(seed)
     if step not in ("last", "healthy"):
         at = _best_step(path) if step == "best" else _number(step)
         params = load_policy(path, at, shapes.params, fingerprint(config))
@@ -162,7 +182,7 @@ def load_run(path: str | Path, allow: Iterable[str] = (), step: int | str = "las
 def _number(step: int | str) -> int:
     text = str(step).replace("_", "")
     if not text.isdecimal():
-        raise UsageError(f'step is "{step}": give a number, "last", "best" or "healthy"')
+        raise UsageError(f'step is "{step}": give a number, "last", "best", "healthy" or "chosen"')
     return int(text)
 
 

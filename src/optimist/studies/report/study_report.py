@@ -10,6 +10,7 @@ from optimist.studies.report.chart import chart_data
 from optimist.studies.report.figures import laid_out, svg
 from optimist.studies.report.page import CHART, Link, csv_link, data_link, inline, page, picture
 from optimist.studies.report.study_figures import Drawn, draw
+from optimist.studies.results import regrets
 from optimist.studies.results import runs as results
 from optimist.studies.results.findings import Finding, StudyResults, find
 from optimist.studies.results.logs import remember
@@ -29,6 +30,8 @@ def write_findings(out: Path, by: Normaliser | None = None) -> tuple[list[Path],
     written = [path for finding in findings.found for path in _write_tables(findings, finding)]
     write_whole(out / "results" / "normaliser.csv", _normaliser_csv(findings).encode())
     remember(findings.logs, out)
+    if findings.losses:
+        write_whole(out / "results" / "selection.csv", regrets.csv_text(findings.losses).encode())
     drawn, left_out = draw(findings)
     versions = read_versions(findings.record.jobs, out)
     warned = warnings(findings, versions)

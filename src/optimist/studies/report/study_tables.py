@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from optimist.studies.results import regrets
 from optimist.studies.results.findings import Finding, StudyResults
 from optimist.studies.results.runs import Evaluated
 from optimist.studies.scores import intervals, table_one
@@ -37,6 +38,7 @@ def tables(findings: StudyResults) -> dict[str, Sheet]:
         "table": _joined(findings, lambda each: table_one.sheet(each.rows, by, kinds=table_one.MAIN)),
         "aggregates": _joined(findings, lambda each: intervals.sheet(each.certainty, each.evaluations)),
         "per-game": _joined(findings, lambda each: table_one.per_game_sheet(each.games, by)),
+        **(regrets.sheets(findings.losses) if findings.losses else {}),
         "logs": logs(findings),
         "unfinished": unfinished(findings),
         "cost": cost(findings.runs),

@@ -12,6 +12,7 @@ from pathlib import Path
 from optimist.errors import DataError
 from optimist.studies.folders import folder_names
 from optimist.studies.plan import WHOLE
+from optimist.studies.results import regrets
 from optimist.studies.results import runs as results
 from optimist.studies.results.logs import Log, read_logs
 from optimist.studies.results.runs import Evaluated
@@ -61,6 +62,11 @@ class StudyResults:
     def on_the_way(self) -> dict[str, dict[str, tuple[list[int], Interval]]]:
         """By finding and agent, the interquartile mean at each evaluation; the bootstrap takes a while."""
         return {each.name: intervals.over_training(each.file, self.by) for each in self.longest}
+
+    @cached_property
+    def losses(self) -> list[regrets.Loss]:
+        """What each rule of `optimist select` loses; empty if no run was selected from."""
+        return regrets.losses(self.runs, self.out, results.random_scores(self.record.jobs, self.out))
 
     @property
     def longest(self) -> list[Finding]:

@@ -1,7 +1,7 @@
 """The finished runs of a study, and their scores as a table."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from optimist.errors import RunError
@@ -9,6 +9,7 @@ from optimist.studies.job import Job
 from optimist.studies.scores import curves as scores
 from optimist.studies.scores.score_files import ScoreFile, Seeds
 from optimist.studies.sheet import Sheet, as_csv
+from optimist.training.storage.selected import chosen_steps
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,7 @@ class Evaluated:
     curves: Seeds
     episodes: int
     steps: int
+    chosen: dict[int, int] = field(default_factory=dict)  # by seed, the step that `optimist select` chose
 
 
 def parts(jobs: list[Job]) -> list[str]:
@@ -38,6 +40,7 @@ def score_file(runs: Iterable[Evaluated], part: str, until: int | None = None) -
     """The evaluations on one part of the data, up to `until` gradient steps: a 1X result is the first fifth
     of a 5X run."""
     found: dict[str, dict[str, Seeds]] = {}
+    chosen: dict[str, dict[str, dict[int, int]]] = {}
     for run in runs:
         if run.job.part == part:
             curves = {
@@ -46,12 +49,14 @@ def score_file(runs: Iterable[Evaluated], part: str, until: int | None = None) -
             }
             by_game = found.setdefault(run.job.label, {})
             by_game[run.job.environment] = {**by_game.get(run.job.environment, {}), **curves}
-    return ScoreFile(found, "step")
+            chosen.setdefault(run.job.label, {}).setdefault(run.job.environment, {}).update(run.chosen)
+    return ScoreFile(found, "step", chosen)
 
 
 def _evaluated(job: Job, out: Path) -> Evaluated:
     played = scores.episodes(job.run_folder(out))
-    return Evaluated(job, scores.averages(played), len(played.length), int(played.length.sum()))
+    curves, chosen = scores.averages(played), chosen_steps(job.run_folder(out))
+    return Evaluated(job, curves, len(played.length), int(played.length.sum()), chosen)
 
 
 def csv_text(file: ScoreFile) -> str:

@@ -47,14 +47,17 @@ def matrices(file: ScoreFile, by: Normaliser, recent: int = RECENT) -> dict[str,
     for agent, by_game in file.agents.items():
         seed_means(by_game)  # raises if seeds were evaluated at different steps
         for kind in KINDS:
-            taken = {game: scores_of(kind, seeds, recent) for game, seeds in by_game.items()}
+            taken = {
+                game: scores_of(kind, seeds, recent, file.chosen_of(agent, game))
+                for game, seeds in by_game.items()
+            }
             if None in taken.values():  # cross-chosen best needs several seeds
                 continue
             scores = {
                 game: [by.normalised(game, score) for score in each or ()] for game, each in taken.items()
             }
             found[kind][agent] = statistics.score_matrix(scores, file.games)
-    return {kind: by_agent for kind, by_agent in found.items() if by_agent}
+    return {kind: by_agent for kind, by_agent in found.items() if len(by_agent) == len(file.agents)}
 
 
 def baseline(agents: Sequence[str]) -> str:

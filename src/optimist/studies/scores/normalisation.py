@@ -62,16 +62,18 @@ class Normaliser:
 
 @dataclass(frozen=True)
 class Ending:
-    """The curves of all seeds as one number, the mean over seeds, in each of five ways."""
+    """The curves of all seeds as one number, the mean over seeds, in each of six ways."""
 
     best: float  # at the evaluation whose mean over seeds is largest, as in the paper
     cross: float | None  # each seed at the evaluation that is best for the others; None with one seed
     last: float
     mean_of_last: float
     area: float  # the mean over all evaluations
+    chosen: float | None = None  # each seed at the evaluation that `optimist select` chose by the log alone
 
 
 KINDS = tuple(field.name for field in fields(Ending))
+NOTHING_CHOSEN: Mapping[int, int] = {}
 
 
 def dqn_random() -> Normaliser:
@@ -142,24 +144,30 @@ def from_csv(path: Path) -> Normaliser:
     return Normaliser(str(path), shown, columns_of[yardstick], columns_of["random"], f"the file {path}")
 
 
-def scores_of(kind: str, seeds: Seeds, recent: int = RECENT) -> list[float] | None:
-    """The score of each seed, in order, in one of the ways of `Ending`; None for `cross` with one seed.
+def scores_of(
+    kind: str, seeds: Seeds, recent: int = RECENT, chosen: Mapping[int, int] = NOTHING_CHOSEN
+) -> list[float] | None:
+    """The score of each seed, in order, in one of the ways of `Ending`; None for `cross` with one seed, and
+    for `chosen` if a seed was not evaluated at its chosen step.
 
     All seeds must be evaluated at the same steps; curves may be shorter than `recent`."""
     curves = [seeds[seed] for seed in sorted(seeds)]
     steps = sorted(curves[0])
+    if kind == "chosen":
+        known = all(chosen.get(seed) in curve for seed, curve in seeds.items())
+        return [seeds[seed][chosen[seed]] for seed in sorted(seeds)] if known else None
     if kind == "cross":
         if len(curves) == 1:
             return None
         others = [[other for other in curves if other is not mine] for mine in curves]
         return [mine[_best_step(steps, rest)] for mine, rest in zip(curves, others, strict=True)]
-    chosen = {
+    taken = {
         "best": lambda: [_best_step(steps, curves)],
         "last": lambda: steps[-1:],
         "mean_of_last": lambda: steps[-recent:],
         "area": lambda: steps,
     }[kind]()
-    return [statistics.fmean(curve[step] for step in chosen) for curve in curves]
+    return [statistics.fmean(curve[step] for step in taken) for curve in curves]
 
 
 def _best_step(steps: Sequence[int], curves: Sequence[Curve]) -> int:
@@ -167,9 +175,9 @@ def _best_step(steps: Sequence[int], curves: Sequence[Curve]) -> int:
     return max(steps, key=lambda step: statistics.fmean(curve[step] for curve in curves))
 
 
-def ending(seeds: Seeds, recent: int = RECENT) -> Ending:
+def ending(seeds: Seeds, recent: int = RECENT, chosen: Mapping[int, int] = NOTHING_CHOSEN) -> Ending:
     """The mean over seeds of each way to score a run."""
-    found = {kind: scores_of(kind, seeds, recent) for kind in KINDS}
+    found = {kind: scores_of(kind, seeds, recent, chosen) for kind in KINDS}
     means: dict[str, Any] = {kind: each and statistics.fmean(each) for kind, each in found.items()}
     return Ending(**means)
 

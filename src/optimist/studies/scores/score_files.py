@@ -4,7 +4,7 @@ import csv
 import math
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from optimist.errors import DataError, did_you_mean, some_of
@@ -22,6 +22,11 @@ class ScoreFile:
 
     agents: Mapping[str, Mapping[str, Seeds]]
     axis: str
+    chosen: Mapping[str, Mapping[str, Mapping[int, int]]] = field(default_factory=dict)  # see `chosen_of`
+
+    def chosen_of(self, agent: str, game: str) -> Mapping[int, int]:
+        """The iteration of each seed that was chosen by the log alone; empty if none was."""
+        return self.chosen.get(agent, {}).get(game, {})
 
     @property
     def games(self) -> list[str]:
@@ -49,7 +54,7 @@ class ScoreFile:
             agent: {game: curves for game, curves in by_game.items() if game not in games}
             for agent, by_game in self.agents.items()
         }
-        return ScoreFile(kept, self.axis)
+        return ScoreFile(kept, self.axis, self.chosen)
 
     def _gap(self, game: str, seeds: set[int], every: Mapping[str, set[int]]) -> str:
         for agent, by_game in self.agents.items():

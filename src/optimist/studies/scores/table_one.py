@@ -2,7 +2,9 @@
 
 `best` is the paper's measure: in each game, the best iteration of the mean over seeds. It is a maximum over
 many evaluations, chosen by the same seeds that it scores. For `cross` the other seeds choose the iteration.
-The last evaluation, the mean of the last few and the mean of all (`area`) need no choice.
+For `chosen` it is
+the one that `optimist select` chose by the log alone. The last evaluation, the mean of the last few and the
+mean of all (`area`) need no choice.
 """
 
 import re
@@ -19,7 +21,7 @@ from optimist.studies.scores.normalisation import KINDS, Ending, Normaliser, end
 from optimist.studies.scores.score_files import ScoreFile
 from optimist.studies.sheet import Cell, Sheet, as_csv, as_markdown, number
 
-MAIN = ("best", "cross", "last")  # for tables without room for all
+MAIN = ("best", "cross", "chosen", "last")  # for tables without room for all
 PAPER = ("1X", "5X")  # the gradient steps of online DQN, and five times as many
 
 
@@ -53,6 +55,7 @@ class AgentRow:
     last: Median
     mean_of_last: Median
     area: Median
+    chosen: Median | None
     paper: Mapping[str, Median]
 
 
@@ -61,7 +64,7 @@ def per_game(scores: ScoreFile, by: Normaliser, recent: int = RECENT) -> dict[st
     rows: dict[str, list[GameRow]] = {}
     for agent, by_game in scores.agents.items():
         seed_means(by_game)  # raises if seeds were evaluated at different steps
-        ends = {game: ending(seeds, recent) for game, seeds in by_game.items()}
+        ends = {game: ending(seeds, recent, scores.chosen_of(agent, game)) for game, seeds in by_game.items()}
         rows[agent] = sorted(
             (GameRow(agent, game, end, _improvement(game, end, by)) for game, end in ends.items()),
             key=lambda row: (row.improvement.best, row.game),
@@ -113,6 +116,7 @@ def sheet(
     games = f"{rows[0].games} game{'s' * (rows[0].games != 1)}"
     paper = PAPER if any(row.paper for row in rows) else ()
     few = min(recent, max(row.evaluations for row in rows))
+    kinds = _known(kinds, rows)
     titles = [kind_title(kind, None, few) for kind in kinds]
     return Sheet(
         f"median normalised score / games > {by.yardstick}, of {games}",
@@ -131,10 +135,12 @@ def sheet(
 
 def per_game_sheet(games: Mapping[str, Sequence[GameRow]], by: Normaliser, recent: int = RECENT) -> Sheet:
     """The average returns of every agent in every game, and their improvement over the yardstick."""
-    titles = [kind_title(kind, None, recent) for kind in MAIN]
+    every = [row for mine in games.values() for row in mine]
+    kinds = _known(MAIN, [row.score for row in every])
+    titles = [kind_title(kind, None, recent) for kind in kinds]
     rows = []
-    for row in (row for mine in games.values() for row in mine):
-        pairs = [(getattr(row.score, kind), getattr(row.improvement, kind)) for kind in MAIN]
+    for row in every:
+        pairs = [(getattr(row.score, kind), getattr(row.improvement, kind)) for kind in kinds]
         numbers = [(_number(score, number), _number(gain, "{:+,.1f}%".format)) for score, gain in pairs]
         rows.append([row.agent, row.game, *(cell for pair in numbers for cell in pair)])
     heads = ["agent", "game", *(head for title in titles for head in (title, f"{title}, gain"))]
@@ -147,9 +153,10 @@ def per_game_sheet(games: Mapping[str, Sequence[GameRow]], by: Normaliser, recen
 
 def improvement_sheet(agent: str, rows: Sequence[GameRow], by: Normaliser, recent: int = RECENT) -> Sheet:
     """One agent's games, the least improved first."""
-    titles = [kind_title(kind, None, recent) for kind in KINDS]
+    kinds = _known(KINDS, [row.score for row in rows])
+    titles = [kind_title(kind, None, recent) for kind in kinds]
     shown = [
-        [row.game, *(_number(getattr(row.improvement, kind), "{:+,.1f}".format) for kind in KINDS)]
+        [row.game, *(_number(getattr(row.improvement, kind), "{:+,.1f}".format) for kind in kinds)]
         for row in rows
     ]
     return Sheet(f"{agent}: improvement over {by.yardstick} in %", ["game", *titles], shown)
@@ -164,6 +171,7 @@ def kind_title(kind: str, evaluations: int | None, recent: int = RECENT) -> str:
         "last": "last",
         "mean_of_last": f"mean of last {recent}",
         "area": "mean of all",
+        "chosen": "chosen offline",
     }[kind]
 
 
@@ -176,6 +184,10 @@ def notes(rows: Sequence[AgentRow], by: Normaliser) -> list[str]:
         "cross-chosen best: each seed is scored at the evaluation that is best for the other seeds",
         f"of random play and {by.yardstick} the worse is 0 and the better 100%: {by.provenance}",
     ]
+    if any(row.chosen for row in rows):
+        lines.append(
+            "chosen offline: each seed is scored at the evaluation that optimist select chose by its log"
+        )
     if any(row.paper for row in rows):
         lines.append(
             "the paper's numbers: best, over 60 Atari games and 5 seeds, normalised by its own scores"
@@ -204,23 +216,31 @@ def write(
 
 
 def table_csv(rows: Sequence[AgentRow]) -> str:
-    names = [*KINDS, *(f"paper_{steps.lower()}" for steps in PAPER)]
+    kinds = _known(KINDS, rows)
+    names = [*kinds, *(f"paper_{steps.lower()}" for steps in PAPER)]
     heads = [f"{name}_{part}" for name in names for part in ("median_percent", "games_better")]
     lines: list[list] = []
     for row in rows:
-        found = [*(getattr(row, kind) for kind in KINDS), *(row.paper.get(steps) for steps in PAPER)]
+        found = [*(getattr(row, kind) for kind in kinds), *(row.paper.get(steps) for steps in PAPER)]
         values = [value for share in found for value in (share or (None, None))]
         lines.append([row.agent, row.games, row.seeds, row.evaluations, *values])
     return as_csv(Sheet("", ["agent", "games", "seeds", "evaluations", *heads], lines))
 
 
 def per_game_csv(rows: Mapping[str, Sequence[GameRow]]) -> str:
-    heads = [f"{kind}_{part}" for kind in KINDS for part in ("score", "improvement_percent")]
+    every = [row for games in rows.values() for row in games]
+    kinds = _known(KINDS, [row.score for row in every])
+    heads = [f"{kind}_{part}" for kind in kinds for part in ("score", "improvement_percent")]
     lines: list[list] = []
-    for row in (row for games in rows.values() for row in games):
-        pairs = [(getattr(row.score, kind), getattr(row.improvement, kind)) for kind in KINDS]
+    for row in every:
+        pairs = [(getattr(row.score, kind), getattr(row.improvement, kind)) for kind in kinds]
         lines.append([row.agent, row.game, *(value for pair in pairs for value in pair)])
     return as_csv(Sheet("", ["agent", "game", *heads], lines))
+
+
+def _known(kinds: Sequence[str], rows: Sequence[Any]) -> list[str]:
+    """The kinds without `chosen` if nothing was chosen by a log alone."""
+    return [kind for kind in kinds if kind != "chosen" or any(row.chosen is not None for row in rows)]
 
 
 def _shown(share: Median | None) -> Cell:

@@ -23,6 +23,7 @@ from optimist.training.evaluation import EpisodeScore
 from optimist.training.storage import alarms, checkpoint, episodes
 from optimist.training.storage import checked_lines as rows
 from optimist.training.storage.configuration import changes, fingerprint, toml, updated
+from optimist.training.storage.selected import NAME as SELECTION
 
 EPISODES, METRICS = "episodes.csv", "metrics.jsonl"
 PACKAGES = ("optimist", "jax", "jaxlib", "optax", "numpy", "pyarrow", "zstandard")
@@ -79,7 +80,8 @@ class RunFolder:
         for name in ("checkpoints", "diverged", "policies", "tensorboard"):
             _remove_tree(self.path / name)
         grown = [self.path / name for name in (METRICS, EPISODES)]
-        whole = [self.path / name for name in ("config.toml", "versions.json", alarms.NAME, "DONE")]
+        names = ("config.toml", "versions.json", alarms.NAME, SELECTION, "DONE")
+        whole = [self.path / name for name in names]
         remove(*map(rows.checks_of, grown), *grown, *whole)
 
     def _agree_on_config(self) -> None:

@@ -1,0 +1,35 @@
+"""Chooses among the kept policies of a study's runs, by their logs alone, where the study asks for it."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+from optimist.studies.job import Job
+from optimist.training.selection import UPDATES, choice, select_policy
+from optimist.training.storage.run_folder import fingerprint, read_config
+from optimist.training.storage.selected import read_selection
+
+log = logging.getLogger("optimist")
+
+
+def choose_policies(jobs: list[Job], out: Path, settings: dict[str, Any]) -> None:
+    """Select among all agents that learned from the same log and the same part of it. What was selected with
+    the same settings stays."""
+    groups: dict[tuple[str, str, str], list[Job]] = {}
+    for job in jobs:
+        if job.label and not job.plays:
+            groups.setdefault((job.environment, job.part, str(job.data)), []).append(job)
+    for mine in groups.values():
+        folders = [job.run_folder(out) for job in mine]
+        if not all(_is_selected(folder, settings, len(folders)) for folder in folders):
+            log.warning("selecting among the policies of %s", mine[0].environment)
+            select_policy(folders, data=mine[0].data_folder(out), **settings).write()
+
+
+def _is_selected(folder: Path, settings: dict[str, Any], runs: int) -> bool:
+    """Was this run selected with these settings, among as many runs?"""
+    found = read_selection(folder)
+    if found is None or found["fingerprint"] != fingerprint(read_config(folder)):
+        return False
+    asked = {"rule": choice.USUAL, "updates": UPDATES, "every_rule": False, "runs": runs} | settings
+    return all(found[name] == value for name, value in asked.items())

@@ -1,0 +1,122 @@
+"""The page of a selection: the ranking of all kept policies, and the estimators' curves over training."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from optimist.data.disk.files import make_folder, write_whole
+from optimist.studies.report.figures import colour, dash, dress, laid_out, legend, svg
+from optimist.studies.report.page import Picture, page, picture
+from optimist.studies.sheet import Cell, Sheet, in_words, number
+from optimist.training.selection import Ranked, Selection
+from optimist.training.selection.choice import RULES
+
+PAGE = "selection.html"
+WIDTH, HEIGHT = 5.5, 3.4  # inches
+
+
+def ranking_sheet(selection: Selection, most: int | None = None) -> Sheet:
+    """The policies, the best first, and the notes."""
+    played = any(each.returns for each in selection.ranking)
+    heads = [
+        "rank",
+        "run",
+        "agent",
+        "step",
+        "seed",
+        selection.rule,
+        "support",
+        *(["played"] if played else []),
+    ]
+    rows = [
+        [place, *_row(each), *([_played(each)] if played else [])]
+        for place, each in enumerate(selection.ranking[:most], 1)
+    ]
+    more = len(selection.ranking) - len(rows)
+    notes = [f"and {more:,} more policies"] * (more > 0) + list(selection.notes)
+    return Sheet(f"policies by {RULES[selection.rule].about}", heads, rows, notes)
+
+
+def _row(each: Ranked) -> list[Any]:
+    return [str(each.run), each.agent, each.step, str(each.seed), _value(each), _share(each.support)]
+
+
+def _value(each: Ranked) -> Cell:
+    if each.low is None or each.high is None:
+        return Cell(f"{each.value:.4g}", each.value)
+    return Cell(f"{number(each.value)} [{number(each.low)}, {number(each.high)}]", each.value)
+
+
+def _share(share: float) -> Cell:
+    return Cell(f"{share:.0%}", share)
+
+
+def _played(each: Ranked) -> Cell:
+    if not each.returns:
+        return Cell("")
+    mean = float(np.mean(each.returns))
+    return Cell(f"{number(mean)} in {len(each.returns)} episodes", mean)
+
+
+def write_selection_page(selection: Selection, out: Path, command: str) -> Path:
+    """Write the page into a folder; return its path."""
+    chosen, facts = selection.chosen, {**selection.facts, "rule": RULES[selection.rule].about}
+    facts["intervals"] = (
+        "95%, bootstrap over held-out episodes; errors of the fitted networks are not in them"
+    )
+    content = page(
+        "selection.html.j2",
+        title="Which policy to ship",
+        headline=f"Chosen of {len(selection.ranking)} policies: {chosen.name} ({chosen.agent}).",
+        warnings=list(selection.notes),
+        figures=list(_pictures(selection)),
+        runs=_runs_sheet(selection),
+        ranking=ranking_sheet(selection),
+        facts={name: in_words(value) for name, value in facts.items()},
+        command=command,
+    )
+    make_folder(out)
+    write_whole(out / PAGE, content)
+    return out / PAGE
+
+
+def _runs_sheet(selection: Selection) -> Sheet:
+    rows = [_row(each) for each in selection.ranking if selection.runs[each.run] is each]
+    heads = ["run", "agent", "step", "seed", selection.rule, "support"]
+    return Sheet("the chosen policy of each run", heads, rows)
+
+
+def _pictures(selection: Selection) -> Iterator[Picture]:
+    """A figure for each score that is known: the mean over the seeds of each run, over training."""
+    for rule, (score, _, about) in RULES.items():
+        known = [each for each in selection.ranking if each.scores[score] is not None]
+        if known:
+            figure = Figure((WIDTH, HEIGHT), layout="constrained")
+            _draw(figure, selection, known, score)
+            caption = (
+                f"{about[:1].upper()}{about[1:]}. The mean over the seeds; the dot is the chosen policy."
+            )
+            yield picture(rule, caption, svg(laid_out(figure)), WIDTH)
+
+
+def _draw(figure: Figure, selection: Selection, known: list[Ranked], score: str) -> None:
+    axes, handles = figure.subplots(), {}
+    for place, run in enumerate(sorted(selection.runs)):
+        curve = dict[int, list[float]]()
+        for each in known:
+            if each.run == run:
+                curve.setdefault(each.step, []).append(float(each.scores[score] or 0.0))
+        if curve:
+            at = sorted(curve)
+            means = [float(np.mean(curve[step])) for step in at]
+            (handles[str(run)],) = axes.plot(at, means, dash(place), color=colour(place))
+            mine, best = selection.runs[run], selection.runs[run].scores[score]
+            if best is not None:
+                axes.plot([mine.step], [best], "o", color=colour(place))
+    if score in ("overestimation", "bellman_error", "tournament_loss"):
+        axes.set_yscale("symlog")  # diverged agents are many powers of ten away
+    dress(axes, xlabel="gradient steps", ylabel=score.replace("_", " "))
+    legend(figure, list(handles.values()), list(handles))

@@ -1,0 +1,6 @@
+"""Which of the kept policies to ship, from the log alone."""
+
+from optimist.training.selection.ranking import Ranked, Selection
+from optimist.training.selection.selecting import UPDATES, select_policy
+
+__all__ = ["UPDATES", "Ranked", "Selection", "select_policy"]

@@ -1,0 +1,27 @@
+"""Agreement: how often the seeds of a run choose the same action at the same step."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+
+def agreement(
+    actions: Sequence[np.ndarray], groups: Sequence[object], reach: np.ndarray | None
+) -> np.ndarray:
+    """For each candidate the mean over the other candidates of its group, (C,): the share of equal discrete
+    actions, or one minus the mean distance of vectors in units of `reach`. NaN for a group of one."""
+    found = np.full(len(actions), np.nan)
+    members = dict[object, list[int]]()
+    for number, group in enumerate(groups):
+        members.setdefault(group, []).append(number)
+    for mine in members.values():
+        for one in mine:
+            others = [_alike(actions[one], actions[other], reach) for other in mine if other != one]
+            found[one] = np.mean(others) if others else np.nan
+    return found
+
+
+def _alike(one: np.ndarray, other: np.ndarray, reach: np.ndarray | None) -> float:
+    if reach is None:
+        return float(np.mean(one == other))
+    return float(1 - np.mean(np.abs(one - other) / reach))

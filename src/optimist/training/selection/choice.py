@@ -1,0 +1,86 @@
+"""The choice: rules that rank the candidates, intervals, and the cases in which the log cannot tell."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from optimist.errors import UsageError, did_you_mean
+
+DRAWS = 2000  # of the bootstrap
+COVERED = 0.9  # share of held-out states in which a supported policy acts as the behaviour would
+SAME = 0.05  # of the spread of all values: smaller differences are none
+
+
+class Rule(NamedTuple):
+    """A score, (C,), of which more is better, and what it is."""
+
+    score: str
+    sign: int
+    about: str
+
+
+RULES = {
+    "supported": Rule(
+        "supported", 1, "FQE; an action that the behaviour would not take has the lowest value"
+    ),
+    "fqe": Rule("fqe", 1, "fitted Q evaluation"),
+    "support": Rule("support", 1, "share of held-out states in which the behaviour would act alike"),
+    "sbv": Rule("bellman_error", -1, "Supervised Bellman Validation: error of the agent's own values"),
+    "bvft": Rule("tournament_loss", -1, "batch value-function tournament of the agents' own values"),
+    "drift": Rule("overestimation", -1, "the agent's own values should be near the returns in the log"),
+    "agreement": Rule("agreement", 1, "how often the seeds of a run choose the same action"),
+    "importance": Rule("importance", 1, "weighted importance sampling; needs logged probabilities"),
+}
+USUAL = "supported"
+Scores = Mapping[str, np.ndarray]
+
+
+def check_rule(rule: str) -> None:
+    if rule not in RULES:
+        raise UsageError(f'there is no rule "{rule}": {did_you_mean(rule, RULES)}')
+
+
+def preference(rule: str, scores: Scores) -> np.ndarray:
+    """The score of a rule, more is better; NaN where it has none."""
+    found = scores[RULES[rule].score]
+    return -np.abs(found) if RULES[rule].sign < 0 else found
+
+
+def ranked(rule: str, scores: Scores) -> list[int]:
+    """The numbers of the candidates, the best first; those without a score last. Of equal scores the policy
+    with more support is better."""
+    wanted = preference(rule, scores)
+    if np.isnan(wanted).all():
+        raise UsageError(f'the rule "{rule}" has no score for any candidate: choose another, such as {USUAL}')
+    return np.lexsort((-scores["support"], -wanted)).tolist()
+
+
+def interval(values: np.ndarray) -> tuple[float, float]:
+    """The 95% bootstrap interval of the mean over held-out episodes, (episodes,)."""
+    drawn = np.random.default_rng(0).integers(len(values), size=(DRAWS, len(values)))
+    low, high = np.quantile(values[drawn].mean(axis=1), [0.025, 0.975])
+    return float(low), float(high)
+
+
+def doubts(order: Sequence[int], scores: Scores, names: Sequence[str]) -> list[str]:
+    """Why the log may not support the choice, one line each."""
+    best, plain, careful, support = order[0], scores["fqe"], scores["supported"], scores["support"]
+    lines = []
+    if support.max() < COVERED:
+        lines.append(
+            f"the log cannot tell: no policy acts as the behaviour would in {COVERED:.0%} of the states "
+            f"(the most: {support.max():.0%})"
+        )
+    spread = float(careful.max() - careful.min())
+    favourite = int(np.argmax(plain))
+    if spread > 0 and careful[best] - careful[favourite] > SAME * spread and plain.max() > plain[best]:
+        lines.append(
+            f"the estimators disagree: FQE alone prefers {names[favourite]}, of whose actions "
+            f"{support[favourite]:.0%} are within the log's support"
+        )
+    if len(plain) > 1 and plain.max() - plain.min() <= SAME * max(abs(plain.max()), 1e-9):
+        lines.append(
+            "FQE cannot tell the policies apart: no logged state leads to another return; support decides"
+        )
+    return lines

@@ -1,0 +1,81 @@
+"""What each frozen policy says about every logged state, computed once: no policy is in a fitting loop."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from optimist.data.transition import MaskedTransition
+from optimist.training.learner import Learner
+from optimist.training.play.acting import POLICY
+from optimist.training.selection.candidates import Candidate, Source
+from optimist.training.selection.evidence import Evidence, Steps
+
+
+class Answers(NamedTuple):
+    """A candidate's answers at every transition of its log, (n,) each; values are in its training's unit."""
+
+    action: Any  # its action in the observation
+    next_action: Any
+    estimate: Any  # its own value of the observation
+    next_estimate: Any
+    logged_value: Any  # its own value of the logged action; NaN if it has none
+
+
+def answers(
+    evidence: Evidence, sources: Sequence[Source], candidates: Sequence[Candidate], steps: Steps
+) -> list[Answers]:
+    """The answers of every candidate on its own log. `steps` are those of one view of each log."""
+    found: dict[Candidate, Answers] = {}
+    log_of = dict(zip(candidates, evidence.whose.tolist(), strict=True))
+    for number, source in enumerate(sources):
+        for step in source.run.kept:
+            params = source.params(step)
+            mine = [each for each in candidates if (each.source, each.step) == (number, step)]
+            for log in sorted({log_of[each] for each in mine}):
+                here = [each for each in mine if log_of[each] == log]
+                rows = jnp.array([source.run.seeds.index(each.seed) for each in here])
+                chosen = jax.tree.map(lambda leaf, rows=rows: leaf[rows], params)
+                said = _on_log(source.run.learner, chosen, steps, log)
+                found |= {each: Answers(*(c[i] for c in said)) for i, each in enumerate(here)}
+    return [found[each] for each in candidates]
+
+
+def _on_log(learner: Learner, params: dict, steps: Steps, log: int) -> Answers:
+    """The answers of several policies of one run, (S, n)."""
+    masks, parts = steps.allowed(log), []
+    for inside, place in steps.chunks(log):
+        allowed = None if masks is None else jnp.asarray(masks[inside])
+        positions = jnp.asarray(steps.begins[log] + inside)
+        said = _answers(learner, params, steps.feed.minibatch, steps.feed.resident, positions, allowed)
+        parts.append([np.asarray(column)[:, : place.stop - place.start] for column in said])
+    return Answers(*(np.concatenate(columns, axis=1) for columns in zip(*parts, strict=True)))
+
+
+@partial(jax.jit, static_argnames=("learner", "minibatch"))
+def _answers(learner: Learner, params: dict, minibatch, resident, positions, allowed) -> Answers:
+    batch, key = minibatch(resident, positions), jax.random.PRNGKey(POLICY)
+    masked = isinstance(batch, MaskedTransition)
+
+    def action(params, observation, mask):
+        if mask is None:
+            return learner.action(params, observation, key)
+        return learner.allowed_action(params, observation, key, mask)
+
+    def of_step(params, step, bits):
+        mask = None if bits is None else jnp.unpackbits(bits, count=learner.spec.actions).astype(bool)
+        return Answers(
+            action=action(params, step.observation, mask),
+            next_action=action(params, step.next_observation, step.next_allowed if masked else None),
+            estimate=learner.estimate(params, step.observation),
+            next_estimate=learner.estimate(params, step.next_observation),
+            logged_value=learner.action_value(params, step.observation, step.action),
+        )
+
+    def of_seed(params):
+        return jax.vmap(partial(of_step, params), in_axes=(0, None if allowed is None else 0))(batch, allowed)
+
+    return jax.vmap(of_seed)(params)

@@ -1,0 +1,209 @@
+"""The log as the estimators see it: episodes to fit networks to, and held-out episodes to score on."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from optimist.data.dataset import Dataset
+from optimist.data.returns_to_go import returns_to_go
+from optimist.data.sampling import Sampler
+from optimist.data.views import View
+from optimist.errors import DataError, RunError
+from optimist.training.automatic import takes_scaling
+from optimist.training.feeding import DeviceFeed, frame_bytes
+from optimist.training.inputs import Inputs, measured
+from optimist.training.selection.candidates import Candidate, Source
+
+SHARE = 0.1  # of the episodes, held out if the runs held none out
+ROOM = 2**30  # bytes for the frames and for what every candidate says about every step
+CHUNK_BYTES = 2**24  # of observations that a network reads at once
+
+
+class Log(NamedTuple):
+    """The data of one or more candidates."""
+
+    learned: Dataset
+    held: Dataset
+
+
+@dataclass(frozen=True)
+class Rewards:
+    """The discount and the rewards that values are made of; `limit` clips logged rewards."""
+
+    gamma: float
+    limit: float | None
+
+    @classmethod
+    def of(cls, sources: Sequence[Source]) -> "Rewards":
+        """Those of the runs. If the runs differ, the largest discount, and rewards as they were logged."""
+        limits = {_limit(source.training) for source in sources}
+        gamma = max(source.training.get("gamma", 0.99) for source in sources)
+        return cls(float(gamma), limits.pop() if len(limits) == 1 else None)
+
+    def clipped(self, rewards: np.ndarray) -> np.ndarray:
+        return rewards if self.limit is None else np.clip(rewards, -self.limit, self.limit)
+
+    def returns(self, view: View) -> np.ndarray:
+        """The discounted sum of rewards from each step to the end of its range."""
+        return returns_to_go(view, self.gamma, clip=self.limit)
+
+
+def _limit(training: dict[str, Any]) -> float | None:
+    """The largest reward, in the log's unit: training multiplies before it clips."""
+    limit = training.get("clip_rewards")
+    return None if limit is None else float(limit) / float(training.get("reward_scale", 1.0))
+
+
+class Steps:
+    """All transitions of some views on the device, one view for each log, in the order of the views."""
+
+    def __init__(self, views: Sequence[View], rewards: Rewards, batch: int = 1, scale: float = 1.0):
+        limit = None if rewards.limit is None else rewards.limit * scale
+        self.views = list(views)
+        self.samplers = [Sampler(view, batch, rewards.gamma, 1, limit, 0, scale) for view in views]
+        self.feed = DeviceFeed(self.samplers)
+        self.lengths = [len(view) for view in views]
+        self.begins = np.cumsum([0, *self.lengths])[:-1]
+
+    def chunks(self, log: int) -> Iterator[tuple[np.ndarray, slice]]:
+        """The positions of a log in equal chunks, the last one padded, and the place of each chunk."""
+        view = self.views[log]
+        size = int(np.prod(view.spec.observation_shape)) * 4
+        count = min(max(1, CHUNK_BYTES // size), len(view))
+        for first in range(0, len(view), count):
+            inside = np.minimum(np.arange(first, first + count), len(view) - 1)
+            yield inside, slice(first, min(first + count, len(view)))
+
+    def allowed(self, log: int) -> np.ndarray | None:
+        """The actions that could be chosen in each step, as bits, if they were logged."""
+        view = self.views[log]
+        masks = view.timeline.allowed
+        return None if masks is None else masks.bits[view.steps()]
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Everything that is known about the candidates besides their own answers."""
+
+    logs: tuple[Log, ...]
+    whose: np.ndarray  # the number of each candidate's log, (C,)
+    rewards: Rewards
+    notes: tuple[str, ...]
+
+    @property
+    def spec(self):
+        return self.logs[0].learned.spec
+
+    @cached_property
+    def inputs(self) -> Inputs | None:
+        """The scaling of observations for the networks that are fitted here."""
+        if not takes_scaling(self.spec):
+            return None
+        return measured([log.learned for log in self.logs], "standard")
+
+    @cached_property
+    def returns(self) -> list[np.ndarray]:
+        """The discounted return-to-go of every learned step of each log."""
+        return [self.rewards.returns(log.learned) for log in self.logs]
+
+    @cached_property
+    def held_returns(self) -> list[np.ndarray]:
+        return [self.rewards.returns(log.held) for log in self.logs]
+
+    @property
+    def lowest(self) -> float:
+        """The lowest return in the log; at most zero, because an episode may end at once."""
+        return min(0.0, *(float(each.min()) for each in self.returns))
+
+    def starts(self, log: int) -> np.ndarray:
+        """The positions at which the held-out episodes begin."""
+        return self.logs[log].held.offsets[:-1]
+
+    def read(self, observations: Any) -> Any:
+        return observations if self.inputs is None else self.inputs(observations)
+
+
+def gather(
+    sources: Sequence[Source], candidates: Sequence[Candidate], data: Dataset | str | Path | None = None
+) -> Evidence:
+    """The evidence about these candidates, from the data of their runs or from `data`."""
+    dataset, notes = _opened(sources[0], data), list[str]()
+    whole = dict[int | None, Log]()
+    owners = [candidate.seed if sources[candidate.source].own_logs else None for candidate in candidates]
+    share, unseen = _held_out(sources, dataset)
+    for owner in dict.fromkeys(owners):
+        log = dataset if owner is None else dataset.played_by(owner)
+        whole[owner] = _divided(_thinned(log, candidates, len(set(owners)), notes), share)
+    if not unseen:
+        notes.append("the policies learned from the episodes that score them; to avoid that: --hold-out 0.1")
+    rewards = Rewards.of(sources)
+    if (
+        len({_limit(each.training) for each in sources}) > 1
+        or len({each.training.get("gamma") for each in sources}) > 1
+    ):
+        notes.append(f"the runs differ in their discount or rewards: values have gamma {rewards.gamma:g}")
+    places = list(whole)
+    whose = np.array([places.index(owner) for owner in owners])
+    return Evidence(tuple(whole.values()), whose, rewards, tuple(dict.fromkeys(notes)))
+
+
+def _opened(source: Source, data: Dataset | str | Path | None) -> Dataset:
+    if isinstance(data, Dataset):
+        dataset = data
+    else:
+        path = Path(data or source.run.data)
+        try:
+            dataset = Dataset.open(path)
+        except (DataError, OSError) as problem:
+            if data is not None or path.exists():
+                raise
+            raise DataError(
+                f"{path}, the data of {source.path}, is not there: name its folder with --data DATA"
+            ) from problem
+    if dataset.fingerprint != source.recording:
+        raise RunError(f"{data or source.run.data} is not the data that {source.path} learned from")
+    return dataset
+
+
+def _held_out(sources: Sequence[Source], dataset: Dataset) -> tuple[float, bool]:
+    """The share of episodes to score on, and whether no run learned from them."""
+    shares = {float(source.training.get("hold_out", 0.0)) for source in sources}
+    share = shares.pop() if len(shares) == 1 else 0.0
+    if not share:
+        return SHARE, False
+    whole = all(
+        source.own_logs or source.config["dataset"]["fingerprint"] == dataset.hold_out(share)[0].fingerprint
+        for source in sources
+    )
+    return share, whole
+
+
+def _divided(log: Dataset, share: float) -> Log:
+    """A log of a single episode is both: there is nothing else to score on."""
+    return Log(*log.hold_out(share)) if len(log.starts) > 1 else Log(log, log)
+
+
+def _thinned(log: Dataset, candidates: Sequence[Candidate], logs: int, notes: list[str]) -> Dataset:
+    """The log, or as many of its episodes as there is room for."""
+    action = int(np.prod(log.spec.action_shape)) * 4
+    each = frame_bytes(log.spec) + len(candidates) / logs * (2 * action + 8)
+    most = int(ROOM / logs / each)
+    if len(log) <= most or len(log.starts) < 3:
+        return log
+    part = log.fraction(most / len(log))
+    notes.append(f"{len(part):,} of {len(log):,} steps are used, a random share of the episodes")
+    return part
+
+
+def stacked_on_device(arrays: Sequence[np.ndarray]) -> Any:
+    """Arrays of unequal length as one, (C, longest, ...); the padding is never read."""
+    longest = max(len(array) for array in arrays)
+    out = np.zeros((len(arrays), longest, *arrays[0].shape[1:]), arrays[0].dtype)
+    for place, array in enumerate(arrays):
+        out[place, : len(array)] = array
+    return jnp.asarray(out)

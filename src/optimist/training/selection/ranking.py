@@ -1,0 +1,88 @@
+"""The ranking of all candidates, as people read it and as it is written down."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from optimist.data.disk.files import make_folder
+from optimist.training.storage.selected import write_selection
+
+SHOWN = 5  # lines of a ranking
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A candidate in the ranking. `value` is by the rule; its interval is over held-out episodes."""
+
+    run: Path
+    agent: str
+    step: int
+    seed: int
+    value: float
+    low: float | None
+    high: float | None
+    support: float
+    scores: dict[str, float | None]
+    returns: tuple[float, ...] = ()  # of real episodes, if some were played
+
+    @property
+    def name(self) -> str:
+        return f"{self.run} step {self.step:,} seed {self.seed}"
+
+    def record(self) -> dict[str, Any]:
+        known = {"run": str(self.run), "agent": self.agent, "step": self.step, "seed": self.seed}
+        known |= {"value": self.value, "low": self.low, "high": self.high, "support": self.support}
+        return {**known, "scores": self.scores, "returns": list(self.returns)}
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The ranking of all kept policies of some runs; `chosen` is the one to ship."""
+
+    rule: str
+    ranking: tuple[Ranked, ...]
+    notes: tuple[str, ...]
+    facts: dict[str, Any]
+    fingerprints: dict[Path, str] = field(repr=False)
+
+    @property
+    def chosen(self) -> Ranked:
+        return self.ranking[0]
+
+    @cached_property
+    def runs(self) -> dict[Path, Ranked]:
+        """The chosen policy of each run."""
+        return {each.run: each for each in reversed(self.ranking)}
+
+    def __repr__(self) -> str:
+        lines = [f"Selection of {len(self.ranking)} policies of {len(self.runs)} runs by {self.rule}"]
+        for place, each in enumerate(self.ranking[:SHOWN], 1):
+            lines.append(f"  {place}. {each.name:40} {value_in_words(each)}, support {each.support:.0%}")
+        return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
+
+    def record(self, run: Path | None = None) -> dict[str, Any]:
+        """What is written down: about all runs, or about the policies of one run."""
+        mine = [each for each in self.ranking if run is None or each.run == run]
+        first = {(each.run, each.seed): each.step for each in reversed(mine)}
+        facts = {**self.facts, "rule": self.rule, "notes": list(self.notes)}
+        facts["every_rule"] = any(each.scores["bellman_error"] is not None for each in self.ranking)
+        chosen = {"run": str(mine[0].run), "step": mine[0].step, "seed": mine[0].seed}
+        known: dict[str, Any] = {"fingerprint": self.fingerprints[run]} if run else {}
+        if run:
+            known["seeds"] = {str(seed): step for (_, seed), step in sorted(first.items())}
+        return {**facts, **known, "chosen": chosen, "candidates": [each.record() for each in mine]}
+
+    def write(self, out: Path | None = None) -> None:
+        """Write selection.json into the folder of every run, and one about all runs into `out`."""
+        for run in self.runs:
+            write_selection(run, self.record(run))
+        if out:
+            make_folder(out)
+            write_selection(out, self.record())
+
+
+def value_in_words(ranked: Ranked) -> str:
+    if ranked.low is None:
+        return f"score {ranked.value:.4g}"
+    return f"value {ranked.value:.4g} ({ranked.low:.4g} to {ranked.high:.4g})"

@@ -1,0 +1,140 @@
+"""Networks for all candidates, fitted in one program to the same minibatches.
+
+Every network begins with the same weights and reads the same transitions, so that two candidates differ only
+by what is theirs, such as the actions of a policy.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from optimist.agents._actor_critic import Bounds
+from optimist.data.transition import Spec
+from optimist.equations.optimizers import Adam
+from optimist.networks import MultiHead, Perceptron, torso_for
+from optimist.training.inputs import Inputs
+from optimist.training.learner import SIDE_BY_SIDE
+from optimist.training.progress import Bar
+from optimist.training.selection.evidence import Steps
+
+OPTIMIZER = Adam(learning_rate=1e-3, epsilon=1e-8)
+TARGET_RATE = 0.01  # how far the targets move towards the networks at each update
+CHUNK = 250  # updates of one program
+BATCH, IMAGES = 128, 32  # transitions in a minibatch: of vectors, and of images, which cost more
+HIDDEN = (128, 128)  # widths of a network that reads action vectors
+
+
+def batch_size(spec: Spec) -> int:
+    return BATCH if len(spec.frame_shape) == 1 else IMAGES
+
+
+@dataclass(frozen=True)
+class Critic:
+    """A network of values: (observation, action) -> (columns,)."""
+
+    spec: Spec
+    inputs: Inputs | None
+    columns: int = 1
+    start: float = 0.0  # the value that it begins with, for every action
+
+    def init(self, key) -> Any:
+        if self.spec.discrete:
+            params = self._table.init(key, self.spec.observation_shape)
+            return {**params, "bias": params["bias"] + self.start}
+        (observation,), (action,) = self.spec.observation_shape, self.spec.action_shape
+        *layers, last = self._perceptron.init(key, observation, action)
+        return [*layers, last._replace(bias=last.bias + self.start)]
+
+    def __call__(self, params: Any, observation, action) -> Any:
+        read = observation if self.inputs is None else self.inputs(observation)
+        if self.spec.discrete:
+            return self._table(params, read).columns()[action]
+        return self._perceptron(params, read, Bounds.of(self.spec).share(action))
+
+    @property
+    def _table(self) -> MultiHead:
+        return MultiHead(torso_for(self.spec), self.spec.actions, self.columns, "fan_in")
+
+    @property
+    def _perceptron(self) -> Perceptron:
+        return Perceptron(HIDDEN, self.columns)
+
+
+class Problem(Protocol):
+    """A network and its loss; hashable, so that equal problems share their programs."""
+
+    def init(self, key) -> Any: ...
+
+    def loss(self, params: Any, targets: Any, step: Any, own: Any) -> Any:
+        """The loss of one transition; `own` is what belongs to the candidate."""
+        ...
+
+
+class Fit(NamedTuple):
+    """The networks of all candidates; every leaf has a leading axis of candidates."""
+
+    params: Any
+    targets: Any
+    slots: Any
+
+
+def fitted(
+    problem: Problem, steps: Steps, whose: Any, own: Any, updates: int, title: str = "", seed: int = 0
+) -> Any:
+    """The parameters of every candidate's network after this many updates; a `title` shows the progress.
+    Every leaf of `own` is (C, n, ...): one entry for each transition of the candidate's log, which is number
+    `whose[c]` of `steps`."""
+    begun = problem.init(jax.random.PRNGKey(seed))
+    one = Fit(begun, begun, OPTIMIZER.transform().init(begun))
+    fit = jax.tree.map(lambda leaf: jnp.repeat(leaf[None], len(whose), axis=0), one)
+    feed, begins = steps.feed, jnp.asarray(steps.begins)
+    with Bar(title, updates, "update") as bar:
+        for first in range(0, updates, CHUNK):
+            items = feed.items(first, min(CHUNK, updates - first))
+            fit = _advance(
+                problem, fit, feed.minibatch, feed.resident, items, begins, jnp.asarray(whose), own
+            )
+            if title:
+                jax.block_until_ready(fit)
+                bar.update(min(first + CHUNK, updates))
+    return fit.params
+
+
+@partial(
+    jax.jit,
+    static_argnames=("problem", "minibatch"),
+    donate_argnames="fit",
+    compiler_options=SIDE_BY_SIDE,
+)
+def _advance(problem: Problem, fit: Fit, minibatch, resident, items, begins, whose, own) -> Fit:
+    """Take one update of every network per item: the positions of a minibatch in each log, (logs, B)."""
+
+    def update(fit: Fit, item):
+        if item.shape[0] == 1:  # all candidates read one minibatch: it is gathered and read once
+            batch, inside = minibatch(resident, item[0]), item[0]
+            over: tuple[int | None, ...] = (0, 0, None, None)
+        else:
+            batches = jax.vmap(partial(minibatch, resident))(item)
+            batch = jax.tree.map(lambda column: column[whose], batches)
+            inside = (item - begins[:, None])[whose]
+            over = (0, 0, 0, 0)
+        return jax.vmap(partial(_updated, problem), in_axes=over)(fit, own, batch, inside), None
+
+    return jax.lax.scan(update, fit, items)[0]
+
+
+def _updated(problem: Problem, fit: Fit, own, batch, inside) -> Fit:
+    mine = jax.tree.map(lambda column: column[inside], own)
+
+    def loss(params):
+        return jax.vmap(partial(problem.loss, params, fit.targets))(batch, mine).mean()
+
+    gradient = jax.grad(loss)(fit.params)
+    updates, slots = OPTIMIZER.transform().update(gradient, fit.slots, fit.params)
+    params = optax.apply_updates(fit.params, updates)
+    targets = jax.tree.map(lambda t, p: t + TARGET_RATE * (p - t), fit.targets, params)
+    return Fit(params, targets, slots)

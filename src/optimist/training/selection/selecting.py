@@ -1,0 +1,122 @@
+"""`select`: fits the estimators to the log, and ranks all kept policies."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from optimist.data.dataset import Dataset
+from optimist.errors import UsageError
+from optimist.training.evaluation import evaluate
+from optimist.training.selection import choice
+from optimist.training.selection.candidates import Candidate, Source, candidates_of, read_sources
+from optimist.training.selection.estimators import Estimators
+from optimist.training.selection.evidence import gather
+from optimist.training.selection.halving import Play, halved
+from optimist.training.selection.ranking import Ranked, Selection
+from optimist.training.storage.run_folder import fingerprint
+
+UPDATES = 10_000
+VALUES = ("supported", "fqe")  # rules whose scores have intervals
+
+
+def select_policy(
+    runs: Iterable[str | Path],
+    *,
+    data: Dataset | str | Path | None = None,
+    rule: str = choice.USUAL,
+    updates: int = UPDATES,
+    every_rule: bool = False,
+    episodes: int = 0,
+    environment: str = "",
+    allow: Iterable[str] = (),
+) -> Selection:
+    """Rank every kept policy of every seed of these runs by their log alone, or with `episodes` real episodes
+    for the best of them. `every_rule` also computes the scores of rules that take long."""
+    choice.check_rule(rule)
+    if updates < 1 or episodes < 0:
+        raise UsageError(f"{updates} updates, {episodes} episodes: choose at least 1, and at least 0")
+    sources = read_sources(runs, allow)
+    candidates = candidates_of(sources)
+    play = _player(sources, candidates, environment) if episodes else None  # raises before the long work
+    evidence = gather(sources, candidates, data)
+    estimators = Estimators(evidence, sources, candidates, updates)
+    scores = estimators.scores(slow=every_rule or rule == "sbv")
+    names = [f"{sources[each.source].path} step {each.step:,} seed {each.seed}" for each in candidates]
+    order = choice.ranked(rule, scores)
+    notes = [*choice.doubts(order, scores, names), *evidence.notes]
+    returns = dict[int, list[float]]()
+    if play:
+        order, returns = halved(order, episodes, play)
+        played = sum(map(len, returns.values()))
+        notes.append(f"{played} real episodes reordered the first {len(returns)} policies")
+    facts = {
+        "data": sources[0].run.data,
+        "recording": sources[0].recording,
+        "gamma": evidence.rewards.gamma,
+        "updates": updates,
+        "episodes": sum(map(len, returns.values())),
+        "runs": len(sources),
+    }
+    ranking = _ranking(estimators, order, rule, scores, returns)
+    fingerprints = {source.path: fingerprint(source.config) for source in sources}
+    return Selection(rule, tuple(ranking), tuple(notes), facts, fingerprints)
+
+
+def _ranking(
+    estimators: Estimators,
+    order: Sequence[int],
+    rule: str,
+    scores: choice.Scores,
+    returns: Mapping[int, Sequence[float]],
+) -> list[Ranked]:
+    found = []
+    for number in order:
+        candidate = estimators.candidates[number]
+        source = estimators.sources[candidate.source]
+        low, high = (
+            choice.interval(getattr(estimators.values, rule)[number]) if rule in VALUES else (None, None)
+        )
+        found.append(
+            Ranked(
+                run=source.path,
+                agent=source.agent,
+                step=candidate.step,
+                seed=candidate.seed,
+                value=float(scores[choice.RULES[rule].score][number]),
+                low=low,
+                high=high,
+                support=float(scores["support"][number]),
+                scores={name: _finite(float(score[number])) for name, score in scores.items()},
+                returns=tuple(returns.get(number, ())),
+            )
+        )
+    return found
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None
+
+
+def _player(sources: Sequence[Source], candidates: Sequence[Candidate], environment: str) -> Play:
+    """Real episodes of a candidate; in one round all candidates play the same ones."""
+    games = [source.run.playable(environment) for source in sources]
+
+    def play(number: int, episodes: int, round_: int) -> list[float]:
+        candidate = candidates[number]
+        source = sources[candidate.source]
+        row = source.run.seeds.index(candidate.seed)
+        params = jax.tree.map(lambda leaf: leaf[row : row + 1], source.params(candidate.step))
+        rows = evaluate(
+            source.run.learner,
+            params,
+            games[candidate.source],
+            seeds=(0,),
+            episodes=episodes,
+            epsilon=float(source.training.get("epsilon", 0.001)),
+            step=round_,
+        )
+        return [row.score for row in rows]
+
+    return play

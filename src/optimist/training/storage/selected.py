@@ -1,0 +1,58 @@
+"""selection.json: which policy of a run was chosen, and why. `optimist select` writes it."""
+
+import json
+import zlib
+from pathlib import Path
+from typing import Any
+
+from optimist.data.disk.files import write_whole
+from optimist.errors import RunError
+
+NAME = "selection.json"
+VERSION = 1
+CHECK = "crc"
+
+
+def write_selection(folder: Path, record: dict[str, Any]) -> None:
+    """Write the record whole or not at all, with its version and a checksum."""
+    write_whole(folder / NAME, _text({"version": VERSION, **record}).encode())
+
+
+def read_selection(folder: Path) -> dict[str, Any] | None:
+    """The record in this folder, after a check of every byte; None if there is none."""
+    file = Path(folder) / NAME
+    if not file.exists():
+        return None
+    try:
+        text = file.read_text(encoding="utf-8")
+        content = json.loads(text)
+        found = {name: value for name, value in content.items() if name != CHECK}
+        valid = text == _text(found)
+    except (ValueError, AttributeError, RecursionError):
+        valid = False
+    if not valid:
+        raise RunError(f"{file} is damaged: run optimist select again, or remove it")
+    if found["version"] != VERSION:
+        raise RunError(f"{file} has version {found['version']}, not {VERSION}: run optimist select again")
+    return found
+
+
+def chosen_policy(folder: Path, fingerprint: str) -> tuple[int, int]:
+    """The step and the seed that were chosen among the policies of the run in this folder."""
+    found = read_selection(folder)
+    if found is None:
+        raise RunError(f'{folder} has no "chosen" step yet: run optimist select {folder}')
+    if found["fingerprint"] != fingerprint:
+        raise RunError(f"{folder / NAME} is about another run: run optimist select {folder} again")
+    return int(found["chosen"]["step"]), int(found["chosen"]["seed"])
+
+
+def chosen_steps(folder: Path) -> dict[int, int]:
+    """The chosen step of each seed of the run in this folder; empty if nothing was chosen."""
+    found = read_selection(folder) or {}
+    return {int(seed): int(step) for seed, step in found.get("seeds", {}).items()}
+
+
+def _text(record: dict[str, Any]) -> str:
+    plain = json.dumps(record, indent=1)
+    return json.dumps({**record, CHECK: f"{zlib.crc32(plain.encode()):08x}"}, indent=1)

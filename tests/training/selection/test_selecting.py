@@ -1,0 +1,220 @@
+"""`select` ranks every kept policy and writes the choice down; the choice can be loaded and exported."""
+
+import json
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import optimist
+from little import small
+from optimist.cli.main import main
+from optimist.data import Dataset
+from optimist.errors import DataError, RunError, UsageError
+from optimist.training.offline import OfflineTraining, Training
+from optimist.training.selection import choice
+from optimist.training.storage.selected import NAME, read_selection
+
+SHORT = {"steps": 40, "evaluate_every": 20, "episodes": 1, "batch": 4, "feed": "device"}
+
+
+def cart(**more) -> Dataset:
+    """Ten short episodes of vectors."""
+    random = np.random.default_rng(0)
+    return Dataset.from_arrays(
+        random.normal(size=(100, 3)),
+        random.integers(2, size=100),
+        random.normal(size=100),
+        np.arange(100) % 10 == 9,
+        truncations=False,
+        **more,
+    )
+
+
+def train(data, out: Path, agent: str = "dqn", seeds=(3, 5), **settings) -> Path:
+    training = Training(**{**SHORT, **settings})
+    OfflineTraining(small(agent), data, training, out=out, seeds=seeds).run()
+    return out
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory) -> Path:
+    return cart(probabilities=np.full(100, 0.5)).save(tmp_path_factory.mktemp("log") / "data").path
+
+
+@pytest.fixture(scope="module")
+def runs(log, tmp_path_factory) -> list[Path]:
+    folder, data = tmp_path_factory.mktemp("runs"), Dataset.open(log)
+    return [train(data, folder / name, name) for name in ("dqn", "behaviour_cloning")]
+
+
+@pytest.fixture(scope="module")
+def selection(runs):
+    return optimist.select(runs, updates=3)
+
+
+def test_every_kept_policy_of_every_seed_is_ranked(selection, runs):
+    found = {(each.run, each.step, each.seed) for each in selection.ranking}
+    assert found == {(run, step, seed) for run in runs for step in (20, 40) for seed in (3, 5)}
+    values = [each.value for each in selection.ranking]
+    assert values == sorted(values, reverse=True) and selection.chosen is selection.ranking[0]
+    assert all(each.low <= each.value <= each.high for each in selection.ranking)
+    assert "Selection of 8 policies of 2 runs by supported" in repr(selection)
+    assert any("learned from the episodes that score them" in note for note in selection.notes)
+
+
+def test_the_choice_of_each_run_can_be_loaded_alone(selection, runs):
+    for run in runs:
+        chosen, loaded = selection.runs[run], optimist.load(run, step="chosen")
+        assert (loaded.step, loaded.seeds) == (chosen.step, (chosen.seed,))
+        whole = optimist.load(run, step=chosen.step).params_of(chosen.seed)
+        for one, other in zip(jax.tree.leaves(loaded.params), jax.tree.leaves(whole), strict=True):
+            np.testing.assert_array_equal(one[0], other)
+
+
+def test_what_is_written_down_is_the_ranking(selection, runs, tmp_path):
+    selection.write(tmp_path)
+    record = read_selection(tmp_path)
+    assert [each["run"] for each in record["candidates"]] == [str(each.run) for each in selection.ranking]
+    assert record["chosen"]["run"] == str(selection.chosen.run) and record["rule"] == "supported"
+    of_run = read_selection(runs[0])
+    first = {}
+    for each in selection.ranking:
+        if each.run == runs[0]:
+            first.setdefault(str(each.seed), each.step)
+    assert of_run["seeds"] == first and len(of_run["candidates"]) == 4
+
+
+def test_the_command_line_and_python_choose_alike(selection, runs, tmp_path, capsys):
+    assert main(["select", *map(str, runs), "--updates", "3", "--out", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert f"chosen: {selection.chosen.name}" in said
+    record = read_selection(tmp_path)
+    assert record["candidates"] == [each.record() for each in selection.ranking]
+    page = (tmp_path / "selection.html").read_text()
+    assert "Which policy to ship" in page and "learned from the episodes" in page
+    assert main(["export", str(runs[0]), "--step", "chosen", "--to", str(tmp_path / "p.npz")]) == 0
+    assert "actions are the policy" in capsys.readouterr().out
+
+
+def test_held_out_episodes_are_those_that_the_run_did_not_learn_from(log, tmp_path):
+    run = train(Dataset.open(log), tmp_path / "run", hold_out=0.2, seeds=(0,))
+    found = optimist.select(run, updates=2)
+    assert not any("learned from the episodes" in note for note in found.notes)
+    part = OfflineTraining(
+        small("dqn"), Dataset.open(log), Training(**SHORT, hold_out=0.2), out=tmp_path / "part",
+        part=lambda data: data.first(60),
+    )  # fmt: skip
+    part.run()
+    found = optimist.select(tmp_path / "part", updates=2)
+    assert any("learned from the episodes" in note for note in found.notes)
+
+
+def test_agents_without_values_have_no_bellman_error_and_rank_last(runs):
+    found = optimist.select(runs, updates=2, rule="sbv")
+    known = [each.scores["bellman_error"] is not None for each in found.ranking]
+    assert known == [True] * 4 + [False] * 4
+    assert {each.agent for each in found.ranking[4:]} == {"behaviour_cloning"}
+
+
+def test_action_vectors_can_be_selected_too(control_log, tmp_path):
+    data = Dataset.open(control_log)
+    run = train(data, tmp_path / "run", "td3_bc", seeds=(0, 1))
+    found = optimist.select(run, updates=2, every_rule=True)
+    assert len(found.ranking) == 4
+    assert all(0 <= each.support <= 1 and each.scores["bellman_error"] > 0 for each in found.ranking)
+
+
+def test_a_mask_holds_for_the_candidates_too(tmp_path):
+    allowed = np.tile([True, False], (100, 1))
+    data = Dataset.from_arrays(
+        np.random.default_rng(0).normal(size=(100, 3)), np.zeros(100, int), np.ones(100),
+        np.arange(100) % 10 == 9, truncations=False, actions_count=2, allowed_actions=allowed,
+    )  # fmt: skip
+    data = data.save(tmp_path / "data")
+    run = train(data, tmp_path / "run", seeds=(0,))
+    found = optimist.select(run, updates=60)
+    assert all(each.support == 1 for each in found.ranking)
+
+
+def test_real_episodes_reorder_the_best(tmp_path):
+    from little import played
+
+    log = played(tmp_path / "data", game="gym/CartPole-v1", rows=60, lanes=2)
+    run = train(Dataset.open(log), tmp_path / "run", seeds=(0,))
+    found = optimist.select(run, updates=2, episodes=4, environment="gym/CartPole-v1")
+    means = [np.mean(each.returns) for each in found.ranking]
+    assert sum(len(each.returns) for each in found.ranking) == 4 and means == sorted(means, reverse=True)
+    assert any("4 real episodes" in note for note in found.notes)
+
+
+def test_mistakes_are_one_line(runs, log, tmp_path):
+    other = train(cart().save(tmp_path / "other"), tmp_path / "run")
+    with pytest.raises(RunError, match="select among runs of one dataset"):
+        optimist.select([runs[0], other])
+    with pytest.raises(UsageError, match='no rule "fqq": did you mean "fqe"'):
+        optimist.select(runs, rule="fqq")
+    with pytest.raises(RunError, match="keeps no policies"):
+        optimist.select(train(Dataset.open(log), tmp_path / "none", keep_policies=0))
+    with pytest.raises(RunError, match="is not the data that"):
+        optimist.select(runs, data=tmp_path / "other")
+    (tmp_path / "other").rename(tmp_path / "moved")
+    with pytest.raises(DataError, match="--data DATA"):
+        optimist.select(other)
+    assert optimist.select(other, data=tmp_path / "moved", updates=2).chosen.run == other
+    with pytest.raises(RunError, match='no "chosen" step yet'):
+        optimist.load(tmp_path / "none", step="chosen")
+
+
+def test_a_damaged_or_foreign_selection_is_refused(selection, runs, tmp_path):
+    file, text = runs[1] / NAME, (runs[1] / NAME).read_text()
+    try:
+        file.write_text(text.replace('"seed": 3', '"seed": 5', 1))
+        with pytest.raises(RunError, match="is damaged"):
+            optimist.load(runs[1], step="chosen")
+        file.write_text((runs[0] / NAME).read_text())
+        with pytest.raises(RunError, match="is about another run"):
+            optimist.load(runs[1], step="chosen")
+        file.write_text(json.dumps([1]))
+        with pytest.raises(RunError, match="is damaged"):
+            optimist.load(runs[1], step="chosen")
+    finally:
+        file.write_text(text)
+
+
+def test_the_order_of_the_choice():
+    scores = {name: np.array([1.0, 2.0, np.nan, 2.0]) for name in ("supported", "fqe", "bellman_error")}
+    scores["support"] = np.array([0.5, 0.4, 0.9, 0.95])
+    assert choice.ranked("supported", scores) == [3, 1, 0, 2]  # more support first, no score last
+    assert choice.ranked("sbv", scores) == [0, 3, 1, 2]  # less error is better
+    scores["supported"][:] = np.nan
+    with pytest.raises(UsageError, match="no score for any candidate"):
+        choice.ranked("supported", scores)
+
+
+def test_it_says_where_the_log_cannot_tell():
+    names = ["a", "b"]
+    near = {
+        "fqe": np.array([10.0, 10.1]),
+        "supported": np.array([9.0, 1.0]),
+        "support": np.array([0.99, 0.3]),
+    }
+    lines = choice.doubts([0, 1], near, names)
+    assert any("FQE alone prefers b" in line for line in lines)
+    assert any("support decides" in line for line in lines)
+    far = {**near, "support": np.array([0.5, 0.3])}
+    assert "no policy acts as" in choice.doubts([0, 1], far, names)[0]
+    clear = {
+        "fqe": np.array([9.0, 1.0]),
+        "supported": np.array([9.0, 1.0]),
+        "support": np.array([0.99, 0.99]),
+    }
+    assert choice.doubts([0, 1], clear, names) == []
+
+
+def test_the_interval_is_the_bootstraps():
+    values = np.array([1.0, 2.0, 3.0, 4.0])
+    random = np.random.default_rng(0)
+    means = [np.mean(values[row]) for row in random.integers(4, size=(choice.DRAWS, 4))]
+    np.testing.assert_allclose(choice.interval(values), np.quantile(means, [0.025, 0.975]))
