@@ -90,8 +90,8 @@ class Collection:
         return -(-(min(self.steps, (step // every + 1) * every) - step) // self.lanes)
 
     def exploration(self, step: int) -> float:
-        """Epsilon at this agent step: 1 during the warm-up, then a linear decay; without one, epsilon."""
-        if not self.epsilon_decay and step >= self.warm_up:
+        """Epsilon at this agent step: 1 during the warm-up, then a linear decay; without both, epsilon."""
+        if not self.warm_up and not self.epsilon_decay:
             return self.epsilon
         left = 1 - (step - self.warm_up) / max(self.epsilon_decay, 1)
         return self.epsilon + (1 - self.epsilon) * float(np.clip(left, 0, 1))
