@@ -131,7 +131,7 @@ def select(
     runs: str | Path | Run | Iterable[str | Path | Run],
     *,
     data: Dataset | str | Path | None = None,
-    rule: str = "supported",
+    rule: str = "cautious",
     updates: int = 10_000,
     every_rule: bool = False,
     episodes: int = 0,

@@ -72,6 +72,9 @@ MISTAKES = [
     ("trian", 2, 'there is no command "trian": did you mean "train"?'),
     ("--verson", 2, 'has no option "--verson": did you mean "--version"?'),
     ("data inof {log}", 2, 'there is no "data inof": did you mean "info"?'),
+    ("select", 2, "name at least one run"),
+    ("select {nowhere}", 4, "is not a run folder"),
+    ("select {log} --rule best", 2, 'there is no rule "best"'),
     # an agent and its settings
     ("train", 2, "name an agent: averaged_ensemble_dqn, "),
     ("train rme {log}", 2, 'there is no agent "rme": did you mean "rem"?'),

@@ -6,7 +6,7 @@ from typing import Any
 
 from optimist.cli.options import Parser, command, whole_number
 
-RULES = ("supported", "fqe", "support", "sbv", "bvft", "drift", "agreement", "importance")
+RULES = ("cautious", "supported", "fqe", "support", "sbv", "bvft", "drift", "agreement", "importance")
 SHOWN = 10  # rows of the printed ranking
 
 
@@ -24,7 +24,7 @@ def _options(parser: Parser, words: list[str]) -> None:
         help="folders of runs that learned from one dataset",
     )
     parser.add_argument(
-        "--rule", default="supported", metavar="RULE", help=f"what ranks them: {', '.join(RULES)} [supported]"
+        "--rule", default="cautious", metavar="RULE", help=f"what ranks them: {', '.join(RULES)} [cautious]"
     )
     parser.add_argument(
         "--updates", type=whole_number, default=10_000, metavar="int", help="updates of each network [10_000]"
@@ -79,6 +79,7 @@ def select(options: argparse.Namespace) -> None:
             print(f"chosen of {run}: step {each.step:,} seed {each.seed}")
     print(f"to ship it: optimist export {chosen.run} --step chosen --to policy.onnx")
     if options.out:
-        words = " ".join(map(str, options.runs))
-        page = write_selection_page(found, options.out, f"optimist select {words} --out {options.out}")
+        words = [*map(str, options.runs), "--rule", options.rule, "--updates", str(options.updates)]
+        words += ["--every-rule"] * options.every_rule + ["--out", str(options.out)]
+        page = write_selection_page(found, options.out, f"optimist select {' '.join(words)}")
         print(f"wrote {page}")

@@ -8,14 +8,19 @@ import numpy as np
 import pytest
 
 import optimist
-from little import small
+from little import played, small
+from optimist.cli import select
 from optimist.cli.main import main
 from optimist.data import Dataset
 from optimist.errors import DataError, RunError, UsageError
 from optimist.training.offline import OfflineTraining, Training
 from optimist.training.selection import choice
+from optimist.training.selection.candidates import candidates_of, read_sources
+from optimist.training.selection.decisions import answers
+from optimist.training.selection.evidence import Steps, gather
 from optimist.training.storage.selected import NAME, read_selection
 
+GAME = "gym/CartPole-v1"
 SHORT = {"steps": 40, "evaluate_every": 20, "episodes": 1, "batch": 4, "feed": "device"}
 
 
@@ -40,7 +45,7 @@ def train(data, out: Path, agent: str = "dqn", seeds=(3, 5), **settings) -> Path
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory) -> Path:
-    return cart(probabilities=np.full(100, 0.5)).save(tmp_path_factory.mktemp("log") / "data").path
+    return played(tmp_path_factory.mktemp("log") / "data", game=GAME, rows=60, lanes=2)
 
 
 @pytest.fixture(scope="module")
@@ -60,8 +65,11 @@ def test_every_kept_policy_of_every_seed_is_ranked(selection, runs):
     values = [each.value for each in selection.ranking]
     assert values == sorted(values, reverse=True) and selection.chosen is selection.ranking[0]
     assert all(each.low <= each.value <= each.high for each in selection.ranking)
-    assert "Selection of 8 policies of 2 runs by supported" in repr(selection)
+    assert "Selection of 8 policies of 2 runs by cautious" in repr(selection)
     assert any("learned from the episodes that score them" in note for note in selection.notes)
+    for each in selection.ranking:
+        both = (each.scores["fqe"], each.scores["supported"])
+        np.testing.assert_allclose(each.value, np.mean(both), rtol=1e-6)
 
 
 def test_the_choice_of_each_run_can_be_loaded_alone(selection, runs):
@@ -77,7 +85,7 @@ def test_what_is_written_down_is_the_ranking(selection, runs, tmp_path):
     selection.write(tmp_path)
     record = read_selection(tmp_path)
     assert [each["run"] for each in record["candidates"]] == [str(each.run) for each in selection.ranking]
-    assert record["chosen"]["run"] == str(selection.chosen.run) and record["rule"] == "supported"
+    assert record["chosen"]["run"] == str(selection.chosen.run) and record["rule"] == "cautious"
     of_run = read_selection(runs[0])
     first = {}
     for each in selection.ranking:
@@ -99,16 +107,19 @@ def test_the_command_line_and_python_choose_alike(selection, runs, tmp_path, cap
 
 
 def test_held_out_episodes_are_those_that_the_run_did_not_learn_from(log, tmp_path):
-    run = train(Dataset.open(log), tmp_path / "run", hold_out=0.2, seeds=(0,))
-    found = optimist.select(run, updates=2)
-    assert not any("learned from the episodes" in note for note in found.notes)
-    part = OfflineTraining(
-        small("dqn"), Dataset.open(log), Training(**SHORT, hold_out=0.2), out=tmp_path / "part",
-        part=lambda data: data.first(60),
-    )  # fmt: skip
-    part.run()
-    found = optimist.select(tmp_path / "part", updates=2)
-    assert any("learned from the episodes" in note for note in found.notes)
+    data = Dataset.open(log)
+    train(data, tmp_path / "run", hold_out=0.2, seeds=(0,))
+    OfflineTraining(
+        small("dqn"), data, Training(**SHORT, hold_out=0.2), out=tmp_path / "part",
+        part=lambda whole: whole.first(60),
+    ).run()  # fmt: skip
+    for name, unseen in (("run", True), ("part", False)):
+        sources = read_sources([tmp_path / name])
+        evidence = gather(sources, candidates_of(sources))
+        assert any("learned from the episodes" in note for note in evidence.notes) != unseen
+        kept, held = data.hold_out(0.2)
+        assert evidence.logs[0].held.fingerprint == held.fingerprint
+        assert evidence.logs[0].learned.fingerprint == kept.fingerprint
 
 
 def test_agents_without_values_have_no_bellman_error_and_rank_last(runs):
@@ -119,34 +130,38 @@ def test_agents_without_values_have_no_bellman_error_and_rank_last(runs):
 
 
 def test_action_vectors_can_be_selected_too(control_log, tmp_path):
-    data = Dataset.open(control_log)
-    run = train(data, tmp_path / "run", "td3_bc", seeds=(0, 1))
-    found = optimist.select(run, updates=2, every_rule=True)
-    assert len(found.ranking) == 4
-    assert all(0 <= each.support <= 1 and each.scores["bellman_error"] > 0 for each in found.ranking)
+    run = train(Dataset.open(control_log), tmp_path / "run", "td3_bc", seeds=(0,), steps=20)
+    (only,) = optimist.select(run, updates=2, every_rule=True).ranking
+    assert 0 <= only.support <= 1 and only.scores["bellman_error"] > 0
 
 
 def test_a_mask_holds_for_the_candidates_too(tmp_path):
-    allowed = np.tile([True, False], (100, 1))
+    random = np.random.default_rng(0)
+    allowed = np.stack([np.arange(40) % 2 == 0, np.arange(40) % 2 == 1], axis=1)
     data = Dataset.from_arrays(
-        np.random.default_rng(0).normal(size=(100, 3)), np.zeros(100, int), np.ones(100),
-        np.arange(100) % 10 == 9, truncations=False, actions_count=2, allowed_actions=allowed,
-    )  # fmt: skip
-    data = data.save(tmp_path / "data")
-    run = train(data, tmp_path / "run", seeds=(0,))
-    found = optimist.select(run, updates=60)
-    assert all(each.support == 1 for each in found.ranking)
+        random.normal(size=(40, 3)), np.arange(40) % 2, np.ones(40), np.arange(40) % 10 == 9,
+        truncations=False, actions_count=2, allowed_actions=allowed,
+    ).save(tmp_path / "data")  # fmt: skip
+    sources = read_sources([train(data, tmp_path / "run", seeds=(0,), steps=20)])
+    candidates = candidates_of(sources)
+    evidence = gather(sources, candidates)
+    steps = Steps([log.held for log in evidence.logs], evidence.rewards)
+    (said,) = answers(evidence, sources, candidates, steps)
+    held = evidence.logs[0].held
+    np.testing.assert_array_equal(said.action, held.timeline.action[held.steps()])
 
 
-def test_real_episodes_reorder_the_best(tmp_path):
-    from little import played
-
-    log = played(tmp_path / "data", game="gym/CartPole-v1", rows=60, lanes=2)
-    run = train(Dataset.open(log), tmp_path / "run", seeds=(0,))
-    found = optimist.select(run, updates=2, episodes=4, environment="gym/CartPole-v1")
-    means = [np.mean(each.returns) for each in found.ranking]
+def test_real_episodes_reorder_the_best(runs, selection):
+    found = optimist.select(runs, updates=3, episodes=4, environment=GAME)
+    means = [np.mean(each.returns) for each in found.ranking if each.returns]
     assert sum(len(each.returns) for each in found.ranking) == 4 and means == sorted(means, reverse=True)
     assert any("4 real episodes" in note for note in found.notes)
+    untouched = [each.name for each in selection.ranking[len(means) :]]
+    assert [each.name for each in found.ranking[len(means) :]] == untouched
+
+
+def test_the_command_line_knows_every_rule():
+    assert tuple(choice.RULES) == select.RULES
 
 
 def test_mistakes_are_one_line(runs, log, tmp_path):
@@ -162,7 +177,8 @@ def test_mistakes_are_one_line(runs, log, tmp_path):
     (tmp_path / "other").rename(tmp_path / "moved")
     with pytest.raises(DataError, match="--data DATA"):
         optimist.select(other)
-    assert optimist.select(other, data=tmp_path / "moved", updates=2).chosen.run == other
+    sources = read_sources([other])
+    assert gather(sources, candidates_of(sources), tmp_path / "moved").logs
     with pytest.raises(RunError, match='no "chosen" step yet'):
         optimist.load(tmp_path / "none", step="chosen")
 

@@ -16,6 +16,7 @@ from optimist.training.selection.choice import RULES
 
 PAGE = "selection.html"
 WIDTH, HEIGHT = 5.5, 3.4  # inches
+FAR = 30  # times the median: then the scale is logarithmic
 
 
 def ranking_sheet(selection: Selection, most: int | None = None) -> Sheet:
@@ -116,7 +117,8 @@ def _draw(figure: Figure, selection: Selection, known: list[Ranked], score: str)
             mine, best = selection.runs[run], selection.runs[run].scores[score]
             if best is not None:
                 axes.plot([mine.step], [best], "o", color=colour(place))
-    if score in ("overestimation", "bellman_error", "tournament_loss"):
-        axes.set_yscale("symlog")  # diverged agents are many powers of ten away
+    sizes = [abs(float(each.scores[score] or 0.0)) for each in known]
+    if max(sizes) > FAR * float(np.median(sizes)) > 0:  # diverged agents are many powers of ten away
+        axes.set_yscale("symlog")
     dress(axes, xlabel="gradient steps", ylabel=score.replace("_", " "))
     legend(figure, list(handles.values()), list(handles))

@@ -21,6 +21,7 @@ class Rule(NamedTuple):
 
 
 RULES = {
+    "cautious": Rule("cautious", 1, "the mean of FQE and of FQE within the log's support"),
     "supported": Rule(
         "supported", 1, "FQE; an action that the behaviour would not take has the lowest value"
     ),
@@ -32,7 +33,7 @@ RULES = {
     "agreement": Rule("agreement", 1, "how often the seeds of a run choose the same action"),
     "importance": Rule("importance", 1, "weighted importance sampling; needs logged probabilities"),
 }
-USUAL = "supported"
+USUAL = "cautious"
 Scores = Mapping[str, np.ndarray]
 
 

@@ -58,6 +58,7 @@ class Estimators:
         """Every score by its name, (C,)."""
         nothing = np.full(len(self.candidates), np.nan)
         return {
+            "cautious": _means(self.values.cautious),
             "supported": _means(self.values.supported),
             "fqe": _means(self.values.fqe),
             "support": _means(self._supported.held),

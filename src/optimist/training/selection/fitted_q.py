@@ -51,6 +51,11 @@ class Values(NamedTuple):
     fqe: list[np.ndarray]
     supported: list[np.ndarray]
 
+    @property
+    def cautious(self) -> list[np.ndarray]:
+        """Halfway between both: FQE trusts actions outside the log too much, the other too little."""
+        return [(plain + careful) / 2 for plain, careful in zip(self.fqe, self.supported, strict=True)]
+
 
 def policy_values(
     evidence: Evidence,

@@ -18,7 +18,7 @@ from optimist.training.selection.ranking import Ranked, Selection
 from optimist.training.storage.run_folder import fingerprint
 
 UPDATES = 10_000
-VALUES = ("supported", "fqe")  # rules whose scores have intervals
+VALUES = ("cautious", "supported", "fqe")  # rules whose scores have intervals
 
 
 def select_policy(
