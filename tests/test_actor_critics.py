@@ -10,7 +10,7 @@ import pytest
 
 from optimist import agents
 from optimist.agents._actor_critic import Bounds
-from optimist.data.transition import Spec, Transition
+from optimist.data.transition import FollowedTransition, Spec, Transition
 from optimist.equations.optimizers import Adam, RmsProp
 from optimist.errors import DataError, UsageError
 from optimist.networks import DenseNetwork
@@ -18,7 +18,7 @@ from optimist.training.learner import Learner, advance
 
 SPEC = Spec((3,), "float32", action_low=(-2.0, 0.0), action_high=(2.0, 1.0))  # a box that is not symmetric
 BATCH, KEY = 7, jax.random.PRNGKey(3)
-NAMES = ("bcq", "cloned_actor", "ddpg", "iql", "td3", "td3_bc", "td3_rem")
+NAMES = ("bcq", "cloned_actor", "ddpg", "iql", "rebrac", "sac_cql", "td3", "td3_bc", "td3_rem")
 
 
 def small(name: str, **changes):
@@ -28,15 +28,18 @@ def small(name: str, **changes):
     return dataclasses.replace(agent, **changes)
 
 
-def batch(count: int = BATCH) -> Transition:
+def batch(count: int = BATCH) -> FollowedTransition:
+    """With the next logged actions, which most agents do not read; at the third step there is none."""
     random = np.random.default_rng(0)
     low, high = np.array(SPEC.action_low), np.array(SPEC.action_high)
-    return Transition(
+    return FollowedTransition(
         observation=random.normal(size=(count, 3)).astype(np.float32),
         action=random.uniform(low, high, (count, 2)).astype(np.float32),
         reward=random.normal(size=count).astype(np.float32),
         discount=np.where(random.random(count) < 0.3, 0, 0.9).astype(np.float32),
         next_observation=random.normal(size=(count, 3)).astype(np.float32),
+        next_action=random.uniform(low, high, (count, 2)).astype(np.float32),
+        next_logged=np.arange(count) != 2,
     )
 
 
@@ -58,8 +61,15 @@ class ByLoops:
                 for row, value in enumerate(x):
                     total += value * float(layer.weight[row, column])
                 out.append(total if place == len(layers) - 1 else max(total, 0.0))
-            x = out
+            x = ByLoops.normed(out, layer) if hasattr(layer, "gain") else out
         return x
+
+    @staticmethod
+    def normed(numbers, layer):
+        mean = sum(numbers) / len(numbers)
+        variance = sum((number - mean) ** 2 for number in numbers) / len(numbers)
+        pairs = zip(numbers, layer.gain, layer.shift, strict=True)
+        return [(number - mean) / math.sqrt(variance + 1e-6) * float(g) + float(s) for number, g, s in pairs]
 
     def box(self, shares):
         return np.array(
@@ -92,7 +102,7 @@ def keys_of(count: int):
 
 
 def rows(steps: Transition):
-    return [Transition(*(column[i] for column in steps)) for i in range(len(steps.reward))]
+    return [type(steps)(*(column[i] for column in steps)) for i in range(len(steps.reward))]
 
 
 def ddpg_critic(loops, step, key, shared):
@@ -172,6 +182,74 @@ def td3_bc_actor(loops, step, key):
     return sum(d**2 for d in distance) / len(distance) - 2.5 / size * value
 
 
+def distance(loops, action, logged):
+    return sum(((a - b) / r) ** 2 for a, b, r in zip(action, logged, loops.reach, strict=True))
+
+
+def rebrac_critic(loops, step, key, shared):
+    following = blurred(loops, step, key)
+    value = min(loops.critics(loops.targets, step.next_observation, following))
+    if step.next_logged:
+        value -= loops.agent.critic_penalty * distance(loops, following, step.next_action)
+    target = step.reward + step.discount * value
+    return sum((q - target) ** 2 for q in loops.critics(loops.params, step.observation, step.action))
+
+
+def rebrac_actor(loops, step, key):
+    def acted(row):
+        action = loops.actor(loops.params, row.observation)
+        return action, min(loops.critics(loops.params, row.observation, action))
+
+    size = sum(abs(acted(row)[1]) for row in loops.steps) / len(loops.steps)
+    action, value = acted(step)
+    return loops.agent.actor_penalty * distance(loops, action, step.action) - value / size
+
+
+def drawn(loops, observation, key):
+    """An action of the stochastic actor, and the logarithm of its density over [-1, 1]."""
+    said = loops.network(loops.params["actor"], observation)
+    noise, action, density = np.asarray(jax.random.normal(key, (2,))), [], 1.0
+    for mean, log_deviation, n in zip(said[:2], said[2:], noise, strict=True):
+        deviation = math.exp(max(-20.0, min(2.0, log_deviation)))
+        before = mean + deviation * float(n)
+        normal = math.exp(-(float(n) ** 2) / 2) / (deviation * math.sqrt(2 * math.pi))
+        density *= normal / (1 - math.tanh(before) ** 2)
+        action.append(before)
+    return loops.box(action), math.log(density)
+
+
+def sac_cql_critic(loops, step, key, shared):
+    next_key, excess_key = jax.random.split(key)
+    following, _ = drawn(loops, step.next_observation, next_key)
+    target = step.reward + step.discount * min(loops.critics(loops.targets, step.next_observation, following))
+    uniform_key, here_key, there_key = jax.random.split(excess_key, 3)
+    uniform = np.asarray(jax.random.uniform(uniform_key, (10, 2), minval=-1, maxval=1))
+    actions = [(loops.low + (share + 1) * loops.reach, math.log(0.25)) for share in uniform]
+    for observation, of_all in ((step.observation, here_key), (step.next_observation, there_key)):
+        actions += [drawn(loops, observation, one) for one in jax.random.split(of_all, 10)]
+    total = 0.0
+    for critic in (0, 1):
+        value = loops.critics(loops.params, step.observation, step.action)[critic]
+        shares = [
+            math.exp(loops.critics(loops.params, step.observation, action)[critic] - log_density)
+            for action, log_density in actions
+        ]
+        excess = math.log(sum(shares) / len(shares)) - value
+        total += (value - target) ** 2 + 5.0 * excess
+    return total
+
+
+def sac_cql_temperature(loops, step, key):
+    _, log_density = drawn(loops, step.observation, key)
+    return -math.exp(loops.params["temperature"]) * (log_density - 2)
+
+
+def sac_cql_actor(loops, step, key):
+    action, log_density = drawn(loops, step.observation, key)
+    value = min(loops.critics(loops.params, step.observation, action))
+    return math.exp(loops.params["temperature"]) * log_density - value
+
+
 def iql_state(loops, observation):
     return loops.network(loops.params["value"], observation)[0]
 
@@ -204,6 +282,11 @@ def iql_actor(loops, step, key):
 EQUATIONS = {
     ("td3_bc", "critic"): td3_critic,
     ("td3_bc", "actor"): td3_bc_actor,
+    ("rebrac", "critic"): rebrac_critic,
+    ("rebrac", "actor"): rebrac_actor,
+    ("sac_cql", "critic"): sac_cql_critic,
+    ("sac_cql", "temperature"): sac_cql_temperature,
+    ("sac_cql", "actor"): sac_cql_actor,
     ("iql", "value"): iql_value,
     ("iql", "actor"): iql_actor,
     ("iql", "critic"): iql_critic,
@@ -221,10 +304,21 @@ EQUATIONS = {
 
 
 def odd(params: dict) -> dict:
-    """Parameters that begin as zeros get a value that an equation can be wrong about."""
+    """Parameters that begin as zeros or ones get a value that an equation can be wrong about."""
+    if "temperature" in params:
+        return {**params, "temperature": jnp.array(-0.4)}
+    if hasattr(params.get("critic", [None])[0], "gain"):
+        return {**params, "critic": [shifted(layer) for layer in params["critic"]]}
     if "log_deviation" not in params["actor"]:
         return params
     return {**params, "actor": {**params["actor"], "log_deviation": jnp.array([0.3, -0.7])}}
+
+
+def shifted(layer):
+    if not hasattr(layer, "gain"):
+        return layer
+    ramp = jnp.linspace(-0.3, 0.8, layer.gain.shape[-1])[None]
+    return layer._replace(gain=layer.gain + ramp, shift=layer.shift - 2 * ramp)
 
 
 @pytest.mark.parametrize(("name", "part"), EQUATIONS, ids="-".join)
@@ -286,6 +380,51 @@ def test_a_weight_of_zero_leaves_td3_bc_with_cloning_alone():
     actions = jax.vmap(agent.actor(SPEC, params))(steps.observation)
     cloned = (((actions - steps.action) / reach[None]) ** 2).mean()
     assert float(objective.loss(params, params, steps, KEY)) == pytest.approx(float(cloned), rel=1e-5)
+
+
+def test_without_penalties_and_normalisation_the_critics_of_rebrac_are_those_of_td3():
+    plain = small("rebrac", critic_penalty=0.0, layer_norm=False)
+    steps, td3 = jax.tree.map(jnp.asarray, batch()), small("td3")
+    params, targets = (td3.init(jax.random.PRNGKey(seed), SPEC) for seed in (1, 2))
+    ours, theirs = (agent.objectives(SPEC)[0].loss(params, targets, steps, KEY) for agent in (plain, td3))
+    assert float(ours) == float(theirs)
+
+
+def test_rebrac_is_not_penalised_where_no_next_action_was_logged():
+    agent, steps = small("rebrac", critic_penalty=10.0), batch()
+    params, targets = (agent.init(jax.random.PRNGKey(seed), SPEC) for seed in (1, 2))
+
+    def loss(known, action):
+        said = steps._replace(next_logged=np.full(BATCH, known), next_action=action)
+        return float(agent.objectives(SPEC)[0].loss(params, targets, jax.tree.map(jnp.asarray, said), KEY))
+
+    other = steps.next_action[::-1]
+    assert loss(False, steps.next_action) == loss(False, other)
+    assert loss(True, steps.next_action) != loss(True, other)
+
+
+def test_the_soft_maximum_of_cql_is_the_integral_over_all_actions():
+    """For one action in [-1, 1] and the values 3 a, the integral of exp(3 a) is 2 sinh(3) / 3."""
+    spec = Spec((3,), "float32", action_low=(-1.0,), action_high=(1.0,))
+    agent = small("sac_cql", samples=20_000)
+    step = rows(batch()._replace(action=batch().action[:, :1]))[0]
+    actor = agent.stochastic(spec, agent.init(KEY, spec))
+    found = agent.soft_maximum(actor, lambda observation, action: 3 * action, step, KEY)
+    assert float(found[0]) == pytest.approx(math.log(2 * math.sinh(3) / 3), abs=0.02)
+
+
+def test_the_temperature_rises_while_the_actor_is_too_sure():
+    agent, steps = small("sac_cql"), jax.tree.map(jnp.asarray, batch())
+    (objective,) = [each for each in agent.objectives(SPEC) if each.name == "temperature"]
+    params = agent.init(KEY, SPEC)
+
+    def slope(log_deviation):
+        *hidden, last = params["actor"]
+        sure = last._replace(bias=last.bias.at[2:].set(log_deviation))
+        given = {**params, "actor": [*hidden, sure]}
+        return jax.grad(lambda t: objective.loss({**given, "temperature": t}, {}, steps, KEY))(0.0)
+
+    assert float(slope(-6.0)) < 0 < float(slope(-0.5))  # descent raises it in the first case
 
 
 def test_td3_delays_its_actor_and_its_targets():

@@ -21,7 +21,7 @@ from equations.test_losses import projection_by_loops, quantile_huber_by_loops
 from optimist import agents
 from optimist.agents._actor_critic import ActorAgent, ActorCritic
 from optimist.agents._agent import Agent, TableAgent
-from optimist.data.transition import Spec, Transition
+from optimist.data.transition import Spec, Transition, followed
 from optimist.equations.mixtures import Mixture
 from optimist.equations.optimizers import Adam, RmsProp
 from optimist.errors import DataError, UsageError
@@ -97,6 +97,14 @@ def transitions(spec: Spec, count: int = 64) -> Transition:
     )
 
 
+def transitions_for(agent: Agent, spec: Spec) -> Transition:
+    """The same with the next logged action for an agent that reads it; one in five has none."""
+    found = transitions(spec)
+    if not agent.reads_next_action:
+        return found
+    return followed(found, np.roll(found.action, 1, axis=0), np.arange(len(found.reward)) % 5 > 0)
+
+
 def rows(resident: Transition, item) -> Transition:
     """The minibatch of the rows named by one item."""
     return jax.tree.map(lambda column: column[item], resident)
@@ -108,7 +116,7 @@ def train(agent: Agent, steps: int, seed: int = 0, state=None, data: Transition 
     Steps are taken one at a time, so that all runs of an agent share one compiled program.
     """
     spec = spec_for(agent)
-    learner, data = Learner(agent, spec), transitions(spec) if data is None else data
+    learner, data = Learner(agent, spec), transitions_for(agent, spec) if data is None else data
     state, parts = learner.init((seed,)) if state is None else state, []
     for step in range(int(state.step), int(state.step) + steps):
         item = np.random.default_rng(step).integers(64, size=(1, 1, 16))

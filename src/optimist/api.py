@@ -11,6 +11,7 @@ from optimist.agents._agent import Agent
 from optimist.data.dataset import Dataset
 from optimist.errors import UsageError
 from optimist.studies.report.selection_report import write_selection_page
+from optimist.training.beginning import beginning
 from optimist.training.export import Exported, export_policy
 from optimist.training.offline import OfflineTraining
 from optimist.training.online import OnlineTraining
@@ -28,7 +29,7 @@ def open(path: str | Path) -> Dataset:
 
 def load(path: str | Path, *, step: int | str = "last", allow: Iterable[str] = ()) -> Run:
     """The run in this folder, with the policies of its last step, of its "best" evaluation, of any step in
-    `run.kept`, or with the one policy that `select` has "chosen".
+    `run.kept`, or "healthy": before they diverged; or with the one policy that `select` has "chosen".
 
     The folder may name classes of other modules: a module that is neither imported already nor installed as a
     plug-in is imported only if `allow` names it."""
@@ -87,22 +88,41 @@ def collect(
     preset: str | None = None,
     recipe: str = "auto",
     options: Mapping[str, Any] | None = None,
-    seeds: Iterable[int] = (0,),
+    seeds: Iterable[int] | None = None,
+    start_from: str | Path | None = None,
+    step: int | str = "last",
     restart: bool = False,
     **settings: Any,
 ) -> Dataset:
     """Train an agent online and record every step, as `optimist collect` does: the same settings give the
     same run.
 
-    The default agent is DQN. `options` are fields of the agent; further keywords are fields of `Collection`:
-    steps, lanes, epsilon.
+    The default agent is DQN, the default seed 0. `options` are fields of the agent; further keywords are
+    fields of `Collection`: steps, lanes, epsilon.
+
+    With `start_from`, a run's folder, the agents of that run go on from their last step, or from a `step`
+    whose policy was kept; `mix=0.5` takes half of each minibatch from the log of that run.
     """
-    spec = envs.make(environment).spec
+    spec, start = envs.make(environment).spec, None
+    if start_from is not None:
+        start = beginning(start_from, step=step, seeds=None if seeds is None else _seeds(seeds))
     found = resolve_collection(
-        spec, agent, preset=preset, scale=_recipe(recipe, settings), options=options, settings=settings
+        spec,
+        agent,
+        preset=preset,
+        scale=_recipe(recipe, settings),
+        options=options,
+        settings=settings,
+        start=start,
     )
     OnlineTraining(
-        found.agent, environment, found.settings, out=out, seeds=_seeds(seeds), restart=restart
+        found.agent,
+        environment,
+        found.settings,
+        out=out,
+        seeds=start.seeds if start else _seeds((0,) if seeds is None else seeds),
+        restart=restart,
+        start=start,
     ).run()
     return Dataset.open(out)
 

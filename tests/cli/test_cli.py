@@ -421,7 +421,7 @@ def test_without_an_environment_nothing_is_recommended_that_needs_one(tmp_path, 
     assert main([*words, "--out", str(tmp_path / "run")]) == 0
     told = capsys.readouterr().out
     assert "optimist play" not in told
-    assert f"optimist evaluate {tmp_path / 'run'} --environment ENV" in told
+    assert f"optimist select {tmp_path / 'run'}" in told and "optimist evaluate" not in told
     assert main(["play", str(tmp_path / "run")]) == 2
     assert "name one with --environment" in capsys.readouterr().err
     evaluate = ["evaluate", str(tmp_path / "run"), "--episodes", "1", "--environment", "gym/CartPole-v1"]

@@ -57,7 +57,8 @@ def test_all_rows_are_the_rows_of_every_position(tmp_path):
     sampler = Sampler(dataset, n_step=3)
     positions = np.random.default_rng(1).integers(0, len(dataset), (4, 9))
     rows, every = sampler.rows(positions), sampler.all_rows()
-    assert [name for name, column in rows._asdict().items() if column is None] == ["next_allowed"]  # no masks
+    missing = [name for name, column in rows._asdict().items() if column is None]
+    assert missing == ["next_allowed", "next_action", "next_logged"]  # no masks; nobody asks for next actions
     for some, column in zip(rows, every, strict=True):
         if column is not None:
             np.testing.assert_array_equal(some, column[positions])

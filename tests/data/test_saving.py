@@ -1,5 +1,7 @@
 """A dataset, or a view of one, that is saved and opened again is the same."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -106,6 +108,15 @@ def test_a_saved_view_is_what_it_shows_and_its_cuts_are_truncated(tmp_path, choo
     ended = saved.timeline.terminal | saved.timeline.truncated
     assert ended.sum() >= len(view.episodes) - 1  # only the end of the log itself has no end
     np.testing.assert_array_equal(saved.episodes.lengths, view.episodes.lengths)
+
+
+def test_nobody_is_said_to_have_played_what_was_appended_to_the_recording_of_several(tmp_path):
+    players = {"seeds": [3, 5], "collection": {"lanes": 1}}
+    replace(vectors(50), provenance=players).save(tmp_path / "log")
+    assert len(Dataset.open(tmp_path / "log").played_by(3)) == len(vectors(50))
+    both = vectors(80).save(tmp_path / "log", append=True)
+    with pytest.raises(DataError, match="appended to a recording of several players"):
+        both.played_by(5)
 
 
 def test_appending_adds_a_lane_and_needs_the_same_kind_of_steps(tmp_path):

@@ -18,6 +18,7 @@ from optimist.equations.losses import (
     normal_histogram,
     quantile_huber,
     random_convex_weights,
+    squashing,
     td_error,
 )
 
@@ -256,3 +257,13 @@ def test_the_examples_in_the_docstrings_are_true():
     results = doctest.testmod(optimist.equations.losses)
     assert results.attempted > 0
     assert results.failed == 0
+
+
+def test_squashing_is_the_logarithm_of_the_tangents_slope():
+    for number in (-3.0, -0.4, 0.0, 1.7):
+        assert float(squashing(jnp.float32(number))) == pytest.approx(
+            math.log(1 - math.tanh(number) ** 2), rel=1e-4, abs=1e-6
+        )
+    # Where 1 - tanh^2 is zero in float32: log(4) - 2 |number|.
+    assert float(squashing(jnp.float32(40.0))) == pytest.approx(math.log(4) - 80)
+    assert float(squashing(jnp.float32(-40.0))) == pytest.approx(math.log(4) - 80)

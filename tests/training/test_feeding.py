@@ -11,6 +11,7 @@ from little import GAME, PIXELS, pixels, random_play, small, vectors
 from optimist import envs
 from optimist.data import Dataset, Recorder, Sampler, transitions
 from optimist.data.disk import reader as reading
+from optimist.data.transition import FollowedTransition
 from optimist.errors import DataError, UsageError
 from optimist.training import feeding as homes
 from optimist.training.feeding import DeviceFeed, StreamedFeed, feed_of
@@ -228,3 +229,46 @@ def test_what_an_agent_saw_while_playing_is_what_sampling_gives(tmp_path):
     sampled = transitions(Sampler(data), np.arange(len(data)), data.timeline.frames).observation
     lane_by_lane = np.stack(seen).swapaxes(0, 1).reshape(sampled.shape)
     np.testing.assert_array_equal(sampled, lane_by_lane)
+
+
+def control_log(steps: int = 40) -> Dataset:
+    """Action vectors that are all different; episodes of different lengths, which end in either way."""
+    random = np.random.default_rng(0)
+    return Dataset.from_arrays(
+        random.normal(size=(steps, 3)),
+        random.uniform(-1, 1, (steps, 2)),
+        random.normal(size=steps),
+        random.random(steps) < 0.1,
+        truncations=random.random(steps) < 0.1,
+    )
+
+
+@pytest.mark.parametrize("n_step", [1, 3])
+def test_the_next_action_is_the_one_logged_after_the_transition(n_step):
+    data = control_log()
+    for log in (data, data.first(25), data.fraction(0.5)):
+        sampler = Sampler(log, n_step=n_step, next_actions=True)
+        found = transitions(sampler, np.arange(len(log)), log.timeline.frames)
+        starts, stops = log.starts.tolist(), log.stops.tolist()
+        steps = [
+            (step, stop) for start, stop in zip(starts, stops, strict=True) for step in range(start, stop)
+        ]
+        for row, (step, stop) in enumerate(steps):
+            assert found.next_logged[row] == (step + n_step < stop)
+            if step + n_step < stop:
+                np.testing.assert_array_equal(found.next_action[row], log.timeline.action[step + n_step])
+
+
+@pytest.mark.parametrize("where", ["device", "memory", "compressed"])
+def test_every_feed_gives_the_next_action_to_an_agent_that_reads_it(where):
+    data = control_log()
+    samplers = [Sampler(data, batch=5, seed=seed, next_actions=True) for seed in (0, 1)]
+    feed = feed_of(samplers, where)
+    items = feed.items(0, 2)
+    for seed, sampler in enumerate(samplers):
+        item = jax.tree.map(lambda leaf, seed=seed: leaf[1, seed], items)
+        found = feed.minibatch(feed.resident, item)
+        expected = transitions(sampler, sampler.positions(1, 1)[0], data.timeline.frames)
+        assert type(found) is type(expected) is FollowedTransition
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one, other)

@@ -89,7 +89,7 @@ def test_each_seed_holds_back_from_its_own_log(tmp_path):
         train(data, tmp_path / "a", seeds=(5, 6), hold_out=0.2, data_per_seed="own")
     training = train(data, tmp_path / "b", seeds=(5,), hold_out=0.2, data_per_seed="own")
     training.folder.release()
-    (kept,), (held,) = training.logs, training.held
+    (kept,), (held,) = training.data.logs, training.data.held
     assert len(kept) + len(held) == len(data.played_by(5))
     assert held.fingerprint == data.played_by(5).hold_out(0.2)[1].fingerprint
 

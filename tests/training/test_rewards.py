@@ -12,6 +12,7 @@ from little import small, vectors
 from optimist import agents
 from optimist.data.disk import manifest
 from optimist.data.paper_sampling import FiveBuffers
+from optimist.data.returns_to_go import logged_values
 from optimist.data.sampling import Sampler
 from optimist.errors import RunError, UsageError
 from optimist.training.automatic import clipping, is_own, scaling
@@ -19,6 +20,7 @@ from optimist.training.offline import OfflineTraining, Training, settled_for
 from optimist.training.online import Collection, OnlineTraining
 from optimist.training.play.replay import Memory, Recall
 from optimist.training.rewards import remarks, value_size
+from optimist.training.seed_logs import SeedLogs
 from optimist.training.storage.run_folder import begun, read_config
 
 SAMPLE = Path(__file__).parents[1] / "samples" / "0.1.0-second.tar.xz"
@@ -195,13 +197,13 @@ def test_a_replay_scales_and_then_clips_too():
     np.testing.assert_array_equal(made.reward, [0, 0.5, -2])
 
 
-def test_the_largest_possible_return_follows_the_scale(tmp_path):
-    """The estimates of a diverging agent are compared with what scaled rewards can sum to."""
-    data, training = vectors(), replace(SHORT, gamma=0.9, clip_rewards=None, reward_scale=0.01)
-    found = OfflineTraining(small("dqn"), data, training, out=tmp_path)
-    expected = 0.01 * np.abs(data.timeline.reward).max() / 0.1
-    np.testing.assert_allclose(found._monitor()._largest_return, expected)
-    found.folder.release()
+def test_the_bound_of_values_follows_the_scale_and_the_limit_of_rewards():
+    """The values of a diverging agent are compared with the returns of rewards as they are trained."""
+    data = vectors()
+    for clip, scale in ((None, 0.01), (0.5, 2.0)):
+        training = replace(SHORT, gamma=0.9, clip_rewards=clip, reward_scale=scale)
+        (found,) = SeedLogs(data, training, (0,)).logged_values(training)
+        assert found == logged_values(data, 0.9, clip=clip, scale=scale) != logged_values(data, 0.9)
 
 
 @pytest.fixture

@@ -8,13 +8,15 @@ import jax
 import numpy as np
 import pytest
 
-from little import begin, small, small_words, wait_for
+import optimist
+from little import GAME, begin, played, small, small_words, wait_for
 from optimist import envs
 from optimist.data import Dataset
 from optimist.data import recorder as recorders
 from optimist.data.verify import verify
 from optimist.envs import _lanes, _workers, minatar
 from optimist.training import services
+from optimist.training.beginning import beginning
 from optimist.training.online import Collection, OnlineTraining
 from optimist.training.play import playing
 from optimist.training.run import load_run
@@ -36,11 +38,11 @@ def small_programs_and_shards(monkeypatch):
     monkeypatch.setattr(recorders, "usual_shard_steps", lambda spec, lanes: 25 * lanes)
 
 
-def collect(out, game, collection=COLLECTION, seeds=SEEDS):
-    return OnlineTraining(small("dqn"), game, collection, out=out, seeds=seeds).run()
+def collect(out, game, collection=COLLECTION, seeds=SEEDS, start=None):
+    return OnlineTraining(small("dqn"), game, collection, out=out, seeds=seeds, start=start).run()
 
 
-def killed(out, game, monkeypatch, at: int, collection=COLLECTION, seeds=SEEDS) -> None:
+def killed(out, game, monkeypatch, at: int, collection=COLLECTION, seeds=SEEDS, start=None) -> None:
     """Play up to a step and leave everything as kill -9 does: nothing is flushed, nothing is saved."""
     go = playing.Playing.go
 
@@ -54,7 +56,7 @@ def killed(out, game, monkeypatch, at: int, collection=COLLECTION, seeds=SEEDS) 
         patch.setattr(playing.Playing, "go", until)
         patch.setattr(recorders.Recorder, "__exit__", lambda self, *_: self._let_go())
         with pytest.raises(Killed):
-            collect(out, game, collection, seeds)
+            collect(out, game, collection, seeds, start)
 
 
 def assert_same(one, other, state, other_state) -> None:
@@ -79,6 +81,17 @@ def test_killed_play_comes_to_the_same_bits(tmp_path, monkeypatch, game, often):
         killed(tmp_path / "killed", game, monkeypatch, at)
     other_state = collect(tmp_path / "killed", game)
     assert_same(tmp_path / "whole", tmp_path / "killed", state, other_state)
+
+
+def test_killed_play_that_goes_on_from_a_run_comes_to_the_same_bits(tmp_path, monkeypatch):
+    """Half of its minibatches is from the log of that run."""
+    played(tmp_path / "log", rows=40)
+    learning = {"steps": 4, "batch": 4, "evaluate_every": 4, "environment": ""}
+    optimist.train(small("dqn"), tmp_path / "log", seeds=SEEDS, out=tmp_path / "run", **learning)
+    asked = (replace(COLLECTION, steps=200, warm_up=0, mix=0.5), SEEDS, beginning(tmp_path / "run"))
+    state = collect(tmp_path / "whole", GAME, *asked)
+    killed(tmp_path / "killed", GAME, monkeypatch, 120, *asked)
+    assert_same(tmp_path / "whole", tmp_path / "killed", state, collect(tmp_path / "killed", GAME, *asked))
 
 
 def test_lanes_in_processes_are_restored(tmp_path, monkeypatch):

@@ -119,6 +119,7 @@ class CriticAgent(ActorAgent):
     actor_rate: Annotated[float | None, "the actor's learning rate; none: that of the critics"] = None
     critic_decay: Annotated[float | None, "weight decay of the critics, as in PyTorch's Adam"] = None
     late_action: Annotated[bool, "the action enters the critics at their second layer"] = False
+    layer_norm: Annotated[bool, "the critics normalise the numbers of each hidden layer"] = False
 
     def __post_init__(self, hidden):
         super().__post_init__(hidden)
@@ -141,7 +142,7 @@ class CriticAgent(ActorAgent):
 
     @property
     def critic_network(self) -> Perceptron:
-        return Perceptron(sizes(self.network.hidden), 1, late=self.late_action)
+        return Perceptron(sizes(self.network.hidden), 1, late=self.late_action, normed=self.layer_norm)
 
     def init(self, key, spec: Spec) -> dict:
         (observation,), (action,) = spec.observation_shape, spec.action_shape

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -37,6 +37,9 @@ class Objective(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class Agent(ABC):
     """A frozen record of hyperparameters, which gives the learner parameters, objectives and actions."""
+
+    has_values: ClassVar[bool] = True  # False: `estimate` is no return, as for cloning
+    reads_next_action: ClassVar[bool] = False  # transitions then have `next_action` and `next_logged`
 
     optimizer: RmsProp | Adam = Adam()
     target_period: Annotated[int, "gradient steps between updates of the target network"] = 2000
@@ -76,7 +79,11 @@ class Agent(ABC):
 
     @abstractmethod
     def estimate(self, spec: Spec, params: dict, observation) -> Any:
-        """The expected return from this observation, for the logs and the warning of divergence."""
+        """The expected return of the agent's action here, for the logs and the guard against divergence."""
+
+    def allowed_estimate(self, spec: Spec, params: dict, observation, allowed) -> Any:
+        """The same if only these actions can be chosen, (A,)."""
+        return self.estimate(spec, params, observation)
 
     def action_value(self, spec: Spec, params: dict, observation, action) -> Any:
         """The expected return after this action; NaN for an agent that estimates none."""
@@ -175,8 +182,16 @@ class TableAgent(Agent):
         """The value of each action while the agent collects data, (A,)."""
         return self.values(table)
 
+    def state_value(self, table: Table | SplitTable | AllowedTable) -> Any:
+        """The value of the state, ()."""
+        return self.values(table).max()
+
     def estimate(self, spec: Spec, params: dict, observation) -> Any:
-        return self.values(self.table(spec)(params["q"], observation)).max()
+        return self.state_value(self.table(spec)(params["q"], observation))
+
+    def allowed_estimate(self, spec: Spec, params: dict, observation, allowed) -> Any:
+        table = self.table(spec)(params["q"], observation)
+        return self.state_value(AllowedTable.of(table, allowed) if self.next_is_a_maximum else table)
 
     def action_value(self, spec: Spec, params: dict, observation, action) -> Any:
         return self.action_values(self.table(spec)(params["q"], observation))[action]
@@ -202,17 +217,21 @@ class ValueAgent(TableAgent):
     """An agent whose columns are trained towards reward plus discounted value of the next state."""
 
     huber_loss: ClassVar[bool] = True  # errors above 1 count linearly: a rare large reward counts too little
-    target_limit: Annotated[float | None, "targets are clipped to +- this; none: not clipped"] = None
+    target_limit: Annotated[
+        float | Literal["auto"] | None,
+        "targets are clipped to +- this; none: not clipped; auto: the largest return-to-go of the log",
+    ] = None
 
     def __post_init__(self):
         super().__post_init__()
-        if self.target_limit is not None and not 0 < self.target_limit < jnp.inf:
-            raise UsageError(f"target_limit is {self.target_limit}: choose a number above zero, or none")
+        limit = self.target_limit
+        if limit not in (None, "auto") and not (isinstance(limit, (int, float)) and 0 < limit < jnp.inf):
+            raise UsageError(f"target_limit is {limit}: choose a number above zero, none, or auto")
 
     def target(self, step: Transition, next_value) -> Any:
         """r + discount * next value (Sutton and Barto 2018, eq. 6.5), clipped to the limit."""
         target = step.reward + step.discount * next_value
-        limit = self.target_limit
+        limit: Any = self.target_limit
         return target if limit is None else jnp.clip(target, -limit, limit)
 
 

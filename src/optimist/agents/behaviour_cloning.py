@@ -15,6 +15,7 @@ class BehaviourCloning(TableAgent):
     """Behaviour cloning (Pomerleau 1989); Agarwal et al. 2020, section 5.1, say that it performs poorly."""
 
     vector_peer: ClassVar[str] = "cloned_actor"
+    has_values: ClassVar[bool] = False
 
     def values(self, table):
         return table.mean()

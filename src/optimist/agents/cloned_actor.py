@@ -15,6 +15,7 @@ class ClonedActor(ActorAgent):
     """Behaviour cloning (Pomerleau 1989) by mean squared error, like the baseline of Fujimoto et al. 2019."""
 
     discrete_peer: ClassVar[str] = "behaviour_cloning"
+    has_values: ClassVar[bool] = False
 
     def objectives(self, spec):
         def loss(params, targets, batch, key):

@@ -41,9 +41,6 @@ class DiscreteIql(ValueAgent):
     def state_value(self, table):
         return table.columns()[:, 2].mean()
 
-    def estimate(self, spec, params, observation):
-        return self.state_value(self.table(spec)(params["q"], observation))
-
     def loss(self, q, q_target, step, key):
         table, fixed = q(step.observation), jax.lax.stop_gradient
         logged = q_target(step.observation).columns()[step.action, :2].min()

@@ -1,6 +1,7 @@
 """Random actions: learns nothing; the baseline that every other agent should exceed."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +13,8 @@ from optimist.agents._agent import Agent
 @dataclass(frozen=True, kw_only=True)
 class Random(Agent):
     """Uniform actions, the "random" of the normalised scores in Agarwal et al. 2020, appendix A.3."""
+
+    has_values: ClassVar[bool] = False
 
     def check(self, spec):
         """Accept any data: the agent learns nothing from it."""

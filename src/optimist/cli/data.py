@@ -24,6 +24,7 @@ def add(commands: Any) -> None:
     command(actions, "info", info, _info_options)
     command(actions, "report", report, _report_options)
     command(actions, "verify", verify, _verify_options)
+    command(actions, "append", append, _append_options)
     command(actions, "import", import_logs, _import_options)
     command(actions, "export", export_logs, _export_options)
 
@@ -122,6 +123,26 @@ def _verify_logs(format: Any, path: str) -> None:
             f"{path}: {len(report.problems)} problems; optimist data import reports which of them matter"
         )
     print(f"{path}: no damage found")
+
+
+def _append_options(parser: Parser, words: list[str]) -> None:
+    parser.demand("data", "name a dataset's folder", metavar="MORE", type=Path, help="a dataset's folder")
+    parser.demand(
+        "--to",
+        "name the dataset that grows: --to DATA",
+        type=Path,
+        metavar="DATA",
+        help="the dataset that grows",
+    )
+
+
+def append(options: argparse.Namespace) -> None:
+    """Append the steps of a dataset to another one of the same observations and actions."""
+    from optimist.data.dataset import Dataset
+
+    more = Dataset.open(options.data)
+    whole = more.save(options.to, append=True)
+    print(f"{len(more):,} steps appended; {options.to} has {len(whole):,} steps")
 
 
 def _import_options(parser: Parser, words: list[str]) -> None:

@@ -43,7 +43,7 @@ def add_choice_of_policy(parser: Parser) -> None:
         "--step",
         default="last",
         metavar="STEP",
-        help="a step whose policy was kept, chosen, best or last [last]",
+        help="a step whose policy was kept, chosen, best, healthy or last [last]",
     )
     parser.add_argument(
         "--allow", action="append", default=[], metavar="module", help="a module that the run may import"

@@ -91,7 +91,7 @@ def build() -> dict[str, Any]:
     from optimist.data import formats
     from optimist.studies.demo import Demo
     from optimist.studies.proposition import Proposition
-    from optimist.training.offline import Training
+    from optimist.training.offline_settings import Training
     from optimist.training.online import Collection
     from optimist.training.scales import SCALES
 

@@ -61,9 +61,14 @@ def _collect_options(parser: Parser, words: list[str]) -> None:
         "--seeds",
         "--seed",
         type=seeds,
-        default=(0,),
         metavar="0,1,2",
-        help="random seeds; several agents play at once, each in its own lanes [0]",
+        help="random seeds; several agents play at once, each in its own lanes [0, or those of --from]",
+    )
+    parser.add_argument(
+        "--from",
+        dest="start_from",
+        metavar="RUN[:step]",
+        help="go on from a run: its agent and parameters; step: a number, last, best or chosen [last]",
     )
     _add_choices(parser)
     name, preset = index.player(value_in(words, "--agent"), value_in(words, "--preset"))
@@ -82,18 +87,23 @@ def collect(options: argparse.Namespace) -> None:
     """Let an online agent play and record everything. The same command again continues."""
     from optimist import envs
 
-    spec = envs.make(options.environment).spec
+    spec, start = envs.make(options.environment).spec, None
+    from optimist.training.beginning import beginning, split
     from optimist.training.online import OnlineTraining
     from optimist.training.resolve import resolve_collection
 
-    found = resolve_collection(spec, options.agent, **_asked(options))
+    if options.start_from:
+        path, step = split(options.start_from)
+        start = beginning(path, step=step, seeds=options.seeds)
+    found = resolve_collection(spec, options.agent, start=start, **_asked(options))
     OnlineTraining(
         found.agent,
         _with_options(options.environment, options),
         found.settings,
         out=options.out,
-        seeds=options.seeds,
+        seeds=start.seeds if start else options.seeds or (0,),
         restart=options.restart,
+        start=start,
     ).run()
     print(f"recorded in {options.out}; see: optimist data info {options.out}")
 
@@ -146,10 +156,22 @@ def train(options: argparse.Namespace) -> None:
         part=lambda part: part_of(part, options),
     ).run()
     if not environment:
-        print(f"trained in {out}; to score it: optimist evaluate {out} --environment ENV")
+        _print_estimators(out)
+        print(f"trained in {out}; its curves as a page: optimist report {out}")
+        print(f"to choose a policy by the log: optimist select {out}")
+        print(f"to use it elsewhere: optimist export {out} --to policy.onnx")
         return
     _print_scores(agents.short_name(agent), out, part_of(dataset, options))
     print(f"trained in {out}; to watch it: optimist play {out} --out video.gif")
+
+
+def _print_estimators(run: Path) -> None:
+    from optimist.studies.results.run_curves import estimator_sheet, read_metrics
+    from optimist.studies.sheet import print_sheet
+
+    found = estimator_sheet(read_metrics(run))
+    if found.rows:
+        print_sheet(found)
 
 
 def _print_scores(name: str, run: Path, dataset: Any) -> None:

@@ -155,6 +155,8 @@ class Intake:
         if not shards:
             raise DataError("no transition is left: give next_observations, or longer episodes")
         provenance = {name: value for name, value in before.provenance.items() if name != "unfinished"}
+        if self._appends:
+            provenance["appended"] = True  # the players of these steps are not those of the recording before
         whole = Manifest(self.spec, provenance, [*before.shards, *shards], before.columns)
         whole.write(self.folder)
         remove(self.folder / APPENDING)

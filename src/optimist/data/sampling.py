@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from optimist.data.stacking import decoded_stacks, earlier
-from optimist.data.transition import Transition, masked
+from optimist.data.transition import Transition, followed, masked
 from optimist.data.views import View
 from optimist.errors import DataError
 
@@ -28,6 +28,8 @@ class Rows(NamedTuple):
     next_frame: Any
     next_age: Any
     next_allowed: Any = None  # the actions that can be chosen there, as bits, if they were logged
+    next_action: Any = None  # the action that was logged next, if the agent asks for it
+    next_logged: Any = None  # false where the log has none
 
 
 @dataclass(frozen=True)
@@ -41,12 +43,18 @@ class Sampler:
     clip: float | None = None  # rewards are clipped to [-clip, clip] before they are summed
     seed: int = 0
     scale: float = 1.0  # rewards are multiplied by this before they are clipped
+    next_actions: bool = False  # transitions have the next logged action
 
     def __post_init__(self) -> None:
         if self.batch < 1 or self.n_step < 1 or not 0 <= self.gamma <= 1:
             raise DataError(
                 f"batch {self.batch}, n_step {self.n_step}, gamma {self.gamma}: "
                 "the first two must be at least 1, and gamma from 0 to 1"
+            )
+        if self.next_actions and self.dataset.timeline.allowed is not None:
+            raise DataError(
+                "an agent that reads the next logged action does not support a log with allowed actions; "
+                "choose another agent, or leave the allowed actions out"
             )
 
     @cached_property
@@ -78,6 +86,7 @@ class Sampler:
         since_start = step - timeline.episode_starts[episode]
         oldest = dataset.spec.stack - 1
         discount = np.power(self.gamma, length) * ~timeline.terminal[step + length - 1]
+        following, stop = step + length, dataset.stops[ranges]
         return Rows(
             frame=step + episode,
             age=np.minimum(since_start, oldest).astype(np.int32),
@@ -86,7 +95,9 @@ class Sampler:
             discount=discount.astype(np.float32),
             next_frame=step + episode + length,
             next_age=np.minimum(since_start + length, oldest).astype(np.int32),
-            next_allowed=self._next_allowed(step + length, dataset.stops[ranges]),
+            next_allowed=self._next_allowed(following, stop),
+            next_action=timeline.action[np.minimum(following, stop - 1)] if self.next_actions else None,
+            next_logged=following < stop if self.next_actions else None,
         )
 
     def _next_allowed(self, following: np.ndarray, stop: np.ndarray) -> np.ndarray | None:
@@ -140,4 +151,4 @@ def transitions(
     if rows.next_allowed is not None:
         allowed = np.unpackbits(rows.next_allowed, axis=-1, count=sampler.dataset.spec.actions).view(bool)
     found = Transition(observation, rows.action, rows.reward, rows.discount, next_observation)
-    return cast(Transition, masked(found, allowed))
+    return cast(Transition, followed(masked(found, allowed), rows.next_action, rows.next_logged))

@@ -37,9 +37,28 @@ class MaskedTransition(NamedTuple):
     next_allowed: Any  # true for the actions that can be chosen in the next state, (A,)
 
 
+class FollowedTransition(NamedTuple):
+    """A transition with the action that was logged after it, for agents that ask for it."""
+
+    observation: Any
+    action: Any
+    reward: Any
+    discount: Any
+    next_observation: Any
+    next_action: Any
+    next_logged: Any  # false where the log has no next action: at the last step of an episode or a view
+
+
 def masked(transition: Transition, next_allowed: Any) -> Any:
     """The transition with this mask; without one it stays as it is, and so do the programs for it."""
     return transition if next_allowed is None else MaskedTransition(*transition, next_allowed)
+
+
+def followed(transition: Transition, next_action: Any, next_logged: Any) -> Any:
+    """The transition with the next logged action; without one it stays as it is."""
+    if next_action is None:
+        return transition
+    return FollowedTransition(*transition, next_action, next_logged)
 
 
 @dataclass(frozen=True)

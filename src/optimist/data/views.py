@@ -152,6 +152,11 @@ def _players(provenance: dict[str, Any]) -> tuple[list[int], int]:
     lanes = collection.get("lanes", 0) if isinstance(collection, dict) else 0
     if not isinstance(players, list) or (players and (type(lanes) is not int or not 0 < lanes < 2**31)):
         raise DataError("the data does not say which lanes each player had; record it again")
+    if len(players) > 1 and provenance.get("appended"):
+        raise DataError(
+            "steps were appended to a recording of several players, so it is not known who played which; "
+            "learn from the whole log, or keep the recordings apart"
+        )
     return players, lanes
 
 

@@ -104,3 +104,9 @@ def gaussian_surprise(distance, deviation):
     """The negative logarithm of the density of independent normal numbers at this distance (A,) from their
     means, for these standard deviations (A,)."""
     return (0.5 * (distance / deviation) ** 2 + jnp.log(deviation) + 0.5 * jnp.log(2 * jnp.pi)).sum()
+
+
+def squashing(number):
+    """log(1 - tanh(number)^2), the logarithm of the slope of the tangent, in a form that does not lose its
+    digits where the slope is near zero (Haarnoja et al. 2018, appendix C)."""
+    return 2 * (jnp.log(2.0) - number - jax.nn.softplus(-2 * number))

@@ -14,6 +14,15 @@ class Layer(NamedTuple):
     bias: Any
 
 
+class NormedLayer(NamedTuple):
+    """A layer whose numbers, after the ReLU, get mean 0 and variance 1, then a learned gain and shift."""
+
+    weight: Any
+    bias: Any
+    gain: Any
+    shift: Any
+
+
 def initial_weight(key, shape: tuple[int, ...], initializer: str):
     """Uniform weights (..., inputs, outputs); leading axes are the window of a convolution.
 

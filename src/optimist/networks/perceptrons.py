@@ -7,7 +7,7 @@ from typing import Annotated
 import jax
 import jax.numpy as jnp
 
-from optimist.networks.layers import Layer, initial_weight, widths
+from optimist.networks.layers import Layer, NormedLayer, initial_weight, widths
 
 
 @dataclass(frozen=True)
@@ -27,22 +27,26 @@ class Perceptron:
     hidden: tuple[int, ...]
     outputs: int
     late: bool = False  # the last part of the input enters at the second layer
+    normed: bool = False  # layer normalisation (Ba et al. 2016) after each ReLU
 
-    def init(self, key, *parts: int) -> list[Layer]:
+    def init(self, key, *parts: int) -> list[Layer | NormedLayer]:
         """`parts` are the widths of the parts of the input."""
         early, late = (parts[:-1], parts[-1]) if self.late else (parts, 0)
         widths = (sum(early), *self.hidden, self.outputs)
         pairs = list(zip(widths[:-1], widths[1:], strict=True))
         pairs[1:2] = [(inputs + late, outputs) for inputs, outputs in pairs[1:2]]
         keys = jax.random.split(key, len(pairs))
-        return [self._layer(k, *pair) for k, pair in zip(keys, pairs, strict=True)]
+        *hidden, last = [self._layer(k, *pair) for k, pair in zip(keys, pairs, strict=True)]
+        if not self.normed:
+            return [*hidden, last]
+        return [*(NormedLayer(*each, jnp.ones_like(each.bias), 0 * each.bias) for each in hidden), last]
 
     @staticmethod
     def _layer(key, inputs: int, outputs: int) -> Layer:
         drawn = initial_weight(key, (inputs + 1, outputs), "torch") * math.sqrt((inputs + 1) / inputs)
         return Layer(weight=drawn[:-1], bias=drawn[-1])
 
-    def __call__(self, layers: list[Layer], *parts):
+    def __call__(self, layers: list[Layer | NormedLayer], *parts):
         """The parts of the input, concatenated -> (outputs,)."""
         early, late = (parts[:-1], parts[-1:]) if self.late else (parts, ())
         x = jnp.concatenate(early)
@@ -50,7 +54,13 @@ class Perceptron:
             x = jnp.concatenate([x, *late]) if number == 1 and late else x
             x = x @ layer.weight + layer.bias
             x = jax.nn.relu(x) if number < len(layers) - 1 else x
+            x = _normed(x, layer) if isinstance(layer, NormedLayer) else x
         return x
+
+
+def _normed(x, layer: NormedLayer):
+    spread = jnp.sqrt(x.var() + 1e-6)  # flax's constant, as in ReBRAC's code
+    return (x - x.mean()) / spread * layer.gain + layer.shift
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import numpy as np
 
 from optimist.data.sampling import Rows, Sampler, window
 from optimist.data.stacking import earlier, stacked
-from optimist.data.transition import Spec, Transition, masked
+from optimist.data.transition import Spec, Transition, followed, masked
 from optimist.errors import UsageError, did_you_mean
 
 PLACES = ("auto", "device", "memory", "compressed")
@@ -89,13 +89,15 @@ class Gather:
             discount=row.discount,
             next_observation=observation(row.next_frame, row.next_age),
         )
-        return _with_mask(found, row.next_allowed, self.actions)
+        return _completed(found, row, self.actions)
 
 
-def _with_mask(transition: Transition, bits, actions: int) -> Any:
-    """The transition with the mask in these bits, (..., actions), if one was logged."""
+def _completed(transition: Transition, row: "Rows | StreamedBatch", actions: int) -> Any:
+    """The transition with its mask, (..., actions), if one was logged, and the next logged action, if the
+    agent asks for it."""
+    bits = row.next_allowed
     allowed = None if bits is None else jnp.unpackbits(bits, axis=-1, count=actions).astype(bool)
-    return masked(transition, allowed)
+    return followed(masked(transition, allowed), row.next_action, row.next_logged)
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ class Join:
             discount=item.discount,
             next_observation=stacked(lambda back: item.frames[:, -1 - back], item.next_age, self.stack),
         )
-        return _with_mask(found, item.next_allowed, self.actions)
+        return _completed(found, item, self.actions)
 
 
 class DeviceFeed:
@@ -167,6 +169,8 @@ class StreamedBatch(NamedTuple):
     reward: Any
     discount: Any
     next_allowed: Any = None
+    next_action: Any = None
+    next_logged: Any = None
 
 
 class StreamedFeed:
@@ -211,6 +215,8 @@ class StreamedFeed:
             reward=rows.reward,
             discount=rows.discount,
             next_allowed=rows.next_allowed,
+            next_action=rows.next_action,
+            next_logged=rows.next_logged,
         )
 
     def _frames(self, numbers: np.ndarray) -> np.ndarray:

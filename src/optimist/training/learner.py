@@ -77,9 +77,11 @@ class Learner:
         """The agent's action while it collects data."""
         return self.agent.online_action(self.spec, params, self.read(observation), key, episode_key)
 
-    def estimate(self, params: dict, observation) -> Any:
-        """The agent's estimate of the return."""
-        return self.agent.estimate(self.spec, params, self.read(observation))
+    def estimate(self, params: dict, observation, allowed=None) -> Any:
+        """The agent's estimate of the return; `allowed` are the actions that can be chosen, (A,)."""
+        if allowed is None:
+            return self.agent.estimate(self.spec, params, self.read(observation))
+        return self.agent.allowed_estimate(self.spec, params, self.read(observation), allowed)
 
     def action_value(self, params: dict, observation, action) -> Any:
         """The agent's estimate of the return after this action."""

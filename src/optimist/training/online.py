@@ -17,8 +17,10 @@ from optimist.data.disk.leftovers import discard
 from optimist.data.disk.lock import refuse_other_use
 from optimist.data.disk.write_buffer import DepartedError
 from optimist.data.recorder import Recorder
-from optimist.errors import RunError
+from optimist.data.views import View
+from optimist.errors import RunError, UsageError
 from optimist.training.automatic import CLIPPED, check_clipping, clipping, settled
+from optimist.training.beginning import Beginning
 from optimist.training.interrupt import StopRequest
 from optimist.training.learner import Learner, TrainState, check_seeds
 from optimist.training.loggers import USUAL, logger_classes
@@ -50,6 +52,7 @@ class Collection:
     gamma: Annotated[float, "the discount of a step"] = 0.99
     clip_rewards: Annotated[float | Literal["auto"] | None, CLIPPED] = "auto"
     reward_scale: Annotated[float, "rewards are multiplied by this before they are clipped"] = 1.0
+    mix: Annotated[float, "share of each minibatch from the log of the run that --from names"] = 0.0
     evaluate_every: Annotated[int | None, "agent steps between evaluations; none: no evaluation"] = None
     episodes: Annotated[int, "full episodes per evaluation and seed"] = 20
     evaluation_steps: Annotated[int | None, "instead of episodes: full episodes until so many steps"] = None
@@ -68,6 +71,7 @@ class Collection:
         demand(self, counts, lambda n: isinstance(n, int) and n >= 1, "it must be a whole number above 0")
         demand(self, shares, lambda x: 0 <= x <= 1, "it must be between 0 and 1")
         demand(self, ("reward_scale",), lambda x: 0 < x < math.inf, "it must be above 0")
+        demand(self, ("mix",), lambda x: 0 <= x < 1, "it must be at least 0 and below 1")
         check_clipping(self)
         demand(
             self, (*spans, "checkpoint_seconds", "keep_policies"), lambda x: x >= 0, "it must be at least 0"
@@ -86,7 +90,9 @@ class Collection:
         return -(-(min(self.steps, (step // every + 1) * every) - step) // self.lanes)
 
     def exploration(self, step: int) -> float:
-        """Epsilon at this agent step: 1 during the warm-up, then a linear decay."""
+        """Epsilon at this agent step: 1 during the warm-up, then a linear decay; without both, epsilon."""
+        if not self.warm_up and not self.epsilon_decay:
+            return self.epsilon
         left = 1 - (step - self.warm_up) / max(self.epsilon_decay, 1)
         return self.epsilon + (1 - self.epsilon) * float(np.clip(left, 0, 1))
 
@@ -111,7 +117,7 @@ class OnlineTraining:
     """One agent that plays one environment; `out` becomes a dataset, `out/agent` the run folder of the agent.
 
     Several seeds play and learn in one program, each in its own lanes, and are recorded in one dataset;
-    `Dataset.played_by` selects a seed."""
+    `Dataset.played_by` selects a seed. With a `start` the agents go on from a run."""
 
     def __init__(
         self,
@@ -122,17 +128,21 @@ class OnlineTraining:
         out: str | Path,
         seeds: tuple[int, ...] = (0,),
         restart: bool = False,
+        start: Beginning | None = None,
     ):
         check_seeds(seeds)
+        if collection.mix and start is None:
+            raise UsageError("mix is a share of the log of another run: name that run with --from RUN")
         refuse_other_use(Path(out))
         collection = settled_for(collection, environment, begun(Path(out) / "agent", restart=restart), out)
         self.path, self.seeds, self.collection = Path(out), tuple(seeds), collection
         self.lanes = collection.lanes * len(seeds)
         logger_classes(collection.loggers)  # raises for an unknown logger
+        continued = start.learner(agent, environment) if start else None
         check_memory_to_play(agent, environment, collection, len(seeds))
         self.play = envs.make(environment, lanes=self.lanes, seed=seeds[0])
         agent.check(self.play.spec)
-        self.learner = Learner(agent, self.play.spec)
+        self.start, self.learner = start, continued or Learner(agent, self.play.spec)
         if not restart:
             self._refuse_foreign_recording()
         self.folder = RunFolder(self.path / "agent", self._config(environment), restart=restart)
@@ -155,6 +165,8 @@ class OnlineTraining:
             "spec": self.learner.spec.as_json(),
             "agent": described(self.learner.agent),
             "training": as_config(self.collection),
+            **({"inputs": self.learner.inputs.as_config()} if self.learner.inputs else {}),
+            **({"start": self.start.described(bool(self.collection.mix))} if self.start else {}),
         }
 
     def run(self) -> TrainState:
@@ -174,7 +186,7 @@ class OnlineTraining:
         with self._recorder() as recorder:
             start = self._start(recorder, same_episodes)
             self.folder.rewind(start.step)
-            replay = Replay(self.learner, start.state, self.collection, self.seeds)
+            replay = Replay(self.learner, start.state, self.collection, self.seeds, self._older_logs())
             if start.step < self.collection.steps or owes_evaluation(
                 self.folder, self.collection, start.step
             ):
@@ -192,7 +204,7 @@ class OnlineTraining:
                 "played them: choose another --out, or discard them with --restart"
             )
         if found is None:  # saved before anything is recorded: a recording always has a checkpoint
-            found = 0, self.learner.init(self.seeds)
+            found = 0, self.start.copied_state() if self.start else self.learner.init(self.seeds)
             self.folder.save_state(*found)
         (learned, state), recorded = found, recorder.steps // len(self.seeds)
         play = checkpoint.load_play(self.folder.checkpoints, learned) if same_episodes else None
@@ -206,6 +218,9 @@ class OnlineTraining:
             log.warning(line, self.path, f"{apart:,}", side, then)
         return Start(learned if same else recorded, state, same, play)
 
+    def _older_logs(self) -> list[View] | None:
+        return self.start.logs() if self.start and self.collection.mix else None
+
     def _recorder(self) -> Recorder:
         config = self.folder.config
         provenance = {
@@ -214,6 +229,7 @@ class OnlineTraining:
             "collection": config["training"],
             "seeds": list(self.seeds),
             "versions": {**versions(), **self.play.versions()},
+            **({"start": config["start"]} if "start" in config else {}),
         }
         if encoding := getattr(self.play, "encoding", ""):
             provenance["observations"] = encoding

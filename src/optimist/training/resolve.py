@@ -13,7 +13,9 @@ from optimist import agents
 from optimist.agents._agent import Agent
 from optimist.data.transition import Spec
 from optimist.errors import UsageError, closest, did_you_mean
-from optimist.training.offline import Training
+from optimist.training.automatic import AUTO
+from optimist.training.beginning import Beginning
+from optimist.training.offline_settings import Training
 from optimist.training.online import Collection
 from optimist.training.scales import Scale, scale_for
 
@@ -56,13 +58,20 @@ def resolve_collection(
     scale: str = "auto",
     options: Mapping[str, Any] | None = None,
     settings: Mapping[str, Any] | None = None,
+    start: Beginning | None = None,
 ) -> Resolved[Collection]:
     """The same for an agent that plays an environment of this spec; the default is DQN. A preset without an
-    agent may name both: "rem-online"."""
+    agent may name both: "rem-online". With a `start` the agent is that of the run."""
+    if start is not None:
+        if agent is not None or preset is not None:
+            raise UsageError(f"the agent is that of {start.run.path}: leave the agent and the preset out")
+        agent, settings = start.run.learner.agent, {**start.settings, **(settings or {})}
     if agent is None:
         agent, preset = _player(preset)
     chosen = scale_for(spec, scale)
     found = _agent(chosen, agent, preset, options)
+    if getattr(found, "target_limit", None) == AUTO:
+        raise UsageError("target_limit is auto, which follows from a log: give a number to learn online")
     return Resolved(found, _settings(chosen.collection, settings, "collection", found))
 
 

@@ -15,8 +15,9 @@ from optimist.agents import from_description, short_name
 from optimist.data.transition import Spec
 from optimist.errors import RunError, UsageError
 from optimist.training.evaluation import EpisodeScore, check_playable, evaluate, mean_scores
+from optimist.training.guard import NEVER, health_like, where
 from optimist.training.inputs import Inputs
-from optimist.training.learner import Learner
+from optimist.training.learner import Learner, TrainState
 from optimist.training.play.acting import POLICY, Player, Policy
 from optimist.training.sizes import check_memory, lanes_bytes
 from optimist.training.storage import checkpoint
@@ -138,8 +139,9 @@ class Run:
 
 def load_run(path: str | Path, allow: Iterable[str] = (), step: int | str = "last") -> Run:
     """The run in this folder at its newest undamaged checkpoint, or at another step whose policy was kept:
-    a number, "best" for the evaluation with the highest mean return over the seeds, or "chosen" for the one
-    policy that `optimist select` chose: then the run has only its seed. The modules in `allow`
+    a number, "best" for the evaluation with the highest mean return over the seeds, "healthy", which is
+    "last" except for seeds that diverged: those have the last policy before, or "chosen" for the one policy
+    that `optimist select` chose: then the run has only its seed. The modules in `allow`
     are imported first; any other module that the folder names must be a plug-in or imported already."""
     path = Path(path)
     plugins.allow(allow)
@@ -164,21 +166,38 @@ def load_run(path: str | Path, allow: Iterable[str] = (), step: int | str = "las
             data,
         )
         return run.alone(seed)
-    if step != "last":
+    if step not in ("last", "healthy"):
         at = _best_step(path) if step == "best" else _number(step)
         params = load_policy(path, at, shapes.params, fingerprint(config))
         return Run(path, learner, environment, seeds, at, params, data)
     found = checkpoint.load_state(path / "checkpoints", shapes, fingerprint(config))
     if found is None:
         raise RunError(f"{path} has no checkpoint yet: train it first")
+    if step == "healthy":
+        at, params = _healthy(path, learner, seeds, *found)
+        return Run(path, learner, environment, seeds, at, params, data)
     return Run(path, learner, environment, seeds, found[0], found[1].params, data)
 
 
 def _number(step: int | str) -> int:
     text = str(step).replace("_", "")
     if not text.isdecimal():
-        raise UsageError(f'step is "{step}": give a number, "last", "best" or "chosen"')
+        raise UsageError(f'step is "{step}": give a number, "last", "best", "healthy" or "chosen"')
     return int(text)
+
+
+def _healthy(
+    path: Path, learner: Learner, seeds: tuple[int, ...], step: int, state: TrainState
+) -> tuple[int, dict]:
+    """The parameters of the newest checkpoint, of diverged seeds those of their last healthy look; and the
+    earliest step of these policies."""
+    health = checkpoint.load_health(path / "checkpoints", step, health_like(learner, seeds))
+    if health is None or (calm := np.asarray(health.alarm) == NEVER).all():
+        return step, state.params
+    steps = np.where(calm, step, health.step)
+    told = ", ".join(f"seed {seed} of step {at:,}" for seed, at in zip(seeds, steps.tolist(), strict=True))
+    log.warning("%s: healthy policies: %s", path, told)
+    return int(steps.min()), where(calm, state.params, health.params)
 
 
 def _best_step(path: Path) -> int:

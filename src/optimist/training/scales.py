@@ -14,7 +14,7 @@ from optimist.agents._agent import Agent
 from optimist.data.transition import Spec
 from optimist.equations.optimizers import Adam
 from optimist.errors import UsageError, did_you_mean
-from optimist.training.offline import Training
+from optimist.training.offline_settings import Training
 from optimist.training.online import Collection
 
 

@@ -38,6 +38,7 @@ from optimist.studies.results.findings import find
 from optimist.studies.scores import intervals
 from optimist.studies.scores.normalisation import Normaliser, dqn_random
 from optimist.studies.status import job_status, note_failure, write_jobs
+from optimist.training.storage.alarms import Alarm, write_alarms
 from optimist.training.storage.run_folder import toml
 
 KINDS = ("best", "cross", "last", "mean_of_last", "area")
@@ -260,9 +261,9 @@ def test_mixed_versions_are_a_warning_in_the_page_and_on_the_console(study, capl
 
 def test_a_run_that_diverged_is_named_before_any_number(study):
     run = f"runs/{GAMES[0]}/all/REM"
-    (study / run / "alarms.json").write_text('{"0": 104750, "3": 2000}')
+    write_alarms(study / run, {0: Alarm(104750, 90000, 99.0, 10.0), 3: Alarm(2000, 1000, None, 10.0)})
     assert write_findings(study)[1] == [
-        f"diverged, with estimates beyond any possible return: {run} (2 seeds, the first at step 2,000); "
+        f"diverged, with values beyond the returns of their logs: {run} (2 seeds, the first at step 2,000); "
         "their scores are counted"
     ]
 

@@ -70,6 +70,20 @@ def test_recalled_transitions_are_the_recorded_ones(tmp_path, stack, rows):
     assert_same(recalled(replay, row, lane), recorded(data, row, lane))
 
 
+def test_the_next_action_of_a_recalled_transition_is_the_recorded_one(tmp_path):
+    replay, data, truncations = lived(tmp_path, stack=1, rows=60)
+    row, lane = remembered(60, 1, truncations)
+    replay.recall = replace(replay.recall, next_actions=True)
+    ours = recalled(replay, row, lane)
+    place = np.argsort(data.timeline.time)[row * LANES + lane]
+    theirs = transitions(Sampler(data, next_actions=True), place, data.timeline.frames)
+    np.testing.assert_array_equal(ours.next_logged, theirs.next_logged)
+    np.testing.assert_array_equal(
+        ours.next_action[theirs.next_logged], theirs.next_action[theirs.next_logged]
+    )
+    assert theirs.next_logged.any() and not theirs.next_logged.all()
+
+
 @pytest.mark.parametrize("rows", [9, 60])
 @pytest.mark.parametrize("stack", [1, 4])
 def test_draws_are_exactly_the_steps_that_can_be_recalled(tmp_path, stack, rows):

@@ -10,7 +10,7 @@ from optimist.training.selection.agreement import agreement
 from optimist.training.selection.bvft import RESOLUTIONS, tournament
 from optimist.training.selection.decisions import Answers
 from optimist.training.selection.drift import complete_steps, overestimation
-from optimist.training.selection.evidence import Evidence, Log, Rewards, Steps, returns_to_go
+from optimist.training.selection.evidence import Evidence, Log, Rewards, Steps
 from optimist.training.selection.fitted_q import FittedQ, Own, policy_values
 from optimist.training.selection.halving import halved, rounds_of
 from optimist.training.selection.importance import FEWEST, weighted_return
@@ -226,7 +226,7 @@ def test_returns_to_go_and_overestimation():
         np.zeros((5, 2)), np.zeros(5, int), [1.0, 5.0, 1.0, 1.0, 1.0], [0, 1, 0, 0, 0],
         truncations=[0, 0, 0, 0, 1], next_observations=np.zeros((5, 2)), actions_count=2,
     )  # fmt: skip
-    returns = returns_to_go(data, Rewards(0.5, 2.0))
+    returns = Rewards(0.5, 2.0).returns(data)
     np.testing.assert_allclose(returns, [2.0, 2.0, 1.75, 1.5, 1.0])
     assert complete_steps(data, 0.5).tolist() == [True, True, False, False, False]
     assert complete_steps(data, 0.4).tolist() == [True, True, True, False, False]

@@ -13,7 +13,8 @@ from optimist.studies.scores.curves import episodes
 from optimist.training.evaluation import EpisodeScore
 from optimist.training.offline import OfflineTraining, Training
 from optimist.training.storage import checked_lines as rows
-from optimist.training.storage.run_folder import RunFolder, read_alarms, read_episodes
+from optimist.training.storage.alarms import Alarm, read_alarms, write_alarms
+from optimist.training.storage.run_folder import RunFolder, read_episodes
 
 STEPS = (10, 20, 30)
 FILES = ("metrics.jsonl", "episodes.csv", "alarms.json", "metrics.jsonl.crc", "episodes.csv.crc")
@@ -28,7 +29,7 @@ def run(tmp_path):
                 folder, [{"step": step, "seed": s, "loss_q": 0.5 / step, "estimate": 1.0} for s in (0, 1)]
             )
             folder.add_episodes([EpisodeScore(step, s, n, 1.5 * n, 7) for s in (0, 1) for n in (0, 1)])
-        folder.write_alarms({0: 10, 1: 20})
+        write_alarms(folder.path, {0: Alarm(10, 5, 9.0, 3.0), 1: Alarm(20, 10, None, 3.0)})
     return tmp_path
 
 
@@ -65,7 +66,6 @@ def test_120_flips_are_named_and_the_run_goes_on(run, caplog):
         caplog.clear()
         with RunFolder(run, {}) as folder:
             folder.rewind(30)
-            folder.alarms(10.0)
             add_metrics(folder, [{"step": 40, "seed": 0}])
             folder.add_episodes([EpisodeScore(40, 0, 0, 1.0, 7)])
         [told] = [record.getMessage() for record in caplog.records]
@@ -160,7 +160,7 @@ def test_files_without_checks_are_read_and_get_them(run):
     before = read_episodes(run)
     without_checks(run)
     assert read_episodes(run) == before
-    assert read_alarms(run) == {0: 10, 1: 20}
+    assert read_alarms(run) == {0: Alarm(10), 1: Alarm(20)}
     with RunFolder(run, {}) as folder:
         folder.rewind(20)
         folder.add_episodes([EpisodeScore(30, 0, 0, 1.0, 7)])
@@ -184,14 +184,6 @@ def test_nonsense_in_files_without_checks_is_named_too(run, caplog):
     assert "alarms.json is damaged" in told[2]
     with pytest.raises(RunError, match="episodes.csv: line 4"):
         read_episodes(run)
-
-
-def test_damaged_alarms_are_found_again_in_the_metrics(tmp_path):
-    with RunFolder(tmp_path, {}) as folder:
-        for step, sizes in ((10, (5.0, 11.0)), (20, (-12.0, 3.0)), (30, (99.0, 99.0))):
-            add_metrics(folder, [{"step": step, "seed": s, "estimate": size} for s, size in enumerate(sizes)])
-        (tmp_path / "alarms.json").write_bytes(b"noise")
-        assert folder.alarms(10.0) == read_alarms(tmp_path) == {1: 10, 0: 20}
 
 
 def test_rows_are_on_disk_before_the_checkpoint_that_counts_on_them(run, monkeypatch):

@@ -66,7 +66,7 @@ def test_the_best_is_the_evaluation_with_the_highest_mean_over_the_seeds(log, tm
     ("step", "problem", "told"),
     [
         (30, RunError, "keeps no policy of step 30"),
-        ("bset", UsageError, 'give a number, "last", "best" or "chosen"'),
+        ("bset", UsageError, 'give a number, "last", "best", "healthy" or "chosen"'),
         (-1, UsageError, "give a number"),
     ],
 )

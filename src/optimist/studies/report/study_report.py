@@ -86,7 +86,9 @@ def warnings(findings: StudyResults, versions: Sequence[Version]) -> list[str]:
         some = f", {failed} of them failed" if failed else ""
         lines.append(f"{count} of {every} runs are not finished and not in the numbers{some}")
     if runs := diverged(findings.record.jobs, findings.out):
-        lines.append(f"diverged, with estimates beyond any possible return: {runs}; their scores are counted")
+        lines.append(
+            f"diverged, with values beyond the returns of their logs: {runs}; their scores are counted"
+        )
     lines += findings.empty_parts
     for finding in findings.found:
         if finding.left_out:

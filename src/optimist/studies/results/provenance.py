@@ -8,7 +8,8 @@ from typing import Any
 
 from optimist.errors import some_of
 from optimist.studies.job import Job
-from optimist.training.storage.run_folder import read_alarms, read_config
+from optimist.training.storage.alarms import Alarm, read_alarms
+from optimist.training.storage.run_folder import read_config
 
 NAMED = 3  # runs that a line names; it counts the others
 NAMED_DIVERGED = 5
@@ -105,11 +106,12 @@ def _flat(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
 
 
 def diverged(jobs: Sequence[Job], out: Path) -> str:
-    """'runs/a (2 seeds, the first at step 104,750)' for every finished run whose estimates were beyond any
-    possible return; "" if there is none."""
+    """'runs/a (2 seeds, the first at step 104,750)' for every finished run with alarms; "" if there is
+    none."""
     found = {job.name: read_alarms(job.run_folder(out)) for job in jobs if job.done(out)}
     return some_of([f"{name} ({_when(alarms)})" for name, alarms in found.items() if alarms], NAMED_DIVERGED)
 
 
-def _when(alarms: dict[int, int]) -> str:
-    return f"{len(alarms)} seed{'s' * (len(alarms) > 1)}, the first at step {min(alarms.values()):,}"
+def _when(alarms: dict[int, Alarm]) -> str:
+    first = min(alarm.step for alarm in alarms.values())
+    return f"{len(alarms)} seed{'s' * (len(alarms) > 1)}, the first at step {first:,}"

@@ -9,8 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from optimist.data.dataset import Dataset
+from optimist.data.sampling import Sampler
 from optimist.data.stacking import stacked
-from optimist.data.transition import Spec, Transition
+from optimist.data.transition import Spec, Transition, followed
+from optimist.data.views import View
+from optimist.training.feeding import DeviceFeed
 from optimist.training.learner import Learner, TrainState, advance
 
 ROWS_AT_ONCE = 256  # rows that a refill decodes together; a row is one step of every lane
@@ -45,19 +48,23 @@ class Recall:
     gamma: float
     clip: float | None
     scale: float = 1.0
+    next_actions: bool = False  # transitions have the next action that was played
 
     def __call__(self, window: Memory, item) -> Transition:
         slot, lane = item
         following = (slot + 1) % window.reward.shape[0]
         reward = window.reward[slot, lane] if self.scale == 1 else self.scale * window.reward[slot, lane]
         age = window.age[slot, lane]
-        return Transition(
+        found = Transition(
             observation=self._stacked(window, slot, lane, age),
             action=window.action[slot, lane],
             reward=reward if self.clip is None else jnp.clip(reward, -self.clip, self.clip),
             discount=self.gamma * (1.0 - window.terminal[slot, lane]),
             next_observation=self._stacked(window, following, lane, age + 1),
         )
+        if not self.next_actions:
+            return found
+        return followed(found, window.action[following, lane], ~window.terminal[slot, lane])
 
     def _stacked(self, window: Memory, slot, lane, age):
         slots = window.reward.shape[0]
@@ -67,6 +74,18 @@ class Recall:
 def remembered(window: Memory, slot, row: Memory) -> Memory:
     """The window with one row written into a slot, or several rows into several slots."""
     return Memory(*(column.at[slot].set(value) for column, value in zip(window, row, strict=True)))
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """Makes minibatches of which a part is from the window and the rest from an older log."""
+
+    recall: Recall
+    older: Any  # the `minibatch` of the older log's feed
+
+    def __call__(self, resident, item) -> Transition:
+        parts = self.recall(resident[0], item[0]), self.older(resident[1], item[1])
+        return jax.tree.map(lambda *columns: jnp.concatenate(columns), *parts)
 
 
 remember = jax.jit(remembered, donate_argnames="window")
@@ -79,19 +98,50 @@ def grown(age: Any, ended: Any, stack: int) -> Any:
 
 class Replay:
     """Online agents, one for each seed, that learn from a window of their last steps. Each seed has the same
-    number of consecutive lanes and learns only from them."""
+    number of consecutive lanes and learns only from them; with `older`, the log of each seed, a share
+    `settings.mix` of each of its minibatches is from there."""
 
-    def __init__(self, learner: Learner, state: TrainState, settings, seeds: tuple[int, ...]):
+    def __init__(
+        self,
+        learner: Learner,
+        state: TrainState,
+        settings,
+        seeds: tuple[int, ...],
+        older: list[View] | None = None,
+    ):
         self.learner, self.state, self._settings, self._seeds = learner, state, settings, seeds
         self._lanes, self._stack = settings.lanes * len(seeds), learner.spec.stack
         self._slots = max(settings.window // settings.lanes, self._stack + 2)
         self._window = empty_memory(learner.spec, self._slots, self._lanes)
-        self.recall = Recall(self._stack, settings.gamma, settings.clip_rewards, settings.reward_scale)
+        self.recall = Recall(
+            self._stack,
+            settings.gamma,
+            settings.clip_rewards,
+            settings.reward_scale,
+            learner.agent.reads_next_action,
+        )
+        self._older = self._feed(older) if older and self._older_batch else None
+        self._batch = settings.batch - self._older_batch
         self._rows, self._updates = 0, int(state.step)
         self._losses: dict = {}
         self._prepared: tuple[tuple[int, int, int], Any] = (0, 0, 0), None
         self._truncated = np.zeros((self._slots, self._lanes), bool)
         self._age = np.zeros(self._lanes, np.int32)
+
+    @property
+    def _older_batch(self) -> int:
+        """The number of transitions of a minibatch that are from the older log; at least one is not."""
+        return min(round(self._settings.mix * self._settings.batch), self._settings.batch - 1)
+
+    def _feed(self, logs: list[View]) -> DeviceFeed:
+        settings, reads = self._settings, self.learner.agent.reads_next_action
+        rewards = {"gamma": settings.gamma, "clip": settings.clip_rewards, "scale": settings.reward_scale}
+        return DeviceFeed(
+            [
+                Sampler(log, self._older_batch, seed=seed, next_actions=reads, **rewards)
+                for log, seed in zip(logs, self._seeds, strict=True)
+            ]
+        )
 
     def add(self, frame, action, reward, terminal, truncated) -> None:
         """Write one row over the oldest."""
@@ -106,6 +156,8 @@ class Replay:
         not the same for all, or if these rows would overwrite too much of the window."""
         scheduled = np.maximum(0, steps - self._settings.warm_up) // self._settings.update_period
         due = np.diff(scheduled, prepend=self._updates)
+        if self._older is not None:
+            return None  # a program of many rows would have to hold the older log too
         same = (due == due[0]).all() and (due[0] == 0 or self._drawable())
         return int(due[0]) if same and self._slots > 2 * len(steps) + self._stack else None
 
@@ -119,7 +171,7 @@ class Replay:
         would have to wait for them otherwise."""
         due = self.due(step)
         if due:
-            items = self.draw(self._updates, due, self._settings.batch, later=1)
+            items = self.draw(self._updates, due, self._batch, later=1)
             self._prepared = (self._rows + 1, self._updates, due), items
 
     def learn(self, step: int, at_most: int | None = None) -> None:
@@ -129,8 +181,13 @@ class Replay:
             return
         asked, items = self._prepared
         if asked != (self._rows, self._updates, due):
-            items = self.draw(self._updates, due, self._settings.batch)
-        self.state, self._losses = advance(self.learner, self.state, self.recall, self._window, items)
+            items = self.draw(self._updates, due, self._batch)
+        minibatch: Any = self.recall
+        resident: Any = self._window
+        if self._older is not None:
+            minibatch, resident = Mixed(self.recall, self._older.minibatch), (resident, self._older.resident)
+            items = items, self._older.items(self._updates, due)
+        self.state, self._losses = advance(self.learner, self.state, minibatch, resident, items)
         self._updates += due
 
     def losses(self) -> list[dict[str, float]]:

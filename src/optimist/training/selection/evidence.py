@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from optimist.data.dataset import Dataset
+from optimist.data.returns_to_go import returns_to_go
 from optimist.data.sampling import Sampler
 from optimist.data.views import View
 from optimist.errors import DataError, RunError
@@ -46,6 +47,10 @@ class Rewards:
 
     def clipped(self, rewards: np.ndarray) -> np.ndarray:
         return rewards if self.limit is None else np.clip(rewards, -self.limit, self.limit)
+
+    def returns(self, view: View) -> np.ndarray:
+        """The discounted sum of rewards from each step to the end of its range."""
+        return returns_to_go(view, self.gamma, clip=self.limit)
 
 
 def _limit(training: dict[str, Any]) -> float | None:
@@ -104,11 +109,11 @@ class Evidence:
     @cached_property
     def returns(self) -> list[np.ndarray]:
         """The discounted return-to-go of every learned step of each log."""
-        return [returns_to_go(log.learned, self.rewards) for log in self.logs]
+        return [self.rewards.returns(log.learned) for log in self.logs]
 
     @cached_property
     def held_returns(self) -> list[np.ndarray]:
-        return [returns_to_go(log.held, self.rewards) for log in self.logs]
+        return [self.rewards.returns(log.held) for log in self.logs]
 
     @property
     def lowest(self) -> float:
@@ -121,19 +126,6 @@ class Evidence:
 
     def read(self, observations: Any) -> Any:
         return observations if self.inputs is None else self.inputs(observations)
-
-
-def returns_to_go(view: View, rewards: Rewards) -> np.ndarray:
-    """The discounted sum of rewards from each step to the end of its range."""
-    steps = view.steps()
-    logged = rewards.clipped(view.timeline.reward[steps]).astype(float).tolist()
-    last = np.zeros(len(steps), bool)
-    last[view.offsets[1:] - 1] = True
-    found, after = np.empty(len(steps)), 0.0
-    for at in range(len(steps) - 1, -1, -1):
-        after = logged[at] + (0.0 if last[at] else rewards.gamma * after)
-        found[at] = after
-    return found
 
 
 def gather(

@@ -23,6 +23,7 @@ from optimist.errors import RunError, some_of
 
 HEADER = 2**20  # largest size of a file's names, types and shapes, in bytes
 KEPT = 2  # the newest checkpoint, and one more in case it is damaged
+HEALTH = "health/"  # names of what the guard against divergence knows; older files have none
 FINGERPRINT = "configuration"  # in the file's metadata
 log = logging.getLogger("optimist")
 
@@ -119,6 +120,16 @@ def load_play(folder: Path, step: int) -> dict[str, np.ndarray] | None:
     return None
 
 
+def load_health(folder: Path, step: int, like: Any) -> Any:
+    """What the guard knew at this step; None if the file has none, as those of older versions."""
+    for path in (path for path in newest_first(folder) if step_of(path) == step):
+        with contextlib.suppress(Unusable):
+            content = _content(path)
+            if any(name.startswith(HEALTH) for name in _arrays(content)):
+                return _restored(content, {HEALTH.strip("/"): like}, finite=True, health=True)["health"]
+    return None
+
+
 def fingerprints(folder: Path) -> set[str | None]:
     """The fingerprints of the undamaged checkpoints; None for a checkpoint without one."""
     found = set()
@@ -130,7 +141,8 @@ def fingerprints(folder: Path) -> set[str | None]:
 
 def _content(path: Path, like: Any = None) -> bytes:
     """The bytes of a file; Unusable if it is too large or does not match the hash in its name."""
-    largest = HEADER + sum(leaf.size * leaf.dtype.itemsize for _, leaf in _named(like))
+    # Twice: the health holds a copy of the parameters.
+    largest = HEADER + 2 * sum(leaf.size * leaf.dtype.itemsize for _, leaf in _named(like))
     try:
         with open(path, "rb") as stream:
             if like is not None and os.fstat(stream.fileno()).st_size > largest:
@@ -180,8 +192,9 @@ def _arrays(content: bytes) -> dict[str, np.ndarray]:
         raise Unusable(f"is not a checkpoint ({reason})") from problem
 
 
-def _restored(content: bytes, like: Any, finite: bool) -> Any:
-    arrays = _arrays(content)
+def _restored(content: bytes, like: Any, finite: bool, *, health: bool = False) -> Any:
+    """The state in a file, or the health in it."""
+    arrays = {n: array for n, array in _arrays(content).items() if n.startswith(HEALTH) == health}
     wanted = {name: (leaf.shape, leaf.dtype) for name, leaf in _named(like)}
     if wanted != {name: (array.shape, array.dtype) for name, array in arrays.items()}:
         raise Unusable("holds another agent's parameters")

@@ -8,7 +8,7 @@ from typing import Any
 from optimist.networks import widths
 
 # No result depends on these: every feed gives the same batches, and dataset.fingerprint identifies the data.
-FREE = {"dataset.path"} | {
+FREE = {"dataset.path", "start.path"} | {
     f"training.{name}" for name in ("checkpoint_seconds", "feed", "keep_policies", "memory_gib")
 }
 MAY_CHANGE = {*FREE, "training.home", "training.steps"}  # a run may continue with more steps
@@ -16,10 +16,15 @@ MAY_CHANGE = {*FREE, "training.home", "training.steps"}  # a run may continue wi
 LATER = {
     "agent.over_quantiles": "sum",
     "agent.late_action": False,
+    "agent.layer_norm": False,
+    "training.mix": 0.0,
     "training.reward_scale": 1.0,
     "training.hold_out": 0.0,
     "training.observations": "none",
+    "training.on_divergence": "continue",
 }
+# Values that give the same results as another: a run that stopped may continue.
+SAME = {"training.on_divergence": {"stop": "continue"}}
 UNKNOWN_BEFORE = ("dataset.recording",)  # added later, with no value to compare for older runs
 RENAMED = {"log": "data_per_seed", "home": "feed"}  # settings of the training, since version 0.1.0
 HAD_WIDTHS = ("bcq", "cloned_actor", "ddpg", "td3", "td3_rem")  # agents with `hidden` in version 0.1.0
@@ -76,6 +81,7 @@ def _bound(table: dict, prefix: str = "") -> dict:
     found = {}
     for name, value in table.items():
         place = f"{prefix}{name}"
+        value = _usual(place, value)
         if place in MAY_CHANGE or place in UNKNOWN_BEFORE or (place in LATER and value == LATER[place]):
             continue
         found[name] = _bound(value, f"{place}.") if isinstance(value, dict) else value
@@ -92,9 +98,15 @@ def changes(before: dict, asked: dict) -> list[str]:
             with_later_settings(before, asked), with_later_settings(asked, before)
         )
         if not (name == "training.steps" and old and new and new > old)
+        and _usual(name, old) != _usual(name, new)
         and name not in FREE
         and name.partition(".")[0] != "inputs"  # they follow from the data and training.observations
     ]
+
+
+def _usual(place: str, value: Any) -> Any:
+    """The value that stands for all that give the same results."""
+    return SAME[place].get(value, value) if place in SAME else value
 
 
 def _shown(value: Any) -> str:

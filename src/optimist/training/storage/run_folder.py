@@ -10,7 +10,6 @@ import os
 import platform
 import shutil
 import tomllib
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,14 +20,12 @@ from filelock import FileLock, Timeout
 from optimist.data.disk.files import make_folder, remove, write_whole
 from optimist.errors import RunError, StorageError, UsageError
 from optimist.training.evaluation import EpisodeScore
+from optimist.training.storage import alarms, checkpoint, episodes
 from optimist.training.storage import checked_lines as rows
-from optimist.training.storage import checkpoint, episodes
 from optimist.training.storage.configuration import changes, fingerprint, toml, updated
 from optimist.training.storage.selected import NAME as SELECTION
 
 EPISODES, METRICS = "episodes.csv", "metrics.jsonl"
-CHECK = "crc"  # the key of the alarms' checksum
-ALARMS = "alarms.json"  # seed: first step at which its estimates exceeded any possible return
 PACKAGES = ("optimist", "jax", "jaxlib", "optax", "numpy", "pyarrow", "zstandard")
 OTHER_USES = (  # contents of a folder, by a pattern of their names
     ("a dataset", "manifest.json"),
@@ -83,7 +80,8 @@ class RunFolder:
         for name in ("checkpoints", "diverged", "policies", "tensorboard"):
             _remove_tree(self.path / name)
         grown = [self.path / name for name in (METRICS, EPISODES)]
-        whole = [self.path / name for name in ("config.toml", "versions.json", ALARMS, SELECTION, "DONE")]
+        names = ("config.toml", "versions.json", alarms.NAME, SELECTION, "DONE")
+        whole = [self.path / name for name in names]
         remove(*map(rows.checks_of, grown), *grown, *whole)
 
     def _agree_on_config(self) -> None:
@@ -134,6 +132,10 @@ class RunFolder:
             )
         return found
 
+    def load_health(self, step: int, like: Any) -> Any:
+        """What the guard against divergence knew at the checkpoint of this step, if it was saved."""
+        return checkpoint.load_health(self.checkpoints, step, like)
+
     def record_versions(self, more: dict) -> None:
         write_whole(self.path / "versions.json", json.dumps({**versions(), **more}, indent=2).encode())
 
@@ -143,29 +145,14 @@ class RunFolder:
         rows.rewind(self.path / METRICS, step, comes_again=False)
         rows.rewind(self.path / EPISODES, step, comes_again=True)  # the state of this step can be evaluated
         try:
-            if alarms := read_alarms(self.path):
-                self.write_alarms({seed: since for seed, since in alarms.items() if since <= step})
+            found = alarms.read_alarms(self.path)
+            alarms.write_alarms(self.path, {s: alarm for s, alarm in found.items() if alarm.step <= step})
         except RunError as problem:
             log.warning("%s", problem)
 
     def has_episodes(self, step: int) -> bool:
         """Was the state of this step evaluated?"""
         return rows.has_step(self.path / EPISODES, step)
-
-    def write_alarms(self, alarms: dict[int, int]) -> None:
-        write_whole(self.path / ALARMS, _alarms_text(alarms).encode())
-
-    def alarms(self, largest: float) -> dict[int, int]:
-        """The alarms on disk. If they are damaged, they are computed again from the metrics: for each seed
-        the first step at which its estimate exceeded `largest`."""
-        with contextlib.suppress(RunError):
-            return read_alarms(self.path)
-        found: dict[int, int] = {}
-        for row in map(json.loads, rows.good_lines(self.path / METRICS)):
-            if abs(row.get("estimate", 0)) > largest:
-                found.setdefault(row["seed"], row["step"])
-        self.write_alarms(found)
-        return found
 
     def add_episodes(self, played: list[EpisodeScore]) -> None:
         file = self.path / EPISODES
@@ -234,33 +221,6 @@ def read_episodes(path: Path) -> list[EpisodeScore]:
     file = Path(path) / EPISODES
     columns = episodes.read(file) if file.exists() else episodes.NONE
     return [EpisodeScore(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
-
-
-def read_alarms(path: Path) -> dict[int, int]:
-    """The seeds that seemed to diverge, and the first step of each at which they did."""
-    file = Path(path) / ALARMS
-    if not file.exists():
-        return {}
-    try:
-        text = file.read_text(encoding="utf-8")
-        content = json.loads(text)
-        alarms = {int(seed): step for seed, step in content.items() if seed != CHECK}
-        valid = text == _alarms_text(alarms) if CHECK in content else _are_alarms(content)
-    except (ValueError, AttributeError, RecursionError):
-        valid = False
-    if not valid:
-        raise RunError(f"{file} is damaged: restore it from a copy, or remove it and lose its warnings")
-    return alarms
-
-
-def _are_alarms(content: dict) -> bool:
-    """Are these alarms as version 0.1.0 wrote them, without a checksum?"""
-    return all(seed.isdecimal() and type(step) is int for seed, step in content.items())
-
-
-def _alarms_text(alarms: dict[int, int]) -> str:
-    plain = json.dumps(alarms)
-    return json.dumps({**alarms, CHECK: f"{zlib.crc32(plain.encode()):08x}"})
 
 
 def write_episodes(path: Path, played: list[EpisodeScore]) -> None:

@@ -1,0 +1,50 @@
+"""The logged figures of one run as curves, and what its estimators began and ended with."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from optimist.studies.sheet import Cell, Sheet
+from optimist.training.estimators import estimators_in, shown, title
+from optimist.training.storage import checked_lines
+from optimist.training.storage.run_folder import METRICS
+
+
+class RunCurve(NamedTuple):
+    """One figure of one seed, in the order of the steps."""
+
+    steps: np.ndarray
+    values: np.ndarray
+
+
+def read_metrics(run: Path) -> list[dict]:
+    """Every row of metrics.jsonl; none if the run has no such log."""
+    file = run / METRICS
+    return [json.loads(line) for line in checked_lines.verified(file).splitlines()] if file.exists() else []
+
+
+def curves_of(rows: Sequence[dict], name: str) -> dict[int, RunCurve]:
+    """The curve of each seed that has this figure."""
+    found: dict[int, list[tuple[int, float]]] = {}
+    for row in rows:
+        if name in row:
+            found.setdefault(row["seed"], []).append((row["step"], row[name]))
+    return {seed: RunCurve(*map(np.array, zip(*points, strict=True))) for seed, points in found.items()}
+
+
+def estimators_of(rows: Sequence[dict]) -> list[str]:
+    """The names of the estimators that the run logged."""
+    return list(dict.fromkeys(name for row in rows for name in estimators_in(row)))
+
+
+def estimator_sheet(rows: Sequence[dict]) -> Sheet:
+    """The first and the last value of each estimator, means over the seeds."""
+    table = []
+    for name in estimators_of(rows):
+        curves = curves_of(rows, name).values()
+        first, last = (float(np.mean([curve.values[at] for curve in curves])) for at in (0, -1))
+        table.append([title(name), *(Cell(shown(name, value), value) for value in (first, last))])
+    return Sheet("how it went, without an environment", ["estimator", "first", "last"], table)

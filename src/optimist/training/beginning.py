@@ -1,0 +1,133 @@
+"""The beginning of a collection that goes on from a run: its agent, its parameters, its log."""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from optimist import envs
+from optimist.agents._agent import Agent
+from optimist.data.dataset import Dataset
+from optimist.data.views import View
+from optimist.errors import DataError, RunError, UsageError
+from optimist.training.evaluation import check_playable
+from optimist.training.learner import Learner, TrainState
+from optimist.training.run import Run, load_run
+from optimist.training.storage import checkpoint
+from optimist.training.storage.run_folder import fingerprint, read_config
+
+ONLINE = 0x0417  # folded into the keys, so that play does not repeat the draws of the training
+CARRIED = ("gamma", "clip_rewards", "reward_scale")  # values mean the same only with the same rewards
+WORDS = ("last", "best", "chosen")
+log = logging.getLogger("optimist")
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """A run at one of its steps, from which a collection goes on."""
+
+    run: Run
+    seeds: tuple[int, ...]
+    state: TrainState  # of these seeds; its step is 0, because gradient steps are counted from here
+    config: dict  # of the run
+
+    def copied_state(self) -> TrainState:
+        """The state in buffers of its own: training overwrites those that it is given."""
+        return jax.tree.map(jnp.array, self.state)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the collection takes over. Nothing is random at the start: the policy is there already."""
+        training = self.config.get("training", {})
+        return {
+            "warm_up": 0,
+            "epsilon_decay": 0,
+            **{name: training[name] for name in CARRIED if name in training},
+            # A configuration has no entry for rewards that are not clipped.
+            **({} if "clip_rewards" in training else {"clip_rewards": None}),
+        }
+
+    def described(self, mixes: bool) -> dict[str, Any]:
+        """For the configuration of the collection: another beginning is another run."""
+        found = {"path": str(self.run.path), "run": fingerprint(self.config), "step": self.run.step}
+        return {**found, "log": self.logs()[0].fingerprint} if mixes else found
+
+    def learner(self, agent: Agent, environment: str) -> Learner:
+        """The run's learner with this agent; UsageError if the environment or the agent does not fit."""
+        theirs = self.run.learner
+        check_playable(theirs.spec, environment)
+        play = envs.make(environment)
+        play.close()
+        if (play.spec.stack, play.spec.frame_dtype) != (theirs.spec.stack, theirs.spec.frame_dtype):
+            raise UsageError(
+                f"{environment} has {play.spec.in_words()}; {self.run.path} learned from "
+                f"{theirs.spec.in_words()}: name an environment with the same observations"
+            )
+        found = replace(theirs, agent=agent)
+        if _shapes(found.shapes(self.seeds)) != _shapes(self.state):
+            raise UsageError(
+                f"these options change the networks or the optimiser of {self.run.path}: leave them out"
+            )
+        return found
+
+    def logs(self) -> list[View]:
+        """The log that each seed of the run learned from."""
+        own = self.config.get("kind") == "online"
+        try:
+            whole = Dataset.open(self.run.path.parent if own else self.run.data)
+        except (DataError, OSError) as problem:
+            raise RunError(
+                f"the log of {self.run.path} cannot be mixed in ({problem}): leave --mix out"
+            ) from problem
+        if self.config.get("training", {}).get("data_per_seed") == "own" or (own and len(self.run.seeds) > 1):
+            return [whole.played_by(seed) for seed in self.seeds]
+        return [whole] * len(self.seeds)
+
+
+def beginning(path: str | Path, *, step: int | str = "last", seeds: Iterable[int] | None = None) -> Beginning:
+    """The run in this folder at a step, for all of its seeds or some of them.
+
+    The newest checkpoint has targets and optimiser state; an earlier policy that was kept has parameters
+    only."""
+    run = load_run(path, step=step)
+    config, chosen = read_config(run.path), run.seeds if seeds is None else tuple(seeds)
+    if not set(chosen) <= set(run.seeds) or not chosen:
+        known = ", ".join(map(str, run.seeds))
+        raise UsageError(f"{run.path} has the seeds {known}: choose some of these, or leave --seeds out")
+    places = jnp.array([run.seeds.index(seed) for seed in chosen])
+    every = _state(run, config)
+    picked = jax.tree.map(lambda leaf: leaf[places], every._replace(step=()))
+    keys = jax.vmap(lambda key: jax.random.fold_in(key, ONLINE))(picked.key)
+    return Beginning(run, chosen, picked._replace(step=jnp.zeros((), jnp.int32), key=keys), config)
+
+
+def _state(run: Run, config: dict) -> TrainState:
+    """The state of all seeds: that of the newest checkpoint if it is of this step."""
+    found = checkpoint.load_state(
+        run.path / "checkpoints", run.learner.shapes(run.seeds), fingerprint(config)
+    )
+    if found is not None and found[0] == run.step:
+        return found[1]
+    log.warning(
+        "%s: step %s has parameters only; targets and optimiser start anew", run.path, f"{run.step:,}"
+    )
+    params = jax.tree.map(jnp.asarray, run.params)
+    return run.learner.init(run.seeds)._replace(params=params, targets=jax.tree.map(jnp.copy, params))
+
+
+def split(text: str) -> tuple[str, int | str]:
+    """ "runs/rem:5000" is the run "runs/rem" at step 5,000; without a step it is the last."""
+    path, colon, step = text.rpartition(":")
+    plain = step.replace("_", "")
+    if not colon or not (plain.isdecimal() or step in WORDS):
+        return text, "last"
+    return path, int(plain) if plain.isdecimal() else step
+
+
+def _shapes(tree: Any) -> list[tuple]:
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    return [(jax.tree_util.keystr(path), leaf.shape, leaf.dtype) for path, leaf in leaves]

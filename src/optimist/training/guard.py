@@ -1,0 +1,193 @@
+"""The guard against divergence: notices a seed whose values exceed what its log can pay.
+
+Bellman updates on a narrow log may raise each other's targets without end; the policy is then worthless long
+before a number overflows. The log itself says how large values can be: its largest discounted return-to-go.
+"""
+
+import logging
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from optimist.data.returns_to_go import LoggedValues
+from optimist.training import probes
+from optimist.training.learner import Learner, TrainState
+from optimist.training.storage.alarms import Alarm
+
+SHARE = 0.95  # of the states, whose values are compared with the log: the largest few may be outliers
+TIMES = 2  # a policy better than the log may be worth more than any of its returns, but not twice as much
+LOOKS = 3  # in a row with too large values are an alarm
+EVERY = 1_000  # gradient steps between looks: 1,024 states are then less than a hundredth of the work
+CONTINUE, STOP, FREEZE = RESPONSES = ("continue", "stop", "freeze")
+NEVER = -1  # the step of an alarm that was not raised
+log = logging.getLogger("optimist")
+
+
+class Health(NamedTuple):
+    """What the guard knows of every seed. It is saved in the checkpoint, so that a continued run raises the
+    same alarms; every leaf has a leading axis of seeds."""
+
+    params: Any  # of the last healthy look
+    step: Any  # of the last healthy look; 0: the untrained network
+    untrained: Any  # the size of the untrained network's values
+    values: Any  # of the probes, at the last look, (seeds, states)
+    unhealthy: Any  # looks in a row with too large values
+    alarm: Any  # step of the alarm, or NEVER
+    size: Any  # of the values at the alarm
+
+
+def sizes(values) -> np.ndarray:
+    """The size that 95 of 100 values do not exceed, (seeds, states) -> (seeds,)."""
+    return np.quantile(np.abs(np.asarray(values)), SHARE, axis=1, method="lower").astype(np.float32)
+
+
+def first_health(params: Any, values, step: int = 0) -> Health:
+    """Before the first look; `values` are those of these parameters. Of a run that an older version began,
+    nothing is known about the untrained network."""
+    seeds = len(values)
+    untrained = sizes(values) if step == 0 else np.zeros(seeds, np.float32)
+    none = np.zeros(seeds, np.int32)
+    copied = jax.tree.map(jnp.copy, params)  # the learner reuses the memory of its own
+    return Health(copied, none + step, untrained, np.asarray(values), none, none + NEVER, 0 * untrained)
+
+
+def health_like(learner: Learner, seeds: tuple[int, ...]) -> Health:
+    """The shapes of the health in a checkpoint."""
+
+    def shape(kind: Any, *more: int) -> Any:
+        return jax.ShapeDtypeStruct((len(seeds), *more), kind)
+
+    whole, number = shape(np.int32), shape(np.float32)
+    params, values = learner.shapes(seeds).params, shape(np.float32, probes.COUNT)
+    return Health(params, whole, number, values, whole, whole, number)
+
+
+class Guard:
+    """Looks at the values of each seed, raises alarms and keeps the last healthy policy of each.
+
+    A look is unhealthy if 95 of 100 values are not all within twice the bound: the largest size of a
+    return-to-go of the seed's own log, or that of the untrained network's values if it is larger."""
+
+    def __init__(
+        self,
+        learner: Learner,
+        seeds: tuple[int, ...],
+        logged: list[LoggedValues],
+        health: Health,
+        response: str = CONTINUE,
+    ):
+        self._learner, self.seeds, self._response = learner, seeds, response
+        self._logged, self.health = logged, health
+        self._bound = np.array([each.largest for each in logged], np.float32)
+
+    @property
+    def alarms(self) -> dict[int, Alarm]:
+        """The seeds that diverged."""
+        found = {}
+        for place, seed in enumerate(self.seeds):
+            step, size = int(self.health.alarm[place]), float(self.health.size[place])
+            if step != NEVER:
+                bound = float(self._bound[place])
+                found[seed] = Alarm(step, int(self.health.step[place]), size or None, bound)
+        return found
+
+    @property
+    def frozen(self) -> np.ndarray:
+        """The seeds that learn no more, (seeds,)."""
+        return (np.asarray(self.health.alarm) != NEVER) & (self._response == FREEZE)
+
+    def look(self, step: int, params: Any, values) -> list[dict[str, float]]:
+        """The figures of each seed for the logs; the third unhealthy look of a seed in a row is an alarm."""
+        health, values = self.health, np.asarray(values)
+        values = np.where(np.isfinite(values), values, health.values)  # a seed that failed has others
+        size = sizes(values)
+        known = self._bound > 0  # a log without rewards says nothing
+        healthy = ~(known & (size > TIMES * np.maximum(self._bound, np.asarray(health.untrained))))
+        healthy |= self.frozen
+        calm = healthy & (np.asarray(health.alarm) == NEVER)  # the policy before the first alarm is kept
+        drift = np.abs(values - health.values).mean(axis=1)
+        self.health = health._replace(
+            params=where(calm, params, health.params),
+            step=np.where(calm, np.int32(step), health.step),
+            values=values,
+            unhealthy=np.where(healthy, 0, np.asarray(health.unhealthy) + 1).astype(np.int32),
+        )
+        self._alarm(step, self.health.unhealthy == LOOKS, size)
+        return [
+            self._figures(values[place], size[place], drift[place], self._logged[place])
+            for place in range(len(self.seeds))
+        ]
+
+    def _figures(self, values: np.ndarray, size: float, drift: float, logged: LoggedValues) -> dict:
+        figures = {"estimate": float(values.mean()), "logged_value": logged.mean}
+        if logged.largest == 0:
+            return figures
+        return {
+            **figures,
+            "value_ratio": float(size) / logged.largest,
+            "value_drift": float(drift) / logged.largest,
+        }
+
+    def fail(self, step: int, places: np.ndarray) -> None:
+        """Raise the alarm for seeds whose figures are not finite, (seeds,)."""
+        self._alarm(step, places, np.zeros(len(self.seeds), np.float32))
+
+    def _alarm(self, step: int, places: np.ndarray, size: np.ndarray) -> None:
+        new = places & (np.asarray(self.health.alarm) == NEVER)
+        self.health = self.health._replace(
+            alarm=np.where(new, np.int32(step), self.health.alarm),
+            size=np.where(new, size, self.health.size),
+        )
+        for seed in np.array(self.seeds)[new].tolist() if self._response != STOP else []:
+            log.warning("%s", self.told(seed))
+
+    def told(self, seed: int) -> str:
+        """The alarm of this seed in one line: what happened, what is kept, and the remedy."""
+        alarm = self.alarms[seed]
+        found = "its figures are not finite" if alarm.value is None else f"its values reach {alarm.value:.4g}"
+        does = {
+            CONTINUE: "training goes on (--on-divergence stop or freeze ends it)",
+            STOP: "every seed stops here (--on-divergence continue goes on)",
+            FREEZE: "the seed keeps that policy and learns no more",
+        }
+        return (
+            f"step {alarm.step:,}: seed {seed} diverges: {found}, and no return in its log exceeds "
+            f"{alarm.bound:.4g}; its last healthy policy, of step {alarm.healthy:,}, is kept "
+            f"(--step healthy); "
+            f"{does[self._response]}; to prevent it, try {remedy(self._learner)}"
+        )
+
+    def hold(self, state: TrainState) -> TrainState:
+        """The state, in which seeds that learn no more have their last healthy parameters again."""
+        if not self.frozen.any():
+            return state
+        still = ~self.frozen
+        healthy = self.health.params
+        return state._replace(
+            params=where(still, state.params, healthy),
+            targets=where(still, state.targets, healthy),
+            slots=where(still, state.slots, jax.tree.map(jnp.zeros_like, state.slots)),
+        )
+
+
+def is_due(step: int, count: int) -> bool:
+    """Is a look due after the `count` steps that end at this one?"""
+    return step // EVERY > (step - count) // EVERY
+
+
+def remedy(learner: Learner) -> str:
+    limit = "--target-limit auto, " * hasattr(learner.agent, "target_limit")
+    peers = "cql, discrete_bcq, discrete_iql" if learner.spec.discrete else "td3_bc, iql, bcq"
+    return f"{limit}a conservative agent ({peers}) or a smaller learning rate"
+
+
+@jax.jit
+def where(chosen, ours: Any, others: Any) -> Any:
+    """Of each seed our leaves if it is chosen, (seeds,), and else the others."""
+
+    def of_leaf(our, other):
+        return jnp.where(chosen.reshape(-1, *(1,) * (our.ndim - 1)), our, other)
+
+    return jax.tree.map(of_leaf, ours, others)

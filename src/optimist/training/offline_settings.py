@@ -1,0 +1,115 @@
+"""How an agent is trained on a dataset: the settings, and what "auto" becomes."""
+
+import math
+from collections.abc import Callable
+from dataclasses import InitVar, dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+from optimist.data.dataset import Dataset
+from optimist.data.paper_sampling import SAMPLERS
+from optimist.errors import UsageError, did_you_mean, renamed
+from optimist.training.automatic import (
+    AUTO,
+    CLIPPED,
+    SCALED,
+    check_clipping,
+    clipping,
+    is_own,
+    is_scale,
+    scaling,
+    settled,
+)
+from optimist.training.guard import CONTINUE, RESPONSES
+from optimist.training.inputs import check_kind
+from optimist.training.loggers import USUAL
+from optimist.training.storage.run_folder import demand
+
+LOGS = ("whole", "own")
+MOST_STEPS_AHEAD = 1000  # largest n of an n-step return: each step takes a pass over all transitions
+
+
+@dataclass(frozen=True)
+class Training:
+    """How an agent is trained on a dataset; the defaults are the paper's."""
+
+    steps: Annotated[int, "gradient steps"] = 12_500_000  # the paper's 1X
+    evaluate_every: Annotated[int, "gradient steps between evaluations"] = 62_500
+    episodes: Annotated[int, "full episodes per evaluation and seed"] = 20
+    evaluation_steps: Annotated[int | None, "instead of episodes: full episodes until so many steps"] = None
+    epsilon: Annotated[float, "share of random actions in evaluation"] = 0.001
+    batch: Annotated[int, "transitions in a minibatch"] = 32
+    gamma: Annotated[float, "the discount of a step"] = 0.99
+    n_step: Annotated[int, "rewards summed before the bootstrap"] = 1
+    clip_rewards: Annotated[float | Literal["auto"] | None, CLIPPED] = "auto"
+    reward_scale: Annotated[float | str, SCALED] = AUTO
+    observations: Annotated[
+        str,
+        "scale vectors: standard (mean 0, deviation 1), range (-1 to 1), none, or auto: standard "
+        "unless the log is by optimist collect",
+    ] = "auto"
+    hold_out: Annotated[float, "share of the episodes to measure losses on, and not to learn from"] = 0.0
+    on_divergence: Annotated[
+        str, "of a seed whose values exceed its log's returns: continue, stop the run, or freeze the seed"
+    ] = CONTINUE
+    sampling: Annotated[str, "uniform, or five-buffers as in the released code"] = "uniform"
+    data_per_seed: Annotated[str, "whole, or own: the log of the seed's own player"] = "whole"
+    feed: Annotated[str, "where the data is kept: device, memory, compressed, or auto"] = "auto"
+    memory_gib: Annotated[float | None, "memory for decoded frames; none: half of the machine's"] = None
+    checkpoint_seconds: Annotated[float, "seconds between checkpoints"] = 60.0
+    keep_policies: Annotated[float, "GiB for the policies of the evaluations; 0: none is kept"] = 2.0
+    loggers: Annotated[str, "loggers of the figures: jsonl, tensorboard, module:Name"] = USUAL
+    log: InitVar[str | None] = None  # the former name of data_per_seed
+    home: InitVar[str | None] = None  # the former name of feed
+    unit: ClassVar[str] = "gradient step"
+
+    def __post_init__(self, log: str | None, home: str | None):
+        for old, new, value in (("log", "data_per_seed", log), ("home", "feed", home)):
+            if value is not None:
+                renamed(old, new)
+                object.__setattr__(self, new, value)
+        counts = ("steps", "evaluate_every", "episodes", "evaluation_steps", "batch", "n_step")
+        demand(self, counts, lambda n: isinstance(n, int) and n >= 1, "it must be a whole number above 0")
+        demand(self, ("n_step",), lambda n: n <= MOST_STEPS_AHEAD, f"it must be at most {MOST_STEPS_AHEAD}")
+        demand(self, ("epsilon", "gamma"), lambda x: 0 <= x <= 1, "it must be between 0 and 1")
+        demand(self, ("memory_gib",), lambda x: 0 < x < math.inf, "it must be above 0")
+        demand(self, ("reward_scale",), is_scale, "it must be above 0, or auto")
+        check_clipping(self)
+        check_kind(self.observations)
+        demand(self, ("hold_out",), lambda x: 0 <= x < 1, "it must be at least 0 and below 1")
+        demand(self, ("checkpoint_seconds", "keep_policies"), lambda x: x >= 0, "it must be at least 0")
+        if self.sampling not in SAMPLERS:
+            raise UsageError(f'no sampling "{self.sampling}": {did_you_mean(self.sampling, SAMPLERS)}')
+        for name, known in (("data_per_seed", LOGS), ("on_divergence", RESPONSES)):
+            if (value := getattr(self, name)) not in known:
+                raise UsageError(f'no {name} "{value}": {did_you_mean(value, known)}')
+
+    @property
+    def evaluation_epsilon(self) -> float:
+        return self.epsilon
+
+    def evaluates(self, step: int) -> bool:
+        """Is an evaluation due at this gradient step?"""
+        return step > 0 and (step % self.evaluate_every == 0 or step == self.steps)
+
+
+def settled_for(
+    training: Training,
+    dataset: Dataset,
+    environment: str | None,
+    before: dict,
+    out: str | Path,
+    scale: Callable[[], float] = lambda: 1.0,
+) -> Training:
+    """The training with every "auto" replaced by its value for this dataset; `before` is the configuration of
+    the run that continues in `out`. `scale` finds the scale for rewards that are not clipped, of a log that
+    is not our own."""
+    clip = clipping(dataset.provenance, environment)
+    clipped = clip if training.clip_rewards == AUTO else training.clip_rewards
+    as_logged = training.reward_scale != AUTO or clipped is not None or is_own(dataset.provenance)
+    found = {
+        "clip_rewards": clip,
+        "observations": scaling(dataset.spec, dataset.provenance),
+        "reward_scale": 1.0 if as_logged else scale(),
+    }
+    return settled(training, found, before.get("training"), out)
