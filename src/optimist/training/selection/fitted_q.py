@@ -77,7 +77,7 @@ def policy_values(
     low, high = _possible(evidence)
     problem = FittedQ(critic, evidence.lowest / unit, (low / unit, high / unit))
     own = Own(stacked_on_device([each.next_action for each in learned]), stacked_on_device(list(supported)))
-    title = f"FQE of {len(learned)} policies"
+    title = "FQE of one policy" if len(learned) == 1 else f"FQE of {len(learned)} policies"
     params = fitted(problem, steps, evidence.whose, own, updates, title)
     found = Values([], [])
     for number, log in enumerate(evidence.whose):
