@@ -27,7 +27,8 @@ class Stochastic(NamedTuple):
     bounds: Bounds
 
     def normal(self, observation) -> tuple[Any, Any]:
-        mean, log_deviation = jnp.split(self.network(self.layers, observation), 2)
+        both = self.network(self.layers, observation)
+        mean, log_deviation = both[: len(both) // 2], both[len(both) // 2 :]
         return mean, jnp.exp(jnp.clip(log_deviation, *LOG_DEVIATIONS))
 
     def draw(self, observation, key) -> tuple[Any, Any]:
