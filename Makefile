@@ -28,7 +28,7 @@ check: lint  ## check format, lint and types; run the fast tests of equations, a
 	$(BIN)/pytest -m "not slow" tests/test_agents.py -k "equation or recorded or settings or description"
 
 test: lint browser  ## check format, lint and types; run all tests that are not slow
-	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest -m "not slow" --durations 40
 
 test-slow: $(INSTALLED)  ## run the tests that take minutes
 	$(BIN)/pytest -m slow --timeout 3600
