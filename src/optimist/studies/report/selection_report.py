@@ -68,10 +68,12 @@ def write_selection_page(selection: Selection, out: Path, command: str) -> Path:
     facts["intervals"] = (
         "95%, bootstrap over held-out episodes; errors of the fitted networks are not in them"
     )
+    count = len(selection.ranking)
+    choice = "The only policy" if count == 1 else f"Chosen of {count} policies"
     content = page(
         "selection.html.j2",
         title="Which policy to ship",
-        headline=f"Chosen of {len(selection.ranking)} policies: {chosen.name} ({chosen.agent}).",
+        headline=f"{choice}: {chosen.name} ({chosen.agent}).",
         warnings=list(selection.notes),
         figures=list(_pictures(selection)),
         runs=_runs_sheet(selection),
