@@ -1,31 +1,19 @@
 """Every block of docs/choosing-a-policy.md runs, in order, and comes to what the page says."""
 
 import re
-import shlex
 from pathlib import Path
 
-from optimist.cli.main import main
 from optimist.training.export.numpy_policy import NumpyPolicy
 from optimist.training.selection.choice import RULES
 from optimist.training.storage.selected import read_selection
+from tutorial import DOCS, perform
 
-PAGE = Path(__file__).parents[1] / "docs" / "choosing-a-policy.md"
-BLOCK = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
+PAGE = DOCS / "choosing-a-policy.md"
 
 
-def test_every_block_of_the_page_runs(tmp_path, monkeypatch, capsys):
+def test_every_block_of_the_page_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    blocks = BLOCK.findall(PAGE.read_text("utf-8"))
-    assert [kind for kind, _ in blocks] == ["python", "", "", "", "python"]
-    names: dict = {}
-    for kind, text in blocks:
-        if kind == "python":
-            exec(compile(text, str(PAGE), "exec"), names)
-            continue
-        for line in text.splitlines():
-            program, *words = shlex.split(line)
-            assert program == "optimist"
-            assert main(words) == 0, capsys.readouterr().err
+    (names,) = perform("choosing-a-policy.md", ["python", "", "", "", "python"])
     record = read_selection(Path("choice"))
     assert record is not None and len(record["candidates"]) == 12
     assert not any("learned from the episodes" in note for note in record["notes"])

@@ -1,37 +1,19 @@
 """Every block of docs/your-own-log.md runs, in order, and comes to what the page says."""
 
 import json
-import re
-import shlex
 from pathlib import Path
 
 import pytest
 
-from optimist.cli.main import main
 from optimist.data import Dataset
 from optimist.training.export.numpy_policy import NumpyPolicy
-
-PAGE = Path(__file__).parents[1] / "docs" / "your-own-log.md"
-BLOCK = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
+from tutorial import perform
 
 
-def test_every_block_of_the_tutorial_runs(tmp_path, monkeypatch, capsys):
+def test_every_block_of_the_tutorial_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    blocks = BLOCK.findall(PAGE.read_text("utf-8"))
-    assert [kind for kind, _ in blocks] == [
-        *["python", "", "", "", "python", ""],
-        *["python", "", "python", "python"],
-    ]
-    names: list[dict] = []
-    for kind, text in blocks:
-        if kind == "python":
-            names.append({})
-            exec(compile(text, str(PAGE), "exec"), names[-1])
-            continue
-        for line in text.splitlines():
-            program, *words = shlex.split(line)
-            assert program == "optimist"
-            assert main(words) == 0, capsys.readouterr().err
+    kinds = [*["python", "", "", "", "python", ""], *["python", "", "python", "python"]]
+    names = perform("your-own-log.md", kinds, apart=True)
     _, shop, _, heater, _ = names
     assert shop["shown"] == [4711, 4711, 90210, 90210]
     assert NumpyPolicy("shop.npz")([22, 9, 0.0]) == 4711
