@@ -17,8 +17,8 @@ from optimist.studies.engines import connection
 from optimist.studies.engines.cluster import RayPool
 from optimist.studies.engines.engine import perform_all
 from optimist.studies.job import Job
-from optimist.studies.plan import load
 from optimist.studies.status import write_jobs
+from optimist.studies.study_file import load
 
 # Ray starts its processes by a plain fork, of which JAX warns where it has run before in the same process.
 pytestmark = pytest.mark.filterwarnings("ignore:os.fork")
