@@ -35,7 +35,9 @@ def _shortened(path: str, length: int) -> str | None:
         return None  # removed or renamed: the map still has all of it
     if found >= length:
         return None
-    return f"{path} was cut short while it was read: {found} bytes instead of {length}; restore it from a copy"
+    return (
+        f"{path} was cut short while it was read: {found} bytes instead of {length}; restore it from a copy"
+    )
 
 
 def _explain_bus_errors() -> None:
