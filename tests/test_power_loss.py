@@ -58,6 +58,7 @@ def test_a_checkpoint_outlives_a_power_loss_at_any_moment(disk, left, monkeypatc
 
 def test_rows_older_than_a_checkpoint_outlive_a_power_loss(disk, left):
     with RunFolder(disk.folder / "run", {"seeds": [0]}) as folder:
+        folder.save_state(1, state(1))  # makes the folder of the checkpoints, and syncs its name
         for step in (10, 20):
             add_metrics(folder, [{"step": step, "seed": 0, "loss_q": 0.5}])
             folder.add_episodes([EpisodeScore(step, 0, 0, 1.0, 7)])

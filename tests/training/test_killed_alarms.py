@@ -1,5 +1,5 @@
-"""A run that is killed and continued raises the same alarms at the same steps: the guard's knowledge is a part
-of the checkpoint."""
+"""A run that is killed and continued raises the same alarms at the same steps, because the guard's knowledge
+is a part of the checkpoint."""
 
 import os
 import signal

@@ -60,7 +60,7 @@ class Services:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_) -> None:
-        """Wait for the checkpoint that is being written; its error is raised unless another ended the loop."""
+        """Wait for the checkpoint that is being written; its error is raised unless another one came first."""
         with self._open, contextlib.suppress(*(() if kind is None else (Exception,))):
             self._saver.wait()
 

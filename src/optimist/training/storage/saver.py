@@ -8,8 +8,8 @@ from collections.abc import Callable
 class Saver:
     """Does one piece of writing at a time, in its own thread.
 
-    What the piece writes must not change meanwhile: give it the state as arrays of the host. The thread does
-    not keep the process alive: a process that is stopped at once leaves the file before, like a killed one."""
+    What the piece writes must not change meanwhile: give it arrays of the host. The thread does not keep the
+    process alive: a process that is stopped at once leaves the file before, like a killed one."""
 
     def __init__(self) -> None:
         self._thread: threading.Thread | None = None
