@@ -19,7 +19,7 @@ from optimist.cli.main import main
 from optimist.data import Dataset, Recorder
 from optimist.errors import DataError
 from optimist.training.storage import checked_lines
-from optimist.training.storage.checkpoint import load_state, save_state
+from optimist.training.storage.checkpoint import load_state
 from optimist.training.storage.run_folder import RunFolder
 from power_loss import ForgetfulDisk
 from torture.campaign import LOST, SILENT, SURVIVED, TRACEBACK, Campaign

@@ -6,6 +6,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -67,12 +68,14 @@ def _failed(tree: Path, test: str) -> str:
     except subprocess.TimeoutExpired:
         return "it hangs"
     named = re.search(r"^(?:FAILED|ERROR) \S*?::(\w+)", run.stdout, re.MULTILINE)
+    if run.returncode < 0:
+        return f"{Path(test).name} ({signal.Signals(-run.returncode).name} ended it)"
     return named[1] if named else "" if run.returncode == 0 else f"pytest ended with {run.returncode}"
 
 
 def _caught(results: Results, guard: Guard) -> bool:
     verdict = results.known.get(f"{guard.promise}: {guard.text} -> {guard.without}", "")
-    return verdict in (guard.test.partition("::")[2], "it hangs") or verdict.startswith("test_")
+    return verdict.startswith("test_") or verdict == "it hangs"
 
 
 def table(results: Results) -> str:

@@ -60,7 +60,7 @@ class Services:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_) -> None:
-        """Wait for the checkpoint that is being written; its error is raised unless another one came first."""
+        """Wait for the checkpoint that is being written; its error is raised if no other came first."""
         with self._open, contextlib.suppress(*(() if kind is None else (Exception,))):
             self._saver.wait()
 

@@ -37,9 +37,9 @@ def largest_file(size: int):
 
 @pytest.mark.parametrize("name", ["metrics.jsonl", "episodes.csv"])
 def test_rows_on_a_full_disk_say_the_bytes_needed_and_free(tmp_path, name):
-    with RunFolder(tmp_path, {}) as folder, largest_file(200):
-        with pytest.raises(StorageError, match=rf"cannot write .*{name}: .*needed \d+ bytes, \d+ are free"):
-            add_rows(folder, name)
+    said = rf"cannot write .*{name}: .*needed \d+ bytes, \d+ are free"
+    with RunFolder(tmp_path, {}) as folder, largest_file(200), pytest.raises(StorageError, match=said):
+        add_rows(folder, name)
 
 
 @pytest.mark.parametrize("name", ["metrics.jsonl", "episodes.csv", "metrics.jsonl.crc", "episodes.csv.crc"])
