@@ -10,7 +10,7 @@ CANDIDATES := $(or $(PYTHON),python3.12 python3.11 python3)
 USABLE := import sys, ensurepip; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test test-slow bench browser lint format clean
+.PHONY: help demo check test test-slow torture bench browser lint format clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,13 @@ test: lint browser  ## check format, lint and types; run all tests that are not 
 
 test-slow: $(INSTALLED)  ## run the tests that take minutes
 	$(BIN)/pytest -m slow --timeout 3600
+
+# Each part continues where it was stopped. MINUTES=80 is the limit of the first part.
+torture: $(INSTALLED)  ## attack the promises of docs/reliability.md and print what came of it (hours; it can be continued)
+	PYTHONPATH=src:tests:. JAX_PLATFORMS=cpu $(BIN)/python -m torture
+	PYTHONPATH=src:tests:. JAX_PLATFORMS=cpu $(BIN)/python -m torture.mutations
+	OPTIMIST_MOMENTS=200 OPTIMIST_KILLS=12 $(BIN)/pytest -m slow --timeout 3600 \
+	  tests/studies/engines tests/training/test_kept_recordings.py tests/training/test_killed_alarms.py
 
 # Pages are tested in a real browser: if there is none, Chromium is installed, with sudo if needed.
 browser:

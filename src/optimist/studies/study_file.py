@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from optimist import envs
-from optimist.errors import UsageError, did_you_mean
+from optimist.errors import UsageError, did_you_mean, in_one_line
 from optimist.studies.plan import WHOLE, Study
 from optimist.studies.scores.normalisation import normaliser
 
@@ -36,6 +36,7 @@ AGENT_KEYS = ("agent", "preset", "options", "view")
 SELECT_KEYS = ("rule", "updates", "every_rule")
 COLLECT_KEYS = ("agent", "preset", "options", "seeds", "kept", "settings")
 FIGURES = ("intervals", "iqm", "medians", "bars", "curves", "spread", "profiles", "parts")
+MOST_SEEDS = 1000  # as on the command line
 log = logging.getLogger("optimist")
 
 
@@ -67,6 +68,16 @@ def load(name: str, size: str = "mini") -> Study:
 
 def read(name: str, table: dict, size: str) -> Study:
     """The study of a TOML table at one of its scales; every key is checked."""
+    try:
+        return _checked(name, table, size)
+    except (TypeError, AttributeError, ValueError, OverflowError) as problem:
+        reason = in_one_line(problem)
+        raise UsageError(
+            f"study {name}: a value is not of its kind ({reason}): compare it with docs/studies.md"
+        ) from problem
+
+
+def _checked(name: str, table: dict, size: str) -> Study:
     scales = table.pop("scales", None) or {size: {}}  # a study without scales has one size
     if size not in scales:
         raise UsageError(f'study {name} has no scale "{size}": {did_you_mean(size, scales)}')
@@ -79,6 +90,9 @@ def read(name: str, table: dict, size: str) -> Study:
             raise UsageError(f'study {name}: there is no key "{word}": {did_you_mean(word, KEYS)}')
         if not isinstance(value, KEYS[word]):
             raise UsageError(f"study {name}: {word} is {value!r}, not {KEYS[word].__name__}")
+    for place in (keys, keys.get("collect", {})):
+        if not 1 <= place.get("seeds", 5) <= MOST_SEEDS:
+            raise UsageError(f"study {name}: seeds is {place['seeds']}: choose from 1 to {MOST_SEEDS:,}")
     for word in ("environments", "agents", "recipe"):
         if not keys.get(word):
             raise UsageError(f"study {name}: the key {word} is missing or empty")
@@ -152,6 +166,8 @@ def environments(study: str, names: list[str]) -> tuple[str, ...]:
 
 
 def _check_words(place: str, table: dict, known: tuple[str, ...], needed: str = "") -> None:
+    if not isinstance(table, dict):
+        raise UsageError(f"{place} is {in_one_line(repr(table))}, not a table")
     for word in table:
         if word not in known:
             raise UsageError(f'{place}: there is no key "{word}": {did_you_mean(word, known)}')

@@ -56,6 +56,16 @@ def plain_bytes(path: Path) -> bytes:
         return stream.read()
 
 
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Add the file to an error of reading it: that of a failing disk has no name of its own."""
+    try:
+        yield
+    except OSError as problem:
+        problem.filename = problem.filename or str(path)
+        raise
+
+
 def check_hash(folder: Path, file: File) -> None:
     """Read all of a file; raise DataError if its hash differs."""
     path = checked_path(folder, file)
@@ -95,7 +105,7 @@ def stored_whole(path: Path, needed: int = 0) -> Iterator[IO[bytes]]:
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(partial, path)
-        _sync_folder(path.parent)
+        force_to_disk(path.parent)
     except OSError as problem:
         with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)
@@ -109,8 +119,9 @@ def _opened_beside(partial: Path) -> IO[bytes]:
     return open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666), "wb")
 
 
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
+def force_to_disk(path: Path) -> None:
+    """Wait until a power cut cannot lose the contents of this file, or the names in this folder."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
@@ -126,8 +137,14 @@ def storage_error(path: Path, needed: int, problem: OSError) -> StorageError:
 
 
 def make_folder(folder: Path) -> None:
+    """Make the folder and those above it, each with a lasting entry in the one above."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        if folder.is_dir():
+            return
+        if not folder.parent.is_dir():
+            make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        force_to_disk(folder.parent)
     except OSError as problem:
         raise StorageError(f"cannot make {folder}: {problem.strerror}; choose another folder") from problem
 

@@ -17,7 +17,7 @@ from typing import Any
 import jax
 from filelock import FileLock, Timeout
 
-from optimist.data.disk.files import make_folder, remove, write_whole
+from optimist.data.disk.files import make_folder, naming, remove, write_whole
 from optimist.errors import RunError, StorageError, UsageError
 from optimist.training.evaluation import EpisodeScore
 from optimist.training.storage import alarms, checkpoint, episodes
@@ -191,7 +191,8 @@ def read_config(path: Path) -> dict:
     if not file.exists():
         raise RunError(f"{path} is not a run folder: it has no config.toml")
     try:
-        return updated(tomllib.loads(file.read_text(encoding="utf-8")))
+        with naming(file):
+            return updated(tomllib.loads(file.read_text(encoding="utf-8")))
     except ValueError as problem:  # not TOML, or not even text
         raise RunError(
             f"{file} cannot be read ({problem}): restore it, or start again with --restart"
