@@ -93,6 +93,6 @@ def _with_own_roms(words: list[str]) -> list[str]:
 
 def _version() -> str:
     try:
-        return importlib.metadata.version("optimist")
+        return importlib.metadata.version("optimist-rl")
     except importlib.metadata.PackageNotFoundError:
         return "unknown: the package is not installed"

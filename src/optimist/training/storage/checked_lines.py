@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from optimist.data import machine
 from optimist.data.disk.files import write_whole
 from optimist.errors import RunError, StorageError, some_of
 
@@ -62,9 +63,9 @@ def sync(path: Path) -> None:
     """Force the lines to disk, so that a power cut cannot lose lines older than the next checkpoint."""
     for file in (path, checks_of(path)):
         if file.exists():
-            descriptor = os.open(file, os.O_RDONLY)
+            descriptor = os.open(file, os.O_RDWR)  # Windows syncs no file that is open for reading only
             try:
-                os.fsync(descriptor)
+                machine.sync(descriptor)
             finally:
                 os.close(descriptor)
 
