@@ -77,7 +77,7 @@ class RunFolder:
 
     def _forget(self) -> None:
         """Remove everything that this class writes, and nothing else."""
-        for name in ("checkpoints", "diverged", "policies", "tensorboard"):
+        for name in ("checkpoints", "diverged", "policies", "tensorboard", "loggers"):
             _remove_tree(self.path / name)
         grown = [self.path / name for name in (METRICS, EPISODES)]
         names = ("config.toml", "versions.json", alarms.NAME, SELECTION, "DONE")
