@@ -94,7 +94,7 @@ def _extras(package: importlib.metadata.Distribution) -> Iterator[Finding]:
     for line in package.requires or []:
         if extra := _extra_of(line):
             lacking[extra] = lacking.get(extra, False) or bool(_unmet(line))
-    tools = {"dev", "bench", "site", "release", "all"}
+    tools = {"dev", "bench", "all"}
     users = {extra: lacks for extra, lacks in lacking.items() if extra not in tools}
     there = [extra for extra, lacks in users.items() if not lacks]
     absent = [extra for extra, lacks in users.items() if lacks]
