@@ -4,7 +4,6 @@ All feeds give the same batches. A feed gives the learner `resident` arrays, whi
 item per step, and `minibatch`, which makes transitions from both inside the compiled program.
 """
 
-import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from math import prod
@@ -14,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from optimist.data import machine
 from optimist.data.sampling import Rows, Sampler, window
 from optimist.data.stacking import earlier, stacked
 from optimist.data.transition import Spec, Transition, followed, masked
@@ -59,7 +59,7 @@ def frame_bytes(spec: Spec) -> int:
 
 def _default_budget() -> int:
     """Half of this machine's memory."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    return machine.memory() // 2
 
 
 def _device_bytes() -> int:

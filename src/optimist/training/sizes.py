@@ -1,7 +1,6 @@
 """The least memory that an experiment needs, computed before any of it is allocated."""
 
 import math
-import os
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from optimist import envs
 from optimist.agents._agent import Agent
+from optimist.data import machine
 from optimist.data.transition import Spec
 from optimist.errors import UsageError
 from optimist.training.learner import Learner
@@ -59,7 +59,7 @@ def check_memory(needs: dict[str, int]) -> None:
 def available_bytes() -> int:
     """The memory of the device; for a CPU, the memory of the machine or the limit of its container."""
     limit = (jax.devices()[0].memory_stats() or {}).get("bytes_limit")
-    return limit or min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *_container_limits()])
+    return limit or min([machine.memory(), *_container_limits()])
 
 
 def _container_limits() -> list[int]:

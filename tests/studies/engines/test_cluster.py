@@ -247,4 +247,4 @@ def test_what_is_no_cluster_is_given_up_in_one_line(variables, tmp_path, monkeyp
 def test_without_ray_the_line_that_installs_it_is_named(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "ray", None)
     assert main(words(study_file(tmp_path), tmp_path / "out", "--engine", "ray")) == 2
-    assert 'ray is not installed: pip install "optimist[ray]"' in capsys.readouterr().err
+    assert 'ray is not installed: pip install "optimist-rl[ray]"' in capsys.readouterr().err

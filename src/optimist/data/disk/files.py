@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from optimist.data import machine
 from optimist.errors import DataError, StorageError
 
 TEMPORARY = ".partial"
@@ -45,7 +46,7 @@ def checked_path(folder: Path, file: File) -> Path:
 def plain_bytes(path: Path) -> bytes:
     """The contents of a plain file; DataError for a link or anything else, before it is read."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)  # a pipe would block
+        descriptor = os.open(path, os.O_RDONLY | machine.NO_LINKS | machine.NO_WAITING)
     except OSError as problem:
         if problem.errno == errno.ELOOP:
             raise DataError(_NOT_PLAIN.format(path)) from None
@@ -103,9 +104,9 @@ def stored_whole(path: Path, needed: int = 0) -> Iterator[IO[bytes]]:
             yield stream
             needed = stream.tell()
             stream.flush()
-            os.fsync(stream.fileno())
+            machine.sync(stream.fileno())
         os.replace(partial, path)
-        force_to_disk(path.parent)
+        machine.sync_folder(path.parent)
     except OSError as problem:
         with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)
@@ -116,16 +117,7 @@ def _opened_beside(partial: Path) -> IO[bytes]:
     """Open a new file. A leftover of that name is removed and never opened, because it may be a link to a
     file outside."""
     partial.unlink(missing_ok=True)
-    return open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666), "wb")
-
-
-def force_to_disk(path: Path) -> None:
-    """Wait until a power cut cannot lose the contents of this file, or the names in this folder."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    return open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | machine.NO_LINKS, 0o666), "wb")
 
 
 def storage_error(path: Path, needed: int, problem: OSError) -> StorageError:
@@ -144,7 +136,7 @@ def make_folder(folder: Path) -> None:
         if not folder.parent.is_dir():
             make_folder(folder.parent)
         folder.mkdir(exist_ok=True)
-        force_to_disk(folder.parent)
+        machine.sync_folder(folder.parent)
     except OSError as problem:
         raise StorageError(f"cannot make {folder}: {problem.strerror}; choose another folder") from problem
 

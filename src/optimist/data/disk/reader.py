@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from optimist.data import machine
 from optimist.data.disk.codec import Decoder
 from optimist.data.disk.files import check_hash, checked_path
 from optimist.data.disk.manifest import Manifest
@@ -23,7 +24,7 @@ from optimist.errors import DataError
 
 THREADS = min(4, os.cpu_count() or 1)  # hashing and decompressing release the interpreter lock
 BYTES_WORTH_THREADS = 2**19  # smaller requests are faster without threads
-MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+MEMORY = machine.memory()
 FEWEST_BYTES_PER_STEP = 16  # a steps file with fewer does not hold the declared steps
 
 

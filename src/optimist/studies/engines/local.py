@@ -13,6 +13,7 @@ from typing import Any
 
 import jax
 
+from optimist.data import machine
 from optimist.envs._processes import isolated, serve
 from optimist.errors import OptimistError
 from optimist.studies.engines.engine import Ended
@@ -27,14 +28,14 @@ FEW_CORES = 4
 
 def usual_workers() -> int:
     """One per core; on an accelerator three, because one run alone leaves it idle at times."""
-    return len(os.sched_getaffinity(0)) if jax.default_backend() == "cpu" else 3
+    return machine.cores() if jax.default_backend() == "cpu" else 3
 
 
 def cores_each(jobs: int) -> int | None:
     """The cores that each of several jobs may use; None is all of them, on a machine with few cores.
 
     On a machine with many cores the threads and environments of several jobs would slow each other down."""
-    cores = len(os.sched_getaffinity(0))
+    cores = machine.cores()
     return max(1, cores // jobs) if cores > FEW_CORES else None
 
 

@@ -16,7 +16,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from optimist.data.disk.files import force_to_disk, naming, storage_error, write_whole
+from optimist.data import machine
+from optimist.data.disk.files import naming, storage_error, write_whole
 from optimist.errors import RunError, some_of
 
 CHECK = re.compile(rb"[0-9a-f]{8} (\d{1,18})\n")
@@ -47,7 +48,7 @@ def append(path: Path, lines: Iterable[str]) -> None:
 
 
 def _append(path: Path, content: bytes) -> None:
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | machine.NO_LINKS
     try:
         with open(os.open(path, flags, 0o666), "ab") as stream:
             stream.write(content)
@@ -64,8 +65,8 @@ def sync(path: Path) -> None:
     checkpoint."""
     for file in (path, checks_of(path)):
         if file.exists():
-            force_to_disk(file)
-    force_to_disk(path.parent)
+            machine.sync_file(file)
+    machine.sync_folder(path.parent)
 
 
 def verified(path: Path) -> bytes:

@@ -172,6 +172,15 @@ def _fingerprint(content: bytes) -> str | None:
         return None
 
 
+def damage(path: Path) -> str:
+    """Why a file cannot be used, or "" if it is as it was written."""
+    try:
+        _arrays(_content(path))
+    except Unusable as reason:
+        return str(reason)
+    return ""
+
+
 def newest_first(folder: Path) -> list[Path]:
     return sorted(folder.glob("step-*.safetensors"), reverse=True)
 

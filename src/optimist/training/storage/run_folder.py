@@ -26,7 +26,7 @@ from optimist.training.storage.configuration import changes, fingerprint, toml, 
 from optimist.training.storage.selected import NAME as SELECTION
 
 EPISODES, METRICS = "episodes.csv", "metrics.jsonl"
-PACKAGES = ("optimist", "jax", "jaxlib", "optax", "numpy", "pyarrow", "zstandard")
+PACKAGES = ("optimist-rl", "jax", "jaxlib", "optax", "numpy", "pyarrow", "zstandard")
 OTHER_USES = (  # contents of a folder, by a pattern of their names
     ("a dataset", "manifest.json"),
     ("a dataset", "steps-*.arrow"),
@@ -77,7 +77,7 @@ class RunFolder:
 
     def _forget(self) -> None:
         """Remove everything that this class writes, and nothing else."""
-        for name in ("checkpoints", "diverged", "policies", "tensorboard"):
+        for name in ("checkpoints", "diverged", "policies", "tensorboard", "loggers"):
             _remove_tree(self.path / name)
         grown = [self.path / name for name in (METRICS, EPISODES)]
         names = ("config.toml", "versions.json", alarms.NAME, SELECTION, "DONE")
@@ -234,7 +234,7 @@ def versions() -> dict:
     installed = {}
     for name in PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            installed[name] = importlib.metadata.version(name)
+            installed[name.removesuffix("-rl")] = importlib.metadata.version(name)
     device = jax.devices()[0]
     return {
         "python": platform.python_version(),
