@@ -14,7 +14,7 @@ from optimist.errors import UsageError, did_you_mean
 
 CATALOG = Path(__file__).parents[1] / "studies" / "catalog"
 PROPOSITION = "proposition-1"  # this study is not a grid of runs
-ENGINES = {"local": ("workers",), "ray": ("address", "cpus_per_run", "gpus_per_run")}  # with their options
+ENGINES = {"local": ("workers", "runs_per_gpu"), "ray": ("address", "cpus_per_run", "gpus_per_run")}  # with their options
 log = logging.getLogger("optimist")
 
 
@@ -76,7 +76,13 @@ def _run_options(parser: Parser, words: list[str]) -> None:
         "--workers",
         type=whole_number,
         metavar="int",
-        help="processes [one per core, or three on an accelerator]",
+        help="processes [one per core, or three per GPU]",
+    )
+    local.add_argument(
+        "--runs-per-gpu",
+        type=whole_number,
+        metavar="int",
+        help="runs that share one GPU; all GPUs of the machine are used [3]",
     )
     ray = parser.add_argument_group("with --engine ray, on a running cluster")
     ray.add_argument("--address", metavar="HOST:PORT", help="its head [RAY_ADDRESS, or the local cluster]")
@@ -121,7 +127,7 @@ def run(options: argparse.Namespace) -> None:
     from optimist.studies.perform import perform_study
 
     written, warned = perform_study(
-        asked, jobs, out, lambda: _pool(options, out), command=words, restart=options.restart
+        asked, jobs, out, lambda: _pool(options, out, len(jobs)), command=words, restart=options.restart
     )
     _print_warnings(warned)
     print(f"all {len(jobs)} runs are done in {out}; the report is {written[0]}")
@@ -136,11 +142,11 @@ def _check_engine(options: argparse.Namespace) -> None:
             raise UsageError(f"--{used[0].replace('_', '-')} is for another engine: add --engine {engine}")
 
 
-def _pool(options: argparse.Namespace, out: Path):
-    from optimist.studies.engines.local import LocalPool, usual_workers
-
+def _pool(options: argparse.Namespace, out: Path, jobs: int):
     if options.engine == "local":
-        return LocalPool(out, options.workers or usual_workers())
+        from optimist.studies.engines.local import local_pool
+
+        return local_pool(out, jobs, options.workers, options.runs_per_gpu)
     from optimist.studies.engines.cluster import RayPool
 
     shares = {"cpus": options.cpus_per_run, "gpus": options.gpus_per_run}
