@@ -14,7 +14,10 @@ from optimist.errors import UsageError, did_you_mean
 
 CATALOG = Path(__file__).parents[1] / "studies" / "catalog"
 PROPOSITION = "proposition-1"  # this study is not a grid of runs
-ENGINES = {"local": ("workers", "runs_per_gpu"), "ray": ("address", "cpus_per_run", "gpus_per_run")}  # with their options
+ENGINES = {
+    "local": ("workers", "runs_per_gpu"),
+    "ray": ("address", "cpus_per_run", "gpus_per_run"),
+}  # with their options
 log = logging.getLogger("optimist")
 
 
@@ -65,7 +68,15 @@ def _run_options(parser: Parser, words: list[str]) -> None:
         "--logs", type=Path, metavar="FOLDER", help="use the logs of this study, which collected the same"
     )
     parser.add_argument(
-        "--dry-run", action="store_true", help="print the runs and their steps, and run nothing"
+        "--dry-run", action="store_true", help="print the runs and what they take, and run nothing"
+    )
+    parser.add_argument(
+        "--rates",
+        metavar="A,B",
+        help="with --dry-run: studies whose runs were measured [the study's folder and its neighbours]",
+    )
+    parser.add_argument(
+        "--price", type=number, metavar="number", help="with --dry-run: of one device for one hour"
     )
     parser.add_argument(
         "--restart", action="store_true", help="start runs in the folder that have other settings again"
@@ -119,10 +130,9 @@ def run(options: argparse.Namespace) -> None:
         jobs = with_logs_of(options.logs, read_jobs(options.logs)[1], jobs)
         words += f" --logs {options.logs}"
     if options.dry_run:
-        from optimist.cli.tables import grid_table
-        from optimist.studies.sheet import print_sheet
+        from optimist.cli.estimates import print_estimates
 
-        print_sheet(grid_table(asked.title, jobs))
+        print_estimates(asked.title, jobs, out, rates=options.rates, price=options.price)
         return
     from optimist.studies.perform import perform_study
 
@@ -134,6 +144,9 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _check_engine(options: argparse.Namespace) -> None:
+    for name in ("rates", "price"):
+        if getattr(options, name) is not None and not options.dry_run:
+            raise UsageError(f"--{name} is for --dry-run: add it, or leave out --{name}")
     if options.engine not in ENGINES:
         raise UsageError(f'there is no engine "{options.engine}": {did_you_mean(options.engine, ENGINES)}')
     for engine, names in ENGINES.items():

@@ -1,4 +1,4 @@
-"""Every worker sees the GPU that is its own, a task without GPUs sees none, and compiled programs are shared."""
+"""Every worker sees its own GPU, a task without GPUs sees none, and compiled programs are shared."""
 
 import os
 import subprocess
@@ -111,7 +111,9 @@ print(jax.jit(lambda x: jnp.sin(x) @ x)(jnp.ones((4, 4))).sum())
 
 def run(program: str, **variables: str) -> str:
     kept = {
-        name: value for name, value in os.environ.items() if not name.startswith("JAX_") and name != "XLA_FLAGS"
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("JAX_") and name != "XLA_FLAGS"
     }
     command = [sys.executable, "-P", "-c", program]
     environment = {**kept, "PYTHONPATH": SOURCE, **variables}
@@ -129,7 +131,12 @@ def test_what_one_process_compiled_serves_the_next(tmp_path):
 
 
 def test_the_users_own_folder_of_programs_wins(tmp_path):
-    run(COMPILE, XDG_CACHE_HOME=str(tmp_path), JAX_PLATFORMS="cpu", JAX_COMPILATION_CACHE_DIR=str(tmp_path / "mine"))
+    run(
+        COMPILE,
+        XDG_CACHE_HOME=str(tmp_path),
+        JAX_PLATFORMS="cpu",
+        JAX_COMPILATION_CACHE_DIR=str(tmp_path / "mine"),
+    )
     assert (tmp_path / "mine").exists() and not (tmp_path / "optimist").exists()
 
 

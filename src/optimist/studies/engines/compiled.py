@@ -23,7 +23,7 @@ def cache_folder() -> Path:
 
 def share_compiled() -> None:
     """Let this process use the shared programs, unless the user chose a folder by JAX's own setting."""
-    if jax.config.jax_compilation_cache_dir:
+    if jax.config.jax_compilation_cache_dir:  # type: ignore[attr-defined]
         return
     folder = cache_folder() / "compiled" / _processor()
     try:

@@ -19,6 +19,7 @@ from optimist.studies.engines.compiled import share_compiled
 from optimist.studies.engines.devices import RUNS_PER_GPU_DEFAULT, gpus, least_used, share
 from optimist.studies.engines.engine import Ended
 from optimist.studies.job import Job
+from optimist.studies.rates import measured
 from optimist.training.interrupt import Interrupted
 from optimist.training.storage.run_folder import InUseError
 
@@ -154,7 +155,8 @@ def performed(job: Job, out: Path, leaving_seconds: int = LEAVING_SECONDS) -> st
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("a") as stream, redirect_stdout(stream), redirect_stderr(stream):
         try:
-            _performed_when_free(job, out, leaving_seconds)
+            with measured(job, out):
+                _performed_when_free(job, out, leaving_seconds)
         except Interrupted:
             sys.exit(0)
         except OptimistError as problem:
