@@ -33,6 +33,8 @@ class RayPool:
     """A pool whose runs go to any node with room. If a node is lost, the engine starts its runs on another
     node, where they continue from their last checkpoints."""
 
+    keeps_order = False
+
     def __init__(self, out: Path, address: str = "auto", cpus: float = 1, gpus: float = 0):
         _check_shares(cpus, gpus)
         self._ray: Any = package("ray", extra="ray")

@@ -75,6 +75,8 @@ class LocalPool:
     """A pool of at most `workers` processes, each started when it is first needed; GPUs are given to them in
     turn."""
 
+    keeps_order = False
+
     def __init__(self, out: Path, workers: int, gpus: Sequence[str] = ()):
         # A process that was forked from one with JAX's threads would hang.
         self._context: Any = multiprocessing.get_context("spawn")
