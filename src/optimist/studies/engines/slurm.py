@@ -69,7 +69,8 @@ class SlurmPool:
     keeps_order = True
 
     def __init__(self, out: Path, shares: Shares, *, restart: bool = False, detach: bool = False):
-        self._submitit: Any = package("submitit", extra="slurm")
+        with setting({"SUBMITIT_LOG_LEVEL": "NOCONFIG"}):  # or it would replace all handlers of logging
+            self._submitit: Any = package("submitit", extra="slurm")
         self._alive = slurm_queue.queued()  # raises if this is no SLURM cluster
         self._largest = slurm_queue.largest_array()
         self._out, self._shares, self._restart, self._detach = out.absolute(), shares, restart, detach
