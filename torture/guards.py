@@ -27,7 +27,7 @@ GUARDS = (
     Guard(
         "the contents of a file are synced before it gets its name",
         FILES,
-        "            os.fsync(stream.fileno())\n",
+        "            machine.sync(stream.fileno())\n",
         "",
         f"{POWER}::test_a_checkpoint_outlives_a_power_loss_at_any_moment",
     ),

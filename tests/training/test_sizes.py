@@ -69,10 +69,3 @@ def test_the_state_is_weighed_to_the_byte():
     state = learner.init((3, 5))
     real = sum(leaf.nbytes for leaf in jax.tree.leaves((state, state.params)))
     assert abs(sizes.state_bytes(learner, 2) - real) < 16  # the count of steps is shared
-
-
-def test_the_memory_of_a_container_counts(tmp_path, monkeypatch):
-    monkeypatch.setattr(sizes, "_container_limits", lambda: [123])
-    assert sizes.available_bytes() == 123
-    monkeypatch.setattr(sizes, "_container_limits", list)
-    assert sizes.available_bytes() > 2**28

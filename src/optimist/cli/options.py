@@ -15,6 +15,8 @@ FLAGS = (
     "--help",
     "--restart",
     "--dry-run",
+    "--prepare",
+    "--detach",
     "--json",
     "--debug",
     "--every-rule",

@@ -1,4 +1,4 @@
-"""`optimist study run`, `status` and `report`."""
+"""`optimist study run`, `status`, `report` and `work`."""
 
 import argparse
 import logging
@@ -8,13 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from optimist.cli import index
+from optimist.cli.engines import add_engines, check_engine, pool_of
 from optimist.cli.options import Parser, arguments_in, command, group, number, whole_number
 from optimist.cli.settings import add_settings, given
+from optimist.cli.work import work, work_options
 from optimist.errors import UsageError, did_you_mean
 
 CATALOG = Path(__file__).parents[1] / "studies" / "catalog"
 PROPOSITION = "proposition-1"  # this study is not a grid of runs
-ENGINES = {"local": ("workers",), "ray": ("address", "cpus_per_run", "gpus_per_run")}  # with their options
+ENGINES = {
+    "local": ("workers", "runs_per_gpu"),
+    "ray": ("address", "cpus_per_run", "gpus_per_run"),
+}  # with their options
 log = logging.getLogger("optimist")
 
 
@@ -28,6 +33,7 @@ def add(commands: Any) -> None:
     command(actions, "run", run, _run_options)
     command(actions, "status", status, _status_options)
     command(actions, "report", report, _report_options)
+    command(actions, "work", work, work_options)
 
 
 def titles() -> dict[str, str]:
@@ -65,28 +71,23 @@ def _run_options(parser: Parser, words: list[str]) -> None:
         "--logs", type=Path, metavar="FOLDER", help="use the logs of this study, which collected the same"
     )
     parser.add_argument(
-        "--dry-run", action="store_true", help="print the runs and their steps, and run nothing"
+        "--dry-run", action="store_true", help="print the runs and what they take, and run nothing"
+    )
+    parser.add_argument(
+        "--rates",
+        metavar="A,B",
+        help="with --dry-run: studies whose runs were measured [the study's folder and its neighbours]",
+    )
+    parser.add_argument(
+        "--price", type=number, metavar="number", help="with --dry-run: of one device for one hour"
     )
     parser.add_argument(
         "--restart", action="store_true", help="start runs in the folder that have other settings again"
     )
-    parser.add_argument("--engine", default="local", metavar="name", help="local or ray [local]")
-    local = parser.add_argument_group("with --engine local")
-    local.add_argument(
-        "--workers",
-        type=whole_number,
-        metavar="int",
-        help="processes [one per core, or three on an accelerator]",
+    parser.add_argument(
+        "--prepare", action="store_true", help="check the study and write its list of runs, and run nothing"
     )
-    ray = parser.add_argument_group("with --engine ray, on a running cluster")
-    ray.add_argument("--address", metavar="HOST:PORT", help="its head [RAY_ADDRESS, or the local cluster]")
-    ray.add_argument("--cpus-per-run", type=number, metavar="number", help="cores of each run [1]")
-    ray.add_argument(
-        "--gpus-per-run",
-        type=number,
-        metavar="number",
-        help="GPUs of each run; at 0.5 two runs share one [0]",
-    )
+    add_engines(parser)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -94,7 +95,7 @@ def run(options: argparse.Namespace) -> None:
     if options.processes is not None:
         log.warning("--processes is now called --workers")
         options.workers = options.processes
-    _check_engine(options)
+    _check(options)
     from optimist.studies import study_file
 
     asked = study_file.load(options.name, options.scale)
@@ -115,39 +116,43 @@ def run(options: argparse.Namespace) -> None:
         jobs = with_logs_of(options.logs, read_jobs(options.logs)[1], jobs)
         words += f" --logs {options.logs}"
     if options.dry_run:
-        from optimist.cli.tables import grid_table
-        from optimist.studies.sheet import print_sheet
+        from optimist.cli.estimates import print_estimates
 
-        print_sheet(grid_table(asked.title, jobs))
+        print_estimates(asked.title, jobs, out, rates=options.rates, price=options.price)
         return
-    from optimist.studies.perform import perform_study
+    from optimist.studies.engines.engine import Detached
+    from optimist.studies.perform import perform_study, prepare
 
-    written, warned = perform_study(
-        asked, jobs, out, lambda: _pool(options, out), command=words, restart=options.restart
-    )
+    if options.prepare:
+        prepare(asked, jobs, out, command=words, restart=options.restart)
+        print(
+            f"{len(jobs)} runs in {out}; run each with optimist study work {out} --index 0 to {len(jobs) - 1}"
+        )
+        return
+    try:
+        written, warned = perform_study(
+            asked,
+            jobs,
+            out,
+            lambda: pool_of(options, out, len(jobs)),
+            command=words,
+            restart=options.restart,
+        )
+    except Detached:
+        print(
+            f"the runs are in the queue; see optimist study status {out}; the same command without --detach"
+        )
+        print("waits for them and writes the report")
+        return
     _print_warnings(warned)
     print(f"all {len(jobs)} runs are done in {out}; the report is {written[0]}")
 
 
-def _check_engine(options: argparse.Namespace) -> None:
-    if options.engine not in ENGINES:
-        raise UsageError(f'there is no engine "{options.engine}": {did_you_mean(options.engine, ENGINES)}')
-    for engine, names in ENGINES.items():
-        used = [name for name in names if getattr(options, name) is not None]
-        if used and engine != options.engine:
-            raise UsageError(f"--{used[0].replace('_', '-')} is for another engine: add --engine {engine}")
-
-
-def _pool(options: argparse.Namespace, out: Path):
-    from optimist.studies.engines.local import LocalPool, usual_workers
-
-    if options.engine == "local":
-        return LocalPool(out, options.workers or usual_workers())
-    from optimist.studies.engines.cluster import RayPool
-
-    shares = {"cpus": options.cpus_per_run, "gpus": options.gpus_per_run}
-    chosen = {name: share for name, share in shares.items() if share is not None}
-    return RayPool(out, options.address or "auto", **chosen)
+def _check(options: argparse.Namespace) -> None:
+    check_engine(options)
+    for name in ("rates", "price"):
+        if getattr(options, name) is not None and not options.dry_run:
+            raise UsageError(f"--{name} is for --dry-run: add it, or leave out --{name}")
 
 
 def _proposition(options: argparse.Namespace) -> None:

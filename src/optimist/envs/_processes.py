@@ -12,7 +12,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from optimist.plugins import search_path
 
@@ -32,16 +32,28 @@ def isolated() -> Iterator[None]:
     """Processes that multiprocessing starts inside this context do not import from the current folder.
 
     multiprocessing gives its children the search path of this process; their command line is fixed."""
-    path, variable = sys.path, os.environ.get(VARIABLE)
-    sys.path, os.environ[VARIABLE] = search_path(), "1"
+    path = sys.path
+    sys.path = search_path()
+    try:
+        with setting({VARIABLE: "1"}):
+            yield
+    finally:
+        sys.path = path
+
+
+@contextlib.contextmanager
+def setting(environment: Mapping[str, str]) -> Iterator[None]:
+    """Processes that are started inside this context have these environment variables."""
+    before = {name: os.environ.get(name) for name in environment}
+    os.environ.update(environment)
     try:
         yield
     finally:
-        sys.path = path
-        if variable is None:
-            del os.environ[VARIABLE]
-        else:
-            os.environ[VARIABLE] = variable
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def serve(parent: int, module: str, function: str, *arguments) -> None:

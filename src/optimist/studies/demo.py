@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 
 from optimist.errors import UsageError
 from optimist.studies import study_file
-from optimist.studies.engines.local import LocalPool, usual_workers
+from optimist.studies.engines.local import local_pool
 from optimist.studies.perform import perform_study
 from optimist.studies.plan import WHOLE, Study
 from optimist.studies.results.logs import read_logs
@@ -70,7 +70,7 @@ def run_demo(out: Path, demo: Demo) -> Outcome:
     study = demo.study()
     jobs = study.jobs()
     written, _ = perform_study(
-        study, jobs, out, lambda: LocalPool(out, usual_workers()), command=demo.command(out)
+        study, jobs, out, lambda: local_pool(out, len(jobs)), command=demo.command(out)
     )
     runs = {job.label: summary(scores(job.run_folder(out))) for job in jobs if job.label}
     (log,) = read_logs(jobs, out).values()

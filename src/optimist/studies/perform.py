@@ -29,21 +29,9 @@ def perform_study(
     """Run the jobs of a study and write its report; the same call continues after a stop.
 
     Return the written files, the page first, and the warnings for the reader."""
-    check_logs(jobs, out)
-    if restart:
-        jobs = restarted(jobs, out)
-    else:
-        check_settings(jobs, out)
+    jobs = _checked(jobs, out, restart)
     workers = pool()
-    write_jobs(
-        out,
-        study.title,
-        jobs,
-        read_at=study.read_at,
-        figures=study.figures,
-        command=command,
-        normaliser=study.normaliser,
-    )
+    _write(study, jobs, out, command)
     failed = perform_all(jobs, out, workers)
     if failed:
         raise RunError(
@@ -54,6 +42,31 @@ def perform_study(
     if study.select is not None:
         choose_policies(jobs, out, study.select)
     return write_findings(out)
+
+
+def prepare(study: Study, jobs: list[Job], out: Path, *, command: str, restart: bool = False) -> None:
+    """Check a study and write its list of runs, for workers that are started one by one."""
+    _write(study, _checked(jobs, out, restart), out, command)
+
+
+def _checked(jobs: list[Job], out: Path, restart: bool) -> list[Job]:
+    check_logs(jobs, out)
+    if restart:
+        return restarted(jobs, out)
+    check_settings(jobs, out)
+    return jobs
+
+
+def _write(study: Study, jobs: list[Job], out: Path, command: str) -> None:
+    write_jobs(
+        out,
+        study.title,
+        jobs,
+        read_at=study.read_at,
+        figures=study.figures,
+        command=command,
+        normaliser=study.normaliser,
+    )
 
 
 def _film(study: Study, jobs: list[Job], out: Path) -> None:

@@ -13,11 +13,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from optimist.data import machine
 from optimist.data.sampling import Rows, Sampler, window
 from optimist.data.stacking import earlier, stacked
 from optimist.data.transition import Spec, Transition, followed, masked
 from optimist.errors import UsageError, did_you_mean
+from optimist.training.memory import device_bytes, host_bytes
 
 PLACES = ("auto", "device", "memory", "compressed")
 STREAMED_BYTES = 16 * 2**20  # largest size of one prefetched chunk; there are two at a time
@@ -58,13 +58,13 @@ def frame_bytes(spec: Spec) -> int:
 
 
 def _default_budget() -> int:
-    """Half of this machine's memory."""
-    return machine.memory() // 2
+    """Half of the memory that this run may use."""
+    return host_bytes() // 2
 
 
 def _device_bytes() -> int:
     """The share of an accelerator's memory that the data may use; on a CPU, the default budget."""
-    limit = (jax.devices()[0].memory_stats() or {}).get("bytes_limit")
+    limit = device_bytes()
     return limit * 6 // 10 if limit else _default_budget()
 
 

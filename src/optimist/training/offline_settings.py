@@ -56,7 +56,9 @@ class Training:
     sampling: Annotated[str, "uniform, or five-buffers as in the released code"] = "uniform"
     data_per_seed: Annotated[str, "whole, or own: the log of the seed's own player"] = "whole"
     feed: Annotated[str, "where the data is kept: device, memory, compressed, or auto"] = "auto"
-    memory_gib: Annotated[float | None, "memory for decoded frames; none: half of the machine's"] = None
+    memory_gib: Annotated[float | None, "memory for decoded frames; none: half of what this run may use"] = (
+        None
+    )
     checkpoint_seconds: Annotated[float, "seconds between checkpoints"] = 60.0
     keep_policies: Annotated[float, "GiB for the policies of the evaluations; 0: none is kept"] = 2.0
     loggers: Annotated[str, "of the figures: jsonl, tensorboard, wandb, mlflow, trackio, module:Name"] = USUAL

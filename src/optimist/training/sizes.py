@@ -1,7 +1,6 @@
 """The least memory that an experiment needs, computed before any of it is allocated."""
 
 import math
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -9,9 +8,9 @@ import numpy as np
 
 from optimist import envs
 from optimist.agents._agent import Agent
-from optimist.data import machine
 from optimist.data.transition import Spec
 from optimist.errors import UsageError
+from optimist.training import memory
 from optimist.training.learner import Learner
 
 MOST_STEPS = 2**31 - 1  # JAX counts steps in 32 bits
@@ -57,15 +56,8 @@ def check_memory(needs: dict[str, int]) -> None:
 
 
 def available_bytes() -> int:
-    """The memory of the device; for a CPU, the memory of the machine or the limit of its container."""
-    limit = (jax.devices()[0].memory_stats() or {}).get("bytes_limit")
-    return limit or min([machine.memory(), *_container_limits()])
-
-
-def _container_limits() -> list[int]:
-    files = [Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes")]
-    limits = [file.read_text().strip() for file in files if file.exists()]
-    return [int(text) for text in limits if text.isdecimal()]
+    """The memory of the device; for a CPU, that of the machine: what of it is this run's."""
+    return memory.device_bytes() or memory.host_bytes()
 
 
 def _gib(size: int) -> str:

@@ -11,6 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jax
+
 from optimist.envs._lanes import package
 from optimist.envs.atari import ROMS
 from optimist.errors import UsageError
@@ -20,6 +22,7 @@ from optimist.studies.engines.local import PATIENCE, performed
 from optimist.studies.job import Job
 from optimist.studies.status import FILE
 from optimist.training.interrupt import StopRequest
+from optimist.training.memory import RUNS_PER_GPU, RUNS_PER_MACHINE
 from optimist.training.progress import say
 
 AHEAD = 1000  # runs in the cluster's queue, where an autoscaler sees them
@@ -30,12 +33,14 @@ class RayPool:
     """A pool whose runs go to any node with room. If a node is lost, the engine starts its runs on another
     node, where they continue from their last checkpoints."""
 
+    keeps_order = False
+
     def __init__(self, out: Path, address: str = "auto", cpus: float = 1, gpus: float = 0):
         _check_shares(cpus, gpus)
         self._ray: Any = package("ray", extra="ray")
         connect(self._ray, address)
         self._out = out.absolute()  # not resolved: a link may have another target on another node
-        self._environment = _environment(cpus, gpus)
+        self._environment, self._shares = _environment(cpus, gpus), (cpus, gpus)
         # Ray must not retry by itself: the engine counts the attempts.
         self._task = self._ray.remote(num_cpus=cpus, num_gpus=gpus, max_retries=0)(_perform)
         self._running: dict[Any, Job] = {}
@@ -61,8 +66,8 @@ class RayPool:
     def _sent(self, job: Job) -> Any:
         sent = replace(job, data=str(job.data_folder(self._out).absolute())) if job.data else job
         # The jobs it needs are done, and its data is an absolute path, so the worker need not know them.
-        arguments = (replace(sent, needs=()).as_json(), str(self._out), _mark(self._out), self._environment)
-        return self._task.remote(*arguments)
+        plain = replace(sent, needs=()).as_json()
+        return self._task.remote(plain, str(self._out), _mark(self._out), self._environment, self._shares)
 
     def wait(self) -> list[Ended]:
         ready, _ = self._ray.wait(list(self._running), num_returns=1, timeout=PATIENCE)
@@ -102,7 +107,10 @@ def _check_shares(cpus: float, gpus: float) -> None:
 def _environment(cpus: float, gpus: float) -> dict[str, str]:
     """Environment variables of a run's process."""
     variables = {"NPROC": str(max(1, int(cpus)))}  # threads of XLA; by default one for every core
-    if 0 < gpus < 1:
+    if not gpus:
+        variables["JAX_PLATFORMS"] = "cpu"  # Ray shows all GPUs of the node to a task that asked for none
+    elif gpus < 1:
+        variables[RUNS_PER_GPU] = str(int(1 / gpus))
         variables["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # or the first run takes all of the GPU's memory
     if os.environ.get(ROMS):
         variables[ROMS] = str(Path(os.environ[ROMS]).absolute())
@@ -117,9 +125,28 @@ def _mark(out: Path) -> str:
         return ""
 
 
-def _perform(job: str, out: str, mark: str, environment: dict[str, str]) -> tuple[str, float]:
-    """The task on a node: run the job; return its error, or "", and the seconds it took."""
+def _settle(environment: dict[str, str]) -> None:
+    """Apply a run's environment variables in its process, which has imported JAX but not used it."""
     os.environ.update(environment)
+    if "JAX_PLATFORMS" in environment:
+        jax.config.update("jax_platforms", environment["JAX_PLATFORMS"])  # JAX read the variable before
+
+
+def _runs_per_node(cpus: float, gpus: float) -> int:
+    """How many runs with these shares this node has room for: they also share its memory."""
+    import ray
+
+    here = ray.get_runtime_context().get_node_id()
+    [node] = [node["Resources"] for node in ray.nodes() if node["NodeID"] == here]
+    room = [node.get("CPU", cpus) / cpus, *([node.get("GPU", gpus) / gpus] if gpus else [])]
+    return max(1, int(min(room)))
+
+
+def _perform(
+    job: str, out: str, mark: str, environment: dict[str, str], shares: tuple[float, float]
+) -> tuple[str, float]:
+    """The task on a node: run the job; return its error, or "", and the seconds it took."""
+    _settle({**environment, RUNS_PER_MACHINE: str(_runs_per_node(*shares))})
     begun, folder = time.monotonic(), Path(out)
     if _mark(folder) != mark:
         return (

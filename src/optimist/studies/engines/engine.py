@@ -4,7 +4,7 @@ A job's folder records whether it is done, so a stopped study can continue, also
 """
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -27,8 +27,14 @@ class Ended:
     seconds: float | None = None  # without the time in a queue, if it was in one
 
 
+class Detached(Exception):
+    """Every run is in a queue, and this process is to leave them there."""
+
+
 class Pool(Protocol):
     """Workers that jobs can be given to."""
+
+    keeps_order: bool  # does it start a job after those that the job needs? Then it is given all at once
 
     def free(self) -> int:
         """The number of jobs that can be started now."""
@@ -61,7 +67,7 @@ def perform_all(
     progress = Progress(jobs, out, done)
     try:
         while waiting or running:
-            ready = [job for job in waiting if set(job.needs) <= done][: pool.free()]
+            ready = _ready(waiting, done, running, pool)
             for job in ready:
                 waiting.remove(job)
                 running[job.name] = time.monotonic()
@@ -90,6 +96,23 @@ def perform_all(
         progress.close()
         pool.close()
     return failed
+
+
+def _ready(waiting: list[Job], done: Collection[str], running: Collection[str], pool: Pool) -> list[Job]:
+    """The jobs to start now."""
+    if pool.keeps_order:
+        return [job for wave in waves(waiting, {*done, *running}) for job in wave][: pool.free()]
+    return [job for job in waiting if set(job.needs) <= set(done)][: pool.free()]
+
+
+def waves(jobs: list[Job], known: Collection[str] = ()) -> Iterator[list[Job]]:
+    """The jobs, each after those that it needs: first those that need only known ones, then those that need
+    only these too, and so on. A job that needs an unknown one is left out."""
+    left, known = list(jobs), set(known)
+    while wave := [job for job in left if set(job.needs) <= known]:
+        yield wave
+        left = [job for job in left if not set(job.needs) <= known]
+        known |= {job.name for job in wave}
 
 
 class Progress:

@@ -6,29 +6,33 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-import jax
-
 from optimist.data import machine
-from optimist.envs._processes import isolated, serve
-from optimist.errors import OptimistError
+from optimist.envs._processes import isolated, serve, setting
+from optimist.errors import OptimistError, UsageError
+from optimist.studies.engines.compiled import share_compiled
+from optimist.studies.engines.devices import RUNS_PER_GPU_DEFAULT, gpus, least_used, share
 from optimist.studies.engines.engine import Ended
 from optimist.studies.job import Job
+from optimist.studies.rates import measured
 from optimist.training.interrupt import Interrupted
 from optimist.training.storage.run_folder import InUseError
 
 PATIENCE = 0.5  # seconds between checks for signals
 LEAVING_SECONDS = 60
 FEW_CORES = 4
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
-def usual_workers() -> int:
-    """One per core; on an accelerator three, because one run alone leaves it idle at times."""
-    return machine.cores() if jax.default_backend() == "cpu" else 3
+def usual_workers(gpus: int = 0, runs_per_gpu: int | None = None) -> int:
+    """One per core; on a machine with GPUs so many per GPU."""
+    return gpus * (runs_per_gpu or RUNS_PER_GPU_DEFAULT) if gpus else machine.cores()
 
 
 def cores_each(jobs: int) -> int | None:
@@ -40,16 +44,17 @@ def cores_each(jobs: int) -> int | None:
 
 
 class Worker:
-    """A process that runs one job after the other."""
+    """A process that runs one job after the other, on one GPU if the machine has any."""
 
-    def __init__(self, context, out: Path):
+    def __init__(self, context, out: Path, gpu: str | None = None, environment: Mapping[str, str] = NOTHING):
         self.wire, other_end = context.Pipe()
         # If the engine is killed, the worker saves and exits: otherwise the next engine finds its run in use.
         words = (os.getpid(), __name__, "serve_jobs", other_end, str(out))
         self.process = context.Process(target=serve, args=words, daemon=True)
-        with isolated():
+        with isolated(), setting(environment):
             self.process.start()
         other_end.close()
+        self.gpu = gpu
         self.job: Job | None = None
 
     def begin(self, job: Job, cores: int | None) -> None:
@@ -68,15 +73,15 @@ class Worker:
 
 
 class LocalPool:
-    """A pool of at most `workers` processes, each started when it is first needed."""
+    """A pool of at most `workers` processes, each started when it is first needed; GPUs are given to them in
+    turn."""
 
-    def __init__(self, out: Path, workers: int):
-        # Several processes share one device: none may reserve all of its memory.
-        if workers > 1:
-            os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    keeps_order = False
+
+    def __init__(self, out: Path, workers: int, gpus: Sequence[str] = ()):
         # A process that was forked from one with JAX's threads would hang.
         self._context: Any = multiprocessing.get_context("spawn")
-        self._out, self._size = out, workers
+        self._out, self._size, self._gpus = out, workers, list(gpus)
         self._workers: list[Worker] = []
 
     def free(self) -> int:
@@ -87,9 +92,13 @@ class LocalPool:
         for job in jobs:
             idle = [worker for worker in self._workers if worker.job is None]
             if not idle:
-                idle = [Worker(self._context, self._out)]
+                idle = [self._new_worker()]
                 self._workers += idle
             idle[0].begin(job, cores)
+
+    def _new_worker(self) -> Worker:
+        gpu = least_used(self._gpus, [worker.gpu for worker in self._workers])
+        return Worker(self._context, self._out, gpu, share(gpu, self._size, len(self._gpus)))
 
     def wait(self) -> list[Ended]:
         busy = {worker.wire: worker for worker in self._workers if worker.job is not None}
@@ -105,6 +114,17 @@ class LocalPool:
             worker.wire.close()
         for worker in self._workers:
             worker.process.join()
+
+
+def local_pool(
+    out: Path, jobs: int, workers: int | None = None, runs_per_gpu: int | None = None
+) -> LocalPool:
+    """A pool for so many jobs on all GPUs of this machine, or on its cores."""
+    found = gpus()
+    if runs_per_gpu and not found:
+        raise UsageError("--runs-per-gpu: JAX finds no GPU here; leave it out, or choose --workers")
+    most = workers or usual_workers(len(found), runs_per_gpu)
+    return LocalPool(out, min(most, max(jobs, 1)), found)
 
 
 def serve_jobs(wire: Connection, out: str) -> None:
@@ -133,11 +153,13 @@ def _performed_when_free(job: Job, out: Path, leaving_seconds: int) -> None:
 
 def performed(job: Job, out: Path, leaving_seconds: int = LEAVING_SECONDS) -> str:
     """Run the job, with its output in log.txt; return its error, or ""."""
+    share_compiled()
     log = out / job.name / "log.txt"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("a") as stream, redirect_stdout(stream), redirect_stderr(stream):
         try:
-            _performed_when_free(job, out, leaving_seconds)
+            with measured(job, out):
+                _performed_when_free(job, out, leaving_seconds)
         except Interrupted:
             sys.exit(0)
         except OptimistError as problem:

@@ -1,0 +1,88 @@
+"""One run of a study by itself, for schedulers that start a process for each: `optimist study work`."""
+
+import signal
+import time
+from pathlib import Path
+
+from optimist import envs, plugins
+from optimist.errors import DataError, RunError, UsageError, did_you_mean
+from optimist.studies.engines.local import performed
+from optimist.studies.job import Job, restarted
+from optimist.studies.status import FAILED, note_failure, read_jobs
+from optimist.training.interrupt import Interrupted, StopRequest
+from optimist.training.progress import say
+
+LOOK_SECONDS = 5  # between looks at the runs that it needs
+LEAVING_SECONDS = 180  # a network file system keeps the lock of a lost node for 90 s or more
+
+
+def find_job(jobs: list[Job], index: int | None, run: str | None) -> Job:
+    """The job with this place in the list, from 0, or of this name."""
+    if (index is None) == (run is None):
+        raise UsageError("name one run: --index N, or --run NAME as optimist study status shows it")
+    if run is not None:
+        named = {job.name: job for job in jobs}
+        if run not in named:
+            raise UsageError(f'the study has no run "{run}": {did_you_mean(run, named)}')
+        return named[run]
+    assert index is not None
+    if not 0 <= index < len(jobs):
+        raise UsageError(f"--index {index}: the study has {len(jobs)} runs, 0 to {len(jobs) - 1}")
+    return jobs[index]
+
+
+def modules_of(job: Job) -> list[str]:
+    """The modules outside this package that a job's agent and environment name: "x" in "x:Agent",
+    "x:Family/game" and "gym/x:Id"."""
+    game = envs.base_name(job.environment).removeprefix("gym/")
+    return [name.partition(":")[0] for name in (job.agent, game) if ":" in name]
+
+
+def check_trusted(job: Job) -> None:
+    """Raise DataError if the folder names a module that the user did not allow."""
+    for module in modules_of(job):
+        if not plugins.trusted("agents", f"{module}:"):
+            raise DataError(f'{job.name} imports the module "{module}"; if you trust it: --allow {module}')
+
+
+def work(out: Path, *, index: int | None = None, run: str | None = None, restart: bool = False) -> Job:
+    """Run one job of the study in `out`, after those that it needs, from its last checkpoint. RunError if it
+    fails, Interrupted if it was stopped and saved."""
+    jobs = read_jobs(out)[1]
+    job = find_job(jobs, index, run)
+    check_trusted(job)
+    if job.done(out):
+        say(f"{job.name} is done already")
+        return job
+    _await_needed(job, {each.name: each for each in jobs}, out)
+    if restart:
+        [job] = restarted([job], out)
+    note_failure(job, out, "")
+    begun = time.monotonic()
+    say(f"{job.name} begins; its output is in {out / job.name / 'log.txt'}")
+    try:
+        complaint = performed(job, out, LEAVING_SECONDS)
+    except SystemExit:
+        raise Interrupted(f"{job.name} is stopped and saved; it continues", signal.SIGTERM) from None
+    if complaint:
+        note_failure(job, out, complaint)
+        raise RunError(f"{job.name}: {complaint}")
+    say(f"{job.name} is done after {time.monotonic() - begun:,.0f} s")
+    return job
+
+
+def _await_needed(job: Job, jobs: dict[str, Job], out: Path) -> None:
+    """Wait until the jobs that it needs are done; RunError if one of them failed."""
+    told = False
+    with StopRequest() as stop:
+        while waiting := [name for name in job.needs if not jobs[name].done(out)]:
+            failed = [name for name in waiting if (out / name / FAILED).exists()]
+            if failed:
+                complaint = f"{', '.join(failed)} failed"
+                note_failure(job, out, complaint)
+                raise RunError(f"{job.name}: {complaint}; run that first")
+            if not told:
+                say(f"{job.name} waits for {', '.join(waiting)}")
+                told = True
+            time.sleep(LOOK_SECONDS if not stop.received else 0)
+            stop.leave(f"the wait for {waiting[0]}")

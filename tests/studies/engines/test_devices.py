@@ -1,0 +1,158 @@
+"""Every worker sees its own GPU, a task without GPUs sees none, and compiled programs are shared."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from optimist.cli.main import main
+from optimist.studies.engines import devices
+from optimist.studies.engines.local import LocalPool, usual_workers
+from optimist.studies.job import Job
+
+SOURCE = str(Path(devices.__file__).parents[3])
+
+
+def variables_of(pid: int) -> dict[str, str]:
+    words = Path(f"/proc/{pid}/environ").read_text().split("\0")
+    return dict(word.split("=", 1) for word in words if "=" in word)
+
+
+def test_workers_are_spread_over_the_gpus(tmp_path, monkeypatch):
+    monkeypatch.delenv(devices.VISIBLE, raising=False)
+    pool, seen = LocalPool(tmp_path, 3, ["0", "GPU-7f"]), []
+    for _ in range(3):
+        worker = pool._new_worker()
+        pool._workers.append(worker)
+        while b"spawn" not in Path(f"/proc/{worker.process.pid}/cmdline").read_bytes():
+            time.sleep(0.01)  # it is still a copy of this process
+        seen.append(variables_of(worker.process.pid))
+        worker.process.kill()
+        worker.process.join()
+    assert [found.get(devices.VISIBLE) for found in seen] == ["0", "GPU-7f", "0"]
+    assert {found[devices.RUNS_PER_GPU] for found in seen} == {"2"}
+    assert devices.VISIBLE not in os.environ  # of this process nothing is changed
+
+
+def test_the_share_of_a_worker(monkeypatch):
+    monkeypatch.delenv("XLA_PYTHON_CLIENT_PREALLOCATE", raising=False)
+    shared = {devices.RUNS_PER_MACHINE: "3", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    assert devices.share(None, runs=3, gpus=0) == shared
+    assert devices.share("0", runs=3, gpus=1) == {devices.VISIBLE: "0", devices.RUNS_PER_GPU: "3", **shared}
+    alone = {devices.VISIBLE: "1", devices.RUNS_PER_GPU: "1", devices.RUNS_PER_MACHINE: "2"}
+    assert devices.share("1", runs=2, gpus=2) == alone  # it may reserve its GPU
+
+
+def test_a_worker_that_died_is_replaced_on_its_gpu():
+    assert devices.least_used(["0", "1"], ["0", "1", "1"]) == "0"
+    assert devices.least_used(["0", "1"], ["0"]) == "1"
+    assert devices.least_used([], []) is None
+
+
+def test_the_number_of_workers_follows_the_gpus():
+    assert usual_workers(4) == 12
+    assert usual_workers(4, runs_per_gpu=2) == 8
+    assert usual_workers() == len(os.sched_getaffinity(0))
+
+
+def test_gpus_that_the_user_chose_keep_their_names(monkeypatch):
+    monkeypatch.delenv(devices.VISIBLE, raising=False)
+    assert devices._names(2) == ["0", "1"]
+    monkeypatch.setenv(devices.VISIBLE, "3, GPU-7f,5")
+    assert devices._names(3) == ["3", "GPU-7f", "5"]
+    assert devices._names(2) == ["3", "GPU-7f"]
+
+
+def test_jax_is_asked_for_the_gpus(monkeypatch):
+    """Where there is none, its answer is the CPU."""
+    monkeypatch.delenv("JAX_PLATFORMS")
+    monkeypatch.setattr(devices, "PLUGINS", ("jax",))
+    assert devices.gpus() == []
+    monkeypatch.setattr(devices, "QUESTION", "print('gpu', 2)")
+    assert devices.gpus() == ["0", "1"]
+    monkeypatch.setattr(devices, "QUESTION", "raise SystemExit('no driver')")
+    assert devices.gpus() == []
+
+
+def test_runs_per_gpu_without_a_gpu_is_one_line(tmp_path, capsys):
+    words = ["study", "run", "asymptotic", "--scale", "tiny", "--out", str(tmp_path / "out")]
+    assert main([*words, "--runs-per-gpu", "2"]) == 2
+    assert "--runs-per-gpu: JAX finds no GPU here" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+TASK = """
+from optimist.studies.engines.cluster import _environment, _settle
+import jax
+_settle(_environment(1, {gpus}))
+print(jax.config.jax_platforms)
+"""
+
+
+@pytest.mark.parametrize(("gpus", "platforms"), [(0, "cpu"), (0.5, None), (1, None)])
+def test_a_task_without_gpus_uses_none_even_if_it_sees_them(gpus, platforms):
+    assert run(TASK.format(gpus=gpus)) == f"{platforms}\n"
+
+
+COMPILE = """
+import logging, jax, jax.numpy as jnp
+from optimist.studies.engines.compiled import share_compiled
+share_compiled()
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+logging.basicConfig(format="%(message)s")
+logging.getLogger("jax._src.compiler").setLevel(logging.DEBUG)
+print(jax.jit(lambda x: jnp.sin(x) @ x)(jnp.ones((4, 4))).sum())
+"""
+
+
+def run(program: str, **variables: str) -> str:
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("JAX_") and name != "XLA_FLAGS"
+    }
+    command = [sys.executable, "-P", "-c", program]
+    environment = {**kept, "PYTHONPATH": SOURCE, **variables}
+    return subprocess.run(
+        command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=True
+    ).stdout
+
+
+def test_what_one_process_compiled_serves_the_next(tmp_path):
+    where = {"XDG_CACHE_HOME": str(tmp_path), "JAX_PLATFORMS": "cpu"}
+    first, second = run(COMPILE, **where), run(COMPILE, **where)
+    assert "cache hit" not in first and "cache hit" in second
+    [folder] = (tmp_path / "optimist" / "compiled").iterdir()
+    assert (folder / ".lockfile").exists()  # processes take turns
+
+
+def test_the_users_own_folder_of_programs_wins(tmp_path):
+    run(
+        COMPILE,
+        XDG_CACHE_HOME=str(tmp_path),
+        JAX_PLATFORMS="cpu",
+        JAX_COMPILATION_CACHE_DIR=str(tmp_path / "mine"),
+    )
+    assert (tmp_path / "mine").exists() and not (tmp_path / "optimist").exists()
+
+
+def test_a_home_that_cannot_be_written_does_not_stop_a_run(tmp_path):
+    (tmp_path / "file").touch()
+    assert "cache hit" not in run(COMPILE, XDG_CACHE_HOME=str(tmp_path / "file"), JAX_PLATFORMS="cpu")
+
+
+def test_a_pool_is_no_larger_than_its_study(tmp_path):
+    from optimist.studies.engines.local import local_pool
+
+    assert local_pool(tmp_path, jobs=1, workers=64).free() == 1
+    assert local_pool(tmp_path, jobs=9, workers=2).free() == 2
+
+
+def test_a_pool_starts_no_worker_before_it_has_a_job(tmp_path):
+    pool = LocalPool(tmp_path, 2)
+    pool.start(list[Job]())
+    assert pool._workers == []

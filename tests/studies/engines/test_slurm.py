@@ -1,0 +1,355 @@
+"""Studies on a real SLURM cluster: the numbers of one machine, whatever is lost. The daemons are this test's own
+(tests/slurm_cluster.py says what they need); what needs no daemon is tested quickly below."""
+
+import os
+import signal
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from little import begin, outcome, wait_for
+from made_study import jobs as made_jobs
+from optimist.cli.engines import _minutes
+from optimist.cli.main import main
+from optimist.studies.engines import slurm, slurm_queue
+from optimist.studies.engines.engine import waves
+from optimist.studies.engines.slurm import Shares, SlurmPool
+from optimist.studies.engines.slurm_task import Task
+from optimist.studies.plan import load
+from optimist.studies.status import write_jobs
+from slurm_cluster import SlurmCluster, missing
+
+STUDY = """
+title = "A little study"
+recipe = "small"
+seeds = 1
+
+[agents]
+"DQN" = {{ agent = "dqn", options = {{ network = "mlp" }} }}
+"REM" = {{ agent = "rem", options = {{ network = "mlp", columns = 4 }} }}
+
+[scales.tiny]
+environments = ["minatar/breakout"]
+training = {{ steps = {steps}, evaluate_every = 50, episodes = 1, batch = 8, checkpoint_seconds = 0.0 }}
+[scales.tiny.collect]
+agent = "dqn"
+options = {{ network = "mlp" }}
+settings = {{ steps = 600, lanes = 4, warm_up = 40, batch = 8 }}
+"""
+DQN, REM, RANDOM = (
+    *(f"runs/minatar-breakout/all/{agent}" for agent in ("dqn", "rem")),
+    "random/minatar-breakout",
+)
+LONG = 4000  # steps that take long enough to be interrupted
+
+
+def study_file(folder: Path, steps: int = 600) -> Path:
+    path = folder / "little.toml"
+    path.write_text(STUDY.format(steps=steps))
+    return path
+
+
+def words(study: Path, out: Path, *more: str) -> list[str]:
+    return ["study", "run", str(study), "--scale", "tiny", "--out", str(out), *more]
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two nodes with room for one run each; every process of this file finds them by SLURM_CONF."""
+    assert not missing(), f"this machine lacks {missing()}: apt-get install slurm-wlm munge, and run as root"
+    with tempfile.TemporaryDirectory(prefix="slurm-") as folder, pytest.MonkeyPatch.context() as patch:
+        cluster = SlurmCluster(Path(folder))
+        patch.setenv("SLURM_CONF", str(cluster.configuration))
+        patch.setattr(slurm, "ASK_SECONDS", 2.0)
+        try:
+            cluster.start()
+            yield cluster
+        finally:
+            cluster.stop()
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory):
+    """The study as processes of this machine perform it."""
+    out = tmp_path_factory.mktemp("straight")
+    assert main(words(study_file(out, LONG), out, "--workers", "2")) == 0
+    return out
+
+
+def tables(out: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (out / "results/all").iterdir()}
+
+
+def same(out: Path, straight: Path) -> bool:
+    return all(outcome(out / run) == outcome(straight / run) for run in (DQN, REM, RANDOM))
+
+
+def is_learning(run: Path) -> bool:
+    return (
+        (run / "checkpoints").exists()
+        and any((run / "checkpoints").iterdir())
+        and not (run / "DONE").exists()
+    )
+
+
+def job_of(out: Path, name: str) -> str:
+    return slurm._read_ids(out)[name]
+
+
+@pytest.mark.slow
+def test_a_lost_node_and_a_time_limit_cost_nothing_but_time(cluster, straight, tmp_path):
+    command = begin(*words(study_file(tmp_path, LONG), tmp_path / "out", "--engine", "slurm"))
+    run = tmp_path / "out" / DQN
+    wait_for(lambda: is_learning(run), command)
+    job = job_of(tmp_path / "out", DQN)
+    cluster.asked("scancel", "--signal=USR2", job)  # as SLURM sends it before the time limit
+    wait_for(lambda: cluster.asked("squeue", "-h", "-r", "-j", job, "-o", "%T") == "PENDING", command)
+    wait_for(lambda: is_learning(tmp_path / "out" / REM) or is_learning(run), command)
+    lost = [name for name in (DQN, REM) if is_learning(tmp_path / "out" / name)][0]
+    node = cluster.asked("squeue", "-h", "-r", "-j", job_of(tmp_path / "out", lost), "-o", "%N")
+    cluster.lose_node(node)
+    told, complaints = command.communicate()
+    cluster.start_node(node)
+    assert command.returncode == 0, complaints
+    assert "all 4 runs are done" in told
+    assert "is stopped and saved" in "".join(
+        path.read_text() for path in (tmp_path / "out/slurm").glob("*.out")
+    )
+    assert "taking over" in (tmp_path / "out" / lost / "log.txt").read_text()
+    assert same(tmp_path / "out", straight)
+    assert tables(tmp_path / "out") == tables(straight)
+
+
+@pytest.mark.slow
+def test_a_command_that_was_killed_finds_its_runs_in_the_queue(cluster, straight, tmp_path):
+    line = words(study_file(tmp_path, LONG), tmp_path / "out", "--engine", "slurm")
+    command = begin(*line)
+    wait_for(lambda: is_learning(tmp_path / "out" / DQN), command)
+    command.kill()
+    command.communicate()
+    before = slurm._read_ids(tmp_path / "out")
+    cluster.stop_controller()  # and the controller too, for a moment
+    cluster.start_controller()
+    again = begin(*line)
+    told, complaints = again.communicate()
+    assert again.returncode == 0, complaints
+    assert "runs are in SLURM's queue already" in complaints
+    assert slurm._read_ids(tmp_path / "out") == before
+    assert same(tmp_path / "out", straight)
+
+
+@pytest.mark.slow
+def test_ctrl_c_saves_and_empties_the_queue_and_detach_leaves_it(cluster, tmp_path):
+    line = words(study_file(tmp_path, 1_000_000), tmp_path / "out", "--engine", "slurm")
+    left = begin(*line, "--detach")
+    told, _ = left.communicate()
+    assert left.returncode == 0 and "the runs are in the queue" in told
+    command = begin(*line)
+    wait_for(lambda: is_learning(tmp_path / "out" / DQN), command)
+    command.send_signal(signal.SIGINT)
+    _, complaints = command.communicate()
+    assert command.returncode == 130 and "stopped" in complaints
+    assert cluster.asked("squeue", "-h") == ""
+    assert not (tmp_path / "out" / DQN / ".holder").exists()  # it left by itself
+
+
+@pytest.mark.slow
+def test_what_slurm_refuses_is_one_line(cluster, tmp_path, capfd):
+    line = words(study_file(tmp_path), tmp_path / "out", "--engine", "slurm", "--partition", "nowhere")
+    assert main(line) == 2
+    assert "SLURM refuses the jobs: " in capfd.readouterr().err
+
+
+MISTAKES = [
+    ("--time soon", '"soon" is not a time: write minutes, H:MM or D-HH:MM'),
+    ("--time 0", "a time limit of 0 leaves no time to run"),
+    ("--sbatch account", '"account" is not a list of options: write account=lab,qos=long'),
+    ("--gpus-per-run 0.5", "--gpus-per-run 0.5: SLURM gives whole ones to a run"),
+    ("--cpus-per-run 0", "--cpus-per-run 0: SLURM gives whole ones to a run"),
+    ("--workers 2", "--workers is for another engine: add --engine local"),
+    ("--address a:1", "--address is for another engine: add --engine ray"),
+    ("", "squeue is not installed: run this on a node of a SLURM cluster"),
+]
+
+
+@pytest.mark.parametrize(("more", "phrase"), MISTAKES, ids=[more for more, _ in MISTAKES])
+def test_a_mistake_is_one_line(more, phrase, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main(words(study_file(tmp_path), tmp_path / "out", "--engine", "slurm", *more.split())) == 2
+    complaint = capsys.readouterr().err
+    assert phrase in complaint and complaint.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_without_submitit_the_line_that_installs_it_is_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "submitit", None)
+    assert main(words(study_file(tmp_path), tmp_path / "out", "--engine", "slurm")) == 2
+    assert 'submitit is not installed: pip install "optimist' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("text", "minutes"), [("90", 90), ("1:30", 90), ("2-01:30", 2 * 24 * 60 + 90)])
+def test_times_are_written_as_people_write_them(text, minutes):
+    assert _minutes(text) == minutes
+
+
+def test_what_a_job_asks_for():
+    asked = Shares(partition="gpu", minutes=30, memory_gib=1.5, cpus=4, gpus=1, at_once=7).parameters()
+    assert asked == {
+        "partition": "gpu",
+        "time": 30,
+        "mem": "1536M",
+        "cpus_per_task": 4,
+        "gpus_per_node": 1,
+        "array_parallelism": 7,
+        "signal_delay_s": 120,
+        "stderr_to_stdout": True,
+    }
+    assert Shares(minutes=1).parameters()["signal_delay_s"] == 30  # or it would stop when it begins
+
+
+def test_jobs_come_after_those_that_they_need():
+    jobs = made_jobs()
+    first, second = waves([*reversed(jobs)])
+    assert {job.collects for job in first} == {True} and {job.collects for job in second} == {False}
+    assert len(first) + len(second) == len(jobs)
+    failed = {jobs[0].name}
+    assert not any(set(job.needs) & failed for wave in waves(jobs[1:]) for job in wave)
+
+
+FAKE = """#!/bin/sh
+echo "$@" >> {folder}/asked
+case $(basename $0) in
+  squeue) cat {folder}/queue ;;
+  scontrol) echo "MaxArraySize            = 3" ;;
+  srun) ;;
+  sbatch) cat "$1" >> {folder}/scripts; n=$(cat {folder}/count); echo $((n + 1)) > {folder}/count
+          echo "Submitted batch job $n" ;;
+esac
+"""
+
+
+@pytest.fixture
+def commands(tmp_path, monkeypatch):
+    """Programs with the names of SLURM's, which write down what they are asked: for what needs no daemon."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("squeue", "scontrol", "srun", "sbatch", "scancel"):
+        (folder / name).write_text(FAKE.format(folder=folder))
+        (folder / name).chmod(0o755)
+    (folder / "queue").write_text("")
+    (folder / "count").write_text("40")
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    return folder
+
+
+def test_runs_are_arrays_that_wait_for_their_log(commands, tmp_path):
+    jobs = made_jobs()
+    pool = SlurmPool(tmp_path / "out", Shares(more=(("account", "lab"),)), detach=True)
+    pool.start(jobs)
+    pool.close()
+    scripts = (commands / "scripts").read_text()
+    ids = slurm._read_ids(tmp_path / "out")
+    assert ids["logs/minatar/breakout"] == "40_0"  # three logs in one array of at most two
+    assert ids["logs/minatar/asterix"] == "41"
+    assert scripts.count("--dependency=afterok:40_0\n") == 2  # four runs in two arrays
+    assert scripts.count("--dependency=afterok:41\n") == 2
+    assert scripts.count("#SBATCH --kill-on-invalid-dep=yes") == scripts.count("#SBATCH --requeue") == 8
+    assert scripts.count("#SBATCH --account=lab") == 8
+    assert len(ids) == len(jobs) == len(set(ids.values()))
+
+
+def test_runs_in_the_queue_are_not_submitted_twice(commands, tmp_path, capsys):
+    jobs = made_jobs()
+    SlurmPool(tmp_path / "out", Shares(), detach=True).start(jobs)
+    before = slurm._read_ids(tmp_path / "out")
+    (commands / "queue").write_text("\n".join(number for name, number in before.items() if "asterix" in name))
+    (commands / "scripts").unlink()
+    SlurmPool(tmp_path / "out", Shares(), detach=True).start(jobs)
+    assert "5 runs are in SLURM's queue already" in capsys.readouterr().err
+    after = slurm._read_ids(tmp_path / "out")
+    assert {name for name in before if before[name] == after[name]} == {
+        name for name in before if "asterix" in name
+    }
+
+
+def test_a_run_whose_job_vanished_is_started_again_and_one_without_its_log_is_not(
+    commands, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(slurm, "LOOK_SECONDS", 0)
+    monkeypatch.setattr(slurm, "ASK_SECONDS", 0)
+    log, random, *_ = made_jobs()
+    pool = SlurmPool(tmp_path / "out", Shares())
+    pool.start([log, random])
+    (tmp_path / "out" / log.name).mkdir(parents=True)
+    (tmp_path / "out" / log.name / "FAILED").write_text("no emulator")
+    first = pool.wait()
+    assert [(each.job.name, each.complaint, each.worker_died) for each in first][0] == (
+        log.name,
+        "no emulator",
+        False,
+    )
+    assert [each.worker_died for each in first[1:]] == [True]
+    pool.start([random])
+    assert [each.complaint for each in pool.wait()] == [f"{log.name} failed"]
+    pool.close()
+
+
+def test_a_module_of_the_users_own_is_allowed_on_the_node(commands, tmp_path):
+    own = replace(made_jobs()[0], agent="mine.agents:Own", environment="/home/me/games.py:Games/chess")
+    task = SlurmPool(tmp_path / "out", Shares(), restart=True, detach=True)._task(own)
+    assert isinstance(task, Task)
+    assert task.words == (
+        *(str(tmp_path / "out"), "--run", own.name, "--restart"),
+        *("--allow", "mine.agents", "--allow", "/home/me/games.py"),
+    )
+
+
+def test_slurms_reason_is_shown(commands, tmp_path):
+    (commands / "squeue").write_text("#!/bin/sh\necho 'squeue: error: no controller' >&2\nexit 1\n")
+    with pytest.raises(slurm_queue.UsageError, match="SLURM refuses squeue: squeue: error: no controller"):
+        slurm_queue.queued()
+
+
+def test_work_takes_one_run_by_number_or_name(tmp_path, capsys):
+    jobs = load(str(study_file(tmp_path)), "tiny").jobs()
+    write_jobs(tmp_path / "out", "a study", jobs)
+    for more, phrase in (
+        (["--index", "4"], "--index 4: the study has 4 runs, 0 to 3"),
+        (["--index", "-1"], "--index -1: the study has 4 runs, 0 to 3"),
+        (["--run", "runs/minatar-breakout/all/dqm"], f'did you mean "{DQN}"?'),
+        ([], "name one run: --index N, or --run NAME"),
+        (["--index", "1", "--run", DQN], "name one run: --index N, or --run NAME"),
+    ):
+        assert main(["study", "work", str(tmp_path / "out"), *more]) == 2
+        assert phrase in capsys.readouterr().err
+    assert main(["study", "work", str(tmp_path / "nowhere"), "--index", "0"]) == 4
+
+
+def test_work_refuses_a_module_that_the_folder_names(tmp_path, capsys):
+    own = replace(made_jobs()[0], environment="wicked:Games/chess")
+    write_jobs(tmp_path, "a study", [own])
+    assert main(["study", "work", str(tmp_path), "--index", "0"]) == 3
+    assert 'imports the module "wicked"; if you trust it: --allow wicked' in capsys.readouterr().err
+
+
+def test_work_does_not_wait_for_a_log_that_failed(tmp_path, capsys):
+    log, run, *_ = made_jobs()
+    write_jobs(tmp_path, "a study", [log, run])
+    (tmp_path / log.name).mkdir(parents=True)
+    (tmp_path / log.name / "FAILED").write_text("no emulator")
+    assert main(["study", "work", str(tmp_path), "--index", "1"]) == 4
+    assert f"{run.name}: {log.name} failed; run that first" in capsys.readouterr().err
+    assert (tmp_path / run.name / "FAILED").read_text() == f"{log.name} failed"
+
+
+def test_work_performs_a_run(tmp_path, capsys):
+    study = study_file(tmp_path)
+    assert main(words(study, tmp_path / "out", "--prepare")) == 0
+    assert "4 runs in" in capsys.readouterr().out
+    assert main(["study", "work", str(tmp_path / "out"), "--index", "0"]) == 0
+    assert (tmp_path / "out/logs/minatar-breakout/agent/DONE").exists()
+    assert main(["study", "work", str(tmp_path / "out"), "--index", "0"]) == 0
+    assert "is done already" in capsys.readouterr().err
