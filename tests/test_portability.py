@@ -19,7 +19,7 @@ ONLY_UNIX = {
         fstatvfs killpg setsid getpgid O_NOFOLLOW O_NONBLOCK O_DIRECTORY O_CLOEXEC uname getloadavg nice
         wait3 wait4 mkfifo sync fdatasync chown chroot""",
     "select": "poll",
-    "signal": "SIGKILL SIGHUP SIGUSR1 SIGALRM alarm setitimer pthread_kill sigwait",
+    "signal": "SIGBUS SIGKILL SIGHUP SIGUSR1 SIGALRM alarm setitimer pthread_kill sigwait",
     "mmap": "PROT_READ PROT_WRITE MAP_SHARED MAP_PRIVATE",
 }
 HIDDEN = {module: f"{ONLY_LINUX[module]} {ONLY_UNIX[module]}".split() for module in ONLY_LINUX}

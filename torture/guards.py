@@ -83,15 +83,15 @@ GUARDS = (
     Guard(
         "a new file is made, never an existing one opened",
         FILES,
-        " | os.O_EXCL | os.O_NOFOLLOW, 0o666",
+        " | os.O_EXCL | machine.NO_LINKS, 0o666",
         ", 0o666",
         "data/test_links.py::test_a_link_that_appears_in_between_is_refused",
     ),
     Guard(
         "a linked manifest is refused",
         FILES,
-        "os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK",
-        "os.O_RDONLY | os.O_NONBLOCK",
+        "os.O_RDONLY | machine.NO_LINKS | machine.NO_WAITING",
+        "os.O_RDONLY | machine.NO_WAITING",
         "data/test_links.py::test_a_linked_file_is_refused",
     ),
     Guard(
@@ -307,7 +307,7 @@ GUARDS = (
     Guard(
         "rows are not written through a link",
         ROWS,
-        " | os.O_CREAT | os.O_NOFOLLOW",
+        " | os.O_CREAT | machine.NO_LINKS",
         " | os.O_CREAT",
         "training/storage/test_run_file_faults.py::test_rows_are_not_written_through_a_link",
     ),
@@ -419,8 +419,8 @@ GUARDS = (
     Guard(
         "workers import nothing of the current folder",
         "envs/_processes.py",
-        '    sys.path, os.environ[VARIABLE] = search_path(), "1"\n',
-        '    os.environ[VARIABLE] = ""\n',
+        '    sys.path = search_path()\n    try:\n        with setting({VARIABLE: "1"}):',
+        '    try:\n        with setting({VARIABLE: ""}):',
         "studies/engines/test_processes.py::test_shared_lanes_run_nothing_of_the_current_folder",
     ),
 )

@@ -43,6 +43,8 @@ def _shortened(path: str, length: int) -> str | None:
 def _explain_bus_errors() -> None:
     """Handle SIGBUS where it would end the process without a word; a handler of somebody else stays."""
     global _handler
+    if not hasattr(signal, "SIGBUS"):  # Windows does not let anybody shorten a mapped file
+        return
     if _handler or faulthandler.is_enabled() or signal.getsignal(signal.SIGBUS) != signal.SIG_DFL:
         return
     _handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(_explain)
