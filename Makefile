@@ -12,7 +12,7 @@ CANDIDATES := $(or $(PYTHON),python3.12 python3.11 python3)
 USABLE := import sys, ensurepip; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test test-slow torture bench browser site release-check lint format clean
+.PHONY: help demo check test test-slow torture bench bench-guard browser site release-check lint format clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ browser:
 
 bench: $(BENCH_INSTALLED)  ## measure the speed and memory of this machine, beside PyTorch's (a large download the first time)
 	$(BIN)/python -m benchmarks
+
+bench-guard: $(INSTALLED)  ## compare the learner's speed with the recorded one, on a quiet machine
+	$(BIN)/python -m benchmarks.guard
 
 site: $(INSTALLED) $(SITE_INSTALLED)  ## build the documentation site; it begins at .site/html/index.html
 	$(BIN)/python -m release.pages .site
