@@ -1,9 +1,9 @@
 """`make bench-guard`: has the learner become slower? Its speed is compared with that of a fixed computation.
 
-Updates per second say little about another machine. So each agent is timed in turns with a plain JAX program that
-never changes, and the ratio of their best rounds, which others disturbed least, is compared with the recorded
-one. The command fails if an agent has lost more than a third. `--record` writes today's ratios to recorded.json:
-do it on a quiet machine, and only with a reason.
+Updates per second say little about another machine. So each agent is timed in turns with a plain JAX program
+that never changes, and the ratio of their best rounds, which others disturbed least, is compared with the
+recorded one. The command fails if an agent has lost more than a third. `--record` writes today's ratios to
+recorded.json: do it on a quiet machine, and only with a reason.
 """
 
 import argparse
