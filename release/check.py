@@ -1,8 +1,8 @@
 """`make release-check`: the package is built, installed in new environments, and tried as its users will.
 
-Every step is a command; the first that fails ends the check with its output. Steps: build and `twine check`; the
-wheel without extras in a new environment, `optimist doctor` and `optimist demo` from it; what `pip` resolves for
-CUDA on each Python; the newest dependencies on each Python of this machine; examples, notebooks, loggers.
+Every step runs commands; the first that fails ends the check with its output. The steps: build and `twine check`;
+what pip resolves for CUDA on each Python; the wheel without extras in a new environment, with `optimist doctor` and
+`optimist demo`; examples, notebooks, loggers; the newest dependencies on each Python of this machine.
 """
 
 import argparse
@@ -18,10 +18,17 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PYTHONS = ("3.11", "3.12", "3.13")
 RESOLVED = (*PYTHONS, "3.14")
-CORE = (  # quick tests that touch every floor
-    "tests/equations tests/test_networks.py tests/test_api.py tests/test_portability.py tests/test_agents.py "
-    "tests/data/test_sampling.py tests/data/test_dataset.py tests/envs/test_recording.py tests/cli/test_doctor.py"
-).split()
+CORE = [  # quick tests that touch every floor
+    "tests/equations",
+    "tests/test_networks.py",
+    "tests/test_api.py",
+    "tests/test_agents.py",
+    "tests/test_portability.py",
+    "tests/data/test_sampling.py",
+    "tests/data/test_dataset.py",
+    "tests/envs/test_recording.py",
+    "tests/cli/test_doctor.py",
+]
 TESTING = ["pytest", "pytest-xdist", "pytest-timeout", "hypothesis", "opencv-python-headless"]
 NOT_IN_A_WHEEL = ("tests/", "release/", "benchmarks/", "docs/")
 
