@@ -1,8 +1,8 @@
 """`make release-check`: the package is built, installed in new environments, and tried as its users will.
 
-Every step runs commands; the first that fails ends the check with its output. The steps: build and `twine check`;
-what pip resolves for CUDA on each Python; the wheel without extras in a new environment, with `optimist doctor` and
-`optimist demo`; examples, notebooks, loggers; the newest dependencies on each Python of this machine.
+The first command that fails ends the check with its output. The steps: build, `twine check`;
+what pip resolves for CUDA on each Python; the wheel without extras in a new environment, doctor and demo;
+examples, notebooks, loggers; the newest dependencies on each Python of this machine.
 """
 
 import argparse
@@ -117,9 +117,9 @@ def examples(folder: Path) -> None:
     run(sys.executable, "-m", "optimist", "study", "run", ROOT / "examples" / "study.toml", cwd=folder)
 
 
-def notebooks(tools: Path) -> None:
+def notebooks() -> None:
     """The notebooks run from their first cell to their last; their outputs are not rewritten."""
-    run(sys.executable, "-m", "release.notebooks", "--tools", tools)
+    run(sys.executable, "-m", "release.notebooks")
 
 
 def loggers(folder: Path) -> None:
@@ -154,7 +154,7 @@ def main() -> None:
             "resolves": lambda: resolves(wheel, tools, folder),
             "plain": lambda: plain_install(wheel, folder),
             "examples": lambda: examples(folder),
-            "notebooks": lambda: notebooks(tools),
+            "notebooks": notebooks,
             "loggers": lambda: loggers(folder),
             "newest": lambda: newest(wheel, folder),
         }

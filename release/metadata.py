@@ -1,7 +1,7 @@
 """The description and the addresses of the package, made while it is built.
 
-On the package's page a relative link leads nowhere. Where the repository's address is known, links and pictures
-lead there, at the version that is built: GitHub's runners know it, or OPTIMIST_REPOSITORY=https://host/owner/name.
+On the package's page a relative link leads nowhere. Where the repository's address is known, links and
+pictures lead there, at the version that is built: GitHub's runners know it, or OPTIMIST_REPOSITORY has it.
 Elsewhere links become plain text, and pictures are left out.
 """
 
