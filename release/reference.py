@@ -148,7 +148,8 @@ def _settings(settings: dict[str, list]) -> list[str]:
 
 
 def _row(*cells: str) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|").replace("<", "&lt;") for cell in cells) + " |"
+    """A row of a table, in which a bar would begin the next cell."""
+    return "| " + " | ".join(cell.replace("|", " or ").replace("<", "&lt;") for cell in cells) + " |"
 
 
 def _commands(parser: Parser, name: str, depth: int = 2) -> Iterator[str]:
