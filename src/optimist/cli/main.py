@@ -6,7 +6,7 @@ import os
 import sys
 import traceback
 
-from optimist.cli import data, evaluate, export, listing, report, scores, select, study, train
+from optimist.cli import data, evaluate, export, hub, listing, report, scores, select, study, train
 from optimist.cli.options import Parser
 from optimist.errors import OptimistError, StorageError, UsageError
 
@@ -74,7 +74,7 @@ def parser() -> Parser:
     )
     top.add_argument("--version", action="version", version=_version(), help="print the version")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", prog="optimist")
-    for group in (train, evaluate, select, report, export, data, listing, scores, study):
+    for group in (train, evaluate, select, report, export, data, hub, listing, scores, study):
         group.add(commands)
     return top
 

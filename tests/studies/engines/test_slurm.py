@@ -88,7 +88,8 @@ def same(out: Path, straight: Path) -> bool:
 
 
 def is_learning(run: Path) -> bool:
-    return (run / "checkpoints").exists() and any((run / "checkpoints").iterdir()) and not (run / "DONE").exists()
+    saved = (run / "checkpoints").exists() and any((run / "checkpoints").iterdir())
+    return saved and (run / ".holder").exists() and not (run / "DONE").exists()
 
 
 def job_of(out: Path, name: str) -> str:
@@ -104,7 +105,7 @@ def test_a_lost_node_and_a_time_limit_cost_nothing_but_time(cluster, straight, t
     cluster.asked("scancel", "--signal=USR2", job)  # as SLURM sends it before the time limit
     wait_for(lambda: cluster.asked("squeue", "-h", "-r", "-j", job, "-o", "%T") == "PENDING", command)
     wait_for(lambda: is_learning(tmp_path / "out" / REM) or is_learning(run), command)
-    lost = [name for name in (DQN, REM) if is_learning(tmp_path / "out" / name)][0]
+    lost = next(name for name in (REM, DQN) if is_learning(tmp_path / "out" / name))
     node = cluster.asked("squeue", "-h", "-r", "-j", job_of(tmp_path / "out", lost), "-o", "%N")
     cluster.lose_node(node)
     told, complaints = command.communicate()
