@@ -39,7 +39,9 @@ class Hub:
         self._server.server_close()
 
     def version(self, repository: str) -> str:
-        listing = sorted((path, hashlib.sha256(text).hexdigest()) for path, text in self.files[repository].items())
+        listing = sorted(
+            (path, hashlib.sha256(text).hexdigest()) for path, text in self.files[repository].items()
+        )
         return hashlib.sha1(json.dumps(listing).encode()).hexdigest()
 
 
@@ -73,7 +75,9 @@ class _Handler(BaseHTTPRequestHandler):
         if name in self.store.files:
             return self._answer({"error": "You already created this repo", "url": address}, 409)
         self.store.files[name] = {}
-        self.store.private |= {name} if "private" in (asked.get("visibility"), asked.get("private") and "private") else set()
+        self.store.private |= (
+            {name} if "private" in (asked.get("visibility"), asked.get("private") and "private") else set()
+        )
         self._answer({"url": address, "name": f"{owner}/{asked['name']}", "id": name})
 
     def _mode(self, each: dict[str, Any]) -> dict[str, Any]:
@@ -118,7 +122,9 @@ class _Handler(BaseHTTPRequestHandler):
             return self._missing("RepoNotFound")
         files, version = self.store.files[repository], self.store.version(repository)
         if rest[:1] == ["tree"]:
-            return self._answer([{"type": "file", "path": p, "size": len(t), "oid": "0"} for p, t in files.items()])
+            return self._answer(
+                [{"type": "file", "path": p, "size": len(t), "oid": "0"} for p, t in files.items()]
+            )
         listed = [{"rfilename": path} for path in sorted(files)]
         self._answer({"id": f"{owner}/{name}", "sha": version, "siblings": listed, "private": False})
 

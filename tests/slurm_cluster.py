@@ -96,8 +96,15 @@ class SlurmCluster:
     def lose_node(self, name: str) -> None:
         """End everything that runs on this node, at once: the daemon first, or it would report the rest."""
         self._end(name, signal.SIGKILL)
-        theirs = [pid for pid in _processes() if f"SLURMD_NODENAME={name}" in _read(pid, "environ").split("\0")]
-        jobs = {word for pid in theirs for word in _read(pid, "environ").split("\0") if word[:13] == "SLURM_JOB_ID="}
+        theirs = [
+            pid for pid in _processes() if f"SLURMD_NODENAME={name}" in _read(pid, "environ").split("\0")
+        ]
+        jobs = {
+            word
+            for pid in theirs
+            for word in _read(pid, "environ").split("\0")
+            if word[:13] == "SLURM_JOB_ID="
+        }
         stepped = [f"[{word.partition('=')[2]}." for word in jobs]
         steps = [pid for pid in _processes() if _is_step(_read(pid, "cmdline"), stepped)]
         for pid in [*steps, *theirs]:

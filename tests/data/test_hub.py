@@ -54,7 +54,9 @@ def test_a_damaged_dataset_is_refused(service, tmp_path, capsys):
 def run_folder(path):
     (path / "policies").mkdir(parents=True)
     (path / "checkpoints").mkdir()
-    (path / "config.toml").write_text('environment = "minatar/breakout"\nseeds = [0, 1]\n[agent]\nname = "rem"\n')
+    (path / "config.toml").write_text(
+        'environment = "minatar/breakout"\nseeds = [0, 1]\n[agent]\nname = "rem"\n'
+    )
     for name in ("DONE", "policies/1.safetensors", "checkpoints/1.safetensors", "metrics.jsonl", "other.py"):
         (path / name).write_text(name)
     return path
@@ -67,7 +69,9 @@ def test_a_run_comes_back_without_what_is_not_its_own(whole, service, tmp_path):
     assert "models/lab/rem" in service.private
     service.files["models/lab/rem"]["wicked.py"] = b"print()"
     assert main(["run", "pull", "lab/rem", "--out", str(tmp_path / "back")]) == 0
-    back = {str(path.relative_to(tmp_path / "back")) for path in (tmp_path / "back").rglob("*") if path.is_file()}
+    back = {
+        str(path.relative_to(tmp_path / "back")) for path in (tmp_path / "back").rglob("*") if path.is_file()
+    }
     expected = {"README.md", "config.toml", "DONE", "policies/1.safetensors", "metrics.jsonl"}
     assert back == expected | ({"checkpoints/1.safetensors"} if whole else set())
     card = (tmp_path / "back" / "README.md").read_text()
@@ -87,7 +91,11 @@ def test_pushing_again_removes_what_is_gone(service, tmp_path):
     ("words", "code", "phrase"),
     [
         (["data", "pull", "lab/none", "--out", "OUT"], 2, "the Hub has no lab/none that you may see"),
-        (["data", "pull", "a/b/c", "--out", "OUT"], 2, '"a/b/c" is not the name of a repository: write user/name'),
+        (
+            ["data", "pull", "a/b/c", "--out", "OUT"],
+            2,
+            '"a/b/c" is not the name of a repository: write user/name',
+        ),
         (["data", "pull", "lab/none", "--out", "FULL"], 2, "is not empty: choose another --out"),
         (["run", "push", "FULL", "lab/x"], 4, "is not a run: it has no config.toml"),
         (["run", "pull", "lab/none"], 2, "name the run's folder: --out RUN"),
@@ -117,6 +125,8 @@ def test_without_the_package_its_line_is_named(monkeypatch, tmp_path, capsys):
 
 
 def test_the_command_line_does_not_load_the_client():
-    program = "import sys; from optimist.cli.main import parser; parser(); print('huggingface_hub' in sys.modules)"
+    program = (
+        "import sys; from optimist.cli.main import parser; parser(); print('huggingface_hub' in sys.modules)"
+    )
     command = [sys.executable, "-c", program]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "False\n"

@@ -45,7 +45,11 @@ def push_data(options: argparse.Namespace) -> None:
 def _pull_data_options(parser: Parser, words: list[str]) -> None:
     parser.demand("repository", f"name {NAME}", metavar="USER/NAME", help=NAME)
     parser.demand(
-        "--out", "name the dataset's folder: --out DATA", type=Path, metavar="DATA", help="the dataset's folder"
+        "--out",
+        "name the dataset's folder: --out DATA",
+        type=Path,
+        metavar="DATA",
+        help="the dataset's folder",
     )
 
 
@@ -61,7 +65,9 @@ def _push_run_options(parser: Parser, words: list[str]) -> None:
     parser.demand("run_folder", "name a run's folder", metavar="RUN", type=Path, help="a run's folder")
     parser.demand("repository", f"name {NAME}", metavar="USER/NAME", help=NAME)
     parser.add_argument("--private", action="store_true", help="only you may see it")
-    parser.add_argument("--checkpoints", action="store_true", help="send those too: others can then continue it")
+    parser.add_argument(
+        "--checkpoints", action="store_true", help="send those too: others can then continue it"
+    )
 
 
 def push_run(options: argparse.Namespace) -> None:
@@ -81,12 +87,16 @@ def push_run(options: argparse.Namespace) -> None:
         "dataset": config.get("dataset", {}).get("fingerprint"),
     }
     shared = {"private": options.private, "checkpoints": options.checkpoints}
-    print(f"sent {options.run_folder} to {hub.push_run(options.run_folder, options.repository, facts, **shared)}")
+    print(
+        f"sent {options.run_folder} to {hub.push_run(options.run_folder, options.repository, facts, **shared)}"
+    )
 
 
 def _pull_run_options(parser: Parser, words: list[str]) -> None:
     parser.demand("repository", f"name {NAME}", metavar="USER/NAME", help=NAME)
-    parser.demand("--out", "name the run's folder: --out RUN", type=Path, metavar="RUN", help="the run's folder")
+    parser.demand(
+        "--out", "name the run's folder: --out RUN", type=Path, metavar="RUN", help="the run's folder"
+    )
 
 
 def pull_run(options: argparse.Namespace) -> None:

@@ -125,7 +125,9 @@ def run(options: argparse.Namespace) -> None:
 
     if options.prepare:
         prepare(asked, jobs, out, command=words, restart=options.restart)
-        print(f"{len(jobs)} runs in {out}; run each with optimist study work {out} --index 0 to {len(jobs) - 1}")
+        print(
+            f"{len(jobs)} runs in {out}; run each with optimist study work {out} --index 0 to {len(jobs) - 1}"
+        )
         return
     try:
         written, warned = perform_study(
@@ -137,7 +139,9 @@ def run(options: argparse.Namespace) -> None:
             restart=options.restart,
         )
     except Detached:
-        print(f"the runs are in the queue; see optimist study status {out}; the same command without --detach")
+        print(
+            f"the runs are in the queue; see optimist study status {out}; the same command without --detach"
+        )
         print("waits for them and writes the report")
         return
     _print_warnings(warned)

@@ -70,7 +70,9 @@ def push(options: argparse.Namespace) -> None:
 def pull_options(parser: Parser, words: list[str]) -> None:
     parser.demand("address", ADDRESS, metavar="ADDRESS", help=ADDRESS)
     parser.demand("out", "name a local folder", metavar="FOLDER", type=Path, help="a local folder")
-    parser.add_argument("--checkpoints", action="store_true", help="bring those too: runs can then continue here")
+    parser.add_argument(
+        "--checkpoints", action="store_true", help="bring those too: runs can then continue here"
+    )
 
 
 def pull(options: argparse.Namespace) -> None:

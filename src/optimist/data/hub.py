@@ -23,7 +23,13 @@ RUN_FILES = (  # never a file that could be run
 CHECKPOINTS = "checkpoints/*"
 LEFTOVERS = ".cache"  # of a download; with it an interrupted one continues
 CARD = "README.md"
-SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"), (10**7, "1M<n<10M"))
+SIZES = (
+    (10**3, "n<1K"),
+    (10**4, "1K<n<10K"),
+    (10**5, "10K<n<100K"),
+    (10**6, "100K<n<1M"),
+    (10**7, "1M<n<10M"),
+)
 FACTS = (  # of a dataset's card, with their names there
     *("environment", "spec", "steps", "episodes", "complete_episodes", "action_names"),
     *("return_mean", "return_median", "return_best", "return_worst", "fingerprint"),
@@ -45,7 +51,12 @@ def pull_data(repository: str, folder: Path) -> Dataset:
 
 
 def push_run(
-    folder: Path, repository: str, facts: Mapping[str, Any], *, private: bool = False, checkpoints: bool = False
+    folder: Path,
+    repository: str,
+    facts: Mapping[str, Any],
+    *,
+    private: bool = False,
+    checkpoints: bool = False,
 ) -> str:
     """Send a run: its settings, results and policies; its checkpoints only if asked. Return its address."""
     files = (*RUN_FILES, *([CHECKPOINTS] if checkpoints else []))
@@ -75,8 +86,19 @@ def data_card(dataset: Dataset, repository: str, license: str = "") -> str:
         "",
         *("| fact | value |", "|---|---|", *rows),
         "",
-        *(["## Before you train", "", *(f"- {line}" for line in warnings(dataset)), ""] if warnings(dataset) else []),
-        *("## Use", "", "```", f"optimist data pull {repository} --out data", "optimist train rem data --out run", "```"),
+        *(
+            ["## Before you train", "", *(f"- {line}" for line in warnings(dataset)), ""]
+            if warnings(dataset)
+            else []
+        ),
+        *(
+            "## Use",
+            "",
+            "```",
+            f"optimist data pull {repository} --out data",
+            "optimist train rem data --out run",
+            "```",
+        ),
     ]
     return "\n".join(lines) + "\n"
 
@@ -111,20 +133,25 @@ def _plain(value: Any) -> str:
     return " ".join(text.replace("|", "/").split())[:300]
 
 
-def _push(
-    folder: Path, repository: str, kind: str, files: tuple[str, ...], text: str, private: bool
-) -> str:
+def _push(folder: Path, repository: str, kind: str, files: tuple[str, ...], text: str, private: bool) -> str:
     hub = _package()
     with _problems(hub, repository):
         api = _client(hub)
         address = api.create_repo(repository, repo_type=kind, private=private, exist_ok=True)
         api.upload_file(
-            path_or_fileobj=text.encode(), path_in_repo=CARD, repo_id=repository, repo_type=kind,
+            path_or_fileobj=text.encode(),
+            path_in_repo=CARD,
+            repo_id=repository,
+            repo_type=kind,
             commit_message="The card",
         )
         api.upload_folder(
-            folder_path=folder, repo_id=repository, repo_type=kind, allow_patterns=list(files),
-            delete_patterns=list(files), commit_message="Files of Optimist",
+            folder_path=folder,
+            repo_id=repository,
+            repo_type=kind,
+            allow_patterns=list(files),
+            delete_patterns=list(files),
+            commit_message="Files of Optimist",
         )
     return str(address)
 

@@ -137,7 +137,9 @@ class Store:
                 return {}
         begin = len(root.strip("/")) + 1
         listed = {path.strip("/")[begin:]: each["size"] for path, each in found.items()}
-        return {path: size for path, size in listed.items() if path and not set(path.split("/")) & set(without)}
+        return {
+            path: size for path, size in listed.items() if path and not set(path.split("/")) & set(without)
+        }
 
     def _remote(self, *parts: str) -> str:
         return "/".join([self._root.rstrip("/"), *(part for part in parts if part)])

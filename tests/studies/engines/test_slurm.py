@@ -43,7 +43,7 @@ DQN, REM, RANDOM = (
     *(f"runs/minatar-breakout/all/{agent}" for agent in ("dqn", "rem")),
     "random/minatar-breakout",
 )
-LONG = 4000  # steps that take long enough to be interrupted
+LONG = 2500  # steps that take long enough to be interrupted
 
 
 def study_file(folder: Path, steps: int = 600) -> Path:
@@ -272,7 +272,9 @@ def test_runs_in_the_queue_are_not_submitted_twice(commands, tmp_path, capsys):
     }
 
 
-def test_a_run_whose_job_vanished_is_started_again_and_one_without_its_log_is_not(commands, tmp_path, monkeypatch):
+def test_a_run_whose_job_vanished_is_started_again_and_one_without_its_log_is_not(
+    commands, tmp_path, monkeypatch
+):
     monkeypatch.setattr(slurm, "LOOK_SECONDS", 0)
     monkeypatch.setattr(slurm, "ASK_SECONDS", 0)
     log, random, *_ = made_jobs()

@@ -108,9 +108,7 @@ class SlurmPool:
         more: dict[str, Any] = {"requeue": True, "kill-on-invalid-dep": "yes", **dict(self._shares.more)}
         more |= {"dependency": "afterok:" + ":".join(needed)} if needed else {}
         name = f"optimist-{self._out.name}"
-        executor.update_parameters(
-            **self._shares.parameters(), job_name=name, additional_parameters=more
-        )
+        executor.update_parameters(**self._shares.parameters(), job_name=name, additional_parameters=more)
         with setting(self._environment()), self._refusals():
             with executor.batch():
                 sent = [executor.submit(self._task(job)) for job in jobs]
@@ -135,7 +133,9 @@ class SlurmPool:
             yield
         except self._submitit.core.utils.FailedJobError as problem:
             lines = [line for line in str(problem).splitlines() if "error:" in line] or [str(problem)]
-            raise UsageError(f"SLURM refuses the jobs: {lines[-1].partition('error: ')[2] or lines[-1]}") from None
+            raise UsageError(
+                f"SLURM refuses the jobs: {lines[-1].partition('error: ')[2] or lines[-1]}"
+            ) from None
 
     def wait(self) -> list[Ended]:
         if self._detach:
@@ -143,7 +143,9 @@ class SlurmPool:
         time.sleep(0 if self._stop.received else LOOK_SECONDS)
         self._stop.leave(f"{len(self._running)} runs")
         gone = self._gone()
-        ended = [found for job in list(self._running.values()) if (found := self._ended(job, job.name in gone))]
+        ended = [
+            found for job in list(self._running.values()) if (found := self._ended(job, job.name in gone))
+        ]
         for each in ended:
             del self._running[each.job.name]
             self._failed |= {each.job.name} if each.complaint and not each.worker_died else set()
@@ -199,6 +201,9 @@ def _alike(jobs: list[Job], waited_for: Any) -> Iterator[tuple[tuple[str, ...], 
 def _read_ids(out: Path) -> dict[str, str]:
     """The numbers of the jobs that an earlier process submitted."""
     try:
-        return {str(name): str(number) for name, number in json.loads((out / FOLDER / "jobs.json").read_text()).items()}
+        return {
+            str(name): str(number)
+            for name, number in json.loads((out / FOLDER / "jobs.json").read_text()).items()
+        }
     except (OSError, ValueError, AttributeError):
         return {}

@@ -29,7 +29,9 @@ def answer(*command: str) -> str:
 
 def queued() -> set[str]:
     """The user's jobs that wait, run or are just ending: "12", or "12_3" in an array."""
-    return set(answer("squeue", "--noheader", "--array", "--format=%i", f"--user={getpass.getuser()}").split())
+    return set(
+        answer("squeue", "--noheader", "--array", "--format=%i", f"--user={getpass.getuser()}").split()
+    )
 
 
 def cancel(jobs: Collection[str]) -> None:

@@ -23,7 +23,9 @@ class Task:
 
     def __call__(self) -> None:
         command = [sys.executable, "-P", "-m", "optimist", "study", "work", *self.words]
-        before = signal.signal(signal.SIGUSR2, signal.SIG_IGN)  # the child inherits this, or it would be killed
+        before = signal.signal(
+            signal.SIGUSR2, signal.SIG_IGN
+        )  # the child inherits this, or it would be killed
         self._child = subprocess.Popen(command, cwd=self.folder)
         signal.signal(signal.SIGUSR2, before)
         self._wait()
