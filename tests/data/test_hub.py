@@ -1,4 +1,4 @@
-"""Datasets and runs go to the Hub and come back whole, by the real client against a stand-in of the service."""
+"""Datasets and runs go to the Hub and come back whole: the real client, a stand-in of the service."""
 
 import subprocess
 import sys

@@ -1,5 +1,6 @@
-"""Studies and logs at an address: worked on locally, sent back, and continued elsewhere; with a real S3 server
-in a process of its own."""
+"""Studies and logs at an address: worked on locally, sent back, and continued elsewhere.
+
+The slow tests have a real S3 server, in a process of its own."""
 
 import os
 import shutil

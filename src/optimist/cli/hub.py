@@ -87,9 +87,8 @@ def push_run(options: argparse.Namespace) -> None:
         "dataset": config.get("dataset", {}).get("fingerprint"),
     }
     shared = {"private": options.private, "checkpoints": options.checkpoints}
-    print(
-        f"sent {options.run_folder} to {hub.push_run(options.run_folder, options.repository, facts, **shared)}"
-    )
+    address = hub.push_run(options.run_folder, options.repository, facts, **shared)
+    print(f"sent {options.run_folder} to {address}")
 
 
 def _pull_run_options(parser: Parser, words: list[str]) -> None:

@@ -82,7 +82,7 @@ def data_card(dataset: Dataset, repository: str, license: str = "") -> str:
         *_front(head | ({"license": license} if license else {})),
         f"# {repository.rpartition('/')[2]}",
         "",
-        "Logged play for offline reinforcement learning, in the format of Optimist: Arrow shards with a hash each.",
+        "Logged play for offline reinforcement learning, as Arrow shards of Optimist with a hash each.",
         "",
         *("| fact | value |", "|---|---|", *rows),
         "",
@@ -193,7 +193,7 @@ def _problems(hub: Any, repository: str) -> Iterator[None]:
         raise UsageError(f'"{repository}" is not the name of a repository: write user/name') from problem
     except errors.RepositoryNotFoundError as problem:
         raise UsageError(
-            f"the Hub has no {repository} that you may see: correct the name, or log in (hf auth login, HF_TOKEN)"
+            f"the Hub has no {repository} that you may see: correct it, or log in (hf auth login, HF_TOKEN)"
         ) from problem
     except errors.HfHubHTTPError as problem:
         code = getattr(problem.response, "status_code", "")

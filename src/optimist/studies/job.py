@@ -175,7 +175,9 @@ class Job:
                 restart=self.restart,
             ).run()
             return
-        dataset = Dataset.open(stage(self.data) if is_address(self.data or "") else self.data_folder(out))
+        dataset = Dataset.open(
+            stage(self.data) if self.data and is_address(self.data) else self.data_folder(out)
+        )
         training = self.record()
         if training.reward_scale == automatic.AUTO:
             training = replace(training, reward_scale=COMPARED_AT)

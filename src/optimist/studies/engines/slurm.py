@@ -109,9 +109,8 @@ class SlurmPool:
         more |= {"dependency": "afterok:" + ":".join(needed)} if needed else {}
         name = f"optimist-{self._out.name}"
         executor.update_parameters(**self._shares.parameters(), job_name=name, additional_parameters=more)
-        with setting(self._environment()), self._refusals():
-            with executor.batch():
-                sent = [executor.submit(self._task(job)) for job in jobs]
+        with setting(self._environment()), self._refusals(), executor.batch():
+            sent = [executor.submit(self._task(job)) for job in jobs]
         for job, given in zip(jobs, sent, strict=True):
             self._ids[job.name], self._running[job.name] = given.job_id, job
 
