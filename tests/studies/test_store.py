@@ -39,10 +39,14 @@ LOG, DQN = "logs/minatar-breakout", "runs/minatar-breakout/all/dqn"
 
 @pytest.fixture(scope="module")
 def server():
-    """moto's S3 server, with a bucket; s3fs finds it by the variables that boto reads."""
+    """moto's S3 server, with a bucket; s3fs finds it by the variables that boto reads. OPTIMIST_MOTO is a Python
+    that has moto[server]: in the same one its boto3 would be imported by tensorboardX in every run."""
+    python = os.environ.get("OPTIMIST_MOTO", sys.executable)
+    there = subprocess.run([python, "-c", "import moto.server"], capture_output=True).returncode == 0
+    assert there, 'set OPTIMIST_MOTO to a Python that has moto: pip install "moto[server]"'
     [port] = free_ports(1)
     address = f"http://127.0.0.1:{port}"
-    words = [sys.executable, "-P", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    words = [python, "-P", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {
             "AWS_ENDPOINT_URL": address,
