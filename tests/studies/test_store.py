@@ -39,8 +39,10 @@ LOG, DQN = "logs/minatar-breakout", "runs/minatar-breakout/all/dqn"
 
 @pytest.fixture(scope="module")
 def server():
-    """moto's S3 server, with a bucket; s3fs finds it by the variables that boto reads. OPTIMIST_MOTO is a Python
-    that has moto[server]: in the same one its boto3 would be imported by tensorboardX in every run."""
+    """moto's S3 server, with a bucket; s3fs finds it by the variables that boto reads.
+
+    OPTIMIST_MOTO is a Python that has moto[server]: in the same one tensorboardX would import its boto3 in every
+    run."""
     python = os.environ.get("OPTIMIST_MOTO", sys.executable)
     there = subprocess.run([python, "-c", "import moto.server"], capture_output=True).returncode == 0
     assert there, 'set OPTIMIST_MOTO to a Python that has moto: pip install "moto[server]"'
@@ -64,6 +66,13 @@ def server():
                 yield "s3://studies"
             finally:
                 process.terminate()
+
+
+def _forget_stores() -> None:
+    """fsspec keeps its stores, and each the address of its server."""
+    import s3fs
+
+    s3fs.S3FileSystem.clear_instance_cache()
 
 
 def _await(address: str) -> None:
@@ -184,8 +193,10 @@ def test_a_store_that_cannot_be_reached_is_one_line(monkeypatch, tmp_path):
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "nobody")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "nothing")
+    _forget_stores()
     with pytest.raises(StorageError, match="s3://nobody/study/study.json: "):
         Store("s3://nobody/study").has("study.json")
+    _forget_stores()
 
 
 @pytest.mark.slow
