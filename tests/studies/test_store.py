@@ -41,8 +41,8 @@ LOG, DQN = "logs/minatar-breakout", "runs/minatar-breakout/all/dqn"
 def server():
     """moto's S3 server, with a bucket; s3fs finds it by the variables that boto reads.
 
-    OPTIMIST_MOTO is a Python that has moto[server]: in the same one tensorboardX would import its boto3 in every
-    run."""
+    OPTIMIST_MOTO is a Python that has moto[server]: in the same one tensorboardX would import its boto3 in
+    every run."""
     python = os.environ.get("OPTIMIST_MOTO", sys.executable)
     there = subprocess.run([python, "-c", "import moto.server"], capture_output=True).returncode == 0
     assert there, 'set OPTIMIST_MOTO to a Python that has moto: pip install "moto[server]"'
