@@ -4,16 +4,18 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 BENCH_INSTALLED := $(VENV)/.installed-bench
+SITE := .venv-site
+SITE_INSTALLED := $(SITE)/.installed
 CANDIDATES := $(or $(PYTHON),python3.12 python3.11 python3)
 
 # A shim on the path may not work, so each candidate is tried.
 USABLE := import sys, ensurepip; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test test-slow bench browser lint format clean
+.PHONY: help demo check test test-slow torture bench browser site release-check lint format clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "  PYTHON=/path/to/python chooses the Python (3.11 or newer) of $(VENV)."
 
 demo: $(INSTALLED)  ## record, train, evaluate and report in minutes; the result is demo/report.html
@@ -33,6 +35,13 @@ test: lint browser  ## check format, lint and types; run all tests that are not 
 test-slow: $(INSTALLED)  ## run the tests that take minutes
 	$(BIN)/pytest -m slow --timeout 3600
 
+# Each part continues where it was stopped. MINUTES=80 is the limit of the first part.
+torture: $(INSTALLED)  ## attack the promises of docs/reliability.md and print what came of it (hours; it can be continued)
+	PYTHONPATH=src:tests:. JAX_PLATFORMS=cpu $(BIN)/python -m torture
+	PYTHONPATH=src:tests:. JAX_PLATFORMS=cpu $(BIN)/python -m torture.mutations
+	OPTIMIST_MOMENTS=200 OPTIMIST_KILLS=12 $(BIN)/pytest -m slow --timeout 3600 \
+	  tests/studies/engines tests/training/test_kept_recordings.py tests/training/test_killed_alarms.py
+
 # Pages are tested in a real browser: if there is none, Chromium is installed, with sudo if needed.
 browser:
 	@[ -z "$$OPTIMIST_CHROMIUM" ] || exit 0; \
@@ -47,6 +56,13 @@ browser:
 bench: $(BENCH_INSTALLED)  ## measure the speed and memory of this machine, beside PyTorch's (a large download the first time)
 	$(BIN)/python -m benchmarks
 
+site: $(INSTALLED) $(SITE_INSTALLED)  ## build the documentation site; it begins at .site/html/index.html
+	$(BIN)/python -m release.pages .site
+	$(SITE)/bin/zensical build --config-file .site/zensical.toml --clean --strict
+
+release-check: $(INSTALLED) $(SITE_INSTALLED) site  ## build the package, and try it as its users will (up to 80 minutes)
+	$(BIN)/python -m release.check --tools $(SITE)
+
 lint: $(INSTALLED)  ## check format, lint and types
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
@@ -57,8 +73,8 @@ format: $(INSTALLED)  ## rewrite the code in the project's format
 	$(BIN)/ruff check --fix
 
 clean:  ## remove the environment, the caches and the demo
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist demo
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf $(VENV) $(SITE) .site .pytest_cache .mypy_cache .ruff_cache .hypothesis dist demo
+	find src tests benchmarks release examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
 	@for candidate in $(CANDIDATES); do \
@@ -72,6 +88,11 @@ $(BIN)/python:
 # most installed modules are never imported.
 $(INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile -e '.[minatar,atari,gym,mujoco,remote,hdf5,minari,ray,slurm,hub,onnx,video,dev]' -c constraints.txt
+	@touch $@
+
+$(SITE_INSTALLED): release/requirements.txt | $(BIN)/python
+	$(BIN)/python -m venv --clear $(SITE)
+	$(SITE)/bin/pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
 
 $(BENCH_INSTALLED): $(INSTALLED)

@@ -88,6 +88,10 @@ class ByLoops:
         change = np.tanh(self.network(params["actor"], observation, action))
         return np.clip(action + self.agent.perturbation * self.reach * change, self.low, self.high)
 
+    def target(self, step, next_value):
+        target, limit = step.reward + step.discount * next_value, self.agent.target_limit
+        return target if limit is None else max(-limit, min(limit, target))
+
     def decoded(self, params, observation, code):
         return self.box(self.network(params["vae"]["decoder"], observation, code))
 
@@ -107,7 +111,7 @@ def rows(steps: Transition):
 
 def ddpg_critic(loops, step, key, shared):
     following = loops.actor(loops.targets, step.next_observation)
-    target = step.reward + step.discount * loops.critics(loops.targets, step.next_observation, following)[0]
+    target = loops.target(step, loops.critics(loops.targets, step.next_observation, following)[0])
     return (loops.critics(loops.params, step.observation, step.action)[0] - target) ** 2
 
 
@@ -124,7 +128,7 @@ def blurred(loops, step, key):
 
 def td3_critic(loops, step, key, shared):
     said = loops.critics(loops.targets, step.next_observation, blurred(loops, step, key))
-    target = step.reward + step.discount * min(said)
+    target = loops.target(step, min(said))
     return sum((q - target) ** 2 for q in loops.critics(loops.params, step.observation, step.action))
 
 
@@ -132,7 +136,7 @@ def td3_rem_critic(loops, step, key, shared):
     alpha = np.asarray(loops.agent.mixture.draw(shared, loops.agent.critics))[:, 0]
     assert alpha.sum() == pytest.approx(1)
     said = loops.critics(loops.targets, step.next_observation, blurred(loops, step, key))
-    target = step.reward + step.discount * sum(a * q for a, q in zip(alpha, said, strict=True))
+    target = loops.target(step, sum(a * q for a, q in zip(alpha, said, strict=True)))
     now = loops.critics(loops.params, step.observation, step.action)
     return (sum(a * q for a, q in zip(alpha, now, strict=True)) - target) ** 2
 
@@ -143,7 +147,7 @@ def bcq_critic(loops, step, key, shared):
         action = loops.bettered(loops.targets, step.next_observation, action)
         said = loops.critics(loops.targets, step.next_observation, action)
         best = max(best, 0.75 * min(said) + 0.25 * max(said))
-    target = step.reward + step.discount * best
+    target = loops.target(step, best)
     return sum((q - target) ** 2 for q in loops.critics(loops.params, step.observation, step.action))
 
 
@@ -191,7 +195,7 @@ def rebrac_critic(loops, step, key, shared):
     value = min(loops.critics(loops.targets, step.next_observation, following))
     if step.next_logged:
         value -= loops.agent.critic_penalty * distance(loops, following, step.next_action)
-    target = step.reward + step.discount * value
+    target = loops.target(step, value)
     return sum((q - target) ** 2 for q in loops.critics(loops.params, step.observation, step.action))
 
 
@@ -221,7 +225,7 @@ def drawn(loops, observation, key):
 def sac_cql_critic(loops, step, key, shared):
     next_key, excess_key = jax.random.split(key)
     following, _ = drawn(loops, step.next_observation, next_key)
-    target = step.reward + step.discount * min(loops.critics(loops.targets, step.next_observation, following))
+    target = loops.target(step, min(loops.critics(loops.targets, step.next_observation, following)))
     uniform_key, here_key, there_key = jax.random.split(excess_key, 3)
     uniform = np.asarray(jax.random.uniform(uniform_key, (10, 2), minval=-1, maxval=1))
     actions = [(loops.low + (share + 1) * loops.reach, math.log(0.25)) for share in uniform]
@@ -265,7 +269,7 @@ def iql_value(loops, step, key):
 
 
 def iql_critic(loops, step, key, shared):
-    target = step.reward + step.discount * iql_state(loops, step.next_observation)
+    target = loops.target(step, iql_state(loops, step.next_observation))
     return sum((q - target) ** 2 for q in loops.critics(loops.params, step.observation, step.action))
 
 
@@ -321,20 +325,28 @@ def shifted(layer):
     return layer._replace(gain=layer.gain + ramp, shift=layer.shift - 2 * ramp)
 
 
-@pytest.mark.parametrize(("name", "part"), EQUATIONS, ids="-".join)
+@pytest.mark.parametrize(("name", "part"), EQUATIONS, ids=lambda value: value)
 def test_a_loss_is_its_papers_equation(name, part):
     agent, steps = small(name), batch()
-    params, targets = (agent.init(jax.random.PRNGKey(seed), SPEC) for seed in (1, 2))
-    (objective,) = [each for each in agent.objectives(SPEC) if each.name == part]
-    params, targets = odd(params), odd(targets)
-    loops, (keys, shared) = ByLoops(agent, params, targets), keys_of(BATCH)
-    loops.steps = rows(steps)
+    params, targets = (odd(agent.init(jax.random.PRNGKey(seed), SPEC)) for seed in (1, 2))
+    keys, shared = keys_of(BATCH)
     more = (shared,) if part == "critic" else ()
-    expected = [
-        EQUATIONS[name, part](loops, row, key, *more) for row, key in zip(rows(steps), keys, strict=True)
-    ]
-    found = objective.loss(params, targets, jax.tree.map(jax.numpy.asarray, steps), KEY)
-    assert float(found) == pytest.approx(sum(expected) / BATCH, rel=2e-5)
+    limits = (None, 0.3) if part == "critic" else (None,)  # only critics have targets
+    for limited in (small(name, **({} if limit is None else {"target_limit": limit})) for limit in limits):
+        loops = ByLoops(limited, params, targets)
+        loops.steps = rows(steps)
+        expected = [
+            EQUATIONS[name, part](loops, *each, *more) for each in zip(loops.steps, keys, strict=True)
+        ]
+        (objective,) = [each for each in limited.objectives(SPEC) if each.name == part]
+        found = objective.loss(params, targets, jax.tree.map(jax.numpy.asarray, steps), KEY)
+        assert float(found) == pytest.approx(sum(expected) / BATCH, rel=2e-5)
+
+
+@pytest.mark.parametrize("limit", [0, -1, math.inf, "none at all"])
+def test_a_senseless_limit_of_targets_is_refused(limit):
+    with pytest.raises(UsageError, match="target_limit is .*: choose a number above zero, none, or auto"):
+        small("td3", target_limit=limit)
 
 
 def test_every_objective_has_its_equation_written_in_loops():

@@ -11,7 +11,7 @@ from optimist.agents import available, presets
 from optimist.cli.main import main
 from optimist.cli.settings import settings_of, shown
 from optimist.cli.study import titles
-from optimist.studies.plan import catalogue
+from optimist.studies.study_file import catalogue
 from optimist.training.scales import SCALES
 
 COMMANDS = {

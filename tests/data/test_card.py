@@ -4,10 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from reference import SPECS, record
 
 from optimist.data import from_arrays, open_dataset
 from optimist.data.card import card
+from reference import SPECS, record
 
 
 def test_the_card_sums_up_what_was_recorded(pristine):

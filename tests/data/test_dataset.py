@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from reference import SPECS, episodes_of, record
 
 from optimist.data import Recorder, Sampler, Spec, open_dataset, transitions
 from optimist.errors import DataError
+from reference import SPECS, episodes_of, record
 
 
 def assert_same(dataset, lanes):

@@ -5,13 +5,13 @@ from concurrent.futures import wait
 
 import numpy as np
 import pytest
-from reference import SPECS, record
 
 from optimist.data import Recorder, Spec, open_dataset
 from optimist.data import recorder as module
 from optimist.data.disk import shard
 from optimist.data.verify import verify
 from optimist.errors import DataError, StorageError
+from reference import SPECS, record
 
 
 def step(**changes):

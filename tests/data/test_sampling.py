@@ -5,13 +5,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from reference import SPECS, episodes_of, record, slow_transition
 
 from optimist.data import Sampler, from_arrays, open_dataset, transitions
 from optimist.data.disk import reader as reading
 from optimist.data.sampling import window
 from optimist.data.stacking import decoded_stacks
 from optimist.errors import DataError
+from reference import SPECS, episodes_of, record, slow_transition
 
 OPTIONS = [(1, None), (3, 1.0), (5, None), (50, 0.5)]
 

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 import zstandard
 from damage import arrow, recorded, rewritten, swap_steps, table
-from reference import SPECS, record
 
 from optimist.data import Recorder, Spec, open_dataset
 from optimist.data.verify import verify
 from optimist.errors import DataError
+from reference import SPECS, record
 
 
 def test_an_untouched_dataset_has_no_problem(pristine, tmp_path):

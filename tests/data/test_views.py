@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from reference import SPECS, record
 
 from optimist.data import Sampler, open_dataset, transitions
 from optimist.errors import DataError
+from reference import SPECS, record
 
 
 @pytest.fixture

@@ -57,7 +57,14 @@ def emulator_seed(seed: int) -> int:
     return lane_seeds(seed, 1)[0] >> 1
 
 
-@pytest.mark.parametrize("game", atari.games())
+# A ROM takes long to load, so that every fifth game stands for the others in the quick suite.
+EVERY_GAME = [
+    pytest.param(game, marks=() if place % 5 == 0 else pytest.mark.slow)
+    for place, game in enumerate(atari.games())
+]
+
+
+@pytest.mark.parametrize("game", EVERY_GAME)
 def test_frames_and_rewards_are_those_of_the_paper(game):
     ours, theirs = envs.make(f"atari/{game}", seed=3), Dopamine(game, emulator_seed(3))
     assert ours.spec.actions == len(theirs.actions)

@@ -83,10 +83,10 @@ def test_unknown_options_and_senseless_numbers_are_refused():
 @pytest.mark.parametrize(
     ("name", "module", "message"),
     [
-        ("minatar/breakout", "minatar", 'minatar is not installed: pip install "optimist[minatar]"'),
-        ("gym/CartPole-v1", "gymnasium", 'gymnasium is not installed: pip install "optimist[gym]"'),
-        ("mujoco/Hopper", "mujoco", 'mujoco is not installed: pip install "optimist[mujoco]"'),
-        ("mujoco/Hopper", "gymnasium", 'gymnasium is not installed: pip install "optimist[mujoco]"'),
+        ("minatar/breakout", "minatar", 'minatar is not installed: pip install "optimist-rl[minatar]"'),
+        ("gym/CartPole-v1", "gymnasium", 'gymnasium is not installed: pip install "optimist-rl[gym]"'),
+        ("mujoco/Hopper", "mujoco", 'mujoco is not installed: pip install "optimist-rl[mujoco]"'),
+        ("mujoco/Hopper", "gymnasium", 'gymnasium is not installed: pip install "optimist-rl[mujoco]"'),
     ],
 )
 def test_a_missing_package_is_named_with_its_extra(monkeypatch, name, module, message):

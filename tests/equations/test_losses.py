@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import optimist.equations.losses
-from optimist.data.transition import Transition
 from optimist.equations.losses import (
     categorical_projection,
     cross_entropy,
@@ -19,7 +18,6 @@ from optimist.equations.losses import (
     quantile_huber,
     random_convex_weights,
     squashing,
-    td_error,
 )
 
 SIZES = [(1, 5), (5, 1), (7, 3)]  # (quantiles, targets)
@@ -217,14 +215,6 @@ def test_the_slope_of_cross_entropy_is_what_is_predicted_less_what_is_true():
     logits, target = rng.normal(size=7).astype(np.float32), random_distribution(rng, 7)
     slope = jax.grad(cross_entropy)(logits, target)
     np.testing.assert_allclose(slope, jax.nn.softmax(logits) - target, rtol=1e-4, atol=1e-6)
-
-
-def test_the_td_error_is_the_target_less_the_value():
-    step = Transition(None, None, reward=0.5, discount=0.9, next_observation=None)
-    np.testing.assert_allclose(td_error(step, 2.0, 3.0), 0.5 + 0.9 * 3.0 - 2.0)
-    heads, next_heads = np.array([1.0, 2.0]), np.array([3.0, 5.0])
-    np.testing.assert_allclose(td_error(step, heads, next_heads), [0.5 + 2.7 - 1, 0.5 + 4.5 - 2])
-    np.testing.assert_allclose(td_error(step, heads, 3.0), [0.5 + 2.7 - 1, 0.5 + 2.7 - 2])
 
 
 @pytest.mark.parametrize("count", [1, 2, 200])

@@ -6,7 +6,7 @@ import pytest
 
 from optimist.cli.main import main
 from optimist.errors import UsageError
-from optimist.studies import plan
+from optimist.studies import study_file
 from optimist.studies.demo import Demo
 from optimist.studies.scores.curves import scores
 from optimist.studies.status import read_record
@@ -23,19 +23,19 @@ WORDS = [word for name, value in LITTLE.items() for word in (f"--{name.replace('
 
 
 def test_it_is_the_study_of_the_catalogue():
-    assert Demo().study() == plan.load("demo")
+    assert Demo().study() == study_file.load("demo")
 
 
 def test_it_needs_no_extra():
     """Our own games are part of the package; minatar (GPL) is not."""
-    assert all(name.startswith("minatar_jax/") for name in plan.load("demo").environments)
+    assert all(name.startswith("minatar_jax/") for name in study_file.load("demo").environments)
 
 
 def test_it_ends_with_a_page_a_film_and_a_table_and_goes_on(tmp_path, capsys):
     out = tmp_path / "demo"
     assert main(["demo", "--out", str(out), *WORDS]) == 0
     text, page = capsys.readouterr().out, html.unescape((out / "report.html").read_text())
-    agents = plan.load("demo").agents
+    agents = study_file.load("demo").agents
     assert "mean ± sd over seeds" in text and "mean of last 2" in text and "three" not in text
     assert all(label in text and label in page for label in agents)
     assert "data:image/gif;base64," in page

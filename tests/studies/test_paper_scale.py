@@ -5,7 +5,7 @@ import pytest
 
 from optimist.envs import available
 from optimist.equations.optimizers import Adam, RmsProp
-from optimist.studies import plan
+from optimist.studies import study_file
 from optimist.training import automatic
 
 FIVE = ("Asterix", "Breakout", "Pong", "Qbert", "Seaquest")  # Figures 3, 6 and 7
@@ -110,7 +110,7 @@ STUDIES = {
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_an_offline_study_has_the_papers_numbers(name):
-    study, asked = plan.load(name, "paper"), STUDIES[name]
+    study, asked = study_file.load(name, "paper"), STUDIES[name]
     every = [game for game in available() if game.startswith("atari/")]
     games = every if asked["games"] == 60 else [f"atari/{game}" for game in asked["games"]]
     assert len(every) == 60 and list(study.environments) == games
@@ -145,7 +145,7 @@ def test_the_online_study_has_the_papers_numbers():
         "REM": (online, 4, 4),
         "Bootstrapped-DQN": (online, 4, 4),
     }
-    jobs = [job for job in plan.load("online", "paper").jobs() if job.label]
+    jobs = [job for job in study_file.load("online", "paper").jobs() if job.label]
     assert len(jobs) == 60 * len(expected)
     for job in jobs:
         agent = job.built_agent()
@@ -157,7 +157,7 @@ def test_the_online_study_has_the_papers_numbers():
 def test_the_study_of_continuous_control_has_the_papers_numbers():
     """Section 6 and appendix A.2: DDPG for a million steps with noise N(0, 0.5), 15 seeds of which the 5 best
     are kept; TD3 by 0.0005. DDPG and BCQ as their authors' code of 2019, which the paper most likely used."""
-    study = plan.load("final-buffer", "paper")
+    study = study_file.load("final-buffer", "paper")
     assert study.environments == ("mujoco/HalfCheetah", "mujoco/Hopper", "mujoco/Walker2d")
     common = {"batch": 100, "gamma": 0.99, "clip_rewards": None}
     for job in study.jobs():

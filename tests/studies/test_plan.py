@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from optimist.errors import DataError, UsageError
-from optimist.studies import plan
+from optimist.studies import study_file
 from optimist.studies.folders import folder_names
 from optimist.studies.job import Job, check_logs
 from optimist.training.offline import Training
@@ -39,7 +39,7 @@ def table(**changes) -> dict:
 
 
 def test_a_grid_is_every_environment_view_and_agent_after_its_collection():
-    study = plan.read("mine", table(), "tiny")
+    study = study_file.read("mine", table(), "tiny")
     jobs = {job.name: job for job in study.jobs()}
     assert list(jobs) == [
         "logs/minatar-breakout",
@@ -65,7 +65,7 @@ def test_a_grid_is_every_environment_view_and_agent_after_its_collection():
 def test_logs_that_exist_need_no_collection():
     changed = table(data="logs/{game}")
     del changed["scales"]["tiny"]["collect"]
-    study = plan.read("mine", changed, "tiny")
+    study = study_file.read("mine", changed, "tiny")
     assert all(not job.plays and job.needs == () for job in study.jobs())
     assert {job.data for job in study.jobs()} == {"logs/breakout", "logs/CartPole-v1"}
 
@@ -73,19 +73,19 @@ def test_logs_that_exist_need_no_collection():
 def test_logs_that_are_not_there_are_told_of_before_any_run(tmp_path):
     changed = table(data=str(tmp_path / "{game}"))
     del changed["scales"]["tiny"]["collect"]
-    jobs = plan.read("mine", changed, "tiny").jobs()
+    jobs = study_file.read("mine", changed, "tiny").jobs()
     (tmp_path / "breakout").mkdir()
     with pytest.raises(DataError, match="CartPole-v1, the log of gym/CartPole-v1, does not exist"):
         check_logs(jobs, tmp_path)
     (tmp_path / "CartPole-v1").mkdir()
     check_logs(jobs, tmp_path)
-    check_logs(plan.read("mine", table(), "tiny").jobs(), tmp_path)  # those that will be collected
+    check_logs(study_file.read("mine", table(), "tiny").jobs(), tmp_path)  # those that will be collected
 
 
 def test_agents_that_play_are_measured_by_the_first_of_them():
     changed = table(play={"steps": 400, "evaluate_every": 100})
     del changed["scales"]["tiny"]["collect"], changed["scales"]["tiny"]["views"]
-    jobs = {job.name: job for job in plan.read("mine", changed, "tiny").jobs()}
+    jobs = {job.name: job for job in study_file.read("mine", changed, "tiny").jobs()}
     rem, random = jobs["runs/gym-cartpole-v1/all/rem"], jobs["random/gym-cartpole-v1"]
     assert len(jobs) == 2 * (1 + 2)
     assert rem.plays and rem.seeds == (0, 1, 2) and (rem.label, rem.part, rem.steps()) == ("REM", "all", 400)
@@ -94,18 +94,18 @@ def test_agents_that_play_are_measured_by_the_first_of_them():
 
 def test_the_best_players_are_kept():
     changed = table(collect={"agent": "dqn", "seeds": 4, "kept": 2})
-    run = plan.read("mine", changed, "tiny").jobs()[-1]
+    run = study_file.read("mine", changed, "tiny").jobs()[-1]
     assert (run.kept, run.seeds, run.settings["data_per_seed"]) == (2, (0, 1), "own")
     with pytest.raises(UsageError, match="kept is 5: it must be from 0 to 4"):
-        plan.read("mine", table(collect={"seeds": 4, "kept": 5}), "tiny")
+        study_file.read("mine", table(collect={"seeds": 4, "kept": 5}), "tiny")
 
 
 def test_a_family_stands_for_all_of_its_games():
-    assert len(plan.read("mine", table(environments=["minatar"]), "tiny").environments) == 5
+    assert len(study_file.read("mine", table(environments=["minatar"]), "tiny").environments) == 5
 
 
 def test_a_job_travels_as_text():
-    for job in plan.read("mine", table(), "tiny").jobs():
+    for job in study_file.read("mine", table(), "tiny").jobs():
         assert Job.from_json(job.as_json()) == job
 
 
@@ -118,21 +118,21 @@ OURS = (  # studies that the paper has not
 )
 
 
-@pytest.mark.parametrize("name", plan.catalogue())
+@pytest.mark.parametrize("name", study_file.catalogue())
 @pytest.mark.parametrize("size", ["paper", "mini", "tiny"])
 def test_the_catalogue_is_sound(name, size):
     if (name in OURS) and size == "paper":
         with pytest.raises(UsageError, match='has no scale "paper"'):
-            plan.load(name, size)
+            study_file.load(name, size)
     else:
-        assert plan.load(name, size).jobs()
+        assert study_file.load(name, size).jobs()
 
 
 def test_several_players_are_as_many_as_seeds_and_one_log_may_serve_all():
     with pytest.raises(UsageError, match="3 seeds and 2 players: make them equal"):
-        plan.read("mine", table(collect={"seeds": 2}), "tiny")
+        study_file.read("mine", table(collect={"seeds": 2}), "tiny")
     for collect, training in (({"seeds": 1}, {}), ({"seeds": 2}, {"data_per_seed": "whole"})):
-        run = plan.read("mine", table(collect=collect, training=training), "tiny").jobs()[-1]
+        run = study_file.read("mine", table(collect=collect, training=training), "tiny").jobs()[-1]
         assert run.record().data_per_seed == "whole"
 
 
@@ -140,7 +140,7 @@ def test_imported_runs_of_one_game_form_one_study():
     """The public logs lie in dqn/Breakout/1 to 5: each seed learns from a run of its own."""
     changed = table(data="dqn/{game}/{run}", views={"all": {}})
     del changed["scales"]["tiny"]["collect"]
-    jobs = [job for job in plan.read("mine", changed, "tiny").jobs() if job.label == "REM"]
+    jobs = [job for job in study_file.read("mine", changed, "tiny").jobs() if job.label == "REM"]
     found = [(job.name, job.seeds, job.data) for job in jobs if job.environment == "minatar/breakout"]
     assert found == [
         (f"runs/minatar-breakout/all/rem/{run}", (run,), f"dqn/breakout/{run}") for run in (1, 2, 3)
@@ -149,10 +149,10 @@ def test_imported_runs_of_one_game_form_one_study():
 
 def test_an_agent_may_learn_from_a_share_of_the_part():
     agents = {"BC": {"agent": "behaviour_cloning", "view": {"best": 0.1}}}
-    run = plan.read("mine", table(beside=agents), "tiny").jobs()[-1]
+    run = study_file.read("mine", table(beside=agents), "tiny").jobs()[-1]
     assert (run.label, run.part, run.view, run.share) == ("BC", "10%", {"fraction": 0.1}, {"best": 0.1})
     with pytest.raises(UsageError, match='no view "bets": did you mean "best"?'):
-        plan.read("mine", table(beside={"BC": {"agent": "rem", "view": {"bets": 1}}}), "tiny")
+        study_file.read("mine", table(beside={"BC": {"agent": "rem", "view": {"bets": 1}}}), "tiny")
 
 
 @settings(deadline=None)
@@ -200,14 +200,14 @@ def test_a_label_alone_keeps_its_legible_folder():
 )
 def test_mistakes_are_answered_in_one_line(changes, complaint):
     with pytest.raises(UsageError) as caught:
-        plan.read("mine", table(**changes), "tiny")
+        study_file.read("mine", table(**changes), "tiny")
     assert complaint in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_the_former_name_of_the_recipe_goes_on_working_with_a_notice(caplog):
     said = table()
     said["scale"] = said.pop("recipe")
-    assert plan.read("mine", said, "tiny").jobs() == plan.read("mine", table(), "tiny").jobs()
+    assert study_file.read("mine", said, "tiny").jobs() == study_file.read("mine", table(), "tiny").jobs()
     (record,) = caplog.records
     assert (
         record.message == "study mine: the key `scale` is now called `recipe`, as in optimist train --recipe"
@@ -215,26 +215,30 @@ def test_the_former_name_of_the_recipe_goes_on_working_with_a_notice(caplog):
 
 
 def test_the_figures_are_those_that_are_named():
-    assert plan.read("mine", table(), "tiny").figures == ()
-    assert plan.read("mine", table(figures=["bars", "parts"]), "tiny").figures == ("bars", "parts")
-    assert "bars" in plan.load("dqn-vs-qr").figures and "parts" in plan.load("dataset-size").figures
+    assert study_file.read("mine", table(), "tiny").figures == ()
+    assert study_file.read("mine", table(figures=["bars", "parts"]), "tiny").figures == ("bars", "parts")
+    assert (
+        "bars" in study_file.load("dqn-vs-qr").figures and "parts" in study_file.load("dataset-size").figures
+    )
 
 
 def test_a_study_without_scales_has_one_size():
     said = table()
     (only,) = said.pop("scales").values()
-    (one,), (other,) = (plan.read("mine", {**said, **only}, size).jobs()[:1] for size in ("mini", "mine"))
+    (one,), (other,) = (
+        study_file.read("mine", {**said, **only}, size).jobs()[:1] for size in ("mini", "mine")
+    )
     assert one == other
 
 
 def test_unknown_studies_scales_and_files(tmp_path):
     with pytest.raises(UsageError, match='there is no study "asymptotics": did you mean "asymptotic"?'):
-        plan.load("asymptotics")
+        study_file.load("asymptotics")
     with pytest.raises(UsageError, match='has no scale "huge"'):
-        plan.load("asymptotic", "huge")
+        study_file.load("asymptotic", "huge")
     (tmp_path / "broken.toml").write_text("agents = [")
     with pytest.raises(UsageError, match="is not a study"):
-        plan.load(str(tmp_path / "broken.toml"))
+        study_file.load(str(tmp_path / "broken.toml"))
 
 
 def test_nested_settings_are_reached_by_dots():

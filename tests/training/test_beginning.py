@@ -15,7 +15,8 @@ from optimist.errors import RunError, UsageError
 from optimist.training.beginning import ONLINE, beginning, split
 from optimist.training.learner import advance
 from optimist.training.online import Collection
-from optimist.training.play.replay import Mixed, Replay
+from optimist.training.play.memory import Mixed
+from optimist.training.play.replay import Replay
 from optimist.training.resolve import resolve_collection
 from optimist.training.storage import checkpoint
 from optimist.training.storage.run_folder import fingerprint, read_config

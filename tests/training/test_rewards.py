@@ -18,7 +18,7 @@ from optimist.errors import RunError, UsageError
 from optimist.training.automatic import clipping, is_own, scaling
 from optimist.training.offline import OfflineTraining, Training, settled_for
 from optimist.training.online import Collection, OnlineTraining
-from optimist.training.play.replay import Memory, Recall
+from optimist.training.play.memory import Memory, Recall
 from optimist.training.rewards import remarks, value_size
 from optimist.training.seed_logs import SeedLogs
 from optimist.training.storage.run_folder import begun, read_config

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from optimist.agents._agent import Agent, Objective
+from optimist.agents._agent import Agent, LearnsValues, Objective
 from optimist.data.transition import Spec, Transition
 from optimist.equations.optimizers import Adam, RmsProp
 from optimist.errors import DataError, UsageError, renamed
@@ -111,7 +111,7 @@ class ActorAgent(Agent):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CriticAgent(ActorAgent):
+class CriticAgent(LearnsValues, ActorAgent):
     """An actor and critics, which estimate the value of its actions."""
 
     critics: Annotated[int, "number of critics"] = 1
@@ -123,6 +123,7 @@ class CriticAgent(ActorAgent):
 
     def __post_init__(self, hidden):
         super().__post_init__(hidden)
+        self.check_limit()
         if min(self.actor_period, self.critics) < 1:
             raise UsageError(
                 f"actor_period {self.actor_period}, critics {self.critics}: both must be at least 1"

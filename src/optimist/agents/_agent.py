@@ -91,6 +91,27 @@ class Agent(ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LearnsValues:
+    """A part of every agent that learns towards reward plus discounted value of the next state."""
+
+    target_limit: Annotated[
+        float | Literal["auto"] | None,
+        "targets are clipped to +- this; none: not clipped; auto: the largest return-to-go of the log",
+    ] = None
+
+    def check_limit(self) -> None:
+        limit = self.target_limit
+        if limit not in (None, "auto") and not (isinstance(limit, (int, float)) and 0 < limit < jnp.inf):
+            raise UsageError(f"target_limit is {limit}: choose a number above zero, none, or auto")
+
+    def target(self, step: Transition, next_value) -> Any:
+        """r + discount * next value (Sutton and Barto 2018, eq. 6.5), clipped to the limit."""
+        target = step.reward + step.discount * next_value
+        limit: Any = self.target_limit
+        return target if limit is None else jnp.clip(target, -limit, limit)
+
+
+@dataclass(frozen=True, kw_only=True)
 class TableAgent(Agent):
     """An agent for discrete actions that reads one (actions x columns) table per state.
 
@@ -213,26 +234,14 @@ def _among_allowed(q: Callable, step: MaskedTransition) -> Callable:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ValueAgent(TableAgent):
+class ValueAgent(LearnsValues, TableAgent):
     """An agent whose columns are trained towards reward plus discounted value of the next state."""
 
     huber_loss: ClassVar[bool] = True  # errors above 1 count linearly: a rare large reward counts too little
-    target_limit: Annotated[
-        float | Literal["auto"] | None,
-        "targets are clipped to +- this; none: not clipped; auto: the largest return-to-go of the log",
-    ] = None
 
     def __post_init__(self):
         super().__post_init__()
-        limit = self.target_limit
-        if limit not in (None, "auto") and not (isinstance(limit, (int, float)) and 0 < limit < jnp.inf):
-            raise UsageError(f"target_limit is {limit}: choose a number above zero, none, or auto")
-
-    def target(self, step: Transition, next_value) -> Any:
-        """r + discount * next value (Sutton and Barto 2018, eq. 6.5), clipped to the limit."""
-        target = step.reward + step.discount * next_value
-        limit: Any = self.target_limit
-        return target if limit is None else jnp.clip(target, -limit, limit)
+        self.check_limit()
 
 
 @dataclass(frozen=True, kw_only=True)

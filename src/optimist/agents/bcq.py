@@ -11,7 +11,6 @@ import jax.numpy as jnp
 from optimist.agents._actor_critic import ActorCritic, Bounds, keys_for
 from optimist.agents._agent import Objective
 from optimist.data.transition import Spec
-from optimist.equations.losses import td_error
 from optimist.errors import UsageError
 from optimist.networks import ActionVae, sizes
 
@@ -80,7 +79,7 @@ class Bcq(ActorCritic):
         better = jax.vmap(lambda action: target.actor(step.next_observation, action))(imagined)
         values = jax.vmap(lambda action: target.critics(step.next_observation, action))(better)
         careful = self.caution * values.min(axis=1) + (1 - self.caution) * values.max(axis=1)
-        return (td_error(step, now.critics(step.observation, step.action), careful.max()) ** 2).sum()
+        return ((self.target(step, careful.max()) - now.critics(step.observation, step.action)) ** 2).sum()
 
     def actor_loss(self, now, step, key):
         (imagined,) = now.vae.imagine(step.observation, key, 1)

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from optimist.agents._actor_critic import ActorCritic
-from optimist.equations.losses import td_error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -12,7 +11,7 @@ class Ddpg(ActorCritic):
 
     def critic_loss(self, now, target, step, key, shared_key):
         next_value = target.critics(step.next_observation, target.actor(step.next_observation)).mean()
-        return (td_error(step, now.critics(step.observation, step.action), next_value) ** 2).sum()
+        return ((self.target(step, next_value) - now.critics(step.observation, step.action)) ** 2).sum()
 
     def actor_loss(self, now, step, key):
         return -now.critics(step.observation, now.actor(step.observation)).mean()

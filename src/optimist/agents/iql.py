@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from optimist.agents._actor_critic import Bounds, CriticAgent
 from optimist.agents._agent import Objective
 from optimist.data.transition import Spec
-from optimist.equations.losses import expectile, gaussian_surprise, td_error
+from optimist.equations.losses import expectile, gaussian_surprise
 from optimist.equations.optimizers import Adam, RmsProp
 from optimist.errors import UsageError
 from optimist.networks import DenseNetwork
@@ -68,7 +68,7 @@ class Iql(CriticAgent):
     def judgement_loss(self, params, step):
         critics, _ = self.judges(params)
         next_value = jax.lax.stop_gradient(self.value(params, step.next_observation))
-        return (td_error(step, critics(step.observation, step.action), next_value) ** 2).sum()
+        return ((self.target(step, next_value) - critics(step.observation, step.action)) ** 2).sum()
 
     def objectives(self, spec: Spec) -> tuple[Objective, ...]:
         """In the order of the authors' code: the actor and the critics learn with the new value."""

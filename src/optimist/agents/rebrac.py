@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 
 from optimist.agents.td3 import Td3
-from optimist.equations.losses import td_error
 from optimist.equations.optimizers import Adam, RmsProp
 from optimist.errors import UsageError
 from optimist.networks import DenseNetwork
@@ -39,7 +38,7 @@ class Rebrac(Td3):
         next_action = self.next_action(target, step, key)
         distance = self.distance(target.bounds, next_action, step.next_action) * step.next_logged
         next_value = target.critics(step.next_observation, next_action).min() - self.critic_penalty * distance
-        return (td_error(step, now.critics(step.observation, step.action), next_value) ** 2).sum()
+        return ((self.target(step, next_value) - now.critics(step.observation, step.action)) ** 2).sum()
 
     def actor_batch_loss(self, now, batch, keys):
         def judged(step):

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from optimist.agents._actor_critic import Bounds, CriticAgent, keys_for
 from optimist.agents._agent import Objective
 from optimist.data.transition import Spec
-from optimist.equations.losses import gaussian_surprise, squashing, td_error
+from optimist.equations.losses import gaussian_surprise, squashing
 from optimist.equations.optimizers import Adam, RmsProp
 from optimist.errors import UsageError
 from optimist.networks import DenseNetwork, Perceptron
@@ -89,7 +89,7 @@ class SacCql(CriticAgent):
         next_value = target_critics(step.next_observation, next_action).min()
         values = critics(step.observation, step.action)
         excess = self.soft_maximum(actor, critics, step, excess_key) - values
-        return (td_error(step, values, next_value) ** 2 + self.conservatism * excess).sum()
+        return ((self.target(step, next_value) - values) ** 2 + self.conservatism * excess).sum()
 
     def soft_maximum(self, actor, critics, step, key):
         """log of the integral of exp(value) over all actions in [-1, 1], by importance sampling, (critics,).

@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 
 from optimist.agents._actor_critic import ActorCritic
-from optimist.equations.losses import td_error
 from optimist.equations.optimizers import Adam, RmsProp
 
 
@@ -24,7 +23,7 @@ class Td3(ActorCritic):
 
     def critic_loss(self, now, target, step, key, shared_key):
         next_value = target.critics(step.next_observation, self.next_action(target, step, key)).min()
-        return (td_error(step, now.critics(step.observation, step.action), next_value) ** 2).sum()
+        return ((self.target(step, next_value) - now.critics(step.observation, step.action)) ** 2).sum()
 
     def next_action(self, target, step, key):
         noise = self.blur * jax.random.normal(key, step.action.shape)

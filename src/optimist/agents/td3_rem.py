@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from optimist.agents.td3 import Td3
-from optimist.equations.losses import td_error
 from optimist.equations.mixtures import Mixture
 
 
@@ -17,7 +16,8 @@ class Td3Rem(Td3):
     def critic_loss(self, now, target, step, key, shared_key):
         alpha = self.mixture.draw(shared_key, self.critics)
         next_value = target.critics(step.next_observation, self.next_action(target, step, key)) @ alpha
-        return (td_error(step, now.critics(step.observation, step.action) @ alpha, next_value) ** 2).mean()
+        value = now.critics(step.observation, step.action) @ alpha
+        return ((self.target(step, next_value) - value) ** 2).mean()
 
     def actor_loss(self, now, step, key):
         return -now.critics(step.observation, now.actor(step.observation)).mean()

@@ -6,7 +6,7 @@ import os
 import sys
 import traceback
 
-from optimist.cli import data, evaluate, export, hub, listing, report, scores, select, study, train
+from optimist.cli import data, doctor, evaluate, export, hub, listing, report, scores, select, study, train
 from optimist.cli.options import Parser
 from optimist.errors import OptimistError, StorageError, UsageError
 
@@ -18,6 +18,7 @@ EPILOG = """Begin with:
   optimist evaluate run                             score it
   optimist select run                               choose a policy by the log alone
   optimist export run --to policy.onnx              use it without Optimist
+  optimist doctor run                               what is wrong, and how to mend it
 
 Every command has --help. The same command again continues what was interrupted.
 --debug shows the traceback of an error; --roms FOLDER uses your own Atari ROMs.
@@ -74,7 +75,7 @@ def parser() -> Parser:
     )
     top.add_argument("--version", action="version", version=_version(), help="print the version")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", prog="optimist")
-    for group in (train, evaluate, select, report, export, data, hub, listing, scores, study):
+    for group in (train, evaluate, select, report, export, data, hub, listing, scores, study, doctor):
         group.add(commands)
     return top
 
@@ -93,6 +94,6 @@ def _with_own_roms(words: list[str]) -> list[str]:
 
 def _version() -> str:
     try:
-        return importlib.metadata.version("optimist")
+        return importlib.metadata.version("optimist-rl")
     except importlib.metadata.PackageNotFoundError:
         return "unknown: the package is not installed"

@@ -98,14 +98,16 @@ def run(options: argparse.Namespace) -> None:
         log.warning("--processes is now called --workers")
         options.workers = options.processes
     _check(options)
-    from optimist.studies import plan
+    from optimist.studies import study_file
 
-    asked = plan.load(options.name, options.scale)
+    asked = study_file.load(options.name, options.scale)
     if options.games:
         log.warning("--games Pong is now called --environments atari/Pong")
         options.environments = ",".join(f"atari/{game}" for game in options.games.split(","))
     if options.environments:
-        asked = replace(asked, environments=plan.environments(options.name, options.environments.split(",")))
+        asked = replace(
+            asked, environments=study_file.environments(options.name, options.environments.split(","))
+        )
     jobs, out = asked.jobs(), options.out or Path("studies") / f"{asked.name}-{asked.size}"
     words = f"optimist study run {options.name} --scale {asked.size} --out {out}"
     words += f" --environments {options.environments}" if options.environments else ""

@@ -173,7 +173,7 @@ def _package() -> Any:
         import huggingface_hub.errors  # neither is an attribute of the package before it is imported
         import huggingface_hub.utils
     except ModuleNotFoundError:
-        raise UsageError('huggingface_hub is not installed: pip install "optimist[hub]"') from None
+        raise UsageError('huggingface_hub is not installed: pip install "optimist-rl[hub]"') from None
     if not sys.stderr.isatty():
         huggingface_hub.utils.disable_progress_bars()
     return huggingface_hub

@@ -9,7 +9,7 @@ import numpy as np
 from optimist.data.dataset import Dataset
 from optimist.data.disk import manifest as manifests
 from optimist.data.disk.codec import Decoder
-from optimist.data.disk.files import TEMPORARY, checked_path
+from optimist.data.disk.files import TEMPORARY, checked_path, naming
 from optimist.data.disk.manifest import Manifest, Shard
 from optimist.data.disk.reader import wrong_options
 from optimist.data.disk.shard import Steps, open_frames, read_steps
@@ -90,7 +90,7 @@ def _decodes(decoder: Decoder, row: int) -> bool:
 
 
 def _sha256(path: Path) -> str:
-    with open(path, "rb") as stream:
+    with naming(path), open(path, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from optimist.data import machine
 from optimist.data.transition import Spec
 from optimist.envs._environment import Step
 from optimist.errors import UsageError
@@ -148,7 +149,7 @@ def _within_bounds(actions: np.ndarray, spec: Spec) -> np.ndarray:
 def free_cores() -> int:
     """The cores for environments. Of more than four cores, two are left to the learner. NPROC, which XLA
     reads too, is the share of a process that does not have the whole machine."""
-    cores = int(os.environ.get("NPROC") or len(os.sched_getaffinity(0)))
+    cores = int(os.environ.get("NPROC") or machine.cores())
     return cores - 2 if cores > 4 else cores
 
 
@@ -159,4 +160,4 @@ def package(name: str, *, extra: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name != name:
             raise
-        raise UsageError(f'{name} is not installed: pip install "optimist[{extra}]"') from error
+        raise UsageError(f'{name} is not installed: pip install "optimist-rl[{extra}]"') from error

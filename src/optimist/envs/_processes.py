@@ -75,7 +75,7 @@ def leave_with(parent: int) -> None:
 def _kernel_tells() -> bool:
     try:
         return ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0) == 0
-    except (AttributeError, OSError):
+    except (AttributeError, OSError, TypeError):  # macOS has no prctl, Windows no CDLL(None)
         return False
 
 

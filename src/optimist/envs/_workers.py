@@ -31,6 +31,9 @@ MEMORY = "/dev/shm"  # files in this folder, if it exists, are in memory
 
 
 def usual_processes(lanes: int) -> int:
+    """One per core, if each has enough lanes; one on Windows, whose processes do not inherit pipes."""
+    if not hasattr(select, "poll"):
+        return 1
     return max(1, min(free_cores(), lanes // LANES_EACH))
 
 

@@ -3,8 +3,6 @@
 import jax
 import jax.numpy as jnp
 
-from optimist.data.transition import Transition
-
 
 def huber(error, delta: float = 1.0):
     """Quadratic within `delta` of zero and linear beyond (Huber 1964), the loss of DQN (Mnih et al. 2015).
@@ -56,11 +54,6 @@ def random_convex_weights(key, count: int):
     """Uniform draws divided by their sum: REM's mixtures (Agarwal et al. 2020, section 4.2)."""
     draws = jax.random.uniform(key, (count,), minval=jnp.finfo(jnp.float32).tiny)  # the sum must not be zero
     return draws / draws.sum()
-
-
-def td_error(step: Transition, value, next_value):
-    """The one-step target minus the value (Sutton and Barto 2018, eq. 6.5)."""
-    return step.reward + step.discount * next_value - value
 
 
 def categorical_projection(support, probabilities, atoms):

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 from optimist.errors import UsageError
-from optimist.studies import plan
+from optimist.studies import study_file
 from optimist.studies.engines.local import local_pool
 from optimist.studies.perform import perform_study
+from optimist.studies.plan import WHOLE, Study
 from optimist.studies.results.logs import read_logs
 from optimist.studies.scores.curves import scores, sheet, summary
 from optimist.studies.sheet import Sheet
@@ -31,9 +32,9 @@ class Demo:
         if self.offline_steps % self.evaluations:
             raise UsageError(f"{self.offline_steps} steps do not divide into {self.evaluations} evaluations")
 
-    def study(self) -> plan.Study:
+    def study(self) -> Study:
         """The study of the catalogue with these sizes; warm-up and epsilon decay follow the log's length."""
-        usual, steps = plan.load("demo"), self.online_steps
+        usual, steps = study_file.load("demo"), self.online_steps
         assert usual.collect is not None
         usual_play = usual.collect["settings"]
         play = {
@@ -45,7 +46,7 @@ class Demo:
         return replace(
             usual,
             title=f"Learning {self.environment} from logged play",
-            environments=plan.environments("demo", [self.environment]),
+            environments=study_file.environments("demo", [self.environment]),
             seeds=self.seeds,
             collect={**usual.collect, "settings": play},
             training={"steps": self.offline_steps, "evaluate_every": every, "episodes": self.episodes},
@@ -74,7 +75,7 @@ def run_demo(out: Path, demo: Demo) -> Outcome:
     runs = {job.label: summary(scores(job.run_folder(out))) for job in jobs if job.label}
     (log,) = read_logs(jobs, out).values()
     levels = {
-        "best policy in the data": log.best.get(plan.WHOLE),
-        "average behaviour": log.average.get(plan.WHOLE),
+        "best policy in the data": log.best.get(WHOLE),
+        "average behaviour": log.average.get(WHOLE),
     }
     return Outcome(written[0], sheet(runs, levels))

@@ -14,7 +14,14 @@ from optimist.training.play.acting import Player
 from optimist.training.play.rollout import play_out_on_device
 
 Choice = Callable[[np.ndarray, np.ndarray, int], np.ndarray]  # (frames, episode began?, turn) -> actions
+MOST_STEPS = 100_000_000  # of one evaluation and seed; the paper has 125,000
 LANES = 16  # per seed, if an evaluation is measured in steps, as in the paper
+
+
+def check_length(steps: int | None) -> None:
+    """Raise UsageError for an evaluation that would not end."""
+    if steps is not None and steps > MOST_STEPS:
+        raise UsageError(f"{steps:,} steps of an evaluation: choose at most {MOST_STEPS:,}")
 
 
 class EpisodeScore(NamedTuple):
@@ -113,6 +120,7 @@ def evaluate(
 ) -> list[EpisodeScore]:
     """Play with the parameters of all seeds in parallel: `episodes` episodes each, or, if `steps` is given,
     full episodes until that many steps are done. The result is empty if `stop()` becomes true."""
+    check_length(steps)
     lanes = episodes if steps is None else LANES
     play = envs.make(environment, lanes=len(seeds) * lanes, seed=_stream(seeds[0], step), **(options or {}))
     key = jax.random.PRNGKey(_stream(seeds[0], step))

@@ -1,5 +1,6 @@
 """The learner of all agents: a pure update, scanned over steps and fused over seeds."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -25,9 +26,17 @@ class TrainState(NamedTuple):
     key: Any  # the key of all random draws; each step folds its number into it
 
 
+MANY_SEEDS = 100  # more are announced, because one program trains all of them
+log = logging.getLogger("optimist")
+
+
 def check_seeds(seeds: tuple[int, ...]) -> None:
     if not seeds or len(set(seeds)) != len(seeds) or not all(0 <= seed < 2**32 for seed in seeds):
         raise UsageError(f"seeds {seeds}: give at least one, each once, from 0 to {2**32 - 1}")
+    if len(seeds) > MANY_SEEDS:
+        log.warning(
+            "%s seeds are trained at once: every step takes %s times the work", *[f"{len(seeds):,}"] * 2
+        )
 
 
 PER_SEED = TrainState(params=0, targets=0, slots=0, step=None, key=0)

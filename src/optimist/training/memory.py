@@ -5,6 +5,8 @@ from pathlib import Path
 
 import jax
 
+from optimist.data import machine
+
 RUNS_PER_MACHINE = "OPTIMIST_RUNS_PER_MACHINE"  # runs that share this machine; an engine sets both variables
 RUNS_PER_GPU = "OPTIMIST_RUNS_PER_GPU"
 MOUNTED = Path("/sys/fs/cgroup")
@@ -13,8 +15,7 @@ MEMBERSHIP = Path("/proc/self/cgroup")
 
 def host_bytes() -> int:
     """This run's share of the machine's memory, or of the part of it that this process was given."""
-    whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return min([whole, *cgroup_limits(), *_scheduler_limits()]) // _runs(RUNS_PER_MACHINE)
+    return min([machine.memory(), *cgroup_limits(), *_scheduler_limits()]) // _runs(RUNS_PER_MACHINE)
 
 
 def device_bytes() -> int | None:

@@ -20,6 +20,7 @@ from optimist.training.automatic import (
     scaling,
     settled,
 )
+from optimist.training.evaluation import check_length
 from optimist.training.guard import CONTINUE, RESPONSES
 from optimist.training.inputs import check_kind
 from optimist.training.loggers import USUAL
@@ -60,7 +61,7 @@ class Training:
     )
     checkpoint_seconds: Annotated[float, "seconds between checkpoints"] = 60.0
     keep_policies: Annotated[float, "GiB for the policies of the evaluations; 0: none is kept"] = 2.0
-    loggers: Annotated[str, "loggers of the figures: jsonl, tensorboard, module:Name"] = USUAL
+    loggers: Annotated[str, "of the figures: jsonl, tensorboard, wandb, mlflow, trackio, module:Name"] = USUAL
     log: InitVar[str | None] = None  # the former name of data_per_seed
     home: InitVar[str | None] = None  # the former name of feed
     unit: ClassVar[str] = "gradient step"
@@ -72,6 +73,7 @@ class Training:
                 object.__setattr__(self, new, value)
         counts = ("steps", "evaluate_every", "episodes", "evaluation_steps", "batch", "n_step")
         demand(self, counts, lambda n: isinstance(n, int) and n >= 1, "it must be a whole number above 0")
+        check_length(self.evaluation_steps)
         demand(self, ("n_step",), lambda n: n <= MOST_STEPS_AHEAD, f"it must be at most {MOST_STEPS_AHEAD}")
         demand(self, ("epsilon", "gamma"), lambda x: 0 <= x <= 1, "it must be between 0 and 1")
         demand(self, ("memory_gib",), lambda x: 0 < x < math.inf, "it must be above 0")

@@ -21,6 +21,7 @@ from optimist.data.views import View
 from optimist.errors import RunError, UsageError
 from optimist.training.automatic import CLIPPED, check_clipping, clipping, settled
 from optimist.training.beginning import Beginning
+from optimist.training.evaluation import check_length
 from optimist.training.interrupt import StopRequest
 from optimist.training.learner import Learner, TrainState, check_seeds
 from optimist.training.loggers import USUAL, logger_classes
@@ -59,7 +60,7 @@ class Collection:
     evaluation_epsilon: Annotated[float, "share of random actions in evaluation"] = 0.001
     checkpoint_seconds: Annotated[float, "seconds between checkpoints"] = 120.0
     keep_policies: Annotated[float, "GiB for the policies of the evaluations; 0: none is kept"] = 2.0
-    loggers: Annotated[str, "loggers of the figures: jsonl, tensorboard, module:Name"] = USUAL
+    loggers: Annotated[str, "of the figures: jsonl, tensorboard, wandb, mlflow, trackio, module:Name"] = USUAL
     unit: ClassVar[str] = "step"
 
     def __post_init__(self):
@@ -69,6 +70,7 @@ class Collection:
         )
         shares, spans = ("epsilon", "gamma", "evaluation_epsilon"), ("warm_up", "epsilon_decay")
         demand(self, counts, lambda n: isinstance(n, int) and n >= 1, "it must be a whole number above 0")
+        check_length(self.evaluation_steps)
         demand(self, shares, lambda x: 0 <= x <= 1, "it must be between 0 and 1")
         demand(self, ("reward_scale",), lambda x: 0 < x < math.inf, "it must be above 0")
         demand(self, ("mix",), lambda x: 0 <= x < 1, "it must be at least 0 and below 1")

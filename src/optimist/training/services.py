@@ -3,8 +3,10 @@
 import contextlib
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Self
 
+import jax
 import numpy as np
 
 from optimist.data.recorder import Recorder
@@ -18,6 +20,7 @@ from optimist.training.progress import Bar
 from optimist.training.storage import checkpoint
 from optimist.training.storage.policies import Policies
 from optimist.training.storage.run_folder import RunFolder
+from optimist.training.storage.saver import Saver
 
 SHARE_OF_TIME = 0.01  # largest share of the time for checkpoints that are saved with a shard
 
@@ -44,6 +47,7 @@ class Services:
             folder.path, settings, learner.shapes(self.seeds).params, folder.fingerprint
         )
         self._policies.rewind(step)
+        self._saver = Saver()
         self._saved_at = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -55,11 +59,14 @@ class Services:
             self._open = begun.pop_all()
         return self
 
-    def __exit__(self, *_) -> None:
-        self._open.close()
+    def __exit__(self, kind: type[BaseException] | None, *_) -> None:
+        """Wait for the checkpoint that is being written; its error is raised if no other came first."""
+        with self._open, contextlib.suppress(*(() if kind is None else (Exception,))):
+            self._saver.wait()
 
     def show(self, step: int, note: str) -> None:
         self._bar.update(step, note)
+        self._saver.check()
 
     def log(self, step: int, state: TrainState, rows: Callable[[], list[dict]]) -> None:
         """Log the figures of each seed. If one is not finite, save the state in diverged/ and raise
@@ -110,12 +117,20 @@ class Services:
         """Is it time for a checkpoint?"""
         return time.monotonic() - self._saved_at > self.settings.checkpoint_seconds
 
-    def save(self, step: int, state: TrainState) -> None:
-        self.folder.save_state(step, state)
+    def save(self, step: int, state: Any) -> None:
+        """Begin a checkpoint, which another thread writes while training goes on."""
+        self._begin(self.folder.save_state, step, state)
+
+    def _begin(self, write: Callable[..., None], step: int, state: Any, *more: Any) -> None:
+        """The thread gets the arrays of the host, because the learner gives the memory of its own to the next
+        step. (On a CPU both are the same memory; XLA does not reuse it while the host's arrays exist.)"""
+        self._saver.begin(partial(write, step, jax.device_get(state), *more))
         self._saved_at = time.monotonic()
 
     def leave_if_asked(self, step: int) -> None:
-        """Raise Interrupted if a signal was received; call this when everything is saved."""
+        """Raise Interrupted if a signal was received, when everything is saved."""
+        if self.stop.received:
+            self._saver.wait()
         self.stop.leave(f"{self.settings.unit} {step:,} of {self.settings.steps:,}")
 
 
@@ -127,11 +142,11 @@ class PlayServices(Services):
     def __init__(self, recorder: Recorder, *arguments: Any, **more: Any):
         super().__init__(*arguments, **more)
         self._recorder, self._flushed_at = recorder, recorder.steps // len(self.seeds)
-        self._cost = 0.0  # seconds that the last checkpoint took; 0: the first shard always gets one
 
     def due(self, step: int, rows: int) -> bool:
         """Is it time for a checkpoint, if each turn plays so many rows?"""
-        cheap = (time.monotonic() - self._saved_at) * SHARE_OF_TIME >= self._cost
+        # The first shard always gets one: before it nothing was saved, which took no time.
+        cheap = (time.monotonic() - self._saved_at) * SHARE_OF_TIME >= self._saver.seconds
         return self.late or (cheap and self._ends_a_shard(step, rows))
 
     def _ends_a_shard(self, step: int, rows: int) -> bool:
@@ -140,18 +155,18 @@ class PlayServices(Services):
         left = -filled % self._recorder.shard_rows
         return filled > 0 and left < rows
 
-    def save(self, step: int, state: TrainState, playing: Playing | None = None) -> None:
+    def save(self, step: int, state: Any, playing: Playing | None = None) -> None:
         """Save the recording first: a checkpoint must not contain steps that the recording lacks. If the
         environment can be restored, save the state of `playing` too."""
         self._recorder.flush()
-        before = time.monotonic()
-        if playing and playing.resumable:
-            checkpoint.save_play(self.folder.checkpoints, step, playing.saved())
-        super().save(step, state)
-        checkpoint.prune_play(self.folder.checkpoints)
-        self._saved_at = time.monotonic()
+        self._begin(self._write, step, state, playing.saved() if playing and playing.resumable else None)
         self._flushed_at = max(step, self._flushed_at)  # a resumed run may play recorded steps again
-        self._cost = self._saved_at - before
+
+    def _write(self, step: int, state: Any, play: dict[str, np.ndarray] | None) -> None:
+        if play is not None:
+            checkpoint.save_play(self.folder.checkpoints, step, play)
+        self.folder.save_state(step, state)
+        checkpoint.prune_play(self.folder.checkpoints)
 
 
 def owes_evaluation(folder: RunFolder, settings: Any, step: int) -> bool:

@@ -143,7 +143,7 @@ def test_without_fsspec_only_addresses_are_refused(ring, tmp_path, monkeypatch):
         return original(name, *rest, **options)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(UsageError, match=r'pip install "optimist\[remote\]"'):
+    with pytest.raises(UsageError, match=r'pip install "optimist-rl\[remote\]"'):
         import_dqn_replay("gs://atari-replay-datasets/dqn/Pong/1", tmp_path / "out")
     import_dqn_replay(ring.folder, tmp_path / "out")
 

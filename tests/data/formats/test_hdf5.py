@@ -113,7 +113,7 @@ def test_without_h5py_the_command_to_install_it_is_named(tmp_path, monkeypatch):
     saved(tmp_path / "log.h5", arrays())
     monkeypatch.setitem(sys.modules, "h5py", None)
     assert FORMAT.detect(tmp_path / "log.h5")
-    with pytest.raises(UsageError, match=r'pip install "optimist\[hdf5\]"'):
+    with pytest.raises(UsageError, match=r'pip install "optimist-rl\[hdf5\]"'):
         FORMAT.read(tmp_path / "log.h5", tmp_path / "data", FORMAT.ReadOptions(), None)
     assert main(["data", "verify", str(tmp_path / "log.h5")]) == 2
 

@@ -17,8 +17,8 @@ from optimist.studies.engines import connection
 from optimist.studies.engines.cluster import RayPool
 from optimist.studies.engines.engine import perform_all
 from optimist.studies.job import Job
-from optimist.studies.plan import load
 from optimist.studies.status import write_jobs
+from optimist.studies.study_file import load
 
 # Ray starts its processes by a plain fork, of which JAX warns where it has run before in the same process.
 pytestmark = pytest.mark.filterwarnings("ignore:os.fork")
@@ -247,4 +247,4 @@ def test_what_is_no_cluster_is_given_up_in_one_line(variables, tmp_path, monkeyp
 def test_without_ray_the_line_that_installs_it_is_named(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "ray", None)
     assert main(words(study_file(tmp_path), tmp_path / "out", "--engine", "ray")) == 2
-    assert 'ray is not installed: pip install "optimist[ray]"' in capsys.readouterr().err
+    assert 'ray is not installed: pip install "optimist-rl[ray]"' in capsys.readouterr().err

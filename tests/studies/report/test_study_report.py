@@ -30,7 +30,7 @@ from made_study import (
 )
 from optimist.cli.main import main
 from optimist.errors import DataError, RunError, UsageError
-from optimist.studies import plan
+from optimist.studies import study_file
 from optimist.studies.folders import folder_names
 from optimist.studies.report import page, study_figures, study_tables
 from optimist.studies.report.study_report import write_findings
@@ -371,8 +371,8 @@ def test_a_damaged_log_of_which_nothing_is_remembered_is_an_error(study):
 
 @pytest.mark.slow
 def test_every_figure_that_a_study_may_name_is_drawn(made):
-    assert all(study_figures.drawings(find(made), name) for name in plan.FIGURES)
-    write_jobs(made, "All of them", jobs(), figures=plan.FIGURES)
+    assert all(study_figures.drawings(find(made), name) for name in study_file.FIGURES)
+    write_jobs(made, "All of them", jobs(), figures=study_file.FIGURES)
     written = {path.name for path in write_findings(made)[0]}
     bars = {f"bars-{folder}.png" for folder in folder_names(AGENTS).values()}
     assert written >= {"medians.png", "curves.png", "profiles.png", "parts.png", *bars}

@@ -7,7 +7,7 @@ import pytest
 
 from little import random_play
 from optimist.data import Dataset, Recorder, Spec
-from optimist.studies import plan
+from optimist.studies import study_file
 from optimist.studies.players import final_returns, ranked
 from optimist.studies.report.paper_figures import curve_grid
 from optimist.studies.report.study_report import write_findings
@@ -62,7 +62,7 @@ def mean_complete(episodes) -> float:
 @pytest.mark.slow
 def test_the_whole_study_in_miniature(tmp_path):
     """As the catalogue has it, but for its sizes."""
-    agents = plan.load("final-buffer", "paper").agents
+    agents = study_file.load("final-buffer", "paper").agents
     sizes = {"BCQ": {"network.hidden": "16,8", "vae_hidden": "16-8"}}
     table = {
         "agents": {
@@ -84,7 +84,7 @@ def test_the_whole_study_in_miniature(tmp_path):
             }
         },
     }
-    study = plan.read("little", table, "little")
+    study = study_file.read("little", table, "little")
     write_jobs(tmp_path, study.title, study.jobs(), figures=study.figures)
     for job in study.jobs():
         job.perform(tmp_path)

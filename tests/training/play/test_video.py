@@ -126,5 +126,5 @@ def test_an_mp4_without_its_package_says_how_to_get_one(monkeypatch):
     with pytest.raises(UsageError) as caught:
         check_film("a.mp4")
     assert str(caught.value) == (
-        'an MP4 needs imageio-ffmpeg: pip install "optimist[video]", or name a .gif file with --out'
+        'an MP4 needs imageio-ffmpeg: pip install "optimist-rl[video]", or name a .gif file with --out'
     )

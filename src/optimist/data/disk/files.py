@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from optimist.data import machine
 from optimist.errors import DataError, StorageError
 
 TEMPORARY = ".partial"
@@ -45,7 +46,7 @@ def checked_path(folder: Path, file: File) -> Path:
 def plain_bytes(path: Path) -> bytes:
     """The contents of a plain file; DataError for a link or anything else, before it is read."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)  # a pipe would block
+        descriptor = os.open(path, os.O_RDONLY | machine.NO_LINKS | machine.NO_WAITING)
     except OSError as problem:
         if problem.errno == errno.ELOOP:
             raise DataError(_NOT_PLAIN.format(path)) from None
@@ -54,6 +55,16 @@ def plain_bytes(path: Path) -> bytes:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise DataError(_NOT_PLAIN.format(path))
         return stream.read()
+
+
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Add the file to an error of reading it: that of a failing disk has no name of its own."""
+    try:
+        yield
+    except OSError as problem:
+        problem.filename = problem.filename or str(path)
+        raise
 
 
 def check_hash(folder: Path, file: File) -> None:
@@ -93,9 +104,9 @@ def stored_whole(path: Path, needed: int = 0) -> Iterator[IO[bytes]]:
             yield stream
             needed = stream.tell()
             stream.flush()
-            os.fsync(stream.fileno())
+            machine.sync(stream.fileno())
         os.replace(partial, path)
-        _sync_folder(path.parent)
+        machine.sync_folder(path.parent)
     except OSError as problem:
         with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)
@@ -106,15 +117,7 @@ def _opened_beside(partial: Path) -> IO[bytes]:
     """Open a new file. A leftover of that name is removed and never opened, because it may be a link to a
     file outside."""
     partial.unlink(missing_ok=True)
-    return open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666), "wb")
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    return open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | machine.NO_LINKS, 0o666), "wb")
 
 
 def storage_error(path: Path, needed: int, problem: OSError) -> StorageError:
@@ -126,8 +129,14 @@ def storage_error(path: Path, needed: int, problem: OSError) -> StorageError:
 
 
 def make_folder(folder: Path) -> None:
+    """Make the folder and those above it, each with a lasting entry in the one above."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        if folder.is_dir():
+            return
+        if not folder.parent.is_dir():
+            make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        machine.sync_folder(folder.parent)
     except OSError as problem:
         raise StorageError(f"cannot make {folder}: {problem.strerror}; choose another folder") from problem
 

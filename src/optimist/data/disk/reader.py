@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from optimist.data import machine
 from optimist.data.disk.codec import Decoder
 from optimist.data.disk.files import check_hash, checked_path
 from optimist.data.disk.manifest import Manifest
+from optimist.data.disk.mapped import check_length
 from optimist.data.disk.shard import MEND, Steps, empty_column, open_frames, read_steps
 from optimist.data.timeline import Masks, Timeline
 from optimist.data.transition import Spec
@@ -22,7 +24,7 @@ from optimist.errors import DataError
 
 THREADS = min(4, os.cpu_count() or 1)  # hashing and decompressing release the interpreter lock
 BYTES_WORTH_THREADS = 2**19  # smaller requests are faster without threads
-MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+MEMORY = machine.memory()
 FEWEST_BYTES_PER_STEP = 16  # a steps file with fewer does not hold the declared steps
 
 
@@ -91,12 +93,14 @@ class ShardFrames:
         self._opening = [threading.Lock() for _ in manifest.shards]  # one per shard: threads hash in parallel
 
     def _decoder(self, number: int) -> Decoder:
-        """The decoder of a file, whose hash is checked at the first call."""
+        """The decoder of a file, whose hash is checked at the first call, and its length at each."""
         if number not in self._decoders:
             with self._opening[number]:
                 if number not in self._decoders:
                     self._decoders[number] = self._checked(number)
-        return self._decoders[number]
+        decoder = self._decoders[number]
+        check_length(decoder.name)
+        return decoder
 
     def _checked(self, number: int) -> Decoder:
         shard = self.manifest.shards[number]

@@ -11,6 +11,7 @@ import pyarrow as pa
 from optimist.data.disk.codec import Decoder, Encoded, encode, frame_bytes
 from optimist.data.disk.files import File, checked_path, write_whole
 from optimist.data.disk.manifest import OPTIONAL_COLUMNS, Block, Shard
+from optimist.data.disk.mapped import remember
 from optimist.data.transition import Spec
 from optimist.errors import DataError
 
@@ -138,7 +139,10 @@ def _arrow_file(batch: pa.RecordBatch) -> pa.Buffer:
 def read_steps(folder: Path, file: File, rows: int, spec: Spec, optional: tuple[str, ...] = ()) -> Steps:
     """The columns of a steps file, after a check of its hash."""
     path = checked_path(folder, file)
-    content = path.read_bytes()
+    try:
+        content = path.read_bytes()
+    except OSError as problem:
+        raise DataError(f"{path} cannot be read ({problem.strerror}); {MEND}") from problem
     if hashlib.sha256(content).hexdigest() != file.sha256:
         raise DataError(f"{path} is damaged: its hash differs; {MEND}")
     batch = _batch(pa.BufferReader(content), path, rows, accepted=[steps_schema(spec, optional)])
@@ -149,6 +153,7 @@ def open_frames(folder: Path, file: File, rows: int, spec: Spec) -> Decoder:
     """A decoder over the memory map of a frames file; frames are read only when they are decoded."""
     path = checked_path(folder, file)
     accepted = [pa.schema([("frame", kind)]) for kind in (_plain_type(spec), pa.large_binary())]
+    remember(path, file.bytes)
     # Closing the map frees its descriptor; the column keeps the mapped pages.
     with _mapped(path) as source:
         batch = _batch(source, path, rows, accepted[: 1 if spec.frame_dtype == "float32" else 2])

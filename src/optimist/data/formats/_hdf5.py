@@ -25,7 +25,7 @@ def package(extra: str = "hdf5") -> Any:
     try:
         import h5py
     except ImportError:
-        raise UsageError(f'HDF5 files need h5py: pip install "optimist[{extra}]"') from None
+        raise UsageError(f'HDF5 files need h5py: pip install "optimist-rl[{extra}]"') from None
     return h5py
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from optimist.data import machine
 from optimist.envs._processes import isolated, serve, setting
 from optimist.errors import OptimistError, UsageError
 from optimist.studies.engines.compiled import share_compiled
@@ -31,14 +32,14 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 def usual_workers(gpus: int = 0, runs_per_gpu: int | None = None) -> int:
     """One per core; on a machine with GPUs so many per GPU."""
-    return gpus * (runs_per_gpu or RUNS_PER_GPU_DEFAULT) if gpus else len(os.sched_getaffinity(0))
+    return gpus * (runs_per_gpu or RUNS_PER_GPU_DEFAULT) if gpus else machine.cores()
 
 
 def cores_each(jobs: int) -> int | None:
     """The cores that each of several jobs may use; None is all of them, on a machine with few cores.
 
     On a machine with many cores the threads and environments of several jobs would slow each other down."""
-    cores = len(os.sched_getaffinity(0))
+    cores = machine.cores()
     return max(1, cores // jobs) if cores > FEW_CORES else None
 
 

@@ -24,7 +24,7 @@ ACROSS = 3  # panels in a row of a page; four if there are many, which are small
 class Drawn:
     """A figure on disk and in the page."""
 
-    name: str  # its kind, one of plan.FIGURES
+    name: str  # its kind, one of study_file.FIGURES
     path: Path
     title: str
     caption: str

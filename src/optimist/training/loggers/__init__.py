@@ -33,7 +33,7 @@ def logger_classes(chosen: str | Iterable[Any]) -> list[Callable[..., Logger]]:
 
 
 def _class(name: str) -> Callable[..., Logger]:
-    own = [module.name for module in pkgutil.iter_modules(__path__)]
+    own = [module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")]
     if name in own:
         return getattr(importlib.import_module(f"{__name__}.{name}"), name.title())
     found = plugins.find("loggers", name, own)

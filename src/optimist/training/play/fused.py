@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from optimist.training.learner import SIDE_BY_SIDE, Learner, advanced
 from optimist.training.play.acting import act_online, look_and_choose
-from optimist.training.play.replay import Memory, Recall, grown, remembered
+from optimist.training.play.memory import Memory, Recall, grown, remembered
 
 
 class PlayState(NamedTuple):

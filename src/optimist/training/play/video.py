@@ -26,7 +26,7 @@ def check_film(path: str | os.PathLike) -> None:
         raise UsageError(f"a film is a .gif or an .mp4 file, not {Path(path).name}: choose another --out")
     if suffix == ".mp4" and importlib.util.find_spec("imageio_ffmpeg") is None:
         raise UsageError(
-            'an MP4 needs imageio-ffmpeg: pip install "optimist[video]", or name a .gif file with --out'
+            'an MP4 needs imageio-ffmpeg: pip install "optimist-rl[video]", or name a .gif file with --out'
         )
 
 

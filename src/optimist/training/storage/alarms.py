@@ -5,7 +5,7 @@ import zlib
 from pathlib import Path
 from typing import NamedTuple
 
-from optimist.data.disk.files import remove, write_whole
+from optimist.data.disk.files import naming, remove, write_whole
 from optimist.errors import RunError
 
 NAME = "alarms.json"
@@ -37,7 +37,8 @@ def read_alarms(run: Path) -> dict[int, Alarm]:
     if not file.exists():
         return {}
     try:
-        text = file.read_text(encoding="utf-8")
+        with naming(file):
+            text = file.read_text(encoding="utf-8")
         content = json.loads(text)
         rows = {seed: row for seed, row in content.items() if seed != CHECK}
         if CHECK in content and text != _text(rows):

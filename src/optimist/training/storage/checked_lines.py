@@ -5,19 +5,20 @@ that is damaged, missing or duplicated is found. Files of version 0.1.0 have no 
 are, and get checks when their run continues.
 """
 
+import errno
 import itertools
 import json
 import logging
 import os
 import re
-import shutil
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from optimist.data.disk.files import write_whole
-from optimist.errors import RunError, StorageError, some_of
+from optimist.data import machine
+from optimist.data.disk.files import naming, storage_error, write_whole
+from optimist.errors import RunError, some_of
 
 CHECK = re.compile(rb"[0-9a-f]{8} (\d{1,18})\n")
 log = logging.getLogger("optimist")
@@ -47,33 +48,32 @@ def append(path: Path, lines: Iterable[str]) -> None:
 
 
 def _append(path: Path, content: bytes) -> None:
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | machine.NO_LINKS
     try:
-        with open(path, "ab") as stream:
+        with open(os.open(path, flags, 0o666), "ab") as stream:
             stream.write(content)
     except OSError as problem:
-        free = shutil.disk_usage(path.parent).free
-        raise StorageError(
-            f"cannot write {path}: {problem.strerror} (needed {len(content)} bytes, {free} are free); "
-            "make room and run again"
-        ) from problem
+        if problem.errno == errno.ELOOP:
+            raise RunError(
+                f"{path} is a link, which a run does not follow: put the file itself there"
+            ) from problem
+        raise storage_error(path, len(content), problem) from problem
 
 
 def sync(path: Path) -> None:
-    """Force the lines to disk, so that a power cut cannot lose lines older than the next checkpoint."""
+    """Force the lines and the files' names to disk, so that a power cut cannot lose lines older than the next
+    checkpoint."""
     for file in (path, checks_of(path)):
         if file.exists():
-            descriptor = os.open(file, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            machine.sync_file(file)
+    machine.sync_folder(path.parent)
 
 
 def verified(path: Path) -> bytes:
     """The lines that count, or an error that names the damaged ones."""
     if not checks_of(path).exists():
-        return path.read_bytes()
-    checks, lines = checks_of(path).read_bytes(), _lines(path)
+        return _bytes(path)
+    checks, lines = _bytes(checks_of(path)), _lines(path)
     if checks == b"".join([_check(line, _step(line)) for line in lines]):
         return b"".join(lines)  # the usual case, many times faster than row by row
     rows = _rows(path)
@@ -109,7 +109,7 @@ def rewind(path: Path, step: int, *, comes_again: bool) -> None:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    if not path.exists() or path.read_bytes() != content:
+    if not path.exists() or _bytes(path) != content:
         write_whole(path, content)
 
 
@@ -143,8 +143,13 @@ def _pairs(lines: list[bytes], checks: list[bytes]) -> Iterator[tuple[bytes, byt
 
 
 def _lines(path: Path) -> list[bytes]:
-    content = path.read_bytes() if path.exists() else b""
+    content = _bytes(path) if path.exists() else b""
     return re.findall(rb"[^\n]*\n|[^\n]+\Z", content)
+
+
+def _bytes(path: Path) -> bytes:
+    with naming(path):
+        return path.read_bytes()
 
 
 def _with_steps(pairs: list[tuple[bytes, bytes]]) -> list[CheckedLine]:

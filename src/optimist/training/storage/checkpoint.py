@@ -16,10 +16,11 @@ from typing import Any
 import jax
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import load, save
+from safetensors.numpy import load
 
-from optimist.data.disk.files import TEMPORARY, make_folder, remove, write_whole
+from optimist.data.disk.files import TEMPORARY, make_folder, remove, stored_whole
 from optimist.errors import RunError, some_of
+from optimist.training.storage.tensor_file import parts
 
 HEADER = 2**20  # largest size of a file's names, types and shapes, in bytes
 KEPT = 2  # the newest checkpoint, and one more in case it is damaged
@@ -43,12 +44,20 @@ def save_state(folder: Path, step: int, state: Any, fingerprint: str | None = No
 
 def write(folder: Path, step: int, tree: Any, fingerprint: str | None = None) -> Path:
     """Write a tree of arrays as the file of this step."""
+    arrays = {name: np.asarray(leaf) for name, leaf in _named(jax.device_get(tree))}
+    return _write(folder, f"step-{step:012d}", arrays, {FINGERPRINT: fingerprint} if fingerprint else None)
+
+
+def _write(
+    folder: Path, name: str, arrays: dict[str, np.ndarray], metadata: dict[str, str] | None = None
+) -> Path:
+    """Write the arrays as a file whose name ends with its hash."""
     make_folder(folder)
-    # Not ascontiguousarray, which turns a scalar into a vector.
-    arrays = {name: np.asarray(leaf, order="C") for name, leaf in _named(jax.device_get(tree))}
-    content = save(arrays, {FINGERPRINT: fingerprint} if fingerprint else None)
-    path = folder / f"step-{step:012d}-{_digest(content)}.safetensors"
-    write_whole(path, content)
+    content = parts(arrays, metadata)
+    path = folder / f"{name}-{_digest(*content)}.safetensors"
+    with stored_whole(path, sum(map(len, content))) as stream:
+        for part in content:
+            stream.write(part)
     return path
 
 
@@ -99,9 +108,7 @@ def load_first(
 def save_play(folder: Path, step: int, arrays: dict[str, np.ndarray]) -> None:
     """Write the state of play. Call this before `save_state` of the same step, so that every checkpoint has
     its state of play."""
-    make_folder(folder)
-    content = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
-    write_whole(folder / f"play-{step:012d}-{_digest(content)}.safetensors", content)
+    _write(folder, f"play-{step:012d}", arrays)
 
 
 def prune_play(folder: Path) -> None:
@@ -165,6 +172,15 @@ def _fingerprint(content: bytes) -> str | None:
         return None
 
 
+def damage(path: Path) -> str:
+    """Why a file cannot be used, or "" if it is as it was written."""
+    try:
+        _arrays(_content(path))
+    except Unusable as reason:
+        return str(reason)
+    return ""
+
+
 def newest_first(folder: Path) -> list[Path]:
     return sorted(folder.glob("step-*.safetensors"), reverse=True)
 
@@ -175,8 +191,11 @@ def step_of(path: Path) -> int:
     return int(found[1]) if found else -1
 
 
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:32]
+def _digest(*content: bytes | memoryview) -> str:
+    hashed = hashlib.sha256()
+    for part in content:
+        hashed.update(part)
+    return hashed.hexdigest()[:32]
 
 
 def _named(state: Any) -> list[tuple[str, Any]]:

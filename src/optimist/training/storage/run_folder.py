@@ -17,7 +17,7 @@ from typing import Any
 import jax
 from filelock import FileLock, Timeout
 
-from optimist.data.disk.files import make_folder, remove, write_whole
+from optimist.data.disk.files import make_folder, naming, remove, write_whole
 from optimist.errors import RunError, StorageError, UsageError
 from optimist.training.evaluation import EpisodeScore
 from optimist.training.storage import alarms, checkpoint, episodes
@@ -26,7 +26,7 @@ from optimist.training.storage.configuration import changes, fingerprint, toml, 
 from optimist.training.storage.selected import NAME as SELECTION
 
 EPISODES, METRICS = "episodes.csv", "metrics.jsonl"
-PACKAGES = ("optimist", "jax", "jaxlib", "optax", "numpy", "pyarrow", "zstandard")
+PACKAGES = ("optimist-rl", "jax", "jaxlib", "optax", "numpy", "pyarrow", "zstandard")
 OTHER_USES = (  # contents of a folder, by a pattern of their names
     ("a dataset", "manifest.json"),
     ("a dataset", "steps-*.arrow"),
@@ -77,7 +77,7 @@ class RunFolder:
 
     def _forget(self) -> None:
         """Remove everything that this class writes, and nothing else."""
-        for name in ("checkpoints", "diverged", "policies", "tensorboard"):
+        for name in ("checkpoints", "diverged", "policies", "tensorboard", "loggers"):
             _remove_tree(self.path / name)
         grown = [self.path / name for name in (METRICS, EPISODES)]
         names = ("config.toml", "versions.json", alarms.NAME, SELECTION, "DONE")
@@ -191,7 +191,8 @@ def read_config(path: Path) -> dict:
     if not file.exists():
         raise RunError(f"{path} is not a run folder: it has no config.toml")
     try:
-        return updated(tomllib.loads(file.read_text(encoding="utf-8")))
+        with naming(file):
+            return updated(tomllib.loads(file.read_text(encoding="utf-8")))
     except ValueError as problem:  # not TOML, or not even text
         raise RunError(
             f"{file} cannot be read ({problem}): restore it, or start again with --restart"
@@ -233,7 +234,7 @@ def versions() -> dict:
     installed = {}
     for name in PACKAGES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            installed[name] = importlib.metadata.version(name)
+            installed[name.removesuffix("-rl")] = importlib.metadata.version(name)
     device = jax.devices()[0]
     return {
         "python": platform.python_version(),

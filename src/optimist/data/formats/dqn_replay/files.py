@@ -4,6 +4,7 @@ which is read as a stream, never as a whole, and checked to its end."""
 import contextlib
 import os
 import warnings
+import zlib
 from collections.abc import Iterator
 from math import prod
 from pathlib import Path
@@ -13,11 +14,6 @@ import numpy as np
 from numpy.lib import format as npy
 
 from optimist.errors import DataError, UsageError, in_one_line
-
-try:  # faster, with the same results
-    from isal import isal_zlib as inflate
-except ImportError:
-    import zlib as inflate  # type: ignore[no-redef]
 
 GZIP = 31  # window bits for one gzip member, with a check of its checksum and length
 COMPRESSED_AT_ONCE = 1 << 18
@@ -37,7 +33,7 @@ class Folder:
                 import fsspec
             except ImportError:
                 raise UsageError(
-                    f'{address} is not on this machine: pip install "optimist[remote]"'
+                    f'{address} is not on this machine: pip install "optimist-rl[remote]"'
                 ) from None
             with _reached(self.address):
                 self._store, self._path = fsspec.core.url_to_fs(self.address)
@@ -91,7 +87,7 @@ class ArrayFile:
     def __init__(self, folder: Folder, name: str, compressed: int, dtype: str, dimensions: int):
         self.name, self.dtype = f"{folder.address}/{name}", np.dtype(dtype)
         self._stream = folder.open(name)
-        self._inflate = inflate.decompressobj(GZIP)
+        self._inflate = zlib.decompressobj(GZIP)
         self._pending = b""
         try:
             self.shape = self._header(dimensions)
@@ -163,7 +159,7 @@ class ArrayFile:
             compressed = self._pending or self._read()
             try:
                 part = self._inflate.decompress(compressed, most)
-            except inflate.error as problem:
+            except zlib.error as problem:
                 raise self.refusal(f"is damaged ({problem})") from problem
             self._pending = self._inflate.unconsumed_tail
             if part or (ends and self._inflate.eof):

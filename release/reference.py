@@ -1,0 +1,185 @@
+"""The reference: public names with their types, from the source; commands and options, from the parsers."""
+
+import argparse
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from optimist.cli import index
+from optimist.cli.main import parser as command_line
+from optimist.cli.options import Parser
+
+SOURCE = Path(__file__).resolve().parents[1] / "src" / "optimist"
+PYTHON = {
+    "optimist": "The names of `import optimist`. `Dataset`, `Recorder`, `Spec` and `Transition` are under "
+    "[Data](data.md), `agents` under [Agents](agents.md).",
+    "optimist.api": ["open", "train", "collect", "load", "select", "export"],
+    "optimist.envs._recording": ["record"],
+    "What they return": "",
+    "optimist.training.run": ["Run"],
+    "optimist.training.play.acting": ["Policy"],
+    "optimist.training.selection.ranking": ["Selection", "Ranked"],
+    "optimist.training.export": ["Exported"],
+    "optimist.training.offline_settings": ["Training"],
+    "optimist.training.online": ["Collection"],
+    "Errors": "Each is one line that names the remedy; the number is the exit code of a command.",
+    "optimist.errors": [
+        "OptimistError",
+        "UsageError",
+        "DataError",
+        "RunError",
+        "DivergedError",
+        "StorageError",
+    ],
+}
+PARTS = {
+    "What an agent is made of": "Write your own by [Write an agent](../extending.md).",
+    "optimist.agents._agent": ["Agent", "TableAgent", "ValueAgent", "EnsembleAgent", "Objective"],
+    "optimist.agents._actor_critic": ["ActorAgent", "CriticAgent", "ActorCritic"],
+    "optimist.networks.tables": ["Table", "MultiHead", "MultiNetwork"],
+    "optimist.equations.mixtures": [],
+    "optimist.equations.losses": [],
+    "optimist.equations.optimizers": [],
+    "Where it acts": "",
+    "optimist.envs._environment": ["Environment", "Step"],
+    "Where its figures go": "",
+    "optimist.training.loggers": ["Logger"],
+}
+
+
+def pages() -> dict[str, str]:
+    """Every page of the reference by its file name."""
+    return {
+        "python.md": _names("Python", PYTHON),
+        "data.md": _names("Data", {"optimist.data": exported(SOURCE / "data" / "__init__.py")}),
+        "agents.md": agents(),
+        "parts.md": _names("Parts to replace", PARTS),
+        "command-line.md": "\n".join(["# Command line", "", *_commands(command_line(), "optimist")]),
+        "names.md": names(),
+    }
+
+
+def exported(module: Path) -> list[str]:
+    """The names of `__all__`."""
+    tree = ast.parse(module.read_text("utf-8"))
+    lists = [node.value for node in tree.body if isinstance(node, ast.Assign) and _is_all(node.targets[0])]
+    return ast.literal_eval(lists[0])
+
+
+def _is_all(target: ast.expr) -> bool:
+    return isinstance(target, ast.Name) and target.id == "__all__"
+
+
+def _names(title: str, modules: dict[str, Any]) -> str:
+    """A page: text stands under a heading, names of a module become their documentation."""
+    lines = [f"# {title}", ""]
+    for module, members in modules.items():
+        if isinstance(members, str):
+            lines += [f"## {module}" if module != "optimist" else "", "", members, ""]
+        for name in members if isinstance(members, list) else []:
+            lines += [f"::: {module}.{name}", ""]
+        if members == []:
+            lines += [f"::: {module}", ""]
+    return "\n".join(lines)
+
+
+def agents() -> str:
+    """Every agent: what it is, its presets, and its class with its settings."""
+    lines = [
+        "# Agents",
+        "",
+        "Train one with `optimist train NAME DATA`, or `optimist.train(name, data)`.",
+        "",
+    ]
+    for actions, title in index.ACTIONS.items():
+        lines += [f"## For {title}", ""]
+        for name, entry in index.read()["agents"].items():
+            if entry["actions"] == actions:
+                lines += [f"### {name} {{ #{name} }}", "", entry["what"], ""]
+                lines += [f"::: optimist.agents.{name}.{_class_of(name)}"]
+                lines += ["    options:", "      heading_level: 4", "      members: false", ""]
+                first, *others = entry["presets"]
+                more = f" Further presets: {', '.join(f'`{other}`' for other in others)}." if others else ""
+                lines += [f"Settings of the preset `{first}`.{more}", ""]
+                lines += _settings(entry["presets"][first]["settings"])
+    return "\n".join(lines)
+
+
+def _class_of(agent: str) -> str:
+    """The class of an agent's file: the one that is named like the file."""
+    tree = ast.parse((SOURCE / "agents" / f"{agent}.py").read_text("utf-8"))
+    classes = [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
+    return next(name for name in classes if name.lower() == agent.replace("_", ""))
+
+
+def names() -> str:
+    """Environments, formats and recipes, from index.json."""
+    known = index.read()
+    lines = ["# Environments, formats, recipes", "", "## Environments", ""]
+    for family, entry in known["environments"].items():
+        games = ", ".join(f"`{family}/{game}`" for game in entry["games"])
+        lines += [f"### {family}", "", entry["about"], "", games, "", *_settings(entry["settings"])]
+    lines += ["## Formats", "", "`optimist data import FORMAT` and `optimist data export FORMAT`.", ""]
+    for name, entry in known["formats"].items():
+        lines += [f"### {name}", "", entry["about"], ""]
+        for action, title in (("read", "Options of import"), ("write", "Options of export")):
+            lines += [f"{title}:", "", *_settings(entry[action])] if entry[action] else []
+    lines += [
+        "## Recipes",
+        "",
+        "`--recipe NAME` sets these unless you set them; `auto` follows the data.",
+        "",
+    ]
+    for name, recipe in known["recipes"].items():
+        settings = {key: value for key, value in recipe["training"].items() if value is not None}
+        lines += [f"### {name}", "", ", ".join(f"`{key} {value}`" for key, value in settings.items()), ""]
+    return "\n".join(lines)
+
+
+def _settings(settings: dict[str, list]) -> list[str]:
+    if not settings:
+        return []
+    rows = [
+        _row(f"`{name}`", f"`{kind}`", help, f"`{default}`")
+        for name, (kind, help, default) in settings.items()
+    ]
+    return [_row("setting", "type", "what it is", "default"), _row("---", "---", "---", "---"), *rows, ""]
+
+
+def _row(*cells: str) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|").replace("<", "&lt;") for cell in cells) + " |"
+
+
+def _commands(parser: Parser, name: str, depth: int = 2) -> Iterator[str]:
+    """A command with its arguments and options, then the commands under it."""
+    if parser.fill:
+        parser.fill(parser, [])
+    inner = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    if depth > 2 or not inner:
+        yield from (f"{'#' * depth} {name}", "")
+    yield from ((parser.description or "").replace("<", "&lt;"), "")
+    if not inner:
+        yield from ("```", " ".join(parser.format_usage().split()).removeprefix("usage: "), "```", "")
+    shown = [action for action in parser._actions if action not in inner and action.help != argparse.SUPPRESS]
+    arguments = [action for action in shown if not action.option_strings]
+    options = [action for action in shown if action.option_strings and "--help" not in action.option_strings]
+    for title, actions in (("argument", arguments), ("option", options)):
+        if actions:
+            rows = [_row(f"`{_words(action)}`", _help(action)) for action in actions]
+            yield from (_row(title, "what it is"), _row("---", "---"), *rows, "")
+    if parser.epilog:
+        yield from ("```", parser.epilog, "```", "")
+    for action in inner:
+        for word, command in action.choices.items():
+            yield from _commands(command, f"{name} {word}", depth + 1 if depth > 2 or inner else depth)
+
+
+def _words(action: argparse.Action) -> str:
+    value = action.metavar or ("" if action.nargs == 0 else action.dest.upper())
+    return f"{', '.join(action.option_strings)} {value}".strip()
+
+
+def _help(action: argparse.Action) -> str:
+    """The help of an option; a percent sign is doubled in it, as argparse demands."""
+    return (action.help or "").replace("%%", "%")

@@ -1,0 +1,156 @@
+"""`optimist doctor` says what is wrong and how to mend it, one line each; its exit code is the problem's."""
+
+import importlib.metadata
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from optimist.cli.main import main
+from optimist.studies import diagnosis
+
+HOLD = """
+import filelock, sys
+with filelock.FileLock("run/.lock"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+SAMPLE = Path(__file__).parents[1] / "samples" / "0.1.0-second.tar.xz"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A dataset, a run and a study that an earlier version wrote."""
+    with tarfile.open(SAMPLE) as archive:
+        archive.extractall(tmp_path, filter="data")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def diagnosed(capsys, *words: str) -> tuple[int, list[str], list[str]]:
+    """The exit code, the lines about problems, and the other lines."""
+    code = main(["doctor", *words])
+    said = capsys.readouterr()
+    assert "Traceback" not in said.err
+    lines = said.out.splitlines()
+    assert [line for line in lines if not line.startswith(("ok    ", "note  ", "wrong "))] == []
+    wrong = [line for line in lines if line.startswith("wrong")]
+    assert len(said.err.splitlines()) == bool(wrong)
+    return code, wrong, [line for line in lines if line not in wrong]
+
+
+def test_a_healthy_machine_and_healthy_folders(folder, capsys):
+    code, wrong, lines = diagnosed(capsys, "data", "run", "study")
+    assert (code, wrong) == (0, [])
+    text = "\n".join(lines)
+    assert "data is a dataset, every byte as it was written" in text
+    assert "run is a finished run of 40 steps" in text
+    assert "is the study" in text
+    assert f"optimist-rl {importlib.metadata.version('optimist-rl')}" in text
+
+
+def damage(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def first(folder: Path, pattern: str) -> Path:
+    return sorted(folder.glob(pattern))[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "spoil", "code", "words"),
+    [
+        ("data", lambda f: damage(first(f, "steps-*.arrow")), 3, ["steps-", "restore it from a copy"]),
+        ("data", lambda f: (f / "manifest.json").unlink(), 3, ["manifest.json"]),
+        ("run", lambda f: damage(first(f, "checkpoints/*")), 4, ["is damaged", "from an older one"]),
+        ("run", lambda f: damage(f / "metrics.jsonl"), 4, ["metrics.jsonl"]),
+        (
+            "run",
+            lambda f: (f / "config.toml").write_text("="),
+            4,
+            ["config.toml cannot be read", "--restart"],
+        ),
+        ("run", lambda f: (f / "alarms.json").write_text("{"), 4, ["alarms.json is damaged"]),
+        ("study", lambda f: (f / "study.json").write_text("{"), 4, ["study.json is damaged"]),
+        ("elsewhere", lambda f: None, 2, ["elsewhere is not a folder"]),
+        (".", lambda f: None, 2, ["neither a dataset, nor a run, nor a study", "data import"]),
+    ],
+)
+def test_damage_is_named_with_its_remedy(folder, capsys, name, spoil, code, words):
+    spoil(folder / name)
+    found, wrong, _ = diagnosed(capsys, name)
+    assert found == code
+    assert [word for word in words if word not in wrong[0]] == []
+
+
+def test_a_failed_run_of_a_study_is_named(folder, capsys):
+    _, jobs = diagnosis.status.read_jobs(folder / "study")
+    (jobs[0].run_folder(folder / "study") / "DONE").unlink()
+    diagnosis.status.note_failure(jobs[0], folder / "study", "Traceback\nthe disk was full")
+    code, wrong, _ = diagnosed(capsys, "study")
+    assert code == 4
+    name = jobs[0].name
+    assert wrong == [f"wrong {name} failed (the disk was full): the same command tries it again"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda f: (f / "DONE").unlink(), "stands at 40 of 40 steps: the same command continues it"),
+        (
+            lambda f: (f / ".holder").write_text("process 1 on moon"),
+            "process 1 on moon ended without closing",
+        ),
+        (lambda f: (f / "alarms.json").write_text('{"1": 20}'), "seed 1 at step 20: --step healthy"),
+        (lambda f: (f / "versions.json").unlink(), "versions.json is missing"),
+        (lambda f: (f / "versions.json").write_text('{"jax": "0.0.1"}'), "it was made with jax 0.0.1"),
+    ],
+)
+def test_what_needs_no_mending_is_a_note(folder, capsys, change, words):
+    change(folder / "run")
+    code, wrong, lines = diagnosed(capsys, "run")
+    assert (code, wrong) == (0, [])
+    assert [line for line in lines if line.startswith("note") and words in line] != []
+
+
+def test_a_run_in_use_names_its_process(folder, capsys):
+    child = subprocess.Popen([sys.executable, "-c", HOLD], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert child.stdout.readline()
+        (folder / "run/.holder").write_text(f"process {child.pid}")
+        code, _, lines = diagnosed(capsys, "run")
+        assert code == 0
+        assert f"note  run is in use by process {child.pid}" in lines
+    finally:
+        child.communicate(b"")
+
+
+def test_a_folder_that_cannot_be_written_is_a_problem(tmp_path):
+    if os.geteuid() == 0:  # root may write anywhere but here
+        tmp_path = Path("/proc/self")
+    else:
+        tmp_path.chmod(0o500)
+    (finding,) = diagnosis.disk(tmp_path)
+    assert finding.problem is diagnosis.StorageError
+    assert "choose another folder" in finding.text
+
+
+@pytest.mark.parametrize(
+    ("requirement", "complaint"),
+    [
+        ("jax>=0.4", ""),
+        ("jax<99,>=0.4", ""),
+        ("jax>=99.1", "is older than 99.1"),
+        ("no-such-package>=1", "no-such-package is not installed"),
+        ("jax[cuda12]>=0.4", "jax-cuda12"),
+        ('jax>=0.4; python_version < "3.12"', ""),
+    ],
+)
+def test_requirements_are_compared_with_what_is_installed(requirement, complaint):
+    found = diagnosis._unmet(requirement)
+    assert complaint in found if complaint else found == ""

@@ -1,0 +1,56 @@
+"""The site has a page for every public name and command, and no broken link. `make site` builds it."""
+
+import argparse
+
+import pytest
+from release import pages, reference
+
+import optimist
+import optimist.data
+from optimist import agents
+from optimist.cli.main import parser
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site") / "docs"
+    return folder, pages.write(folder)
+
+
+def test_every_link_of_every_page_leads_somewhere(site):
+    assert list(pages.broken_links(site[0])) == []
+
+
+def test_a_broken_link_is_found(tmp_path):
+    (tmp_path / "page.md").write_text("[one](nowhere.md) [two](page.md#top) [three](https://example.org)")
+    assert list(pages.broken_links(tmp_path)) == ["page.md: nowhere.md"]
+
+
+def test_what_the_site_does_not_have_loses_its_link():
+    text = pages.with_links(pages.DOCS / "architecture.md")
+    assert "tests/test_architecture.py walks the imports" in text
+    assert "](decisions/003-discount-folding.md)" in text
+
+
+def test_the_reference_has_every_public_name():
+    text = "\n".join(reference.pages().values())
+    listed = [line.rpartition(".")[2] for line in text.splitlines() if line.startswith("::: ")]
+    assert set(optimist.__all__) - {"agents"} <= set(listed)
+    assert set(optimist.data.__all__) <= set(listed)
+    assert {agents.agent_class(name).__name__ for name in agents.available()} <= set(listed)
+
+
+def command_names(above: argparse.ArgumentParser, name: str = "optimist") -> list[str]:
+    groups = [action for action in above._actions if isinstance(action, argparse._SubParsersAction)]
+    inner = [
+        command_names(each, f"{name} {word}") for group in groups for word, each in group.choices.items()
+    ]
+    return [name, *(found for names in inner for found in names)]
+
+
+def test_the_reference_has_every_command_with_its_options():
+    text = reference.pages()["command-line.md"]
+    headings = [line.lstrip("# ") for line in text.splitlines() if line.startswith("#")]
+    assert [name for name in command_names(parser())[1:] if name not in headings] == []
+    assert "| `--hold-out" in text
+    assert "| `--engine" in text

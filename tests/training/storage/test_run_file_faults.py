@@ -1,0 +1,78 @@
+"""Faults of machines and hostile links meet the files of a run: one line that names the file."""
+
+import os
+import resource
+from contextlib import contextmanager
+
+import pytest
+
+from little import add_metrics
+from optimist.cli.main import main
+from optimist.errors import RunError, StorageError
+from optimist.training.evaluation import EpisodeScore
+from optimist.training.storage.alarms import read_alarms
+from optimist.training.storage.run_folder import RunFolder, read_config, read_episodes
+
+EPISODES = [EpisodeScore(10, 0, number, 1.5, 7) for number in range(20)]
+BROKEN = "/proc/self/mem"  # it opens, and reading it is an input/output error
+
+
+def add_rows(folder: RunFolder, name: str) -> None:
+    if name == "episodes.csv":
+        folder.add_episodes(EPISODES)
+    else:
+        add_metrics(folder, [{"step": 10, "seed": 0, "loss_q": 0.5, "note": "x" * 300}])
+
+
+@contextmanager
+def largest_file(size: int):
+    """The disk takes no file above this size."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "episodes.csv"])
+def test_rows_on_a_full_disk_say_the_bytes_needed_and_free(tmp_path, name):
+    said = rf"cannot write .*{name}: .*needed \d+ bytes, \d+ are free"
+    with RunFolder(tmp_path, {}) as folder, largest_file(200), pytest.raises(StorageError, match=said):
+        add_rows(folder, name)
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "episodes.csv", "metrics.jsonl.crc", "episodes.csv.crc"])
+def test_rows_are_not_written_through_a_link(tmp_path, name):
+    run, victim = tmp_path / "run", tmp_path / "victim"
+    victim.write_text("mine\n")
+    with RunFolder(run, {}) as folder:
+        (run / name).symlink_to(victim)
+        with pytest.raises(RunError, match=f"{name} is a link"):
+            add_rows(folder, name.removesuffix(".crc"))
+    assert victim.read_text() == "mine\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [("episodes.csv", read_episodes), ("config.toml", read_config), ("alarms.json", read_alarms)],
+)
+def test_a_read_error_names_its_file(tmp_path, name, read):
+    (tmp_path / name).symlink_to(BROKEN)
+    with pytest.raises(OSError, match="Input/output error") as caught:
+        read(tmp_path)
+    assert caught.value.filename == str(tmp_path / name)
+
+
+def test_the_command_line_names_it_too(tmp_path, capsys):
+    (tmp_path / "config.toml").symlink_to(BROKEN)
+    assert main(["report", str(tmp_path)]) == StorageError.exit_code
+    assert capsys.readouterr().err == f"optimist: {tmp_path}/config.toml: Input/output error\n"
+
+
+def test_a_path_that_is_not_utf_8_or_holds_control_letters_is_a_path(tmp_path):
+    for name in (b"not-\xff-utf8", b"two\nlines", b"bell\x07"):
+        run = tmp_path / os.fsdecode(name)
+        with RunFolder(run, {}) as folder:
+            folder.add_episodes(EPISODES)
+        assert read_episodes(run) == EPISODES

@@ -1,0 +1,250 @@
+"""Damaged and forged files: flipped bits, forged values, links, names that would import a module."""
+
+import copy
+import hashlib
+import json
+import os
+import shutil
+import struct
+import sys
+import tomllib
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+import numpy as np
+
+from little import add_metrics, random_play
+from optimist.data import Dataset, Recorder, Sampler, Spec
+from optimist.data.disk.manifest import signed
+from optimist.data.verify import verify
+from optimist.envs import from_data
+from optimist.errors import OptimistError
+from optimist.studies import study_file
+from optimist.studies.folders import folder_names
+from optimist.training.evaluation import EpisodeScore
+from optimist.training.feeding import DeviceFeed, StreamedFeed
+from optimist.training.storage import checked_lines
+from optimist.training.storage.alarms import Alarm, read_alarms, write_alarms
+from optimist.training.storage.checkpoint import load_state, save_state
+from optimist.training.storage.run_folder import RunFolder, read_episodes
+from torture.campaign import EXECUTED, LOST, SILENT, SURVIVED, TRACEBACK, Campaign
+
+SPECS = (
+    Spec((5,), "float32", actions=3),
+    Spec((6, 5, 1), "uint8", actions=3, stack=4),
+    Spec((4, 4, 2), "bool", actions=3),
+)
+WRONG = (-1, 0, 2**31, 2**40, 2**63, 10**30, 0.5, 1e308, "", "../x", "/etc/passwd", "a\nb", "\x1b[2J", "\0")
+WRONG += ("gym/evil:Game-v0", "evil:Family", "object", None, True, [], {}, [[[]]], {"a": 1}, ["x"] * 50)
+
+
+def flipped(content: bytes, random: np.random.Generator) -> bytes:
+    bit, changed = int(random.integers(8 * len(content))), bytearray(content)
+    changed[bit // 8] ^= 1 << bit % 8
+    return bytes(changed)
+
+
+def one_line(problem: OptimistError) -> str:
+    return SURVIVED if "\n" not in str(problem) else TRACEBACK
+
+
+@cache
+def log(number: int) -> Path:
+    folder = Path(mkdtemp(prefix="torture-log-"))
+    with Recorder(folder, SPECS[number], lanes=2, shard_steps=40) as recorder:
+        for step in random_play(SPECS[number], rows=60, lanes=2):
+            recorder.add(*step)
+    return folder
+
+
+def damaged_log(random: np.random.Generator, folder: Path) -> tuple[int, Path, Path]:
+    kind = int(random.integers(len(SPECS)))
+    data = Path(shutil.copytree(log(kind), folder / "data"))
+    file = sorted(path for path in data.iterdir() if path.suffix)[int(random.integers(7))]
+    file.write_bytes(flipped(file.read_bytes(), random))
+    return kind, data, file
+
+
+def flip_and_verify(random: np.random.Generator, folder: Path) -> str:
+    _, data, file = damaged_log(random, folder)
+    problems = verify(data)
+    return SURVIVED if any(file.name in problem for problem in problems) else SILENT
+
+
+def batches(data: Dataset, streamed: bool) -> list[np.ndarray]:
+    sampler = Sampler(data, batch=64)
+    feed = StreamedFeed([sampler], 0) if streamed else DeviceFeed([sampler])
+    return [np.asarray(part) for part in (*feed.items(0, 3),)] if streamed else [np.asarray(feed.resident[0])]
+
+
+@cache
+def sound_batches(kind: int, streamed: bool) -> list[np.ndarray]:
+    return batches(Dataset.open(log(kind)), streamed)
+
+
+def flip_and_train(random: np.random.Generator, folder: Path) -> str:
+    """Every frame that reaches a batch is right, or the batch is refused."""
+    kind, data, file = damaged_log(random, folder)
+    streamed = bool(random.integers(2))
+    try:
+        found = batches(Dataset.open(data), streamed)
+    except OptimistError as problem:
+        return one_line(problem) if file.name in str(problem) else SILENT
+    pairs = zip(found, sound_batches(kind, streamed), strict=True)
+    return SURVIVED if all(np.array_equal(ours, theirs) for ours, theirs in pairs) else SILENT
+
+
+def state(step: int) -> dict:
+    return {"w": np.full(300, step, np.float32), "key": np.zeros(2, np.uint32), "step": np.int32(step)}
+
+
+def flip_a_checkpoint(random: np.random.Generator, folder: Path) -> str:
+    save_state(folder, 1, state(1))
+    newest = save_state(folder, 2, state(2))
+    newest.write_bytes(flipped(newest.read_bytes(), random))
+    found = load_state(folder, state(0))
+    if found is None or found[0] == 2:
+        return LOST if found is None else SILENT
+    return SURVIVED if (np.asarray(found[1]["w"]) == 1).all() else SILENT
+
+
+def forge_a_checkpoint(random: np.random.Generator, folder: Path) -> str:
+    """A header with wrong values under a right hash."""
+    save_state(folder, 1, state(1))
+    newest = save_state(folder, 2, state(2))
+    content = newest.read_bytes()
+    (length,) = struct.unpack("<Q", content[:8])
+    header = json.loads(content[8 : 8 + length])
+    forge(header, random)
+    text = json.dumps(header).encode()
+    forged = struct.pack("<Q", len(text)) + text + content[8 + length :]
+    newest.unlink()
+    digest = hashlib.sha256(forged).hexdigest()[:32]
+    (folder / f"step-000000000002-{digest}.safetensors").write_bytes(forged)
+    found = load_state(folder, state(0))
+    same = found is not None and (np.asarray(found[1]["w"]) == found[0]).all()
+    return SURVIVED if same else SILENT
+
+
+def places(value, path=()):
+    for key in list(value) if isinstance(value, dict) else range(len(value)):
+        yield (*path, key)
+        if isinstance(value[key], (dict, list)):
+            yield from places(value[key], (*path, key))
+
+
+def forge(record: dict, random: np.random.Generator) -> tuple:
+    """Replace one value by a wrong one."""
+    everywhere = list(places(record))
+    path = everywhere[int(random.integers(len(everywhere)))]
+    inside = record
+    for key in path[:-1]:
+        inside = inside[key]
+    inside[path[-1]] = WRONG[int(random.integers(len(WRONG)))]
+    return path
+
+
+def forge_a_manifest(random: np.random.Generator, folder: Path) -> str:
+    kind = int(random.integers(len(SPECS)))
+    data = Path(shutil.copytree(log(kind), folder / "data"))
+    (data / "evil.py").write_text("import pathlib; pathlib.Path(__file__ + '.ran').touch()\n")
+    record = json.loads((data / "manifest.json").read_text())
+    record.pop("sha256")
+    record["provenance"] = {"environment": "minatar/breakout", "seeds": [0]}
+    forge(record, random)
+    here = Path.cwd()
+    try:
+        os.chdir(data)
+        (data / "manifest.json").write_text(signed(record))
+        opened = Dataset.open(data)
+        from_data(opened.provenance.get("environment", "minatar/breakout"))
+        opened.timeline.decoded()
+    except OptimistError as problem:
+        return one_line(problem)
+    except UnicodeEncodeError:
+        return SURVIVED  # the forger's own file cannot be written
+    finally:
+        os.chdir(here)
+        ran = (data / "evil.py.ran").exists() or "evil" in sys.modules
+    return EXECUTED if ran else SURVIVED
+
+
+@cache
+def catalogue() -> list[dict]:
+    folder = Path(study_file.__file__).parent / "catalog"
+    return [tomllib.loads(path.read_text()) for path in sorted(folder.glob("*.toml"))]
+
+
+def forge_a_study(random: np.random.Generator, folder: Path) -> str:
+    table = copy.deepcopy(catalogue()[int(random.integers(len(catalogue())))])
+    forge(table, random)
+    try:
+        study_file.read("forged", table, "tiny").jobs()
+    except OptimistError as problem:
+        return one_line(problem)
+    return EXECUTED if "evil" in sys.modules else SURVIVED
+
+
+def name_two_labels(random: np.random.Generator, folder: Path) -> str:
+    letters = list("aA1.-_ ()[]%/\\é探\0\n") + ["x" * 90]
+    labels = ["".join(random.choice(letters, int(random.integers(1, 6)))) for _ in range(2)]
+    names = [name.lower() for name in folder_names(labels).values()]
+    return SURVIVED if len(set(names)) == len(set(labels)) else SILENT
+
+
+def flip_a_file_of_a_run(random: np.random.Generator, folder: Path) -> str:
+    with RunFolder(folder, {}) as run:
+        for step in (10, 20, 30):
+            add_metrics(run, [{"step": step, "seed": 0, "loss_q": 0.5 / step}])
+            run.add_episodes([EpisodeScore(step, 0, n, 1.5 * n, 7) for n in (0, 1)])
+        write_alarms(folder, {0: Alarm(10, 5, 9.0, 3.0)})
+    names = ("metrics.jsonl", "episodes.csv", "alarms.json", "metrics.jsonl.crc", "episodes.csv.crc")
+    file = folder / str(random.choice(names))
+    file.write_bytes(flipped(file.read_bytes(), random))
+    try:
+        read_episodes(folder)
+        read_alarms(folder)
+        checked_lines.verified(folder / "metrics.jsonl")
+    except OptimistError as problem:
+        named = file.name.removesuffix(".crc") in str(problem)
+        with RunFolder(folder, {}) as run:
+            run.rewind(30)  # the run goes on
+        return one_line(problem) if named else SILENT
+    return SILENT
+
+
+def leave_links(random: np.random.Generator, folder: Path) -> str:
+    """Links to a file outside, wherever a run or a recording writes."""
+    victim, run = folder / "victim", folder / "run"
+    victim.write_bytes(b"mine")
+    run.mkdir()
+    names = ("config.toml", "config.toml.partial", "metrics.jsonl", "metrics.jsonl.crc", "episodes.csv")
+    names += ("episodes.csv.crc", "alarms.json", "alarms.json.partial", "DONE", ".lock", ".holder")
+    for name in random.choice(names, 3, replace=False).tolist():
+        (run / name).symlink_to(victim)
+    try:
+        with RunFolder(run, {"seeds": [0]}) as held:
+            add_metrics(held, [{"step": 10, "seed": 0}])
+            held.add_episodes([EpisodeScore(10, 0, 0, 1.0, 7)])
+            write_alarms(run, {0: Alarm(10)})
+            held.save_state(10, state(10))
+            held.finish()
+    except OptimistError as problem:
+        verdict = one_line(problem)
+    else:
+        verdict = SURVIVED
+    return verdict if victim.read_bytes() == b"mine" else LOST
+
+
+CAMPAIGNS = (
+    Campaign("a bit of a checkpoint is flipped", "5", 500, flip_a_checkpoint),
+    Campaign("a bit of a dataset is flipped, then verified", "8", 500, flip_and_verify),
+    Campaign("a bit of a dataset is flipped, then trained on", "27", 500, flip_and_train),
+    Campaign("a bit of metrics, episodes or alarms is flipped", "33", 500, flip_a_file_of_a_run),
+    Campaign("a value of a manifest is forged", "12, 15, 28, 32", 500, forge_a_manifest),
+    Campaign("a header of a checkpoint is forged", "12, 20", 500, forge_a_checkpoint),
+    Campaign("a value of a study file is forged", "28, 32", 300, forge_a_study),
+    Campaign("links out of a run folder", "28", 200, leave_links),
+    Campaign("pairs of labels", "25", 1000, name_two_labels),
+)
