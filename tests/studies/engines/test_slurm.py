@@ -20,8 +20,8 @@ from optimist.studies.engines import slurm, slurm_queue
 from optimist.studies.engines.engine import waves
 from optimist.studies.engines.slurm import Shares, SlurmPool
 from optimist.studies.engines.slurm_task import Task
-from optimist.studies.plan import load
 from optimist.studies.status import write_jobs
+from optimist.studies.study_file import load
 from slurm_cluster import SlurmCluster, missing
 
 STUDY = """
