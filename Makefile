@@ -90,7 +90,7 @@ $(BIN)/python:
 # Order-only: a venv's python is a link to an old file, whose date is irrelevant. --no-compile halves the time:
 # most installed modules are never imported.
 $(INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile -e '.[minatar,atari,gym,mujoco,remote,hdf5,minari,ray,onnx,video,dev]' -c constraints.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile -e '.[minatar,atari,gym,mujoco,remote,hdf5,minari,ray,slurm,hub,onnx,video,dev]' -c constraints.txt
 	@touch $@
 
 $(SITE_INSTALLED): release/requirements.txt | $(BIN)/python

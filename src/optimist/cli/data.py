@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from optimist.cli import index
+from optimist.cli import hub, index
 from optimist.cli.options import Parser, arguments_in, command, group
 from optimist.cli.settings import add_settings, given
 from optimist.cli.views import VIEWS, add_views, view
@@ -27,6 +27,7 @@ def add(commands: Any) -> None:
     command(actions, "append", append, _append_options)
     command(actions, "import", import_logs, _import_options)
     command(actions, "export", export_logs, _export_options)
+    hub.add_to_data(actions)
 
 
 def _info_options(parser: Parser, words: list[str]) -> None:

@@ -6,7 +6,7 @@ import os
 import sys
 import traceback
 
-from optimist.cli import data, doctor, evaluate, export, listing, report, scores, select, study, train
+from optimist.cli import data, doctor, evaluate, export, hub, listing, report, scores, select, study, train
 from optimist.cli.options import Parser
 from optimist.errors import OptimistError, StorageError, UsageError
 
@@ -75,7 +75,7 @@ def parser() -> Parser:
     )
     top.add_argument("--version", action="version", version=_version(), help="print the version")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", prog="optimist")
-    for group in (train, evaluate, select, report, export, data, listing, scores, study, doctor):
+    for group in (train, evaluate, select, report, export, data, hub, listing, scores, study, doctor):
         group.add(commands)
     return top
 

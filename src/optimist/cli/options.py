@@ -17,6 +17,8 @@ FLAGS = (
     "--dry-run",
     "--prepare",
     "--detach",
+    "--checkpoints",
+    "--private",
     "--json",
     "--debug",
     "--every-rule",

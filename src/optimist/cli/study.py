@@ -1,4 +1,4 @@
-"""`optimist study run`, `status`, `report` and `work`."""
+"""`optimist study run`, `status`, `report`, `work`, `push` and `pull`."""
 
 import argparse
 import logging
@@ -11,7 +11,7 @@ from optimist.cli import index
 from optimist.cli.engines import add_engines, check_engine, pool_of
 from optimist.cli.options import Parser, arguments_in, command, group, number, whole_number
 from optimist.cli.settings import add_settings, given
-from optimist.cli.work import work, work_options
+from optimist.cli.work import pull, pull_options, push, push_options, work, work_options
 from optimist.errors import UsageError, did_you_mean
 
 CATALOG = Path(__file__).parents[1] / "studies" / "catalog"
@@ -34,6 +34,8 @@ def add(commands: Any) -> None:
     command(actions, "status", status, _status_options)
     command(actions, "report", report, _report_options)
     command(actions, "work", work, work_options)
+    command(actions, "push", push, push_options)
+    command(actions, "pull", pull, pull_options)
 
 
 def titles() -> dict[str, str]:

@@ -13,6 +13,7 @@ from optimist.data.dataset import Dataset, fingerprint_of
 from optimist.data.disk import manifest
 from optimist.errors import DataError, RunError, UsageError, did_you_mean, some_of
 from optimist.studies.players import ranked
+from optimist.studies.store import Store, is_address, stage, staged_path
 from optimist.training import automatic
 from optimist.training.offline import OfflineTraining
 from optimist.training.online import OnlineTraining
@@ -61,8 +62,10 @@ class Job:
         return out / self.name / "agent" if self.plays else out / self.name
 
     def data_folder(self, out: Path) -> Path:
-        """The folder of its data: that of another job, or an existing path."""
+        """The folder of its data: that of another job, an existing path, or where an address is staged."""
         assert self.data is not None, f"{self.name} has no data: it plays"
+        if is_address(self.data):
+            return staged_path(self.data)
         return out / self.data if self.data in self.needs else Path(self.data)
 
     def done(self, out: Path) -> bool:
@@ -172,7 +175,9 @@ class Job:
                 restart=self.restart,
             ).run()
             return
-        dataset = Dataset.open(self.data_folder(out))
+        dataset = Dataset.open(
+            stage(self.data) if self.data and is_address(self.data) else self.data_folder(out)
+        )
         training = self.record()
         if training.reward_scale == automatic.AUTO:
             training = replace(training, reward_scale=COMPARED_AT)
@@ -273,8 +278,13 @@ def _moved(job: Job, other: Path) -> Job:
 
 def check_logs(jobs: list[Job], out: Path) -> None:
     """Raise DataError before any run starts if a log that the study names does not exist."""
+    for address in {job.data for job in jobs if is_address(job.data or "")}:
+        if not Store(str(address)).has(manifest.NAME):
+            raise DataError(f"{address} has no {manifest.NAME}: correct `data` in the study's file")
     for job in jobs:
-        if not job.plays and job.data not in job.needs and not job.data_folder(out).exists():
+        if job.plays or job.data in job.needs or is_address(str(job.data)):
+            continue
+        if not job.data_folder(out).exists():
             raise DataError(
                 f"{job.data_folder(out)}, the log of {job.environment}, does not exist: correct `data` in "
                 "the study's file, or collect it first (collect)"

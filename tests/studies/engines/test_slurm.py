@@ -1,5 +1,7 @@
-"""Studies on a real SLURM cluster: the numbers of one machine, whatever is lost. The daemons are this test's own
-(tests/slurm_cluster.py says what they need); what needs no daemon is tested quickly below."""
+"""Studies on a real SLURM cluster: the numbers of one machine, whatever is lost.
+
+The daemons are this test's own (tests/slurm_cluster.py says what they need); what needs no daemon is tested
+quickly below."""
 
 import os
 import signal
@@ -18,8 +20,8 @@ from optimist.studies.engines import slurm, slurm_queue
 from optimist.studies.engines.engine import waves
 from optimist.studies.engines.slurm import Shares, SlurmPool
 from optimist.studies.engines.slurm_task import Task
-from optimist.studies.plan import load
 from optimist.studies.status import write_jobs
+from optimist.studies.study_file import load
 from slurm_cluster import SlurmCluster, missing
 
 STUDY = """
@@ -43,7 +45,7 @@ DQN, REM, RANDOM = (
     *(f"runs/minatar-breakout/all/{agent}" for agent in ("dqn", "rem")),
     "random/minatar-breakout",
 )
-LONG = 4000  # steps that take long enough to be interrupted
+LONG = 1500  # steps that take long enough to be interrupted
 
 
 def study_file(folder: Path, steps: int = 600) -> Path:
@@ -88,11 +90,8 @@ def same(out: Path, straight: Path) -> bool:
 
 
 def is_learning(run: Path) -> bool:
-    return (
-        (run / "checkpoints").exists()
-        and any((run / "checkpoints").iterdir())
-        and not (run / "DONE").exists()
-    )
+    saved = (run / "checkpoints").exists() and any((run / "checkpoints").iterdir())
+    return saved and (run / ".holder").exists() and not (run / "DONE").exists()
 
 
 def job_of(out: Path, name: str) -> str:
@@ -108,17 +107,15 @@ def test_a_lost_node_and_a_time_limit_cost_nothing_but_time(cluster, straight, t
     cluster.asked("scancel", "--signal=USR2", job)  # as SLURM sends it before the time limit
     wait_for(lambda: cluster.asked("squeue", "-h", "-r", "-j", job, "-o", "%T") == "PENDING", command)
     wait_for(lambda: is_learning(tmp_path / "out" / REM) or is_learning(run), command)
-    lost = [name for name in (DQN, REM) if is_learning(tmp_path / "out" / name)][0]
+    lost = next(name for name in (REM, DQN) if is_learning(tmp_path / "out" / name))
     node = cluster.asked("squeue", "-h", "-r", "-j", job_of(tmp_path / "out", lost), "-o", "%N")
     cluster.lose_node(node)
     told, complaints = command.communicate()
     cluster.start_node(node)
     assert command.returncode == 0, complaints
     assert "all 4 runs are done" in told
-    assert "is stopped and saved" in "".join(
-        path.read_text() for path in (tmp_path / "out/slurm").glob("*.out")
-    )
-    assert "taking over" in (tmp_path / "out" / lost / "log.txt").read_text()
+    printed = "".join(path.read_text() for path in (tmp_path / "out/slurm").glob("*.out"))
+    assert "is stopped and saved" in printed and f"taking over {tmp_path / 'out' / lost}" in printed
     assert same(tmp_path / "out", straight)
     assert tables(tmp_path / "out") == tables(straight)
 

@@ -21,6 +21,7 @@ from optimist.studies.engines.engine import Ended
 from optimist.studies.engines.local import PATIENCE, performed
 from optimist.studies.job import Job
 from optimist.studies.status import FILE
+from optimist.studies.store import is_address
 from optimist.training.interrupt import StopRequest
 from optimist.training.memory import RUNS_PER_GPU, RUNS_PER_MACHINE
 from optimist.training.progress import say
@@ -64,7 +65,8 @@ class RayPool:
             self._running[self._sent(job)] = job
 
     def _sent(self, job: Job) -> Any:
-        sent = replace(job, data=str(job.data_folder(self._out).absolute())) if job.data else job
+        here = job.data and not is_address(job.data)  # an address is staged on the node
+        sent = replace(job, data=str(job.data_folder(self._out).absolute())) if here else job
         # The jobs it needs are done, and its data is an absolute path, so the worker need not know them.
         plain = replace(sent, needs=()).as_json()
         return self._task.remote(plain, str(self._out), _mark(self._out), self._environment, self._shares)

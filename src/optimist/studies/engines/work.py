@@ -1,7 +1,9 @@
 """One run of a study by itself, for schedulers that start a process for each: `optimist study work`."""
 
+import hashlib
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from optimist import envs, plugins
@@ -9,6 +11,8 @@ from optimist.errors import DataError, RunError, UsageError, did_you_mean
 from optimist.studies.engines.local import performed
 from optimist.studies.job import Job, restarted
 from optimist.studies.status import FAILED, note_failure, read_jobs
+from optimist.studies.status import FILE as STUDY
+from optimist.studies.store import Store
 from optimist.training.interrupt import Interrupted, StopRequest
 from optimist.training.progress import say
 
@@ -71,16 +75,54 @@ def work(out: Path, *, index: int | None = None, run: str | None = None, restart
     return job
 
 
+def work_at(
+    address: str, scratch: Path, *, index: int | None = None, run: str | None = None, restart: bool = False
+) -> Job:
+    """The same for a study at an address, such as s3://bucket/study: what the run needs is brought to a local
+    folder, and what it writes is sent back, from time to time and at its end."""
+    store, local = Store(address), scratch / hashlib.sha256(address.encode()).hexdigest()[:16]
+    store.bring_file(STUDY, local)
+    jobs = read_jobs(local)[1]
+    job = find_job(jobs, index, run)
+    named = {each.name: each for each in jobs}
+    _await_there(job, named, store)
+    for name in job.needs:
+        store.bring(name, local / name, without=("checkpoints", "policies"))
+    store.bring(job.name, local / job.name)
+    with store.kept_up(local / job.name, job.name):
+        return work(local, run=job.name, restart=restart)
+
+
+def _await_there(job: Job, jobs: dict[str, Job], store: Store) -> None:
+    """Wait until the store has the runs that it needs."""
+    marks = {name: jobs[name].run_folder(Path()) / "DONE" for name in job.needs}
+    _wait_while(
+        job,
+        lambda: [name for name, mark in marks.items() if not store.has(mark.as_posix())],
+        lambda name: store.has(f"{name}/{FAILED}"),
+    )
+
+
 def _await_needed(job: Job, jobs: dict[str, Job], out: Path) -> None:
-    """Wait until the jobs that it needs are done; RunError if one of them failed."""
+    """Wait until the folder has the runs that it needs."""
+    try:
+        _wait_while(
+            job,
+            lambda: [name for name in job.needs if not jobs[name].done(out)],
+            lambda name: (out / name / FAILED).exists(),
+        )
+    except RunError:
+        note_failure(job, out, f"{', '.join(job.needs)} failed")
+        raise
+
+
+def _wait_while(job: Job, missing: Callable[[], list[str]], failed: Callable[[str], bool]) -> None:
+    """Wait while runs that it needs are missing; RunError if one of them failed."""
     told = False
     with StopRequest() as stop:
-        while waiting := [name for name in job.needs if not jobs[name].done(out)]:
-            failed = [name for name in waiting if (out / name / FAILED).exists()]
-            if failed:
-                complaint = f"{', '.join(failed)} failed"
-                note_failure(job, out, complaint)
-                raise RunError(f"{job.name}: {complaint}; run that first")
+        while waiting := missing():
+            if lost := [name for name in waiting if failed(name)]:
+                raise RunError(f"{job.name}: {', '.join(lost)} failed; run that first")
             if not told:
                 say(f"{job.name} waits for {', '.join(waiting)}")
                 told = True

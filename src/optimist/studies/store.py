@@ -1,0 +1,172 @@
+"""Folders at an address that fsspec knows (s3://, gs://): brought to local disk, worked on there, sent back.
+
+So nodes need not share a file system. A file is sent only if its size or time changed since it was last sent
+or brought. The marks of a finished run are sent last: who sees one sees all that belongs to it.
+"""
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from optimist.data.disk import manifest
+from optimist.data.disk.files import TEMPORARY, make_folder
+from optimist.envs._lanes import package
+from optimist.errors import DataError, StorageError
+from optimist.studies.engines.compiled import cache_folder
+
+SEND_SECONDS = 120  # between sendings of what a run has so far
+LAST = ("DONE", manifest.NAME, "study.json")  # files that say that all others are there
+OWN = (".lock", ".holder")  # of a process on this machine
+
+
+def is_address(place: str) -> bool:
+    return "://" in place
+
+
+def staged_path(address: str) -> Path:
+    """The local folder of a dataset at an address; the same for every run on this machine."""
+    name = address.rstrip("/").rpartition("/")[2]
+    return cache_folder() / "staged" / f"{name}-{hashlib.sha256(address.encode()).hexdigest()[:16]}"
+
+
+def stage(address: str) -> Path:
+    """Bring a dataset to this machine, if it is not here as it is there, and return its folder."""
+    from filelock import FileLock
+
+    folder = staged_path(address)
+    make_folder(folder.parent)
+    with FileLock(folder.with_name(folder.name + ".lock")):  # runs that start together bring it once
+        if not Store(address).bring("", folder):
+            raise DataError(f"{address} has no {manifest.NAME}: correct the address of the log")
+    return folder
+
+
+class Store:
+    """A folder at an address."""
+
+    def __init__(self, address: str):
+        fsspec: Any = package("fsspec", extra="remote")
+        self.address = address.rstrip("/")
+        try:
+            self._files, self._root = fsspec.core.url_to_fs(self.address, use_listings_cache=False)
+        except (ImportError, ValueError) as problem:
+            raise StorageError(f"{address} cannot be opened ({problem}): install its package") from None
+        self._sent: dict[str, tuple[int, int]] = {}
+
+    def bring(self, name: str, folder: Path, without: tuple[str, ...] = ()) -> bool:
+        """Make `folder` hold the files at `name`; False if there are none. Files that have the same size are
+        not brought again: those that grow are brought whole."""
+        there = self._listed(name, without)
+        for path in sorted(there, key=_is_last):
+            local = folder / path
+            if not local.exists() or local.stat().st_size != there[path] or _is_small(there[path]):
+                make_folder(local.parent)
+                partial = local.with_name(local.name + TEMPORARY)
+                with self._problems(path):
+                    self._files.get_file(self._remote(name, path), str(partial))
+                partial.replace(local)
+            self._sent[f"{name}/{path}"] = _mark(local)
+        return bool(there)
+
+    def send(self, folder: Path, name: str) -> int:
+        """Send what changed in a folder to `name`; return the number of files. What is no longer here is
+        removed there, after all is sent."""
+        here = [path for path in folder.rglob("*") if path.is_file() and _is_kept(path)]
+        paths = {str(path.relative_to(folder)): path for path in here}
+        count = 0
+        for path in sorted(paths, key=_is_last):
+            try:
+                mark = _mark(paths[path])
+            except FileNotFoundError:  # an old checkpoint that was just removed
+                continue
+            if self._sent.get(f"{name}/{path}") != mark:
+                with self._problems(path):
+                    self._files.put_file(str(paths[path]), self._remote(name, path))
+                self._sent[f"{name}/{path}"] = mark
+                count += 1
+        for path in set(self._listed(name)) - set(paths):
+            with self._problems(path):
+                self._files.rm_file(self._remote(name, path))
+        return count
+
+    @contextmanager
+    def kept_up(self, folder: Path, name: str) -> Iterator[None]:
+        """Send the folder from time to time while something is done, and once more at its end."""
+        over = threading.Event()
+        thread = threading.Thread(target=self._keep_sending, args=(folder, name, over), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+            if folder.exists():
+                self.send(folder, name)
+
+    def _keep_sending(self, folder: Path, name: str, over: threading.Event) -> None:
+        while not over.wait(SEND_SECONDS):
+            try:
+                if folder.exists():
+                    self.send(folder, name)
+            except (OSError, StorageError):  # it is tried again, and the last time decides
+                continue
+
+    def has(self, path: str) -> bool:
+        with self._problems(path):
+            return bool(self._files.exists(self._remote(path)))
+
+    def bring_file(self, path: str, folder: Path) -> Path:
+        """Bring one file, whatever is there already."""
+        make_folder((folder / path).parent)
+        try:
+            with self._problems(path):
+                self._files.get_file(self._remote(path), str(folder / path))
+        except FileNotFoundError:
+            raise StorageError(f"{self.address} has no {path}: correct the address") from None
+        return folder / path
+
+    def _listed(self, name: str, without: tuple[str, ...] = ()) -> dict[str, int]:
+        root = self._remote(name)
+        with self._problems(name):
+            try:
+                found = self._files.find(root, detail=True)
+            except FileNotFoundError:
+                return {}
+        begin = len(root.strip("/")) + 1
+        listed = {path.strip("/")[begin:]: each["size"] for path, each in found.items()}
+        return {
+            path: size for path, size in listed.items() if path and not set(path.split("/")) & set(without)
+        }
+
+    def _remote(self, *parts: str) -> str:
+        return "/".join([self._root.rstrip("/"), *(part for part in parts if part)])
+
+    @contextmanager
+    def _problems(self, path: str) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except Exception as problem:  # each kind of store raises errors of its own
+            reason = " ".join(str(problem).split())[:200] or type(problem).__name__
+            raise StorageError(f"{self.address}/{path}: {reason}") from problem
+
+
+def _is_last(path: str) -> tuple[bool, str]:
+    return path.rpartition("/")[2] in LAST, path
+
+
+def _is_small(size: int) -> bool:
+    return size < 2**20  # a changed configuration may have its former size
+
+
+def _is_kept(path: Path) -> bool:
+    return path.name not in OWN and not path.name.endswith(TEMPORARY)
+
+
+def _mark(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns

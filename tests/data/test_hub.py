@@ -1,0 +1,132 @@
+"""Datasets and runs go to the Hub and come back whole: the real client, a stand-in of the service."""
+
+import subprocess
+import sys
+
+import pytest
+
+from hub_standin import Hub
+from little import pixels
+from optimist.cli.main import main
+from optimist.data import Dataset, hub
+from optimist.data.verify import verify
+
+# The client's own, of its HTTP library.
+pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
+
+
+@pytest.fixture
+def service(monkeypatch, tmp_path):
+    import huggingface_hub.constants as constants
+
+    with Hub() as found:
+        monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
+        monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "no-token"))
+        monkeypatch.setenv("HF_TOKEN", "hf_somebody")
+        monkeypatch.setenv("HF_ENDPOINT", found.address)
+        yield found
+
+
+def test_a_dataset_comes_back_whole(service, tmp_path, capsys):
+    sent = pixels(tmp_path / "log")
+    assert main(["data", "push", str(tmp_path / "log"), "lab/little", "--license", "cc-by-4.0"]) == 0
+    assert main(["data", "pull", "lab/little", "--out", str(tmp_path / "back")]) == 0
+    assert Dataset.open(tmp_path / "back").fingerprint == sent.fingerprint
+    assert verify(tmp_path / "back") == []
+    assert f"{len(sent):,} steps in" in capsys.readouterr().out
+    assert not (tmp_path / "back" / ".cache").exists()
+    card = service.files["datasets/lab/little"]["README.md"].decode()
+    assert card.startswith("---\ntags: [reinforcement-learning, offline-rl, optimist]\n")
+    assert "license: cc-by-4.0" in card and "optimist data pull lab/little" in card
+    assert f"| steps | {len(sent)} |" in card
+
+
+def test_a_damaged_dataset_is_refused(service, tmp_path, capsys):
+    pixels(tmp_path / "log")
+    hub.push_data(tmp_path / "log", "lab/little")
+    files = service.files["datasets/lab/little"]
+    shard = next(name for name in files if name.endswith(".arrow"))
+    files[shard] = files[shard][:-9] + b"x" + files[shard][-8:]
+    assert main(["data", "pull", "lab/little", "--out", str(tmp_path / "back")]) == 3
+    assert "lab/little: " in capsys.readouterr().err
+
+
+def run_folder(path):
+    (path / "policies").mkdir(parents=True)
+    (path / "checkpoints").mkdir()
+    (path / "config.toml").write_text(
+        'environment = "minatar/breakout"\nseeds = [0, 1]\n[agent]\nname = "rem"\n'
+    )
+    for name in ("DONE", "policies/1.safetensors", "checkpoints/1.safetensors", "metrics.jsonl", "other.py"):
+        (path / name).write_text(name)
+    return path
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_run_comes_back_without_what_is_not_its_own(whole, service, tmp_path):
+    run = run_folder(tmp_path / "run")
+    assert main(["run", "push", str(run), "lab/rem", "--private", *(["--checkpoints"] if whole else [])]) == 0
+    assert "models/lab/rem" in service.private
+    service.files["models/lab/rem"]["wicked.py"] = b"print()"
+    assert main(["run", "pull", "lab/rem", "--out", str(tmp_path / "back")]) == 0
+    back = {
+        str(path.relative_to(tmp_path / "back")) for path in (tmp_path / "back").rglob("*") if path.is_file()
+    }
+    expected = {"README.md", "config.toml", "DONE", "policies/1.safetensors", "metrics.jsonl"}
+    assert back == expected | ({"checkpoints/1.safetensors"} if whole else set())
+    card = (tmp_path / "back" / "README.md").read_text()
+    assert "| agent | rem |" in card and "| seeds | 0, 1 |" in card
+
+
+def test_pushing_again_removes_what_is_gone(service, tmp_path):
+    run = run_folder(tmp_path / "run")
+    hub.push_run(run, "lab/rem", {})
+    (run / "policies/1.safetensors").rename(run / "policies/2.safetensors")
+    hub.push_run(run, "lab/rem", {})
+    names = set(service.files["models/lab/rem"])
+    assert "policies/2.safetensors" in names and "policies/1.safetensors" not in names
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "phrase"),
+    [
+        (["data", "pull", "lab/none", "--out", "OUT"], 2, "the Hub has no lab/none that you may see"),
+        (
+            ["data", "pull", "a/b/c", "--out", "OUT"],
+            2,
+            '"a/b/c" is not the name of a repository: write user/name',
+        ),
+        (["data", "pull", "lab/none", "--out", "FULL"], 2, "is not empty: choose another --out"),
+        (["run", "push", "FULL", "lab/x"], 4, "is not a run: it has no config.toml"),
+        (["run", "pull", "lab/none"], 2, "name the run's folder: --out RUN"),
+        (["data", "push", "OUT", "lab/x"], 3, "OUT"),
+    ],
+)
+def test_mistakes_are_one_line(words, code, phrase, service, tmp_path, capsys):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    places = {"OUT": str(tmp_path / "out"), "FULL": str(tmp_path / "full")}
+    assert main([places.get(word, word) for word in words]) == code
+    complaint = capsys.readouterr().err
+    assert complaint.count("\n") == 1 and places.get(phrase, phrase) in complaint
+
+
+def test_without_a_token_the_line_says_how_to_log_in(service, tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("HF_TOKEN")
+    pixels(tmp_path / "log")
+    assert main(["data", "push", str(tmp_path / "log"), "lab/x"]) in (2, 6)
+    assert "log in (hf auth login, HF_TOKEN)" in capsys.readouterr().err
+
+
+def test_without_the_package_its_line_is_named(monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    assert main(["data", "pull", "lab/x", "--out", str(tmp_path / "out")]) == 2
+    assert 'huggingface_hub is not installed: pip install "optimist' in capsys.readouterr().err
+
+
+def test_the_command_line_does_not_load_the_client():
+    program = (
+        "import sys; from optimist.cli.main import parser; parser(); print('huggingface_hub' in sys.modules)"
+    )
+    command = [sys.executable, "-c", program]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "False\n"

@@ -1,0 +1,235 @@
+"""Studies and logs at an address: worked on locally, sent back, and continued elsewhere.
+
+The slow tests have a real S3 server, in a process of its own."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+import urllib.request
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from little import outcome
+from optimist.cli.main import main
+from optimist.errors import DataError, StorageError
+from optimist.studies import store as stores
+from optimist.studies.job import check_logs
+from optimist.studies.store import Store, stage, staged_path
+from optimist.studies.study_file import load
+from slurm_cluster import free_ports
+
+STUDY = """
+title = "A little study"
+recipe = "small"
+seeds = 1
+agents = { "DQN" = { agent = "dqn", options = { network = "mlp" } } }
+environments = ["minatar/breakout"]
+training = { steps = 60, evaluate_every = 20, episodes = 1, batch = 8 }
+[collect]
+agent = "dqn"
+options = { network = "mlp" }
+settings = { steps = 200, lanes = 4, warm_up = 40, batch = 8 }
+"""
+LOG, DQN = "logs/minatar-breakout", "runs/minatar-breakout/all/dqn"
+
+
+@pytest.fixture(scope="module")
+def server():
+    """moto's S3 server, with a bucket; s3fs finds it by the variables that boto reads.
+
+    OPTIMIST_MOTO is a Python that has moto[server]: in the same one tensorboardX would import its boto3 in
+    every run."""
+    python = os.environ.get("OPTIMIST_MOTO", sys.executable)
+    there = subprocess.run([python, "-c", "import moto.server"], capture_output=True).returncode == 0
+    assert there, 'set OPTIMIST_MOTO to a Python that has moto: pip install "moto[server]"'
+    [port] = free_ports(1)
+    address = f"http://127.0.0.1:{port}"
+    words = [python, "-P", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {
+            "AWS_ENDPOINT_URL": address,
+            "AWS_ACCESS_KEY_ID": "nobody",
+            "AWS_SECRET_ACCESS_KEY": "nothing",
+            "AWS_DEFAULT_REGION": "us-east-1",
+        }.items():
+            patch.setenv(name, value)
+        with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            try:
+                _await(f"{address}/moto-api/")
+                request = urllib.request.Request(f"{address}/studies", method="PUT")
+                request.add_header("Host", f"127.0.0.1:{port}")
+                urllib.request.urlopen(request).close()
+                yield "s3://studies"
+            finally:
+                process.terminate()
+
+
+def _forget_stores() -> None:
+    """fsspec keeps its stores, and each the address of its server."""
+    import s3fs
+
+    s3fs.S3FileSystem.clear_instance_cache()
+
+
+def _await(address: str) -> None:
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            urllib.request.urlopen(address).close()
+            return
+        except OSError:
+            assert time.monotonic() < deadline, "moto's server did not start"
+            time.sleep(0.1)
+
+
+@pytest.fixture
+def memory():
+    """A store in this process, for what does not depend on its kind."""
+    import fsspec
+
+    fsspec.filesystem("memory").store.clear()
+    fsspec.filesystem("memory").pseudo_dirs[:] = [""]
+    yield "memory://bucket/study"
+    fsspec.filesystem("memory").store.clear()
+    fsspec.filesystem("memory").pseudo_dirs[:] = [""]
+
+
+def written(folder: Path, **files: str) -> Path:
+    for name, text in files.items():
+        path = folder / name.replace("__", "/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+def tree(folder: Path) -> dict[str, str]:
+    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_folder_comes_back_as_it_was_sent(memory, tmp_path):
+    here = written(tmp_path / "here", a="1", b__c="2", DONE="", b__checkpoints__9="9")
+    written(here, **{".lock": "", "b__x.partial": "half"})
+    assert Store(memory).send(here, "run") == 4  # not what belongs to a process
+    assert Store(memory).bring("run", tmp_path / "there")
+    assert tree(tmp_path / "there") == {"a": "1", "b/c": "2", "DONE": "", "b/checkpoints/9": "9"}
+    assert Store(memory).bring("run", tmp_path / "light", without=("checkpoints",))
+    assert "b/checkpoints/9" not in tree(tmp_path / "light")
+    assert not Store(memory).bring("nowhere", tmp_path / "nothing")
+
+
+def test_only_what_changed_is_sent_and_what_is_gone_is_removed(memory, tmp_path):
+    here, store = written(tmp_path / "here", a="1", old="2"), Store(memory)
+    assert (store.send(here, "run"), store.send(here, "run")) == (2, 0)
+    (here / "old").unlink()
+    written(here, a="changed")
+    assert store.send(here, "run") == 1
+    Store(memory).bring("run", tmp_path / "there")
+    assert tree(tmp_path / "there") == {"a": "changed"}
+
+
+def test_the_mark_of_a_finished_run_is_sent_last(memory, tmp_path, monkeypatch):
+    here, sent = written(tmp_path / "here", DONE="", a="1", zz="2"), []
+    store = Store(memory)
+    monkeypatch.setattr(store._files, "put_file", lambda path, there: sent.append(Path(path).name))
+    store.send(here, "run")
+    assert sent == ["a", "zz", "DONE"]
+
+
+def test_a_run_is_sent_while_it_goes_on_and_at_its_end(memory, tmp_path, monkeypatch):
+    monkeypatch.setattr(stores, "SEND_SECONDS", 0.01)
+    here, store = written(tmp_path / "here", a="1"), Store(memory)
+    with pytest.raises(KeyboardInterrupt), store.kept_up(here, "run"):
+        while not store.has("run/a"):
+            time.sleep(0.01)
+        written(here, b="2")
+        raise KeyboardInterrupt
+    assert store.has("run/b")
+
+
+def test_a_log_at_an_address_is_staged_once(memory, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with pytest.raises(DataError, match=r"has no manifest.json: correct the address"):
+        stage(memory)
+    Store(memory).send(written(tmp_path / "log", **{"manifest.json": "{}"}), "")
+    assert stage(memory) == staged_path(memory) == stage(memory)
+    assert tree(staged_path(memory)) == {"manifest.json": "{}"}
+    assert staged_path(memory) != staged_path(f"{memory}/other")
+
+
+def test_a_study_on_a_log_that_is_not_there_is_refused(memory, tmp_path):
+    study = written(tmp_path, **{"s.toml": STUDY}) / "s.toml"
+    [run] = [job for job in load(str(study)).jobs() if job.label]
+    there = replace(run, data=memory, needs=())
+    with pytest.raises(DataError, match="has no manifest.json: correct `data` in the study's file"):
+        check_logs([there], tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "phrase"),
+    [
+        (["work", "memory://none/at-all", "--index", "0"], 6, "memory://none/at-all has no study.json"),
+        (["pull", "memory://none/at-all", "OUT"], 6, "has no study.json: correct the address"),
+        (["pull", "here", "OUT"], 2, '"here" is not an address: name an address, such as s3://bucket/study'),
+        (["push", "OUT", "memory://a/b"], 4, "is not a study's folder"),
+        (["work", "OUT", "--index", "0", "--scratch", "OUT"], 2, "--scratch is for a study at an address"),
+        (["pull", "nosuch://a/b", "OUT"], 6, "nosuch://a/b cannot be opened (Protocol not known: nosuch)"),
+    ],
+)
+def test_mistakes_are_one_line(words, code, phrase, tmp_path, capsys):
+    line = [str(tmp_path / "out") if word == "OUT" else word for word in words]
+    assert main(["study", *line]) == code
+    complaint = capsys.readouterr().err
+    assert phrase in complaint and complaint.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_a_store_that_cannot_be_reached_is_one_line(monkeypatch, tmp_path):
+
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "nobody")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "nothing")
+    _forget_stores()
+    with pytest.raises(StorageError, match="s3://nobody/study/study.json: "):
+        Store("s3://nobody/study").has("study.json")
+    _forget_stores()
+
+
+@pytest.mark.slow
+def test_nodes_that_share_no_disk_come_to_the_same_numbers(server, tmp_path):
+    study = written(tmp_path, **{"s.toml": STUDY}) / "s.toml"
+    line = ["study", "run", str(study), "--out"]
+    assert main([*line, str(tmp_path / "straight"), "--workers", "1"]) == 0
+    assert main([*line, str(tmp_path / "mine"), "--prepare"]) == 0
+    address = f"{server}/little"
+    assert main(["study", "push", str(tmp_path / "mine"), address]) == 0
+    for index in (0, 1, 2):  # each on a node of its own
+        scratch = tmp_path / f"node-{index}"
+        assert main(["study", "work", address, "--index", str(index), "--scratch", str(scratch)]) == 0
+        shutil.rmtree(scratch)
+    assert main(["study", "pull", address, str(tmp_path / "results")]) == 0
+    assert not (tmp_path / "results" / DQN / "checkpoints").exists()
+    assert main(["study", "pull", address, str(tmp_path / "whole"), "--checkpoints"]) == 0
+    assert outcome(tmp_path / "whole" / DQN) == outcome(tmp_path / "straight" / DQN)
+    assert main(["study", "report", str(tmp_path / "results")]) == 0
+    for name in ("table.csv", "scores.csv"):
+        mine, theirs = (tmp_path / place / "results/all" / name for place in ("results", "straight"))
+        assert mine.read_bytes() == theirs.read_bytes()
+
+
+@pytest.mark.slow
+def test_a_study_learns_from_logs_at_an_address(server, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    study = written(tmp_path, **{"s.toml": STUDY}) / "s.toml"
+    assert main(["study", "run", str(study), "--out", str(tmp_path / "first"), "--workers", "1"]) == 0
+    Store(f"{server}/logs/breakout").send(tmp_path / "first" / LOG, "")
+    text = STUDY[: STUDY.index("[collect]")] + f'data = "{server}/logs/{{game}}"\n'
+    other = written(tmp_path, **{"other.toml": text}) / "other.toml"
+    assert main(["study", "run", str(other), "--out", str(tmp_path / "second"), "--workers", "1"]) == 0
+    ours, theirs = ((tmp_path / place / DQN / "episodes.csv").read_text() for place in ("second", "first"))
+    assert ours == theirs
+    assert os.listdir(tmp_path / "cache" / "optimist" / "staged")
