@@ -144,6 +144,20 @@ GUARDS = (
         "training/storage/test_run_file_faults.py::test_a_read_error_names_its_file",
     ),
     Guard(
+        "a message is one line whatever the path",
+        "errors.py",
+        'letter if letter.isprintable() else "?" for letter in super()',
+        "letter for letter in super()",
+        "training/storage/test_run_file_faults.py::test_a_message_is_one_line_whatever_the_path",
+    ),
+    Guard(
+        "an evaluation that would not end is refused",
+        "training/evaluation.py",
+        "    if steps is not None and steps > MOST_STEPS:\n",
+        "    if False:\n",
+        "training/test_long_runs.py::test_so_is_that_of_a_trained_run",
+    ),
+    Guard(
         "the manifest has a hash of itself",
         MANIFEST,
         "    if stated != found:\n",
