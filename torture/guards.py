@@ -172,11 +172,11 @@ GUARDS = (
         "data/test_refusals.py::test_opening_and_verify_refuse_it_in_one_line",
     ),
     Guard(
-        "a frame that declares another size is not unpacked",
-        "data/disk/codec.py",
-        "        self._check_sizes(blobs)\n        return",
-        "        return",
-        "data/disk/test_codec.py::test_a_frame_that_claims_another_size_is_never_decoded",
+        "a frame that declares another size is found before room is made",
+        "data/disk/reader.py",
+        "        decoder.check_size()\n",
+        "",
+        "data/test_forged.py::test_a_forged_size_is_found_before_room_is_made_for_all_frames",
     ),
     Guard(
         "frames that exceed the memory are refused first",
