@@ -93,6 +93,9 @@ def training(folder: Path) -> None:
     words = [sys.executable, "-m", "optimist", "train", "rem", log, *settings]
     begun = time.monotonic()
     with subprocess.Popen([*map(str, words)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        while not (folder / "run" / "metrics.jsonl").exists() and process.poll() is None:
+            time.sleep(1)  # programs are compiled
+        begun = time.monotonic()
         looks = watched(process, begun + 60 * MINUTES)
         process.send_signal(signal.SIGTERM)
         _, complaint = process.communicate(timeout=60)
