@@ -35,12 +35,30 @@ test: lint browser  ## check format, lint and types; run all tests that are not 
 test-slow: $(INSTALLED)  ## run the tests that take minutes
 	$(BIN)/pytest -m slow --timeout 3600
 
-# Each part continues where it was stopped. MINUTES=80 is the limit of the first part.
-torture: $(INSTALLED)  ## attack the promises of docs/reliability.md and print what came of it (hours; it can be continued)
-	PYTHONPATH=src:tests:. JAX_PLATFORMS=cpu $(BIN)/python -m torture
-	PYTHONPATH=src:tests:. JAX_PLATFORMS=cpu $(BIN)/python -m torture.mutations
-	OPTIMIST_MOMENTS=200 OPTIMIST_KILLS=12 $(BIN)/pytest -m slow --timeout 3600 \
-	  tests/studies/engines tests/training/test_kept_recordings.py tests/training/test_killed_alarms.py
+# The campaign and the removal of guards continue where they were stopped; make torture PARTS="campaign soak" does some.
+PARTS := campaign mutations kills fuzz soak
+IN_TREE := PYTHONPATH=src:tests:. JAX_PLATFORMS=cpu $(BIN)/python -m
+torture: $(INSTALLED) $(PARTS:%=torture-%)  ## attack the promises of docs/reliability.md: hours, in parts of at most 80 minutes
+
+torture-campaign: $(INSTALLED)
+	MINUTES=80 $(IN_TREE) torture
+
+torture-mutations: $(INSTALLED)
+	$(IN_TREE) torture.mutations
+
+torture-kills: $(INSTALLED)
+	OPTIMIST_MOMENTS=200 OPTIMIST_KILLS=12 $(BIN)/pytest -m slow --timeout 3600 tests/studies/engines/test_processes.py \
+	  tests/studies/engines/test_lost_cluster.py tests/training/test_kept_recordings.py tests/training/test_killed_alarms.py
+
+# Coverage-guided, for an hour; it ends before that only with a failure.
+torture-fuzz: $(INSTALLED)
+	$(BIN)/pip install --quiet --disable-pip-version-check hypofuzz
+	PYTHONPATH=src:tests:. JAX_PLATFORMS=cpu timeout 3600 $(BIN)/hypothesis fuzz --no-dashboard -n 1 -- -o addopts= torture/test_parsers.py \
+	  || [ $$? = 124 ]
+
+torture-soak: $(INSTALLED)
+	MINUTES=60 $(IN_TREE) torture.soak training
+	MINUTES=60 $(IN_TREE) torture.soak study
 
 # Pages are tested in a real browser: if there is none, Chromium is installed, with sudo if needed.
 browser:

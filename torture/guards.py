@@ -144,6 +144,20 @@ GUARDS = (
         "training/storage/test_run_file_faults.py::test_a_read_error_names_its_file",
     ),
     Guard(
+        "a message is one line whatever the path",
+        "errors.py",
+        'letter if letter.isprintable() else "?" for letter in super()',
+        "letter for letter in super()",
+        "training/storage/test_run_file_faults.py::test_a_message_is_one_line_whatever_the_path",
+    ),
+    Guard(
+        "an evaluation that would not end is refused",
+        "training/evaluation.py",
+        "    if steps is not None and steps > MOST_STEPS:\n",
+        "    if False:\n",
+        "training/test_long_runs.py::test_so_is_that_of_a_trained_run",
+    ),
+    Guard(
         "the manifest has a hash of itself",
         MANIFEST,
         "    if stated != found:\n",
@@ -158,11 +172,11 @@ GUARDS = (
         "data/test_refusals.py::test_opening_and_verify_refuse_it_in_one_line",
     ),
     Guard(
-        "a frame that declares another size is not unpacked",
-        "data/disk/codec.py",
-        "        self._check_sizes(blobs)\n        return",
-        "        return",
-        "data/disk/test_codec.py::test_a_frame_that_claims_another_size_is_never_decoded",
+        "a frame that declares another size is found before room is made",
+        "data/disk/reader.py",
+        "        decoder.check_size()\n",
+        "",
+        "data/test_forged.py::test_a_forged_size_is_found_before_room_is_made_for_all_frames",
     ),
     Guard(
         "frames that exceed the memory are refused first",

@@ -12,6 +12,10 @@ class OptimistError(Exception):
 
     exit_code = 1
 
+    def __str__(self) -> str:
+        """The message in one line, whatever letters a path or a value in it has."""
+        return "".join(letter if letter.isprintable() else "?" for letter in super().__str__())
+
 
 class UsageError(OptimistError):
     """An unknown name or a value that makes no sense."""

@@ -70,6 +70,13 @@ def test_the_command_line_names_it_too(tmp_path, capsys):
     assert capsys.readouterr().err == f"optimist: {tmp_path}/config.toml: Input/output error\n"
 
 
+def test_a_message_is_one_line_whatever_the_path(tmp_path, capfd):
+    for name in (b"not-\xff-utf8", b"two\nlines", b"clear\x1b[2J"):
+        assert main(["report", os.fsdecode(os.fsencode(tmp_path) + b"/" + name)]) != 0
+        said = capfd.readouterr().err
+        assert said.count("\n") == 1 and "\x1b" not in said and "Traceback" not in said
+
+
 def test_a_path_that_is_not_utf_8_or_holds_control_letters_is_a_path(tmp_path):
     for name in (b"not-\xff-utf8", b"two\nlines", b"bell\x07"):
         run = tmp_path / os.fsdecode(name)

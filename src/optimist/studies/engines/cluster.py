@@ -19,6 +19,7 @@ from optimist.errors import UsageError
 from optimist.studies.engines.connection import connect
 from optimist.studies.engines.engine import Ended
 from optimist.studies.engines.local import PATIENCE, performed
+from optimist.studies.engines.watch import Watch
 from optimist.studies.job import Job
 from optimist.studies.status import FILE
 from optimist.studies.store import is_address
@@ -40,6 +41,7 @@ class RayPool:
         _check_shares(cpus, gpus)
         self._ray: Any = package("ray", extra="ray")
         connect(self._ray, address)
+        self._watch = Watch(self._ray.get_runtime_context().gcs_address)
         self._out = out.absolute()  # not resolved: a link may have another target on another node
         self._environment, self._shares = _environment(cpus, gpus), (cpus, gpus)
         # Ray must not retry by itself: the engine counts the attempts.
@@ -84,6 +86,9 @@ class RayPool:
         except problems.RayTaskError as problem:  # for example, its log could not be opened
             return Ended(job, str(problem).strip().splitlines()[-1])
         except problems.RayError as problem:
+            if isinstance(problem, problems.LocalRayletDiedError) or not self._watch.answers():
+                self._running.clear()  # nobody is left who could be asked to save and stop
+                raise self._watch.stopped() from problem
             return Ended(job, f"its node or worker was lost ({type(problem).__name__})", worker_died=True)
 
     def close(self) -> None:
@@ -95,6 +100,7 @@ class RayPool:
             if leaving:
                 self._ray.wait(leaving, num_returns=len(leaving), timeout=LEAVING_SECONDS)
         finally:
+            self._watch.close()
             self._stop.__exit__()
             self._ray.shutdown()
 
