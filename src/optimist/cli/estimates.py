@@ -21,7 +21,9 @@ def print_estimates(
     """Print the grid, and below it what the runs take that are not done yet."""
     print_sheet(grid_table(title, jobs))
     left = [job for job in jobs if not job.done(out)]
-    if len(left) < len(jobs):
+    if not left:
+        print("all of them are done already")
+    elif len(left) < len(jobs):
         print(f"{len(jobs) - len(left)} of {len(jobs)} runs are done already; the others take:")
     for line in lines(left, estimates(left, _studies(out, rates)), out, price):
         print(line)
