@@ -14,7 +14,7 @@ from optimist.training.selection.evidence import Evidence, Log, Rewards, Steps
 from optimist.training.selection.fitted_q import FittedQ, Own, policy_values
 from optimist.training.selection.halving import halved, rounds_of
 from optimist.training.selection.importance import FEWEST, weighted_return
-from optimist.training.selection.regression import Critic, fitted
+from optimist.training.selection.regression import Critic, by_log, fitted
 from optimist.training.selection.supervised_bellman import bellman_errors
 from optimist.training.selection.support import Near, likely, support
 
@@ -144,6 +144,14 @@ def test_candidates_with_logs_of_their_own_get_what_each_gets_alone():
     for joint, single in zip(jax.tree.leaves(together), jax.tree.leaves(alone), strict=True):
         np.testing.assert_allclose(joint[1], single[0], atol=1e-5)
         assert joint.size == 2 * single.size and not np.allclose(joint[0], joint[1])
+
+
+def test_logs_may_have_unequal_numbers_of_candidates():
+    whose = np.array([2, 0, 2, 2, 0])
+    table, place = by_log(whose, logs=4)
+    assert table.shape == (4, 3)
+    assert table.ravel()[place].tolist() == [0, 1, 2, 3, 4]  # each candidate is found again
+    assert (place // 3).tolist() == whose.tolist()  # in the row of its log
 
 
 def test_the_bellman_error_of_the_true_values_is_none(evidence):

@@ -14,7 +14,7 @@ from optimist.cli.main import main
 from optimist.data import Dataset
 from optimist.errors import DataError, RunError, UsageError
 from optimist.training.offline import OfflineTraining, Training
-from optimist.training.selection import choice
+from optimist.training.selection import choice, evidence
 from optimist.training.selection.candidates import candidates_of, read_sources
 from optimist.training.selection.decisions import answers
 from optimist.training.selection.evidence import Steps, gather
@@ -120,6 +120,16 @@ def test_held_out_episodes_are_those_that_the_run_did_not_learn_from(log, tmp_pa
         kept, held = data.hold_out(0.2)
         assert evidence.logs[0].held.fingerprint == held.fingerprint
         assert evidence.logs[0].learned.fingerprint == kept.fingerprint
+
+
+def test_a_thinned_log_is_scored_on_episodes_that_the_run_held_back(tmp_path, monkeypatch):
+    data = cart()
+    sources = read_sources([train(data, tmp_path / "run", hold_out=0.3, seeds=(0,))])
+    monkeypatch.setattr(evidence, "ROOM", 50 * 44)  # bytes for half of the steps
+    (log,) = gather(sources, candidates_of(sources), data).logs
+    kept, held = data.hold_out(0.3)
+    assert len(log.learned) < len(kept) and len(log.held) < len(held)
+    assert set(log.held.steps()) < set(held.steps()) and set(log.learned.steps()) < set(kept.steps())
 
 
 def test_agents_without_values_have_no_bellman_error_and_rank_last(runs):

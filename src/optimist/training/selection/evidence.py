@@ -138,7 +138,7 @@ def gather(
     share, unseen = _held_out(sources, dataset)
     for owner in dict.fromkeys(owners):
         log = dataset if owner is None else dataset.played_by(owner)
-        whole[owner] = _divided(_thinned(log, candidates, len(set(owners)), notes), share)
+        whole[owner] = _thinned(_divided(log, share), candidates, len(set(owners)), notes)
     if not unseen:
         notes.append("the policies learned from the episodes that score them; to avoid that: --hold-out 0.1")
     rewards = Rewards.of(sources)
@@ -188,15 +188,18 @@ def _divided(log: Dataset, share: float) -> Log:
     return Log(*log.hold_out(share)) if len(log.starts) > 1 else Log(log, log)
 
 
-def _thinned(log: Dataset, candidates: Sequence[Candidate], logs: int, notes: list[str]) -> Dataset:
-    """The log, or as many of its episodes as there is room for."""
-    action = int(np.prod(log.spec.action_shape)) * 4
-    each = frame_bytes(log.spec) + len(candidates) / logs * (2 * action + 8)
-    most = int(ROOM / logs / each)
-    if len(log) <= most or len(log.starts) < 3:
+def _thinned(log: Log, candidates: Sequence[Candidate], logs: int, notes: list[str]) -> Log:
+    """The log, or as many of its episodes as there is room for. It is divided before: a run held back
+    episodes of the whole log, and those of a part would be others."""
+    spec, steps = log.learned.spec, len(log.learned) + len(log.held)
+    action = int(np.prod(spec.action_shape)) * 4
+    each = frame_bytes(spec) + len(candidates) / logs * (2 * action + 8)
+    share = max(1, int(ROOM / logs / each)) / steps
+    if share >= 1 or len(log.learned.starts) < 2:
         return log
-    part = log.fraction(most / len(log))
-    notes.append(f"{len(part):,} of {len(log):,} steps are used, a random share of the episodes")
+    part = Log(log.learned.fraction(share), log.held.fraction(share))
+    used = len(part.learned) + len(part.held)
+    notes.append(f"{used:,} of {steps:,} steps are used, a random share of the episodes")
     return part
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from optimist.agents._actor_critic import Bounds
@@ -75,7 +76,7 @@ class Problem(Protocol):
 
 
 class Fit(NamedTuple):
-    """The networks of all candidates; every leaf has a leading axis of candidates."""
+    """The networks of all candidates; every leaf is (logs, candidates of a log, ...)."""
 
     params: Any
     targets: Any
@@ -88,20 +89,34 @@ def fitted(
     """The parameters of every candidate's network after this many updates; a `title` shows the progress.
     Every leaf of `own` is (C, n, ...): one entry for each transition of the candidate's log, which is number
     `whose[c]` of `steps`."""
+    table, place = by_log(np.asarray(whose), len(steps.lengths))
     begun = problem.init(jax.random.PRNGKey(seed))
     one = Fit(begun, begun, OPTIMIZER.transform().init(begun))
-    fit = jax.tree.map(lambda leaf: jnp.repeat(leaf[None], len(whose), axis=0), one)
+    fit = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (*table.shape, *leaf.shape)).copy(), one)
+    own = jax.tree.map(lambda column: column[table], own)
     feed, begins = steps.feed, jnp.asarray(steps.begins)
     with Bar(title, updates, "update") as bar:
         for first in range(0, updates, CHUNK):
             items = feed.items(first, min(CHUNK, updates - first))
-            fit = _advance(
-                problem, fit, feed.minibatch, feed.resident, items, begins, jnp.asarray(whose), own
-            )
+            fit = _advance(problem, fit, feed.minibatch, feed.resident, items, begins, own)
             if title:
                 jax.block_until_ready(fit)
                 bar.update(min(first + CHUNK, updates))
-    return fit.params
+    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[place], fit.params)
+
+
+def by_log(whose: np.ndarray, logs: int) -> tuple[np.ndarray, np.ndarray]:
+    """The candidates of each log, (logs, most), and where each candidate is in that table, (C,). A log with
+    fewer candidates than another repeats its first one, and one without any candidate 0: nobody reads the
+    copies."""
+    members = [np.flatnonzero(whose == log) for log in range(logs)]
+    table = np.zeros((logs, max(map(len, members))), int)
+    place = np.zeros(len(whose), int)
+    for log, mine in enumerate(members):
+        table[log] = mine[0] if len(mine) else 0
+        table[log, : len(mine)] = mine
+        place[mine] = log * table.shape[1] + np.arange(len(mine))
+    return table, place
 
 
 @partial(
@@ -110,19 +125,14 @@ def fitted(
     donate_argnames="fit",
     compiler_options=SIDE_BY_SIDE,
 )
-def _advance(problem: Problem, fit: Fit, minibatch, resident, items, begins, whose, own) -> Fit:
-    """Take one update of every network per item: the positions of a minibatch in each log, (logs, B)."""
+def _advance(problem: Problem, fit: Fit, minibatch, resident, items, begins, own) -> Fit:
+    """Take one update of every network per item: the positions of a minibatch in each log, (logs, B). The
+    candidates of a log share its minibatch, which is gathered and prepared once."""
+    of_a_log = jax.vmap(partial(_updated, problem), in_axes=(0, 0, None, None))
 
     def update(fit: Fit, item):
-        if item.shape[0] == 1:  # all candidates read one minibatch: it is gathered and read once
-            batch, inside = minibatch(resident, item[0]), item[0]
-            over: tuple[int | None, ...] = (0, 0, None, None)
-        else:
-            batches = jax.vmap(partial(minibatch, resident))(item)
-            batch = jax.tree.map(lambda column: column[whose], batches)
-            inside = (item - begins[:, None])[whose]
-            over = (0, 0, 0, 0)
-        return jax.vmap(partial(_updated, problem), in_axes=over)(fit, own, batch, inside), None
+        batch = jax.vmap(partial(minibatch, resident))(item)
+        return jax.vmap(of_a_log)(fit, own, batch, item - begins[:, None]), None
 
     return jax.lax.scan(update, fit, items)[0]
 
