@@ -128,7 +128,7 @@ def _write_onnx(path: Path, program: Program, facts: dict[str, Any]) -> Action |
     try:
         onnx_file = importlib.import_module("optimist.training.export.onnx_file")
     except ImportError:
-        raise UsageError("an .onnx file needs the package onnx: pip install 'optimist[onnx]'") from None
+        raise UsageError("an .onnx file needs the package onnx: pip install 'optimist-rl[onnx]'") from None
     write_whole(path, onnx_file.content(program, facts))
     try:
         return onnx_file.runner(path)
