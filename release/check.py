@@ -84,9 +84,9 @@ def resolves(wheel: Path, tools: Path, folder: Path) -> None:
         folder / "x",
     ]
     for version in RESOLVED:
-        for extra in ("cuda12", "cuda13"):
+        for extra in ("cuda12", "cuda13") if version == RESOLVED[-1] else ("cuda12",):
             run(tools / "bin" / "pip", *words, "--python-version", version, f"{wheel}[{extra}]")
-        print(f"  Python {version}: cuda12 and cuda13 resolve")
+            print(f"  Python {version}: {extra} resolves", flush=True)
 
 
 def newest(wheel: Path, folder: Path) -> None:
