@@ -25,7 +25,6 @@ class Campaign(NamedTuple):
     """`case` gets random numbers and an empty folder, and returns a verdict; an exception is a traceback."""
 
     name: str
-    promises: str  # their numbers in the table of docs/reliability.md
     cases: int
     case: Callable[[np.random.Generator, Path], str]
 
@@ -60,11 +59,11 @@ def verdict(campaign: Campaign, number: int) -> str:
 def row(campaign: Campaign, results: Results) -> str:
     counts = Counter(results.known.values())
     numbers = " | ".join(f"{counts[each]:,}" for each in VERDICTS)
-    return f"| {campaign.name} | {campaign.promises} | {len(results.known):,} | {numbers} |"
+    return f"| {campaign.name} | {len(results.known):,} | {numbers} |"
 
 
 def table(campaigns: Iterable[Campaign]) -> str:
-    head = f"| fault | promises | tried | {' | '.join(VERDICTS)} |\n|---|---|{'---|' * 6}"
+    head = f"| fault | tried | {' | '.join(VERDICTS)} |\n|---|{'---|' * 6}"
     return "\n".join([head, *(row(each, Results(_file(each))) for each in campaigns)])
 
 

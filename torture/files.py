@@ -238,13 +238,13 @@ def leave_links(random: np.random.Generator, folder: Path) -> str:
 
 
 CAMPAIGNS = (
-    Campaign("a bit of a checkpoint is flipped", "5", 500, flip_a_checkpoint),
-    Campaign("a bit of a dataset is flipped, then verified", "8", 500, flip_and_verify),
-    Campaign("a bit of a dataset is flipped, then trained on", "27", 500, flip_and_train),
-    Campaign("a bit of metrics, episodes or alarms is flipped", "33", 500, flip_a_file_of_a_run),
-    Campaign("a value of a manifest is forged", "12, 15, 28, 32", 500, forge_a_manifest),
-    Campaign("a header of a checkpoint is forged", "12, 20", 500, forge_a_checkpoint),
-    Campaign("a value of a study file is forged", "28, 32", 300, forge_a_study),
-    Campaign("links out of a run folder", "28", 200, leave_links),
-    Campaign("pairs of labels", "25", 1000, name_two_labels),
+    Campaign("a bit of a checkpoint is flipped", 500, flip_a_checkpoint),
+    Campaign("a bit of a dataset is flipped, then verified", 500, flip_and_verify),
+    Campaign("a bit of a dataset is flipped, then trained on", 500, flip_and_train),
+    Campaign("a bit of metrics, episodes or alarms is flipped", 500, flip_a_file_of_a_run),
+    Campaign("a value of a manifest is forged", 500, forge_a_manifest),
+    Campaign("a header of a checkpoint is forged", 500, forge_a_checkpoint),
+    Campaign("a value of a study file is forged", 300, forge_a_study),
+    Campaign("links out of a run folder", 200, leave_links),
+    Campaign("pairs of labels", 1000, name_two_labels),
 )

@@ -7,10 +7,19 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
+import time
+import traceback
+import warnings
 from pathlib import Path
+
+import jax.numpy  # noqa: F401  (imported once for all tests, as the packages below)
+import optax  # noqa: F401
+import pyarrow  # noqa: F401
+import pytest
+import safetensors.numpy  # noqa: F401
+import zstandard  # noqa: F401
 
 from torture.guards import GUARDS, Guard
 from torture.results import Results
@@ -22,6 +31,7 @@ SECONDS = 300  # for one test; a guard whose absence makes a test hang is caught
 
 def main(words: list[str]) -> int:
     """The number of guards whose absence no test notices; `words` may be parts of promises to try alone."""
+    warnings.filterwarnings("ignore", message="os.fork")
     results = Results("mutations")
     chosen = [guard for guard in GUARDS if not words or any(word in guard.promise for word in words)]
     with tempfile.TemporaryDirectory(prefix="torture-") as name:
@@ -57,22 +67,44 @@ def _verdict(tree: Path, guard: Guard) -> str:
 
 def _failed(tree: Path, *tests: str) -> str:
     """The name of the first test that fails; empty if all pass."""
-    line = [sys.executable, "-m", "pytest", "-n", "0", "-x", "-q", "-p", "no:cacheprovider", "-m", "not slow"]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(str(tree / part) for part in ("src", "tests", ".")),
-    }
-    command = [*line, *(f"tests/{test}" for test in tests)]
-    try:
-        run = subprocess.run(
-            command, cwd=tree, env=environment, capture_output=True, text=True, timeout=SECONDS * len(tests)
-        )
-    except subprocess.TimeoutExpired:
-        return "it hangs"
-    named = re.search(r"^(?:FAILED|ERROR) \S*?::(\w+)", run.stdout, re.MULTILINE)
-    if run.returncode < 0:
-        return f"{Path(tests[0]).name} ({signal.Signals(-run.returncode).name} ended it)"
-    return named[1] if named else "" if run.returncode == 0 else f"pytest ended with {run.returncode}"
+    output = tree / "output.txt"
+    child = os.fork()  # what tests import from other packages is imported already
+    if not child:
+        try:
+            _test(tree, tests, output)
+        except BaseException:
+            output.write_text(traceback.format_exc())
+        finally:
+            os._exit(70)  # never the parent's work, whatever happened
+    deadline = time.monotonic() + SECONDS * len(tests)
+    while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0):
+        if time.monotonic() > deadline:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return "it hangs"
+        time.sleep(0.05)
+    code = os.waitstatus_to_exitcode(ended[1])
+    named = re.search(r"^(?:FAILED|ERROR) \S*?::(\w+)", output.read_text(errors="replace"), re.MULTILINE)
+    if code < 0:
+        return f"{Path(tests[0]).name} ({signal.Signals(-code).name} ended it)"
+    return named[1] if named else "" if code == 0 else f"pytest ended with {code}"
+
+
+def _test(tree: Path, tests: tuple[str, ...], output: Path) -> None:
+    """Run tests of the copied tree in this process, and end it."""
+    descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    os.chdir(tree)
+    places = [str(tree / part) for part in ("src", "tests", ".")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(places)
+    sys.path[:0] = places
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("torture", "optimist")]:
+        del sys.modules[name]
+    options = ["-n", "0", "-x", "-q", "-p", "no:cacheprovider", "-m", "not slow"]
+    code = pytest.main([*options, *(f"tests/{test}" for test in tests)])
+    sys.stdout.flush()
+    os._exit(code)
 
 
 def _caught(results: Results, guard: Guard) -> bool:

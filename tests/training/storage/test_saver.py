@@ -105,7 +105,7 @@ def test_saved_is_said_when_it_is_saved(tmp_path, slow_disk):
 
 def test_an_error_of_the_last_checkpoint_is_not_called_saved(tmp_path):
     with largest_file(3000), pytest.raises(StorageError, match="are free"):
-        train(tmp_path, checkpoint_seconds=1000, loggers=(Alarmed,))
+        train(tmp_path, checkpoint_seconds=1000, loggers=(Alarmed,), keep_policies=0.0)
 
 
 def test_an_error_of_the_thread_ends_the_run_and_keeps_what_was_there(tmp_path):
