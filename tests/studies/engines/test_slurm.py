@@ -1,4 +1,4 @@
-"""Studies on a real SLURM cluster: the numbers of one machine, whatever is lost. The daemons are the test's
+"""Studies on a real SLURM cluster: the numbers of one machine, whatever is lost.
 
 The daemons are this test's own (tests/slurm_cluster.py says what they need); what needs no daemon is tested
 quickly below."""
