@@ -414,7 +414,7 @@ GUARDS = (
         "studies/job.py",
         'if not (folder / "DONE").exists() or self.changes(out):',
         'if not (folder / "DONE").exists():',
-        "studies/test_job.py::test_an_edited_study_does_not_count_the_run",
+        "studies/engines/test_engine.py::test_an_edited_study_does_not_report_the_numbers_of_the_old_one",
     ),
     Guard(
         "sizes are computed before they are allocated",
@@ -435,6 +435,6 @@ GUARDS = (
         "envs/_processes.py",
         '    sys.path = search_path()\n    try:\n        with setting({VARIABLE: "1"}):',
         '    try:\n        with setting({VARIABLE: ""}):',
-        "studies/engines/test_processes.py::test_shared_lanes_run_nothing_of_the_current_folder",
+        "studies/engines/test_processes.py::test_nor_do_they_where_this_process_itself_searches_it",
     ),
 )

@@ -68,7 +68,7 @@ def _state(pid: int) -> str:
         return "Z"
 
 
-@pytest.mark.parametrize("game", ["breakout", "seaquest"])
+@pytest.mark.parametrize("game", ["breakout", pytest.param("seaquest", marks=pytest.mark.slow)])
 def test_every_array_is_what_one_process_gives(game):
     made = [envs.make(f"minatar/{game}", lanes=LANES, seed=5, processes=count) for count in (1, 2, 3, 99)]
     alone, *shared = [random_steps(play) for play in made]

@@ -174,6 +174,7 @@ def test_a_mix_needs_a_run_and_its_log(offline, tmp_path):
         optimist.collect(CART, out=tmp_path / "b", start_from=tmp_path / "moved" / "run", mix=0.5, **PLAY)
 
 
+@pytest.mark.slow
 def test_an_actor_critic_with_scaled_observations_goes_on_and_again(tmp_path):
     """ReBRAC, which reads the next action; then its collection is itself a run to go on from."""
     played(tmp_path / "log", game=PENDULUM, rows=30)

@@ -40,7 +40,8 @@ def test_every_agent_goes_on_to_the_same_bits(name, data, tmp_path):
         assert len(rows) == len(set(rows)) == 1 + 5 * 2 * 2
 
 
-@pytest.mark.parametrize("name", ["rem", pytest.param("td3", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["rem", "td3"])
 def test_kill_9_changes_no_bit_of_the_outcome(name, data, tmp_path):
     settings = ["--steps", 500, "--evaluate-every", 20, "--episodes", 2, "--checkpoint-seconds", 0]
     words = [*map(str, ["train", name, data, *settings, "--seeds", "3,5", *small_words(name)])]

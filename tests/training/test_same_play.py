@@ -69,7 +69,13 @@ def assert_same(one, other, state, other_state) -> None:
     assert verify(other) == []
 
 
-@pytest.mark.parametrize("often", [1e9, 1e-12], ids=["many checkpoints", "few checkpoints"])
+@pytest.mark.parametrize(
+    "often",
+    [
+        pytest.param(1e9, id="many checkpoints", marks=pytest.mark.slow),
+        pytest.param(1e-12, id="few checkpoints"),
+    ],
+)
 @pytest.mark.parametrize(
     "game",
     [game if "breakout" in game else pytest.param(game, marks=pytest.mark.slow) for game in GAMES],

@@ -4,6 +4,8 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -80,13 +82,13 @@ def test_a_shard_that_is_cut_short_within_a_use_ends_the_process_with_its_name(t
         assert found.returncode == -signal.SIGBUS and not found.stderr, found
 
 
-def test_an_unreadable_steps_file_is_named(tmp_path):
-    recorded(tmp_path, SPECS["floats"])
-    words = [sys.executable, "-c", READ_AS_NOBODY, str(tmp_path)]
-    (tmp_path / "steps-000001.arrow").chmod(0)
-    for folder in (tmp_path, *tmp_path.parents[:2]):
+def test_an_unreadable_steps_file_is_named():
+    with tempfile.TemporaryDirectory() as name:  # pytest's own folder is closed to another user
+        folder = recorded(Path(name), SPECS["floats"])
         folder.chmod(0o755)
-    found = subprocess.run(words, capture_output=True, text=True, timeout=60)
+        (folder / "steps-000001.arrow").chmod(0)
+        words = [sys.executable, "-c", READ_AS_NOBODY, str(folder)]
+        found = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert "steps-000001.arrow cannot be read (Permission denied); restore it" in found.stdout, found
     assert found.stdout.count("\n") == 1
 

@@ -426,6 +426,7 @@ read_at = { "half" = 20, "whole" = 40 }
 """
 
 
+@pytest.mark.slow  # the demo, a study too, ends with its page in the quick suite
 def test_a_study_ends_with_its_page(tmp_path, capsys):
     file, out = tmp_path / "mine.toml", tmp_path / "out"
     file.write_text(MINE)

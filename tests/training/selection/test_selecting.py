@@ -139,6 +139,7 @@ def test_agents_without_values_have_no_bellman_error_and_rank_last(runs):
     assert {each.agent for each in found.ranking[4:]} == {"behaviour_cloning"}
 
 
+@pytest.mark.slow
 def test_action_vectors_can_be_selected_too(control_log, tmp_path):
     run = train(Dataset.open(control_log), tmp_path / "run", "td3_bc", seeds=(0,), steps=20)
     (only,) = optimist.select(run, updates=2, every_rule=True).ranking
