@@ -1225,7 +1225,13 @@ def test_behaviour_cloning_finds_how_often_each_action_was_logged():
 # Conservative agents find the best policy where the log shows every action, and stay with the log elsewhere.
 
 
-@pytest.mark.parametrize("name", sorted(CONSERVATIVE))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in ("cql", "discrete_bcq", "discrete_iql") else pytest.mark.slow)
+        for name in sorted(CONSERVATIVE)
+    ],
+)
 def test_a_conservative_agent_finds_the_best_policy_of_the_chain(name):
     agent = dataclasses.replace(default(name), **({"conservatism": 0.02} if "cql" in name else {}))
     state, _ = train(agent, steps=500, data=chain())

@@ -21,8 +21,8 @@ def data(name, log, control_log):
 
 
 # One agent of each way to keep state: heads, a distribution, separate networks, a learned behaviour, delayed
-# actors, a temperature, a random key alone. The others are slow because each compiles its own programs.
-KINDS = {"rem", "c51", "bootstrapped_dqn", "discrete_bcq", "td3", "sac_cql", "random"}
+# actors, a random key alone. The others are slow because each compiles its own programs.
+KINDS = {"rem", "c51", "bootstrapped_dqn", "discrete_bcq", "td3", "random"}
 EVERY_AGENT = [pytest.param(name, marks=() if name in KINDS else pytest.mark.slow) for name in available()]
 
 
