@@ -3,6 +3,7 @@ is a part of the checkpoint."""
 
 import os
 import signal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,8 +11,10 @@ import pytest
 from little import begin, lines, outcome, wait_for
 
 KILLS = int(os.environ.get("OPTIMIST_KILLS", "5"))
+TESTS = str(Path(__file__).parents[1])  # where a child process finds what tests share
 DIVERGES = """
 import sys
+sys.path.insert(0, sys.argv[3])
 import numpy as np
 from little import small
 from optimist.data import from_arrays
@@ -28,7 +31,7 @@ OfflineTraining(agent, log, training, out=sys.argv[1], seeds=(3, 5)).run()
 
 
 def run(out, response: str, compiled):
-    return begin(str(out), response, program=DIVERGES, compiled=compiled)
+    return begin(str(out), response, TESTS, program=DIVERGES, compiled=compiled)
 
 
 @pytest.mark.slow  # `test_guard.py` stops and continues such runs without a kill, in seconds
