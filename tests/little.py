@@ -1,9 +1,12 @@
 """Small logs, small agents, and the command line as a process that can be killed."""
 
 import os
+import resource
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -140,3 +143,14 @@ def outcome(run: Path) -> dict:
     files = ("metrics.jsonl", "episodes.csv")
     rows = {name: (run / name).read_text() for name in files if (run / name).exists()}
     return {"checkpoint": newest, "policies": kept, **rows}
+
+
+@contextmanager
+def largest_file(size: int) -> Iterator[None]:
+    """The disk takes no file above this size."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -1,17 +1,15 @@
 """Every command works from the shell, and every mistake is one line that says what to do."""
 
 import os
-import resource
 import shutil
 import subprocess
 import sys
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
 
 import optimist
-from little import GAME, outcome, played, random_play, small_words
+from little import GAME, largest_file, outcome, played, random_play, small_words
 from optimist.cli.main import main
 from optimist.data import Recorder, Spec
 from optimist.envs.atari import ROMS
@@ -478,16 +476,6 @@ def test_debug_shows_where_it_happened(capsys):
     complaint = capsys.readouterr().err
     assert "Traceback" in complaint
     assert complaint.splitlines()[-1].startswith("optimist: name an agent")
-
-
-@contextmanager
-def largest_file(size: int):
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @pytest.mark.parametrize("size", [0, 800, 2000, 50_000], ids="{} bytes".format)

@@ -1,13 +1,13 @@
 """Curves are files that TensorBoard reads; a full disk is an error in time, never a run that hangs."""
 
-import resource
 import struct
-from contextlib import closing, contextmanager
+from contextlib import closing
 
 import numpy as np
 import pytest
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
+from little import largest_file
 from optimist.errors import StorageError
 from optimist.training.loggers import tensorboard as curves
 from optimist.training.loggers.tensorboard import Tensorboard
@@ -48,16 +48,6 @@ def test_a_resumed_run_takes_back_what_it_will_write_again(tmp_path):
     starts = [e.step for e in events(tmp_path, 0) if e.session_log.status == SessionLog.START]
     assert starts == [1, 11]
     assert len(list((tmp_path / "tensorboard" / "seed-0").iterdir())) == 2
-
-
-@contextmanager
-def largest_file(size: int):
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_a_full_disk_is_one_error_and_leaving_is_another_matter(tmp_path, monkeypatch):

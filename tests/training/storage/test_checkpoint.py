@@ -5,13 +5,11 @@ import hashlib
 import json
 import os
 import pickle
-import resource
 import signal
 import struct
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
 
 import jax
 import numpy as np
@@ -20,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save
 
+from little import largest_file
 from optimist.errors import RunError, StorageError
 from optimist.training.storage import checkpoint
 from optimist.training.storage.checkpoint import load_state, save_state
@@ -314,17 +313,6 @@ def test_a_file_that_somebody_else_named_is_no_state(tmp_path, caplog):
     assert_is(load_state(tmp_path, LIKE), 1)
     save_state(tmp_path, 2, state(2))
     assert_is(load_state(tmp_path, LIKE), 2)
-
-
-@contextmanager
-def largest_file(size: int):
-    """The disk takes no file above this size."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_a_full_disk_is_told_in_bytes_and_keeps_the_old_state(tmp_path):

@@ -1,12 +1,10 @@
 """Faults of machines and hostile links meet the files of a run: one line that names the file."""
 
 import os
-import resource
-from contextlib import contextmanager
 
 import pytest
 
-from little import add_metrics
+from little import add_metrics, largest_file
 from optimist.cli.main import main
 from optimist.errors import RunError, StorageError
 from optimist.training.evaluation import EpisodeScore
@@ -22,17 +20,6 @@ def add_rows(folder: RunFolder, name: str) -> None:
         folder.add_episodes(EPISODES)
     else:
         add_metrics(folder, [{"step": 10, "seed": 0, "loss_q": 0.5, "note": "x" * 300}])
-
-
-@contextmanager
-def largest_file(size: int):
-    """The disk takes no file above this size."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @pytest.mark.parametrize("name", ["metrics.jsonl", "episodes.csv"])
