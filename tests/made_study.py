@@ -11,6 +11,26 @@ from optimist.studies.job import Job
 from optimist.studies.status import write_jobs
 from optimist.training.storage.run_folder import toml
 
+# The file of a study that ends in seconds; {steps} are those of its training.
+STUDY = """
+title = "A little study"
+recipe = "small"
+seeds = 1
+
+[agents]
+"DQN" = {{ agent = "dqn", options = {{ network = "mlp" }} }}
+"REM" = {{ agent = "rem", options = {{ network = "mlp", columns = 4 }} }}
+
+[scales.tiny]
+environments = ["minatar/breakout"]
+training = {{ steps = {steps}, evaluate_every = 50, episodes = 1, batch = 8, checkpoint_seconds = 0.0 }}
+[scales.tiny.collect]
+agent = "dqn"
+options = {{ network = "mlp" }}
+settings = {{ steps = 600, lanes = 4, warm_up = 40, batch = 8 }}
+"""
+
+
 SPEC = Spec((2, 1, 1), "uint8", actions=2)
 GAMES = ("minatar/breakout", "minatar/freeway", "minatar/asterix")
 AGENTS = ("DQN (Nature)", "QR-DQN", "REM")

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from little import begin, outcome, wait_for
+from made_study import STUDY
 from optimist.cli.main import main
 from optimist.studies.engines import connection
 from optimist.studies.engines.cluster import RayPool
@@ -23,23 +24,6 @@ from optimist.studies.study_file import load
 # Ray starts its processes by a plain fork, of which JAX warns where it has run before in the same process.
 pytestmark = pytest.mark.filterwarnings("ignore:os.fork")
 
-STUDY = """
-title = "A little study"
-recipe = "small"
-seeds = 1
-
-[agents]
-"DQN" = {{ agent = "dqn", options = {{ network = "mlp" }} }}
-"REM" = {{ agent = "rem", options = {{ network = "mlp", columns = 4 }} }}
-
-[scales.tiny]
-environments = ["minatar/breakout"]
-training = {{ steps = {steps}, evaluate_every = 50, episodes = 1, batch = 8, checkpoint_seconds = 0.0 }}
-[scales.tiny.collect]
-agent = "dqn"
-options = {{ network = "mlp" }}
-settings = {{ steps = 600, lanes = 4, warm_up = 40, batch = 8 }}
-"""
 LOG, DQN, REM = "logs/minatar-breakout", "runs/minatar-breakout/all/dqn", "runs/minatar-breakout/all/rem"
 CLOSED = "127.0.0.1:1"  # nobody listens there
 

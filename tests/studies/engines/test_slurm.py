@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from little import begin, outcome, wait_for
+from made_study import STUDY
 from made_study import jobs as made_jobs
 from optimist.cli.engines import _minutes
 from optimist.cli.main import main
@@ -24,23 +25,6 @@ from optimist.studies.status import write_jobs
 from optimist.studies.study_file import load
 from slurm_cluster import SlurmCluster, missing
 
-STUDY = """
-title = "A little study"
-recipe = "small"
-seeds = 1
-
-[agents]
-"DQN" = {{ agent = "dqn", options = {{ network = "mlp" }} }}
-"REM" = {{ agent = "rem", options = {{ network = "mlp", columns = 4 }} }}
-
-[scales.tiny]
-environments = ["minatar/breakout"]
-training = {{ steps = {steps}, evaluate_every = 50, episodes = 1, batch = 8, checkpoint_seconds = 0.0 }}
-[scales.tiny.collect]
-agent = "dqn"
-options = {{ network = "mlp" }}
-settings = {{ steps = 600, lanes = 4, warm_up = 40, batch = 8 }}
-"""
 DQN, REM, RANDOM = (
     *(f"runs/minatar-breakout/all/{agent}" for agent in ("dqn", "rem")),
     "random/minatar-breakout",
