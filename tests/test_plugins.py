@@ -325,7 +325,7 @@ def test_a_wrong_name_is_answered_in_one_line(installed, find, name, message):
 
 def test_a_study_may_name_plug_ins_and_its_folder_imports_none(installed, tmp_path):
     options, settings = {"network.torso": "my_plugin:Doubled"}, {"steps": 7, "loggers": "my_plugin:Lines"}
-    common = {"preset": None, "scale": "small", "seeds": (0,), "options": options, "settings": settings}
+    common = {"preset": None, "recipe": "small", "seeds": (0,), "options": options, "settings": settings}
     job = Job(name="run", environment="corridor/short", agent="my_plugin:Shy", data="log", **common)
     job.check()
     assert job.built_agent().network.torso == "my_plugin:Doubled"

@@ -61,7 +61,7 @@ def train(
         dataset.spec,
         agent,
         preset=preset,
-        scale=_recipe(recipe, settings),
+        recipe=_recipe(recipe, settings),
         options=options,
         settings=settings,
     )
@@ -110,7 +110,7 @@ def collect(
         spec,
         agent,
         preset=preset,
-        scale=_recipe(recipe, settings),
+        recipe=_recipe(recipe, settings),
         options=options,
         settings=settings,
         start=start,
@@ -179,7 +179,7 @@ def _recipe(recipe: str, settings: dict[str, Any]) -> str:
     """The recipe; its former name is scale."""
     if "scale" not in settings:
         return recipe
-    log.warning("scale= is called recipe= now (a study still has a scale)")
+    log.warning("scale= is now called recipe=; only studies have a scale")
     return settings.pop("scale")
 
 

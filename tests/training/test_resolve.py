@@ -76,7 +76,7 @@ def logs(tmp_path_factory):
 @pytest.mark.parametrize("game", GAMES)
 @pytest.mark.parametrize("name", agents.available())
 def test_every_way_to_ask_resolves_to_the_same_run(name, game, logs, tmp_path, monkeypatch):
-    common = {"environment": game, "agent": name, "preset": None, "scale": GAMES[game], "seeds": (0,)}
+    common = {"environment": game, "agent": name, "preset": None, "recipe": GAMES[game], "seeds": (0,)}
     learns = Job(name="x", data=str(logs[game]), settings={"steps": 7}, **common)
     plays = Job(name="y", settings={"steps": 7}, **common)
     with only_asked(monkeypatch):
@@ -112,7 +112,7 @@ def test_an_agent_is_taken_as_it_is_and_a_name_is_fitted():
 
 def test_options_that_need_each_other_are_set_at_once():
     for options in ({"columns": 16, "networks": 16}, {"networks": 16, "columns": 16}):
-        assert resolve_training(None, "rem", scale="paper", options=options).agent.networks == 16
+        assert resolve_training(None, "rem", recipe="paper", options=options).agent.networks == 16
 
 
 def test_the_former_name_of_the_recipe_goes_on_working_with_a_notice(logs, monkeypatch, tmp_path, caplog):
@@ -122,7 +122,7 @@ def test_the_former_name_of_the_recipe_goes_on_working_with_a_notice(logs, monke
         assert asked(lambda: optimist.collect("minatar/breakout", out=tmp_path, scale="mini"))
     assert old == new != asked_as(log, monkeypatch)
     assert [record.message for record in caplog.records] == [
-        "scale= is called recipe= now (a study still has a scale)"
+        "scale= is now called recipe=; only studies have a scale"
     ] * 2
 
 

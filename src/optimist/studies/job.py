@@ -33,10 +33,10 @@ class Job:
     environment: str
     agent: str
     preset: str | None
-    scale: str
+    recipe: str
     seeds: tuple[int, ...]
     options: dict[str, Any] = field(default_factory=dict)  # fields of the agent that differ from the preset
-    settings: dict[str, Any] = field(default_factory=dict)  # fields of the scale that differ from it
+    settings: dict[str, Any] = field(default_factory=dict)  # fields of the recipe that differ from it
     data: str | None = None  # a path or the name of another job; None if it learns online
     view: dict[str, float] = field(default_factory=dict)  # the part of the data that the study is about
     share: dict[str, float] = field(default_factory=dict)  # of that part, what this agent learns from
@@ -137,7 +137,7 @@ class Job:
         return self._resolved().settings
 
     def built_agent(self) -> Agent:
-        """The agent with its options at the job's scale; the option `optimizer.epsilon` is a nested field."""
+        """The agent by the job's recipe, with its options; `optimizer.epsilon` is a nested field."""
         return self._resolved().agent
 
     def _resolved(self) -> Resolved:
@@ -149,7 +149,7 @@ class Job:
                 None,
                 self.agent,
                 preset=self.preset,
-                scale=self.scale,
+                recipe=self.recipe,
                 options=self.options,
                 settings=self.settings,
             )
@@ -211,6 +211,8 @@ class Job:
     @staticmethod
     def from_json(text: str) -> "Job":
         record = {"resolved": {}, **json.loads(text)}
+        if "scale" in record:  # the recipe's name in files of earlier versions
+            record["recipe"] = record.pop("scale")
         return Job(**{**record, "seeds": tuple(record["seeds"]), "needs": tuple(record["needs"])})
 
     def written_down(self) -> str:
@@ -218,7 +220,7 @@ class Job:
         return replace(self, restart=False, resolved=self.asked()).as_json()
 
     @property
-    def recipe(self) -> "Job":
+    def unresolved(self) -> "Job":
         """The job as the study's file describes it, without resolved settings."""
         return replace(self, restart=False, resolved=None)
 
@@ -263,7 +265,7 @@ def with_logs_of(other: Path, theirs: list[Job], jobs: list[Job]) -> list[Job]:
     if not collecting:
         raise UsageError("this study collects no logs, so it cannot use those of another: leave out --logs")
     for wanted in collecting:
-        if wanted.name not in there or there[wanted.name].recipe != wanted.recipe:
+        if wanted.name not in there or there[wanted.name].unresolved != wanted.unresolved:
             raise UsageError(
                 f"{other} has no finished {wanted.name} with these settings: leave out --logs to collect it"
             )

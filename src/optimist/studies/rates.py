@@ -114,7 +114,7 @@ def _size(folder: Path) -> int:
 def _kinds(job: Job) -> list[Any]:
     """What runs of equal speed have in common: first with the game, then with its family alone."""
     settings = {name: value for name, value in job.settings.items() if name != "steps"}
-    common = json.dumps([job.agent, job.preset, job.scale, job.options, settings, len(job.seeds), job.plays])
+    common = json.dumps([job.agent, job.preset, job.recipe, job.options, settings, len(job.seeds), job.plays])
     return [(job.environment, common), (job.environment.partition("/")[0], common)]
 
 

@@ -72,7 +72,7 @@ def test_the_whole_study_in_miniature(tmp_path):
         "scales": {
             "little": {
                 "environments": ["mujoco/Hopper"],
-                "scale": "control",
+                "recipe": "control",
                 "collect": {
                     "agent": "ddpg",
                     "options": {"hidden": "16-8"},

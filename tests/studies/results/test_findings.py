@@ -22,7 +22,7 @@ SPEC = Spec((2, 1, 1), "uint8", actions=2)
 
 
 def job(name: str, environment: str, **more) -> Job:
-    common = {"agent": "dqn", "preset": None, "scale": "small", "seeds": (0, 1)}
+    common = {"agent": "dqn", "preset": None, "recipe": "small", "seeds": (0, 1)}
     return Job(**{"name": name, "environment": environment, **common, **more})
 
 
