@@ -35,7 +35,9 @@ PYTHON = {
 }
 PARTS = {
     "What an agent is made of": "Write your own by [Write an agent](../extending.md).",
-    "optimist.agents._agent": ["Agent", "TableAgent", "ValueAgent", "EnsembleAgent", "Objective"],
+    "optimist.agents._agent": ["Agent", "Objective"],
+    "optimist.agents._table_agent": ["TableAgent", "ValueAgent"],
+    "optimist.agents._ensemble": ["ManyHeads", "EnsembleAgent", "DistributionalEnsemble"],
     "optimist.agents._actor_critic": ["ActorAgent", "CriticAgent", "ActorCritic"],
     "optimist.networks.tables": ["Table", "MultiHead", "MultiNetwork"],
     "optimist.equations.mixtures": [],

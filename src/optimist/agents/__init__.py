@@ -9,15 +9,9 @@ from typing import Any
 
 from optimist import plugins
 from optimist.agents._actor_critic import ActorAgent, ActorCritic
-from optimist.agents._agent import (
-    Agent,
-    DistributionalEnsemble,
-    EnsembleAgent,
-    ManyHeads,
-    Objective,
-    TableAgent,
-    ValueAgent,
-)
+from optimist.agents._agent import Agent, Objective
+from optimist.agents._ensemble import DistributionalEnsemble, EnsembleAgent, ManyHeads
+from optimist.agents._table_agent import TableAgent, ValueAgent
 from optimist.equations.optimizers import Adam, RmsProp
 from optimist.errors import UsageError, did_you_mean, renamed
 
