@@ -14,6 +14,7 @@ from optimist.agents import described
 from optimist.cli.main import perform
 from optimist.errors import DataError, UsageError
 from optimist.studies.job import Job
+from optimist.studies.job_run import perform_job
 from optimist.training import offline, online
 from optimist.training.resolve import resolve_collection, resolve_training
 from optimist.training.storage.run_folder import as_config
@@ -83,14 +84,14 @@ def test_every_way_to_ask_resolves_to_the_same_run(name, game, logs, tmp_path, m
         trained = [
             asked(lambda: optimist.train(name, logs[game], steps=7)),
             asked(lambda: perform(["train", name, str(logs[game]), "--steps", "7"])),
-            asked(lambda: learns.perform(tmp_path)),
+            asked(lambda: perform_job(learns, tmp_path)),
         ]
         collected = [
             asked(lambda: optimist.collect(game, agent=name, out=tmp_path, steps=7)),
             asked(
                 lambda: perform(["collect", game, "--agent", name, "--out", str(tmp_path), "--steps", "7"])
             ),
-            asked(lambda: plays.perform(tmp_path)),
+            asked(lambda: perform_job(plays, tmp_path)),
         ]
     assert trained[0] == trained[1] == trained[2]
     assert collected[0] == collected[1] == collected[2]

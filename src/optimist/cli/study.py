@@ -112,7 +112,7 @@ def run(options: argparse.Namespace) -> None:
     words = f"optimist study run {options.name} --scale {asked.size} --out {out}"
     words += f" --environments {options.environments}" if options.environments else ""
     if options.logs:
-        from optimist.studies.job import with_logs_of
+        from optimist.studies.preparation import with_logs_of
         from optimist.studies.status import read_jobs
 
         jobs = with_logs_of(options.logs, read_jobs(options.logs)[1], jobs)

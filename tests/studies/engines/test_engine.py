@@ -15,7 +15,8 @@ from little import outcome
 from optimist.errors import RunError, UsageError
 from optimist.studies.engines.engine import perform_all
 from optimist.studies.engines.local import LocalPool, cores_each
-from optimist.studies.job import Job, check_settings, restarted, with_logs_of
+from optimist.studies.job import Job
+from optimist.studies.preparation import check_settings, restarted, with_logs_of
 from optimist.studies.status import job_status, read_jobs, write_jobs
 from optimist.training.online import OnlineTraining
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from optimist import envs, plugins
 from optimist.errors import DataError, RunError, UsageError, did_you_mean
 from optimist.studies.engines.local import performed
-from optimist.studies.job import Job, restarted
+from optimist.studies.job import Job
+from optimist.studies.preparation import restarted
 from optimist.studies.status import FAILED, note_failure, read_jobs
 from optimist.studies.status import FILE as STUDY
 from optimist.studies.store import Store
