@@ -37,10 +37,14 @@ def find_job(jobs: list[Job], index: int | None, run: str | None) -> Job:
 
 
 def modules_of(job: Job) -> list[str]:
-    """The modules outside this package that a job's agent and environment name: "x" in "x:Agent",
-    "x:Family/game" and "gym/x:Id"."""
+    """The modules outside this package that a job's agent, environment, torso and loggers name: "x" in
+    "x:Agent", "x:Family/game" and "gym/x:Id"."""
     game = envs.base_name(job.environment).removeprefix("gym/")
-    return [name.partition(":")[0] for name in (job.agent, game) if ":" in name]
+    torsos = [str(job.options.get(option, "")) for option in ("network", "network.torso")]
+    loggers = job.settings.get("loggers", "")
+    loggers = loggers if isinstance(loggers, list) else str(loggers).split(",")
+    named = map(str, (job.agent, game, *torsos, *loggers))
+    return [name.partition(":")[0].strip() for name in named if ":" in name]
 
 
 def check_trusted(job: Job) -> None:
