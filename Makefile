@@ -37,7 +37,7 @@ test-slow: $(INSTALLED)  ## run the tests that take minutes
 
 # The campaign and the removal of guards continue where they were stopped; make torture PARTS="campaign soak" does some.
 PARTS := campaign mutations kills fuzz soak
-IN_TREE := PYTHONPATH=src:tests:. JAX_PLATFORMS=cpu $(BIN)/python -m
+IN_TREE := PYTHONPATH=src:tests JAX_PLATFORMS=cpu $(BIN)/python -m
 torture: $(INSTALLED) $(PARTS:%=torture-%)  ## attack the promises of docs/reliability.md: hours, in parts of at most 80 minutes
 
 torture-campaign: $(INSTALLED)
@@ -56,7 +56,7 @@ torture-kills: $(INSTALLED)
 # Coverage-guided, for an hour; it ends before that only with a failure.
 torture-fuzz: $(INSTALLED)
 	$(BIN)/pip install --quiet --disable-pip-version-check hypofuzz
-	PYTHONPATH=src:tests:. JAX_PLATFORMS=cpu timeout 3600 $(BIN)/hypothesis fuzz --no-dashboard -n 1 -- -o addopts= torture/test_parsers.py \
+	PYTHONPATH=src:tests JAX_PLATFORMS=cpu timeout 3600 $(BIN)/hypothesis fuzz --no-dashboard -n 1 -- -o addopts= tests/torture/test_parsers.py \
 	  || [ $$? = 124 ]
 
 torture-soak: $(INSTALLED)
