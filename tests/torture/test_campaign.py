@@ -5,6 +5,7 @@ import ast
 from pathlib import Path
 
 import pytest
+
 from torture import campaign, files, machines
 from torture.guards import GUARDS
 

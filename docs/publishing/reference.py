@@ -10,7 +10,7 @@ from optimist.cli import index
 from optimist.cli.main import parser as command_line
 from optimist.cli.options import Parser
 
-SOURCE = Path(__file__).resolve().parents[1] / "src" / "optimist"
+SOURCE = Path(__file__).resolve().parents[2] / "src" / "optimist"
 PYTHON = {
     "optimist": "The names of `import optimist`. `Dataset`, `Recorder`, `Spec` and `Transition` are under "
     "[Data](data.md), `agents` under [Agents](agents.md).",
