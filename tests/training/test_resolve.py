@@ -108,6 +108,8 @@ def test_an_agent_is_taken_as_it_is_and_a_name_is_fitted():
     assert resolve_training(spec, own).agent == own
     fitted = resolve_training(spec, "rem", options={"columns": 7, "optimizer.epsilon": 0.5}).agent
     assert fitted.optimizer == replace(own.optimizer, learning_rate=5e-4, epsilon=0.5)
+    table = {"columns": 7, "optimizer": {"epsilon": 0.5}}  # as a study's file has it
+    assert resolve_training(spec, "rem", options=table).agent == fitted
     assert (fitted.columns, fitted.target_period) == (7, 250)
 
 

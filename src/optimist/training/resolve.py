@@ -120,7 +120,7 @@ def _taken(record: Any) -> list[str]:
 
 
 def with_values(record: Any, values: Mapping[str, Any], place: str) -> Any:
-    """The record with some fields changed; a dot reaches a field of a nested record."""
+    """The record with some fields changed; a dot or a table reaches a field of a nested record."""
     changes: dict[str, Any] = {}
     inside: dict[str, dict[str, Any]] = {}
     for name, value in values.items():
@@ -130,6 +130,8 @@ def with_values(record: Any, values: Mapping[str, Any], place: str) -> Any:
             raise UsageError(f'{place}: there is no setting "{name}": {did_you_mean(first, known)}')
         if dot:
             inside.setdefault(first, {})[rest] = value
+        elif isinstance(value, Mapping):  # a table of a TOML file: network = { torso = "mlp" }
+            inside.setdefault(first, {}).update(value)
         else:
             changes[first] = value
     for first, within in inside.items():

@@ -315,6 +315,7 @@ def test_work_takes_one_run_by_number_or_name(tmp_path, capsys):
         {"environment": "wicked:Games/chess"},
         {"options": {"network.torso": "wicked:Torso"}},
         {"options": {"network": "wicked:Torso"}},
+        {"options": {"network": {"torso": "wicked:Torso"}}},
         {"settings": {"loggers": "jsonl, wicked:Logger"}},
         {"settings": {"loggers": ["wicked:Logger"]}},
     ],

@@ -40,7 +40,9 @@ def modules_of(job: Job) -> list[str]:
     """The modules outside this package that a job's agent, environment, torso and loggers name: "x" in
     "x:Agent", "x:Family/game" and "gym/x:Id"."""
     game = envs.base_name(job.environment).removeprefix("gym/")
-    torsos = [str(job.options.get(option, "")) for option in ("network", "network.torso")]
+    network = job.options.get("network", "")
+    torsos = [network.get("torso", "") if isinstance(network, dict) else network]
+    torsos.append(job.options.get("network.torso", ""))
     loggers = job.settings.get("loggers", "")
     loggers = loggers if isinstance(loggers, list) else str(loggers).split(",")
     named = map(str, (job.agent, game, *torsos, *loggers))
