@@ -14,7 +14,7 @@ from optimist.networks.layers import Layer, initial_weight, sizes, widths
 
 
 class Torso(Protocol):
-    """The network below a table: any class with these three methods, named as module:Name."""
+    """The network below a table or dense layers: any class with these three methods, named as module:Name."""
 
     def init(self, key, observation_shape: tuple[int, ...], initializer: str) -> Any:
         """Initial parameters, any tree of arrays; `initializer` is a kind of `initial_weight`."""
