@@ -4,7 +4,7 @@
 FROM python:3.12-slim AS build
 WORKDIR /source
 COPY pyproject.toml README.md LICENSE ./
-COPY release/metadata.py ./release/
+COPY docs/publishing/metadata.py ./docs/publishing/
 COPY src ./src
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 

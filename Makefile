@@ -37,7 +37,7 @@ test-slow: $(INSTALLED)  ## run the tests that take minutes
 
 # The campaign and the removal of guards continue where they were stopped; make torture PARTS="campaign soak" does some.
 PARTS := campaign mutations kills fuzz soak
-IN_TREE := PYTHONPATH=src:tests:. JAX_PLATFORMS=cpu $(BIN)/python -m
+IN_TREE := PYTHONPATH=src:tests JAX_PLATFORMS=cpu $(BIN)/python -m
 torture: $(INSTALLED) $(PARTS:%=torture-%)  ## attack the promises of docs/reliability.md: hours, in parts of at most 80 minutes
 
 torture-campaign: $(INSTALLED)
@@ -56,7 +56,7 @@ torture-kills: $(INSTALLED)
 # Coverage-guided, for an hour; it ends before that only with a failure.
 torture-fuzz: $(INSTALLED)
 	$(BIN)/pip install --quiet --disable-pip-version-check hypofuzz
-	PYTHONPATH=src:tests:. JAX_PLATFORMS=cpu timeout 3600 $(BIN)/hypothesis fuzz --no-dashboard -n 1 -- -o addopts= torture/test_parsers.py \
+	PYTHONPATH=src:tests JAX_PLATFORMS=cpu timeout 3600 $(BIN)/hypothesis fuzz --no-dashboard -n 1 -- -o addopts= tests/torture/test_parsers.py \
 	  || [ $$? = 124 ]
 
 torture-soak: $(INSTALLED)
@@ -81,11 +81,11 @@ bench-guard: $(INSTALLED)  ## compare the learner's speed with the recorded one,
 	$(BIN)/python -m benchmarks.guard
 
 site: $(INSTALLED) $(SITE_INSTALLED)  ## build the documentation site; it begins at .site/html/index.html
-	$(BIN)/python -m release.pages .site
+	PYTHONPATH=docs $(BIN)/python -m publishing.pages .site
 	$(SITE)/bin/zensical build --config-file .site/zensical.toml --clean --strict
 
 release-check: $(INSTALLED) $(SITE_INSTALLED) site  ## build the package, and try it as its users will (up to 80 minutes)
-	$(BIN)/python -m release.check --tools $(SITE)
+	$(BIN)/python tests/release/check.py --tools $(SITE)
 
 lint: $(INSTALLED)  ## check format, lint and types
 	$(BIN)/ruff format --check
@@ -98,7 +98,7 @@ format: $(INSTALLED)  ## rewrite the code in the project's format
 
 clean:  ## remove the environment, the caches and the demo
 	rm -rf $(VENV) $(SITE) .site .pytest_cache .mypy_cache .ruff_cache .hypothesis dist demo
-	find src tests benchmarks release examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks docs examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
 	@for candidate in $(CANDIDATES); do \
@@ -114,7 +114,7 @@ $(INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile -e '.[minatar,atari,gym,mujoco,remote,hdf5,minari,ray,slurm,hub,onnx,video,dev]' -c constraints.txt
 	@touch $@
 
-$(SITE_INSTALLED): release/requirements.txt | $(BIN)/python
+$(SITE_INSTALLED): docs/publishing/requirements.txt | $(BIN)/python
 	$(BIN)/python -m venv --clear $(SITE)
 	$(SITE)/bin/pip install --quiet --disable-pip-version-check -r $<
 	@touch $@

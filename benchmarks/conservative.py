@@ -15,10 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-import optimist
 from benchmarks.peer_d3rlpy import returns
-from optimist import envs
-from optimist.data import Recorder, Sampler, transitions
+from optimist import api, envs
+from optimist.data import Dataset, Recorder, Sampler, transitions
 
 SEEDS, LOG_STEPS, LANES = 5, 20_000, 4
 CARTPOLE, PENDULUM = "CartPole-v1", "Pendulum-v1"
@@ -43,7 +42,7 @@ COLUMNS = ("game", "agent", "library", "seed", "episode", "return")
 STUDENT = 2.776  # the 97.5% quantile of Student's distribution with 4 degrees of freedom
 
 
-def narrow_log(path: Path, seed: int) -> optimist.Dataset:
+def narrow_log(path: Path, seed: int) -> Dataset:
     """A scripted controller that balances the pole; 2% of its actions are random."""
     play, random = envs.make(f"gym/{CARTPOLE}", lanes=LANES, seed=seed), np.random.default_rng(seed)
     with Recorder(path, play.spec, lanes=LANES, provenance={"environment": f"gym/{CARTPOLE}"}) as recorder:
@@ -56,13 +55,13 @@ def narrow_log(path: Path, seed: int) -> optimist.Dataset:
             taken = play.step(action)
             recorder.add(frame, action, taken.reward, taken.terminal, taken.truncated, taken.next_observation)
             frame = taken.observation
-    return optimist.open(path)
+    return api.open(path)
 
 
 def logs_of(game: str, folder: Path) -> list:
     if game == CARTPOLE:
         return [narrow_log(folder / f"cartpole-{seed}", seed) for seed in range(SEEDS)]
-    played = optimist.collect(
+    played = api.collect(
         f"gym/{PENDULUM}",
         out=folder / "pendulum",
         agent="td3",
@@ -100,7 +99,7 @@ def save(log, path: Path, scale: float) -> str:
 def ours(game: str, name: str, logs: list, folder: Path) -> list[list[float]]:
     found = []
     for seed, log in enumerate(logs):
-        run = optimist.train(
+        run = api.train(
             name,
             log,
             options={**NETWORK, "optimizer.learning_rate": RATE, **AGENTS[game][name]},

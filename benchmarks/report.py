@@ -27,7 +27,7 @@ def make_study(out: Path) -> list[Job]:
     random, jobs = np.random.default_rng(0), []
     for number in range(GAMES):
         game, log = f"atari/Game{number:02}", f"logs/{number}"
-        common = {"environment": game, "preset": None, "scale": "paper"}
+        common = {"environment": game, "preset": None, "recipe": "paper"}
         jobs += [
             Job(name=log, agent="dqn", seeds=(0,), **common),
             Job(name=f"random/{number}", agent="random", seeds=(0,), data=log, needs=(log,), **common),

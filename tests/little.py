@@ -14,7 +14,8 @@ import numpy as np
 from optimist import envs
 from optimist.agents import preset
 from optimist.agents._actor_critic import ActorAgent
-from optimist.agents._agent import Agent, TableAgent
+from optimist.agents._agent import Agent
+from optimist.agents._table_agent import TableAgent
 from optimist.data import Dataset, Recorder, Spec, from_arrays
 from optimist.training.loggers.jsonl import Jsonl
 from optimist.training.resolve import with_values

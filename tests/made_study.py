@@ -51,7 +51,7 @@ def height(game: str, agent: str, seed: int, step: int, lift: float = 0.0) -> fl
 def jobs(parts: tuple[str, ...] = ("all",), agents=AGENTS, games=GAMES, batch: int = 32) -> list[Job]:
     found = []
     for game in games:
-        log, common = f"logs/{game}", {"environment": game, "preset": None, "scale": "small"}
+        log, common = f"logs/{game}", {"environment": game, "preset": None, "recipe": "small"}
         found += [
             Job(name=log, agent="dqn", seeds=(0,), **common),
             Job(name=f"random/{game}", agent="random", seeds=(0,), data=log, needs=(log,), **common),

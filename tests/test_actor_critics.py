@@ -575,3 +575,38 @@ def test_the_settings_are_the_published_ones():
 def test_the_former_name_of_a_preset_works_with_a_notice(name, caplog):
     assert agents.preset(name, "paper") == agents.preset(name, "2020")
     assert '"paper" is called "2020" now' in caplog.text
+
+
+def on_torso(tree):
+    """The parameters of networks without a torso, as networks on a torso without parameters have them."""
+    if isinstance(tree, dict):
+        return {name: on_torso(part) for name, part in tree.items()}
+    return {"torso": [], "layers": tree} if isinstance(tree, list) else tree
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_network_reads_the_features_of_its_torso(name):
+    """The features of `linear` are the observation, so the losses are those of the same layers alone."""
+    plain, torsoed = small(name), small(name, network=DenseNetwork("6,5", torso="linear"))
+    params, targets = (plain.init(key, SPEC) for key in jax.random.split(KEY))
+    assert jax.tree.structure(torsoed.init(KEY, SPEC)) == jax.tree.structure(on_torso(params))
+    for alone, below in zip(plain.objectives(SPEC), torsoed.objectives(SPEC), strict=True):
+        expected = alone.loss(params, targets, batch(), KEY)
+        found = below.loss(on_torso(params), on_torso(targets), batch(), KEY)
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_a_torso_has_parameters_that_learn():
+    agent = small("td3", network=DenseNetwork("6,5", torso="mlp"))
+    params = agent.init(KEY, SPEC)
+    assert params["critic"]["torso"][0].weight.shape == (2, 3, 64)  # a torso for each of two critics
+    assert params["actor"]["layers"][0].weight.shape == (64, 6)
+    for objective in agent.objectives(SPEC):
+        gradient = jax.grad(objective.loss)(params, params, batch(), KEY)
+        assert jnp.abs(gradient[objective.name]["torso"][0].weight).max() > 0
+
+
+def test_a_torso_for_images_is_refused():
+    with pytest.raises(UsageError, match='"nature" network needs images'):
+        small("td3", network=DenseNetwork(torso="nature")).check(SPEC)
+    assert DenseNetwork(torso="auto") == DenseNetwork(torso="none") == DenseNetwork()

@@ -20,7 +20,8 @@ import pytest
 from equations.test_losses import projection_by_loops, quantile_huber_by_loops
 from optimist import agents
 from optimist.agents._actor_critic import ActorAgent, ActorCritic
-from optimist.agents._agent import Agent, TableAgent
+from optimist.agents._agent import Agent
+from optimist.agents._table_agent import TableAgent
 from optimist.data.transition import Spec, Transition, followed
 from optimist.equations.mixtures import Mixture
 from optimist.equations.optimizers import Adam, RmsProp
@@ -348,7 +349,7 @@ DOUBLE_DQN = '''\
 
 from dataclasses import dataclass
 
-from optimist.agents._agent import TableAgent
+from optimist.agents._table_agent import TableAgent
 from optimist.equations.losses import huber
 
 

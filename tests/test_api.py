@@ -7,7 +7,7 @@ import pytest
 import optimist
 from little import GAME, outcome, played, small, vectors
 from optimist.errors import DataError, RunError, UsageError
-from optimist.training.scales import SCALES
+from optimist.training.recipes import RECIPES
 
 SHORT = {"steps": 30, "evaluate_every": 15, "episodes": 2, "batch": 8}
 
@@ -109,7 +109,7 @@ def test_an_empty_environment_means_no_evaluation(log, tmp_path):
 
 def test_the_name_of_an_agent_is_fitted_to_the_data(log, tmp_path):
     run = optimist.train("dqn", log, out=tmp_path, environment="", **SHORT)
-    assert run.learner.agent == SCALES["small"].fitted(optimist.agents.Dqn())
+    assert run.learner.agent == RECIPES["small"].fitted(optimist.agents.Dqn())
 
 
 @pytest.mark.parametrize("agent", [None, optimist.agents.Rem])

@@ -158,7 +158,7 @@ def test_an_upward_import_is_found(small_package, path, text, there):
     [
         ("data/dataset.py", "from optimist.errors import DataError"),
         ("data/dataset.py", "from . import timeline"),
-        ("agents/rem.py", "from optimist.agents._agent import TableAgent"),
+        ("agents/rem.py", "from optimist.agents._agent import Agent"),
         ("agents/rem.py", "from optimist.equations.mixtures import Mixture"),
         ("studies/report/page.py", "from optimist.studies.scores.curves import Curve"),
         ("cli/main.py", "import optimist.studies.report.page"),

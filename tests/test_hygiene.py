@@ -5,10 +5,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from release.changelog import FILE, part
-from release.metadata import description
 
 import optimist
+from publishing.changelog import FILE, part
+from publishing.metadata import description
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]

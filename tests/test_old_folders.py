@@ -10,6 +10,7 @@ import pytest
 import optimist
 from optimist.cli.main import main
 from optimist.data.verify import verify
+from optimist.studies.status import read_jobs
 
 SAMPLES = sorted((Path(__file__).parent / "samples").glob("*.tar.xz"))
 AGENT = ["rem", "data", "--network", "linear", "--columns", "4", "--seeds", "0,1"]
@@ -57,6 +58,12 @@ def test_a_study_reports_and_finds_its_runs_done(folder, capsys):
     assert "REM" in (folder / "study/report.html").read_text()
     assert main(["study", "status", "study"]) == 0
     assert "done" in capsys.readouterr().out
+
+
+def test_the_jobs_of_a_study_keep_their_recipe(folder):
+    """Earlier versions wrote it as "scale"."""
+    assert '"scale": "small"' in (folder / "study/study.json").read_text()
+    assert {job.recipe for job in read_jobs(folder / "study")[1]} == {"small"}
 
 
 def test_a_study_run_again_finds_its_runs_done_or_says_what_differs(folder, capsys):

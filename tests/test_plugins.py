@@ -8,6 +8,7 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import optimist
@@ -323,9 +324,31 @@ def test_a_wrong_name_is_answered_in_one_line(installed, find, name, message):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("torso", ["my_plugin:Doubled", "doubled"])
+def test_a_torso_of_ones_own_is_below_an_actor_and_its_critics(installed, tmp_path, torso):
+    random = np.random.default_rng(0)
+    data = optimist.Dataset.from_arrays(
+        random.normal(size=(50, 4)),
+        random.uniform(-1, 1, (50, 1)),
+        random.normal(size=50),
+        random.random(50) < 0.1,
+        truncations=False,
+    )
+    options = {"network.torso": torso, "network.hidden": "6"}
+    settings = {"steps": 4, "evaluate_every": 4, "batch": 4, "loggers": "jsonl"}
+    run = optimist.train("td3", data, out=tmp_path / "run", options=options, **settings)
+    assert run.learner.agent.network.torso == torso
+    params = run.policy.params
+    assert params["actor"]["layers"][0].weight.shape == (8, 6)  # 4 numbers, doubled
+    assert not (params["actor"]["torso"]["scale"] == 1).all()  # it learned
+    loaded = optimist.load(tmp_path / "run", allow=["my_plugin"])
+    observation = data.observation(0)
+    np.testing.assert_array_equal(loaded.policy(observation), run.policy(observation))
+
+
 def test_a_study_may_name_plug_ins_and_its_folder_imports_none(installed, tmp_path):
     options, settings = {"network.torso": "my_plugin:Doubled"}, {"steps": 7, "loggers": "my_plugin:Lines"}
-    common = {"preset": None, "scale": "small", "seeds": (0,), "options": options, "settings": settings}
+    common = {"preset": None, "recipe": "small", "seeds": (0,), "options": options, "settings": settings}
     job = Job(name="run", environment="corridor/short", agent="my_plugin:Shy", data="log", **common)
     job.check()
     assert job.built_agent().network.torso == "my_plugin:Doubled"

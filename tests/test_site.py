@@ -3,12 +3,12 @@
 import argparse
 
 import pytest
-from release import pages, reference
 
 import optimist
 import optimist.data
 from optimist import agents
 from optimist.cli.main import parser
+from publishing import pages, reference
 
 
 @pytest.fixture(scope="module")

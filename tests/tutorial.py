@@ -13,18 +13,27 @@ BLOCK = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
 def perform(page: str, kinds: list[str], *, apart: bool = False) -> list[dict]:
     """Run the blocks of docs/`page`, of these kinds: Python, or commands. Returns the names that the
     Python blocks define: one dictionary, or one of each block if they stand `apart`."""
-    path = DOCS / page
-    blocks = BLOCK.findall(path.read_text("utf-8"))
-    assert [kind for kind, _ in blocks] == kinds
+    found = blocks(page)
+    assert [kind for kind, _ in found] == kinds
     names: list[dict] = []
-    for kind, text in blocks:
+    for kind, text in found:
         if kind == "python":
             if apart or not names:
                 names.append({})
-            exec(compile(text, str(path), "exec"), names[-1])
+            exec(compile(text, str(DOCS / page), "exec"), names[-1])
             continue
         for line in text.splitlines():
-            program, *words = shlex.split(line)
-            assert program == "optimist"
-            assert main(words) == 0, line
+            assert main(words_of(line)) == 0, line
     return names
+
+
+def blocks(page: str) -> list[tuple[str, str]]:
+    """The kind and the text of each block of docs/`page`."""
+    return BLOCK.findall((DOCS / page).read_text("utf-8"))
+
+
+def words_of(line: str) -> list[str]:
+    """The words of a command after the program's name."""
+    program, *words = shlex.split(line)
+    assert program == "optimist"
+    return words

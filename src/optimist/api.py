@@ -28,8 +28,9 @@ def open(path: str | Path) -> Dataset:
 
 
 def load(path: str | Path, *, step: int | str = "last", allow: Iterable[str] = ()) -> Run:
-    """The run in this folder, with the policies of its last step, of its "best" evaluation, of any step in
-    `run.kept`, or "healthy": before they diverged; or with the one policy that `select` has "chosen".
+    """The run in this folder, with the policies of its "last" step, of its "best" evaluation or of any step
+    in `run.kept`. "healthy" is "last", except that a seed that diverged has its last policy before that.
+    "chosen" is the one policy that `select` chose.
 
     The folder may name classes of other modules: a module that is neither imported already nor installed as a
     plug-in is imported only if `allow` names it."""
@@ -61,7 +62,7 @@ def train(
         dataset.spec,
         agent,
         preset=preset,
-        scale=_recipe(recipe, settings),
+        recipe=_recipe(recipe, settings),
         options=options,
         settings=settings,
     )
@@ -110,7 +111,7 @@ def collect(
         spec,
         agent,
         preset=preset,
-        scale=_recipe(recipe, settings),
+        recipe=_recipe(recipe, settings),
         options=options,
         settings=settings,
         start=start,
@@ -141,7 +142,8 @@ def select(
 ) -> Selection:
     """Choose among all kept policies of runs that learned from one dataset, by that dataset alone, as
     `optimist select` does. `selection.chosen` is the policy to ship, `selection.ranking` has all of them;
-    `load(run, step="chosen")` loads the choice. With `episodes` the best play so many real ones.
+    `load(run, step="chosen")` loads the choice. With `episodes`, the policies that rank best play that many
+    real episodes in all, which then decide.
     """
     several = [runs] if isinstance(runs, (str, Path, Run)) else list(runs)
     found = select_policy(
@@ -179,7 +181,7 @@ def _recipe(recipe: str, settings: dict[str, Any]) -> str:
     """The recipe; its former name is scale."""
     if "scale" not in settings:
         return recipe
-    log.warning("scale= is called recipe= now (a study still has a scale)")
+    log.warning("scale= is now called recipe=; only studies have a scale")
     return settings.pop("scale")
 
 

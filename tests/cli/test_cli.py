@@ -155,6 +155,7 @@ MISTAKES = [
     ("train bcq {log}", 3, "Bcq chooses action vectors"),
     ("train cloned_actor {log}", 3, "3 discrete actions: use an agent such as behaviour_cloning"),
     ("train td3 {arms} --network.hidden 400x300", 2, "write their widths as 400,300"),
+    ("train td3 {arms} --network.torso resnet", 2, 'there is no torso "resnet"'),
     ("train td3 {arms} --environment gym/Pendulum-v1", 2, "gym/Pendulum-v1 has frames of (3,) and"),
     ("train td3 {arms} --environment mujoco/Hoper", 2, 'did you mean "Hopper"?'),
     ("evaluate {run} --environment gym/Pendulum-v1", 2, "action vectors of size 1; the data has frames of"),

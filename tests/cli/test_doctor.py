@@ -5,12 +5,15 @@ import os
 import subprocess
 import sys
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from optimist.cli.main import main
-from optimist.studies import diagnosis
+from optimist.errors import StorageError
+from optimist.studies import status
+from optimist.studies.diagnosis import installation
 
 HOLD = """
 import filelock, sys
@@ -89,13 +92,24 @@ def test_damage_is_named_with_its_remedy(folder, capsys, name, spoil, code, word
 
 
 def test_a_failed_run_of_a_study_is_named(folder, capsys):
-    _, jobs = diagnosis.status.read_jobs(folder / "study")
+    _, jobs = status.read_jobs(folder / "study")
     (jobs[0].run_folder(folder / "study") / "DONE").unlink()
-    diagnosis.status.note_failure(jobs[0], folder / "study", "Traceback\nthe disk was full")
+    status.note_failure(jobs[0], folder / "study", "Traceback\nthe disk was full")
     code, wrong, _ = diagnosed(capsys, "study")
     assert code == 4
     name = jobs[0].name
     assert wrong == [f"wrong {name} failed (the disk was full): the same command tries it again"]
+
+
+def test_of_many_failed_runs_five_are_named_and_the_others_counted(folder, capsys):
+    title, (first_job, *_) = status.read_jobs(folder / "study")
+    jobs = [replace(first_job, name=f"runs/{number}") for number in range(7)]
+    status.write_jobs(folder / "study", title, jobs)
+    for job in jobs:
+        status.note_failure(job, folder / "study", "the disk was full")
+    code, wrong, _ = diagnosed(capsys, "study")
+    assert code == 4 and len(wrong) == 6
+    assert wrong[-1] == "wrong 2 more runs: optimist study status study lists them"
 
 
 @pytest.mark.parametrize(
@@ -135,8 +149,8 @@ def test_a_folder_that_cannot_be_written_is_a_problem(tmp_path):
         tmp_path = Path("/proc/self")
     else:
         tmp_path.chmod(0o500)
-    (finding,) = diagnosis.disk(tmp_path)
-    assert finding.problem is diagnosis.StorageError
+    (finding,) = installation.disk(tmp_path)
+    assert finding.problem is StorageError
     assert "choose another folder" in finding.text
 
 
@@ -152,5 +166,5 @@ def test_a_folder_that_cannot_be_written_is_a_problem(tmp_path):
     ],
 )
 def test_requirements_are_compared_with_what_is_installed(requirement, complaint):
-    found = diagnosis._unmet(requirement)
+    found = installation._unmet(requirement)
     assert complaint in found if complaint else found == ""

@@ -12,7 +12,7 @@ from optimist.cli.main import main
 from optimist.cli.settings import settings_of, shown
 from optimist.cli.study import titles
 from optimist.studies.study_file import catalogue
-from optimist.training.scales import SCALES
+from optimist.training.recipes import RECIPES
 
 COMMANDS = {
     "": ["demo", "collect", "train", "evaluate", "play", "data", "agents", "environments", "scores", "study"],
@@ -106,12 +106,12 @@ def assert_explained(record, text: str) -> None:
 def test_every_setting_is_explained_with_its_default_at_a_recipe(name, capsys):
     agent = next(iter(presets(name).values()))
     for recipe, line, settings in (
-        ("paper", f"train {name}", SCALES["paper"].training),
-        ("small", f"collect gym/CartPole-v1 --agent {name}", SCALES["small"].collection),
+        ("paper", f"train {name}", RECIPES["paper"].training),
+        ("small", f"collect gym/CartPole-v1 --agent {name}", RECIPES["small"].collection),
     ):
         text = help_of(capsys, f"{line} --recipe {recipe}")
         assert_explained(settings, text)
-        assert_explained(SCALES[recipe].fitted(agent), text)
+        assert_explained(RECIPES[recipe].fitted(agent), text)
 
 
 def test_the_agents_fit_80_columns_and_are_told_apart_by_their_actions(capsys, monkeypatch):

@@ -6,7 +6,7 @@ import pytest
 
 from optimist.agents import available, presets
 from optimist.agents._actor_critic import ActorAgent
-from optimist.agents._agent import TableAgent
+from optimist.agents._table_agent import TableAgent
 from optimist.cli import index
 from optimist.errors import UsageError
 

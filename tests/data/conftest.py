@@ -4,6 +4,7 @@ import os
 import shutil
 
 import pytest
+
 from damage import recorded
 
 

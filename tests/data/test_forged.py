@@ -7,17 +7,17 @@ import time
 import tracemalloc
 
 import pytest
-from damage import recorded
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from replay_ring import Ring, import_dqn_replay, play
 
+from damage import recorded
 from optimist.data import Recorder, Spec, open_dataset
 from optimist.data.card import card
 from optimist.data.disk import manifest as manifests
 from optimist.data.disk import reader as reading
 from optimist.data.verify import verify
 from optimist.errors import DataError, OptimistError
+from replay_ring import Ring, import_dqn_replay, play
 
 SECONDS, BYTES = 1.0, 2**25  # of processor time and memory: the limits of one attempt
 KEPT = "deleted"

@@ -4,13 +4,13 @@ import os
 
 import numpy as np
 import pytest
-from damage import recorded
-from replay_ring import export_dqn_replay
 
+from damage import recorded
 from optimist.data import Recorder, open_dataset
 from optimist.data.disk.files import stored_whole, write_whole
 from optimist.data.verify import verify
 from optimist.errors import DataError, StorageError
+from replay_ring import export_dqn_replay
 
 LINKS = {
     "symlink": lambda place, victim: place.symlink_to(victim),

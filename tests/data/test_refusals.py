@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from damage import REFUSED
 
+from damage import REFUSED
 from optimist.data import open_dataset
 from optimist.data.verify import verify
 from optimist.errors import DataError

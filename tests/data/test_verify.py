@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import zstandard
-from damage import arrow, recorded, rewritten, swap_steps, table
 
+from damage import arrow, recorded, rewritten, swap_steps, table
 from optimist.data import Recorder, Spec, open_dataset
 from optimist.data.verify import verify
 from optimist.errors import DataError

@@ -61,8 +61,7 @@ def test_every_available_environment_plays(name):
         ("gym/cartpole-v1", 'no environment "gym/cartpole-v1": did you mean "CartPole-v1"?'),
         (
             "_lanes/breakout",
-            'no environment family "_lanes" in "_lanes/breakout": known: atari, gym, minatar, minatar_jax, '
-            "mujoco",
+            f'no environment family "_lanes" in "_lanes/breakout": known: {", ".join(envs.families())}',
         ),
     ],
 )

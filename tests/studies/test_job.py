@@ -19,7 +19,7 @@ def log(tmp_path_factory):
 
 def job(log, **changes) -> Job:
     settings = {"steps": 7, "evaluate_every": 7, "episodes": 1, **changes}
-    common = {"environment": "gym/CartPole-v1", "agent": "dqn", "preset": "adam", "scale": "small"}
+    common = {"environment": "gym/CartPole-v1", "agent": "dqn", "preset": "adam", "recipe": "small"}
     return Job(name="runs/one", data=str(log), seeds=(0,), settings=settings, **common)
 
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from optimist.errors import DataError, UsageError
 from optimist.studies import study_file
 from optimist.studies.folders import folder_names
-from optimist.studies.job import Job, check_logs
+from optimist.studies.job import Job
+from optimist.studies.preparation import check_logs
 from optimist.training.offline import Training
 from optimist.training.resolve import with_values
 

@@ -17,7 +17,7 @@ from little import outcome
 from optimist.cli.main import main
 from optimist.errors import DataError, StorageError
 from optimist.studies import store as stores
-from optimist.studies.job import check_logs
+from optimist.studies.preparation import check_logs
 from optimist.studies.store import Store, stage, staged_path
 from optimist.studies.study_file import load
 from slurm_cluster import free_ports

@@ -14,6 +14,7 @@ from optimist.agents import described
 from optimist.cli.main import perform
 from optimist.errors import DataError, UsageError
 from optimist.studies.job import Job
+from optimist.studies.job_run import perform_job
 from optimist.training import offline, online
 from optimist.training.resolve import resolve_collection, resolve_training
 from optimist.training.storage.run_folder import as_config
@@ -76,21 +77,21 @@ def logs(tmp_path_factory):
 @pytest.mark.parametrize("game", GAMES)
 @pytest.mark.parametrize("name", agents.available())
 def test_every_way_to_ask_resolves_to_the_same_run(name, game, logs, tmp_path, monkeypatch):
-    common = {"environment": game, "agent": name, "preset": None, "scale": GAMES[game], "seeds": (0,)}
+    common = {"environment": game, "agent": name, "preset": None, "recipe": GAMES[game], "seeds": (0,)}
     learns = Job(name="x", data=str(logs[game]), settings={"steps": 7}, **common)
     plays = Job(name="y", settings={"steps": 7}, **common)
     with only_asked(monkeypatch):
         trained = [
             asked(lambda: optimist.train(name, logs[game], steps=7)),
             asked(lambda: perform(["train", name, str(logs[game]), "--steps", "7"])),
-            asked(lambda: learns.perform(tmp_path)),
+            asked(lambda: perform_job(learns, tmp_path)),
         ]
         collected = [
             asked(lambda: optimist.collect(game, agent=name, out=tmp_path, steps=7)),
             asked(
                 lambda: perform(["collect", game, "--agent", name, "--out", str(tmp_path), "--steps", "7"])
             ),
-            asked(lambda: plays.perform(tmp_path)),
+            asked(lambda: perform_job(plays, tmp_path)),
         ]
     assert trained[0] == trained[1] == trained[2]
     assert collected[0] == collected[1] == collected[2]
@@ -107,12 +108,14 @@ def test_an_agent_is_taken_as_it_is_and_a_name_is_fitted():
     assert resolve_training(spec, own).agent == own
     fitted = resolve_training(spec, "rem", options={"columns": 7, "optimizer.epsilon": 0.5}).agent
     assert fitted.optimizer == replace(own.optimizer, learning_rate=5e-4, epsilon=0.5)
+    table = {"columns": 7, "optimizer": {"epsilon": 0.5}}  # as a study's file has it
+    assert resolve_training(spec, "rem", options=table).agent == fitted
     assert (fitted.columns, fitted.target_period) == (7, 250)
 
 
 def test_options_that_need_each_other_are_set_at_once():
     for options in ({"columns": 16, "networks": 16}, {"networks": 16, "columns": 16}):
-        assert resolve_training(None, "rem", scale="paper", options=options).agent.networks == 16
+        assert resolve_training(None, "rem", recipe="paper", options=options).agent.networks == 16
 
 
 def test_the_former_name_of_the_recipe_goes_on_working_with_a_notice(logs, monkeypatch, tmp_path, caplog):
@@ -122,7 +125,7 @@ def test_the_former_name_of_the_recipe_goes_on_working_with_a_notice(logs, monke
         assert asked(lambda: optimist.collect("minatar/breakout", out=tmp_path, scale="mini"))
     assert old == new != asked_as(log, monkeypatch)
     assert [record.message for record in caplog.records] == [
-        "scale= is called recipe= now (a study still has a scale)"
+        "scale= is now called recipe=; only studies have a scale"
     ] * 2
 
 

@@ -9,15 +9,9 @@ from typing import Any
 
 from optimist import plugins
 from optimist.agents._actor_critic import ActorAgent, ActorCritic
-from optimist.agents._agent import (
-    Agent,
-    DistributionalEnsemble,
-    EnsembleAgent,
-    ManyHeads,
-    Objective,
-    TableAgent,
-    ValueAgent,
-)
+from optimist.agents._agent import Agent, Objective
+from optimist.agents._ensemble import DistributionalEnsemble, EnsembleAgent, ManyHeads
+from optimist.agents._table_agent import TableAgent, ValueAgent
 from optimist.equations.optimizers import Adam, RmsProp
 from optimist.errors import UsageError, did_you_mean, renamed
 
@@ -100,7 +94,7 @@ def described(agent: Agent) -> dict:
     """The agent as plain values, for a configuration file; UsageError if the file could not be read back."""
     description = _description(agent.settled())
     try:
-        same = from_description(json.loads(json.dumps(description))) == agent.settled()
+        same = _built(json.loads(json.dumps(description))) == agent.settled()
     except (TypeError, ValueError, KeyError):
         same = False
     if not same:
@@ -128,10 +122,14 @@ def _without_none(table: dict) -> dict:
 def from_description(description: dict) -> Agent:
     """The agent that a configuration describes. The file may be malicious: a class of a module that the user
     did not allow is refused (`plugins.check_trusted`)."""
-    fields = dict(description)
-    plugins.check_trusted("agents", fields["name"])
-    if isinstance(network := fields.get("network"), dict):
+    plugins.check_trusted("agents", description["name"])
+    if isinstance(network := description.get("network"), dict):
         plugins.check_trusted("torsos", str(network.get("torso", "")))
+    return _built(description)
+
+
+def _built(description: dict) -> Agent:
+    fields = dict(description)
     kind, settings = agent_class(fields.pop("name")), dict(fields.pop("optimizer"))
     optimizer = OPTIMIZERS[settings.pop("name")](**settings)
     inner: dict[str, Any] = {field.name: type(field.default) for field in dataclasses.fields(kind)}

@@ -13,7 +13,16 @@ from optimist.agents._agent import Agent, LearnsValues, Objective
 from optimist.data.transition import Spec, Transition
 from optimist.equations.optimizers import Adam, RmsProp
 from optimist.errors import DataError, UsageError, renamed
-from optimist.networks import DenseNetwork, Perceptron, sizes
+from optimist.networks import (
+    DenseNetwork,
+    OnTorso,
+    Perceptron,
+    Torso,
+    named_torso,
+    on_torso,
+    sizes,
+    torso_for,
+)
 
 
 class Bounds(NamedTuple):
@@ -88,9 +97,16 @@ class ActorAgent(Agent):
                 f"{type(self).__name__} reads vectors; these observations are {spec.observation_shape}: "
                 "flatten them before you log them"
             )
+        if self.network.torso is not None:
+            torso_for(spec, self.network.torso)  # raises for one that reads no vectors
 
-    def perceptron(self, outputs: int) -> Perceptron:
-        return Perceptron(sizes(self.network.hidden), outputs)
+    @property
+    def torso(self) -> Torso | None:
+        return None if self.network.torso is None else named_torso(self.network.torso)
+
+    def perceptron(self, outputs: int, **options: Any) -> Perceptron | OnTorso:
+        """Dense layers on the torso, if there is one."""
+        return on_torso(self.torso, Perceptron(sizes(self.network.hidden), outputs, **options))
 
     def init(self, key, spec: Spec) -> dict:
         (observation,), (action,) = spec.observation_shape, spec.action_shape
@@ -142,8 +158,8 @@ class CriticAgent(LearnsValues, ActorAgent):
         return self.optimizer
 
     @property
-    def critic_network(self) -> Perceptron:
-        return Perceptron(sizes(self.network.hidden), 1, late=self.late_action, normed=self.layer_norm)
+    def critic_network(self) -> Perceptron | OnTorso:
+        return self.perceptron(1, late=self.late_action, normed=self.layer_norm)
 
     def init(self, key, spec: Spec) -> dict:
         (observation,), (action,) = spec.observation_shape, spec.action_shape

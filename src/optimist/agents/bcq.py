@@ -86,12 +86,12 @@ class Bcq(ActorCritic):
         return -now.first_critic(step.observation, now.actor(step.observation, imagined))
 
     def vae(self, spec: Spec) -> ActionVae:
-        return ActionVae(len(spec.action_low), sizes(self.vae_hidden))
+        return ActionVae(len(spec.action_low), sizes(self.vae_hidden), self.torso)
 
     def init(self, key, spec: Spec) -> dict:
         vae_key, actor_key, rest = jax.random.split(key, 3)
         (observation,), (action,) = spec.observation_shape, spec.action_shape
-        actor = self.perceptron(action).init(actor_key, observation + action)
+        actor = self.perceptron(action).init(actor_key, observation, action)
         vae = self.vae(spec).init(vae_key, observation)
         return {**super().init(rest, spec), "actor": actor, "vae": vae}
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
-from optimist.agents._agent import TableAgent
+from optimist.agents._table_agent import TableAgent
 from optimist.equations.losses import cross_entropy
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import jax
 import jax.numpy as jnp
 
-from optimist.agents._agent import TableAgent
+from optimist.agents._table_agent import TableAgent
 from optimist.equations.losses import categorical_projection, cross_entropy
 from optimist.equations.optimizers import Adam, RmsProp
 from optimist.errors import UsageError

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 import jax
 import jax.numpy as jnp
 
-from optimist.agents._agent import ValueAgent
+from optimist.agents._table_agent import ValueAgent
 from optimist.equations.losses import cross_entropy, expectile
 from optimist.errors import UsageError
 

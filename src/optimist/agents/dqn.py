@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from optimist.agents._agent import ValueAgent
+from optimist.agents._table_agent import ValueAgent
 from optimist.equations.losses import huber
 from optimist.equations.optimizers import Adam, RmsProp
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from optimist.agents._agent import EnsembleAgent
+from optimist.agents._ensemble import EnsembleAgent
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from optimist.agents._agent import ValueAgent
+from optimist.agents._table_agent import ValueAgent
 from optimist.equations.losses import quantile_huber
 from optimist.errors import UsageError
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 
-from optimist.agents._agent import DistributionalEnsemble
+from optimist.agents._ensemble import DistributionalEnsemble
 from optimist.equations.losses import quantile_huber
 
 

@@ -14,7 +14,7 @@ from optimist.data.transition import Spec
 from optimist.equations.losses import gaussian_surprise, squashing
 from optimist.equations.optimizers import Adam, RmsProp
 from optimist.errors import UsageError
-from optimist.networks import DenseNetwork, Perceptron
+from optimist.networks import DenseNetwork, OnTorso, Perceptron
 
 LOG_DEVIATIONS = (-20.0, 2.0)  # as in the authors' code: the density stays finite
 
@@ -22,7 +22,7 @@ LOG_DEVIATIONS = (-20.0, 2.0)  # as in the authors' code: the density stays fini
 class Stochastic(NamedTuple):
     """An actor that draws its action: the hyperbolic tangent of a normal number, scaled to the box."""
 
-    network: Perceptron  # observation -> the mean and the log deviation before the tangent, (2 A,)
+    network: Perceptron | OnTorso  # observation -> the mean and the log deviation before the tangent, (2 A,)
     layers: Any
     bounds: Bounds
 
@@ -67,7 +67,7 @@ class SacCql(CriticAgent):
     def optimizer_of(self, group: str) -> RmsProp | Adam:
         return super().optimizer_of("actor" if group == "temperature" else group)
 
-    def policy_network(self, spec: Spec) -> Perceptron:
+    def policy_network(self, spec: Spec) -> Perceptron | OnTorso:
         return self.perceptron(2 * len(spec.action_low))
 
     def init(self, key, spec: Spec) -> dict:

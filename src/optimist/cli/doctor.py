@@ -22,12 +22,12 @@ def doctor(options: argparse.Namespace) -> None:
     """Say what is wrong with the installation, the device, the disk or a folder, and how to mend it.
 
     A dataset and the files of a run are read to their last byte."""
-    from optimist.studies import diagnosis
+    from optimist.studies.diagnosis.folders import folder
+    from optimist.studies.diagnosis.installation import device, disk, installation
 
     wrong = []
-    places = [diagnosis.folder(folder) for folder in options.folders]
-    parts = [diagnosis.installation(), diagnosis.device(), diagnosis.disk(Path())]
-    for finding in itertools.chain(*parts, *places):
+    findings = itertools.chain(installation(), device(), disk(Path()), *map(folder, options.folders))
+    for finding in findings:
         mark = "wrong" if finding.problem else "note" if finding.note else "ok"
         print(f"{mark:6}{finding.text}")
         wrong += [finding.problem] if finding.problem else []

@@ -18,7 +18,7 @@ NAMED = 3  # runs that a line names; it counts the others
 def print_estimates(
     title: str, jobs: list[Job], out: Path, *, rates: str | None = None, price: float | None = None
 ) -> None:
-    """Print the grid, and below it what the runs take that are not done yet."""
+    """Print the grid, and what its unfinished runs will take."""
     print_sheet(grid_table(title, jobs))
     left = [job for job in jobs if not job.done(out)]
     if not left:

@@ -54,12 +54,12 @@ def evaluate(options: argparse.Namespace) -> None:
     """Score every seed of a run in full episodes."""
     from optimist.cli.tables import evaluation_table
     from optimist.studies.sheet import print_sheet
+    from optimist.training.recipes import recipe_for
     from optimist.training.run import load_run
-    from optimist.training.scales import scale_for
     from optimist.training.storage.run_folder import write_episodes
 
     run = load_run(options.run_folder, options.allow, options.step)
-    usual = scale_for(run.learner.spec).training
+    usual = recipe_for(run.learner.spec).training
     episodes = 100 if options.episodes is None else options.episodes
     usual_steps = usual.evaluation_steps if options.episodes is None else None
     steps = usual_steps if options.steps is None else options.steps

@@ -93,7 +93,7 @@ def build() -> dict[str, Any]:
     from optimist.studies.proposition import Proposition
     from optimist.training.offline_settings import Training
     from optimist.training.online import Collection
-    from optimist.training.scales import SCALES
+    from optimist.training.recipes import RECIPES
 
     records = {
         "training": Training(),
@@ -106,8 +106,8 @@ def build() -> dict[str, Any]:
         "agents": {name: _agent(agents.presets(name)) for name in agents.available()},
         "environments": {name: _family(family) for name, family in envs.families().items()},
         "recipes": {
-            name: {"training": _values(scale.training), "collection": _values(scale.collection)}
-            for name, scale in SCALES.items()
+            name: {"training": _values(recipe.training), "collection": _values(recipe.collection)}
+            for name, recipe in RECIPES.items()
         },
         "settings": {name: _settings(record) for name, record in records.items()},
     }
@@ -154,10 +154,10 @@ def _learns(agent: Any, spec: Any) -> bool:
 
 def _fitted(agent: Any) -> dict[str, dict[str, Any]]:
     """For each recipe the values that differ from the agent's own."""
-    from optimist.training.scales import SCALES
+    from optimist.training.recipes import RECIPES
 
     own = _values(agent)
-    changes = {name: _values(scale.fitted(agent)).items() - own.items() for name, scale in SCALES.items()}
+    changes = {name: _values(recipe.fitted(agent)).items() - own.items() for name, recipe in RECIPES.items()}
     return {name: dict(sorted(changed)) for name, changed in changes.items() if changed}
 
 

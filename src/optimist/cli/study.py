@@ -70,7 +70,7 @@ def _run_options(parser: Parser, words: list[str]) -> None:
     parser.add_argument("--games", help=argparse.SUPPRESS)
     parser.add_argument("--processes", type=whole_number, help=argparse.SUPPRESS)
     parser.add_argument(
-        "--logs", type=Path, metavar="FOLDER", help="use the logs of this study, which collected the same"
+        "--logs", type=Path, metavar="FOLDER", help="use the logs of this study, made with the same settings"
     )
     parser.add_argument(
         "--dry-run", action="store_true", help="print the runs and what they take, and run nothing"
@@ -84,7 +84,7 @@ def _run_options(parser: Parser, words: list[str]) -> None:
         "--price", type=number, metavar="number", help="with --dry-run: of one device for one hour"
     )
     parser.add_argument(
-        "--restart", action="store_true", help="start runs in the folder that have other settings again"
+        "--restart", action="store_true", help="start again the runs in the folder that have other settings"
     )
     parser.add_argument(
         "--prepare", action="store_true", help="check the study and write its list of runs, and run nothing"
@@ -112,7 +112,7 @@ def run(options: argparse.Namespace) -> None:
     words = f"optimist study run {options.name} --scale {asked.size} --out {out}"
     words += f" --environments {options.environments}" if options.environments else ""
     if options.logs:
-        from optimist.studies.job import with_logs_of
+        from optimist.studies.preparation import with_logs_of
         from optimist.studies.status import read_jobs
 
         jobs = with_logs_of(options.logs, read_jobs(options.logs)[1], jobs)

@@ -258,7 +258,7 @@ def _asked(options: argparse.Namespace) -> dict[str, Any]:
         log.warning("--scale is now called --recipe; only studies have --scale")
     return {
         "preset": options.preset,
-        "scale": options.scale or options.recipe,
+        "recipe": options.scale or options.recipe,
         "options": given(options, "agent"),
         "settings": given(options, "setting"),
     }

@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from optimist.data.disk.codec import frame_bytes
-from optimist.data.disk.lock import writing
 from optimist.data.disk.manifest import Block, Manifest
 from optimist.data.disk.shard import Steps, write_shard
 from optimist.data.disk.write_buffer import checked
-from optimist.data.recorder import manifest_to_extend
+from optimist.data.recorder import locked_manifest
 from optimist.data.transition import Spec
 from optimist.errors import DataError
 
@@ -35,12 +34,7 @@ class LaneRecorder:
 
     def __init__(self, path: str | Path, spec: Spec, *, provenance: dict[str, Any] | None = None):
         self.path, self.spec = Path(path), spec
-        self._lock = writing(self.path)
-        try:
-            self._manifest = manifest_to_extend(self.path, spec, provenance)
-        except BaseException:
-            self._lock.release()
-            raise
+        self._lock, self._manifest = locked_manifest(self.path, spec, provenance)
         recorded = (block.lane for shard in self._manifest.shards for block in shard.blocks)
         self._next_lane = 1 + max(recorded, default=-1)
         self._clock = self._manifest.steps

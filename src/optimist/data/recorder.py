@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from optimist.data.disk import manifest as manifests
 from optimist.data.disk.codec import frame_bytes
 from optimist.data.disk.leftovers import clean_up
-from optimist.data.disk.lock import writing
+from optimist.data.disk.lock import FolderLock, writing
 from optimist.data.disk.manifest import Block, Manifest
 from optimist.data.disk.reader import read_timeline
 from optimist.data.disk.shard import write_shard
@@ -45,12 +45,7 @@ class Recorder:
         if lanes < 1 or shard_steps < 1:
             raise DataError(f"{lanes} lanes in shards of {shard_steps} steps: both must be at least 1")
         self.path, self.spec, self.lanes = Path(path), spec, lanes
-        self._lock = writing(self.path)
-        try:
-            self._manifest = manifest_to_extend(self.path, spec, provenance)
-        except BaseException:
-            self._lock.release()
-            raise
+        self._lock, self._manifest = locked_manifest(self.path, spec, provenance)
         self._closed = False
         self._rows = max(1, shard_steps // lanes)
         self._buffer = Buffer(spec, lanes, self._rows)
@@ -193,7 +188,19 @@ def usual_shard_steps(spec: Spec, lanes: int) -> int:
     return max(SHARD_STEPS, min(SHARD_ROWS * lanes, SHARD_BYTES // frame_bytes(spec)))
 
 
-def manifest_to_extend(folder: Path, spec: Spec, provenance: dict[str, Any] | None) -> Manifest:
+def locked_manifest(
+    folder: Path, spec: Spec, provenance: dict[str, Any] | None
+) -> tuple[FolderLock, Manifest]:
+    """The lock of a folder and the manifest to extend; if that fails, the lock is released."""
+    lock = writing(folder)
+    try:
+        return lock, _manifest_to_extend(folder, spec, provenance)
+    except BaseException:
+        lock.release()
+        raise
+
+
+def _manifest_to_extend(folder: Path, spec: Spec, provenance: dict[str, Any] | None) -> Manifest:
     """The folder's manifest, or a new one; writes it and removes the leftovers of a crash."""
     is_new = not os.path.lexists(folder / manifests.NAME)  # a broken link counts as a manifest
     manifest = Manifest(spec, {}) if is_new else manifests.read(folder)

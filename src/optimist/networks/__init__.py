@@ -1,9 +1,18 @@
 """Networks, written for one observation; `vmap` adds batches, seeds and ensembles."""
 
 from optimist.networks.layers import Layer, initial_weight, sizes, widths
-from optimist.networks.perceptrons import ActionVae, DenseNetwork, Perceptron
+from optimist.networks.perceptrons import ActionVae, DenseNetwork, OnTorso, Perceptron, on_torso
 from optimist.networks.tables import AllowedTable, MultiHead, MultiNetwork, SplitTable, Table
-from optimist.networks.torsos import TORSOS, Convolution, LayeredTorso, Network, Torso, convolve, torso_for
+from optimist.networks.torsos import (
+    TORSOS,
+    Convolution,
+    LayeredTorso,
+    Network,
+    Torso,
+    convolve,
+    named_torso,
+    torso_for,
+)
 
 __all__ = [
     "TORSOS",
@@ -16,12 +25,15 @@ __all__ = [
     "MultiHead",
     "MultiNetwork",
     "Network",
+    "OnTorso",
     "Perceptron",
     "SplitTable",
     "Table",
     "Torso",
     "convolve",
     "initial_weight",
+    "named_torso",
+    "on_torso",
     "sizes",
     "torso_for",
     "widths",

@@ -2,12 +2,14 @@
 
 import math
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
 
+from optimist import plugins
 from optimist.networks.layers import Layer, NormedLayer, initial_weight, widths
+from optimist.networks.torsos import Torso
 
 
 @dataclass(frozen=True)
@@ -15,8 +17,13 @@ class DenseNetwork:
     """The settings of the networks of an agent for action vectors."""
 
     hidden: Annotated[str, "widths of the layers of every network, as 400,300"] = "400,300"
+    torso: Annotated[str | None, "below these layers of every network: mlp, module:Name, or none"] = None
 
     def __post_init__(self):
+        if isinstance(self.torso, type):
+            object.__setattr__(self, "torso", plugins.address("torsos", self.torso))
+        if self.torso in ("auto", "none"):
+            object.__setattr__(self, "torso", None)
         object.__setattr__(self, "hidden", widths(self.hidden))
 
 
@@ -64,11 +71,36 @@ def _normed(x, layer: NormedLayer):
 
 
 @dataclass(frozen=True)
+class OnTorso:
+    """A perceptron that reads the features of a torso in place of the observation."""
+
+    torso: Torso
+    perceptron: Perceptron
+
+    def init(self, key, observation: int, *others: int) -> dict[str, Any]:
+        torso_key, layers_key = jax.random.split(key)
+        features = self.torso.features((observation,))
+        return {
+            "torso": self.torso.init(torso_key, (observation,), "torch"),
+            "layers": self.perceptron.init(layers_key, features, *others),
+        }
+
+    def __call__(self, params: dict[str, Any], observation, *others):
+        """The observation and the other parts of the input -> (outputs,)."""
+        return self.perceptron(params["layers"], self.torso(params["torso"], observation), *others)
+
+
+def on_torso(torso: Torso | None, perceptron: Perceptron) -> Perceptron | OnTorso:
+    return perceptron if torso is None else OnTorso(torso, perceptron)
+
+
+@dataclass(frozen=True)
 class ActionVae:
     """A variational auto-encoder of actions in [-1, 1], given an observation."""
 
     actions: int
     hidden: tuple[int, ...] = (750, 750)
+    torso: Torso | None = None
 
     @property
     def latent(self) -> int:
@@ -77,17 +109,17 @@ class ActionVae:
     def init(self, key, observation: int) -> dict:
         code_key, action_key = jax.random.split(key)
         return {
-            "encoder": self._encoder.init(code_key, observation + self.actions),
-            "decoder": self._decoder.init(action_key, observation + self.latent),
+            "encoder": self._encoder.init(code_key, observation, self.actions),
+            "decoder": self._decoder.init(action_key, observation, self.latent),
         }
 
     @property
-    def _encoder(self) -> Perceptron:
-        return Perceptron(self.hidden, 2 * self.latent)
+    def _encoder(self) -> Perceptron | OnTorso:
+        return on_torso(self.torso, Perceptron(self.hidden, 2 * self.latent))
 
     @property
-    def _decoder(self) -> Perceptron:
-        return Perceptron(self.hidden, self.actions)
+    def _decoder(self) -> Perceptron | OnTorso:
+        return on_torso(self.torso, Perceptron(self.hidden, self.actions))
 
     def encode(self, params: dict, observation, action):
         """The mean and the standard deviation of the code, (latent,) each."""

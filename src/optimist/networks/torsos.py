@@ -14,7 +14,7 @@ from optimist.networks.layers import Layer, initial_weight, sizes, widths
 
 
 class Torso(Protocol):
-    """The network below a table: any class with these three methods, named as module:Name."""
+    """The network below a table or dense layers: any class with these three methods, named as module:Name."""
 
     def init(self, key, observation_shape: tuple[int, ...], initializer: str) -> Any:
         """Initial parameters, any tree of arrays; `initializer` is a kind of `initial_weight`."""
@@ -150,17 +150,17 @@ def torso_for(spec: Spec, name: str = "auto", hidden: str = "auto") -> Torso:
     image = len(spec.observation_shape) == 3
     if name == "auto":
         name = "mlp" if not image else "nature" if min(spec.observation_shape[:2]) >= 36 else "minatar"
-    if name not in TORSOS:
-        return _found(name, {} if hidden == "auto" else {"hidden": sizes(hidden)})
-    if TORSOS[name].convolutions and not image:
+    if name in TORSOS and TORSOS[name].convolutions and not image:
         raise UsageError(
             f'the "{name}" network needs images; these observations are {spec.observation_shape}: use "mlp"'
         )
-    return TORSOS[name] if hidden == "auto" else replace(TORSOS[name], hidden=sizes(hidden))
+    return named_torso(name, **({} if hidden == "auto" else {"hidden": sizes(hidden)}))
 
 
-def _found(name: str, options: dict) -> Torso:
-    """A user's torso: a class or an instance."""
+def named_torso(name: str, **options: Any) -> Torso:
+    """The torso of this name with these options: the package's, or a user's class or instance."""
+    if name in TORSOS:
+        return replace(TORSOS[name], **options)
     found = plugins.find("torsos", name, [*TORSOS, "auto"])
     try:
         found = found(**options) if isinstance(found, type) or options else found

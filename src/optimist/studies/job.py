@@ -1,7 +1,7 @@
-"""One run of a study, as plain data that can be sent to a worker."""
+"""One run of a study as plain data that can be sent to a worker, and the settings that follow from it."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -9,18 +9,14 @@ from typing import Any
 from optimist import plugins
 from optimist.agents import described
 from optimist.agents._agent import Agent
-from optimist.data.dataset import Dataset, fingerprint_of
+from optimist.data.dataset import fingerprint_of
 from optimist.data.disk import manifest
-from optimist.errors import DataError, RunError, UsageError, did_you_mean, some_of
-from optimist.studies.players import ranked
-from optimist.studies.store import Store, is_address, stage, staged_path
+from optimist.errors import UsageError, did_you_mean
+from optimist.studies.store import is_address, staged_path
 from optimist.training import automatic
-from optimist.training.offline import OfflineTraining
-from optimist.training.online import OnlineTraining
 from optimist.training.resolve import Resolved, resolve_collection, resolve_training
 from optimist.training.storage.run_folder import as_config, changes, read_config
 
-NAMED = 3  # runs that an error names; it counts the others
 COMPARED_AT = 1.0  # scale of the rewards where "auto" would choose one for each agent
 VIEWS = ("first", "last", "fraction", "best")  # names of methods of Dataset
 
@@ -33,10 +29,10 @@ class Job:
     environment: str
     agent: str
     preset: str | None
-    scale: str
+    recipe: str
     seeds: tuple[int, ...]
     options: dict[str, Any] = field(default_factory=dict)  # fields of the agent that differ from the preset
-    settings: dict[str, Any] = field(default_factory=dict)  # fields of the scale that differ from it
+    settings: dict[str, Any] = field(default_factory=dict)  # fields of the recipe that differ from it
     data: str | None = None  # a path or the name of another job; None if it learns online
     view: dict[str, float] = field(default_factory=dict)  # the part of the data that the study is about
     share: dict[str, float] = field(default_factory=dict)  # of that part, what this agent learns from
@@ -137,7 +133,7 @@ class Job:
         return self._resolved().settings
 
     def built_agent(self) -> Agent:
-        """The agent with its options at the job's scale; the option `optimizer.epsilon` is a nested field."""
+        """The agent by the job's recipe, with its options; `optimizer.epsilon` is a nested field."""
         return self._resolved().agent
 
     def _resolved(self) -> Resolved:
@@ -149,7 +145,7 @@ class Job:
                 None,
                 self.agent,
                 preset=self.preset,
-                scale=self.scale,
+                recipe=self.recipe,
                 options=self.options,
                 settings=self.settings,
             )
@@ -163,54 +159,14 @@ class Job:
             if name not in VIEWS:
                 raise UsageError(f'{self.name}: no view "{name}": {did_you_mean(name, VIEWS)}')
 
-    def perform(self, out: Path) -> None:
-        """Run it to the end, from its last checkpoint."""
-        if self.plays:
-            OnlineTraining(
-                self.built_agent(),
-                self.environment,
-                self.record(),
-                out=out / self.name,
-                seeds=self.seeds,
-                restart=self.restart,
-            ).run()
-            return
-        dataset = Dataset.open(
-            stage(self.data) if self.data and is_address(self.data) else self.data_folder(out)
-        )
-        training = self.record()
-        if training.reward_scale == automatic.AUTO:
-            training = replace(training, reward_scale=COMPARED_AT)
-        OfflineTraining(
-            self.built_agent(),
-            dataset,
-            training,
-            out=self.run_folder(out),
-            seeds=tuple(self.best_players(dataset)) or self.seeds,
-            environment=self.environment,
-            restart=self.restart,
-            part=lambda log: _viewed(self.part_of(log), self.share),
-        ).run()
-
-    def part_of(self, log: Dataset) -> Dataset:
-        """The part of a log that the job's view selects."""
-        return _viewed(log, self.view)
-
-    def players(self, dataset: Dataset) -> list[Dataset]:
-        """The log of each player that the job learns from."""
-        seeds = self.best_players(dataset) or dataset.provenance.get("seeds", [])
-        return [dataset.played_by(seed) for seed in seeds] if len(seeds) > 1 else [dataset]
-
-    def best_players(self, dataset: Dataset) -> list[int]:
-        """The seeds of the players that it learns from; empty if it learns from all."""
-        return [player.seed for player in ranked(dataset)[: self.kept]] if self.kept else []
-
     def as_json(self) -> str:
         return json.dumps(asdict(self))
 
     @staticmethod
     def from_json(text: str) -> "Job":
         record = {"resolved": {}, **json.loads(text)}
+        if "scale" in record:  # the recipe's name in files of earlier versions
+            record["recipe"] = record.pop("scale")
         return Job(**{**record, "seeds": tuple(record["seeds"]), "needs": tuple(record["needs"])})
 
     def written_down(self) -> str:
@@ -218,85 +174,6 @@ class Job:
         return replace(self, restart=False, resolved=self.asked()).as_json()
 
     @property
-    def recipe(self) -> "Job":
+    def unresolved(self) -> "Job":
         """The job as the study's file describes it, without resolved settings."""
         return replace(self, restart=False, resolved=None)
-
-
-def outdated(jobs: list[Job], out: Path) -> dict[str, list[str]]:
-    """The jobs whose folders hold another run, by name, with the reasons: the run has other settings, or it
-    learned from another log, because its own log is not recorded yet."""
-    unplayed = {job.name for job in jobs if not job.done(out)}
-    found = {}
-    for job in jobs:
-        begun = (job.run_folder(out) / "config.toml").exists()
-        logs = [
-            f"{name}: it learned from another log, this one is not recorded yet"
-            for name in job.needs
-            if name in unplayed
-        ]
-        found[job.name] = job.changes(out) or (logs if begun else [])
-    return {name: reasons for name, reasons in found.items() if reasons}
-
-
-def restarted(jobs: list[Job], out: Path) -> list[Job]:
-    """The same jobs; those with an outdated run in their folder start again."""
-    anew = outdated(jobs, out)
-    return [replace(job, restart=True) if job.name in anew else job for job in jobs]
-
-
-def check_settings(jobs: list[Job], out: Path) -> None:
-    """Raise RunError if the folder holds outdated runs: the report would count them as this study's."""
-    found = outdated(jobs, out)
-    if found:
-        named = some_of([f"{name} has {'; '.join(changed)}" for name, changed in found.items()], NAMED)
-        raise RunError(
-            f"{len(found)} of {len(jobs)} runs in {out} were made with other settings: {named}. Choose "
-            "another --out, or start these again with --restart"
-        )
-
-
-def with_logs_of(other: Path, theirs: list[Job], jobs: list[Job]) -> list[Job]:
-    """The same runs on the logs of another study, which must have the same settings."""
-    there = {job.name: job for job in theirs if job.collects and job.done(other)}
-    collecting = [job for job in jobs if job.collects]
-    if not collecting:
-        raise UsageError("this study collects no logs, so it cannot use those of another: leave out --logs")
-    for wanted in collecting:
-        if wanted.name not in there or there[wanted.name].recipe != wanted.recipe:
-            raise UsageError(
-                f"{other} has no finished {wanted.name} with these settings: leave out --logs to collect it"
-            )
-    return [_moved(job, other) if job.data in there else job for job in jobs if job.name not in there]
-
-
-def _moved(job: Job, other: Path) -> Job:
-    """The same job on another study's log, without the need to collect it."""
-    log = str((other / str(job.data)).resolve())  # workers may have another working directory
-    return replace(job, data=log, needs=tuple(name for name in job.needs if name != job.data))
-
-
-def check_logs(jobs: list[Job], out: Path) -> None:
-    """Raise DataError before any run starts if a log that the study names does not exist."""
-    for address in {job.data for job in jobs if is_address(job.data or "")}:
-        if not Store(str(address)).has(manifest.NAME):
-            raise DataError(f"{address} has no {manifest.NAME}: correct `data` in the study's file")
-    for job in jobs:
-        if job.plays or job.data in job.needs or is_address(str(job.data)):
-            continue
-        if not job.data_folder(out).exists():
-            raise DataError(
-                f"{job.data_folder(out)}, the log of {job.environment}, does not exist: correct `data` in "
-                "the study's file, or collect it first (collect)"
-            )
-
-
-def _viewed(dataset: Dataset, view: Mapping[str, float]) -> Dataset:
-    for name, amount in view.items():
-        dataset = getattr(dataset, name)(_amount(name, amount, len(dataset)))
-    return dataset
-
-
-def _amount(view: str, amount: float, available: int) -> float:
-    """`first` and `last` count transitions; below 1 they are shares, as in the other views."""
-    return max(1, int(amount * available)) if view in ("first", "last") and amount < 1 else amount

@@ -7,8 +7,9 @@ from optimist.data.disk.files import make_folder, write_whole
 from optimist.errors import RunError
 from optimist.studies.choosing import choose_policies
 from optimist.studies.engines.engine import Pool, perform_all
-from optimist.studies.job import Job, check_logs, check_settings, restarted
+from optimist.studies.job import Job
 from optimist.studies.plan import Study
+from optimist.studies.preparation import check_logs, check_settings, restarted
 from optimist.studies.report.study_report import FILM, write_findings
 from optimist.studies.status import write_jobs
 from optimist.training.play.video import gif_bytes

@@ -57,7 +57,7 @@ class Study:
                 preset=self.collect.get("preset"),
                 options=self.collect.get("options", {}),
                 settings=self.collect.get("settings", {}),
-                scale=self.recipe,
+                recipe=self.recipe,
                 seeds=tuple(range(self.players)),
             )
             for environment in self.environments
@@ -81,7 +81,7 @@ class Study:
                 agent="random",
                 preset=None,
                 settings=once,
-                scale=self.recipe,
+                recipe=self.recipe,
                 seeds=(0,),
                 data=self._log_of(environment, run=FIRST_RUN),
                 needs=self._needs(environment),
@@ -146,7 +146,7 @@ class Study:
             agent=agent["agent"],
             preset=agent.get("preset"),
             options=agent.get("options", {}),
-            scale=self.recipe,
+            recipe=self.recipe,
             label=label,
             part=part,
             **more,

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from optimist.agents._agent import TableAgent
+from optimist.agents._table_agent import TableAgent
 from optimist.agents.ensemble_dqn import EnsembleDqn
 from optimist.agents.rem import Rem
 from optimist.data.disk.files import make_folder, write_whole

@@ -1,4 +1,4 @@
-"""What runs took, measured and kept in their folders, and what other runs will take by that."""
+"""Measures what each run takes, keeps that in its folder, and estimates from it what other runs will take."""
 
 import json
 import os
@@ -112,9 +112,9 @@ def _size(folder: Path) -> int:
 
 
 def _kinds(job: Job) -> list[Any]:
-    """What runs of equal speed have in common: first with the game, then with its family alone."""
+    """The settings that runs of equal speed share: with the same game, or else with the same family."""
     settings = {name: value for name, value in job.settings.items() if name != "steps"}
-    common = json.dumps([job.agent, job.preset, job.scale, job.options, settings, len(job.seeds), job.plays])
+    common = json.dumps([job.agent, job.preset, job.recipe, job.options, settings, len(job.seeds), job.plays])
     return [(job.environment, common), (job.environment.partition("/")[0], common)]
 
 

@@ -1,7 +1,7 @@
 """Folders at an address that fsspec knows (s3://, gs://): brought to local disk, worked on there, sent back.
 
 So nodes need not share a file system. A file is sent only if its size or time changed since it was last sent
-or brought. The marks of a finished run are sent last: who sees one sees all that belongs to it.
+or brought. The marks of a finished run are sent last, so that all files of a run are there before its mark.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ def staged_path(address: str) -> Path:
 
 
 def stage(address: str) -> Path:
-    """Bring a dataset to this machine, if it is not here as it is there, and return its folder."""
+    """The local folder of a dataset at an address; the dataset is brought if it is missing or has changed."""
     from filelock import FileLock
 
     folder = staged_path(address)
@@ -57,8 +57,8 @@ class Store:
         self._sent: dict[str, tuple[int, int]] = {}
 
     def bring(self, name: str, folder: Path, without: tuple[str, ...] = ()) -> bool:
-        """Make `folder` hold the files at `name`; False if there are none. Files that have the same size are
-        not brought again: those that grow are brought whole."""
+        """Make `folder` hold the files at `name`; False if there are none. A large file of
+        the same size is not brought again; a file that has grown is brought as a whole."""
         there = self._listed(name, without)
         for path in sorted(there, key=_is_last):
             local = folder / path
@@ -72,8 +72,8 @@ class Store:
         return bool(there)
 
     def send(self, folder: Path, name: str) -> int:
-        """Send what changed in a folder to `name`; return the number of files. What is no longer here is
-        removed there, after all is sent."""
+        """Send what changed in a folder to `name`; return the number of files. Files that the folder no
+        longer has are removed there at the end."""
         here = [path for path in folder.rglob("*") if path.is_file() and _is_kept(path)]
         paths = {str(path.relative_to(folder)): path for path in here}
         count = 0

@@ -1,4 +1,4 @@
-"""The figures that tell how training goes without an environment, by their names in the logs."""
+"""The figures that show how training goes without an environment, by their names in the logs."""
 
 import math
 from collections.abc import Sequence

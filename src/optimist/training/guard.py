@@ -67,8 +67,8 @@ def health_like(learner: Learner, seeds: tuple[int, ...]) -> Health:
 class Guard:
     """Looks at the values of each seed, raises alarms and keeps the last healthy policy of each.
 
-    A look is unhealthy if 95 of 100 values are not all within twice the bound: the largest size of a
-    return-to-go of the seed's own log, or that of the untrained network's values if it is larger."""
+    A look is unhealthy if more than 5% of the values exceed twice the bound. The bound is the largest
+    return-to-go of the seed's own log, or the size of the untrained network's values if that is larger."""
 
     def __init__(
         self,
@@ -160,7 +160,7 @@ class Guard:
         )
 
     def hold(self, state: TrainState) -> TrainState:
-        """The state, in which seeds that learn no more have their last healthy parameters again."""
+        """The state with the last healthy parameters of the seeds that learn no more."""
         if not self.frozen.any():
             return state
         still = ~self.frozen
@@ -185,7 +185,7 @@ def remedy(learner: Learner) -> str:
 
 @jax.jit
 def where(chosen, ours: Any, others: Any) -> Any:
-    """Of each seed our leaves if it is chosen, (seeds,), and else the others."""
+    """For each seed our leaves if it is `chosen`, (seeds,), otherwise the other leaves."""
 
     def of_leaf(our, other):
         return jnp.where(chosen.reshape(-1, *(1,) * (our.ndim - 1)), our, other)

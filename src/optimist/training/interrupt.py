@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM stop a run after its chunk, when it is saved. A second signal stops it at once."""
+"""Ctrl-C and SIGTERM stop a run at the end of a chunk, once it is saved; a second signal stops it at once."""
 
 import signal
 from types import FrameType

@@ -81,7 +81,7 @@ class Measures:
         return rows
 
     def hold(self, state: TrainState) -> TrainState:
-        """The state, in which frozen seeds have their last healthy parameters."""
+        """The state with the last healthy parameters of the frozen seeds."""
         return self._guard.hold(state) if self._guard else state
 
     @property

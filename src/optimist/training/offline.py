@@ -76,7 +76,7 @@ class OfflineTraining:
         self.folder = RunFolder(out, self._config(), restart=restart)
 
     def _limited(self, agent: Agent) -> Agent:
-        """The agent, whose limit of targets is a number if it was "auto": the largest of all seeds' logs."""
+        """The agent; if its limit of targets is "auto", it becomes the largest return-to-go of all logs."""
         if getattr(agent, "target_limit", None) != AUTO:
             return agent
         largest = max(each.largest for each in self.data.logged_values(self.training))

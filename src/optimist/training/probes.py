@@ -1,4 +1,4 @@
-"""What the agents of a run answer in a fixed sample of logged states: values and actions."""
+"""Probes: the values and actions of a run's agents in a fixed sample of logged states."""
 
 from dataclasses import replace
 from functools import partial
@@ -29,7 +29,7 @@ class Probes(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """What the agents of all seeds make of the probes."""
+    """The values and actions of all seeds' agents in the states of the probes."""
 
     values: Any  # of the greedy action in each state, (seeds, states); None for agents without values
     agreement: Any  # with the logged actions, (seeds,); see `agreement`

@@ -17,7 +17,7 @@ from optimist.training.automatic import AUTO
 from optimist.training.beginning import Beginning
 from optimist.training.offline_settings import Training
 from optimist.training.online import Collection
-from optimist.training.scales import Scale, scale_for
+from optimist.training.recipes import Recipe, recipe_for
 
 PLAYER = "dqn"  # the default agent of a collection
 Settings = TypeVar("Settings", Training, Collection)
@@ -35,17 +35,17 @@ def resolve_training(
     agent: Agent | str,
     *,
     preset: str | None = None,
-    scale: str = "auto",
+    recipe: str = "auto",
     options: Mapping[str, Any] | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Resolved[Training]:
     """An agent that learns from data of this spec, and its training.
 
-    An agent given by name gets the scale's settings; an agent object keeps its own. The scale "auto" is
+    An agent given by name gets the recipe's settings; an agent object keeps its own. The recipe "auto" is
     chosen by the spec. `options` are fields of the agent, `settings` fields of the training; a dot reaches
     a field of a nested record, as in "optimizer.epsilon".
     """
-    chosen = scale_for(spec, scale)
+    chosen = recipe_for(spec, recipe)
     found = _agent(chosen, agent, preset, options)
     return Resolved(found, _settings(chosen.training, settings, "training", found))
 
@@ -55,7 +55,7 @@ def resolve_collection(
     agent: Agent | str | None = None,
     *,
     preset: str | None = None,
-    scale: str = "auto",
+    recipe: str = "auto",
     options: Mapping[str, Any] | None = None,
     settings: Mapping[str, Any] | None = None,
     start: Beginning | None = None,
@@ -68,7 +68,7 @@ def resolve_collection(
         agent, settings = start.run.learner.agent, {**start.settings, **(settings or {})}
     if agent is None:
         agent, preset = _player(preset)
-    chosen = scale_for(spec, scale)
+    chosen = recipe_for(spec, recipe)
     found = _agent(chosen, agent, preset, options)
     if getattr(found, "target_limit", None) == AUTO:
         raise UsageError("target_limit is auto, which follows from a log: give a number to learn online")
@@ -81,9 +81,11 @@ def _player(preset: str | None) -> tuple[str, str | None]:
     return agents.from_preset(preset)
 
 
-def _agent(scale: Scale, agent: Agent | str, preset: str | None, options: Mapping[str, Any] | None) -> Agent:
+def _agent(
+    recipe: Recipe, agent: Agent | str, preset: str | None, options: Mapping[str, Any] | None
+) -> Agent:
     if isinstance(agent, str):
-        agent = scale.fitted(agents.preset(agent, preset))
+        agent = recipe.fitted(agents.preset(agent, preset))
     elif preset is not None:
         raise UsageError(f'preset "{preset}" needs an agent given by name: pass a name, or no preset')
     if not isinstance(agent, Agent):
@@ -118,7 +120,7 @@ def _taken(record: Any) -> list[str]:
 
 
 def with_values(record: Any, values: Mapping[str, Any], place: str) -> Any:
-    """The record with some fields changed; a dot reaches a field of a nested record."""
+    """The record with some fields changed; a dot or a table reaches a field of a nested record."""
     changes: dict[str, Any] = {}
     inside: dict[str, dict[str, Any]] = {}
     for name, value in values.items():
@@ -128,6 +130,8 @@ def with_values(record: Any, values: Mapping[str, Any], place: str) -> Any:
             raise UsageError(f'{place}: there is no setting "{name}": {did_you_mean(first, known)}')
         if dot:
             inside.setdefault(first, {})[rest] = value
+        elif isinstance(value, Mapping):  # a table of a TOML file: network = { torso = "mlp" }
+            inside.setdefault(first, {}).update(value)
         else:
             changes[first] = value
     for first, within in inside.items():

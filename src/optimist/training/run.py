@@ -138,11 +138,15 @@ class Run:
 
 
 def load_run(path: str | Path, allow: Iterable[str] = (), step: int | str = "last") -> Run:
-    """The run in this folder at its newest undamaged checkpoint, or at another step whose policy was kept:
-    a number, "best" for the evaluation with the highest mean return over the seeds, "healthy", which is
-    "last" except for seeds that diverged: those have the last policy before, or "chosen" for the one policy
-    that `optimist select` chose: then the run has only its seed. The modules in `allow`
-    are imported first; any other module that the folder names must be a plug-in or imported already."""
+    """The run in this folder with the policies of one step.
+
+    "last" is the newest undamaged checkpoint, and a number is any step whose policy was kept. "best" is the
+    evaluation with the highest mean return over the seeds. "healthy" is "last", but a seed that diverged has
+    its last policy before that. "chosen" is the one policy that `optimist select` chose; the run then has
+    only the seed of that policy.
+
+    The modules in `allow` are imported first. Any other module that the folder names must be a plug-in or
+    imported already."""
     path = Path(path)
     plugins.allow(allow)
     config = read_config(path)

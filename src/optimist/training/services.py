@@ -84,12 +84,12 @@ class Services:
             logger.add(step, values, seed)
 
     def evaluate_if_owed(self, step: int, params: dict) -> str:
-        """Evaluate this step if that is due and not on disk: the score as a note."""
+        """Evaluate this step if that is due and not on disk; return the score as a note."""
         return self.evaluate(step, params) if owes_evaluation(self.folder, self.settings, step) else ""
 
     def evaluate(self, step: int, params: dict) -> str:
-        """Keep the policies of every seed, evaluate them and save the episodes: the score as a note. After a
-        signal, and without an environment, there are no episodes."""
+        """Keep the policies of every seed, evaluate them and save the episodes; return the score as a note.
+        After a signal, and without an environment, there are no episodes."""
         self._policies.keep(step, params)
         if not self.folder.config["environment"]:
             return ""

@@ -56,7 +56,7 @@ def check_memory(needs: dict[str, int]) -> None:
 
 
 def available_bytes() -> int:
-    """The memory of the device; for a CPU, that of the machine: what of it is this run's."""
+    """This run's share of the memory of the device, or, on a CPU, of the machine."""
     return memory.device_bytes() or memory.host_bytes()
 
 

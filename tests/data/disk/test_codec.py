@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import zstandard
-from damage import SPEC
 
+from damage import SPEC
 from optimist.data import Spec
 from optimist.data.disk import codec
 from optimist.data.disk.codec import Decoder, Encoded, encode

@@ -10,13 +10,13 @@ import time
 
 import numpy as np
 import pytest
-from replay_ring import Ring, export_dqn_replay, import_dqn_replay, play
 
 from optimist.data import Recorder, open_dataset
 from optimist.data.disk.leftovers import discard
 from optimist.data.disk.lock import FolderLock, HeldError
 from optimist.errors import DataError, StorageError
 from reference import SPECS, record
+from replay_ring import Ring, export_dqn_replay, import_dqn_replay, play
 
 SPEC = SPECS["pixels"]
 HOLDING = """

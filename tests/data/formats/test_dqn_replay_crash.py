@@ -8,7 +8,6 @@ import sys
 import fsspec
 import numpy as np
 import pytest
-from replay_ring import Ring, assert_same, expected, import_dqn_replay, imported, play
 
 from optimist.cli.data import game_of
 from optimist.cli.main import main
@@ -18,6 +17,7 @@ from optimist.data.disk.files import write_whole
 from optimist.data.formats.dqn_replay import verify as verify_dqn_replay
 from optimist.data.verify import verify
 from optimist.errors import DataError, StorageError, UsageError
+from replay_ring import Ring, assert_same, expected, import_dqn_replay, imported, play
 
 KILLED = """
 import os, random, signal, sys

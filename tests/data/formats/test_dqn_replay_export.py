@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from replay_ring import Ring, export_dqn_replay, import_dqn_replay, put
 
 from little import pixels, vectors
 from optimist.data import Recorder, Spec, open_dataset
 from optimist.errors import DataError
+from replay_ring import Ring, export_dqn_replay, import_dqn_replay, put
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 SPEC = Spec((4, 3, 1), "uint8", actions=4, stack=4)

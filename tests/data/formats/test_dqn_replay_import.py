@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from replay_ring import Ring, assert_same, expected, import_dqn_replay, imported, play
 
 from optimist.data import open_dataset
 from optimist.data.verify import verify
+from replay_ring import Ring, assert_same, expected, import_dqn_replay, imported, play
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 

@@ -11,12 +11,12 @@ import sys
 
 import numpy as np
 import pytest
-from replay_ring import Ring, import_dqn_replay, play, put
 
 from optimist.data import open_dataset
 from optimist.data.formats.dqn_replay import verify as verify_dqn_replay
 from optimist.data.verify import verify
 from optimist.errors import DataError
+from replay_ring import Ring, import_dqn_replay, play, put
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 OBSERVATION, ACTION = "$store$_observation_ckpt.1.gz", "$store$_action_ckpt.1.gz"

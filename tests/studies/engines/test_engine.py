@@ -15,7 +15,8 @@ from little import outcome
 from optimist.errors import RunError, UsageError
 from optimist.studies.engines.engine import perform_all
 from optimist.studies.engines.local import LocalPool, cores_each
-from optimist.studies.job import Job, check_settings, restarted, with_logs_of
+from optimist.studies.job import Job
+from optimist.studies.preparation import check_settings, restarted, with_logs_of
 from optimist.studies.status import job_status, read_jobs, write_jobs
 from optimist.training.online import OnlineTraining
 
@@ -25,7 +26,7 @@ SMALL_NETWORK = {"network": "mlp"}
 
 def jobs(steps: int = 60) -> list[Job]:
     """A log, and two agents that learn from it."""
-    common = {"environment": GAME, "preset": None, "scale": "small", "options": SMALL_NETWORK}
+    common = {"environment": GAME, "preset": None, "recipe": "small", "options": SMALL_NETWORK}
     play = {"steps": 200, "lanes": 4, "warm_up": 40, "batch": 8}
     learn = {"steps": steps, "evaluate_every": 20, "episodes": 1, "batch": 8, "checkpoint_seconds": 0.0}
     return [
@@ -206,7 +207,7 @@ def test_a_study_tells_how_far_it_is(straight, tmp_path):
     out, _ = straight
     write_jobs(out, "a study", jobs())
     title, known = read_jobs(out)
-    assert title == "a study" and [job.recipe for job in known] == jobs()
+    assert title == "a study" and [job.unresolved for job in known] == jobs()
     assert [job_status(job, out).state for job in known] == ["done"] * 3
     longer = jobs(steps=100)[1]
     (Path(out) / "runs/dqn/DONE").unlink()

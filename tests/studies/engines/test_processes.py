@@ -236,7 +236,7 @@ def delays() -> list[float]:
 @pytest.mark.parametrize("kind", ["workers", pytest.param("lanes", marks=pytest.mark.slow)])
 def test_nobody_outlives_an_engine_that_is_killed_at_any_moment(nursery, tmp_path, kind):
     settings = {"steps": 10_000_000, "lanes": 4, "warm_up": 40, "batch": 8}
-    common = {"agent": "dqn", "preset": None, "scale": "small", "options": {"network": "mlp"}}
+    common = {"agent": "dqn", "preset": None, "recipe": "small", "options": {"network": "mlp"}}
     for number, delay in enumerate(delays()):
         job = Job(name="log", environment="minatar/breakout", seeds=(0,), settings=settings, **common)
         line = "\t".join((kind, str(tmp_path / str(number)), job.as_json()))

@@ -309,9 +309,20 @@ def test_work_takes_one_run_by_number_or_name(tmp_path, capsys):
     assert main(["study", "work", str(tmp_path / "nowhere"), "--index", "0"]) == 4
 
 
-def test_work_refuses_a_module_that_the_folder_names(tmp_path, capsys):
-    own = replace(made_jobs()[0], environment="wicked:Games/chess")
-    write_jobs(tmp_path, "a study", [own])
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"environment": "wicked:Games/chess"},
+        {"options": {"network.torso": "wicked:Torso"}},
+        {"options": {"network": "wicked:Torso"}},
+        {"options": {"network": {"torso": "wicked:Torso"}}},
+        {"settings": {"loggers": "jsonl, wicked:Logger"}},
+        {"settings": {"loggers": ["wicked:Logger"]}},
+    ],
+    ids=str,
+)
+def test_work_refuses_a_module_that_the_folder_names(names, tmp_path, capsys):
+    write_jobs(tmp_path, "a study", [replace(made_jobs()[0], **names)])
     assert main(["study", "work", str(tmp_path), "--index", "0"]) == 3
     assert 'imports the module "wicked"; if you trust it: --allow wicked' in capsys.readouterr().err
 

@@ -8,6 +8,7 @@ import pytest
 from little import random_play
 from optimist.data import Dataset, Recorder, Spec
 from optimist.studies import study_file
+from optimist.studies.job_run import perform_job
 from optimist.studies.players import final_returns, ranked
 from optimist.studies.report.paper_figures import curve_grid
 from optimist.studies.report.study_report import write_findings
@@ -72,7 +73,7 @@ def test_the_whole_study_in_miniature(tmp_path):
         "scales": {
             "little": {
                 "environments": ["mujoco/Hopper"],
-                "scale": "control",
+                "recipe": "control",
                 "collect": {
                     "agent": "ddpg",
                     "options": {"hidden": "16-8"},
@@ -87,7 +88,7 @@ def test_the_whole_study_in_miniature(tmp_path):
     study = study_file.read("little", table, "little")
     write_jobs(tmp_path, study.title, study.jobs(), figures=study.figures)
     for job in study.jobs():
-        job.perform(tmp_path)
+        perform_job(job, tmp_path)
     data = Dataset.open(tmp_path / "logs" / "mujoco-hopper")
     assert len(data) == 3 * 200 and data.provenance["environment"] == "mujoco/Hopper"
     best = [player.seed for player in ranked(data)[:2]]

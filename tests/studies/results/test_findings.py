@@ -1,6 +1,7 @@
 """Tables and figures of a study, from run folders that say what they hold."""
 
 import csv
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ SPEC = Spec((2, 1, 1), "uint8", actions=2)
 
 
 def job(name: str, environment: str, **more) -> Job:
-    common = {"agent": "dqn", "preset": None, "scale": "small", "seeds": (0, 1)}
+    common = {"agent": "dqn", "preset": None, "recipe": "small", "seeds": (0, 1)}
     return Job(**{"name": name, "environment": environment, **common, **more})
 
 
@@ -73,6 +74,17 @@ def study(tmp_path):
         finish(each, tmp_path)
     write_jobs(tmp_path, "A little study", jobs())
     return tmp_path
+
+
+def test_a_study_may_learn_from_the_logs_of_random_play(study):
+    """Such a log has no evaluations; the score of random play is that of its own run."""
+    random = [replace(each, agent="random") if each.collects else each for each in jobs()]
+    for each in random:
+        finish(each, study)
+    write_jobs(study, "Logs of random play", random)
+    by = find(study).by
+    assert by.random_scores == dict.fromkeys(GAMES, 2.0)
+    assert by.yardstick_scores == dict.fromkeys(GAMES, 10.0)
 
 
 def test_the_studys_own_player_and_random_play_are_the_yardsticks(study):

@@ -13,8 +13,15 @@ from numpy.lib import format as npy
 from optimist.data.dataset import Dataset
 from optimist.data.disk.files import stored_whole
 from optimist.data.formats import _incoming
-from optimist.data.formats._incoming import Asked, Imported, Part, Report, said_no
-from optimist.data.formats._options import ArrayFacts
+from optimist.data.formats._incoming import Imported, Part, Report
+from optimist.data.formats._named_arrays import (
+    KNOWN,
+    NEEDED,
+    NamedArrayFacts,
+    NamedArrays,
+    check_lengths,
+    rows_at_once,
+)
 from optimist.data.formats._outgoing import (
     WRITTEN,
     Written,
@@ -25,29 +32,16 @@ from optimist.data.formats._outgoing import (
     written,
 )
 from optimist.data.formats._plan import signed
-from optimist.data.transition import Spec
 from optimist.errors import DataError, did_you_mean, in_one_line
 
-NEEDED = ("observations", "actions", "rewards", "terminals")
-KNOWN = {
-    **{name: name for name in (*NEEDED, "truncations", "next_observations", "episodes")},
-    **{name: name for name in ("probabilities", "allowed_actions")},
-    "truncated": "truncations",
-    "timeouts": "truncations",
-}
 OURS = "optimist"  # in a file that `write` made: the spec as JSON
-ROWS_AT_ONCE = 2**17
 
 
 @dataclass(frozen=True)
-class ReadOptions(ArrayFacts):
+class ReadOptions(NamedArrayFacts):
     """Facts that are not in the arrays."""
 
     actions: Annotated[int | None, "number of discrete actions; none: those of the log"] = None
-    truncations: Annotated[
-        str | None, '"no" says that no time limit ended an episode, if the file does not say where'
-    ] = None
-    drop: Annotated[str, "arrays to leave out: probabilities"] = ""
 
 
 @dataclass(frozen=True)
@@ -60,20 +54,10 @@ def detect(address: str | Path) -> bool:
 
 
 @dataclass(frozen=True)
-class Arrays:
+class Arrays(NamedArrays):
     """The arrays of a file, which are read as streams: all of them together may exceed the memory."""
 
-    path: Path
-    uses: dict[str, str]  # the array of each column
-    rows: int
-    spec: Spec | None
-    environment: str | None
-    actions = None
     actions_are_named = True
-
-    @property
-    def columns(self) -> Collection[str]:
-        return self.uses
 
     def parts(self, names: Collection[str]) -> Iterator[Part]:
         with _readable(self.path), zipfile.ZipFile(self.path) as archive, ExitStack() as stack:
@@ -82,8 +66,7 @@ class Arrays:
                 if name in self.uses:
                     stream = stack.enter_context(archive.open(f"{self.uses[name]}.npy"))
                     streams[name] = (stream, *_header(stream))
-            width = sum(dtype.itemsize * int(np.prod(shape[1:])) for _, shape, dtype in streams.values())
-            size = max(1, min(ROWS_AT_ONCE, _incoming.BYTES_AT_ONCE // max(1, width)))
+            size = rows_at_once((shape, dtype) for _, shape, dtype in streams.values())
             for start in range(0, self.rows, size):
                 count = min(size, self.rows - start)
                 yield {name: _rows(*stream, count) for name, stream in streams.items()}
@@ -125,12 +108,7 @@ def opened(address: str | Path, options: ReadOptions) -> Arrays:
         names = [name.removesuffix(".npy") for name in archive.namelist()]
         ours = signed(str(_whole(archive, OURS)), path) if OURS in names else (None, None)
         names = [name for name in names if name != OURS]
-        dropped = options.drop.split(",") if options.drop else []
-        for name in dropped:
-            if name not in names:
-                raise DataError(
-                    f'--drop: {path} has no array "{in_one_line(name)}": {did_you_mean(name, names)}'
-                )
+        dropped = options.dropped(names, path)
         unknown = sorted(set(names) - set(KNOWN) - set(dropped))
         if unknown:
             hint = did_you_mean(unknown[0], KNOWN)
@@ -141,8 +119,7 @@ def opened(address: str | Path, options: ReadOptions) -> Arrays:
         if missing:
             raise DataError(f'{path} lacks the array "{missing[0]}"; save it with that name')
     lengths = {name: shape[0] if shape else 0 for name, shape in shapes.items()}
-    if len(set(lengths.values())) > 1:
-        raise DataError(f"{path} has arrays of different lengths: {in_one_line(lengths, 200)}; save it again")
+    check_lengths(lengths, path)
     return Arrays(path, uses, lengths["rewards"], *ours)
 
 
@@ -165,9 +142,10 @@ def read(
     """Check the arrays like `Dataset.from_arrays`, and write them into a new folder."""
     options = options or ReadOptions()
     log = opened(address, options)
+    asked = options.asked(log.environment, options.actions)
     provenance = {"format": "npz", "source": Path(address).name}
     notes = [f"left out: {options.drop}"] if options.drop else []
-    return _incoming.bring_in(log, out, _asked(log, options), provenance, progress, notes)
+    return _incoming.bring_in(log, out, asked, provenance, progress, notes)
 
 
 def write(
@@ -207,19 +185,7 @@ def verify(address: str | Path) -> Report:
         with _readable(log.path), zipfile.ZipFile(log.path) as archive:
             shown = [(use, *_shape(archive, use)) for use in log.uses.values()]
             rows = [(use, str(shape), str(dtype)) for use, shape, dtype in shown]
-        problems = _incoming.problems(log, _asked(log, ReadOptions()))
+        problems = _incoming.problems(log, ReadOptions().asked(log.environment, None))
     except DataError as problem:
         problems = [str(problem)]
     return Report(problems, rows, ("array", "shape", "type"))
-
-
-def _asked(log: Arrays, options: ReadOptions) -> Asked:
-    return Asked(
-        environment=options.environment or log.environment,
-        actions_count=options.actions,
-        stack=options.stack,
-        channels=options.channels,
-        every_end_is_terminal=said_no(options.truncations),
-        action_low=options.action_low,
-        action_high=options.action_high,
-    )

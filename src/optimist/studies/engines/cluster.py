@@ -87,7 +87,7 @@ class RayPool:
             return Ended(job, str(problem).strip().splitlines()[-1])
         except problems.RayError as problem:
             if isinstance(problem, problems.LocalRayletDiedError) or not self._watch.answers():
-                self._running.clear()  # nobody is left who could be asked to save and stop
+                self._running.clear()  # no run is left that could save and stop
                 raise self._watch.stopped() from problem
             return Ended(job, f"its node or worker was lost ({type(problem).__name__})", worker_died=True)
 

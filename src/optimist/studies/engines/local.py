@@ -20,6 +20,7 @@ from optimist.studies.engines.compiled import share_compiled
 from optimist.studies.engines.devices import RUNS_PER_GPU_DEFAULT, gpus, least_used, share
 from optimist.studies.engines.engine import Ended
 from optimist.studies.job import Job
+from optimist.studies.job_run import perform_job
 from optimist.studies.rates import measured
 from optimist.training.interrupt import Interrupted
 from optimist.training.storage.run_folder import InUseError
@@ -144,7 +145,7 @@ def _performed_when_free(job: Job, out: Path, leaving_seconds: int) -> None:
     """Wait until a worker of an earlier engine releases the run, then run the job."""
     for attempt in range(leaving_seconds + 1):
         try:
-            return job.perform(out)
+            return perform_job(job, out)
         except InUseError:
             if attempt == leaving_seconds:
                 raise

@@ -9,7 +9,8 @@ from pathlib import Path
 from optimist import envs, plugins
 from optimist.errors import DataError, RunError, UsageError, did_you_mean
 from optimist.studies.engines.local import performed
-from optimist.studies.job import Job, restarted
+from optimist.studies.job import Job
+from optimist.studies.preparation import restarted
 from optimist.studies.status import FAILED, note_failure, read_jobs
 from optimist.studies.status import FILE as STUDY
 from optimist.studies.store import Store
@@ -36,10 +37,16 @@ def find_job(jobs: list[Job], index: int | None, run: str | None) -> Job:
 
 
 def modules_of(job: Job) -> list[str]:
-    """The modules outside this package that a job's agent and environment name: "x" in "x:Agent",
-    "x:Family/game" and "gym/x:Id"."""
+    """The modules outside this package that a job's agent, environment, torso and loggers name: "x" in
+    "x:Agent", "x:Family/game" and "gym/x:Id"."""
     game = envs.base_name(job.environment).removeprefix("gym/")
-    return [name.partition(":")[0] for name in (job.agent, game) if ":" in name]
+    network = job.options.get("network", "")
+    torsos = [network.get("torso", "") if isinstance(network, dict) else network]
+    torsos.append(job.options.get("network.torso", ""))
+    loggers = job.settings.get("loggers", "")
+    loggers = loggers if isinstance(loggers, list) else str(loggers).split(",")
+    named = map(str, (job.agent, game, *torsos, *loggers))
+    return [name.partition(":")[0].strip() for name in named if ":" in name]
 
 
 def check_trusted(job: Job) -> None:

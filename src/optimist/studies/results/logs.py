@@ -13,6 +13,7 @@ from optimist.data.disk import manifest
 from optimist.data.disk.files import write_whole
 from optimist.errors import DataError
 from optimist.studies.job import Job
+from optimist.studies.job_run import part_of, players_of
 from optimist.studies.players import final_returns
 from optimist.studies.scores.curves import Curve, curves, mean_curve
 
@@ -66,13 +67,13 @@ def _remembered(path: Path) -> dict[str, Log]:
 def _log(jobs: list[Job], out: Path) -> Log:
     """Every value is a mean over players, so a player with many short episodes counts once."""
     folders = {job.data_folder(out): job for job in jobs}
-    players = {folder: job.players(Dataset.open(folder)) for folder, job in folders.items()}
+    players = {folder: players_of(job, Dataset.open(folder)) for folder, job in folders.items()}
     learned: dict[str, dict[Path, Job]] = {}
     for job in jobs:
         if job.label:
             learned.setdefault(job.part, {})[job.data_folder(out)] = job
     logs = {
-        part: [job.part_of(log) for folder, job in mine.items() for log in players[folder]]
+        part: [part_of(job, log) for folder, job in mine.items() for log in players[folder]]
         for part, mine in learned.items()
     }
     finals = [final_returns(log) for mine in players.values() for log in mine]

@@ -76,5 +76,5 @@ def random_scores(jobs: list[Job], out: Path) -> dict[str, float]:
     return {
         job.environment: scores.scores(job.run_folder(out))[0].last
         for job in jobs
-        if job.agent == "random" and job.done(out)
+        if job.agent == "random" and not job.collects and job.done(out)
     }

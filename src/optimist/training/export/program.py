@@ -1,8 +1,8 @@
-"""A policy as a short list of array operations; what does not depend on the observation is computed already.
+"""A policy as a short list of array operations.
 
-JAX traces the policy with its parameters. Every operation whose operands are known is computed at once: the
-mean over 200 heads becomes one weight matrix, and the random draws of a policy that samples become constants.
-The rest are a few operations of NumPy and of ONNX.
+JAX traces the policy with its parameters. Everything that does not depend on the observation is computed
+beforehand: the mean over 200 heads becomes one weight matrix, and the random draws of a policy that samples
+become constants. A few operations remain, which NumPy and ONNX both have.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""What a service outside the run folder was told: a continued run is the same run there, without double rows.
+"""What was sent to a service outside the run folder, so that a continued run sends no row twice.
 
 The file is in `loggers/` of the run folder, which --restart removes.
 """

@@ -8,37 +8,31 @@ from typing import Annotated, Any
 import numpy as np
 
 from optimist.data.formats import _hdf5, _incoming
-from optimist.data.formats._incoming import Asked, Imported, Part, Report, gathered, said_no
-from optimist.data.formats._options import ArrayFacts
+from optimist.data.formats._incoming import Asked, Imported, Part, Report, gathered
+from optimist.data.formats._named_arrays import (
+    KNOWN,
+    NEEDED,
+    NamedArrayFacts,
+    NamedArrays,
+    check_lengths,
+    rows_at_once,
+)
 from optimist.data.formats._plan import signed
 from optimist.data.transition import Spec
-from optimist.errors import DataError, did_you_mean, in_one_line, some_of
+from optimist.errors import DataError, in_one_line, some_of
 
 SUFFIXES = (".hdf5", ".h5")
 OURS = "optimist"  # an attribute of files that `write` made: the spec as JSON
-NEEDED = ("observations", "actions", "rewards", "terminals")
-# The columns of a log by the names of arrays; episode_terminals are those of d3rlpy 1.
-KNOWN = {
-    **{name: name for name in (*NEEDED, "next_observations", "truncations", "episodes")},
-    "probabilities": "probabilities",
-    "allowed_actions": "allowed_actions",
-    "timeouts": "truncations",
-    "truncated": "truncations",
-    "episode_terminals": "truncations",
-}
+COLUMNS = {**KNOWN, "episode_terminals": "truncations"}  # the last is an array of d3rlpy 1
 Ours = tuple[Spec | None, str | None]  # the spec and the environment in a file that `write` made
 D3RLPY = "2.1"  # the version of d3rlpy's files
 
 
 @dataclass(frozen=True)
-class ReadOptions(ArrayFacts):
+class ReadOptions(NamedArrayFacts):
     """Facts that are not in the file."""
 
     actions_count: Annotated[int | None, "number of discrete actions; none: those of the log"] = None
-    truncations: Annotated[
-        str | None, '"no" says that no time limit ended an episode, if the file has no timeouts'
-    ] = None
-    drop: Annotated[str, "arrays to leave out: next_observations"] = ""
 
 
 def detect(address: str | Path) -> bool:
@@ -47,27 +41,16 @@ def detect(address: str | Path) -> bool:
 
 
 @dataclass(frozen=True)
-class Arrays:
+class Arrays(NamedArrays):
     """A file in D4RL's layout: arrays with a row for each step."""
 
-    path: Path
-    uses: dict[str, str]  # the array of each column
-    rows: int
-    spec: Spec | None
-    environment: str | None
-    actions = None
     actions_are_named = False
     left_out: tuple[str, ...]
-
-    @property
-    def columns(self) -> Collection[str]:
-        return self.uses
 
     def parts(self, names: Collection[str]) -> Iterator[Part]:
         with _hdf5.opened(self.path) as file:
             arrays = {name: file[self.uses[name]] for name in names if name in self.uses}
-            width = sum(array.dtype.itemsize * int(np.prod(array.shape[1:])) for array in arrays.values())
-            size = max(1, min(2**17, _incoming.BYTES_AT_ONCE // max(1, width)))
+            size = rows_at_once((array.shape, array.dtype) for array in arrays.values())
             for start in range(0, self.rows, size):
                 part = {name: array[start : start + size] for name, array in arrays.items()}
                 yield self._typed(part)
@@ -115,8 +98,7 @@ class Episodes:
             raise DataError(f"{self.path} episode {number} has arrays of different lengths: {counts}")
         steps = next(iter(counts.values()))
         terminal = bool(_hdf5.dataset(file, f"terminated_{number}", self.path)[()])
-        width = sum(array.dtype.itemsize * int(np.prod(array.shape[1:])) for array in arrays.values())
-        size = max(1, _incoming.BYTES_AT_ONCE // max(1, width))
+        size = rows_at_once((array.shape, array.dtype) for array in arrays.values())
         for start in range(0, steps, size):
             part = {name: array[start : start + size] for name, array in arrays.items()}
             if "observations" in part:
@@ -154,21 +136,14 @@ def _d3rlpy(file: Any, path: Path, ours: Ours) -> Episodes:
 
 
 def _arrays(file: Any, path: Path, options: ReadOptions, ours: Ours) -> Arrays:
-    dropped = options.drop.split(",") if options.drop else []
-    for name in dropped:
-        if name not in file:
-            raise DataError(
-                f'--drop: {path} has no array "{in_one_line(name)}": {did_you_mean(name, list(file))}'
-            )
+    dropped = options.dropped(list(file), path)
     kept = [name for name in file if hasattr(file[name], "shape") and name not in dropped]
-    uses = {KNOWN[name]: name for name in reversed(list(KNOWN)) if name in kept}
+    uses = {COLUMNS[name]: name for name in reversed(list(COLUMNS)) if name in kept}
     missing = [name for name in NEEDED if name not in uses]
     if missing:
         held = some_of([in_one_line(name, 40) for name in file], 20) or "nothing"
         raise DataError(f'{path} lacks the array "{missing[0]}"; it holds {held}')
-    lengths = {name: file[name].shape[:1] for name in uses.values()}
-    if len(set(lengths.values())) > 1:
-        raise DataError(f"{path} has arrays of different lengths: {in_one_line(lengths, 200)}; save it again")
+    check_lengths({name: file[name].shape[:1] for name in uses.values()}, path)
     left_out = tuple(name for name in file if name not in uses.values())
     return Arrays(path, uses, file[uses["rewards"]].shape[0], *ours, left_out)
 
@@ -181,11 +156,12 @@ def read(
 ) -> Imported:
     """Import a file in D4RL's or d3rlpy's layout."""
     log = opened(address, options)
+    asked = options.asked(log.environment, options.actions_count)
     provenance = {"format": "hdf5", "source": Path(address).name}
     notes = (
         [f"left out: {some_of([in_one_line(name, 40) for name in log.left_out], 12)}"] if log.left_out else []
     )
-    imported = _incoming.bring_in(log, out, _asked(log, options), provenance, progress, notes)
+    imported = _incoming.bring_in(log, out, asked, provenance, progress, notes)
     if log.spec is None or isinstance(log, Arrays):
         return imported
     return replace(
@@ -205,15 +181,3 @@ def verify(address: str | Path) -> Report:
     except DataError as problem:
         problems = [str(problem)]
     return Report(problems, rows, ("array", "shape", "type"))
-
-
-def _asked(log: Arrays | Episodes, options: ReadOptions) -> Asked:
-    return Asked(
-        environment=options.environment or log.environment,
-        actions_count=options.actions_count,
-        stack=options.stack,
-        channels=options.channels,
-        every_end_is_terminal=said_no(options.truncations),
-        action_low=options.action_low,
-        action_high=options.action_high,
-    )

@@ -1,4 +1,4 @@
-"""The notebooks: `python -m release.notebooks` runs each as a script in a new folder, cell after cell.
+"""The notebooks: `python tests/release/notebooks.py` runs each as a script in a new folder, cell after cell.
 
 `--write` runs them in Jupyter and keeps the outputs in the files; it needs nbclient and ipykernel.
 """
@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
+FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
 
 
 def script(notebook: Path) -> str:

@@ -24,7 +24,7 @@ import zstandard  # noqa: F401
 from torture.guards import GUARDS, Guard
 from torture.results import Results
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 COPIED = ("src", "tests", "benchmarks", "docs", "pyproject.toml", "README.md", "Makefile", "CONTRIBUTING.md")
 SECONDS = 300  # for one test; a guard whose absence makes a test hang is caught too
 

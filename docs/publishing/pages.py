@@ -1,6 +1,6 @@
 """The pages of the site: those of docs/ with their links mended, and the references made from the code.
 
-`python -m release.pages FOLDER` writes them; `make site` builds the site from them.
+`make site` writes them and builds the site from them.
 """
 
 import os
@@ -10,9 +10,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from release import reference
+from publishing import reference
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 ABOVE = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
@@ -58,7 +58,7 @@ SECTIONS: dict[str, list[tuple[str, str]]] = {
 def write(folder: Path) -> dict[str, list[tuple[str, str]]]:
     """Write all pages into a new folder; return the navigation, without pages that docs/ does not have."""
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(DOCS, folder, ignore=shutil.ignore_patterns("README.md"))
+    shutil.copytree(DOCS, folder, ignore=shutil.ignore_patterns("README.md", "publishing"))
     for source in [*DOCS.rglob("*.md"), *(ROOT / name for name in ABOVE)]:
         target = folder / staged(source)
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,10 +1,10 @@
-"""The part of CHANGELOG.md about one version: python -m release.changelog 0.1.0"""
+"""The part of CHANGELOG.md about one version: python docs/publishing/changelog.py 0.1.0"""
 
 import re
 import sys
 from pathlib import Path
 
-FILE = Path(__file__).resolve().parents[1] / "CHANGELOG.md"
+FILE = Path(__file__).resolve().parents[2] / "CHANGELOG.md"
 
 
 def part(text: str, version: str) -> str:

@@ -14,8 +14,8 @@ from tempfile import mkdtemp
 
 import numpy as np
 
-from little import add_metrics, random_play
-from optimist.data import Dataset, Recorder, Sampler, Spec
+from little import add_metrics
+from optimist.data import Dataset, Sampler
 from optimist.data.disk.manifest import signed
 from optimist.data.verify import verify
 from optimist.envs import from_data
@@ -26,15 +26,11 @@ from optimist.training.evaluation import EpisodeScore
 from optimist.training.feeding import DeviceFeed, StreamedFeed
 from optimist.training.storage import checked_lines
 from optimist.training.storage.alarms import Alarm, read_alarms, write_alarms
-from optimist.training.storage.checkpoint import load_state, save_state
+from optimist.training.storage.checkpoint import load_state
 from optimist.training.storage.run_folder import RunFolder, read_episodes
 from torture.campaign import EXECUTED, LOST, SILENT, SURVIVED, TRACEBACK, Campaign
+from torture.subjects import SPECS, recorded, state, two_checkpoints
 
-SPECS = (
-    Spec((5,), "float32", actions=3),
-    Spec((6, 5, 1), "uint8", actions=3, stack=4),
-    Spec((4, 4, 2), "bool", actions=3),
-)
 WRONG = (-1, 0, 2**31, 2**40, 2**63, 10**30, 0.5, 1e308, "", "../x", "/etc/passwd", "a\nb", "\x1b[2J", "\0")
 WRONG += ("gym/evil:Game-v0", "evil:Family", "object", None, True, [], {}, [[[]]], {"a": 1}, ["x"] * 50)
 
@@ -51,11 +47,7 @@ def one_line(problem: OptimistError) -> str:
 
 @cache
 def log(number: int) -> Path:
-    folder = Path(mkdtemp(prefix="torture-log-"))
-    with Recorder(folder, SPECS[number], lanes=2, shard_steps=40) as recorder:
-        for step in random_play(SPECS[number], rows=60, lanes=2):
-            recorder.add(*step)
-    return folder
+    return recorded(Path(mkdtemp(prefix="torture-log-")), SPECS[number], rows=60, shard_steps=40)
 
 
 def damaged_log(random: np.random.Generator, folder: Path) -> tuple[int, Path, Path]:
@@ -95,13 +87,8 @@ def flip_and_train(random: np.random.Generator, folder: Path) -> str:
     return SURVIVED if all(np.array_equal(ours, theirs) for ours, theirs in pairs) else SILENT
 
 
-def state(step: int) -> dict:
-    return {"w": np.full(300, step, np.float32), "key": np.zeros(2, np.uint32), "step": np.int32(step)}
-
-
 def flip_a_checkpoint(random: np.random.Generator, folder: Path) -> str:
-    save_state(folder, 1, state(1))
-    newest = save_state(folder, 2, state(2))
+    newest = two_checkpoints(folder)
     newest.write_bytes(flipped(newest.read_bytes(), random))
     found = load_state(folder, state(0))
     if found is None or found[0] == 2:
@@ -111,8 +98,7 @@ def flip_a_checkpoint(random: np.random.Generator, folder: Path) -> str:
 
 def forge_a_checkpoint(random: np.random.Generator, folder: Path) -> str:
     """A header with wrong values under a right hash."""
-    save_state(folder, 1, state(1))
-    newest = save_state(folder, 2, state(2))
+    newest = two_checkpoints(folder)
     content = newest.read_bytes()
     (length,) = struct.unpack("<Q", content[:8])
     header = json.loads(content[8 : 8 + length])

@@ -10,7 +10,7 @@ from optimist.cli import index
 from optimist.cli.main import parser as command_line
 from optimist.cli.options import Parser
 
-SOURCE = Path(__file__).resolve().parents[1] / "src" / "optimist"
+SOURCE = Path(__file__).resolve().parents[2] / "src" / "optimist"
 PYTHON = {
     "optimist": "The names of `import optimist`. `Dataset`, `Recorder`, `Spec` and `Transition` are under "
     "[Data](data.md), `agents` under [Agents](agents.md).",
@@ -35,7 +35,9 @@ PYTHON = {
 }
 PARTS = {
     "What an agent is made of": "Write your own by [Write an agent](../extending.md).",
-    "optimist.agents._agent": ["Agent", "TableAgent", "ValueAgent", "EnsembleAgent", "Objective"],
+    "optimist.agents._agent": ["Agent", "Objective"],
+    "optimist.agents._table_agent": ["TableAgent", "ValueAgent"],
+    "optimist.agents._ensemble": ["ManyHeads", "EnsembleAgent", "DistributionalEnsemble"],
     "optimist.agents._actor_critic": ["ActorAgent", "CriticAgent", "ActorCritic"],
     "optimist.networks.tables": ["Table", "MultiHead", "MultiNetwork"],
     "optimist.equations.mixtures": [],

@@ -15,7 +15,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PYTHONS = ("3.11", "3.12", "3.13")
 RESOLVED = (*PYTHONS, "3.14")
 CORE = [  # quick tests that touch every floor
@@ -30,7 +30,7 @@ CORE = [  # quick tests that touch every floor
     "tests/cli/test_doctor.py",
 ]
 TESTING = ["pytest", "pytest-xdist", "pytest-timeout", "hypothesis", "opencv-python-headless"]
-NOT_IN_A_WHEEL = ("tests/", "release/", "benchmarks/", "docs/")
+NOT_IN_A_WHEEL = ("tests/", "benchmarks/", "docs/")
 
 
 def run(*words: str | Path, cwd: Path = ROOT, **more) -> str:
@@ -119,7 +119,7 @@ def examples(folder: Path) -> None:
 
 def notebooks() -> None:
     """The notebooks run from their first cell to their last; their outputs are not rewritten."""
-    run(sys.executable, "-m", "release.notebooks")
+    run(sys.executable, ROOT / "tests" / "release" / "notebooks.py")
 
 
 def loggers(folder: Path) -> None:
@@ -134,14 +134,14 @@ def loggers(folder: Path) -> None:
             "addopts=",
             "-W",
             "default",
-            ROOT / "release" / f"test_{service}.py",
+            ROOT / "tests" / "release" / f"{service}_logger.py",
         )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--tools", type=Path, required=True, help="the environment of release/requirements.txt"
+        "--tools", type=Path, required=True, help="the environment of docs/publishing/requirements.txt"
     )
     parser.add_argument("--only", help="one step: plain, resolves, newest, examples, notebooks or loggers")
     options = parser.parse_args()

@@ -1,15 +1,15 @@
-"""What a scale makes of an agent, and what it leaves alone."""
+"""What a recipe changes in an agent, and what it leaves as it is."""
 
 from optimist import agents
 from optimist.equations.optimizers import Adam
-from optimist.training.scales import SCALES
+from optimist.training.recipes import RECIPES
 
 
-def fitted(scale, name, preset=None):
-    return SCALES[scale].fitted(agents.preset(name, preset))
+def fitted(recipe, name, preset=None):
+    return RECIPES[recipe].fitted(agents.preset(name, preset))
 
 
-def test_the_mini_scale_keeps_the_papers_epsilon_of_every_agent():
+def test_the_mini_recipe_keeps_the_papers_epsilon_of_every_agent():
     """A tenth of it for agents with many heads once denied the paper's main claim."""
     for name in agents.available():
         for preset, agent in agents.presets(name).items():
@@ -18,12 +18,12 @@ def test_the_mini_scale_keeps_the_papers_epsilon_of_every_agent():
     assert fitted("mini", "dqn", "nature").optimizer.learning_rate == 2.5e-4
 
 
-def test_the_small_scale_gives_every_adam_the_smaller_epsilon():
+def test_the_small_recipe_gives_every_adam_the_smaller_epsilon():
     for name, preset in (("rem", None), ("dqn", "adam"), ("qr_dqn", None)):
         assert fitted("small", name, preset).optimizer == Adam(learning_rate=5e-4, epsilon=0.001 / 32)
 
 
-def test_the_paper_scale_leaves_the_optimizer_alone():
+def test_the_paper_recipe_leaves_the_optimizer_alone():
     for name, preset in (("rem", None), ("dqn", "nature"), ("qr_dqn", None)):
         agent = agents.preset(name, preset)
         assert fitted("paper", name, preset).optimizer == agent.optimizer

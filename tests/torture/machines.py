@@ -23,7 +23,7 @@ from optimist.training.storage.checkpoint import load_state
 from optimist.training.storage.run_folder import RunFolder
 from power_loss import ForgetfulDisk
 from torture.campaign import LOST, SILENT, SURVIVED, TRACEBACK, Campaign
-from torture.files import SPECS, state
+from torture.subjects import SPECS, recorded, state
 
 COMPILED = Path(gettempdir()) / "torture-compiled"  # programs that every case shares
 WIDE = {"w": np.zeros(200_000, np.float32), "step": np.int32(0)}
@@ -153,12 +153,10 @@ except OptimistError as problem:
 def cut_a_shard_short(random: np.random.Generator, folder: Path) -> str:
     """A shard is cut short at a random moment while a process reads all of them again and again."""
     spec = SPECS[int(random.integers(2))]
-    with Recorder(folder / "data", spec, lanes=2, shard_steps=2000) as recorder:
-        for step in random_play(spec, rows=2500, lanes=2):
-            recorder.add(*step)
-    files = sorted((folder / "data").glob("frames-*"))
+    data = recorded(folder / "data", spec, rows=2500, shard_steps=2000)
+    files = sorted(data.glob("frames-*"))
     with subprocess.Popen(
-        [sys.executable, "-c", READER, str(folder / "data")], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-c", READER, str(data)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as reader:
         assert reader.stdout
         reader.stdout.readline()

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-FOLDER = Path(__file__).parents[1] / "runs" / "torture"  # ignored by git
+FOLDER = Path(__file__).parents[2] / "runs" / "torture"  # ignored by git
 
 
 class Results:

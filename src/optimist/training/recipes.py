@@ -1,11 +1,11 @@
-"""The sizes of experiments: the paper's numbers, and smaller ones for small games and a few minutes.
+"""Recipes: the hyperparameters of a run by name, the paper's and smaller ones for small games.
 
 `paper` has the hyperparameters of Agarwal et al. 2020 and their released code, with as many gradient steps as
 the online agent took (the paper's 1X); `paper-5x` has five times as many. `small` and `mini` were found by
 experiments on MinAtar. They keep the paper's batch, discount, clipping and update period, and shorten what is
 proportional to the length of training. `mini` also keeps every optimiser's epsilon. It has one learning rate,
 which is 5 times the paper's for Adam (5e-5) and equal to the paper's for RMSProp (2.5e-4), so a comparison of
-the two optimisers at this scale is not the paper's.
+the two optimisers by this recipe is not the paper's.
 """
 
 from dataclasses import dataclass, replace
@@ -19,8 +19,8 @@ from optimist.training.online import Collection
 
 
 @dataclass(frozen=True)
-class Scale:
-    """All values that depend on the length of an experiment; None keeps the agent's own value."""
+class Recipe:
+    """The hyperparameters that depend on the length of an experiment; None keeps the agent's own value."""
 
     collection: Collection
     training: Training
@@ -29,7 +29,7 @@ class Scale:
     target_period: int | None = None
 
     def fitted(self, agent: Agent) -> Agent:
-        """The agent with the values of this scale."""
+        """The agent with the values of this recipe."""
         optimizer = agent.optimizer
         if self.learning_rate is not None:
             optimizer = replace(optimizer, learning_rate=self.learning_rate)
@@ -44,11 +44,11 @@ class Scale:
 # and QR-DQN (docs/results/small-scale).
 SMALL_EPSILON = 0.001 / 32
 PLAYED_SMALL = Collection(steps=500_000, window=100_000, warm_up=5_000, epsilon_decay=100_000)
-PAPER = Scale(Collection(evaluation_steps=125_000), Training(evaluation_steps=125_000), target_period=2_000)
-SCALES = {
+PAPER = Recipe(Collection(evaluation_steps=125_000), Training(evaluation_steps=125_000), target_period=2_000)
+RECIPES = {
     "paper": PAPER,
     "paper-5x": replace(PAPER, training=replace(PAPER.training, steps=62_500_000)),
-    "small": Scale(
+    "small": Recipe(
         PLAYED_SMALL,
         Training(steps=100_000, evaluate_every=5_000),
         learning_rate=5e-4,
@@ -56,13 +56,13 @@ SCALES = {
         target_period=250,
     ),
     # For 100,000 updates and more, with the paper's epsilons.
-    "mini": Scale(
+    "mini": Recipe(
         PLAYED_SMALL,
         Training(steps=125_000, evaluate_every=5_000),  # as many gradient steps as the online agent took
         learning_rate=2.5e-4,
         target_period=250,
     ),
-    "control": Scale(
+    "control": Recipe(
         Collection(
             steps=1_000_000,
             lanes=1,
@@ -82,12 +82,12 @@ SCALES = {
 }
 
 
-def scale_for(spec: Spec | None, name: str = "auto") -> Scale:
-    """The named scale; "auto" is "control" for vector actions, "paper" for large images, else "small"."""
+def recipe_for(spec: Spec | None, name: str = "auto") -> Recipe:
+    """The named recipe; "auto" is "control" for vector actions, "paper" for large images, else "small"."""
     if name == "auto" and spec is not None:
         shape = spec.observation_shape
         large = len(shape) == 3 and min(shape[:2]) >= 36
         name = "control" if not spec.discrete else "paper" if large else "small"
-    if name not in SCALES:
-        raise UsageError(f'there is no recipe "{name}": {did_you_mean(name, [*SCALES, "auto"])}')
-    return SCALES[name]
+    if name not in RECIPES:
+        raise UsageError(f'there is no recipe "{name}": {did_you_mean(name, [*RECIPES, "auto"])}')
+    return RECIPES[name]

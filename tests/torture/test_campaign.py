@@ -5,10 +5,11 @@ import ast
 from pathlib import Path
 
 import pytest
+
 from torture import campaign, files, machines
 from torture.guards import GUARDS
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 QUICK = (*files.CAMPAIGNS, *(each for each in machines.CAMPAIGNS if each.case is machines.lose_power))
 
 

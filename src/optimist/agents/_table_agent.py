@@ -1,0 +1,157 @@
+"""Agents for discrete actions, which read one (actions x columns) table per state."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Annotated, Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from optimist.agents._agent import Agent, LearnsValues, Objective
+from optimist.data.transition import MaskedTransition, Spec, Transition
+from optimist.errors import DataError, UsageError
+from optimist.networks import (
+    AllowedTable,
+    MultiHead,
+    MultiNetwork,
+    Network,
+    SplitTable,
+    Table,
+    Torso,
+    torso_for,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableAgent(Agent):
+    """An agent for discrete actions that reads one (actions x columns) table per state.
+
+    A subclass defines the number of columns, the value of a row, and the loss of one transition.
+    """
+
+    vector_peer: ClassVar[str] = "td3"  # the agent to recommend if the actions are vectors
+    next_is_a_maximum: ClassVar[bool] = True  # over the next state's actions: a mask can limit it
+    columns: Annotated[int, "the width of the table: heads, atoms or quantiles of each action"] = 1
+    networks: Annotated[int, "1: all columns are heads of one network; more: separate networks"] = 1
+    network: Network = Network()
+    initializer: Annotated[str, "fan_in, glorot, or auto: glorot for separate networks"] = "auto"
+
+    def __post_init__(self):
+        if isinstance(self.network, str):  # only the name of its torso
+            object.__setattr__(self, "network", Network(self.network))
+        if self.columns < 1 or self.networks < 1 or self.columns % self.networks:
+            raise UsageError(
+                f"{self.columns} columns on {self.networks} networks: choose at least 1 of each, and columns "
+                "that divide evenly"
+            )
+        if self.target_period < 1:
+            raise UsageError(f"target_period is {self.target_period}: choose at least 1 gradient step")
+
+    @abstractmethod
+    def values(self, table: Table | SplitTable | AllowedTable) -> Any:
+        """The value of each action, (A,)."""
+
+    @abstractmethod
+    def loss(self, q: Callable, q_target: Callable, step: Transition, key) -> Any:
+        """The loss of one transition; `key` is the same for the whole minibatch."""
+
+    def check(self, spec: Spec) -> None:
+        if not spec.discrete:
+            raise DataError(
+                f"{type(self).__name__} chooses among discrete actions; this data has vector actions "
+                f"of size {len(spec.action_low)}: use an agent such as {self.vector_peer}"
+            )
+        self.torso(spec)
+
+    def torso(self, spec: Spec) -> Torso:
+        return torso_for(spec, self.network.torso, self.network.hidden)
+
+    def settled(self) -> "TableAgent":
+        return replace(self, initializer=self._initializer)
+
+    @property
+    def _initializer(self) -> str:
+        if self.initializer != "auto":
+            return self.initializer
+        return "fan_in" if self.networks == 1 else "glorot"
+
+    def table(self, spec: Spec) -> MultiHead | MultiNetwork:
+        torso, heads = self.torso(spec), self.columns // self.networks
+        network = MultiHead(torso, spec.actions, heads, self._initializer, getattr(self, "spread", None))
+        return network if self.networks == 1 else MultiNetwork(network, self.networks)
+
+    def init(self, key, spec: Spec) -> dict:
+        return {"q": self.table(spec).init(key, spec.observation_shape)}
+
+    def objectives(self, spec: Spec) -> tuple[Objective, ...]:
+        network = self.table(spec)
+
+        def loss(params, targets, batch, key):
+            q, q_target = partial(network, params["q"]), partial(network, targets["q"])
+
+            def loss_of(step):
+                if isinstance(step, MaskedTransition) and self.next_is_a_maximum:
+                    now, then = _among_allowed(q, step), _among_allowed(q_target, step)
+                    return self.loss(now, then, Transition(*step[:-1]), key)
+                return self.loss(q, q_target, step, key)
+
+            return jax.vmap(loss_of)(batch).mean()
+
+        return (Objective("q", loss),)
+
+    def action(self, spec: Spec, params: dict, observation, key) -> Any:
+        return jnp.argmax(self.values(self.table(spec)(params["q"], observation)))
+
+    def allowed_action(self, spec: Spec, params: dict, observation, key, allowed) -> Any:
+        table = AllowedTable.of(self.table(spec)(params["q"], observation), allowed)
+        return table.rows[jnp.argmax(self.values(table))]
+
+    def online_action(self, spec: Spec, params: dict, observation, key, episode_key) -> Any:
+        table = self.table(spec)(params["q"], observation)
+        return jnp.argmax(self.online_values(table, episode_key))
+
+    def online_values(self, table: Table | SplitTable, episode_key) -> Any:
+        """The value of each action while the agent collects data, (A,)."""
+        return self.values(table)
+
+    def state_value(self, table: Table | SplitTable | AllowedTable) -> Any:
+        """The value of the state, ()."""
+        return self.values(table).max()
+
+    def estimate(self, spec: Spec, params: dict, observation) -> Any:
+        return self.state_value(self.table(spec)(params["q"], observation))
+
+    def allowed_estimate(self, spec: Spec, params: dict, observation, allowed) -> Any:
+        table = self.table(spec)(params["q"], observation)
+        return self.state_value(AllowedTable.of(table, allowed) if self.next_is_a_maximum else table)
+
+    def action_value(self, spec: Spec, params: dict, observation, action) -> Any:
+        return self.action_values(self.table(spec)(params["q"], observation))[action]
+
+    def action_values(self, table: Table | SplitTable) -> Any:
+        """The expected return after each action, (A,): the values, unless they are something else."""
+        return self.values(table)
+
+
+def _among_allowed(q: Callable, step: MaskedTransition) -> Callable:
+    """q, whose table of the step's next observation has only the actions that are allowed there."""
+
+    def limited(observation):
+        table = q(observation)
+        is_next = observation is step.next_observation
+        return AllowedTable.of(table, step.next_allowed) if is_next else table
+
+    return limited
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValueAgent(LearnsValues, TableAgent):
+    """An agent whose columns are trained towards reward plus discounted value of the next state."""
+
+    huber_loss: ClassVar[bool] = True  # errors above 1 count linearly: a rare large reward counts too little
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.check_limit()

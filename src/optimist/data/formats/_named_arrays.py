@@ -1,0 +1,82 @@
+"""Files of named arrays with a row for each step: what .npz and HDF5 files have in common."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+
+from optimist.data.formats._incoming import BYTES_AT_ONCE, Asked, said_no
+from optimist.data.formats._options import ArrayFacts
+from optimist.data.transition import Spec
+from optimist.errors import DataError, did_you_mean, in_one_line
+
+NEEDED = ("observations", "actions", "rewards", "terminals")
+KNOWN = {  # the column of a log that an array of this name is
+    **{name: name for name in (*NEEDED, "truncations", "next_observations", "episodes")},
+    **{name: name for name in ("probabilities", "allowed_actions")},
+    "timeouts": "truncations",
+    "truncated": "truncations",
+}
+MOST_ROWS = 2**17  # that are read together
+
+
+@dataclass(frozen=True)
+class NamedArrayFacts(ArrayFacts):
+    """Facts that are not in the arrays; a format adds the number of actions."""
+
+    truncations: Annotated[
+        str | None, '"no" says that no time limit ended an episode, if the file does not say where'
+    ] = None
+    drop: Annotated[str, "arrays to leave out: probabilities,next_observations"] = ""
+
+    def dropped(self, names: Collection[str], path: Path) -> list[str]:
+        """The arrays to leave out; DataError for one that the file does not have."""
+        asked = self.drop.split(",") if self.drop else []
+        for name in asked:
+            if name not in names:
+                raise DataError(
+                    f'--drop: {path} has no array "{in_one_line(name)}": {did_you_mean(name, list(names))}'
+                )
+        return asked
+
+    def asked(self, environment: str | None, actions_count: int | None) -> Asked:
+        """What the user says about the log; `environment` is the one in the file."""
+        return Asked(
+            environment=self.environment or environment,
+            actions_count=actions_count,
+            stack=self.stack,
+            channels=self.channels,
+            every_end_is_terminal=said_no(self.truncations),
+            action_low=self.action_low,
+            action_high=self.action_high,
+        )
+
+
+@dataclass(frozen=True)
+class NamedArrays:
+    """The log in a file of arrays; a format adds how their rows are read."""
+
+    path: Path
+    uses: dict[str, str]  # the array of each column
+    rows: int
+    spec: Spec | None  # of a file that `write` made
+    environment: str | None
+    actions = None
+
+    @property
+    def columns(self) -> Collection[str]:
+        return self.uses
+
+
+def check_lengths(lengths: Mapping[str, Any], path: Path) -> None:
+    """Raise DataError if the arrays have different numbers of rows."""
+    if len(set(lengths.values())) > 1:
+        raise DataError(f"{path} has arrays of different lengths: {in_one_line(lengths, 200)}; save it again")
+
+
+def rows_at_once(arrays: Iterable[tuple[tuple[int, ...], np.dtype]]) -> int:
+    """The number of rows of all these arrays, given by shape and type, that are read together."""
+    width = sum(dtype.itemsize * int(np.prod(shape[1:])) for shape, dtype in arrays)
+    return max(1, min(MOST_ROWS, BYTES_AT_ONCE // max(1, width)))

@@ -1,0 +1,160 @@
+"""What is wrong with a dataset, a run or a study, and how to mend it."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from optimist.data.disk.lock import HOLDER, LOCK
+from optimist.data.verify import verify
+from optimist.errors import DataError, RunError, StorageError, UsageError, some_of
+from optimist.studies import status
+from optimist.studies.diagnosis.finding import Finding
+from optimist.training.storage import alarms, checkpoint, run_folder
+from optimist.training.storage import checked_lines as rows
+
+SHOWN = 5  # problems of one kind, and names in one line
+FAILURES = {  # the states of runs that need action, with the remedy
+    "failed": "the same command tries it again",
+    "by other settings": "--restart begins it again",
+}
+
+
+def folder(path: Path) -> Iterator[Finding]:
+    """A dataset, a run or a study, by what the folder holds."""
+    if not path.is_dir():
+        yield Finding(f"{path} is not a folder: name a dataset, a run or a study", UsageError)
+    elif (path / status.FILE).exists():
+        yield from study(path)
+    elif (path / "config.toml").exists() or (path / "checkpoints").exists():
+        yield from run(path)
+    elif (path / "manifest.json").exists() or any(path.glob("*.arrow")):
+        yield from dataset(path)
+    else:
+        what = "neither a dataset, nor a run, nor a study"
+        yield Finding(f"{path} is {what}: other people's logs need optimist data import", UsageError)
+
+
+def dataset(path: Path) -> Iterator[Finding]:
+    problems = [Finding(problem, DataError) for problem in verify(path)]
+    yield from _first(problems, f"problems: optimist data verify {path} lists them")
+    if not problems:
+        yield Finding(f"{path} is a dataset, every byte as it was written")
+    yield from _holder(path)
+
+
+def run(path: Path) -> Iterator[Finding]:
+    """A run: configuration, log, rows, checkpoints, policies, versions, alarms."""
+    try:
+        config = run_folder.read_config(path)
+    except RunError as problem:
+        yield Finding(str(problem), RunError)
+        return
+    yield from _progress(path, config)
+    yield from _its_log(config)
+    for name in (run_folder.METRICS, run_folder.EPISODES):
+        try:
+            if (path / name).exists():
+                rows.verified(path / name)
+        except RunError as problem:
+            yield Finding(str(problem), RunError)
+    for part, remedy in (
+        ("checkpoints", "the run goes on from an older one"),
+        ("policies", "name another --step, or restore the file from a copy"),
+    ):
+        for file in checkpoint.newest_first(path / part):
+            if why := checkpoint.damage(file):
+                yield Finding(f"{file} {why}: {remedy}", RunError)
+    yield from _alarms(path)
+    yield from _versions(path)
+    yield from _holder(path)
+
+
+def _progress(path: Path, config: dict) -> Iterator[Finding]:
+    steps = config.get("training", {}).get("steps", 0)
+    saved = [checkpoint.step_of(file) for file in checkpoint.newest_first(path / "checkpoints")]
+    if (path / "DONE").exists():
+        yield Finding(f"{path} is a finished run of {steps:,} steps")
+    elif saved:
+        at = f"{max(saved):,} of {steps:,} steps"
+        yield Finding(f"{path} is a run that stands at {at}: the same command continues it", note=True)
+    else:
+        yield Finding(f"{path} is a run without a checkpoint: the same command begins it again", note=True)
+
+
+def _its_log(config: dict) -> Iterator[Finding]:
+    """The dataset that the run was trained on: a run continues only with it."""
+    log = config.get("dataset", {}).get("path", "")
+    if log and not Path(log).exists():
+        yield Finding(
+            f"its dataset {log} is not there: to continue the run, name the place where it is now", note=True
+        )
+
+
+def _alarms(path: Path) -> Iterator[Finding]:
+    try:
+        diverged = alarms.read_alarms(path)
+    except RunError as problem:
+        yield Finding(str(problem), RunError)
+        return
+    if diverged:
+        seeds = some_of([f"seed {seed} at step {alarm.step:,}" for seed, alarm in diverged.items()], SHOWN)
+        remedy = "--step healthy takes its last healthy policy; a conservative agent or a larger log may help"
+        yield Finding(f"values diverged in {seeds}: {remedy}", note=True)
+
+
+def _versions(path: Path) -> Iterator[Finding]:
+    try:
+        made_with = json.loads((path / "versions.json").read_text("utf-8"))
+        now = run_folder.versions()
+        other = [f"{name} {made_with[name]}" for name in now if made_with.get(name, now[name]) != now[name]]
+    except (OSError, ValueError, AttributeError, TypeError):
+        yield Finding(f"{path / 'versions.json'} is missing or damaged: nothing else needs it", note=True)
+        return
+    if other:
+        yield Finding(f"it was made with {some_of(other, SHOWN)}: the last digits may differ here", note=True)
+
+
+def _holder(path: Path) -> Iterator[Finding]:
+    """The process that has the folder open, or one that died with it open."""
+    if not (path / HOLDER).exists():
+        return
+    who = (path / HOLDER).read_text("utf-8", errors="replace")
+    try:
+        with FileLock(path / LOCK, timeout=0):
+            pass
+    except Timeout:
+        yield Finding(f"{path} is in use by {who}", note=True)
+    except OSError as problem:
+        yield Finding(f"cannot lock {path}: {problem.strerror}; make it writable", StorageError)
+    else:
+        yield Finding(f"{who} ended without closing {path}: the next command takes it over", note=True)
+
+
+def study(path: Path) -> Iterator[Finding]:
+    """The runs of a study by their states."""
+    try:
+        title, jobs = status.read_jobs(path)
+    except RunError as problem:
+        yield Finding(str(problem), RunError)
+        return
+    states = [status.job_status(job, path) for job in jobs]
+    counts = Counter(state.state for state in states)
+    words = ", ".join(f"{count} {state}" for state, count in counts.items())
+    yield Finding(f"{path} is the study {title}: {len(jobs)} runs, {words}")
+    failed = [_failure(state) for state in states if state.state in FAILURES]
+    yield from _first(failed, f"runs: optimist study status {path} lists them")
+
+
+def _failure(run: status.JobStatus) -> Finding:
+    reason = run.complaint.strip().rpartition("\n")[2]
+    return Finding(f"{run.name} {run.state} ({reason}): {FAILURES[run.state]}", RunError)
+
+
+def _first(problems: list[Finding], others: str) -> Iterator[Finding]:
+    """The first problems, and one line that counts the others and says where they are listed."""
+    yield from problems[:SHOWN]
+    if len(problems) > SHOWN:
+        yield Finding(f"{len(problems) - SHOWN} more {others}", problems[0].problem)

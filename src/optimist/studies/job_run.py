@@ -1,0 +1,76 @@
+"""Runs a job: opens its part of a log and learns from it, or plays."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from optimist.data.dataset import Dataset
+from optimist.studies.job import COMPARED_AT, Job
+from optimist.studies.players import ranked
+from optimist.studies.store import is_address, stage
+from optimist.training import automatic
+from optimist.training.offline import OfflineTraining
+from optimist.training.online import OnlineTraining
+
+
+def perform_job(job: Job, out: Path) -> None:
+    """Run the job to its end, from its last checkpoint."""
+    if job.plays:
+        _play(job, out)
+    else:
+        _learn(job, out)
+
+
+def _play(job: Job, out: Path) -> None:
+    OnlineTraining(
+        job.built_agent(),
+        job.environment,
+        job.record(),
+        out=out / job.name,
+        seeds=job.seeds,
+        restart=job.restart,
+    ).run()
+
+
+def _learn(job: Job, out: Path) -> None:
+    dataset = Dataset.open(stage(job.data) if job.data and is_address(job.data) else job.data_folder(out))
+    training = job.record()
+    if training.reward_scale == automatic.AUTO:
+        training = replace(training, reward_scale=COMPARED_AT)
+    OfflineTraining(
+        job.built_agent(),
+        dataset,
+        training,
+        out=job.run_folder(out),
+        seeds=tuple(_best_players(job, dataset)) or job.seeds,
+        environment=job.environment,
+        restart=job.restart,
+        part=lambda log: _viewed(part_of(job, log), job.share),
+    ).run()
+
+
+def part_of(job: Job, log: Dataset) -> Dataset:
+    """The part of a log that the job's view selects."""
+    return _viewed(log, job.view)
+
+
+def players_of(job: Job, dataset: Dataset) -> list[Dataset]:
+    """The log of each player that the job learns from."""
+    seeds = _best_players(job, dataset) or dataset.provenance.get("seeds", [])
+    return [dataset.played_by(seed) for seed in seeds] if len(seeds) > 1 else [dataset]
+
+
+def _best_players(job: Job, dataset: Dataset) -> list[int]:
+    """The seeds of the players that the job learns from; empty if it learns from all."""
+    return [player.seed for player in ranked(dataset)[: job.kept]] if job.kept else []
+
+
+def _viewed(dataset: Dataset, view: Mapping[str, float]) -> Dataset:
+    for name, amount in view.items():
+        dataset = getattr(dataset, name)(_amount(name, amount, len(dataset)))
+    return dataset
+
+
+def _amount(view: str, amount: float, available: int) -> float:
+    """`first` and `last` count transitions; below 1 they are shares, as in the other views."""
+    return max(1, int(amount * available)) if view in ("first", "last") and amount < 1 else amount

@@ -1,0 +1,79 @@
+"""What a study checks before its runs start: runs with other settings, logs that are missing."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from optimist.data.disk import manifest
+from optimist.errors import DataError, RunError, UsageError, some_of
+from optimist.studies.job import Job
+from optimist.studies.store import Store, is_address
+
+NAMED = 3  # runs that an error names; it counts the others
+
+
+def outdated(jobs: list[Job], out: Path) -> dict[str, list[str]]:
+    """The jobs whose folders hold another run, by name, with the reasons: the run has other settings, or it
+    learned from another log, because its own log is not recorded yet."""
+    unplayed = {job.name for job in jobs if not job.done(out)}
+    found = {}
+    for job in jobs:
+        begun = (job.run_folder(out) / "config.toml").exists()
+        logs = [
+            f"{name}: it learned from another log, this one is not recorded yet"
+            for name in job.needs
+            if name in unplayed
+        ]
+        found[job.name] = job.changes(out) or (logs if begun else [])
+    return {name: reasons for name, reasons in found.items() if reasons}
+
+
+def restarted(jobs: list[Job], out: Path) -> list[Job]:
+    """The same jobs; those with an outdated run in their folder start again."""
+    anew = outdated(jobs, out)
+    return [replace(job, restart=True) if job.name in anew else job for job in jobs]
+
+
+def check_settings(jobs: list[Job], out: Path) -> None:
+    """Raise RunError if the folder holds outdated runs: the report would count them as this study's."""
+    found = outdated(jobs, out)
+    if found:
+        named = some_of([f"{name} has {'; '.join(changed)}" for name, changed in found.items()], NAMED)
+        raise RunError(
+            f"{len(found)} of {len(jobs)} runs in {out} were made with other settings: {named}. Choose "
+            "another --out, or start these again with --restart"
+        )
+
+
+def with_logs_of(other: Path, theirs: list[Job], jobs: list[Job]) -> list[Job]:
+    """The same runs on the logs of another study, which must have the same settings."""
+    there = {job.name: job for job in theirs if job.collects and job.done(other)}
+    collecting = [job for job in jobs if job.collects]
+    if not collecting:
+        raise UsageError("this study collects no logs, so it cannot use those of another: leave out --logs")
+    for wanted in collecting:
+        if wanted.name not in there or there[wanted.name].unresolved != wanted.unresolved:
+            raise UsageError(
+                f"{other} has no finished {wanted.name} with these settings: leave out --logs to collect it"
+            )
+    return [_moved(job, other) if job.data in there else job for job in jobs if job.name not in there]
+
+
+def _moved(job: Job, other: Path) -> Job:
+    """The same job on another study's log, without the need to collect it."""
+    log = str((other / str(job.data)).resolve())  # workers may have another working directory
+    return replace(job, data=log, needs=tuple(name for name in job.needs if name != job.data))
+
+
+def check_logs(jobs: list[Job], out: Path) -> None:
+    """Raise DataError before any run starts if a log that the study names does not exist."""
+    for address in {job.data for job in jobs if is_address(job.data or "")}:
+        if not Store(str(address)).has(manifest.NAME):
+            raise DataError(f"{address} has no {manifest.NAME}: correct `data` in the study's file")
+    for job in jobs:
+        if job.plays or job.data in job.needs or is_address(str(job.data)):
+            continue
+        if not job.data_folder(out).exists():
+            raise DataError(
+                f"{job.data_folder(out)}, the log of {job.environment}, does not exist: correct `data` in "
+                "the study's file, or collect it first (collect)"
+            )
