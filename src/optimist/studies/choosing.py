@@ -13,8 +13,8 @@ log = logging.getLogger("optimist")
 
 
 def choose_policies(jobs: list[Job], out: Path, settings: dict[str, Any]) -> None:
-    """Select among all agents that learned from the same log and the same part of it. What was selected with
-    the same settings stays."""
+    """Select among all agents that learned from the same log and the same part of it, by this part alone.
+    What was selected with the same settings stays."""
     groups: dict[tuple[str, str, str], list[Job]] = {}
     for job in jobs:
         if job.label and not job.plays:
@@ -23,7 +23,8 @@ def choose_policies(jobs: list[Job], out: Path, settings: dict[str, Any]) -> Non
         folders = [job.run_folder(out) for job in mine]
         if not all(_is_selected(folder, settings, len(folders)) for folder in folders):
             log.warning("selecting among the policies of %s", mine[0].environment)
-            select_policy(folders, data=mine[0].data_folder(out), **settings).write()
+            first = mine[0]
+            select_policy(folders, data=first.data_folder(out), part=first.part_of, **settings).write()
 
 
 def _is_selected(folder: Path, settings: dict[str, Any], runs: int) -> bool:
