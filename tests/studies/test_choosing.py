@@ -52,7 +52,7 @@ def test_what_a_run_did_not_learn_from_is_not_used_to_choose(chosen):
     log = Dataset.open(out / "log")
     for job in jobs:
         part = log.fraction(0.5) if job.part == "half" else log
-        assert read_selection(job.run_folder(out))["steps"] == len(part)
+        assert read_selection(job.run_folder(out))["used"] == len(part)
     assert len(log.fraction(0.5)) < len(log)
 
 

@@ -32,5 +32,6 @@ def _is_selected(folder: Path, settings: dict[str, Any], runs: int) -> bool:
     found = read_selection(folder)
     if found is None or found["fingerprint"] != fingerprint(read_config(folder)):
         return False
-    asked = {"rule": choice.USUAL, "updates": UPDATES, "every_rule": False, "runs": runs} | settings
-    return all(found[name] == value for name, value in asked.items())
+    usual = {"rule": choice.USUAL, "updates": UPDATES, "every_rule": False, "steps": None}
+    asked = {**usual, "runs": runs, **settings}
+    return all(found.get(name) == value for name, value in asked.items())

@@ -135,16 +135,17 @@ def gather(
     candidates: Sequence[Candidate],
     data: Dataset | str | Path | None = None,
     part: Callable[[Dataset], Dataset] = whole,
+    most: int | None = None,
 ) -> Evidence:
     """The evidence about these candidates, from the data of their runs or from `data`. `part` selects from
-    each log what may be known of it."""
+    each log what may be known of it; about `most` steps of that are used."""
     dataset, notes = _opened(sources[0], data), list[str]()
     known = dict[int | None, Log]()
     owners = [candidate.seed if sources[candidate.source].own_logs else None for candidate in candidates]
     share, unseen = _held_out(sources, dataset, part)
     for owner in dict.fromkeys(owners):
         log = part(dataset if owner is None else dataset.played_by(owner))
-        known[owner] = _thinned(_divided(log, share), candidates, len(set(owners)), notes)
+        known[owner] = _thinned(_divided(log, share), candidates, len(set(owners)), most, notes)
     if not unseen:
         notes.append("the policies learned from the episodes that score them; to avoid that: --hold-out 0.1")
     rewards = Rewards.of(sources)
@@ -201,13 +202,14 @@ def _divided(log: Dataset, share: float) -> Log:
     return Log(*log.hold_out(share)) if len(log.starts) > 1 else Log(log, log)
 
 
-def _thinned(log: Log, candidates: Sequence[Candidate], logs: int, notes: list[str]) -> Log:
-    """The log, or as many of its episodes as there is room for. It is divided before: a run held back
-    episodes of the whole log, and those of a part would be others."""
+def _thinned(log: Log, candidates: Sequence[Candidate], logs: int, most: int | None, notes: list[str]) -> Log:
+    """The log, or as many of its episodes as are wanted and there is room for. It is divided before: a run
+    held back episodes of the whole log, and those of a part would be others."""
     spec, steps = log.learned.spec, len(log.learned) + len(log.held)
     action = int(np.prod(spec.action_shape)) * 4
     each = frame_bytes(spec) + len(candidates) / logs * (2 * action + 8)
-    share = max(1, int(ROOM / logs / each)) / steps
+    room = max(1, int(ROOM / logs / each))
+    share = min(room, most or room) / steps
     if share >= 1 or len(log.learned.starts) < 2:
         return log
     part = Log(log.learned.fraction(share), log.held.fraction(share))

@@ -33,17 +33,21 @@ def select_policy(
     environment: str = "",
     allow: Iterable[str] = (),
     part: Callable[[Dataset], Dataset] = whole,
+    steps: int | None = None,
 ) -> Selection:
     """Rank every kept policy of every seed of these runs by their log alone, or with `episodes` real episodes
     for the best of them. `every_rule` also computes the scores of rules that take long. `part` selects what
-    is used of the log of each player; it is all of it, also for runs that learned from less."""
+    is used of the log of each player; it is all of it, also for runs that learned from less. With `steps`,
+    about so many of each log are used: on a CPU the answers of many policies in all states take long."""
     choice.check_rule(rule)
     if updates < 1 or episodes < 0:
         raise UsageError(f"{updates} updates, {episodes} episodes: choose at least 1, and at least 0")
+    if steps is not None and steps < 1:
+        raise UsageError(f"{steps} steps of each log: choose at least 1")
     sources = read_sources(runs, allow)
     candidates = candidates_of(sources)
     play = _player(sources, candidates, environment) if episodes else None  # raises before the long work
-    evidence = gather(sources, candidates, data, part)
+    evidence = gather(sources, candidates, data, part, steps)
     estimators = Estimators(evidence, sources, candidates, updates)
     scores = estimators.scores(slow=every_rule or rule == "sbv")
     names = [f"{sources[each.source].path} step {each.step:,} seed {each.seed}" for each in candidates]
@@ -59,7 +63,8 @@ def select_policy(
         "recording": sources[0].recording,
         "gamma": evidence.rewards.gamma,
         "updates": updates,
-        "steps": sum(len(log.learned) + len(log.held) for log in evidence.logs),
+        "steps": steps,
+        "used": sum(len(log.learned) + len(log.held) for log in evidence.logs),
         "episodes": sum(map(len, returns.values())),
         "runs": len(sources),
     }
