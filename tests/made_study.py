@@ -9,7 +9,9 @@ from little import random_play
 from optimist.data import Recorder, Spec
 from optimist.studies.job import Job
 from optimist.studies.status import write_jobs
+from optimist.training.selection.choice import RULES
 from optimist.training.storage.run_folder import toml
+from optimist.training.storage.selected import write_selection
 
 # The file of a study that ends in seconds; {steps} are those of its training.
 STUDY = """
@@ -94,6 +96,27 @@ def write_study(out: Path, *, lift: float = 0.0, batch: int = 32, said: dict | N
         (folder / "versions.json").write_text(json.dumps(VERSIONS))
         (folder / "DONE").touch()
     write_jobs(out, "A study made by hand", jobs(batch=batch, **grid), **(said or {}))
+    return out
+
+
+def fqe(step: int, seed: int) -> float:
+    """An estimator that prefers the last step for seed 0, and the best one, 300, for the others."""
+    return {100: 1.0, 200: 2.0, 300: 3.0, 400: 4.0 if seed == 0 else 0.0}[step]
+
+
+def write_selections(out: Path) -> Path:
+    """A selection.json in every run: FQE as above, all other scores unknown."""
+    unknown = dict.fromkeys(rule.score for rule in RULES.values())
+    candidates = [
+        {"step": step, "seed": seed, "scores": unknown | {"fqe": fqe(step, seed), "support": 1.0}}
+        for step in STEPS
+        for seed in SEEDS
+    ]
+    candidates.sort(key=lambda each: -each["scores"]["fqe"])
+    for job in jobs():
+        if job.label:
+            facts = {"rule": "fqe", "updates": 50, "notes": ["a note", f"a note about {job.environment}"]}
+            write_selection(job.run_folder(out), {**facts, "candidates": candidates})
     return out
 
 

@@ -1274,6 +1274,19 @@ def test_without_conservatism_an_agent_is_the_one_below(name, base):
     np.testing.assert_array_equal(losses_on(agent, q, q_target), losses_on(below, q, q_target))
 
 
+def products(agent: Agent) -> int:
+    """The matrix products of one gradient."""
+    (objective,) = agent.objectives(VECTORS)
+    params, key = agent.init(jax.random.PRNGKey(0), VECTORS), jax.random.PRNGKey(1)
+    gradient = jax.make_jaxpr(jax.grad(objective.loss))
+    return str(gradient(params, params, transitions(VECTORS), key)).count("dot_general")
+
+
+def test_conservatism_costs_no_further_pass_through_the_network():
+    """Both terms read one table; from two, each would send a gradient of its own back."""
+    assert products(agents.Cql()) == products(agents.presets("dqn")["adam"])
+
+
 def test_discrete_bcq_acts_by_the_values_of_likely_actions():
     table = Table(np.float32([1.0]), np.zeros((1, 3, 2), np.float32), np.float32([[5, 0], [1, 4], [2, 3.5]]))
     assert agents.DiscreteBcq().values(table).tolist() == [-np.inf, 1.0, 2.0]

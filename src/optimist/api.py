@@ -139,6 +139,7 @@ def select(
     environment: str = "",
     out: str | Path | None = None,
     allow: Iterable[str] = (),
+    steps: int | None = None,
 ) -> Selection:
     """Choose among all kept policies of runs that learned from one dataset, by that dataset alone, as
     `optimist select` does. `selection.chosen` is the policy to ship, `selection.ranking` has all of them;
@@ -155,6 +156,7 @@ def select(
         episodes=episodes,
         environment=environment,
         allow=allow,
+        steps=steps,
     )
     found.write(None if out is None else Path(out))
     if out is not None:

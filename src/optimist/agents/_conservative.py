@@ -1,10 +1,24 @@
 """The conservative term of CQL, which lowers the values of actions other than the logged one."""
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated
 
 from optimist.equations.losses import excess_value
 from optimist.errors import UsageError
+from optimist.networks import SplitTable, Table
+
+
+class ReadOnce:
+    """A table whose values are computed once, although both terms of the loss read them. The gradient then
+    goes back through the network once: XLA merges equal passes forwards, but not passes backwards that begin
+    with different numbers."""
+
+    def __init__(self, table: Table | SplitTable):
+        self.mean, self.columns, self._table = cache(table.mean), cache(table.columns), table
+
+    def __matmul__(self, alpha):
+        return self._table @ alpha
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,5 +33,10 @@ class Conservative:
             raise UsageError(f"conservatism is {self.conservatism}: choose a finite number of at least 0")
 
     def loss(self, q, q_target, step, key):
-        excess = excess_value(self.values(q(step.observation)), step.action)  # type: ignore[attr-defined]
-        return super().loss(q, q_target, step, key) + self.conservatism * excess  # type: ignore[misc]
+        table = ReadOnce(q(step.observation))
+
+        def shared(observation):
+            return table if observation is step.observation else q(observation)
+
+        excess = excess_value(self.values(table), step.action)  # type: ignore[attr-defined]
+        return super().loss(shared, q_target, step, key) + self.conservatism * excess  # type: ignore[misc]

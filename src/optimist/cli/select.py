@@ -30,6 +30,12 @@ def _options(parser: Parser, words: list[str]) -> None:
         "--updates", type=whole_number, default=10_000, metavar="int", help="updates of each network [10_000]"
     )
     parser.add_argument(
+        "--steps",
+        type=whole_number,
+        metavar="int",
+        help="use about so many steps of each log, which is faster [all that there is room for]",
+    )
+    parser.add_argument(
         "--every-rule", action="store_true", help="also compute the scores of rules that take long"
     )
     parser.add_argument(
@@ -69,6 +75,7 @@ def select(options: argparse.Namespace) -> None:
         episodes=options.episodes,
         environment=options.environment,
         allow=options.allow,
+        steps=options.steps,
     )
     found.write(options.out)
     print_sheet(ranking_sheet(found, SHOWN))
@@ -80,6 +87,7 @@ def select(options: argparse.Namespace) -> None:
     print(f"to ship it: optimist export {chosen.run} --step chosen --to policy.onnx")
     if options.out:
         words = [*map(str, options.runs), "--rule", options.rule, "--updates", str(options.updates)]
+        words += [] if options.steps is None else ["--steps", str(options.steps)]
         words += ["--every-rule"] * options.every_rule + ["--out", str(options.out)]
         page = write_selection_page(found, options.out, f"optimist select {' '.join(words)}")
         print(f"wrote {page}")

@@ -13,8 +13,8 @@ log = logging.getLogger("optimist")
 
 
 def choose_policies(jobs: list[Job], out: Path, settings: dict[str, Any]) -> None:
-    """Select among all agents that learned from the same log and the same part of it. Runs that were already
-    selected with the same settings are left as they are."""
+    """Select among all agents that learned from the same log and the same part of it, by this part alone.
+    Runs that were already selected with the same settings are left as they are."""
     groups: dict[tuple[str, str, str], list[Job]] = {}
     for job in jobs:
         if job.label and not job.plays:
@@ -23,7 +23,8 @@ def choose_policies(jobs: list[Job], out: Path, settings: dict[str, Any]) -> Non
         folders = [job.run_folder(out) for job in mine]
         if not all(_is_selected(folder, settings, len(folders)) for folder in folders):
             log.warning("selecting among the policies of %s", mine[0].environment)
-            select_policy(folders, data=mine[0].data_folder(out), **settings).write()
+            first = mine[0]
+            select_policy(folders, data=first.data_folder(out), part=first.part_of, **settings).write()
 
 
 def _is_selected(folder: Path, settings: dict[str, Any], runs: int) -> bool:
@@ -31,5 +32,6 @@ def _is_selected(folder: Path, settings: dict[str, Any], runs: int) -> bool:
     found = read_selection(folder)
     if found is None or found["fingerprint"] != fingerprint(read_config(folder)):
         return False
-    asked = {"rule": choice.USUAL, "updates": UPDATES, "every_rule": False, "runs": runs} | settings
-    return all(found[name] == value for name, value in asked.items())
+    usual = {"rule": choice.USUAL, "updates": UPDATES, "every_rule": False, "steps": None}
+    asked = {**usual, "runs": runs, **settings}
+    return all(found.get(name) == value for name, value in asked.items())

@@ -33,7 +33,7 @@ KEYS = {  # every key of a study's file, and its type
     "select": dict,
 }
 AGENT_KEYS = ("agent", "preset", "options", "view")
-SELECT_KEYS = ("rule", "updates", "every_rule")
+SELECT_KEYS = ("rule", "updates", "every_rule", "steps")
 COLLECT_KEYS = ("agent", "preset", "options", "seeds", "kept", "settings")
 FIGURES = ("intervals", "iqm", "medians", "bars", "curves", "spread", "profiles", "parts")
 MOST_SEEDS = 1000  # as on the command line

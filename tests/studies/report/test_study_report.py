@@ -26,6 +26,7 @@ from made_study import (
     VERSIONS,
     height,
     jobs,
+    write_selections,
     write_study,
 )
 from optimist.cli.main import main
@@ -80,6 +81,7 @@ def shown(tmp_path_factory):
             (job.run_folder(broken) / "DONE").unlink()
             note_failure(job, broken, f"a long complaint about /a/folder/{'x' * 90} that must be broken")
     write_findings(broken)
+    write_findings(write_selections(write_study(folder / "selected")))
     write_study(folder / "second", lift=3.0)
     assert (
         main(
@@ -512,7 +514,10 @@ def test_two_studies_with_nothing_in_common_are_refused(shown, tmp_path, capsys)
     assert "have no agent in common" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["first/report.html", "parts/report.html", "two.html", "broken/report.html"])
+PAGES = ("first/report.html", "parts/report.html", "selected/report.html", "two.html", "broken/report.html")
+
+
+@pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize("width", [1280, 390])
 def test_no_page_and_no_table_is_wider_than_its_screen(browser, shown, name, width):
     browser.open(shown / name, width=width)
@@ -536,6 +541,25 @@ def test_no_page_and_no_table_is_wider_than_its_screen(browser, shown, name, wid
         !['auto', 'scroll'].includes(getComputedStyle(each).overflowX))
         .map((each) => each.outerHTML.slice(0, 80))"""
     assert browser.value(cut) == []
+    assert browser.complaints == []
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_last_best_cross_chosen_and_offline_chosen_are_side_by_side(browser, shown, width):
+    browser.open(shown / "selected/report.html", width=width)
+    heads = browser.value(
+        "[...document.querySelectorAll('#table th')].map((head) => head.textContent.trim())"
+    )
+    assert heads == ["agent", "best", "cross-chosen best", "chosen offline", "last"]
+    rows = browser.value(
+        "[...document.querySelectorAll('#table tbody tr')].map((row) => row.children.length)"
+    )
+    assert rows == [len(heads)] * len(AGENTS)
+    seen = browser.value(
+        "[...document.querySelectorAll('#verdict svg')].filter((each) => each.clientWidth)[0].textContent"
+    )
+    for title in ("last", "best of 4", "cross-chosen best", "chosen offline"):
+        assert title in seen
     assert browser.complaints == []
 
 

@@ -3,36 +3,27 @@
 import numpy as np
 import pytest
 
-from made_study import AGENTS, GAMES, RANDOM, SEEDS, STEPS, height, jobs, write_study
+from made_study import (
+    AGENTS,
+    GAMES,
+    RANDOM,
+    SEEDS,
+    STEPS,
+    fqe,
+    height,
+    write_selections,
+    write_study,
+)
 from optimist.studies.report.study_report import write_findings
+from optimist.studies.report.study_tables import facts
 from optimist.studies.results import regrets
 from optimist.studies.results.findings import find
-from optimist.training.selection.choice import RULES
-from optimist.training.storage.selected import write_selection
-
-NAMES = [rule.score for rule in RULES.values()]
-
-
-def fqe(step: int, seed: int) -> float:
-    """An estimator that prefers the last step for seed 0, and the best one, 300, for the others."""
-    return {100: 1.0, 200: 2.0, 300: 3.0, 400: 4.0 if seed == 0 else 0.0}[step]
+from optimist.studies.results.runs import score_file
 
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    """Every run with a selection.json: FQE as above, all other scores unknown."""
-    out = write_study(tmp_path_factory.mktemp("study") / "out")
-    for job in jobs():
-        if job.label:
-            unknown = dict.fromkeys(NAMES)
-            candidates = [
-                {"step": step, "seed": seed, "scores": unknown | {"fqe": fqe(step, seed), "support": 1.0}}
-                for step in STEPS
-                for seed in SEEDS
-            ]
-            seeds = {str(seed): 400 if seed == 0 else 300 for seed in SEEDS}
-            write_selection(job.run_folder(out), {"candidates": candidates, "seeds": seeds})
-    return out
+    return write_selections(write_study(tmp_path_factory.mktemp("study") / "out"))
 
 
 def test_the_regret_within_a_run_is_the_one_of_plain_loops(study):
@@ -91,8 +82,21 @@ def test_the_report_shows_what_was_chosen_offline(study):
     )
 
 
+def test_an_earlier_reading_has_the_choice_among_the_policies_up_to_there(study):
+    """FQE rises up to step 300, so that the latest policy of an earlier reading is its choice."""
+    runs = find(study).runs
+    for until, expected in ((100, 100), (200, 200), (300, 300)):
+        chosen = score_file(runs, "all", until).chosen_of(AGENTS[0], GAMES[0])
+        assert chosen == dict.fromkeys(SEEDS, expected)
+    assert score_file(runs, "all", 50).chosen_of(AGENTS[0], GAMES[0]) == {}
+
+
+def test_the_page_says_by_what_policies_were_chosen(study):
+    assert facts(find(study))["chosen offline by"] == "fqe, 50 updates; a note"  # noted in every game
+
+
 def test_without_a_selection_nothing_is_shown_about_it(tmp_path):
     out = write_study(tmp_path / "out")
     findings = find(out)
-    assert not findings.losses
+    assert not findings.losses and "chosen offline by" not in facts(findings)
     assert "chosen" not in {row.kind for row in findings.found[0].certainty}

@@ -41,7 +41,7 @@ MARKS: tuple[dict, ...] = (  # marks beside bars, with different shapes
 )
 LABEL = 36  # characters of an axis label; longer ones get a second line
 MANY = 20  # games from which on labels are vertical and panels small
-VERDICT = ("last", "best", "cross")  # the panels of the plot of intervals
+VERDICT = ("last", "best", "cross", "chosen")  # the panels of the plot of intervals
 
 
 def interval_plot(

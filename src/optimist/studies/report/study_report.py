@@ -70,6 +70,7 @@ def study_page(
         facts=study_tables.facts(findings),
         versions={version.name: " and ".join(version.runs) for version in versions},
         offline=findings.offline,
+        selected=bool(findings.selections),
         command=findings.record.command,
         page_command=f"optimist study report {findings.out}",
         downloads=_downloads(findings),

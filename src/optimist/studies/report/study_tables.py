@@ -97,8 +97,19 @@ def facts(findings: StudyResults) -> dict[str, str]:
         "read at": ", ".join(f"{name}: {step:,}" for name, step in findings.record.read_at.items())
         or "the end",
         "finished runs": f"{every - len(findings.unfinished)} of {every}",
+        **chosen_by(findings.selections),
         "0 and 100%": f"the worse and the better of random play and {by.yardstick}: {by.provenance}",
     }
+
+
+def chosen_by(selections: Sequence[dict]) -> dict[str, str]:
+    """The rules that chose policies by the log alone, and what was noted in all games; empty without any."""
+    if not selections:
+        return {}
+    rules = dict.fromkeys(f"{each['rule']}, {each['updates']:,} updates" for each in selections)
+    first, *others = ([*each["notes"]] for each in selections)
+    shared = [note for note in first if all(note in notes for notes in others)]
+    return {"chosen offline by": "; ".join([*rules, *shared])}
 
 
 def _joined(findings: StudyResults, sheet: Callable[[Finding], Sheet]) -> Sheet:

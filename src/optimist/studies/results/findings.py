@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from optimist.errors import DataError
 from optimist.studies.folders import folder_names
@@ -66,7 +67,12 @@ class StudyResults:
     @cached_property
     def losses(self) -> list[regrets.Loss]:
         """What each rule of `optimist select` loses; empty if no run was selected from."""
-        return regrets.losses(self.runs, self.out, results.random_scores(self.record.jobs, self.out))
+        return regrets.losses(self.runs, results.random_scores(self.record.jobs, self.out))
+
+    @property
+    def selections(self) -> list[dict[str, Any]]:
+        """What `optimist select` wrote about the runs; empty if nothing was selected."""
+        return [run.selection for run in self.runs if run.selection]
 
     @property
     def longest(self) -> list[Finding]:

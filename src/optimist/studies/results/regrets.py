@@ -6,7 +6,6 @@ alone. Beside them: the last policy, the same step for all, and the best of a fe
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +13,6 @@ import numpy as np
 from optimist.studies.results.runs import Evaluated
 from optimist.studies.sheet import Cell, Sheet, as_csv
 from optimist.training.selection.choice import RULES, preference
-from optimist.training.storage.selected import read_selection
 
 LAST, SAME, PLAYED = "last", "the same step for all", "the best of {} that are played"
 COUNTS = (3, 5)  # policies that are played
@@ -51,15 +49,15 @@ class Loss(NamedTuple):
     correlation: float  # of ranks; NaN where nothing is ranked
 
 
-def losses(runs: Iterable[Evaluated], out: Path, random: Mapping[str, float]) -> list[Loss]:
+def losses(runs: Iterable[Evaluated], random: Mapping[str, float]) -> list[Loss]:
     """Every rule in every field. Fields in which no policy is better than random play are left out."""
-    alone = [field for run in runs for field in _fields(run, out, random.get(run.job.environment, 0.0))]
+    alone = [field for run in runs for field in _fields(run, random.get(run.job.environment, 0.0))]
     useful = [field for field in [*alone, *_together(alone)] if field.truth.max() > field.random]
     return [loss for field in useful for loss in _losses(field, alone)]
 
 
-def _fields(run: Evaluated, out: Path, random: float) -> Iterable[Field]:
-    record = read_selection(run.job.run_folder(out))
+def _fields(run: Evaluated, random: float) -> Iterable[Field]:
+    record = run.selection
     if record is None:
         return
     for seed, curve in run.curves.items():

@@ -1,15 +1,16 @@
 """The finished runs of a study, and their scores as a table."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from optimist.errors import RunError
 from optimist.studies.job import Job
 from optimist.studies.scores import curves as scores
 from optimist.studies.scores.score_files import ScoreFile, Seeds
 from optimist.studies.sheet import Sheet, as_csv
-from optimist.training.storage.selected import chosen_steps
+from optimist.training.storage.selected import chosen_steps, read_selection
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Evaluated:
     curves: Seeds
     episodes: int
     steps: int
-    chosen: dict[int, int] = field(default_factory=dict)  # by seed, the step that `optimist select` chose
+    selection: dict[str, Any] | None = None  # what `optimist select` wrote about it
 
 
 def parts(jobs: list[Job]) -> list[str]:
@@ -49,14 +50,16 @@ def score_file(runs: Iterable[Evaluated], part: str, until: int | None = None) -
             }
             by_game = found.setdefault(run.job.label, {})
             by_game[run.job.environment] = {**by_game.get(run.job.environment, {}), **curves}
-            chosen.setdefault(run.job.label, {}).setdefault(run.job.environment, {}).update(run.chosen)
+            if run.selection:
+                mine = chosen.setdefault(run.job.label, {}).setdefault(run.job.environment, {})
+                mine.update(chosen_steps(run.selection, until))
     return ScoreFile(found, "step", chosen)
 
 
 def _evaluated(job: Job, out: Path) -> Evaluated:
     played = scores.episodes(job.run_folder(out))
-    curves, chosen = scores.averages(played), chosen_steps(job.run_folder(out))
-    return Evaluated(job, curves, len(played.length), int(played.length.sum()), chosen)
+    curves, selection = scores.averages(played), read_selection(job.run_folder(out))
+    return Evaluated(job, curves, len(played.length), int(played.length.sum()), selection)
 
 
 def csv_text(file: ScoreFile) -> str:

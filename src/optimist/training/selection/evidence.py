@@ -1,6 +1,6 @@
 """The log as the estimators see it: episodes to fit networks to, and held-out episodes to score on."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,8 @@ from optimist.errors import DataError, RunError
 from optimist.training.automatic import takes_scaling
 from optimist.training.feeding import DeviceFeed, frame_bytes
 from optimist.training.inputs import Inputs, measured
+from optimist.training.offline_settings import Training
+from optimist.training.seed_logs import SeedLogs, whole
 from optimist.training.selection.candidates import Candidate, Source
 
 SHARE = 0.1  # of the episodes, held out if the runs held none out
@@ -129,16 +131,21 @@ class Evidence:
 
 
 def gather(
-    sources: Sequence[Source], candidates: Sequence[Candidate], data: Dataset | str | Path | None = None
+    sources: Sequence[Source],
+    candidates: Sequence[Candidate],
+    data: Dataset | str | Path | None = None,
+    part: Callable[[Dataset], Dataset] = whole,
+    most: int | None = None,
 ) -> Evidence:
-    """The evidence about these candidates, from the data of their runs or from `data`."""
+    """The evidence about these candidates, from the data of their runs or from `data`. `part` selects from
+    each log what may be known of it; about `most` steps of that are used."""
     dataset, notes = _opened(sources[0], data), list[str]()
-    whole = dict[int | None, Log]()
+    known = dict[int | None, Log]()
     owners = [candidate.seed if sources[candidate.source].own_logs else None for candidate in candidates]
-    share, unseen = _held_out(sources, dataset)
+    share, unseen = _held_out(sources, dataset, part)
     for owner in dict.fromkeys(owners):
-        log = dataset if owner is None else dataset.played_by(owner)
-        whole[owner] = _thinned(_divided(log, share), candidates, len(set(owners)), notes)
+        log = part(dataset if owner is None else dataset.played_by(owner))
+        known[owner] = _thinned(_divided(log, share), candidates, len(set(owners)), most, notes)
     if not unseen:
         notes.append("the policies learned from the episodes that score them; to avoid that: --hold-out 0.1")
     rewards = Rewards.of(sources)
@@ -147,9 +154,9 @@ def gather(
         or len({each.training.get("gamma") for each in sources}) > 1
     ):
         notes.append(f"the runs differ in their discount or rewards: values have gamma {rewards.gamma:g}")
-    places = list(whole)
+    places = list(known)
     whose = np.array([places.index(owner) for owner in owners])
-    return Evidence(tuple(whole.values()), whose, rewards, tuple(dict.fromkeys(notes)))
+    return Evidence(tuple(known.values()), whose, rewards, tuple(dict.fromkeys(notes)))
 
 
 def _opened(source: Source, data: Dataset | str | Path | None) -> Dataset:
@@ -170,17 +177,24 @@ def _opened(source: Source, data: Dataset | str | Path | None) -> Dataset:
     return dataset
 
 
-def _held_out(sources: Sequence[Source], dataset: Dataset) -> tuple[float, bool]:
-    """The share of episodes to score on, and whether no run learned from them."""
+def _held_out(
+    sources: Sequence[Source], dataset: Dataset, part: Callable[[Dataset], Dataset]
+) -> tuple[float, bool]:
+    """The share of episodes to score on, and whether no run learned from them: each must have learned from
+    all others of this part, because of a smaller part other episodes are held back."""
     shares = {float(source.training.get("hold_out", 0.0)) for source in sources}
     share = shares.pop() if len(shares) == 1 else 0.0
     if not share:
         return SHARE, False
-    whole = all(
-        source.own_logs or source.config["dataset"]["fingerprint"] == dataset.hold_out(share)[0].fingerprint
-        for source in sources
-    )
-    return share, whole
+    return share, all(_learned_from_the_others(source, dataset, share, part) for source in sources)
+
+
+def _learned_from_the_others(
+    source: Source, dataset: Dataset, share: float, part: Callable[[Dataset], Dataset]
+) -> bool:
+    training = Training(hold_out=share, data_per_seed="own" if source.own_logs else "whole")
+    logs = SeedLogs(dataset, training, source.run.seeds, part)
+    return bool(source.config["dataset"]["fingerprint"] == logs.fingerprint)
 
 
 def _divided(log: Dataset, share: float) -> Log:
@@ -188,13 +202,14 @@ def _divided(log: Dataset, share: float) -> Log:
     return Log(*log.hold_out(share)) if len(log.starts) > 1 else Log(log, log)
 
 
-def _thinned(log: Log, candidates: Sequence[Candidate], logs: int, notes: list[str]) -> Log:
-    """The log, or as many of its episodes as there is room for. It is divided before: a run held back
-    episodes of the whole log, and those of a part would be others."""
+def _thinned(log: Log, candidates: Sequence[Candidate], logs: int, most: int | None, notes: list[str]) -> Log:
+    """The log, or as many of its episodes as are wanted and there is room for. It is divided before: a run
+    held back episodes of the whole log, and those of a part would be others."""
     spec, steps = log.learned.spec, len(log.learned) + len(log.held)
     action = int(np.prod(spec.action_shape)) * 4
     each = frame_bytes(spec) + len(candidates) / logs * (2 * action + 8)
-    share = max(1, int(ROOM / logs / each)) / steps
+    room = max(1, int(ROOM / logs / each))
+    share = min(room, most or room) / steps
     if share >= 1 or len(log.learned.starts) < 2:
         return log
     part = Log(log.learned.fraction(share), log.held.fraction(share))

@@ -1,6 +1,6 @@
 """`select`: fits the estimators to the log, and ranks all kept policies."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import jax
@@ -9,6 +9,7 @@ import numpy as np
 from optimist.data.dataset import Dataset
 from optimist.errors import UsageError
 from optimist.training.evaluation import evaluate
+from optimist.training.seed_logs import whole
 from optimist.training.selection import choice
 from optimist.training.selection.candidates import Candidate, Source, candidates_of, read_sources
 from optimist.training.selection.estimators import Estimators
@@ -31,16 +32,22 @@ def select_policy(
     episodes: int = 0,
     environment: str = "",
     allow: Iterable[str] = (),
+    part: Callable[[Dataset], Dataset] = whole,
+    steps: int | None = None,
 ) -> Selection:
     """Rank every kept policy of every seed of these runs by their log alone, or with `episodes` real episodes
-    for the best of them. `every_rule` also computes the scores of rules that take long."""
+    for the best of them. `every_rule` also computes the scores of rules that take long. `part` selects what
+    is used of the log of each player; it is all of it, also for runs that learned from less. With `steps`,
+    about so many of each log are used: on a CPU the answers of many policies in all states take long."""
     choice.check_rule(rule)
     if updates < 1 or episodes < 0:
         raise UsageError(f"{updates} updates, {episodes} episodes: choose at least 1, and at least 0")
+    if steps is not None and steps < 1:
+        raise UsageError(f"{steps} steps of each log: choose at least 1")
     sources = read_sources(runs, allow)
     candidates = candidates_of(sources)
     play = _player(sources, candidates, environment) if episodes else None  # raises before the long work
-    evidence = gather(sources, candidates, data)
+    evidence = gather(sources, candidates, data, part, steps)
     estimators = Estimators(evidence, sources, candidates, updates)
     scores = estimators.scores(slow=every_rule or rule == "sbv")
     names = [f"{sources[each.source].path} step {each.step:,} seed {each.seed}" for each in candidates]
@@ -56,6 +63,8 @@ def select_policy(
         "recording": sources[0].recording,
         "gamma": evidence.rewards.gamma,
         "updates": updates,
+        "steps": steps,
+        "used": sum(len(log.learned) + len(log.held) for log in evidence.logs),
         "episodes": sum(map(len, returns.values())),
         "runs": len(sources),
     }

@@ -47,10 +47,13 @@ def chosen_policy(folder: Path, fingerprint: str) -> tuple[int, int]:
     return int(found["chosen"]["step"]), int(found["chosen"]["seed"])
 
 
-def chosen_steps(folder: Path) -> dict[int, int]:
-    """The chosen step of each seed of the run in this folder; empty if nothing was chosen."""
-    found = read_selection(folder) or {}
-    return {int(seed): int(step) for seed, step in found.get("seeds", {}).items()}
+def chosen_steps(record: dict[str, Any], until: int | None = None) -> dict[int, int]:
+    """The chosen step of each seed of a run, among the policies up to the step `until`."""
+    chosen: dict[int, int] = {}
+    for each in record["candidates"]:  # the best first
+        if until is None or each["step"] <= until:
+            chosen.setdefault(each["seed"], each["step"])
+    return chosen
 
 
 def _text(record: dict[str, Any]) -> str:

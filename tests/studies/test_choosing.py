@@ -1,0 +1,71 @@
+"""A study that selects: policies are chosen by the part of the log that the runs learned from, once."""
+
+from pathlib import Path
+
+import pytest
+
+from little import played
+from optimist.data import Dataset
+from optimist.studies import study_file
+from optimist.studies.choosing import choose_policies
+from optimist.studies.job import Job
+from optimist.training.storage.selected import NAME, read_selection
+
+GAME = "minatar/breakout"
+PAPER = ("asymptotic", "dataset-quality", "dataset-size", "dqn-vs-qr", "multi-network")
+
+
+def runs(log: Path) -> list[Job]:
+    """Two agents, each on half of the log and on all of it."""
+    return [
+        Job(
+            name=f"runs/{part}/{agent}",
+            environment=GAME,
+            agent=agent,
+            preset=None,
+            scale="small",
+            seeds=(0,),
+            options={"network": "mlp"},
+            settings={"steps": 20, "evaluate_every": 10, "episodes": 1, "batch": 4},
+            data=str(log),
+            view=view,
+            label=agent,
+            part=part,
+        )
+        for part, view in (("half", {"fraction": 0.5}), ("all", {}))
+        for agent in ("dqn", "behaviour_cloning")
+    ]
+
+
+@pytest.fixture(scope="module")
+def chosen(tmp_path_factory) -> tuple[Path, list[Job]]:
+    out = tmp_path_factory.mktemp("study")
+    jobs = runs(played(out / "log"))
+    for job in jobs:
+        job.perform(out)
+    choose_policies(jobs, out, {"updates": 2})
+    return out, jobs
+
+
+def test_what_a_run_did_not_learn_from_is_not_used_to_choose(chosen):
+    out, jobs = chosen
+    log = Dataset.open(out / "log")
+    for job in jobs:
+        part = log.fraction(0.5) if job.part == "half" else log
+        assert read_selection(job.run_folder(out))["used"] == len(part)
+    assert len(log.fraction(0.5)) < len(log)
+
+
+def test_agents_of_one_part_are_chosen_among_together_and_only_once(chosen):
+    out, jobs = chosen
+    files = [job.run_folder(out) / NAME for job in jobs]
+    assert all(read_selection(file.parent)["runs"] == 2 for file in files)
+    before = [file.stat().st_mtime_ns for file in files]
+    choose_policies(jobs, out, {"updates": 2})
+    assert [file.stat().st_mtime_ns for file in files] == before
+
+
+@pytest.mark.parametrize("name", PAPER)
+@pytest.mark.parametrize("size", ["mini", "tiny"])
+def test_the_papers_studies_of_discrete_actions_choose_policies(name, size):
+    assert study_file.load(name, size).select is not None
