@@ -17,12 +17,13 @@ import jax.numpy as jnp
 from jax.custom_batching import custom_vmap
 
 from optimist.networks.convolutions import Convolution, margins_of
+from optimist.networks.kernels import interpreted, kernel_call, pallas
 from optimist.networks.layers import Layer
 
 BYTE = 1 / 255  # images of bytes are read as they are; the sum is scaled
 PART = 64  # numbers of a window, or windows, in one product
 SMALLEST = 16  # the matrix units of a GPU take at least 16 numbers on each side
-SHARES = 16  # groups of images whose weight gradients are summed apart, so that all of the GPU works
+PROGRAMS = 256  # that share the sum of a weight's gradient, so that all of the GPU works
 
 
 class Shape(NamedTuple):
@@ -48,7 +49,16 @@ class Shape(NamedTuple):
             for length, margin in zip((height, width), margins, strict=True)
         )
         return cls(
-            height, width, channels, rows, columns, outputs, size, stride, above=margins[0][0], left=margins[1][0]
+            height,
+            width,
+            channels,
+            rows,
+            columns,
+            outputs,
+            size,
+            stride,
+            above=margins[0][0],
+            left=margins[1][0],
         )
 
     @property
@@ -112,8 +122,7 @@ def _outputs_and_kept(layer: Layer, images, convolution: Convolution):
 def _gradients(convolution: Convolution, kept, gradient):
     weight, images, outputs = kept
     shape = Shape.of(images.shape[1:], convolution)
-    bias = jnp.where(outputs > 0, gradient, jnp.zeros_like(gradient)).astype(jnp.float32).sum(axis=(0, 1, 2))
-    layer = Layer(_weight_gradient(images, outputs, gradient, shape), bias)
+    layer = _layer_gradient(images, outputs, gradient, shape)
     if images.dtype == jnp.uint8:
         return layer, None
     return layer, _image_gradient(weight, outputs, gradient, shape)
@@ -125,60 +134,66 @@ _of_many.defvjp(_outputs_and_kept, _gradients)
 def _outputs(layer: Layer, images, convolution: Convolution):
     shape, count = Shape.of(images.shape[1:], convolution), len(images)
     kernel = partial(_outputs_kernel, shape, _scale(images))
-    grid = (count, _parts(shape.windows, ROWS[shape.stride]))
-    out = (count, shape.windows * shape.outputs)
-    call = _call(kernel, out, jnp.bfloat16, grid, WARPS[shape.stride])
+    out = jax.ShapeDtypeStruct((count, shape.windows * shape.outputs), jnp.bfloat16)
+    call = kernel_call(kernel, out, (count, _parts(shape.windows, PART)))
     found = call(images.reshape(count, -1), layer.weight.astype(jnp.bfloat16).ravel(), layer.bias)
     return found.reshape(count, shape.rows, shape.columns, shape.outputs)
 
 
 def _outputs_kernel(shape: Shape, scale: float, images, weight, bias, outputs):
     """Some windows of one image."""
-    pl, triton = _pallas()
-    image, rows, chunk = pl.program_id(0), ROWS[shape.stride], CHUNK[shape.stride]
-    window = pl.program_id(1) * rows + _first(rows)
+    pl, triton = pallas()
+    image, window = pl.program_id(0), pl.program_id(1) * PART + _first(PART)
 
     def add(part, total):
-        number = part * chunk + _first(chunk)
+        number = part * PART + _first(PART)
         place, inside = _in_image(shape, window, number)
         seen = triton.load(images.at[image, place], mask=inside, other=0).astype(jnp.bfloat16)
         weights = weight[_in_rows(number, shape.outputs)]
         return total + jnp.dot(seen, weights, preferred_element_type=jnp.float32)
 
-    total = jax.lax.fori_loop(0, shape.window // chunk, add, jnp.zeros((rows, shape.outputs), jnp.float32))
+    nothing = jnp.zeros((PART, shape.outputs), jnp.float32)
+    total = jax.lax.fori_loop(0, shape.window // PART, add, nothing)
     values = jnp.maximum(total * scale + bias[...][None, :], 0).astype(jnp.bfloat16)
     place = _in_rows(window, shape.outputs)
     exists = jnp.broadcast_to((window < shape.windows)[:, None], place.shape)
     _store(outputs, image, place, values, exists)
 
 
-def _weight_gradient(images, outputs, gradient, shape: Shape):
-    count = len(images)
-    shares = gcd(count, SHARES)
-    kernel = partial(_weight_gradient_kernel, shape, _scale(images), count // shares)
-    out, grid = (shares, shape.window * shape.outputs), (shares, shape.window // PART)
-    call = _call(kernel, out, jnp.float32, grid, 4)
-    found = call(*(each.reshape(count, -1) for each in (images, outputs, gradient)))
-    return found.sum(axis=0).reshape(shape.size, shape.size, shape.channels, shape.outputs)
+def _layer_gradient(images, outputs, gradient, shape: Shape) -> Layer:
+    count, parts = len(images), shape.window // PART
+    shares = gcd(count, PROGRAMS >> (parts - 1).bit_length())
+    kernel = partial(_layer_gradient_kernel, shape, _scale(images), count // shares)
+    sizes = ((shares, shape.window * shape.outputs), (shares, shape.outputs))
+    out = [jax.ShapeDtypeStruct(size, jnp.float32) for size in sizes]
+    flat = (each.reshape(count, -1) for each in (images, outputs, gradient))
+    weight, bias = (share.sum(axis=0) for share in kernel_call(kernel, out, (shares, parts))(*flat))
+    return Layer(weight.reshape(shape.size, shape.size, shape.channels, shape.outputs), bias)
 
 
-def _weight_gradient_kernel(shape: Shape, scale: float, count: int, images, outputs, gradient, weight):
+def _layer_gradient_kernel(shape: Shape, scale: float, count: int, images, outputs, gradient, weight, bias):
     """One part of the window, summed over all windows of some images."""
-    pl, triton = _pallas()
-    share, number = pl.program_id(0), pl.program_id(1) * PART + _first(PART)
-    parts = _parts(shape.windows, PART)
+    pl, triton = pallas()
+    share, part_of_window = pl.program_id(0), pl.program_id(1)
+    number, parts = part_of_window * PART + _first(PART), _parts(shape.windows, PART)
 
-    def add(step, total):
+    def add(step, totals):
         image, part = _divided(step, parts)
         image, window = share * count + image, part * PART + _first(PART)
         place, inside = _in_image(shape, window, number)
         seen = triton.load(images.at[image, place], mask=inside, other=0).astype(jnp.bfloat16)
         row, column = _divided(window, shape.columns)
         sent = _sent_back(shape, image, row, column, outputs, gradient)
-        return total + jnp.dot(seen.T, sent, preferred_element_type=jnp.float32)
+        product = jnp.dot(seen.T, sent, preferred_element_type=jnp.float32)
+        return totals[0] + product, totals[1] + sent.astype(jnp.float32)
 
-    total = jax.lax.fori_loop(0, count * parts, add, jnp.zeros((PART, shape.outputs), jnp.float32))
+    nothing = jnp.zeros((PART, shape.outputs), jnp.float32)
+    total, sums = jax.lax.fori_loop(0, count * parts, add, (nothing, nothing))
     weight[share, _in_rows(number, shape.outputs)] = total * scale
+
+    @pl.when(part_of_window == 0)
+    def _():
+        bias[share, _first(shape.outputs)] = sums.sum(axis=0)
 
 
 def _image_gradient(weight, outputs, gradient, shape: Shape):
@@ -188,9 +203,9 @@ def _image_gradient(weight, outputs, gradient, shape: Shape):
         for length, before in ((shape.height, shape.above), (shape.width, shape.left))
     )
     kernel = partial(_image_gradient_kernel, shape, across)
-    out, grid = (count, shape.height * shape.width * shape.channels), (count, _parts(down * across, PART))
-    call = _call(kernel, out, jnp.bfloat16, grid, 4)
+    out = jax.ShapeDtypeStruct((count, shape.height * shape.width * shape.channels), jnp.bfloat16)
     flat = (each.reshape(count, -1) for each in (outputs, gradient))
+    call = kernel_call(kernel, out, (count, _parts(down * across, PART)))
     found = call(weight.astype(jnp.bfloat16).ravel(), *flat)
     return found.reshape(count, shape.height, shape.width, shape.channels)
 
@@ -198,7 +213,7 @@ def _image_gradient(weight, outputs, gradient, shape: Shape):
 def _image_gradient_kernel(shape: Shape, across: int, weight, outputs, gradient, images):
     """Some blocks of stride x stride pixels of one image. Each lies at the same place in all its windows, so it
     takes one block of weights from each."""
-    pl, _ = _pallas()
+    pl, _ = pallas()
     image = pl.program_id(0)
     row, column = _divided(pl.program_id(1) * PART + _first(PART), across)
     line_of_block = shape.stride * shape.channels
@@ -213,14 +228,17 @@ def _image_gradient_kernel(shape: Shape, across: int, weight, outputs, gradient,
 
     steps, nothing = (shape.size // shape.stride) ** 2, jnp.zeros((PART, shape.block), jnp.float32)
     total = jax.lax.fori_loop(0, steps, add, nothing)
-    line, along = (shape.stride * row)[:, None] + line[None, :], (line_of_block * column)[:, None] + along[None, :]
+    line, along = (
+        (shape.stride * row)[:, None] + line[None, :],
+        (line_of_block * column)[:, None] + along[None, :],
+    )
     place, inside = _inside(shape, line, along)
     _store(images, image, place, total.astype(jnp.bfloat16), inside)
 
 
 def _sent_back(shape: Shape, image, row, column, outputs, gradient):
     """The gradient of these windows' outputs before the ReLU, (windows, outputs); 0 where there is no window."""
-    _, triton = _pallas()
+    _, triton = pallas()
     exists = (row >= 0) & (row < shape.rows) & (column >= 0) & (column < shape.columns)
     place = _in_rows(row * shape.columns + column, shape.outputs)
     exists = jnp.broadcast_to(exists[:, None], place.shape)
@@ -242,7 +260,11 @@ def _in_image(shape: Shape, window, number) -> tuple[Any, Any]:
 
 def _inside(shape: Shape, line, along) -> tuple[Any, Any]:
     """Places in the image, given in the padded image, and which exist."""
-    line, along, length = line - shape.above, along - shape.left * shape.channels, shape.width * shape.channels
+    line, along, length = (
+        line - shape.above,
+        along - shape.left * shape.channels,
+        shape.width * shape.channels,
+    )
     return line * length + along, (line >= 0) & (line < shape.height) & (along >= 0) & (along < length)
 
 
@@ -271,36 +293,6 @@ def _scale(images) -> float:
 
 
 def _store(array, image, place, values, mask) -> None:
-    if _interpreted():  # the interpreter writes the old value where the mask is false: not at another's place
+    if interpreted():  # the interpreter writes the old value where the mask is false: not at another's place
         place = jnp.where(mask, place, array.shape[1])
-    _pallas()[1].store(array.at[image, place], values, mask=mask)
-
-
-ROWS = {4: 64, 2: 64, 1: 64}
-CHUNK = {4: 64, 2: 64, 1: 64}
-WARPS = {4: 4, 2: 4, 1: 4}
-
-
-def _call(kernel, shape: tuple[int, ...], dtype, grid: tuple[int, ...], warps: int):
-    """The kernel as a function of arrays."""
-    pl, triton = _pallas()
-    return pl.pallas_call(
-        kernel,
-        out_shape=jax.ShapeDtypeStruct(shape, dtype),
-        grid=grid,
-        interpret=_interpreted(),
-        compiler_params=triton.CompilerParams(num_warps=warps, num_stages=3),
-    )
-
-
-def _interpreted() -> bool:
-    """On a CPU, which has no such kernels; only tests come here."""
-    return jax.default_backend() == "cpu"
-
-
-def _pallas():
-    """Imported on use: it takes a third of a second, and only GPUs need it."""
-    from jax.experimental import pallas
-    from jax.experimental.pallas import triton
-
-    return pallas, triton
+    pallas()[1].store(array.at[image, place], values, mask=mask)

@@ -10,10 +10,10 @@ import jax.numpy as jnp
 from optimist import plugins
 from optimist.data.transition import Spec
 from optimist.errors import UsageError
-from optimist.networks import implicit
+from optimist.networks import implicit, streamed
 from optimist.networks.convolutions import Convolution, convolve
 from optimist.networks.layers import Layer, initial_weight, sizes, widths
-from optimist.networks.precision import in_bf16, product
+from optimist.networks.precision import in_bf16
 
 
 class Torso(Protocol):
@@ -80,7 +80,8 @@ class LayeredTorso:
         images, dense = params[: len(self.convolutions)], params[len(self.convolutions) :]
         x = self._seen(images, observation).reshape(-1)
         for layer in dense:
-            x = jax.nn.relu(product(x, layer.weight) + layer.bias)
+            product = streamed.product(x, layer.weight) if in_bf16() else x @ layer.weight
+            x = jax.nn.relu(product + layer.bias)
         return x
 
     def _seen(self, layers: list[Layer], observation):

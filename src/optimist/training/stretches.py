@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+AT_ONCE = 4  # steps of one turn of the loop: the target's pass of a step does not wait for the step before
 SHORTEST_PERIOD = 50  # of a target; for a shorter one the outer loop costs more than it saves
 
 
@@ -42,7 +43,14 @@ def scan_in_stretches(
             losses = jax.tree.map(lambda series, loss: series.at[place].set(loss), losses, found)
             return state._replace(targets=()), losses
 
-        state, losses = jax.lax.fori_loop(first, last, step, (without, losses))
+        def several(group, carry):
+            for place in range(AT_ONCE):
+                carry = step(first + group * AT_ONCE + place, carry)
+            return carry
+
+        groups = (last - first) // AT_ONCE
+        carry = jax.lax.fori_loop(0, groups, several, (without, losses))
+        state, losses = jax.lax.fori_loop(first + groups * AT_ONCE, last, step, carry)
         moves = (state.step - 1) % period == 0
         state = state._replace(targets=targets)
         moved = jax.tree.map(partial(jnp.where, moves), follow(state), targets)
