@@ -82,7 +82,7 @@ def test_an_implicit_convolution_is_the_plain_one(convolution, shape, kind):
 
 
 def test_seeds_and_networks_are_each_as_alone():
-    """Fused seeds have other weights and other images; separate networks other weights for the same images."""
+    """Fused seeds differ in weights and images; separate networks have the same images."""
     convolution, shape, kind = LAYERS["stride 2"]
     random = np.random.default_rng(1)
     images = random_images(random, (2, 2, *shape), kind)

@@ -1,8 +1,8 @@
 """Convolutions on a GPU that read every window where it lies, for products in bf16.
 
-`convolve` writes all windows out before its matrix product: about a megabyte for an Atari image, which is read
-back at once. Here a program takes some windows of one image, reads a part of each, and multiplies it with the
-weights of that part. The factors are bf16 and the sums float32. Bias, ReLU, padding and the scale of bytes
+`convolve` writes all windows out before its matrix product: about a megabyte for an Atari image, which is
+read back at once. Here a program takes some windows of one image, reads a part of each, and multiplies it with
+the weights of that part. The factors are bf16 and the sums float32. Bias, ReLU, padding and the scale of bytes
 belong to the same program, so a layer is one kernel, and its gradient two.
 
 Arrays are flat inside a kernel. A window is `size` lines of size * C neighbouring numbers.
@@ -211,8 +211,7 @@ def _image_gradient(weight, outputs, gradient, shape: Shape):
 
 
 def _image_gradient_kernel(shape: Shape, across: int, weight, outputs, gradient, images):
-    """Some blocks of stride x stride pixels of one image. Each lies at the same place in all its windows, so it
-    takes one block of weights from each."""
+    """Some blocks of stride x stride pixels of one image: each collects what its windows send back."""
     pl, _ = pallas()
     image = pl.program_id(0)
     row, column = _divided(pl.program_id(1) * PART + _first(PART), across)
@@ -237,7 +236,7 @@ def _image_gradient_kernel(shape: Shape, across: int, weight, outputs, gradient,
 
 
 def _sent_back(shape: Shape, image, row, column, outputs, gradient):
-    """The gradient of these windows' outputs before the ReLU, (windows, outputs); 0 where there is no window."""
+    """The gradient of these windows' outputs before the ReLU, (windows, outputs); 0 where no window is."""
     _, triton = pallas()
     exists = (row >= 0) & (row < shape.rows) & (column >= 0) & (column < shape.columns)
     place = _in_rows(row * shape.columns + column, shape.outputs)

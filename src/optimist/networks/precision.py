@@ -1,8 +1,8 @@
 """The precision of products on a GPU, while an agent learns. Weights, moments and sums are always float32.
 
 `float32` multiplies float32 numbers exactly. `tf32` is the usual precision of JAX there: 10 bits of a factor
-count. `bf16` rounds the factors in a torso to 7 bits and keeps its images and features as bf16, half the bytes;
-heads are as in tf32. Other platforms multiply float32 numbers with each of them.
+count. `bf16` rounds the factors in a torso to 7 bits and keeps its images and features as bf16, half the
+bytes; heads are as in tf32. Other platforms multiply float32 numbers with each of them.
 """
 
 from collections.abc import Iterator
