@@ -1,18 +1,10 @@
 """Networks, written for one observation; `vmap` adds batches, seeds and ensembles."""
 
+from optimist.networks.convolutions import Convolution, convolve
 from optimist.networks.layers import Layer, initial_weight, sizes, widths
 from optimist.networks.perceptrons import ActionVae, DenseNetwork, OnTorso, Perceptron, on_torso
 from optimist.networks.tables import AllowedTable, MultiHead, MultiNetwork, SplitTable, Table
-from optimist.networks.torsos import (
-    TORSOS,
-    Convolution,
-    LayeredTorso,
-    Network,
-    Torso,
-    convolve,
-    named_torso,
-    torso_for,
-)
+from optimist.networks.torsos import TORSOS, LayeredTorso, Network, Torso, named_torso, torso_for
 
 __all__ = [
     "TORSOS",

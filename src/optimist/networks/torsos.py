@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, NamedTuple, Protocol
+from typing import Annotated, Any, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,10 @@ import jax.numpy as jnp
 from optimist import plugins
 from optimist.data.transition import Spec
 from optimist.errors import UsageError
+from optimist.networks import implicit, streamed
+from optimist.networks.convolutions import Convolution, convolve
 from optimist.networks.layers import Layer, initial_weight, sizes, widths
+from optimist.networks.precision import in_bf16
 
 
 class Torso(Protocol):
@@ -40,53 +43,6 @@ class Network:
         if isinstance(self.torso, type):
             object.__setattr__(self, "torso", plugins.address("torsos", self.torso))
         object.__setattr__(self, "hidden", "auto" if self.hidden in ("auto", None) else widths(self.hidden))
-
-
-class Convolution(NamedTuple):
-    """A square convolution; `size` is a multiple of `stride`."""
-
-    channels: int
-    size: int
-    stride: int = 1
-    padding: str = "SAME"
-
-
-def convolve(layer: Layer, image, convolution: Convolution):
-    """(H, W, C) -> (H', W', channels), as one matrix product.
-
-    Moving each stride x stride block into the channels turns a strided convolution into one of stride 1 with
-    a kernel of size/stride. The numbers are the same, and the shape is fast on GPUs and on CPUs, whose
-    convolutions inside a scan are 15 times slower.
-    """
-    size, stride = convolution.size, convolution.stride
-    margins = [(*_padding(length, convolution), 0) for length in image.shape[:2]]
-    image = jax.lax.pad(image, jnp.zeros((), image.dtype), [*margins, (0, 0, 0)])  # a negative margin crops
-    blocks, reach = _blocks(image, stride), size // stride
-    height, width = blocks.shape[0] - reach + 1, blocks.shape[1] - reach + 1
-    windows = [blocks[i : i + height, j : j + width] for i in range(reach) for j in range(reach)]
-    kernel = layer.weight.reshape(reach, stride, reach, stride, -1, convolution.channels)
-    kernel = kernel.transpose(0, 2, 1, 3, 4, 5).reshape(-1, convolution.channels)
-    return jnp.concatenate(windows, axis=-1) @ kernel + jnp.broadcast_to(
-        layer.bias, (height, width, layer.bias.size)
-    )
-
-
-def _padding(length: int, convolution: Convolution) -> tuple[int, int]:
-    """How many zeros to add before and after so that whole blocks remain; negative: rows to remove."""
-    _, size, stride, padding = convolution
-    if padding == "VALID":
-        windows, before = (length - size) // stride + 1, 0
-    else:
-        windows = -(-length // stride)
-        before = max((windows - 1) * stride + size - length, 0) // 2
-    return before, (windows - 1) * stride + size - length - before
-
-
-def _blocks(image, stride: int):
-    """(H, W, C) -> (H/s, W/s, s*s*C)."""
-    height, width, channels = image.shape
-    split = image.reshape(height // stride, stride, width // stride, stride, channels)
-    return split.transpose(0, 2, 1, 3, 4).reshape(height // stride, width // stride, -1)
 
 
 @dataclass(frozen=True)
@@ -121,14 +77,24 @@ class LayeredTorso:
 
     def __call__(self, params: list[Layer], observation):
         """observation -> features (hidden[-1],)."""
+        images, dense = params[: len(self.convolutions)], params[len(self.convolutions) :]
+        x = self._seen(images, observation).reshape(-1)
+        for layer in dense:
+            product = streamed.product(x, layer.weight) if in_bf16() else x @ layer.weight
+            x = jax.nn.relu(product + layer.bias)
+        return x
+
+    def _seen(self, layers: list[Layer], observation):
+        """The observation after the convolutions."""
+        if in_bf16() and implicit.serves(observation.shape, self.convolutions):
+            x = observation if observation.dtype == jnp.uint8 else observation.astype(jnp.bfloat16)
+            for layer, convolution in zip(layers, self.convolutions, strict=True):
+                x = implicit.convolved(layer, x, convolution)
+            return x
         x = observation / 255 if observation.dtype == jnp.uint8 else observation
         x = x.astype(jnp.float32)
-        images, dense = params[: len(self.convolutions)], params[len(self.convolutions) :]
-        for layer, convolution in zip(images, self.convolutions, strict=True):
+        for layer, convolution in zip(layers, self.convolutions, strict=True):
             x = jax.nn.relu(convolve(layer, x, convolution))
-        x = x.reshape(-1)
-        for layer in dense:
-            x = jax.nn.relu(x @ layer.weight + layer.bias)
         return x
 
 

@@ -69,7 +69,7 @@ class OfflineTraining:
         if environment:
             trained_on = dataset.provenance.get("environment", "")
             self.versions |= check_playable(dataset.spec, environment, trained_on)
-        self.learner = Learner(self._limited(agent), dataset.spec)
+        self.learner = Learner(self._limited(agent), dataset.spec, precision=training.precision)
         logger_classes(training.loggers)  # raises for an unknown logger
         self._check_memory()
         self.learner = replace(self.learner, inputs=self._inputs(before))

@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar, Literal
 from optimist.data.dataset import Dataset
 from optimist.data.paper_sampling import SAMPLERS
 from optimist.errors import UsageError, did_you_mean, renamed
+from optimist.networks.precision import PRECISION, check_precision
 from optimist.training.automatic import (
     AUTO,
     CLIPPED,
@@ -49,6 +50,7 @@ class Training:
         "scale vectors: standard (mean 0, deviation 1), range (-1 to 1), none, or auto: standard "
         "unless the log is by optimist collect",
     ] = "auto"
+    precision: Annotated[str, PRECISION] = "tf32"
     hold_out: Annotated[float, "share of the episodes to measure losses on, and not to learn from"] = 0.0
     on_divergence: Annotated[
         str, "of a seed whose values exceed its log's returns: continue, stop the run, or freeze the seed"
@@ -80,6 +82,7 @@ class Training:
         demand(self, ("reward_scale",), is_scale, "it must be above 0, or auto")
         check_clipping(self)
         check_kind(self.observations)
+        check_precision(self.precision)
         demand(self, ("hold_out",), lambda x: 0 <= x < 1, "it must be at least 0 and below 1")
         demand(self, ("checkpoint_seconds", "keep_policies"), lambda x: x >= 0, "it must be at least 0")
         if self.sampling not in SAMPLERS:

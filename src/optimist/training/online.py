@@ -3,7 +3,7 @@
 import logging
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, NamedTuple
@@ -19,6 +19,7 @@ from optimist.data.disk.write_buffer import DepartedError
 from optimist.data.recorder import Recorder
 from optimist.data.views import View
 from optimist.errors import RunError, UsageError
+from optimist.networks.precision import PRECISION, check_precision
 from optimist.training.automatic import CLIPPED, check_clipping, clipping, settled
 from optimist.training.beginning import Beginning
 from optimist.training.evaluation import check_length
@@ -53,6 +54,7 @@ class Collection:
     gamma: Annotated[float, "the discount of a step"] = 0.99
     clip_rewards: Annotated[float | Literal["auto"] | None, CLIPPED] = "auto"
     reward_scale: Annotated[float, "rewards are multiplied by this before they are clipped"] = 1.0
+    precision: Annotated[str, PRECISION] = "tf32"
     mix: Annotated[float, "share of each minibatch from the log of the run that --from names"] = 0.0
     evaluate_every: Annotated[int | None, "agent steps between evaluations; none: no evaluation"] = None
     episodes: Annotated[int, "full episodes per evaluation and seed"] = 20
@@ -75,6 +77,7 @@ class Collection:
         demand(self, ("reward_scale",), lambda x: 0 < x < math.inf, "it must be above 0")
         demand(self, ("mix",), lambda x: 0 <= x < 1, "it must be at least 0 and below 1")
         check_clipping(self)
+        check_precision(self.precision)
         demand(
             self, (*spans, "checkpoint_seconds", "keep_policies"), lambda x: x >= 0, "it must be at least 0"
         )
@@ -144,7 +147,8 @@ class OnlineTraining:
         check_memory_to_play(agent, environment, collection, len(seeds))
         self.play = envs.make(environment, lanes=self.lanes, seed=seeds[0])
         agent.check(self.play.spec)
-        self.start, self.learner = start, continued or Learner(agent, self.play.spec)
+        self.start, learner = start, continued or Learner(agent, self.play.spec)
+        self.learner = replace(learner, precision=collection.precision)
         if not restart:
             self._refuse_foreign_recording()
         self.folder = RunFolder(self.path / "agent", self._config(environment), restart=restart)

@@ -21,6 +21,7 @@ LATER = {
     "training.reward_scale": 1.0,
     "training.hold_out": 0.0,
     "training.observations": "none",
+    "training.precision": "tf32",
     "training.on_divergence": "continue",
 }
 # Values that give the same results as another: a run that stopped may continue.

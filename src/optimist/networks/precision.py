@@ -1,0 +1,45 @@
+"""The precision of products on a GPU, while an agent learns. Weights, moments and sums are always float32.
+
+`float32` multiplies float32 numbers exactly. `tf32` is the usual precision of JAX there: 10 bits of a factor
+count. `bf16` rounds the factors in a torso to 7 bits and keeps its images and features as bf16, half the
+bytes; heads are as in tf32. Other platforms multiply float32 numbers with each of them.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import jax
+
+from optimist.errors import UsageError, did_you_mean
+
+PRECISIONS = ("float32", "tf32", "bf16")
+PRECISION = "of products while learning, on a GPU: float32, tf32, or bf16 in the torso, which is the fastest"
+_torsos = ContextVar("precision of torsos", default="tf32")
+
+
+def check_precision(precision: str) -> None:
+    if precision not in PRECISIONS:
+        raise UsageError(f'no precision "{precision}": {did_you_mean(str(precision), PRECISIONS)}')
+
+
+@contextmanager
+def products_in(precision: str) -> Iterator[None]:
+    """What is traced inside multiplies with this precision."""
+    before = _torsos.set(precision)
+    try:
+        if precision == "float32" and _on_gpu():
+            with jax.default_matmul_precision("float32"):
+                yield
+        else:
+            yield
+    finally:
+        _torsos.reset(before)
+
+
+def in_bf16() -> bool:
+    return _torsos.get() == "bf16" and _on_gpu()
+
+
+def _on_gpu() -> bool:
+    return jax.default_backend() == "gpu"

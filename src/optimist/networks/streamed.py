@@ -1,0 +1,107 @@
+"""A dense layer on a GPU whose weights are read once and rounded to bf16 on the way to the matrix units.
+
+For a minibatch of 32, a layer of 7,744 x 512 weights is nothing but reading them. The library's product reads
+them in float32, writes them in bf16, pads them, and reads them again.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jax.custom_batching import custom_vmap
+
+from optimist.networks.kernels import kernel_call, pallas
+
+PART = 64  # inputs that a program multiplies at once
+OUTPUTS = 32  # outputs of one program
+BATCHES = (16, 32, 64)  # a larger one has work enough for the library
+SHARES = 16  # most programs that share one sum
+
+
+def product(features, weight):
+    """features @ weight as float32, (inputs,) -> (outputs,); the factors are rounded to bf16."""
+
+    @custom_vmap
+    def of_one(features, weight):
+        return _library_product(features, weight)
+
+    @of_one.def_vmap
+    def of_batch(count, batched, features, weight):
+        if batched[0] and not batched[1] and _serves(count, weight.shape):
+            return _streamed(features, weight), True
+        axes = tuple(0 if each else None for each in batched)
+        return jax.vmap(_library_product, axes)(features, weight), True
+
+    return of_one(features, weight)
+
+
+def _library_product(features, weight):
+    return (features.astype(jnp.bfloat16) @ weight.astype(jnp.bfloat16)).astype(jnp.float32)
+
+
+def _serves(batch: int, weight: tuple[int, int]) -> bool:
+    inputs, outputs = weight
+    return batch in BATCHES and inputs % PART == 0 and outputs % PART == 0
+
+
+@jax.custom_vjp
+def _streamed(features, weight):
+    return _product(features.astype(jnp.bfloat16), weight)
+
+
+def _product_and_kept(features, weight):
+    rounded = features.astype(jnp.bfloat16)
+    return _product(rounded, weight), (rounded, weight, jnp.zeros((), features.dtype))
+
+
+def _gradients(kept, gradient):
+    features, weight, like = kept
+    rounded = gradient.astype(jnp.bfloat16)
+    weight_gradient = (features.T @ rounded).astype(jnp.float32)
+    return _features_gradient(rounded, weight).astype(like.dtype), weight_gradient
+
+
+_streamed.defvjp(_product_and_kept, _gradients)
+
+
+def _product(features, weight):
+    (batch, inputs), outputs = features.shape, weight.shape[1]
+    parts = inputs // PART
+    shares = max(share for share in range(1, SHARES + 1) if parts % share == 0)
+    out = jax.ShapeDtypeStruct((shares, batch, outputs), jnp.float32)
+    call = kernel_call(partial(_product_kernel, parts // shares), out, (shares, outputs // OUTPUTS))
+    return call(features, weight).sum(axis=0)
+
+
+def _product_kernel(parts: int, features, weight, products):
+    """The sum over some inputs, of some outputs, for the whole minibatch."""
+    pl, _ = pallas()
+    share, columns = pl.program_id(0), pl.ds(pl.program_id(1) * OUTPUTS, OUTPUTS)
+
+    def add(part, total):
+        rows = pl.ds((share * parts + part) * PART, PART)
+        weights = weight[rows, columns].astype(jnp.bfloat16)
+        return total + jnp.dot(features[:, rows], weights, preferred_element_type=jnp.float32)
+
+    nothing = jnp.zeros((features.shape[0], OUTPUTS), jnp.float32)
+    products[share, :, columns] = jax.lax.fori_loop(0, parts, add, nothing)
+
+
+def _features_gradient(gradient, weight):
+    batch, inputs = len(gradient), len(weight)
+    out = jax.ShapeDtypeStruct((batch, inputs), jnp.bfloat16)
+    return kernel_call(_features_gradient_kernel, out, (inputs // OUTPUTS,))(gradient, weight)
+
+
+def _features_gradient_kernel(gradient, weight, features):
+    pl, _ = pallas()
+    rows = pl.ds(pl.program_id(0) * OUTPUTS, OUTPUTS)
+
+    def add(part, total):
+        columns = pl.ds(part * PART, PART)
+        weights = weight[rows, columns].astype(jnp.bfloat16)
+        return total + jnp.dot(gradient[:, columns], weights.T, preferred_element_type=jnp.float32)
+
+    nothing = jnp.zeros((gradient.shape[0], OUTPUTS), jnp.float32)
+    total = jax.lax.fori_loop(0, gradient.shape[1] // PART, add, nothing)
+    features[:, rows] = total.astype(jnp.bfloat16)

@@ -1,0 +1,43 @@
+"""A loop over stretches without moves of the target takes the same steps as a loop over all steps."""
+
+from functools import partial
+
+import jax
+import numpy as np
+import pytest
+
+from optimist.agents.rem import Rem
+from optimist.data.transition import Spec, Transition
+from optimist.equations.optimizers import Adam
+from optimist.training.learner import Learner
+from optimist.training.stretches import scan_in_stretches
+
+SPEC = Spec(frame_shape=(5,), frame_dtype="float32", actions=3)
+PERIOD = 7
+LEARNER = Learner(Rem(columns=4, optimizer=Adam(learning_rate=1e-3), target_period=PERIOD), SPEC)
+
+
+def batches(steps: int) -> Transition:
+    random = np.random.default_rng(1)
+    observation, next_observation = random.normal(size=(2, steps, 8, 5)).astype(np.float32)
+    return Transition(
+        observation=observation,
+        action=random.integers(3, size=(steps, 8)).astype(np.int32),
+        reward=random.normal(size=(steps, 8)).astype(np.float32),
+        discount=np.full((steps, 8), 0.9, np.float32),
+        next_observation=next_observation,
+    )
+
+
+@pytest.mark.parametrize("before", [0, 1, 6], ids=lambda steps: f"after {steps} steps")
+@pytest.mark.parametrize("steps", [1, 6, 23])
+def test_stretches_take_the_steps_of_a_scan(steps, before):
+    """From the first step, where the target moves at once, and from the middle and the end of a period."""
+    one = jax.tree.map(lambda leaf: leaf[0], LEARNER.init((3,))._replace(step=np.zeros(1, np.int32)))
+    begun, _ = jax.lax.scan(LEARNER.update, one, batches(before)) if before else (one, None)
+    walk = partial(scan_in_stretches, follow=LEARNER.followed, period=PERIOD)
+    found = jax.jit(partial(walk, LEARNER.descended))(begun, batches(steps))
+    expected = jax.jit(partial(jax.lax.scan, LEARNER.update))(begun, batches(steps))
+    assert int(found[0].step) == before + steps
+    for ours, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-7)
