@@ -13,7 +13,10 @@ import optax
 from optimist.agents._agent import Agent, Objective
 from optimist.data.transition import Spec, Transition
 from optimist.errors import UsageError
+from optimist.training.compiled import share_compiled
 from optimist.training.inputs import Inputs
+
+share_compiled()  # everything that compiles a program for long imports this module first
 
 
 class TrainState(NamedTuple):
