@@ -1,4 +1,4 @@
-"""Seconds of processor time from a new process to a policy's first action: `python -m benchmarks first_action`.
+"""Processor time from a new process to a policy's first action: `python -m benchmarks first_action`.
 
 Each figure is that of a process of its own, the least of a few. The programs of the first action come from
 the compiler (an empty cache) or from the user's cache.

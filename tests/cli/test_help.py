@@ -38,6 +38,7 @@ COMMANDS = {
     "study run proposition-1": ["--readings"],
     "study status": ["FOLDER"],
     "study report": ["FOLDER", "--normaliser"],
+    "bench": ["--quick", "--peers", "--only", "limit"],
 }
 LIGHT = [*(f"{words} --help" for words in COMMANDS), "agents", "environments", "--version", "help", ""]
 WRONG = [
