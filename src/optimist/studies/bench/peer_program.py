@@ -5,8 +5,9 @@
 prints {"updates": ...}.
 
 The forms: "eager" is PyTorch as most people write it, with the fastest number of threads; "tuned" has
-channels-last images, a fused Adam and mixed heads before their product, and is recorded as a CUDA graph on a
-GPU, or compiled on a CPU if that is faster; "d3rlpy" is that library's own update.
+channels-last images, a fused Adam and mixed heads before their product, and on a GPU it is recorded as a CUDA
+graph. (On two ARM cores torch.compile took a minute for each of three steps and made none of them faster.)
+"d3rlpy" is that library's own update.
 """
 
 import copy
@@ -194,11 +195,11 @@ class D3rlpyUpdates:
         ones = np.ones((self.batch, 1), np.float32)
         self.agent.update(
             TransitionMiniBatch(
-                observations=self.frames[rows],
-                actions=self.actions[rows],
+                observations=self.frames[rows].astype(np.float32),
+                actions=self.actions[rows].astype(np.float32),
                 rewards=ones,
-                next_observations=self.frames[rows + 1],
-                next_actions=self.actions[rows + 1],
+                next_observations=self.frames[rows + 1].astype(np.float32),
+                next_actions=self.actions[rows + 1].astype(np.float32),
                 terminals=0 * ones,
                 intervals=ones,
                 transitions=[],
@@ -242,19 +243,6 @@ def graphed(updates):
     return graph.replay
 
 
-def compiled(updates):
-    """A compiled step, or None if it is not faster or cannot be compiled here."""
-    waited(updates.step, 4)
-    eager = waited(updates.step, 10)
-    try:
-        step = torch.compile(updates.step)
-        waited(step, 4 * updates.period)
-        return step if waited(step, 10) < eager else None
-    except Exception as problem:  # no C++ compiler, or a step that the compiler does not know
-        print(f"torch.compile: {str(problem).splitlines()[0]}", file=sys.stderr)
-        return None
-
-
 def prepared(form: str, agent: str, network: str, batch: int):
     """A function that does some updates, how many, and what it is in words."""
     if form == "d3rlpy":
@@ -269,8 +257,6 @@ def prepared(form: str, agent: str, network: str, batch: int):
     threads = fastest_threads(updates.step, cores) if DEVICE == "cpu" else torch.get_num_threads()
     words = f"{threads} threads" if threads > 1 else "1 thread"
     if form == "tuned":
-        if step := compiled(updates):
-            return step, 1, f"compiled, channels-last, fused Adam, {words}"
         return updates.step, 1, f"channels-last, fused Adam, {words}"
     return updates.step, 1, f"{form}, {words}"
 
