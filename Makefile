@@ -84,7 +84,7 @@ site: $(INSTALLED) $(SITE_INSTALLED)  ## build the documentation site; it begins
 	PYTHONPATH=docs $(BIN)/python -m publishing.pages .site
 	$(SITE)/bin/zensical build --config-file .site/zensical.toml --clean --strict
 
-release-check: $(INSTALLED) $(SITE_INSTALLED) site  ## build the package, and try it as its users will (up to 80 minutes)
+release-check: $(INSTALLED) $(SITE_INSTALLED) site  ## build the package, try it as its users will, guard its speed (up to 80 minutes)
 	$(BIN)/python tests/release/check.py --tools $(SITE)
 
 lint: $(INSTALLED)  ## check format, lint and types

@@ -41,18 +41,15 @@ def ours(agent_name: str, seeds: int, play: dict) -> Callable[[], None]:
     return training(agent_name, [Sampler(dataset, batch=BATCH, seed=seed) for seed in range(seeds)], STEPS)
 
 
-def eager_pytorch(play: dict) -> Callable[[], None]:
-    from benchmarks.torch_td3 import EagerTd3
+def eager_pytorch() -> Callable[[], None]:
+    from optimist.studies.bench.peer_program import Td3Updates
 
-    discounts = (0.99 * ~play["terminals"]).astype(np.float32)
-    peer = EagerTd3(
-        play["observations"], play["actions"][:-1], play["rewards"][:-1], discounts[:-1], batch=BATCH
-    )
+    peer = Td3Updates(BATCH, tuned=False)
 
     def chunk() -> None:
         for _ in range(STEPS):
             peer.step()
-        peer.critics.first[0].bias.tolist()  # waits for an accelerator
+        peer.critics[0][0].bias.tolist()  # waits for an accelerator
 
     chunk()
     return chunk
@@ -61,7 +58,7 @@ def eager_pytorch(play: dict) -> Callable[[], None]:
 def main() -> None:
     play, parts = logged_play(), dict[str, tuple[Callable[[], None], int]]()
     if importlib.util.find_spec("torch"):
-        parts[PEER] = (eager_pytorch(play), STEPS)
+        parts[PEER] = (eager_pytorch(), STEPS)
     else:
         print("PyTorch is not installed, so nothing is compared with it: pip install 'optimist[bench]'")
     for name, sizes in FUSED.items():

@@ -52,11 +52,10 @@ def training(agent_name: str, samplers: list[Sampler], steps: int) -> Callable[[
     return chunk
 
 
-def eager_pytorch(play: dict) -> Callable[[], None]:
-    from benchmarks.torch_rem import EagerRem
+def eager_pytorch() -> Callable[[], None]:
+    from optimist.studies.bench.peer_program import TableUpdates
 
-    discounts = (0.99 * ~play["terminals"]).astype(np.float32)
-    peer = EagerRem(play["observations"], play["actions"][:-1], play["rewards"][:-1], discounts[:-1], 3)
+    peer = TableUpdates("rem", "minatar", batch=32, tuned=False)
 
     def chunk() -> None:
         for _ in range(STEPS):
@@ -74,7 +73,7 @@ def rate(chunk: Callable[[], None], updates: int) -> float:
 
 def main() -> None:
     play = logged_play()
-    parts = {"REM in eager PyTorch": (eager_pytorch(play), STEPS)}
+    parts = {"REM in eager PyTorch": (eager_pytorch(), STEPS)}
     for name in ("dqn", "qr_dqn", "rem"):
         for seeds in (1, 3):
             parts[f"{name}, {seeds} fused" if seeds > 1 else name] = (ours(name, seeds, play), STEPS * seeds)

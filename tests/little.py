@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+import optimist
 from optimist import envs
 from optimist.agents import preset
 from optimist.agents._actor_critic import ActorAgent
@@ -123,6 +124,22 @@ def begin(*words, compiled: Path | None = None, program: str | None = None) -> s
     kept = {"JAX_COMPILATION_CACHE_DIR": str(compiled), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1"}
     more = {"JAX_PLATFORMS": "cpu", **(kept if compiled else {})}
     return subprocess.Popen(line, env={**os.environ, **more}, **pipes)
+
+
+def plain_python(program: str, **variables) -> str:
+    """What a program prints in a process without the suite's settings of JAX."""
+    strange = ("JAX_", "XLA_FLAGS")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(strange)}
+    more = {"PYTHONPATH": str(Path(optimist.__file__).parents[1])}
+    ended = subprocess.run(
+        [sys.executable, "-P", "-c", program],
+        env={**kept, **more, **{name: str(value) for name, value in variables.items()}},
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    assert ended.returncode == 0, ended.stdout
+    return ended.stdout
 
 
 def wait_for(happened, child: subprocess.Popen) -> None:

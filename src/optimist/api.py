@@ -10,7 +10,6 @@ from optimist.agents import short_name
 from optimist.agents._agent import Agent
 from optimist.data.dataset import Dataset
 from optimist.errors import UsageError
-from optimist.studies.report.selection_report import write_selection_page
 from optimist.training.beginning import beginning
 from optimist.training.export import Exported, export_policy
 from optimist.training.offline import OfflineTraining
@@ -160,6 +159,9 @@ def select(
     )
     found.write(None if out is None else Path(out))
     if out is not None:
+        # Imported here: it needs matplotlib, which takes longer than everything that `load` needs.
+        from optimist.studies.report.selection_report import write_selection_page
+
         write_selection_page(found, Path(out), "optimist.select(...)")
     return found
 

@@ -38,6 +38,7 @@ COMMANDS = {
     "study run proposition-1": ["--readings"],
     "study status": ["FOLDER"],
     "study report": ["FOLDER", "--normaliser"],
+    "bench": ["--quick", "--peers", "--only", "limit"],
 }
 LIGHT = [*(f"{words} --help" for words in COMMANDS), "agents", "environments", "--version", "help", ""]
 WRONG = [
@@ -88,6 +89,13 @@ def test_help_and_mistakes_take_less_than_a_third_of_a_second(line):
 
 def test_the_package_is_imported_within_a_third_of_a_second():
     assert min(cpu_seconds("-c", "import optimist") for _ in range(3)) < 0.3
+
+
+def test_a_policy_is_loaded_without_what_draws_pages():
+    """matplotlib takes longer to import than everything that a first action needs."""
+    program = "import sys, optimist; optimist.load; print({'matplotlib', 'jinja2'} & set(sys.modules))"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout == "set()\n"
 
 
 def cpu_seconds(*words: str) -> float:

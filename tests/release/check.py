@@ -1,11 +1,13 @@
 """`make release-check`: the package is built, installed in new environments, and tried as its users will.
 
 The first command that fails ends the check with its output. The steps: build, `twine check`;
-what pip resolves for CUDA on each Python; the wheel without extras in a new environment, doctor and demo;
-examples, notebooks, loggers; the newest dependencies on each Python of this machine.
+the learner's speed beside the recorded one, on a machine that does nothing else; what pip resolves for CUDA
+on each Python; the wheel without extras in a new environment, doctor, demo and bench; examples, notebooks,
+loggers; the newest dependencies on each Python of this machine.
 """
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
@@ -64,12 +66,19 @@ def build(tools: Path, out: Path) -> Path:
 
 
 def plain_install(wheel: Path, folder: Path) -> None:
-    """The wheel alone, outside the repository: doctor and demo."""
+    """The wheel alone, outside the repository: doctor, demo and bench."""
     programs = environment(folder / "plain", sys.executable, wheel)
     print(run(programs / "optimist", "doctor", cwd=folder), end="")
     run(programs / "optimist", "demo", "--out", folder / "demo", cwd=folder)
     if not (folder / "demo" / "report.html").exists():
         sys.exit("error: optimist demo ended without its page")
+    run(programs / "optimist", "bench", "--quick", "--out", folder / "bench", cwd=folder)
+    print((folder / "bench" / "bench.csv").read_text(), end="")
+
+
+def speed() -> None:
+    """The guard of the learner's speed; the recorded ratios are those of a CPU."""
+    print(run(sys.executable, "-m", "benchmarks.guard", env={**os.environ, "JAX_PLATFORMS": "cpu"}), end="")
 
 
 def resolves(wheel: Path, tools: Path, folder: Path) -> None:
@@ -143,7 +152,9 @@ def main() -> None:
     parser.add_argument(
         "--tools", type=Path, required=True, help="the environment of docs/publishing/requirements.txt"
     )
-    parser.add_argument("--only", help="one step: plain, resolves, newest, examples, notebooks or loggers")
+    parser.add_argument(
+        "--only", help="one step: speed, plain, resolves, newest, examples, notebooks or loggers"
+    )
     options = parser.parse_args()
     tools = options.tools.resolve()
     with tempfile.TemporaryDirectory() as name:
@@ -151,6 +162,7 @@ def main() -> None:
         print("build", flush=True)
         wheel = build(tools, folder / "dist")
         steps: dict[str, Callable[[], None]] = {
+            "speed": speed,
             "resolves": lambda: resolves(wheel, tools, folder),
             "plain": lambda: plain_install(wheel, folder),
             "examples": lambda: examples(folder),

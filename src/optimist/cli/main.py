@@ -6,7 +6,20 @@ import os
 import sys
 import traceback
 
-from optimist.cli import data, doctor, evaluate, export, hub, listing, report, scores, select, study, train
+from optimist.cli import (
+    bench,
+    data,
+    doctor,
+    evaluate,
+    export,
+    hub,
+    listing,
+    report,
+    scores,
+    select,
+    study,
+    train,
+)
 from optimist.cli.options import Parser
 from optimist.errors import OptimistError, StorageError, UsageError
 
@@ -19,6 +32,7 @@ EPILOG = """Begin with:
   optimist select run                               choose a policy by the log alone
   optimist export run --to policy.onnx              use it without Optimist
   optimist doctor run                               what is wrong, and how to mend it
+  optimist bench --quick                            how fast this machine is
 
 Every command has --help. The same command again continues what was interrupted.
 --debug shows the traceback of an error; --roms FOLDER uses your own Atari ROMs.
@@ -75,7 +89,7 @@ def parser() -> Parser:
     )
     top.add_argument("--version", action="version", version=_version(), help="print the version")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", prog="optimist")
-    for group in (train, evaluate, select, report, export, data, hub, listing, scores, study, doctor):
+    for group in (train, evaluate, select, report, export, data, hub, listing, scores, study, bench, doctor):
         group.add(commands)
     return top
 

@@ -22,6 +22,8 @@ FLAGS = (
     "--json",
     "--debug",
     "--every-rule",
+    "--quick",
+    "--peers",
 )  # options without a value
 
 

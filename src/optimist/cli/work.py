@@ -41,7 +41,7 @@ def work(options: argparse.Namespace) -> None:
     plugins.allow(options.allow)
     asked = {"index": options.index, "run": options.name, "restart": options.restart}
     if "://" in options.out:
-        from optimist.studies.engines.compiled import cache_folder
+        from optimist.data.machine import cache_folder
         from optimist.studies.engines.work import work_at
 
         work_at(options.out, options.scratch or cache_folder() / "work", **asked)

@@ -1,12 +1,14 @@
-"""Calls in which Linux, macOS and Windows differ: cores, memory, and files that reach the disk."""
+"""Calls in which machines differ: cores, memory, the user's cache folder, and files that reach the disk."""
 
 import os
+from pathlib import Path
 
 try:
     import fcntl
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
+CACHE = "XDG_CACHE_HOME"
 ASSUMED_MEMORY = 8 * 2**30  # bytes, where the system does not say how much it has
 NO_LINKS = getattr(os, "O_NOFOLLOW", 0)  # flag of os.open: fail if the file is a link
 NO_WAITING = getattr(os, "O_NONBLOCK", 0)  # flag of os.open: a pipe without a writer does not block
@@ -27,6 +29,11 @@ def memory() -> int:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # Windows has no sysconf; a sandbox may refuse to answer
         return ASSUMED_MEMORY
+
+
+def cache_folder() -> Path:
+    """The folder of everything that can be made again."""
+    return Path(os.environ.get(CACHE) or Path.home() / ".cache") / "optimist"
 
 
 def sync(descriptor: int) -> None:

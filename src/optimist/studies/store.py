@@ -13,9 +13,9 @@ from typing import Any
 
 from optimist.data.disk import manifest
 from optimist.data.disk.files import TEMPORARY, make_folder
+from optimist.data.machine import cache_folder
 from optimist.envs._lanes import package
 from optimist.errors import DataError, StorageError
-from optimist.studies.engines.compiled import cache_folder
 
 SEND_SECONDS = 120  # between sendings of what a run has so far
 LAST = ("DONE", manifest.NAME, "study.json")  # files that say that all others are there

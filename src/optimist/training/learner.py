@@ -14,8 +14,11 @@ from optimist.agents._agent import Agent, Objective
 from optimist.data.transition import Spec, Transition
 from optimist.errors import UsageError
 from optimist.networks.precision import products_in
+from optimist.training.compiled import share_compiled
 from optimist.training.inputs import Inputs
 from optimist.training.stretches import SHORTEST_PERIOD, scan_in_stretches
+
+share_compiled()  # everything that compiles a program for long imports this module first
 
 
 class TrainState(NamedTuple):

@@ -1,19 +1,16 @@
-"""Every worker sees its own GPU, a task without GPUs sees none, and compiled programs are shared."""
+"""Every worker sees its own GPU, and a task without GPUs sees none."""
 
 import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from little import plain_python
 from optimist.cli.main import main
 from optimist.studies.engines import devices
 from optimist.studies.engines.local import LocalPool, usual_workers
 from optimist.studies.job import Job
-
-SOURCE = str(Path(devices.__file__).parents[3])
 
 
 def variables_of(pid: int) -> dict[str, str]:
@@ -93,56 +90,8 @@ print(jax.config.jax_platforms)
 
 
 @pytest.mark.parametrize(("gpus", "platforms"), [(0, "cpu"), (0.5, None), (1, None)])
-def test_a_task_without_gpus_uses_none_even_if_it_sees_them(gpus, platforms):
-    assert run(TASK.format(gpus=gpus)) == f"{platforms}\n"
-
-
-COMPILE = """
-import logging, jax, jax.numpy as jnp
-from optimist.studies.engines.compiled import share_compiled
-share_compiled()
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
-jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-logging.basicConfig(format="%(message)s")
-logging.getLogger("jax._src.compiler").setLevel(logging.DEBUG)
-print(jax.jit(lambda x: jnp.sin(x) @ x)(jnp.ones((4, 4))).sum())
-"""
-
-
-def run(program: str, **variables: str) -> str:
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith("JAX_") and name != "XLA_FLAGS"
-    }
-    command = [sys.executable, "-P", "-c", program]
-    environment = {**kept, "PYTHONPATH": SOURCE, **variables}
-    return subprocess.run(
-        command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=True
-    ).stdout
-
-
-def test_what_one_process_compiled_serves_the_next(tmp_path):
-    where = {"XDG_CACHE_HOME": str(tmp_path), "JAX_PLATFORMS": "cpu"}
-    first, second = run(COMPILE, **where), run(COMPILE, **where)
-    assert "cache hit" not in first and "cache hit" in second
-    [folder] = (tmp_path / "optimist" / "compiled").iterdir()
-    assert (folder / ".lockfile").exists()  # processes take turns
-
-
-def test_the_users_own_folder_of_programs_wins(tmp_path):
-    run(
-        COMPILE,
-        XDG_CACHE_HOME=str(tmp_path),
-        JAX_PLATFORMS="cpu",
-        JAX_COMPILATION_CACHE_DIR=str(tmp_path / "mine"),
-    )
-    assert (tmp_path / "mine").exists() and not (tmp_path / "optimist").exists()
-
-
-def test_a_home_that_cannot_be_written_does_not_stop_a_run(tmp_path):
-    (tmp_path / "file").touch()
-    assert "cache hit" not in run(COMPILE, XDG_CACHE_HOME=str(tmp_path / "file"), JAX_PLATFORMS="cpu")
+def test_a_task_without_gpus_uses_none_even_if_it_sees_them(gpus, platforms, tmp_path):
+    assert plain_python(TASK.format(gpus=gpus), XDG_CACHE_HOME=tmp_path) == f"{platforms}\n"
 
 
 def test_a_pool_is_no_larger_than_its_study(tmp_path):

@@ -16,7 +16,6 @@ from typing import Any
 from optimist.data import machine
 from optimist.envs._processes import isolated, serve, setting
 from optimist.errors import OptimistError, UsageError
-from optimist.studies.engines.compiled import share_compiled
 from optimist.studies.engines.devices import RUNS_PER_GPU_DEFAULT, gpus, least_used, share
 from optimist.studies.engines.engine import Ended
 from optimist.studies.job import Job
@@ -154,7 +153,6 @@ def _performed_when_free(job: Job, out: Path, leaving_seconds: int) -> None:
 
 def performed(job: Job, out: Path, leaving_seconds: int = LEAVING_SECONDS) -> str:
     """Run the job, with its output in log.txt; return its error, or ""."""
-    share_compiled()
     log = out / job.name / "log.txt"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("a") as stream, redirect_stdout(stream), redirect_stderr(stream):

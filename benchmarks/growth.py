@@ -1,0 +1,153 @@
+"""How the cost of an update grows with heads, batch size and seeds, and that of a batch with the log's size.
+
+`python -m benchmarks growth` measures on this machine and writes docs/results/performance/growth.csv;
+`python -m benchmarks.growth` only draws growth.png from that file and from the H200's figures of
+docs/results/agents. The unit is processor time, which others on the machine disturb least. Each figure is the
+least of a few.
+"""
+
+import csv
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from optimist.studies.report import figures
+
+ROOT = Path(__file__).parents[1] / "docs" / "results"
+CSV, PICTURE = ROOT / "performance" / "growth.csv", ROOT / "performance" / "growth.png"
+H200 = ROOT / "agents" / "learner-h200.csv"
+TIMES, SECONDS = 5, 0.2
+HEADS, BATCHES, SEEDS, STEPS = (
+    (1, 10, 50, 200, 800),
+    (8, 32, 128, 512),
+    (1, 2, 5, 10),
+    (10_000, 100_000, 400_000),
+)
+COLUMNS = ("what", "value", "milliseconds")
+LABELS = {
+    "heads": "heads of REM (batch 32, 1 seed)",
+    "batch": "batch size (REM, 200 heads, 1 seed)",
+    "seeds": "fused seeds (REM, 200 heads, batch 32)",
+    "steps": "steps of the log (compressed on disk)",
+}
+
+
+def milliseconds(do: Callable[[], int]) -> float:
+    """Milliseconds of processor time for one unit, the least of a few timings."""
+    do()
+    found = []
+    for _ in range(TIMES):
+        done, before = 0, time.process_time()
+        while time.process_time() - before < SECONDS:
+            done += do()
+        found.append(1e3 * (time.process_time() - before) / done)
+    return min(found)
+
+
+def learner_cost(heads: int = 200, batch: int = 32, seeds: int = 1) -> float:
+    """An update of one seed of REM on the MinAtar network."""
+    import jax
+
+    from optimist.agents import preset
+    from optimist.data.sampling import Sampler
+    from optimist.studies.bench.learners import random_log
+    from optimist.training.feeding import feed_of
+    from optimist.training.learner import Learner, advance
+    from optimist.training.resolve import with_values
+
+    log, steps = random_log("minatar", 10_000), 20
+    learner = Learner(with_values(preset("rem"), {"columns": heads}, "rem"), log.spec)
+    home = feed_of([Sampler(log, batch=batch, seed=seed) for seed in range(seeds)], "device")
+    state, done = learner.init(tuple(range(seeds))), 0
+
+    def do() -> int:
+        nonlocal state, done
+        state, losses = advance(learner, state, home.minibatch, home.resident, home.items(done, steps))
+        jax.block_until_ready(losses)
+        done += steps
+        return steps * seeds
+
+    return milliseconds(do)
+
+
+def feeding_cost(steps: int) -> float:
+    """A batch of 32 MinAtar-like transitions, decoded from a log of this size on disk."""
+    from optimist.data.dataset import Dataset
+    from optimist.data.sampling import Sampler, transitions
+
+    random = np.random.default_rng(0)
+    arrays = {
+        "observations": random.random((steps, 10, 10, 4)) < 0.1,
+        "actions": random.integers(0, 3, steps),
+        "rewards": random.random(steps),
+        "terminals": np.arange(steps) % 100 == 99,
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        log = Dataset.from_arrays(**arrays, truncations=False).save(Path(folder) / "log")
+        sampler, turn = Sampler(log), iter(range(10**9))
+
+        def do() -> int:
+            transitions(sampler, sampler.positions(next(turn), 1)[0], log.timeline.frames)
+            return 1
+
+        return milliseconds(do)
+
+
+def main() -> None:
+    cases = {
+        "heads": (HEADS, lambda value: learner_cost(heads=value)),
+        "batch": (BATCHES, lambda value: learner_cost(batch=value)),
+        "seeds": (SEEDS, lambda value: learner_cost(seeds=value)),
+        "steps": (STEPS, feeding_cost),
+    }
+    rows = []
+    for what, (values, cost) in cases.items():
+        for value in values:
+            rows.append((what, value, round(cost(value), 4)))
+            print(*rows[-1], flush=True)
+    with open(CSV, "w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([COLUMNS, *rows])
+    draw()
+
+
+def draw() -> None:
+    """The figure, from the files alone."""
+    with open(CSV, newline="") as file:
+        rows = list(csv.DictReader(file))
+    figure = Figure(figsize=(9, 6), layout="constrained")
+    for axes, (what, label) in zip(figure.subplots(2, 2).flat, LABELS.items(), strict=True):
+        points = [(float(row["value"]), float(row["milliseconds"])) for row in rows if row["what"] == what]
+        _line(axes, points, "two ARM cores", 0)
+        if what == "seeds":
+            _line(axes, h200_seeds(), "H200", 1)
+        unit = "ms of processor time / batch" if what == "steps" else "ms / update of one seed"
+        axes.set(xscale="log", yscale="log", xlabel=label, ylabel=unit)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(color=figures.FAINT, alpha=0.25, linewidth=0.7)
+        axes.legend(frameon=False, fontsize=8)
+    figures.save_png(figures.laid_out(figure), PICTURE)
+    print(f"wrote {PICTURE}")
+
+
+def _line(axes: Axes, points: list[tuple[float, float]], label: str, number: int) -> None:
+    axes.plot(*zip(*points, strict=True), marker="o", color=figures.colour(number), label=label)
+
+
+def h200_seeds() -> list[tuple[float, float]]:
+    """Fused seeds and the milliseconds of an update of one of them, wall-clock time."""
+    with open(H200, newline="") as file:
+        rows = [
+            row
+            for row in csv.DictReader(file)
+            if (row["network"], row["agent"], row["preset"]) == ("minatar", "rem", "paper")
+        ]
+    return [(float(row["seeds"]), 1e3 / float(row["rate"])) for row in rows]
+
+
+if __name__ == "__main__":
+    draw()
