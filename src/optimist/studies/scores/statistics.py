@@ -109,9 +109,13 @@ def stratified_bootstrap(
     """The percentile interval of statistic(*matrices) when runs are resampled, with replacement, per game.
 
     Each game of each (runs, games) matrix is resampled separately; if `paired`, with the same runs in all
-    matrices. Every draw of `CrossChosen` runs repeats the choice of their evaluations. The interval describes
-    other runs on the same games, not other games. With few runs it is too narrow. With one run both bounds
-    equal the estimate, because the spread is unknown, not because it is zero.
+    matrices. The interval describes other runs on the same games, not other games. With few runs it is too
+    narrow. With one run both bounds equal the estimate, because the spread is unknown, not because it is
+    zero.
+
+    Every draw of `CrossChosen` runs repeats the choice of their evaluations. A draw has fewer distinct runs
+    to choose by than the study has, so it scores lower on average; the draws are moved to have the estimate
+    as their mean.
     """
     if not matrices or repetitions < 1 or not 0 < confidence < 1:
         raise UsageError(
@@ -137,6 +141,8 @@ def stratified_bootstrap(
         if values.shape != part.shape:  # np.mean, for example, averages over the repetitions
             raise UsageError("the statistic must reduce the last two axes and keep those before them")
         part[:] = values
+    if any(isinstance(source, CrossChosen) for source in sources):
+        results += estimate - results.mean(axis=0)
     low, high = np.quantile(results, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
     return Interval(*(value if value.ndim else value.item() for value in (estimate, low, high)))
 
