@@ -1,6 +1,6 @@
 """Three players of one Atari game are logged; three agents then learn offline, each seed from its own log.
 
-    python docs/results/atari/three_seeds.py FOLDER [--collect-until 155] [--train-until 450]
+    python docs/results/pong/three_seeds.py FOLDER [--collect-until 145] [--train-until 457]
 
 All three players run at the same time, then all nine offline runs, one process each. The clock decides: the
 players are stopped after `--collect-until` seconds and the offline runs after `--train-until`, counted from
@@ -91,8 +91,8 @@ def main() -> None:
     parser.add_argument("--evaluate-every", default="31250")
     parser.add_argument("--episodes", default="10")
     parser.add_argument("--cores", type=int, default=os.cpu_count())
-    parser.add_argument("--collect-until", type=float, default=155)
-    parser.add_argument("--train-until", type=float, default=450)
+    parser.add_argument("--collect-until", type=float, default=145)
+    parser.add_argument("--train-until", type=float, default=457)
     parser.add_argument("--collection", default="", help="more options of `optimist collect`")
     asked, began = parser.parse_args(), time.monotonic()
     folder, seeds = asked.folder, asked.seeds.split(",")
