@@ -114,6 +114,7 @@ OURS = (  # studies that the paper has not
     "bounded-targets",
     "epsilon-and-heads",
     "exploration",
+    "first-frames",
     "selection",
     "ten-times-the-log",
 )

@@ -1,10 +1,11 @@
-"""Compare and pool two repetitions of the same agents on the same logs. Needs numpy alone.
+"""Compare and pool two repetitions of the same agents on the same logs. Needs optimist.
 
     python docs/results/asymptotic/repetition.py > docs/results/asymptotic/repetition.csv
 
 IQM is the mean of the middle half of all runs. Pooled: the mean of both repetitions for each game and log.
-The bounds are 95% bootstrap intervals over logs, drawn game by game. The share of the log is the correlation
-of the two repetitions within games, over the games whose logs are equal in both.
+The bounds are 95% bootstrap intervals over logs, drawn game by game; every draw of the cross-chosen best
+chooses again, in each repetition by itself, and the draws are centred on the estimate. The share of the log
+is the correlation of the two repetitions within games, over the games whose logs are equal in both.
 """
 
 import csv
@@ -13,6 +14,8 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
+
+from optimist.studies.scores.cross_chosen import CrossChosen
 
 HERE = Path(__file__).parent
 FOLDERS = HERE.parent / "epsilon-and-heads", HERE
@@ -59,16 +62,28 @@ def iqm(pooled):
     return np.sort(pooled, -1)[..., count // 4 : count - count // 4].mean(-1)
 
 
-def drawn(scores):
-    """Bootstrap draws of a (seeds, games) table; the same seeds for every table, hence paired."""
-    picked = np.random.default_rng(SEED).integers(len(scores), size=(DRAWS, *scores.shape))
-    return scores[picked, np.arange(scores.shape[1])].reshape(DRAWS, -1)
+def table(measure, runs):
+    """The scores of one repetition, (seeds, games)."""
+    scores = np.stack([measure(game) for game in runs], axis=1)
+    return CrossChosen(scores, runs) if measure is cross_chosen else scores
 
 
-def interval(scores, minus=None):
-    estimate, draws = iqm(scores.ravel()), iqm(drawn(scores))
+def drawn(tables):
+    """IQMs of bootstrap draws of the mean over repetitions; every call draws the same seeds, hence paired."""
+    seeds, games = tables[0].shape
+    picked = np.random.default_rng(SEED).integers(seeds, size=(DRAWS, seeds, games))
+    each = [
+        one.drawn(picked) if isinstance(one, CrossChosen) else one[picked, np.arange(games)] for one in tables
+    ]
+    return iqm(np.mean(each, axis=0).reshape(DRAWS, -1))
+
+
+def interval(tables, minus=None):
+    estimate, draws = iqm(np.mean(tables, axis=0).ravel()), drawn(tables)
     if minus is not None:
-        estimate, draws = estimate - iqm(minus.ravel()), draws - iqm(drawn(minus))
+        estimate, draws = estimate - iqm(np.mean(minus, axis=0).ravel()), draws - drawn(minus)
+    if isinstance(tables[0], CrossChosen):
+        draws = draws - draws.mean() + estimate
     low, high = np.quantile(draws, [0.025, 0.975])
     return f"{estimate:.3f}", f"{low:.3f}", f"{high:.3f}"
 
@@ -90,18 +105,18 @@ def main():
     out.writerow(["reading", "score", "agent", "minus", *columns, "share_of_log"])
     for reading, evaluations in (("1X", 5), ("5X", 25)):
         for name, measure in MEASURES.items():
-            tables = {}
+            readings = {}
             for agent in AGENTS:
                 both = [
-                    np.stack([measure(one[agent][game][:, :evaluations]) for game in games], axis=1)
+                    table(measure, [one[agent][game][:, :evaluations] for game in games])
                     for one in repetitions
                 ]
-                tables[agent] = *both, np.mean(both, axis=0)
-                share = share_of_log(*(table[:, equal] for table in both))
-                numbers = [number for table in tables[agent] for number in interval(table)]
+                readings[agent] = both[:1], both[1:], both
+                share = share_of_log(*(np.asarray(each)[:, equal] for each in both))
+                numbers = [number for tables in readings[agent] for number in interval(tables)]
                 out.writerow([reading, name, agent, "", *numbers, f"{share:.2f}"])
             for agent, other in (("REM", "DQN (Adam)"), ("REM", "QR-DQN"), ("QR-DQN", "DQN (Adam)")):
-                pairs = zip(tables[agent], tables[other], strict=True)
+                pairs = zip(readings[agent], readings[other], strict=True)
                 numbers = [number for one, two in pairs for number in interval(one, minus=two)]
                 out.writerow([reading, name, agent, other, *numbers, ""])
 

@@ -11,9 +11,10 @@ from itertools import combinations
 import numpy as np
 
 from optimist.studies.scores import statistics
+from optimist.studies.scores.cross_chosen import CrossChosen
 from optimist.studies.scores.curves import RECENT
 from optimist.studies.scores.normalisation import KINDS, Normaliser, scores_of, seed_means
-from optimist.studies.scores.score_files import ScoreFile
+from optimist.studies.scores.score_files import ScoreFile, Seeds
 from optimist.studies.scores.statistics import AGGREGATES, Interval
 from optimist.studies.scores.table_one import kind_title
 from optimist.studies.sheet import Cell, Sheet, as_csv
@@ -24,7 +25,7 @@ BAND_REPETITIONS = 1_000  # enough for a band in a figure
 THRESHOLDS = 81  # points of a profile
 TITLES = {"iqm": "IQM", "median": "median", "mean": "mean", "optimality_gap": "optimality gap"}
 
-Matrix = np.ndarray  # (seeds, games), normalised
+Matrix = np.ndarray | CrossChosen  # (seeds, games), normalised
 Profile = tuple[np.ndarray, Interval]  # thresholds, and the share of runs above each
 
 
@@ -56,7 +57,9 @@ def matrices(file: ScoreFile, by: Normaliser, recent: int = RECENT) -> dict[str,
             scores = {
                 game: [by.normalised(game, score) for score in each or ()] for game, each in taken.items()
             }
-            found[kind][agent] = statistics.score_matrix(scores, file.games)
+            matrix = statistics.score_matrix(scores, file.games)
+            curves = [_curves(by_game[game], game, by) for game in file.games] if kind == "cross" else []
+            found[kind][agent] = CrossChosen(matrix, curves) if curves else matrix
     return {kind: by_agent for kind, by_agent in found.items() if len(by_agent) == len(file.agents)}
 
 
@@ -106,7 +109,7 @@ def profiles(scores: Mapping[str, Mapping[str, Matrix]]) -> dict[str, dict[str, 
     """By kind and agent, the share of runs above each threshold, from 0 to the best run (at most 2)."""
     found: dict[str, dict[str, Profile]] = {}
     for kind, by_agent in scores.items():
-        highest = max(float(matrix.max()) for matrix in by_agent.values())
+        highest = max(float(np.max(matrix)) for matrix in by_agent.values())
         thresholds = np.linspace(0, min(2.0, max(1.2, highest)), THRESHOLDS)
         found[kind] = {
             agent: (thresholds, _profile(matrix, thresholds)) for agent, matrix in by_agent.items()
@@ -119,12 +122,7 @@ def over_training(file: ScoreFile, by: Normaliser) -> dict[str, tuple[list[int],
     found = {}
     for agent, by_game in file.agents.items():
         steps = sorted(next(iter(next(iter(by_game.values())).values())))
-        scores = np.array(
-            [
-                [[by.normalised(game, seeds[seed][step]) for step in steps] for seed in sorted(seeds)]
-                for game, seeds in by_game.items()
-            ]
-        )  # (games, seeds, steps)
+        scores = np.array([_curves(seeds, game, by) for game, seeds in by_game.items()])
         matrices = [scores[:, :, place].T for place in range(len(steps))]
         sure = [
             statistics.stratified_bootstrap(statistics.iqm, matrix, repetitions=BAND_REPETITIONS)
@@ -171,7 +169,8 @@ def notes(found: Sequence[Certainty]) -> list[str]:
     lines = [
         "scores are normalised: 0 and 1 are the 0 and 100% of Table 1; a smaller optimality gap is better",
         "best is chosen with the scores that it reports, and its intervals do not repeat that choice, so it "
-        "is too high; cross-chosen best scores each seed at the evaluation that is best for the others",
+        "is too high; cross-chosen best scores each seed at the evaluation that is best for the others, and "
+        "every draw of its intervals chooses again",
     ]
     if any(row.ahead for row in found):
         lines.append("paired: runs that learned from the same log are drawn together")
@@ -198,6 +197,13 @@ def csv_text(found: Sequence[Certainty]) -> str:
         numbers = [number for interval in intervals for number in _numbers(interval, row.seeds)]
         lines.append([row.agent, row.kind, row.games, row.seeds, *numbers, other if row.better else ""])
     return as_csv(Sheet("", ["agent", "score", "games", "seeds", *heads, "improvement_over"], lines))
+
+
+def _curves(seeds: Seeds, game: str, by: Normaliser) -> np.ndarray:
+    """The normalised scores of one game at all evaluations: (seeds, evaluations)."""
+    return np.array(
+        [[by.normalised(game, seeds[seed][step]) for step in sorted(seeds[seed])] for seed in sorted(seeds)]
+    )
 
 
 def _better(x: Matrix, y: Matrix, repetitions: int) -> Interval:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optimist.errors import UsageError
+from optimist.studies.scores.cross_chosen import CrossChosen
 
 REPETITIONS = 50_000  # as in the paper: with another seed a bound then moves by 0.3% of the width
 AT_ONCE = 2**18  # scores resampled together: 2 MiB, so that every pass over them stays in the cache
@@ -99,7 +100,7 @@ def probability_of_improvement(x: ArrayLike, y: ArrayLike) -> np.ndarray:
 
 def stratified_bootstrap(
     statistic: Callable[..., np.ndarray],
-    *matrices: ArrayLike,
+    *matrices: ArrayLike | CrossChosen,
     repetitions: int = REPETITIONS,
     confidence: float = 0.95,
     seed: int = 0,
@@ -111,6 +112,10 @@ def stratified_bootstrap(
     matrices. The interval describes other runs on the same games, not other games. With few runs it is too
     narrow. With one run both bounds equal the estimate, because the spread is unknown, not because it is
     zero.
+
+    Every draw of `CrossChosen` runs repeats the choice of their evaluations. A draw has fewer distinct runs
+    to choose by than the study has, so it scores lower on average; the draws are moved to have the estimate
+    as their mean.
     """
     if not matrices or repetitions < 1 or not 0 < confidence < 1:
         raise UsageError(
@@ -119,6 +124,10 @@ def stratified_bootstrap(
         )
     tables = [_checked(matrix, dimensions=2) for matrix in matrices]
     estimate = np.asarray(statistic(*tables))
+    sources = [
+        matrix if isinstance(matrix, CrossChosen) else table
+        for matrix, table in zip(matrices, tables, strict=True)
+    ]
     results = np.empty((repetitions, *estimate.shape))
     # One random stream per matrix, so that the draws do not depend on AT_ONCE.
     streams = np.random.default_rng(seed).spawn(len(tables))
@@ -127,18 +136,20 @@ def stratified_bootstrap(
     at_once = max(1, AT_ONCE // sum(table.size for table in tables))
     for start in range(0, repetitions, at_once):
         part = results[start : start + at_once]
-        drawn = (_resampled(table, len(part), stream) for table, stream in zip(tables, streams, strict=True))
+        drawn = (_resampled(each, len(part), stream) for each, stream in zip(sources, streams, strict=True))
         values = np.asarray(statistic(*drawn))
         if values.shape != part.shape:  # np.mean, for example, averages over the repetitions
             raise UsageError("the statistic must reduce the last two axes and keep those before them")
         part[:] = values
+    if any(isinstance(source, CrossChosen) for source in sources):
+        results += estimate - results.mean(axis=0)
     low, high = np.quantile(results, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
     return Interval(*(value if value.ndim else value.item() for value in (estimate, low, high)))
 
 
 def paired_difference(
-    x: ArrayLike,
-    y: ArrayLike,
+    x: ArrayLike | CrossChosen,
+    y: ArrayLike | CrossChosen,
     statistic: Callable[[np.ndarray], np.ndarray] = iqm,
     *,
     repetitions: int = REPETITIONS,
@@ -148,9 +159,9 @@ def paired_difference(
     """The interval of statistic(x) - statistic(y), where run i of both learned from the same log.
 
     Each draw takes the same runs of both, so that a log that is easy for both does not widen the interval."""
-    x, y = _checked(x, dimensions=2), _checked(y, dimensions=2)
-    if x.shape != y.shape:
-        raise UsageError(f"scores of shape {x.shape} and {y.shape}: pairs need the same runs and games")
+    shapes = [_checked(matrix, dimensions=2).shape for matrix in (x, y)]
+    if shapes[0] != shapes[1]:
+        raise UsageError(f"scores of shape {shapes[0]} and {shapes[1]}: pairs need the same runs and games")
     return stratified_bootstrap(
         lambda one, other: statistic(one) - statistic(other),
         x,
@@ -171,7 +182,7 @@ AGGREGATES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 
 def aggregates(
-    scores: Mapping[str, Sequence[float]] | ArrayLike,
+    scores: Mapping[str, Sequence[float]] | ArrayLike | CrossChosen,
     *,
     repetitions: int = REPETITIONS,
     confidence: float = 0.95,
@@ -192,10 +203,11 @@ def aggregates(
     return {name: Interval(*row) for name, row in zip(AGGREGATES, rows, strict=True)}
 
 
-def _resampled(matrix: np.ndarray, count: int, random: np.random.Generator) -> np.ndarray:
+def _resampled(source: np.ndarray | CrossChosen, count: int, random: np.random.Generator) -> np.ndarray:
     """`count` resampled matrices; each column is drawn from the same column: (count, runs, games)."""
-    runs, games = matrix.shape
-    return matrix[random.integers(runs, size=(count, runs, games)), np.arange(games)]
+    runs, games = source.shape
+    drawn = random.integers(runs, size=(count, runs, games))
+    return source.drawn(drawn) if isinstance(source, CrossChosen) else source[drawn, np.arange(games)]
 
 
 def _checked(scores: ArrayLike, games: Sequence[str] = (), *, dimensions: int | None = None) -> np.ndarray:
