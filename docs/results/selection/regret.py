@@ -20,6 +20,7 @@ import numpy as np
 HERE = Path(__file__).parent
 AGENTS = ("REM", "QR-DQN", "DQN (Adam)", "CQL")
 ALL = "all agents"
+EVERY_GAME = "five games"
 LESS_IS_BETTER = ("sbv", "bvft", "drift")  # by the size of the score
 RULES = ("cautious", "supported", "fqe", "support", "sbv", "bvft", "drift")
 LAST, ANY, HALVED = "last", "a random one", "cautious, then 20 episodes"
@@ -183,11 +184,8 @@ MEASURES = ("regret at 1", "regret at 3", "rank correlation")
 
 def rows(found):
     """(where, agent, rule, measure, mean, low, high): for all games and for each, all agents and each."""
-    complete = [game for game in dict.fromkeys(game for game, *_ in found) if "fqe" in found[game, ALL, 0]]
-    games = {
-        "four games": complete,
-        **{game.split("/")[1]: [game] for game in dict.fromkeys(g for g, *_ in found)},
-    }
+    every = list(dict.fromkeys(game for game, *_ in found))
+    games = {EVERY_GAME: every, **{game.split("/")[1]: [game] for game in every}}
     groups = {"each agent": AGENTS, **{agent: (agent,) for agent in AGENTS}, ALL: (ALL,)}
     for where, some in games.items():
         for who, agents in groups.items():
@@ -199,9 +197,9 @@ def rows(found):
     for who, agents in groups.items():
         for rule in (*NO_PLAY, *WITH_PLAY):
             for other in ("cautious", LAST, ANY, ANY_HALVED):
-                mine, theirs = (gathered(found, each, agents, complete, 0) for each in (rule, other))
+                mine, theirs = (gathered(found, each, agents, every, 0) for each in (rule, other))
                 if rule != other and np.isfinite(mine - theirs).all():
-                    yield "four games", who, f"{rule} minus {other}", MEASURES[0], *interval(mine - theirs)
+                    yield EVERY_GAME, who, f"{rule} minus {other}", MEASURES[0], *interval(mine - theirs)
 
 
 def figure(found, path):
@@ -215,19 +213,19 @@ def figure(found, path):
     plot, axes = plt.subplots(1, 5, figsize=(13, 4.6), sharex=True, sharey=True)
     for axis, who in zip(axes, (*AGENTS, ALL), strict=True):
         for place, rule in enumerate(names):
-            if ("four games", who, rule, MEASURES[0]) in known:
-                mean, low, high = known["four games", who, rule, MEASURES[0]]
+            if (EVERY_GAME, who, rule, MEASURES[0]) in known:
+                mean, low, high = known[EVERY_GAME, who, rule, MEASURES[0]]
                 color = "C0" if rule in RULES else "C7" if rule in NO_PLAY else "C2"
                 axis.barh(place, mean, color=color, alpha=0.85)
                 axis.plot([low, high], [place, place], color="black", linewidth=1)
-        axis.axvline(known["four games", who, ANY, MEASURES[0]][0], color="C3", linestyle=":", linewidth=1.2)
+        axis.axvline(known[EVERY_GAME, who, ANY, MEASURES[0]][0], color="C3", linestyle=":", linewidth=1.2)
         axis.axvline(0.15, color="black", linestyle="--", linewidth=0.8)
         axis.set_title("among all agents" if who == ALL else who, fontsize=10)
         axis.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
         axis.tick_params(labelsize=8)
     axes[0].set_yticks(range(len(names)), names)
     plot.supxlabel(
-        "regret of the choice, four games, five logs each; dashed: the goal; dotted: a random policy;\n"
+        "regret of the choice, five games, five logs each; dashed: the goal; dotted: a random policy;\n"
         "blue: by the log, grey: by neither, green: by playing in the game",
         fontsize=9,
     )

@@ -1,0 +1,179 @@
+"""Which setting keeps BCQ's values finite: runs of six players under several settings, compared by log.
+
+    python docs/results/bcq-divergence/divergence.py gather RUNS   # run folders -> critics.csv, scores.csv
+    python docs/results/bcq-divergence/divergence.py > docs/results/bcq-divergence/divergence.csv
+    python docs/results/bcq-divergence/divergence.py divergence.png
+
+The second command needs numpy alone, the third matplotlib too. A run has diverged when its critics' loss, a
+mean over 250 updates, is above 10,000 in three rows of `critics.csv` in a row; stable runs have 150 to 350.
+The limit was chosen before these runs, by those of `final-buffer`. Bounds are 95% bootstrap intervals over
+logs, and settings that share logs are compared in pairs.
+"""
+
+import csv
+import json
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).parent
+PLAIN = "plain"
+SETTINGS = {  # the run's folder, and its name on the page
+    "plain": PLAIN,
+    "highest": "highest precision",
+    "caution-0.5": "caution 0.5",
+    "caution-1": "caution 1",
+    "limit": "target limit",
+    "players-2019": "players of 2019",
+}
+OTHER_LOGS = ("players of 2019",)
+LARGEST_LOSS, IN_A_ROW = 10_000, 3
+EVERY = 1_000  # updates between the rows of critics.csv
+NAMES = ("loss_vae", "loss_critic", "loss_actor", "estimate", "value_ratio")
+DRAWS, SEED = 20_000, 12345
+
+
+def gather(runs: Path) -> None:
+    """Write the losses and estimates of every thousandth update, and the mean of every evaluation."""
+    critics, scores = [], []
+    for folder, label in SETTINGS.items():
+        if not (runs / f"run-{folder}" / "metrics.jsonl").exists():
+            continue
+        for line in (runs / f"run-{folder}" / "metrics.jsonl").read_text().splitlines():
+            row = json.loads(line[: line.rindex("}") + 1])
+            if row["step"] % EVERY == 0:
+                figures = (f"{row[name]:.6g}" if name in row else "" for name in NAMES)
+                critics.append((label, row["seed"], row["step"], *figures))
+        played = defaultdict(list)
+        with open(runs / f"run-{folder}" / "episodes.csv") as file:
+            for row in csv.DictReader(file):
+                played[int(row["seed"]), int(row["step"])].append(float(row["return"]))
+        scores += [(label, *which, f"{np.mean(each):.2f}") for which, each in sorted(played.items())]
+    _write("critics.csv", ("setting", "seed", "step", *NAMES), critics)
+    _write("scores.csv", ("setting", "seed", "step", "score"), scores)
+
+
+def _write(name, head, rows):
+    with open(HERE / name, "w", newline="") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(head)
+        table.writerows(rows)
+
+
+def curves(name, column):
+    """{setting: {seed: (steps, values)}} of one column."""
+    found = defaultdict(lambda: defaultdict(list))
+    with open(HERE / name) as file:
+        for row in csv.DictReader(file):
+            if row[column]:
+                found[row["setting"]][int(row["seed"])].append((int(row["step"]), float(row[column])))
+    return {
+        setting: {seed: np.array(sorted(pairs)).T for seed, pairs in seeds.items()}
+        for setting, seeds in found.items()
+    }
+
+
+def diverged_at(steps, losses):
+    """The update of the first of three rows in a row with too large losses; NaN if there are none."""
+    high = losses > LARGEST_LOSS
+    runs = [start for start in range(len(high) - IN_A_ROW + 1) if high[start : start + IN_A_ROW].all()]
+    return steps[runs[0]] if runs else np.nan
+
+
+def cross_chosen(runs):
+    """Each seed at the evaluation that is best for the mean of the other seeds."""
+    return np.array([run[np.delete(runs, i, 0).mean(0).argmax()] for i, run in enumerate(runs)])
+
+
+MEASURES = {
+    "last": lambda runs: runs[:, -1],
+    "best": lambda runs: runs[:, runs.mean(0).argmax()],
+    "cross-chosen best": cross_chosen,
+    "mean of all": lambda runs: runs.mean(1),
+}
+
+
+def interval(values):
+    drawn = np.random.default_rng(SEED).integers(len(values), size=(DRAWS, len(values)))
+    return (values.mean(), *np.quantile(values[drawn].mean(1), [0.025, 0.975]))
+
+
+def returns(until):
+    """{setting: (seeds, evaluations)} of the evaluations up to an update."""
+    found = {}
+    for setting, seeds in curves("scores.csv", "score").items():
+        rows = [values[steps <= until] for _, (steps, values) in sorted(seeds.items())]
+        found[setting] = np.array(rows)
+    return found
+
+
+def rows():
+    """(setting, seed or "all", measure, value, low, high)."""
+    losses, estimates = (curves("critics.csv", name) for name in ("loss_critic", "estimate"))
+    last = {setting: min(steps[-1] for steps, _ in seeds.values()) for setting, seeds in losses.items()}
+    until = min(last.values())
+    yield "all", "all", "compared up to update", until, "", ""
+    for setting, seeds in losses.items():
+        yield setting, "all", "updates", last[setting], "", ""
+        gone = {seed: diverged_at(*curve) for seed, curve in seeds.items()}
+        within = sum(step <= until for step in gone.values())
+        yield setting, "all", f"diverged of {len(seeds)}", within, "", ""
+        for seed, (steps, values) in sorted(seeds.items()):
+            at = np.searchsorted(steps, until)
+            yield setting, seed, "diverged at", gone[seed], "", ""
+            yield setting, seed, "loss of the critics", values[at], "", ""
+            times, each = estimates[setting][seed]
+            yield setting, seed, "estimate", each[np.searchsorted(times, until)], "", ""
+    played = returns(until)
+    for setting, runs in played.items():
+        for name, measure in MEASURES.items():
+            yield setting, "all", name, *interval(measure(runs))
+            if setting != PLAIN and setting not in OTHER_LOGS:
+                paired = measure(runs) - measure(played[PLAIN])
+                yield f"{setting} minus {PLAIN}", "all", name, *interval(paired)
+
+
+def figure(path):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    parts = [
+        curves("critics.csv", "loss_critic"),
+        curves("critics.csv", "estimate"),
+        curves("scores.csv", "score"),
+    ]
+    settings = [label for label in SETTINGS.values() if label in parts[0]]
+    plot, axes = plt.subplots(3, len(settings), figsize=(2.5 * len(settings), 6.4), sharex=True, sharey="row")
+    for column, setting in enumerate(settings):
+        for row, part in enumerate(parts):
+            for place, (seed, (steps, values)) in enumerate(sorted(part[setting].items())):
+                axes[row, column].plot(
+                    steps / 1000, values, color=f"C{place}", linewidth=1, label=f"player {seed}"
+                )
+        axes[0, column].set_title(setting, fontsize=10)
+        axes[0, column].set_yscale("log")
+        axes[0, column].axhline(LARGEST_LOSS, color="black", linestyle=":", linewidth=0.8)
+        axes[1, column].set_yscale("symlog", linthresh=1_000)
+        axes[2, column].set_xlabel("thousand updates", fontsize=8)
+    for row, name in enumerate(("loss of the critics", "estimate", "return")):
+        axes[row, 0].set_ylabel(name)
+    axes[2, 0].legend(fontsize=6)
+    plot.tight_layout()
+    plot.savefig(path, dpi=110)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["gather"]:
+        gather(Path(sys.argv[2]))
+    elif len(sys.argv) > 1:
+        figure(sys.argv[1])
+    else:
+        out = csv.writer(sys.stdout, lineterminator="\n")
+        out.writerow(("setting", "seed", "measure", "value", "low", "high"))
+        for *words, value, low, high in rows():
+            numbers = (f"{each:.6g}" if each != "" else "" for each in (value, low, high))
+            out.writerow((*words, *numbers))
