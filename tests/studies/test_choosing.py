@@ -9,6 +9,7 @@ from optimist.data import Dataset
 from optimist.studies import study_file
 from optimist.studies.choosing import choose_policies
 from optimist.studies.job import Job
+from optimist.studies.job_run import perform_job
 from optimist.training.storage.selected import NAME, read_selection
 
 GAME = "minatar/breakout"
@@ -23,7 +24,7 @@ def runs(log: Path) -> list[Job]:
             environment=GAME,
             agent=agent,
             preset=None,
-            scale="small",
+            recipe="small",
             seeds=(0,),
             options={"network": "mlp"},
             settings={"steps": 20, "evaluate_every": 10, "episodes": 1, "batch": 4},
@@ -42,7 +43,7 @@ def chosen(tmp_path_factory) -> tuple[Path, list[Job]]:
     out = tmp_path_factory.mktemp("study")
     jobs = runs(played(out / "log"))
     for job in jobs:
-        job.perform(out)
+        perform_job(job, out)
     choose_policies(jobs, out, {"updates": 2})
     return out, jobs
 
