@@ -47,9 +47,10 @@ def gather(runs: Path) -> None:
                 figures = (f"{row[name]:.6g}" if name in row else "" for name in NAMES)
                 critics.append((label, row["seed"], row["step"], *figures))
         played = defaultdict(list)
-        with open(runs / f"run-{folder}" / "episodes.csv") as file:
-            for row in csv.DictReader(file):
-                played[int(row["seed"]), int(row["step"])].append(float(row["return"]))
+        if (runs / f"run-{folder}" / "episodes.csv").exists():  # a run that was cut off early has none
+            with open(runs / f"run-{folder}" / "episodes.csv") as file:
+                for row in csv.DictReader(file):
+                    played[int(row["seed"]), int(row["step"])].append(float(row["return"]))
         scores += [(label, *which, f"{np.mean(each):.2f}") for which, each in sorted(played.items())]
     _write("critics.csv", ("setting", "seed", "step", *NAMES), critics)
     _write("scores.csv", ("setting", "seed", "step", "score"), scores)
