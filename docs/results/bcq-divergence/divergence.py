@@ -1,4 +1,4 @@
-"""Which setting keeps BCQ's values finite: runs of six players under several settings, compared by log.
+"""Which setting keeps BCQ's values in range: the logs of six players under several settings, compared by log.
 
     python docs/results/bcq-divergence/divergence.py gather RUNS   # run folders -> critics.csv, scores.csv
     python docs/results/bcq-divergence/divergence.py > docs/results/bcq-divergence/divergence.csv
@@ -30,6 +30,7 @@ SETTINGS = {  # the run's folder, and its name on the page
 }
 OTHER_LOGS = ("players of 2019",)
 LARGEST_LOSS, IN_A_ROW = 10_000, 3
+UNTIL = 48_000  # the last update that all settings but one have reached
 EVERY = 1_000  # updates between the rows of critics.csv
 NAMES = ("loss_vae", "loss_critic", "loss_actor", "estimate", "value_ratio")
 DRAWS, SEED = 20_000, 12345
@@ -47,9 +48,10 @@ def gather(runs: Path) -> None:
                 figures = (f"{row[name]:.6g}" if name in row else "" for name in NAMES)
                 critics.append((label, row["seed"], row["step"], *figures))
         played = defaultdict(list)
-        with open(runs / f"run-{folder}" / "episodes.csv") as file:
-            for row in csv.DictReader(file):
-                played[int(row["seed"]), int(row["step"])].append(float(row["return"]))
+        if (runs / f"run-{folder}" / "episodes.csv").exists():  # a run that was cut off early has none
+            with open(runs / f"run-{folder}" / "episodes.csv") as file:
+                for row in csv.DictReader(file):
+                    played[int(row["seed"]), int(row["step"])].append(float(row["return"]))
         scores += [(label, *which, f"{np.mean(each):.2f}") for which, each in sorted(played.items())]
     _write("critics.csv", ("setting", "seed", "step", *NAMES), critics)
     _write("scores.csv", ("setting", "seed", "step", "score"), scores)
@@ -101,7 +103,7 @@ def interval(values):
 
 
 def returns(until):
-    """{setting: (seeds, evaluations)} of the evaluations up to an update."""
+    """{setting: (seeds, evaluations)} of the evaluations up to an update; none if it has none."""
     found = {}
     for setting, seeds in curves("scores.csv", "score").items():
         rows = [values[steps <= until] for _, (steps, values) in sorted(seeds.items())]
@@ -110,23 +112,31 @@ def returns(until):
 
 
 def rows():
-    """(setting, seed or "all", measure, value, low, high)."""
-    losses, estimates = (curves("critics.csv", name) for name in ("loss_critic", "estimate"))
-    last = {setting: min(steps[-1] for steps, _ in seeds.values()) for setting, seeds in losses.items()}
-    until = min(last.values())
-    yield "all", "all", "compared up to update", until, "", ""
+    """(setting, seed or "all", measure, value, low, high), at update UNTIL, or at the end of a setting that
+    did not get so far."""
+    imitators, losses, estimates = (
+        curves("critics.csv", name) for name in ("loss_vae", "loss_critic", "estimate")
+    )
+    played = {setting: runs for setting, runs in returns(UNTIL).items() if runs.size}
     for setting, seeds in losses.items():
-        yield setting, "all", "updates", last[setting], "", ""
+        until = min(UNTIL, *(steps[-1] for steps, _ in seeds.values()))
+        yield setting, "all", "read at update", until, "", ""
         gone = {seed: diverged_at(*curve) for seed, curve in seeds.items()}
-        within = sum(step <= until for step in gone.values())
-        yield setting, "all", f"diverged of {len(seeds)}", within, "", ""
-        for seed, (steps, values) in sorted(seeds.items()):
-            at = np.searchsorted(steps, until)
+        yield (
+            setting,
+            "all",
+            f"diverged of {len(seeds)}",
+            sum(each <= until for each in gone.values()),
+            "",
+            "",
+        )
+        for place, seed in enumerate(sorted(seeds)):
             yield setting, seed, "diverged at", gone[seed], "", ""
-            yield setting, seed, "loss of the critics", values[at], "", ""
-            times, each = estimates[setting][seed]
-            yield setting, seed, "estimate", each[np.searchsorted(times, until)], "", ""
-    played = returns(until)
+            for name, part in (("imitator", imitators), ("critics", losses), ("estimate", estimates)):
+                steps, values = part[setting][seed]
+                yield setting, seed, name, values[np.searchsorted(steps, until)], "", ""
+            if setting in played:
+                yield setting, seed, "last return", played[setting][place, -1], "", ""
     for setting, runs in played.items():
         for name, measure in MEASURES.items():
             yield setting, "all", name, *interval(measure(runs))
@@ -141,11 +151,7 @@ def figure(path):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    parts = [
-        curves("critics.csv", "loss_critic"),
-        curves("critics.csv", "estimate"),
-        curves("scores.csv", "score"),
-    ]
+    parts = [curves("critics.csv", name) for name in ("loss_vae", "loss_critic", "estimate")]
     settings = [label for label in SETTINGS.values() if label in parts[0]]
     plot, axes = plt.subplots(3, len(settings), figsize=(2.5 * len(settings), 6.4), sharex=True, sharey="row")
     for column, setting in enumerate(settings):
@@ -155,13 +161,13 @@ def figure(path):
                     steps / 1000, values, color=f"C{place}", linewidth=1, label=f"player {seed}"
                 )
         axes[0, column].set_title(setting, fontsize=10)
-        axes[0, column].set_yscale("log")
-        axes[0, column].axhline(LARGEST_LOSS, color="black", linestyle=":", linewidth=0.8)
-        axes[1, column].set_yscale("symlog", linthresh=1_000)
+        axes[0, column].set_ylim(0.14, 0.34)
+        axes[1, column].set_yscale("log")
+        axes[1, column].axhline(LARGEST_LOSS, color="black", linestyle=":", linewidth=0.8)
         axes[2, column].set_xlabel("thousand updates", fontsize=8)
-    for row, name in enumerate(("loss of the critics", "estimate", "return")):
+    for row, name in enumerate(("loss of the imitator", "loss of the critics", "estimate")):
         axes[row, 0].set_ylabel(name)
-    axes[2, 0].legend(fontsize=6)
+    axes[0, 0].legend(fontsize=6)
     plot.tight_layout()
     plot.savefig(path, dpi=110)
 

@@ -8,7 +8,7 @@ of them, its standard error, the mean of the evaluation during training, and eve
 Two means of the same episodes tell the error of FQE from that of its measure: `clipped` sums the rewards as
 training clips them, and `discounted` is what FQE estimates, the discounted sum of the clipped rewards.
 `evaluations.npz` has the 100 returns of each evaluation during training, in the order of the rows. Games that
-are not in these studies keep the rows they have. `random.csv` has the same sums of random play.
+are not in these studies keep the rows they have.
 """
 
 import csv
@@ -58,17 +58,7 @@ def played(folder: Path, kept: Path) -> tuple[list[int], list[int], dict[str, np
     return loaded["steps"].tolist(), loaded["seeds"].tolist(), sums
 
 
-def random_play(folder: Path, kept: Path) -> dict[str, float]:
-    """The mean sums of rewards of random play in the game of a run."""
-    if not kept.exists():
-        (source,) = read_sources([folder])
-        sums = _fresh(source, list(source.run.kept[:1]), first=len(source.run.kept), epsilon=1.0)
-        np.savez_compressed(kept, **dict(zip(SUMS, sums.astype(np.float32), strict=True)))
-    loaded = np.load(kept)
-    return {name: round(float(loaded[name].mean()), 4) for name in SUMS}
-
-
-def _fresh(source: Source, steps: list[int], first: int, epsilon: float | None = None) -> np.ndarray:
+def _fresh(source: Source, steps: list[int], first: int) -> np.ndarray:
     """The sums of fresh episodes of the policies of some kept steps, (SUMS, steps, seeds, EPISODES)."""
     params = jax.tree.map(lambda *leaf: jnp.concatenate(leaf), *map(source.params, steps))
     policies = len(steps) * len(source.run.seeds)
@@ -81,7 +71,7 @@ def _fresh(source: Source, steps: list[int], first: int, epsilon: float | None =
         params,
         play.begin(),
         key=jax.random.PRNGKey(stream),
-        epsilon=float(source.training["epsilon"] if epsilon is None else epsilon),
+        epsilon=float(source.training["epsilon"]),
         limit=float(source.training["clip_rewards"]),
         gamma=float(source.training["gamma"]),
     )
@@ -148,17 +138,6 @@ def _short(score: float | None) -> str:
     return "" if score is None else f"{score:.5g}"
 
 
-def random_plays(study: Path) -> dict[str, dict[str, float]]:
-    """Random play in each game of a study."""
-    found = {}
-    for job in json.loads((study / "study.json").read_text())["jobs"]:
-        if job["label"] and job["data"] is not None and job["environment"] not in found:
-            game = job["name"].split("/")[1]
-            kept = study / "truth" / f"{game}__random.npz"
-            found[job["environment"]] = random_play(study / job["name"], kept)
-    return found
-
-
 def known(fresh_games: set[str]) -> list[tuple[dict, list[float]]]:
     """The rows and evaluations of the other games, as they were written before."""
     if not (HERE / "policies.csv").exists():
@@ -179,8 +158,3 @@ if __name__ == "__main__":
     np.savez_compressed(
         HERE / "evaluations.npz", returns=np.array([each for _, each in found], np.float32).astype(np.int16)
     )
-    with open(HERE / "random.csv", "w", newline="") as file:
-        plain = csv.writer(file, lineterminator="\n")
-        plain.writerow(("game", *SUMS))
-        for study in sys.argv[1:]:
-            plain.writerows((game, *sums.values()) for game, sums in random_plays(Path(study)).items())
