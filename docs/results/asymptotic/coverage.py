@@ -3,8 +3,8 @@
     python docs/results/asymptotic/coverage.py
 
 Curves of five games have 25 evaluations: a mean curve (a peak at a different place in each game, flat, or
-rising), one deviation for each run, and noise that lasts for some evaluations. "Kept": the bootstrap draws the
-scores and keeps the chosen evaluations. "Again": every draw chooses its evaluations again.
+rising), one deviation for each run, and noise that lasts for some evaluations. "Kept": the bootstrap draws
+the scores and keeps the chosen evaluations. "Again": every draw chooses its evaluations again.
 """
 
 import numpy as np

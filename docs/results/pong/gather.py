@@ -45,18 +45,10 @@ def main():
                     episodes.append([name, seed, row["step"], row["episode"], row["return"], row["length"]])
                     curve.setdefault(int(row["step"]), []).append(float(row["return"]))
             scores += [["atari/Pong", name, seed, step, sum(c) / len(c)] for step, c in sorted(curve.items())]
-            figures = [row for row in lines(run / "metrics.jsonl") if all(share in row for share in SHARES)]
-            wanted = [250, *sorted(curve)]
             shares += [
-                [
-                    name,
-                    seed,
-                    row["step"],
-                    *(f"{row[share]:.5f}" for share in SHARES),
-                    f"{row['estimate']:.4f}",
-                ]
-                for row in figures
-                if row["step"] in wanted and "estimate" in row
+                [name, seed, row["step"], *(f"{row[share]:.5f}" for share in SHARES), row.get("estimate", "")]
+                for row in lines(run / "metrics.jsonl")
+                if row["step"] in (250, 1_000, *curve) and SHARES[0] in row
             ]
     for log in sorted(folder.glob("log-?")):
         for row in lines(log / "agent" / "metrics.jsonl"):

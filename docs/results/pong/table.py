@@ -1,6 +1,7 @@
-"""The tables of this page from scores.csv. Needs numpy alone.
+"""The table and the figure of this page from scores.csv. The table needs numpy alone; the figure, optimist.
 
     python docs/results/pong/table.py > docs/results/pong/table.csv
+    python docs/results/pong/table.py docs/results/pong/curves.png
 
 Every evaluation up to the last one that all runs reached is read. Cross-chosen best: each seed at the
 evaluation that is best for the mean of the other seeds. The bounds are Student's 95% interval of a mean over
@@ -57,6 +58,24 @@ def numbers(values):
     return [f"{value:.2f}" for value in (*values, mean, deviation, mean - half, mean + half)]
 
 
+def draw(path):
+    """Each run as a thin line, the mean over seeds as a thick one."""
+    from matplotlib.figure import Figure
+
+    from optimist.studies.report import figures
+
+    steps, runs = curves()
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.subplots()
+    for (agent, each), colour in zip(runs.items(), figures.COLOURS, strict=False):
+        axes.plot(steps, each.T, color=colour, linewidth=0.8, alpha=0.6)
+        axes.plot(steps, each.mean(0), color=colour, linewidth=2.2, label=agent)
+    axes.set_xlabel("gradient updates")
+    axes.set_ylabel("mean return of ten episodes")
+    axes.legend(frameon=False)
+    figures.save_png(figures.laid_out(figure), Path(path))
+
+
 def main():
     steps, runs = curves()
     out = csv.writer(sys.stdout, lineterminator="\n")
@@ -73,4 +92,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    draw(sys.argv[1]) if sys.argv[1:] else main()

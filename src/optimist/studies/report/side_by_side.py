@@ -156,7 +156,7 @@ def _protocol(found: list[Difference], names: tuple[str, str]) -> Sheet:
     return Sheet("settings that differ", ["setting", *names, "in the runs"], rows)
 
 
-def _three(statistic, x: np.ndarray, y: np.ndarray) -> list[Cell]:
+def _three(statistic, x: intervals.Matrix, y: intervals.Matrix) -> list[Cell]:
     """The statistic of the first, of the second, and their difference."""
     values = [float(statistic(x)), float(statistic(y))]
     between = _drawn(lambda a, b: statistic(b) - statistic(a), x, y)
@@ -167,11 +167,11 @@ def _improvement(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return statistics.probability_of_improvement(y, x)
 
 
-def _drawn(statistic, x: np.ndarray, y: np.ndarray) -> Interval:
+def _drawn(statistic, x: intervals.Matrix, y: intervals.Matrix) -> Interval:
     return statistics.stratified_bootstrap(statistic, x, y, repetitions=intervals.REPETITIONS)
 
 
-def _cell(found: Interval, x: np.ndarray, y: np.ndarray, sign: str = "") -> Cell:
+def _cell(found: Interval, x: intervals.Matrix, y: intervals.Matrix, sign: str = "") -> Cell:
     return intervals.interval_cell(found, min(len(x), len(y)), sign)
 
 
