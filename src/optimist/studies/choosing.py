@@ -1,4 +1,4 @@
-"""Chooses among the kept policies of a study's runs by their logs alone, if the study asks for it."""
+"""Chooses among the kept policies of a study's runs, by their logs alone, if the study asks for it."""
 
 import logging
 from pathlib import Path
@@ -13,8 +13,8 @@ log = logging.getLogger("optimist")
 
 
 def choose_policies(jobs: list[Job], out: Path, settings: dict[str, Any]) -> None:
-    """Select among all agents that learned from the same log and the same part of it. Runs that were already
-    selected with the same settings are left as they are."""
+    """Select among all agents that learned from the same log and the same part of it. What was selected with
+    the same settings stays."""
     groups: dict[tuple[str, str, str], list[Job]] = {}
     for job in jobs:
         if job.label and not job.plays:
