@@ -1,7 +1,7 @@
 """One run of a study as plain data that can be sent to a worker, and the settings that follow from it."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 from optimist import plugins
 from optimist.agents import described
 from optimist.agents._agent import Agent
-from optimist.data.dataset import fingerprint_of
+from optimist.data.dataset import Dataset, fingerprint_of
 from optimist.data.disk import manifest
 from optimist.errors import UsageError, did_you_mean
 from optimist.studies.store import is_address, staged_path
@@ -159,6 +159,10 @@ class Job:
             if name not in VIEWS:
                 raise UsageError(f'{self.name}: no view "{name}": {did_you_mean(name, VIEWS)}')
 
+    def part_of(self, log: Dataset) -> Dataset:
+        """The part of a log that the job's view selects."""
+        return viewed(log, self.view)
+
     def as_json(self) -> str:
         return json.dumps(asdict(self))
 
@@ -177,3 +181,15 @@ class Job:
     def unresolved(self) -> "Job":
         """The job as the study's file describes it, without resolved settings."""
         return replace(self, restart=False, resolved=None)
+
+
+def viewed(dataset: Dataset, view: Mapping[str, float]) -> Dataset:
+    """The dataset after these views, one after the other."""
+    for name, amount in view.items():
+        dataset = getattr(dataset, name)(_amount(name, amount, len(dataset)))
+    return dataset
+
+
+def _amount(view: str, amount: float, available: int) -> float:
+    """`first` and `last` count transitions; below 1 they are shares, as in the other views."""
+    return max(1, int(amount * available)) if view in ("first", "last") and amount < 1 else amount

@@ -1,11 +1,10 @@
 """Runs a job: opens its part of a log and learns from it, or plays."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from optimist.data.dataset import Dataset
-from optimist.studies.job import COMPARED_AT, Job
+from optimist.studies.job import COMPARED_AT, Job, viewed
 from optimist.studies.players import ranked
 from optimist.studies.store import is_address, stage
 from optimist.training import automatic
@@ -45,13 +44,8 @@ def _learn(job: Job, out: Path) -> None:
         seeds=tuple(_best_players(job, dataset)) or job.seeds,
         environment=job.environment,
         restart=job.restart,
-        part=lambda log: _viewed(part_of(job, log), job.share),
+        part=lambda log: viewed(job.part_of(log), job.share),
     ).run()
-
-
-def part_of(job: Job, log: Dataset) -> Dataset:
-    """The part of a log that the job's view selects."""
-    return _viewed(log, job.view)
 
 
 def players_of(job: Job, dataset: Dataset) -> list[Dataset]:
@@ -63,14 +57,3 @@ def players_of(job: Job, dataset: Dataset) -> list[Dataset]:
 def _best_players(job: Job, dataset: Dataset) -> list[int]:
     """The seeds of the players that the job learns from; empty if it learns from all."""
     return [player.seed for player in ranked(dataset)[: job.kept]] if job.kept else []
-
-
-def _viewed(dataset: Dataset, view: Mapping[str, float]) -> Dataset:
-    for name, amount in view.items():
-        dataset = getattr(dataset, name)(_amount(name, amount, len(dataset)))
-    return dataset
-
-
-def _amount(view: str, amount: float, available: int) -> float:
-    """`first` and `last` count transitions; below 1 they are shares, as in the other views."""
-    return max(1, int(amount * available)) if view in ("first", "last") and amount < 1 else amount

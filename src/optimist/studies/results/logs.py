@@ -13,7 +13,7 @@ from optimist.data.disk import manifest
 from optimist.data.disk.files import write_whole
 from optimist.errors import DataError
 from optimist.studies.job import Job
-from optimist.studies.job_run import part_of, players_of
+from optimist.studies.job_run import players_of
 from optimist.studies.players import final_returns
 from optimist.studies.scores.curves import Curve, curves, mean_curve
 
@@ -73,7 +73,7 @@ def _log(jobs: list[Job], out: Path) -> Log:
         if job.label:
             learned.setdefault(job.part, {})[job.data_folder(out)] = job
     logs = {
-        part: [part_of(job, log) for folder, job in mine.items() for log in players[folder]]
+        part: [job.part_of(log) for folder, job in mine.items() for log in players[folder]]
         for part, mine in learned.items()
     }
     finals = [final_returns(log) for mine in players.values() for log in mine]
