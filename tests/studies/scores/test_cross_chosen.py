@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from optimist.studies.scores import intervals
-from optimist.studies.scores.cross_chosen import CrossChosen
+from optimist.studies.scores.cross_chosen import FEW, CrossChosen
 from optimist.studies.scores.normalisation import own
 from optimist.studies.scores.score_files import ScoreFile
 from optimist.studies.scores.statistics import iqm, mean, paired_difference, stratified_bootstrap
@@ -32,7 +32,7 @@ def runs(curves):
     return CrossChosen(np.array(each).T, curves)
 
 
-@pytest.mark.parametrize("count", [2, 3, 5])
+@pytest.mark.parametrize("count", [2, 3, 5, FEW, FEW + 1])
 def test_a_draw_is_scored_as_loops_score_it(count):
     random = np.random.default_rng(count)
     games = [random.normal(size=(count, evaluations)) for evaluations in (4, 7)]

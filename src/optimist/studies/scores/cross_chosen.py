@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import combinations_with_replacement
+from typing import NamedTuple
 
 import numpy as np
 
-FEW = 8  # runs
+FEW = 6  # runs; they can be drawn in 462 ways, five in 126, so each way is scored once
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,22 +39,43 @@ class CrossChosen:
         scores = np.empty(runs.shape)
         for game, curves in enumerate(self.curves):
             drawn = runs[:, :, game]
-            copies = (drawn[:, :, None] == np.arange(len(curves))).sum(axis=1)
-            first, place = _distinct(copies)
-            chosen = _chosen_scores(curves, copies[first])[place]
+            if len(curves) <= FEW:
+                chosen = self._of_all_ways[game][_ways(len(curves)).of(drawn)]
+            else:
+                chosen = _chosen_scores(curves, _copies(drawn))
             scores[:, :, game] = np.take_along_axis(chosen, drawn, axis=1)
         return scores
 
+    @cached_property
+    def _of_all_ways(self) -> list[np.ndarray]:
+        """For each game the scores in every possible draw, (ways, runs)."""
+        return [_chosen_scores(curves, _ways(len(curves)).copies) for curves in self.curves]
 
-def _distinct(copies: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The first of each distinct draw, and for each draw its place among those. Five runs can be drawn in 126
-    ways, so few draws need a choice; more runs than `FEW` are hardly drawn twice in the same way."""
-    draws, runs = copies.shape
-    if runs > FEW:
-        return np.arange(draws), np.arange(draws)
-    numbers = copies @ (runs + 1) ** np.arange(runs)
-    _, first, place = np.unique(numbers, return_index=True, return_inverse=True)
-    return first, place
+
+class Ways(NamedTuple):
+    """All ways to draw a few runs, whatever their order."""
+
+    copies: np.ndarray  # of each run, (ways, runs)
+    digits: np.ndarray  # the sum over the drawn runs is a number for each way
+    places: np.ndarray  # of the ways by their numbers
+
+    def of(self, drawn: np.ndarray) -> np.ndarray:
+        """The place of each draw among the ways, (draws, runs) -> (draws,)."""
+        return self.places[self.digits[drawn].sum(axis=1)]
+
+
+@cache
+def _ways(runs: int) -> Ways:
+    copies = _copies(np.array(list(combinations_with_replacement(range(runs), runs))))
+    digits = (runs + 1) ** np.arange(runs)
+    places = np.zeros((runs + 1) ** runs, int)
+    places[copies @ digits] = np.arange(len(copies))
+    return Ways(copies, digits, places)
+
+
+def _copies(drawn: np.ndarray) -> np.ndarray:
+    """How often each run is in each draw, (draws, runs)."""
+    return (drawn[:, :, None] == np.arange(drawn.shape[1])).sum(axis=1)
 
 
 def _chosen_scores(curves: np.ndarray, copies: np.ndarray) -> np.ndarray:
@@ -59,6 +83,9 @@ def _chosen_scores(curves: np.ndarray, copies: np.ndarray) -> np.ndarray:
 
     No copy of a run takes part in its own choice: otherwise the run would choose for itself. In a draw of a
     single run nobody else is left, so all the other runs choose."""
-    others = (copies @ curves)[:, None] - copies[:, :, None] * curves  # (draws, runs, evaluations)
-    others[(copies == len(curves)).any(axis=1)] = curves.sum(axis=0) - curves
-    return curves[np.arange(len(curves)), others.argmax(axis=-1)]
+    all_drawn, scores = copies @ curves, np.empty(copies.shape)
+    for run, curve in enumerate(curves):
+        mine = copies[:, [run]]
+        others = np.where(mine == len(curves), curves.sum(axis=0) - curve, all_drawn - mine * curve)
+        scores[:, run] = curve[others.argmax(axis=1)]
+    return scores
