@@ -160,7 +160,7 @@ def torso_for(spec: Spec, name: str = "auto", hidden: str = "auto") -> Torso:
 def named_torso(name: str, **options: Any) -> Torso:
     """The torso of this name with these options: the package's, or a user's class or instance."""
     if name in TORSOS:
-        return replace(TORSOS[name], **options)
+        return replace(TORSOS[name], **options) if options else TORSOS[name]
     found = plugins.find("torsos", name, [*TORSOS, "auto"])
     try:
         found = found(**options) if isinstance(found, type) or options else found
