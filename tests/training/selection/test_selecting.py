@@ -229,6 +229,16 @@ def test_a_few_steps_of_the_log_are_enough_if_they_are_asked_for(tmp_path):
     assert any("of 100 steps are used" in note for note in found.notes)
 
 
+def test_logs_of_similar_lengths_are_read_in_chunks_of_one_size():
+    data, rewards = cart(), evidence.Rewards(0.99, None)
+    steps = Steps([data, data.first(70), data.first(64), data.first(1)], rewards)
+    for log, size in enumerate((128, 128, 64, 1)):
+        ((inside, place),) = steps.chunks(log)
+        assert len(inside) == size and place == slice(0, steps.lengths[log])
+        np.testing.assert_array_equal(inside[: place.stop], np.arange(place.stop))
+        assert set(inside[place.stop :]) <= {place.stop - 1}  # the padding
+
+
 def test_a_damaged_or_foreign_selection_is_refused(selection, runs, tmp_path):
     file, text = runs[1] / NAME, (runs[1] / NAME).read_text()
     try:
