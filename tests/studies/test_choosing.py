@@ -1,15 +1,18 @@
 """A study that selects: policies are chosen by the part of the log that the runs learned from, once."""
 
+import csv
 from pathlib import Path
 
 import pytest
 
 from little import played
+from optimist.cli.main import main
 from optimist.data import Dataset
 from optimist.studies import study_file
 from optimist.studies.choosing import choose_policies
 from optimist.studies.job import Job
 from optimist.studies.job_run import perform_job
+from optimist.studies.results.regrets import ALL
 from optimist.training.storage.selected import NAME, read_selection
 
 GAME = "minatar/breakout"
@@ -70,3 +73,16 @@ def test_agents_of_one_part_are_chosen_among_together_and_only_once(chosen):
 @pytest.mark.parametrize("size", ["mini", "tiny"])
 def test_the_papers_studies_of_discrete_actions_choose_policies(name, size):
     assert study_file.load(name, size).select is not None
+
+
+@pytest.mark.slow
+def test_the_study_of_rules_ends_with_the_regret_of_each(tmp_path):
+    assert (
+        main(["study", "run", "selection", "--scale", "tiny", "--out", str(tmp_path), "--workers", "1"]) == 0
+    )
+    with open(tmp_path / "results" / "selection.csv") as file:
+        rows = list(csv.DictReader(file))
+    measured = {row["rule"] for row in rows if row["agent"] == "CQL"}
+    assert {"cautious", "supported", "fqe", "support", "sbv", "bvft", "drift", "last"} <= measured
+    assert {row["agent"] for row in rows} == {"REM", "CQL", ALL}
+    assert all(float(row["regret_at_1"]) >= 0 for row in rows)

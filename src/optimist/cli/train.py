@@ -140,6 +140,7 @@ def train(options: argparse.Namespace) -> None:
     from optimist import agents, envs
     from optimist.training.offline import OfflineTraining
     from optimist.training.resolve import resolve_training
+    from optimist.training.storage.policies import kept_steps
 
     agent, settings = resolve_training(dataset.spec, options.agent, **_asked(options))
     environment = options.environment or envs.from_data(dataset.provenance.get("environment", ""))
@@ -158,7 +159,8 @@ def train(options: argparse.Namespace) -> None:
     if not environment:
         _print_estimators(out)
         print(f"trained in {out}; its curves as a page: optimist report {out}")
-        print(f"to choose a policy by the log: optimist select {out}")
+        if kept_steps(out):
+            print(f"to choose a policy by the log: optimist select {out}")
         print(f"to use it elsewhere: optimist export {out} --to policy.onnx")
         return
     _print_scores(agents.short_name(agent), out, part_of(dataset, options))

@@ -1,6 +1,7 @@
 """`select` ranks every kept policy and writes the choice down; the choice can be loaded and exported."""
 
 import json
+import re
 from pathlib import Path
 
 import jax
@@ -181,7 +182,11 @@ def test_mistakes_are_one_line(runs, log, tmp_path):
         optimist.select([runs[0], other])
     with pytest.raises(UsageError, match='no rule "fqq": did you mean "fqe"'):
         optimist.select(runs, rule="fqq")
-    with pytest.raises(RunError, match="keeps no policies"):
+    with pytest.raises(UsageError, match="0 updates of each network"):
+        optimist.select(runs, updates=0)
+    with pytest.raises(UsageError, match="0 steps of each log"):
+        optimist.select(runs, steps=0)
+    with pytest.raises(RunError, match="keeps no policies: train again"):
         optimist.select(train(Dataset.open(log), tmp_path / "none", keep_policies=0))
     with pytest.raises(RunError, match="is not the data that"):
         optimist.select(runs, data=tmp_path / "other")
@@ -192,6 +197,46 @@ def test_mistakes_are_one_line(runs, log, tmp_path):
     assert gather(sources, candidates_of(sources), tmp_path / "moved").logs
     with pytest.raises(RunError, match='no "chosen" step yet'):
         optimist.load(tmp_path / "none", step="chosen")
+
+
+def test_a_folder_that_is_no_run_is_named_for_what_it_is(runs, log, tmp_path):
+    for folder, said in (
+        (runs[0].parent, f"holds some: name them, such as {runs[1]}, {runs[0]}"),
+        (log, "is a dataset: name runs that learned from it"),
+        (tmp_path, "has no config.toml: name the --out"),
+        (tmp_path / "nowhere", "does not exist: name the --out"),
+    ):
+        with pytest.raises(RunError, match=re.escape(said)):
+            optimist.select(folder)
+
+
+def test_a_rule_without_a_score_says_what_it_needs_before_anything_is_fitted(runs):
+    with pytest.raises(UsageError, match="it needs logged probabilities"):
+        optimist.select(runs, rule="importance", updates=10**9)
+
+
+def test_one_policy_is_no_choice(log, tmp_path):
+    run = train(Dataset.open(log), tmp_path / "run", seeds=(0,), steps=20)
+    assert "there is one policy to choose from" in optimist.select(run, updates=2).notes[0]
+
+
+def test_a_few_steps_of_the_log_are_enough_if_they_are_asked_for(tmp_path):
+    data = cart()
+    sources = read_sources([train(data, tmp_path / "run", hold_out=0.3, seeds=(0,))])
+    found = gather(sources, candidates_of(sources), data, most=50)
+    (log,) = found.logs
+    assert len(log.learned) + len(log.held) <= 60 and len(data) == 100
+    assert any("of 100 steps are used" in note for note in found.notes)
+
+
+def test_logs_of_similar_lengths_are_read_in_chunks_of_one_size():
+    data, rewards = cart(), evidence.Rewards(0.99, None)
+    steps = Steps([data, data.first(70), data.first(64), data.first(1)], rewards)
+    for log, size in enumerate((128, 128, 64, 1)):
+        ((inside, place),) = steps.chunks(log)
+        assert len(inside) == size and place == slice(0, steps.lengths[log])
+        np.testing.assert_array_equal(inside[: place.stop], np.arange(place.stop))
+        assert set(inside[place.stop :]) <= {place.stop - 1}  # the padding
 
 
 def test_a_damaged_or_foreign_selection_is_refused(selection, runs, tmp_path):
@@ -216,7 +261,7 @@ def test_the_order_of_the_choice():
     assert choice.ranked("supported", scores) == [3, 1, 0, 2]  # more support first, no score last
     assert choice.ranked("sbv", scores) == [0, 3, 1, 2]  # less error is better
     scores["supported"][:] = np.nan
-    with pytest.raises(UsageError, match="no score for any candidate"):
+    with pytest.raises(UsageError, match="no score for any policy"):
         choice.ranked("supported", scores)
 
 

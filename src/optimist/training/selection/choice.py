@@ -13,11 +13,15 @@ SAME = 0.05  # of the spread of all values: smaller differences are none
 
 
 class Rule(NamedTuple):
-    """A score, (C,), of which more is better, and what it is."""
+    """A score, (C,), of which more is better, what it is, and what it needs."""
 
     score: str
     sign: int
     about: str
+    needs: str = ""
+
+
+VALUES = "an agent with values of actions"
 
 
 RULES = {
@@ -27,11 +31,22 @@ RULES = {
     ),
     "fqe": Rule("fqe", 1, "fitted Q evaluation"),
     "support": Rule("support", 1, "share of held-out states in which the behaviour would act alike"),
-    "sbv": Rule("bellman_error", -1, "Supervised Bellman Validation: error of the agent's own values"),
-    "bvft": Rule("tournament_loss", -1, "batch value-function tournament of the agents' own values"),
-    "drift": Rule("overestimation", -1, "the agent's own values should be near the returns in the log"),
-    "agreement": Rule("agreement", 1, "how often the seeds of a run choose the same action"),
-    "importance": Rule("importance", 1, "weighted importance sampling; needs logged probabilities"),
+    "sbv": Rule(
+        "bellman_error", -1, "Supervised Bellman Validation: error of the agent's own values", VALUES
+    ),
+    "bvft": Rule("tournament_loss", -1, "batch value-function tournament of the agents' own values", VALUES),
+    "drift": Rule(
+        "overestimation", -1, "the agent's own values should be near the returns in the log", VALUES
+    ),
+    "agreement": Rule(
+        "agreement", 1, "how often the seeds of a run choose the same action", "several seeds on one log"
+    ),
+    "importance": Rule(
+        "importance",
+        1,
+        "weighted importance sampling; needs logged probabilities",
+        "logged probabilities, and episodes in which the policies would act as the behaviour did",
+    ),
 }
 USUAL = "cautious"
 Scores = Mapping[str, np.ndarray]
@@ -52,9 +67,18 @@ def ranked(rule: str, scores: Scores) -> list[int]:
     """The numbers of the candidates, the best first; those without a score last. Of equal scores the policy
     with more support is better."""
     wanted = preference(rule, scores)
-    if np.isnan(wanted).all():
-        raise UsageError(f'the rule "{rule}" has no score for any candidate: choose another, such as {USUAL}')
+    check_scored(rule, scores)
     return np.lexsort((-scores["support"], -wanted)).tolist()
+
+
+def check_scored(rule: str, scores: Scores) -> None:
+    """Raise UsageError if the rule's score is among these, and no candidate has it."""
+    score, needs = RULES[rule].score, RULES[rule].needs
+    if score in scores and np.isnan(scores[score]).all():
+        because = f": it needs {needs}" if needs else ""
+        raise UsageError(
+            f'the rule "{rule}" has no score for any policy{because}; choose another, such as {USUAL}'
+        )
 
 
 def interval(values: np.ndarray) -> tuple[float, float]:
@@ -68,6 +92,8 @@ def doubts(order: Sequence[int], scores: Scores, names: Sequence[str]) -> list[s
     """Why the log may not support the choice, one line each."""
     best, plain, careful, support = order[0], scores["fqe"], scores["supported"], scores["support"]
     lines = []
+    if len(plain) == 1:
+        lines.append("there is one policy to choose from: a smaller --evaluate-every keeps more")
     if support.max() < COVERED:
         lines.append(
             f"the log cannot tell: no policy acts as the behaviour would in {COVERED:.0%} of the states "

@@ -54,6 +54,16 @@ class Estimators:
             self._updates,
         )
 
+    @cached_property
+    def quick_scores(self) -> dict[str, np.ndarray]:
+        """The scores for which nothing is fitted, by name, (C,)."""
+        return {
+            "overestimation": self._overestimations(),
+            "agreement": self._agreement(),
+            "tournament_loss": self._tournament(),
+            "importance": self._importance(),
+        }
+
     def scores(self, slow: bool) -> dict[str, np.ndarray]:
         """Every score by its name, (C,)."""
         nothing = np.full(len(self.candidates), np.nan)
@@ -62,10 +72,7 @@ class Estimators:
             "supported": _means(self.values.supported),
             "fqe": _means(self.values.fqe),
             "support": _means(self._supported.held),
-            "overestimation": self._overestimations(),
-            "agreement": self._agreement(),
-            "tournament_loss": self._tournament(),
-            "importance": self._importance(),
+            **self.quick_scores,
             "bellman_error": self._bellman_errors() if slow else nothing,
         }
 

@@ -73,10 +73,12 @@ class Steps:
         self.begins = np.cumsum([0, *self.lengths])[:-1]
 
     def chunks(self, log: int) -> Iterator[tuple[np.ndarray, slice]]:
-        """The positions of a log in equal chunks, the last one padded, and the place of each chunk."""
+        """The positions of a log in equal chunks, the last one padded, and the place of each chunk. The size
+        of a chunk is a power of two: logs of similar lengths then share their programs."""
         view = self.views[log]
         size = int(np.prod(view.spec.observation_shape)) * 4
-        count = min(max(1, CHUNK_BYTES // size), len(view))
+        most = max(1, CHUNK_BYTES // size)
+        count = min(1 << (most.bit_length() - 1), 1 << (len(view) - 1).bit_length())
         for first in range(0, len(view), count):
             inside = np.minimum(np.arange(first, first + count), len(view) - 1)
             yield inside, slice(first, min(first + count, len(view)))

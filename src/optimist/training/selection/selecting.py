@@ -40,8 +40,10 @@ def select_policy(
     is used of the log of each player; it is all of it, also for runs that learned from less. With `steps`,
     about so many of each log are used: on a CPU the answers of many policies in all states take long."""
     choice.check_rule(rule)
-    if updates < 1 or episodes < 0:
-        raise UsageError(f"{updates} updates, {episodes} episodes: choose at least 1, and at least 0")
+    if updates < 1:
+        raise UsageError(f"{updates} updates of each network: choose at least 1")
+    if episodes < 0:
+        raise UsageError(f"{episodes} real episodes: choose at least 0")
     if steps is not None and steps < 1:
         raise UsageError(f"{steps} steps of each log: choose at least 1")
     sources = read_sources(runs, allow)
@@ -49,6 +51,7 @@ def select_policy(
     play = _player(sources, candidates, environment) if episodes else None  # raises before the long work
     evidence = gather(sources, candidates, data, part, steps)
     estimators = Estimators(evidence, sources, candidates, updates)
+    choice.check_scored(rule, estimators.quick_scores)  # before the long work too
     scores = estimators.scores(slow=every_rule or rule == "sbv")
     names = [f"{sources[each.source].path} step {each.step:,} seed {each.seed}" for each in candidates]
     order = choice.ranked(rule, scores)
