@@ -167,6 +167,8 @@ class D3rlpyUpdates:
         from d3rlpy.models.encoders import PixelEncoderFactory, VectorEncoderFactory
 
         random, count = np.random.default_rng(0), TRANSITIONS[network]
+        frames: np.ndarray
+        actions: np.ndarray
         if agent == "td3":
             encoder = VectorEncoderFactory([400, 300])
             config = TD3Config(
@@ -245,6 +247,7 @@ def graphed(updates):
 
 def prepared(form: str, agent: str, network: str, batch: int):
     """A function that does some updates, how many, and what it is in words."""
+    updates: D3rlpyUpdates | Td3Updates | TableUpdates
     if form == "d3rlpy":
         updates = D3rlpyUpdates(agent, network, batch)
     elif network == "control":
