@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import jax
 from matplotlib.figure import Figure
@@ -86,7 +87,7 @@ def chart(rows: Sequence[Row]) -> Figure:
     axes = figure.subplots()
     places = list(range(len(rows)))[::-1]
     shares = [row.rate / row.limit for row in rows]
-    handles = [axes.barh(places, shares, height=0.6, color=figures.COLOURS[0])]
+    handles: list[Any] = [axes.barh(places, shares, height=0.6, color=figures.COLOURS[0])]
     labels = ["Optimist"]
     for number, (form, name) in enumerate(peers.FORMS.items(), 1):
         marks = [
