@@ -124,9 +124,9 @@ def draw() -> None:
     figure = Figure(figsize=(9, 6), layout="constrained")
     for axes, (what, label) in zip(figure.subplots(2, 2).flat, LABELS.items(), strict=True):
         points = [(float(row["value"]), float(row["milliseconds"])) for row in rows if row["what"] == what]
-        _line(axes, points, "two ARM cores", 0)
+        _line(axes, points, "two ARM cores, processor time", 0)
         if what == "seeds":
-            _line(axes, h200_seeds(), "H200", 1)
+            _line(axes, h200_seeds(), "H200, elapsed time", 1)
         unit = "ms of processor time / batch" if what == "steps" else "ms / update of one seed"
         axes.set(xscale="log", yscale=SCALES.get(what, "linear"), xlabel=label, ylabel=unit)
         if what not in SCALES:

@@ -6,8 +6,7 @@ prints {"updates": ...}.
 
 The forms: "eager" is PyTorch as most people write it, with the fastest number of threads; "tuned" has
 channels-last images, a fused Adam and mixed heads before their product, and on a GPU it is recorded as a CUDA
-graph. (On two ARM cores torch.compile took a minute for each of three steps and made none of them faster.)
-"d3rlpy" is that library's own update.
+graph; on a CPU it is not compiled, so torch.compile may be faster there. "d3rlpy" is that library's own update.
 """
 
 import copy
