@@ -6,7 +6,8 @@ prints {"updates": ...}.
 
 The forms: "eager" is PyTorch as most people write it, with the fastest number of threads; "tuned" has
 channels-last images, a fused Adam and mixed heads before their product, and on a GPU it is recorded as a CUDA
-graph; on a CPU it is not compiled, so torch.compile may be faster there. "d3rlpy" is that library's own update.
+graph; on a CPU it is not compiled, and torch.compile may be faster there. "d3rlpy" is that library's own
+update.
 """
 
 import copy
