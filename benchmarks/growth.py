@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from optimist.studies.report import figures
 
@@ -28,6 +29,7 @@ HEADS, BATCHES, SEEDS, STEPS = (
     (1, 2, 5, 10),
     (10_000, 100_000, 400_000),
 )
+SCALES = {"batch": "log", "seeds": "log"}  # of the vertical axis; the others begin at zero
 COLUMNS = ("what", "value", "milliseconds")
 LABELS = {
     "heads": "heads of REM (batch 32, 1 seed)",
@@ -122,11 +124,16 @@ def draw() -> None:
     figure = Figure(figsize=(9, 6), layout="constrained")
     for axes, (what, label) in zip(figure.subplots(2, 2).flat, LABELS.items(), strict=True):
         points = [(float(row["value"]), float(row["milliseconds"])) for row in rows if row["what"] == what]
-        _line(axes, points, "two ARM cores", 0)
+        _line(axes, points, "two ARM cores, processor time", 0)
         if what == "seeds":
-            _line(axes, h200_seeds(), "H200", 1)
+            _line(axes, h200_seeds(), "H200, elapsed time", 1)
         unit = "ms of processor time / batch" if what == "steps" else "ms / update of one seed"
-        axes.set(xscale="log", yscale="log", xlabel=label, ylabel=unit)
+        axes.set(xscale="log", yscale=SCALES.get(what, "linear"), xlabel=label, ylabel=unit)
+        if what not in SCALES:
+            axes.set_ylim(bottom=0)
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: figures.short_count(value)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.yaxis.set_minor_formatter(NullFormatter())
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(color=figures.FAINT, alpha=0.25, linewidth=0.7)
         axes.legend(frameon=False, fontsize=8)

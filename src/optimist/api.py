@@ -1,22 +1,23 @@
-"""The functions of the Python interface: open, load, train, collect, select and export."""
+"""The functions of the Python interface: open, load, train, collect, select and export.
+
+Each function imports what only it needs, so that a policy is loaded quickly.
+"""
 
 import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from optimist import envs
 from optimist.agents import short_name
 from optimist.agents._agent import Agent
 from optimist.data.dataset import Dataset
 from optimist.errors import UsageError
-from optimist.training.beginning import beginning
-from optimist.training.export import Exported, export_policy
-from optimist.training.offline import OfflineTraining
-from optimist.training.online import OnlineTraining
-from optimist.training.resolve import resolve_collection, resolve_training
 from optimist.training.run import Run, load_run
-from optimist.training.selection import Selection, select_policy
+
+if TYPE_CHECKING:
+    from optimist.training.export import Exported
+    from optimist.training.selection import Selection
 
 log = logging.getLogger("optimist")
 
@@ -56,6 +57,9 @@ def train(
     steps, batch, evaluate_every. Evaluation plays the environment of the data unless `environment` names
     another, or is "" for none. The same call continues an unfinished run.
     """
+    from optimist.training.offline import OfflineTraining
+    from optimist.training.resolve import resolve_training
+
     dataset = data if isinstance(data, Dataset) else Dataset.open(data)
     found = resolve_training(
         dataset.spec,
@@ -103,6 +107,10 @@ def collect(
     With `start_from`, a run's folder, the agents of that run go on from their last step, or from a `step`
     whose policy was kept; `mix=0.5` takes half of each minibatch from the log of that run.
     """
+    from optimist.training.beginning import beginning
+    from optimist.training.online import OnlineTraining
+    from optimist.training.resolve import resolve_collection
+
     spec, start = envs.make(environment).spec, None
     if start_from is not None:
         start = beginning(start_from, step=step, seeds=None if seeds is None else _seeds(seeds))
@@ -139,12 +147,14 @@ def select(
     out: str | Path | None = None,
     allow: Iterable[str] = (),
     steps: int | None = None,
-) -> Selection:
+) -> "Selection":
     """Choose among all kept policies of runs that learned from one dataset, by that dataset alone, as
     `optimist select` does. `selection.chosen` is the policy to ship, `selection.ranking` has all of them;
     `load(run, step="chosen")` loads the choice. With `episodes`, the policies that rank best play that many
     real episodes in all, which then decide.
     """
+    from optimist.training.selection import select_policy
+
     several = [runs] if isinstance(runs, (str, Path, Run)) else list(runs)
     found = select_policy(
         [each.path if isinstance(each, Run) else each for each in several],
@@ -159,7 +169,6 @@ def select(
     )
     found.write(None if out is None else Path(out))
     if out is not None:
-        # Imported here: it needs matplotlib, which takes longer than everything that `load` needs.
         from optimist.studies.report.selection_report import write_selection_page
 
         write_selection_page(found, Path(out), "optimist.select(...)")
@@ -173,10 +182,12 @@ def export(
     step: int | str = "last",
     seed: int | None = None,
     data: Dataset | str | Path | None = None,
-) -> Exported:
+) -> "Exported":
     """Write the policy of one seed to a file that needs neither this package nor JAX, as `optimist export`
     does: policy.npz for NumPy, policy.onnx, or policy.stablehlo. Its actions are compared with the policy's
     on observations of `data`, by default the data of the run."""
+    from optimist.training.export import export_policy
+
     loaded = run if isinstance(run, Run) else load_run(run, step=step)
     return export_policy(loaded, to, seed=seed, data=data)
 

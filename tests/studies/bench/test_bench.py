@@ -11,7 +11,7 @@ from optimist.studies.bench import peers
 from optimist.studies.bench.learners import learning, random_log
 from optimist.studies.bench.measuring import Row, measured
 from optimist.studies.bench.plan import PARTS, Plan, quick, whole
-from optimist.studies.bench.results import FIGURE, TABLE, line, sheet, write
+from optimist.studies.bench.results import FIGURE, TABLE, line, rounded, sheet, write
 from optimist.studies.bench.timing import Subject, Timing, best, middle, ratio
 
 SHORT = Timing(rounds=1, seconds=0.001)
@@ -40,7 +40,7 @@ def test_every_row_has_a_positive_rate_and_a_limit(rows):
     assert [row.subject.part for row in rows] == ["learner"] * 2 + ["data"] * 3 + ["play"] * 2
     for row in rows:
         assert row.rate > 0 and row.limit > 0 and row.limit_by
-        assert f"{row.rate:,.0f} {row.subject.unit}" in line(row)
+        assert f"{rounded(row.rate)} {row.subject.unit}" in line(row)
 
 
 def test_the_files_read_back_as_the_table(rows, tmp_path):
@@ -62,6 +62,11 @@ def test_an_update_needs_the_arithmetic_of_its_network():
     assert operations == pytest.approx(32 * (3 * convolution + 4 * dense), rel=0.1)
     weights = 3 * 3 * 4 * 16 + 16 + 1024 * 128 + 128 + 128 * 3 + 3
     assert moved == pytest.approx(4 * 7 * weights, rel=0.01)  # weights and two moments both ways, and targets
+
+
+@pytest.mark.parametrize(("rate", "text"), [(0.8412, "0.84"), (7.0, "7"), (12.3, "12"), (16_701.2, "16,701")])
+def test_slow_rates_keep_two_digits(rate, text):
+    assert rounded(rate) == text
 
 
 def test_works_take_turns_and_the_first_call_is_not_timed():

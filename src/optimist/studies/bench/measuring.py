@@ -75,7 +75,7 @@ def _timed(works: list[Work], timing: Timing, beside: Path | None) -> Iterator[R
         }
         ready = [key for key, each in peer.items() if not each.problem]
         gauges = list(dict.fromkeys(gauge for work in works for gauge, _ in work.needs))
-        timed = [*works, *gauges]
+        timed: list[Work | Gauge] = [*works, *gauges]
         rounds = timing.rates([*(each.do for each in timed), *(peer[key] for key in ready)])
         for place, work in enumerate(works):
             limits = {gauge.name: best(rounds, timed.index(gauge)) / amount for gauge, amount in work.needs}

@@ -6,8 +6,8 @@ prints {"updates": ...}.
 
 The forms: "eager" is PyTorch as most people write it, with the fastest number of threads; "tuned" has
 channels-last images, a fused Adam and mixed heads before their product, and on a GPU it is recorded as a CUDA
-graph. (On two ARM cores torch.compile took a minute for each of three steps and made none of them faster.)
-"d3rlpy" is that library's own update.
+graph; on a CPU it is not compiled, and torch.compile may be faster there. "d3rlpy" is that library's own
+update.
 """
 
 import copy
@@ -167,6 +167,8 @@ class D3rlpyUpdates:
         from d3rlpy.models.encoders import PixelEncoderFactory, VectorEncoderFactory
 
         random, count = np.random.default_rng(0), TRANSITIONS[network]
+        frames: np.ndarray
+        actions: np.ndarray
         if agent == "td3":
             encoder = VectorEncoderFactory([400, 300])
             config = TD3Config(
@@ -245,6 +247,7 @@ def graphed(updates):
 
 def prepared(form: str, agent: str, network: str, batch: int):
     """A function that does some updates, how many, and what it is in words."""
+    updates: D3rlpyUpdates | Td3Updates | TableUpdates
     if form == "d3rlpy":
         updates = D3rlpyUpdates(agent, network, batch)
     elif network == "control":

@@ -34,7 +34,7 @@ def python() -> Path:
         return here
     print(f"installing {' and '.join(PACKAGES)} in {folder} (once; a large download)", flush=True)
     venv.create(folder, with_pip=True, clear=True)
-    words = [here, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PACKAGES]
+    words = [str(here), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PACKAGES]
     ended = subprocess.run(words, capture_output=True, text=True)
     if ended.returncode:
         reason = (ended.stderr.strip().splitlines() or ["pip failed"])[-1]

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import jax
 from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
 
 from optimist.data import machine
 from optimist.data.disk.files import make_folder
@@ -17,13 +19,17 @@ from optimist.studies.sheet import Cell, Sheet, as_csv
 TABLE, FIGURE = "bench.csv", "bench.png"
 
 
+def rounded(rate: float) -> str:
+    return f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
+
+
 def line(row: Row) -> str:
     """A row in words."""
     subject = row.subject
     size = f"{subject.network}, batch {subject.batch}, {subject.seeds} seed{'s' * (subject.seeds > 1)}"
     against = "".join(f", {times:.2f} x {peers.FORMS[form]}" for form, times in row.times.items())
     return (
-        f"{subject.part}: {subject.name} ({size}): {row.rate:,.0f} {subject.unit}, "
+        f"{subject.part}: {subject.name} ({size}): {rounded(row.rate)} {subject.unit}, "
         f"{row.rate / row.limit:.0%} of the limit{against}"
     )
 
@@ -35,9 +41,9 @@ def sheet(rows: Sequence[Row]) -> Sheet:
     shown = [
         [
             *(row.subject.part, row.subject.name, row.subject.network, row.subject.batch, row.subject.seeds),
-            Cell(f"{row.rate:,.0f}", row.rate),
+            Cell(rounded(row.rate), row.rate),
             row.subject.unit,
-            Cell(f"{row.limit:,.0f}", row.limit),
+            Cell(rounded(row.limit), row.limit),
             Cell(f"{row.rate / row.limit:.1%}", row.rate / row.limit),
             row.limit_by,
             *(_times(row.times.get(form)) for form in forms),
@@ -81,7 +87,7 @@ def chart(rows: Sequence[Row]) -> Figure:
     axes = figure.subplots()
     places = list(range(len(rows)))[::-1]
     shares = [row.rate / row.limit for row in rows]
-    handles = [axes.barh(places, shares, height=0.6, color=figures.COLOURS[0])]
+    handles: list[Any] = [axes.barh(places, shares, height=0.6, color=figures.COLOURS[0])]
     labels = ["Optimist"]
     for number, (form, name) in enumerate(peers.FORMS.items(), 1):
         marks = [
@@ -94,7 +100,7 @@ def chart(rows: Sequence[Row]) -> Figure:
             labels.append(name)
     for row, share, place in zip(rows, shares, places, strict=True):
         axes.annotate(
-            f"{row.rate:,.0f} {row.subject.unit}",
+            f"{rounded(row.rate)} {row.subject.unit}",
             (share, place),
             xytext=(4, 0),
             textcoords="offset points",
@@ -102,6 +108,7 @@ def chart(rows: Sequence[Row]) -> Figure:
             fontsize=8,
         )
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=None))
     axes.set(xlabel="share of the limit", xlim=(min(0.001, *shares) / 2, 8), facecolor=figures.PAPER)
     axes.axvline(1, color=figures.FAINT, linewidth=1)
     axes.set_yticks(places, [_label(row.subject) for row in rows], fontsize=8)
