@@ -1,12 +1,10 @@
 """Chooses among the kept policies of a study's runs by their logs alone, if the study asks for it."""
 
 import logging
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from optimist.studies.job import Job
-from optimist.studies.job_run import part_of
 from optimist.training.selection import UPDATES, choice, select_policy
 from optimist.training.storage.run_folder import fingerprint, read_config
 from optimist.training.storage.selected import read_selection
@@ -26,8 +24,7 @@ def choose_policies(jobs: list[Job], out: Path, settings: dict[str, Any]) -> Non
         if not all(_is_selected(folder, settings, len(folders)) for folder in folders):
             log.warning("selecting among the policies of %s", mine[0].environment)
             first = mine[0]
-            part = partial(part_of, first)
-            select_policy(folders, data=first.data_folder(out), part=part, **settings).write()
+            select_policy(folders, data=first.data_folder(out), part=first.part_of, **settings).write()
 
 
 def _is_selected(folder: Path, settings: dict[str, Any], runs: int) -> bool:

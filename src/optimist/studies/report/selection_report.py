@@ -94,7 +94,8 @@ def _runs_sheet(selection: Selection) -> Sheet:
 
 def _pictures(selection: Selection) -> Iterator[Picture]:
     """A figure for each score that is known: the mean over the seeds of each run, over training."""
-    for rule, (score, _, about) in RULES.items():
+    for name, rule in RULES.items():
+        score, about = rule.score, rule.about
         known = [each for each in selection.ranking if each.scores[score] is not None]
         if known:
             figure = Figure((WIDTH, HEIGHT), layout="constrained")
@@ -102,7 +103,7 @@ def _pictures(selection: Selection) -> Iterator[Picture]:
             caption = (
                 f"{about[:1].upper()}{about[1:]}. The mean over the seeds; the dot is the chosen policy."
             )
-            yield picture(rule, caption, svg(laid_out(figure)), WIDTH)
+            yield picture(name, caption, svg(laid_out(figure)), WIDTH)
 
 
 def _draw(figure: Figure, selection: Selection, known: list[Ranked], score: str) -> None:
