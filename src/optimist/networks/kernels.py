@@ -2,8 +2,15 @@
 
 import jax
 
+SMALLEST_SIDE = 16  # of a product in the matrix units
 
-def kernel_call(kernel, out, grid: tuple[int, ...]):
+
+def is_side(number: int) -> bool:
+    """Whether the matrix units take so many numbers on one side of a product: powers of two, from 16 on."""
+    return number >= SMALLEST_SIDE and number & (number - 1) == 0
+
+
+def kernel_call(kernel, out, grid: tuple[int, ...], warps: int = 4):
     """The kernel as a function of arrays, with one program for each place of the grid."""
     pl, triton = pallas()
     return pl.pallas_call(
@@ -11,7 +18,7 @@ def kernel_call(kernel, out, grid: tuple[int, ...]):
         out_shape=out,
         grid=grid,
         interpret=interpreted(),
-        compiler_params=triton.CompilerParams(num_warps=4, num_stages=3),
+        compiler_params=triton.CompilerParams(num_warps=warps, num_stages=3),
     )
 
 

@@ -44,9 +44,9 @@ def scan_in_stretches(
             return state._replace(targets=()), losses
 
         def several(group, carry):
-            for place in range(AT_ONCE):
-                carry = step(first + group * AT_ONCE + place, carry)
-            return carry
+            places = first + group * AT_ONCE + jnp.arange(AT_ONCE)
+            one = lambda carry, place: (step(place, carry), None)  # noqa: E731
+            return jax.lax.scan(one, carry, places, unroll=AT_ONCE)[0]
 
         groups = (last - first) // AT_ONCE
         carry = jax.lax.fori_loop(0, groups, several, (without, losses))
