@@ -3,11 +3,12 @@
 Without a name it runs `learner`, `storage` and `memory`, which take minutes on any machine. The others:
 `agents` (every agent on both networks), `gpu_learner` (the Atari network by precision, seeds and batch, and
 every kernel) and `environments` (are they kept busy), for accelerators; `games`, MinAtar on the host and on
-the device; `control`, the agents of action vectors; `bootstrap`, intervals over runs and games; `saving`, ten million vector steps into a dataset folder; `formats`, the import of tables and
-Minari datasets (the extra `minari`); `report`, the page of a study of 300 runs; `grid`, the paper's grid on a
-cluster with training of seconds; `selection`, FQE of 25 policies; `checkpoints`, the share of the time that
-they take; `conservative`, returns beside d3rlpy's (OPTIMIST_PEERS names a Python that has it); `atari`,
-`streaming` and `imports`, figures of 84x84 frames, which need ale-py and a few GB of disk.
+the device; `control`, the agents of action vectors; `bootstrap`, intervals over runs and games; `saving`, ten
+million vector steps into a dataset folder; `formats`, the import of tables and Minari datasets (the extra
+`minari`); `report`, the page of a study of 300 runs; `grid`, the paper's grid on a cluster with training of
+seconds; `selection`, FQE of 25 policies; `checkpoints`, the share of the time that they take; `conservative`,
+returns beside d3rlpy's (OPTIMIST_PEERS names a Python that has it); `atari`, `streaming` and `imports`,
+figures of 84x84 frames, which need ale-py and a few GB of disk.
 """
 
 import importlib

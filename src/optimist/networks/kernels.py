@@ -10,7 +10,7 @@ def is_side(number: int) -> bool:
     return number >= SMALLEST_SIDE and number & (number - 1) == 0
 
 
-def kernel_call(kernel, out, grid: tuple[int, ...], warps: int = 4):
+def kernel_call(kernel, out, grid: tuple[int, ...]):
     """The kernel as a function of arrays, with one program for each place of the grid."""
     pl, triton = pallas()
     return pl.pallas_call(
@@ -18,7 +18,7 @@ def kernel_call(kernel, out, grid: tuple[int, ...], warps: int = 4):
         out_shape=out,
         grid=grid,
         interpret=interpreted(),
-        compiler_params=triton.CompilerParams(num_warps=warps, num_stages=3),
+        compiler_params=triton.CompilerParams(num_warps=4, num_stages=3),
     )
 
 

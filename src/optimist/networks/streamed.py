@@ -4,16 +4,17 @@ For a minibatch of 32, a layer of 7,744 x 512 weights is nothing but reading the
 them in float32, writes them in bf16, pads them, and reads them again.
 """
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 from jax.custom_batching import custom_vmap
 
-from optimist.networks.kernels import is_side, kernel_call, pallas
+from optimist.networks.kernels import kernel_call, pallas
 
-INPUTS = 256  # of one program: all are read at once, so that thousands of reads are on their way
-OUTPUTS = 32  # of one program
-ROWS = 64  # most examples of one program
-LARGEST_BATCH = 256  # a larger one has work enough for the library
+PART = 64  # inputs or outputs that a program takes at once
+BATCHES = (16, 32, 64)  # a larger one has work enough for the library
+MOST_SHARES = 16  # of a sum over inputs
 
 
 def product(features, weight):
@@ -38,10 +39,7 @@ def _library_product(features, weight):
 
 
 def _serves(batch: int, weight: tuple[int, int]) -> bool:
-    """Whole powers of two; a program of the gradient takes all outputs, which must be few."""
-    inputs, outputs = weight
-    sides = is_side(batch) and is_side(outputs)
-    return sides and batch <= LARGEST_BATCH and OUTPUTS <= outputs <= 512 and inputs % OUTPUTS == 0
+    return batch in BATCHES and all(size % PART == 0 for size in weight)
 
 
 @jax.custom_vjp
@@ -66,43 +64,43 @@ _streamed.defvjp(_product_and_kept, _gradients)
 
 def _product(features, weight):
     (batch, inputs), outputs = features.shape, weight.shape[1]
-    shares, rows = -(-inputs // INPUTS), min(batch, ROWS)
+    parts = inputs // PART
+    shares = max(share for share in range(1, MOST_SHARES + 1) if parts % share == 0)
     out = jax.ShapeDtypeStruct((shares, batch, outputs), jnp.float32)
-    call = kernel_call(_product_kernel, out, (shares, outputs // OUTPUTS, batch // rows))
+    call = kernel_call(partial(_product_kernel, parts // shares), out, (shares, outputs // PART))
     return call(features, weight).sum(axis=0)
 
 
-def _product_kernel(features, weight, products):
-    """The share of some inputs in the sum, of some outputs, for some examples."""
-    pl, triton = pallas()
-    share, rows = pl.program_id(0), min(features.shape[0], ROWS)
-    examples = pl.program_id(2) * rows + jax.lax.iota(jnp.int32, rows)
-    inputs = share * INPUTS + jax.lax.iota(jnp.int32, INPUTS)
-    outputs = pl.program_id(1) * OUTPUTS + jax.lax.iota(jnp.int32, OUTPUTS)
-    exists = inputs < features.shape[1]
+def _product_kernel(parts: int, features, weight, products):
+    """The sum over a share of the inputs, of some outputs, for the whole minibatch."""
+    pl, _ = pallas()
+    share, outputs = pl.program_id(0), pl.ds(pl.program_id(1) * PART, PART)
 
-    def read(array, rows, columns, mask):
-        mask = jnp.broadcast_to(mask, (rows.size, columns.size))
-        return triton.load(array.at[rows[:, None], columns[None, :]], mask=mask, other=0).astype(jnp.bfloat16)
+    def add(part, total):
+        inputs = pl.ds((share * parts + part) * PART, PART)
+        weights = weight[inputs, outputs].astype(jnp.bfloat16)
+        return total + jnp.dot(features[:, inputs], weights, preferred_element_type=jnp.float32)
 
-    weights = read(weight, inputs, outputs, exists[:, None])
-    seen = read(features, examples, inputs, exists[None, :])
-    total = jnp.dot(seen, weights, preferred_element_type=jnp.float32)
-    products[share, examples[:, None], outputs[None, :]] = total
+    nothing = jnp.zeros((features.shape[0], PART), jnp.float32)
+    products[share, :, outputs] = jax.lax.fori_loop(0, parts, add, nothing)
 
 
 def _features_gradient(gradient, weight):
     batch, inputs = len(gradient), len(weight)
-    out, rows = jax.ShapeDtypeStruct((batch, inputs), jnp.bfloat16), min(batch, ROWS)
-    call = kernel_call(_features_gradient_kernel, out, (inputs // OUTPUTS, batch // rows), warps=8)
-    return call(gradient, weight)
+    out = jax.ShapeDtypeStruct((batch, inputs), jnp.bfloat16)
+    return kernel_call(_features_gradient_kernel, out, (inputs // PART,))(gradient, weight)
 
 
 def _features_gradient_kernel(gradient, weight, features):
-    """Some inputs of some examples, from all outputs."""
+    """Some inputs of the whole minibatch, from all outputs."""
     pl, _ = pallas()
-    rows = min(gradient.shape[0], ROWS)
-    inputs, examples = pl.ds(pl.program_id(0) * OUTPUTS, OUTPUTS), pl.ds(pl.program_id(1) * rows, rows)
-    weights = weight[inputs, :].astype(jnp.bfloat16)
-    total = jnp.dot(gradient[examples, :], weights.T, preferred_element_type=jnp.float32)
-    features[examples, inputs] = total.astype(jnp.bfloat16)
+    inputs = pl.ds(pl.program_id(0) * PART, PART)
+
+    def add(part, total):
+        outputs = pl.ds(part * PART, PART)
+        weights = weight[inputs, outputs].astype(jnp.bfloat16)
+        return total + jnp.dot(gradient[:, outputs], weights.T, preferred_element_type=jnp.float32)
+
+    nothing = jnp.zeros((gradient.shape[0], PART), jnp.float32)
+    total = jax.lax.fori_loop(0, gradient.shape[1] // PART, add, nothing)
+    features[:, inputs] = total.astype(jnp.bfloat16)

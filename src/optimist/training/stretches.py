@@ -45,8 +45,9 @@ def scan_in_stretches(
 
         def several(group, carry):
             places = first + group * AT_ONCE + jnp.arange(AT_ONCE)
-            one = lambda carry, place: (step(place, carry), None)  # noqa: E731
-            return jax.lax.scan(one, carry, places, unroll=AT_ONCE)[0]
+            return jax.lax.scan(lambda carry, place: (step(place, carry), None), carry, places, unroll=True)[
+                0
+            ]
 
         groups = (last - first) // AT_ONCE
         carry = jax.lax.fori_loop(0, groups, several, (without, losses))
