@@ -126,8 +126,8 @@ def test_one_mixture_of_a_table_is_the_same_as_a_sum_and_as_a_product():
 
 
 def test_a_rounded_torso_has_the_features_and_gradients_of_the_plain_one():
-    """Bytes to features through three layers: features within 1%, gradients within 10% of their length. A ReLU
-    whose sum is near zero may open on one side only, so gradients differ more than features do."""
+    """Bytes to features through three layers: features within 1%, gradients within 10% of their length. Some
+    ReLUs near zero open on one side only, so gradients differ more than features do."""
     torso = LayeredTorso((Convolution(16, 8, 4), Convolution(16, 4, 2)), hidden=(64,))
     random, shape, batch = np.random.default_rng(4), (20, 20, 4), 16
     images = random_images(random, (batch, *shape), np.uint8)

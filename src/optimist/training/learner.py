@@ -204,7 +204,7 @@ def advanced(learner: Learner, state: TrainState, minibatch, resident, items) ->
 
     if jax.default_backend() != "cpu" and learner.agent.target_period >= SHORTEST_PERIOD:
         step, period = learner.descended, learner.agent.target_period
-        walk = partial(scan_in_stretches, follow=learner.followed, period=period)
+        walk: Callable = partial(scan_in_stretches, follow=learner.followed, period=period)
     else:
         step, walk = learner.update, jax.lax.scan
 
