@@ -12,7 +12,16 @@ import jax
 import jax.numpy as jnp
 
 AT_ONCE = 4  # steps of one turn of the loop: the target's pass of a step does not wait for the step before
-SHORTEST_PERIOD = 50  # of a target; for a shorter one the outer loop costs more than it saves
+SHORTEST_PERIOD = 50  # of a target: a stretch is more than a few turns
+FEWEST_WEIGHTS = (
+    1_000_000  # of a target. A small one costs little to write, and unrolled small steps are slower
+)
+
+
+def pays(targets: Any, seeds: int, period: int) -> bool:
+    """Whether a loop over stretches is worth its larger program."""
+    weights = sum(leaf.size for leaf in jax.tree.leaves(targets)) // seeds
+    return weights >= FEWEST_WEIGHTS and period >= SHORTEST_PERIOD
 
 
 def scan_in_stretches(
