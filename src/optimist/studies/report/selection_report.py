@@ -94,7 +94,7 @@ def _runs_sheet(selection: Selection) -> Sheet:
 
 def _pictures(selection: Selection) -> Iterator[Picture]:
     """A figure for each score that is known: the mean over the seeds of each run, over training."""
-    for rule, (score, _, about) in RULES.items():
+    for rule, (score, _, about, _) in RULES.items():
         known = [each for each in selection.ranking if each.scores[score] is not None]
         if known:
             figure = Figure((WIDTH, HEIGHT), layout="constrained")
