@@ -5,9 +5,10 @@ Without a name it runs `learner`, `storage` and `memory`, which take minutes on 
 MinAtar on the host and on the device; `control`, the agents of action vectors; `bootstrap`, intervals over
 runs and games; `saving`, ten million vector steps into a dataset folder; `formats`, the import of tables and
 Minari datasets (the extra `minari`); `report`, the page of a study of 300 runs; `grid`, the paper's grid on a
-cluster with training of seconds; `selection`, FQE of 25 policies; `checkpoints`, the share of the time that
-they take; `conservative`, returns beside d3rlpy's (OPTIMIST_PEERS names a Python that has it); `atari`,
-`streaming` and `imports`, figures of 84x84 frames, which need ale-py and a few GB of disk.
+cluster with training of seconds; `selection`, FQE of 25 policies; `checkpoints` and `looks`, the share of the
+time that checkpoints and the guard against divergence take; `conservative`, returns beside d3rlpy's
+(OPTIMIST_PEERS names a Python that has it); `atari`, `streaming` and `imports`, figures of 84x84 frames,
+which need ale-py and a few GB of disk.
 """
 
 import importlib
