@@ -65,7 +65,7 @@ def _notes(rows: Sequence[Row]) -> list[str]:
     notes = [
         "A rate is the median over rounds in which all rows of a network take turns; updates of all seeds.",
         "The limit of learning and data: the measured arithmetic or memory bandwidth over what a step needs.",
-        "The limit of play: the environments alone, with random actions.",
+        "The limit of play: the environments alone with random actions, or the learner alone.",
     ]
     for form, name in peers.FORMS.items():
         found = sorted({row.forms[form] for row in rows if form in row.forms})
