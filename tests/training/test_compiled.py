@@ -10,7 +10,6 @@ COMPILE = """
 import logging, jax, jax.numpy as jnp
 {before}
 import optimist.training.learner
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 logging.basicConfig(format="%(message)s")
 logging.getLogger("jax._src.compiler").setLevel(logging.DEBUG)
 print(jax.jit(lambda x: jnp.sin(x) @ x)(jnp.ones((4, 4))).sum())

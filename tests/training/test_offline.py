@@ -60,6 +60,12 @@ def test_the_folder_says_what_was_asked_and_with_what(finished, log):
     assert {path.parent.name for path in events} == {"seed-0", "seed-1"}
 
 
+def test_the_learner_multiplies_with_the_precision_that_was_asked_for(log, tmp_path):
+    asked = replace(SHORT, precision="float32")
+    training = OfflineTraining(small("rem"), Dataset.open(log), asked, out=tmp_path, environment=GAME)
+    assert training.learner.precision == "float32"
+
+
 def test_the_same_command_again_is_done_at_once(finished, log):
     run, state = finished
     before, stamps = outcome(run), [path.stat().st_mtime_ns for path in (run / "checkpoints").iterdir()]

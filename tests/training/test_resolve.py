@@ -102,6 +102,19 @@ def test_every_way_to_ask_resolves_to_the_same_run(name, game, logs, tmp_path, m
             assert asked_for["training"].get("observations") != "auto"
 
 
+def test_a_precision_is_the_same_setting_in_python_and_on_the_command_line(logs, tmp_path, monkeypatch):
+    game = "minatar/breakout"
+    log, words = logs[game], ["--precision", "bf16"]
+    with only_asked(monkeypatch):
+        runs = [
+            asked(lambda: optimist.train("rem", log, precision="bf16")),
+            asked(lambda: perform(["train", "rem", str(log), *words])),
+            asked(lambda: optimist.collect(game, out=tmp_path, precision="bf16")),
+            asked(lambda: perform(["collect", game, "--out", str(tmp_path), *words])),
+        ]
+    assert [run["training"]["precision"] for run in runs] == ["bf16"] * 4
+
+
 def test_an_agent_is_taken_as_it_is_and_a_name_is_fitted():
     spec = envs.make("minatar/breakout").spec
     own = agents.Rem(columns=7)

@@ -10,7 +10,7 @@ from optimist.agents.rem import Rem
 from optimist.data.transition import Spec, Transition
 from optimist.equations.optimizers import Adam
 from optimist.training.learner import Learner
-from optimist.training.stretches import scan_in_stretches
+from optimist.training.stretches import pays, scan_in_stretches
 
 SPEC = Spec(frame_shape=(5,), frame_dtype="float32", actions=3)
 PERIOD = 7
@@ -41,3 +41,10 @@ def test_stretches_take_the_steps_of_a_scan(steps, before):
     assert int(found[0].step) == before + steps
     for ours, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-7)
+
+
+def test_stretches_pay_for_the_atari_network_and_not_for_a_small_one():
+    atari, minatar = Spec((84, 84, 1), "uint8", actions=18, stack=4), Spec((10, 10, 4), "bool", actions=6)
+    targets = [Learner(Rem(), spec).shapes((0, 1)).targets for spec in (atari, minatar)]
+    assert [pays(each, seeds=2, period=2_000) for each in targets] == [True, False]
+    assert not pays(targets[0], seeds=2, period=1)

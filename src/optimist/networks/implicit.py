@@ -1,9 +1,9 @@
 """Convolutions on a GPU that read every window where it lies, for products in bf16.
 
 `convolve` writes all windows out before its matrix product: about a megabyte for an Atari image, which is
-read back at once. Here a program takes some windows of one image, reads a part of each, and multiplies it with
-the weights of that part. The factors are bf16 and the sums float32. Bias, ReLU, padding and the scale of bytes
-belong to the same program, so a layer is one kernel, and its gradient two.
+read back at once. Here a program takes some windows of one image, reads a part of each, and multiplies it
+with the weights of that part. The factors are bf16 and the sums float32. Bias, ReLU, padding and the scale of
+bytes belong to the same program, so a layer is one kernel, and its gradient two.
 
 Arrays are flat inside a kernel. A window is `size` lines of size * C neighbouring numbers.
 """
@@ -17,12 +17,11 @@ import jax.numpy as jnp
 from jax.custom_batching import custom_vmap
 
 from optimist.networks.convolutions import Convolution, margins_of
-from optimist.networks.kernels import interpreted, kernel_call, pallas
+from optimist.networks.kernels import interpreted, is_side, kernel_call, pallas
 from optimist.networks.layers import Layer
 
 BYTE = 1 / 255  # images of bytes are read as they are; the sum is scaled
 PART = 64  # numbers of a window, or windows, in one product
-SMALLEST = 16  # the matrix units of a GPU take at least 16 numbers on each side
 PROGRAMS = 256  # that share the sum of a weight's gradient, so that all of the GPU works
 
 
@@ -80,14 +79,10 @@ def serves(image: tuple[int, ...], convolutions: tuple[Convolution, ...]) -> boo
     """Whether the matrix units can take every layer: windows of whole parts, and powers of two."""
     for convolution in convolutions:
         shape = Shape.of(image, convolution)
-        if shape.window % PART or not all(_is_side(number) for number in (shape.block, shape.outputs)):
+        if shape.window % PART or not all(is_side(number) for number in (shape.block, shape.outputs)):
             return False
         image = (shape.rows, shape.columns, shape.outputs)
     return bool(convolutions)
-
-
-def _is_side(number: int) -> bool:
-    return number >= SMALLEST and number & (number - 1) == 0
 
 
 def convolved(layer: Layer, image, convolution: Convolution):

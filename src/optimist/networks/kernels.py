@@ -2,6 +2,13 @@
 
 import jax
 
+SMALLEST_SIDE = 16  # of a product in the matrix units
+
+
+def is_side(number: int) -> bool:
+    """Whether the matrix units take so many numbers on one side of a product: powers of two, from 16 on."""
+    return number >= SMALLEST_SIDE and number & (number - 1) == 0
+
 
 def kernel_call(kernel, out, grid: tuple[int, ...]):
     """The kernel as a function of arrays, with one program for each place of the grid."""

@@ -12,10 +12,9 @@ from jax.custom_batching import custom_vmap
 
 from optimist.networks.kernels import kernel_call, pallas
 
-PART = 64  # inputs that a program multiplies at once
-OUTPUTS = 32  # outputs of one program
+PART = 64  # inputs or outputs that a program takes at once
 BATCHES = (16, 32, 64)  # a larger one has work enough for the library
-SHARES = 16  # most programs that share one sum
+MOST_SHARES = 16  # of a sum over inputs
 
 
 def product(features, weight):
@@ -40,8 +39,7 @@ def _library_product(features, weight):
 
 
 def _serves(batch: int, weight: tuple[int, int]) -> bool:
-    inputs, outputs = weight
-    return batch in BATCHES and inputs % PART == 0 and outputs % PART == 0
+    return batch in BATCHES and all(size % PART == 0 for size in weight)
 
 
 @jax.custom_vjp
@@ -67,41 +65,42 @@ _streamed.defvjp(_product_and_kept, _gradients)
 def _product(features, weight):
     (batch, inputs), outputs = features.shape, weight.shape[1]
     parts = inputs // PART
-    shares = max(share for share in range(1, SHARES + 1) if parts % share == 0)
+    shares = max(share for share in range(1, MOST_SHARES + 1) if parts % share == 0)
     out = jax.ShapeDtypeStruct((shares, batch, outputs), jnp.float32)
-    call = kernel_call(partial(_product_kernel, parts // shares), out, (shares, outputs // OUTPUTS))
+    call = kernel_call(partial(_product_kernel, parts // shares), out, (shares, outputs // PART))
     return call(features, weight).sum(axis=0)
 
 
 def _product_kernel(parts: int, features, weight, products):
-    """The sum over some inputs, of some outputs, for the whole minibatch."""
+    """The sum over a share of the inputs, of some outputs, for the whole minibatch."""
     pl, _ = pallas()
-    share, columns = pl.program_id(0), pl.ds(pl.program_id(1) * OUTPUTS, OUTPUTS)
+    share, outputs = pl.program_id(0), pl.ds(pl.program_id(1) * PART, PART)
 
     def add(part, total):
-        rows = pl.ds((share * parts + part) * PART, PART)
-        weights = weight[rows, columns].astype(jnp.bfloat16)
-        return total + jnp.dot(features[:, rows], weights, preferred_element_type=jnp.float32)
+        inputs = pl.ds((share * parts + part) * PART, PART)
+        weights = weight[inputs, outputs].astype(jnp.bfloat16)
+        return total + jnp.dot(features[:, inputs], weights, preferred_element_type=jnp.float32)
 
-    nothing = jnp.zeros((features.shape[0], OUTPUTS), jnp.float32)
-    products[share, :, columns] = jax.lax.fori_loop(0, parts, add, nothing)
+    nothing = jnp.zeros((features.shape[0], PART), jnp.float32)
+    products[share, :, outputs] = jax.lax.fori_loop(0, parts, add, nothing)
 
 
 def _features_gradient(gradient, weight):
     batch, inputs = len(gradient), len(weight)
     out = jax.ShapeDtypeStruct((batch, inputs), jnp.bfloat16)
-    return kernel_call(_features_gradient_kernel, out, (inputs // OUTPUTS,))(gradient, weight)
+    return kernel_call(_features_gradient_kernel, out, (inputs // PART,))(gradient, weight)
 
 
 def _features_gradient_kernel(gradient, weight, features):
+    """Some inputs of the whole minibatch, from all outputs."""
     pl, _ = pallas()
-    rows = pl.ds(pl.program_id(0) * OUTPUTS, OUTPUTS)
+    inputs = pl.ds(pl.program_id(0) * PART, PART)
 
     def add(part, total):
-        columns = pl.ds(part * PART, PART)
-        weights = weight[rows, columns].astype(jnp.bfloat16)
-        return total + jnp.dot(gradient[:, columns], weights.T, preferred_element_type=jnp.float32)
+        outputs = pl.ds(part * PART, PART)
+        weights = weight[inputs, outputs].astype(jnp.bfloat16)
+        return total + jnp.dot(gradient[:, outputs], weights.T, preferred_element_type=jnp.float32)
 
-    nothing = jnp.zeros((gradient.shape[0], OUTPUTS), jnp.float32)
+    nothing = jnp.zeros((gradient.shape[0], PART), jnp.float32)
     total = jax.lax.fori_loop(0, gradient.shape[1] // PART, add, nothing)
-    features[:, rows] = total.astype(jnp.bfloat16)
+    features[:, inputs] = total.astype(jnp.bfloat16)

@@ -25,7 +25,17 @@ class Table:
 
     def __matmul__(self, alpha):
         """Mix the columns: (K,) -> (A,), or several mixtures at once, (K, M) -> (A, M)."""
-        return jnp.tensordot(self.features, _mixed(self.weight, alpha), axes=1) + self.bias @ alpha
+        if alpha.shape[1:] == (1,) and jax.default_backend() == "gpu":
+            return self._mixed_once(alpha)
+        return jnp.tensordot(self.features, self.weight @ alpha, axes=1) + self.bias @ alpha
+
+    def _mixed_once(self, alpha):
+        """The same for one mixture on a GPU, where the product is a sum. The gradient, alpha times a number
+        per feature and action, then needs no array of its own: Adam takes one pass over the heads instead of
+        three. The barrier keeps the draw of alpha out of that pass."""
+        alpha = jax.lax.optimization_barrier(alpha)
+        weight = (self.weight * jnp.broadcast_to(alpha[:, 0], self.weight.shape)).sum(axis=-1, keepdims=True)
+        return jnp.tensordot(self.features, weight, axes=1) + self.bias @ alpha
 
     def mean(self):
         """The plain mean of the columns, (A,)."""
@@ -35,14 +45,6 @@ class Table:
     def columns(self):
         """Every value, (A, K)."""
         return jnp.tensordot(self.features, self.weight, axes=1) + self.bias
-
-
-def _mixed(weight, alpha):
-    """weight @ alpha. On a GPU a single mixture is a sum: its gradient, alpha times a column, then needs no
-    array of its own, and Adam reads and writes its moments and weights in one pass instead of three."""
-    if alpha.shape[1:] != (1,) or jax.default_backend() != "gpu":
-        return weight @ alpha
-    return (weight * jnp.broadcast_to(alpha[:, 0], weight.shape)).sum(axis=-1, keepdims=True)
 
 
 @jax.tree_util.register_dataclass

@@ -77,24 +77,32 @@ class LayeredTorso:
 
     def __call__(self, params: list[Layer], observation):
         """observation -> features (hidden[-1],)."""
-        images, dense = params[: len(self.convolutions)], params[len(self.convolutions) :]
-        x = self._seen(images, observation).reshape(-1)
-        for layer in dense:
-            product = streamed.product(x, layer.weight) if in_bf16() else x @ layer.weight
-            x = jax.nn.relu(product + layer.bias)
-        return x
+        return self.rounded(params, observation) if in_bf16() else self.plain(params, observation)
 
-    def _seen(self, layers: list[Layer], observation):
-        """The observation after the convolutions."""
-        if in_bf16() and implicit.serves(observation.shape, self.convolutions):
-            x = observation if observation.dtype == jnp.uint8 else observation.astype(jnp.bfloat16)
-            for layer, convolution in zip(layers, self.convolutions, strict=True):
-                x = implicit.convolved(layer, x, convolution)
-            return x
+    def plain(self, params: list[Layer], observation):
+        """The features, as every platform computes them."""
         x = observation / 255 if observation.dtype == jnp.uint8 else observation
         x = x.astype(jnp.float32)
-        for layer, convolution in zip(layers, self.convolutions, strict=True):
+        images, dense = params[: len(self.convolutions)], params[len(self.convolutions) :]
+        for layer, convolution in zip(images, self.convolutions, strict=True):
             x = jax.nn.relu(convolve(layer, x, convolution))
+        x = x.reshape(-1)
+        for layer in dense:
+            x = jax.nn.relu(x @ layer.weight + layer.bias)
+        return x
+
+    def rounded(self, params: list[Layer], observation):
+        """The same features with factors in bf16, by kernels for GPUs."""
+        images, dense = params[: len(self.convolutions)], params[len(self.convolutions) :]
+        if implicit.serves(observation.shape, self.convolutions):
+            x = observation if observation.dtype == jnp.uint8 else observation.astype(jnp.bfloat16)
+            for layer, convolution in zip(images, self.convolutions, strict=True):
+                x = implicit.convolved(layer, x, convolution)
+        else:
+            x = replace(self, hidden=()).plain(images, observation)
+        x = x.reshape(-1)
+        for layer in dense:
+            x = jax.nn.relu(streamed.product(x, layer.weight) + layer.bias)
         return x
 
 

@@ -16,7 +16,7 @@ from jax.experimental.compilation_cache import compilation_cache
 from optimist.data.machine import cache_folder
 
 LARGEST = 8 * 2**30  # bytes; the programs that were not used for longest are removed
-SHORTEST = 0.05  # seconds; a program that compiles faster is not worth a file
+SHORTEST = 0.0  # seconds; with a threshold the load of the machine would decide which programs are kept
 
 
 def share_compiled() -> None:

@@ -16,7 +16,7 @@ from optimist.errors import UsageError
 from optimist.networks.precision import products_in
 from optimist.training.compiled import share_compiled
 from optimist.training.inputs import Inputs
-from optimist.training.stretches import SHORTEST_PERIOD, scan_in_stretches
+from optimist.training.stretches import pays, scan_in_stretches
 
 share_compiled()  # everything that compiles a program for long imports this module first
 
@@ -197,17 +197,17 @@ def advance(learner: Learner, state: TrainState, minibatch, resident, items) -> 
     """Take one step per item: (steps, seeds, ...) -> losses (steps, seeds) by objective, in one program.
 
     The bits do not depend on how steps are divided into chunks of two or more. (XLA unrolls a loop of one
-    step and may round it differently.)
+    step and may round it differently; so may a GPU where `scan_in_stretches` takes several steps at once.)
     """
     return advanced(learner, state, minibatch, resident, items)
 
 
 def advanced(learner: Learner, state: TrainState, minibatch, resident, items) -> tuple[TrainState, dict]:
     """`advance` as a part of a larger program."""
-
-    if jax.default_backend() != "cpu" and learner.agent.target_period >= SHORTEST_PERIOD:
-        step, period = learner.descended, learner.agent.target_period
-        walk = partial(scan_in_stretches, follow=learner.followed, period=period)
+    period = learner.agent.target_period
+    if jax.default_backend() != "cpu" and pays(state.targets, len(state.key), period):
+        step = learner.descended
+        walk: Callable = partial(scan_in_stretches, follow=learner.followed, period=period)
     else:
         step, walk = learner.update, jax.lax.scan
 

@@ -12,7 +12,16 @@ import jax
 import jax.numpy as jnp
 
 AT_ONCE = 4  # steps of one turn of the loop: the target's pass of a step does not wait for the step before
-SHORTEST_PERIOD = 50  # of a target; for a shorter one the outer loop costs more than it saves
+SHORTEST_PERIOD = 50  # of a target: a stretch is more than a few turns
+FEWEST_WEIGHTS = (
+    1_000_000  # of a target. A small one costs little to write, and unrolled small steps are slower
+)
+
+
+def pays(targets: Any, seeds: int, period: int) -> bool:
+    """Whether a loop over stretches is worth its larger program."""
+    weights = sum(leaf.size for leaf in jax.tree.leaves(targets)) // seeds
+    return weights >= FEWEST_WEIGHTS and period >= SHORTEST_PERIOD
 
 
 def scan_in_stretches(
@@ -44,9 +53,10 @@ def scan_in_stretches(
             return state._replace(targets=()), losses
 
         def several(group, carry):
-            for place in range(AT_ONCE):
-                carry = step(first + group * AT_ONCE + place, carry)
-            return carry
+            places = first + group * AT_ONCE + jnp.arange(AT_ONCE)
+            return jax.lax.scan(lambda carry, place: (step(place, carry), None), carry, places, unroll=True)[
+                0
+            ]
 
         groups = (last - first) // AT_ONCE
         carry = jax.lax.fori_loop(0, groups, several, (without, losses))

@@ -11,8 +11,9 @@ from optimist.studies.bench import peers
 from optimist.studies.bench.learners import learning, random_log
 from optimist.studies.bench.measuring import Row, measured
 from optimist.studies.bench.plan import PARTS, Plan, quick, whole
+from optimist.studies.bench.play import collecting
 from optimist.studies.bench.results import FIGURE, TABLE, line, rounded, sheet, write
-from optimist.studies.bench.timing import Subject, Timing, best, middle, ratio
+from optimist.studies.bench.timing import Gauge, Subject, Timing, best, middle, ratio
 
 SHORT = Timing(rounds=1, seconds=0.001)
 STAND_IN = """#!{python}
@@ -25,6 +26,12 @@ print(json.dumps({{"form": "stands in", "version": "1"}}), flush=True)
 for _ in sys.stdin:
     print(json.dumps({{"updates": 7}}), flush=True)
 """
+
+
+def test_the_progress_of_a_timed_run_is_not_shown(capfd):
+    gauge = Gauge("nothing", lambda: 1)
+    assert collecting("minatar_jax/breakout", gauge, gauge, steps=160).do() == 160
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.fixture(scope="module")

@@ -550,7 +550,7 @@ def test_last_best_cross_chosen_and_offline_chosen_are_side_by_side(browser, sho
     heads = browser.value(
         "[...document.querySelectorAll('#table th')].map((head) => head.textContent.trim())"
     )
-    assert heads == ["agent", "best", "cross-chosen best", "chosen offline", "last"]
+    assert heads[:5] == ["agent", "best", "cross-chosen best", "chosen offline", "last"]
     rows = browser.value(
         "[...document.querySelectorAll('#table tbody tr')].map((row) => row.children.length)"
     )

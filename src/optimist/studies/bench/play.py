@@ -5,6 +5,7 @@ import importlib.util
 import io
 import itertools
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import jax
@@ -88,11 +89,19 @@ def collecting(game: str, games: Gauge, learner: Gauge, steps: int) -> Work:
     updates = (1 - collection.warm_up / steps) / collection.update_period
 
     def do() -> int:
-        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()):
+        with tempfile.TemporaryDirectory() as folder, _silence():
             OnlineTraining(preset(AGENT), game, collection, out=Path(folder) / "log").run()
         return steps
 
     return Work(_subject("collection", game), do, [(games, 1), (learner, updates)])
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Hide the progress of a run, which a terminal sees on one stream and a file on the other."""
+    nowhere = io.StringIO()
+    with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
+        yield
 
 
 def _subject(what: str, game: str) -> Subject:
