@@ -96,9 +96,7 @@ def kernels(chunk: Callable[[], None]) -> list[tuple[str, float, float]]:
 
 def main() -> None:
     data = random_play()
-    print(
-        f"REM, 200 heads, Atari network, {ACTIONS} actions, {jax.devices()[0].device_kind}; all seeds together"
-    )
+    print(f"REM, 200 heads, Atari network, {ACTIONS} actions, {jax.devices()[0].device_kind}; seeds together")
     for row in ROWS:
         rate = updates_per_second(training(data, row), row.seeds)
         print(

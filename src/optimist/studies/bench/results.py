@@ -67,7 +67,7 @@ def _notes(rows: Sequence[Row]) -> list[str]:
         "Updates are those of all seeds together.",
         "The limit of learning and data: the measured arithmetic or memory bandwidth, divided by "
         "what one update or batch needs.",
-        "The limit of play: the environments alone with random actions, or the learner alone if it is slower.",
+        "The limit of play: the environments alone with random actions, or the slower learner alone.",
     ]
     for form, name in peers.FORMS.items():
         found = sorted({row.forms[form] for row in rows if form in row.forms})
