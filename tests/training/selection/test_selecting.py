@@ -276,7 +276,7 @@ def test_it_says_where_the_log_cannot_tell():
     assert any("FQE alone prefers b" in line for line in lines)
     assert any("support decides" in line for line in lines)
     far = {**near, "support": np.array([0.5, 0.3])}
-    assert "no policy acts as" in choice.doubts([0, 1], far, names)[0]
+    assert "no policy acts like" in choice.doubts([0, 1], far, names)[0]
     clear = {
         "fqe": np.array([9.0, 1.0]),
         "supported": np.array([9.0, 1.0]),

@@ -107,7 +107,5 @@ def doubts(order: Sequence[int], scores: Scores, names: Sequence[str]) -> list[s
             f"{support[favourite]:.0%} of its actions are within the log's support"
         )
     if len(plain) > 1 and plain.max() - plain.min() <= SAME * max(abs(plain.max()), 1e-9):
-        lines.append(
-            "FQE cannot tell the policies apart: it gives all of them the same value; support decides"
-        )
+        lines.append("FQE cannot tell the policies apart: their values are nearly the same; support decides")
     return lines
