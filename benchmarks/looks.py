@@ -1,7 +1,7 @@
 """The share of the time that the guard against divergence takes: a look at the values in 1,024 logged states.
 
-There is a look every 1,000 gradient steps. BCQ's is the dearest: it imagines ten actions in a state, a hundred
-in the version of 2020. AGENTS names others, such as AGENTS=td3,iql.
+There is a look every 1,000 gradient steps. BCQ's is the dearest: it imagines ten actions in a state, a
+hundred in the version of 2020. AGENTS names others, such as AGENTS=td3,iql.
 """
 
 import os
