@@ -16,7 +16,7 @@ def test_every_block_of_the_page_runs(tmp_path, monkeypatch):
     (names,) = perform("choosing-a-policy.md", ["python", "", "", "", "python"])
     record = read_selection(Path("choice"))
     assert record is not None and len(record["candidates"]) == 12
-    assert not any("learned from the episodes" in note for note in record["notes"])
+    assert not any("episodes from which they learned" in note for note in record["notes"])
     mine = next(each for each in record["candidates"] if each["run"] == "runs/cql")
     assert (names["chosen"].step, names["chosen"].seeds) == (mine["step"], (mine["seed"],))
     assert NumpyPolicy("cart.npz")([0.0, 0.0, 0.0, 0.0]) in (0, 1)

@@ -49,7 +49,7 @@ def test_a_healthy_machine_and_healthy_folders(folder, capsys):
     code, wrong, lines = diagnosed(capsys, "data", "run", "study")
     assert (code, wrong) == (0, [])
     text = "\n".join(lines)
-    assert "data is a dataset, every byte as it was written" in text
+    assert "data is a dataset; every byte is as it was written" in text
     assert "run is a finished run of 40 steps" in text
     assert "is the study" in text
     assert f"optimist-rl {importlib.metadata.version('optimist-rl')}" in text
@@ -115,7 +115,7 @@ def test_of_many_failed_runs_five_are_named_and_the_others_counted(folder, capsy
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda f: (f / "DONE").unlink(), "stands at 40 of 40 steps: the same command continues it"),
+        (lambda f: (f / "DONE").unlink(), "a run at 40 of 40 steps: the same command continues it"),
         (
             lambda f: (f / ".holder").write_text("process 1 on moon"),
             "process 1 on moon ended without closing",

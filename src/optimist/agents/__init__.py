@@ -15,7 +15,7 @@ from optimist.agents._table_agent import TableAgent, ValueAgent
 from optimist.equations.optimizers import Adam, RmsProp
 from optimist.errors import UsageError, did_you_mean, renamed
 
-__all__ = [  # what a new agent inherits; the agents themselves are found by `__getattr__`
+__all__ = [  # base classes for new agents; `__getattr__` finds the agents themselves
     "ActorAgent",
     "ActorCritic",
     "Agent",
@@ -59,7 +59,7 @@ def presets(name: str) -> dict[str, Agent]:
 def preset(name: str, chosen: str | None = None) -> Agent:
     """An agent by its name and the name of its preset."""
     known = presets(name)
-    if chosen == "paper" and "2020" in known:  # ddpg and bcq have one for each of the authors' versions now
+    if chosen == "paper" and "2020" in known:  # ddpg and bcq have a preset for each version of the code
         renamed("paper", "2020")
         chosen = "2020"
     if chosen is not None and chosen not in known:

@@ -45,7 +45,7 @@ class Bounds(NamedTuple):
         return self.low + (share + 1) * self.reach
 
     def share(self, action) -> Any:
-        """From the box to [-1, 1]; a side of no length has only 0."""
+        """From the box to [-1, 1]; a side of length 0 gives 0."""
         return (action - self.low) / jnp.where(self.reach > 0, self.reach, 1) - (self.reach > 0)
 
     def clip(self, action) -> Any:
@@ -98,7 +98,7 @@ class ActorAgent(Agent):
                 "flatten them before you log them"
             )
         if self.network.torso is not None:
-            torso_for(spec, self.network.torso)  # raises for one that reads no vectors
+            torso_for(spec, self.network.torso)  # raises for a torso that reads no vectors
 
     @property
     def torso(self) -> Torso | None:
@@ -186,8 +186,8 @@ class CriticAgent(LearnsValues, ActorAgent):
 
 @dataclass(frozen=True, kw_only=True)
 class ActorCritic(CriticAgent):
-    """What the agents of Fujimoto et al. share: the critics learn from the actor's next action, and the actor
-    learns from the critics."""
+    """The common part of the agents of Fujimoto et al.: the critics' target is the value of the actor's next
+    action, and the actor maximises the critics."""
 
     @abstractmethod
     def critic_loss(self, now: Any, target: Any, step: Transition, key, shared_key) -> Any:

@@ -24,8 +24,8 @@ class Objective(NamedTuple):
 class Agent(ABC):
     """A frozen record of hyperparameters, which gives the learner parameters, objectives and actions."""
 
-    has_values: ClassVar[bool] = True  # False: `estimate` is no return, as for cloning
-    reads_next_action: ClassVar[bool] = False  # transitions then have `next_action` and `next_logged`
+    has_values: ClassVar[bool] = True  # False: `estimate` is not a return, as in cloning
+    reads_next_action: ClassVar[bool] = False  # True: transitions have `next_action` and `next_logged`
 
     optimizer: RmsProp | Adam = Adam()
     target_period: Annotated[int, "gradient steps between updates of the target network"] = 2000
@@ -56,7 +56,7 @@ class Agent(ABC):
         """The best action by the agent's estimate; `key` is for agents that choose at random."""
 
     def allowed_action(self, spec: Spec, params: dict, observation, key, allowed) -> Any:
-        """The best of the allowed actions, (A,); only agents of discrete actions have one."""
+        """The best action that the mask `allowed`, (A,), permits; only for discrete actions."""
         raise UsageError(f"{type(self).__name__} cannot choose among some actions only; leave allowed out")
 
     @abstractmethod
@@ -68,7 +68,7 @@ class Agent(ABC):
         """The expected return of the agent's action here, for the logs and the guard against divergence."""
 
     def allowed_estimate(self, spec: Spec, params: dict, observation, allowed) -> Any:
-        """The same if only these actions can be chosen, (A,)."""
+        """The same if the agent may choose only the actions that the mask `allowed`, (A,), permits."""
         return self.estimate(spec, params, observation)
 
     def action_value(self, spec: Spec, params: dict, observation, action) -> Any:
@@ -78,7 +78,7 @@ class Agent(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class LearnsValues:
-    """A part of every agent that learns towards reward plus discounted value of the next state."""
+    """A base class of agents whose target is the reward plus the discounted value of the next state."""
 
     target_limit: Annotated[
         float | Literal["auto"] | None,

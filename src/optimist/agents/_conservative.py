@@ -10,9 +10,9 @@ from optimist.networks import SplitTable, Table
 
 
 class ReadOnce:
-    """A table whose values are computed once, although both terms of the loss read them. The gradient then
-    goes back through the network once: XLA merges equal passes forwards, but not passes backwards that begin
-    with different numbers."""
+    """A table whose values are computed once, although both terms of the loss read them. There is then one
+    backward pass through the network: XLA merges equal forward passes, but not backward passes of different
+    gradients."""
 
     def __init__(self, table: Table | SplitTable):
         self.mean, self.columns, self._table = cache(table.mean), cache(table.columns), table
@@ -23,7 +23,7 @@ class ReadOnce:
 
 @dataclass(frozen=True, kw_only=True)
 class Conservative:
-    """CQL(H) (Kumar et al. 2020, eq. 4), added to the loss of the table agent that is the next base class."""
+    """CQL(H) (Kumar et al. 2020, eq. 4), added to the loss of the next base class, a table agent."""
 
     conservatism: Annotated[float, "weight of the conservative term; 0: no such term"] = 1.0
 

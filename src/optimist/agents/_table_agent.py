@@ -32,7 +32,7 @@ class TableAgent(Agent):
     """
 
     vector_peer: ClassVar[str] = "td3"  # the agent to recommend if the actions are vectors
-    next_is_a_maximum: ClassVar[bool] = True  # over the next state's actions: a mask can limit it
+    next_is_a_maximum: ClassVar[bool] = True  # of action values, so that a mask can limit it
     columns: Annotated[int, "the width of the table: heads, atoms or quantiles of each action"] = 1
     networks: Annotated[int, "1: all columns are heads of one network; more: separate networks"] = 1
     network: Network = Network()
@@ -131,12 +131,12 @@ class TableAgent(Agent):
         return self.action_values(self.table(spec)(params["q"], observation))[action]
 
     def action_values(self, table: Table | SplitTable) -> Any:
-        """The expected return after each action, (A,): the values, unless they are something else."""
+        """The expected return after each action, (A,): by default the values, which need not be returns."""
         return self.values(table)
 
 
 def _among_allowed(q: Callable, step: MaskedTransition) -> Callable:
-    """q, whose table of the step's next observation has only the actions that are allowed there."""
+    """q, except that the table of the next observation has only the actions that are allowed there."""
 
     def limited(observation):
         table = q(observation)

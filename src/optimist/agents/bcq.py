@@ -18,7 +18,7 @@ LATENT_LIMIT = 0.5  # codes are clipped to +- this, which gives actions that are
 
 
 class Imitator(NamedTuple):
-    """A variational auto-encoder with its parameters filled in; it decodes into actions of the box."""
+    """A variational auto-encoder with its parameters filled in; it decodes to actions inside the box."""
 
     network: ActionVae
     params: dict
@@ -38,7 +38,7 @@ class Imitator(NamedTuple):
 
 
 class Players(NamedTuple):
-    """The networks of an actor-critic, except that this actor also reads an action; and the auto-encoder."""
+    """The networks of an actor-critic whose actor also reads an action, and the auto-encoder."""
 
     actor: Callable[[Any, Any], Any]  # (observation, action) -> a slightly better action
     critics: Callable[[Any, Any], Any]
@@ -60,7 +60,7 @@ class Bcq(ActorCritic):
 
     def __post_init__(self, hidden):
         super().__post_init__(hidden)
-        sizes(self.vae_hidden)  # raises for widths that it cannot read
+        sizes(self.vae_hidden)  # raises for invalid widths
         if min(self.candidates_at_play, self.candidates) < 1:
             raise UsageError(
                 f"candidates {self.candidates}, candidates_at_play {self.candidates_at_play}: "

@@ -21,7 +21,7 @@ class BehaviourCloning(TableAgent):
         return table.mean()
 
     def action_values(self, table):
-        return jnp.full_like(self.values(table), jnp.nan)  # logits are no returns
+        return jnp.full_like(self.values(table), jnp.nan)  # logits are not returns
 
     def loss(self, q, q_target, step, key):
         logits = q(step.observation).mean()

@@ -30,7 +30,7 @@ class DiscreteIql(ValueAgent):
         if not 0 < self.tau < 1:
             raise UsageError(f"tau is {self.tau}: choose a number between 0 and 1")
 
-    next_is_a_maximum = False  # but a mean of a column that is no action's
+    next_is_a_maximum = False  # it is the mean of the state value's column
 
     def values(self, table):
         return table.columns()[:, 3]

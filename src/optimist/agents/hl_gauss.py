@@ -10,8 +10,8 @@ from optimist.errors import UsageError
 
 @dataclass(frozen=True, kw_only=True)
 class HlGauss(C51):
-    """HL-Gauss (Farebrother et al. 2024, "Stop Regressing", section 3.1). It has the loss of C51 without its
-    distribution of returns: the target is DQN's, one number."""
+    """HL-Gauss (Farebrother et al. 2024, "Stop Regressing", section 3.1). It has the loss of C51, but no
+    distribution of returns: its target is one number, as in DQN."""
 
     spread: Annotated[float, "standard deviation of a target's bell curve, in distances between atoms"] = 0.75
 

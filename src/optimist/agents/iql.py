@@ -50,7 +50,7 @@ class Iql(CriticAgent):
         return self.perceptron(1)(params["value"], observation)[0]
 
     def advantage(self, params: dict, targets: dict, step) -> Any:
-        """The smaller target critic's value of the logged action, above the value of the state."""
+        """The smaller of the target critics' values of the logged action, minus the value of the state."""
         critics, _ = self.judges(targets)
         return critics(step.observation, step.action).min() - self.value(params, step.observation)
 
@@ -58,7 +58,7 @@ class Iql(CriticAgent):
         return expectile(self.advantage(params, targets, step), self.tau)
 
     def policy_loss(self, bounds, actor, params, targets, step):
-        """The surprise at the logged action, weighted by its advantage."""
+        """The negative log likelihood of the logged action, weighted by its advantage."""
         advantage = jax.lax.stop_gradient(self.advantage(params, targets, step))
         weight = jnp.minimum(jnp.exp(self.temperature * advantage), self.largest_weight)
         deviation = jnp.exp(jnp.clip(params["actor"]["log_deviation"], -10, 2))
@@ -71,7 +71,7 @@ class Iql(CriticAgent):
         return ((self.target(step, next_value) - critics(step.observation, step.action)) ** 2).sum()
 
     def objectives(self, spec: Spec) -> tuple[Objective, ...]:
-        """In the order of the authors' code: the actor and the critics learn with the new value."""
+        """In the order of the authors' code: the actor and the critics use the updated value network."""
 
         def value_loss(params, targets, batch, key):
             return jax.vmap(partial(self.value_loss, params, targets))(batch).mean()

@@ -1,4 +1,4 @@
-"""Random actions: learns nothing; the baseline that every other agent should exceed."""
+"""Random actions: an agent that learns nothing, as a baseline for all others."""
 
 from dataclasses import dataclass
 from typing import ClassVar

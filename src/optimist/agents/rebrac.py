@@ -14,8 +14,8 @@ from optimist.networks import DenseNetwork
 
 @dataclass(frozen=True, kw_only=True)
 class Rebrac(Td3):
-    """ReBRAC (Tarasov et al. 2023, section 3), with the settings of its authors for halfcheetah-medium; their
-    minibatches have 1,024 transitions (`--batch`), and they choose both weights for each log.
+    """ReBRAC (Tarasov et al. 2023, section 3), with the settings of its authors for halfcheetah-medium. Their
+    minibatches have 1,024 transitions (`--batch`), and they tune both weights for each log.
 
     Departures: the networks start with PyTorch's weights, like those of the other actor-critics here. At the
     end of an episode the log has no next action; the critics' target has no penalty there."""

@@ -45,7 +45,8 @@ class SacCql(CriticAgent):
     authors' code for MuJoCo: a fixed weight, no entropy in the target, and a temperature that keeps the
     entropy at -(size of the action).
 
-    Departure: the actor maximises the values from the first step on; theirs first imitates the log."""
+    Departure: the actor maximises the values from the first step on; in the authors' code it first imitates
+    the log."""
 
     discrete_peer: ClassVar[str] = "cql"
     optimizer: RmsProp | Adam = Adam(learning_rate=3e-4, epsilon=1e-8)
@@ -111,7 +112,7 @@ class SacCql(CriticAgent):
         return jax.vmap(partial(actor.draw, observation))(jax.random.split(key, self.samples))
 
     def temperature_loss(self, actor, log_temperature, step, key):
-        """Raises the temperature while the entropy is below -(size of the action)."""
+        """The loss of the temperature, which rises while the entropy is below -(size of the action)."""
         action, log_density = actor.draw(step.observation, key)
         return -jnp.exp(log_temperature) * (log_density - action.shape[0])
 

@@ -10,8 +10,9 @@ from optimist.cli.options import Parser, command, number, whole_number
 WHAT = """The parts: learner (updates per second by agent, network, batch size and seeds), data (batches
 from the device, from memory, or compressed on disk), play (evaluation and collection).
 
-A rate stands beside its limit: for learning and data, what the measured arithmetic and memory bandwidth of
-this machine allow; for play, the environments alone. Close other programs first: they take their share."""
+The table compares each rate with its limit. For learning and data the limit follows from the
+measured arithmetic and memory bandwidth of this machine; for play it is the rate of the
+environments alone. Close other programs first: they make the rates lower."""
 
 
 def add(commands: Any) -> None:
@@ -23,9 +24,11 @@ def _options(parser: Parser, words: list[str]) -> None:
     parser.add_argument(
         "--peers",
         action="store_true",
-        help="also time PyTorch and d3rlpy, in turns; installed in an environment of their own on first use",
+        help="also time PyTorch and d3rlpy; the first use installs them in an environment of their own",
     )
-    parser.add_argument("--only", metavar="PARTS", help="some parts, as in learner,play [learner,data,play]")
+    parser.add_argument(
+        "--only", metavar="PARTS", help="only these parts, such as learner,play [learner,data,play]"
+    )
     parser.add_argument(
         "--rounds", type=whole_number, metavar="int", help="timings of each row [5; quick: 3]"
     )
@@ -37,13 +40,13 @@ def _options(parser: Parser, words: list[str]) -> None:
         type=Path,
         default=Path("bench"),
         metavar="FOLDER",
-        help="for bench.csv and bench.png [bench]",
+        help="folder of bench.csv and bench.png [bench]",
     )
 
 
 def bench(options: argparse.Namespace) -> None:
-    """Measure the speed of this machine: learning, the data path and play, each beside its limit. The
-    result is a table, a CSV file and a figure."""
+    """Measure the speed of this machine: learning, reading data and play, each with its limit. The result is
+    a table, a CSV file and a figure."""
     from optimist.studies.bench import peers
     from optimist.studies.bench.measuring import measured
     from optimist.studies.bench.plan import quick, whole

@@ -1,7 +1,7 @@
-"""Convolutions on a GPU that read every window where it lies, for products in bf16.
+"""Convolutions on a GPU that read every window from the image without a copy, for products in bf16.
 
-`convolve` writes all windows out before its matrix product: about a megabyte for an Atari image, which is
-read back at once. Here a program takes some windows of one image, reads a part of each, and multiplies it
+`convolve` copies all windows before its matrix product: about a megabyte for an Atari image, which the
+product then reads. Here a program takes some windows of one image, reads a part of each, and multiplies it
 with the weights of that part. The factors are bf16 and the sums float32. Bias, ReLU, padding and the scale of
 bytes belong to the same program, so a layer is one kernel, and its gradient two.
 
@@ -22,11 +22,11 @@ from optimist.networks.layers import Layer
 
 BYTE = 1 / 255  # images of bytes are read as they are; the sum is scaled
 PART = 64  # numbers of a window, or windows, in one product
-PROGRAMS = 256  # that share the sum of a weight's gradient, so that all of the GPU works
+PROGRAMS = 256  # programs that share the sum of a weight's gradient: enough for the whole GPU
 
 
 class Shape(NamedTuple):
-    """The numbers of one layer, all known before it is compiled."""
+    """The sizes of one layer, all known before it is compiled."""
 
     height: int  # of the image
     width: int
@@ -206,7 +206,7 @@ def _image_gradient(weight, outputs, gradient, shape: Shape):
 
 
 def _image_gradient_kernel(shape: Shape, across: int, weight, outputs, gradient, images):
-    """Some blocks of stride x stride pixels of one image: each collects what its windows send back."""
+    """The gradient of some blocks of stride x stride pixels of one image: the sum over their windows."""
     pl, _ = pallas()
     image = pl.program_id(0)
     row, column = _divided(pl.program_id(1) * PART + _first(PART), across)
@@ -287,6 +287,6 @@ def _scale(images) -> float:
 
 
 def _store(array, image, place, values, mask) -> None:
-    if interpreted():  # the interpreter writes the old value where the mask is false: not at another's place
+    if interpreted():  # the interpreter also writes where the mask is false; let it write outside
         place = jnp.where(mask, place, array.shape[1])
     pallas()[1].store(array.at[image, place], values, mask=mask)

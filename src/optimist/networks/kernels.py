@@ -1,4 +1,4 @@
-"""How a kernel of our own is called: through Pallas, which compiles it with Triton."""
+"""Calls our own GPU kernels through Pallas, which compiles them with Triton."""
 
 import jax
 
@@ -23,12 +23,12 @@ def kernel_call(kernel, out, grid: tuple[int, ...]):
 
 
 def interpreted() -> bool:
-    """On a CPU, which has no such kernels; only tests come here."""
+    """Is the kernel interpreted? So it is on a CPU, which only tests use."""
     return jax.default_backend() == "cpu"
 
 
 def pallas():
-    """Imported on use: it takes a third of a second, and only GPUs need it."""
+    """Pallas and its Triton part, imported on use: it takes a third of a second, and only GPUs need it."""
     from jax.experimental import pallas
     from jax.experimental.pallas import triton
 

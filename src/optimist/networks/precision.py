@@ -1,8 +1,8 @@
 """The precision of products on a GPU, while an agent learns. Weights, moments and sums are always float32.
 
-`float32` multiplies float32 numbers exactly. `tf32` is the usual precision of JAX there: 10 bits of a factor
-count. `bf16` rounds the factors in a torso to 7 bits and keeps its images and features as bf16, half the
-bytes; heads are as in tf32. Other platforms multiply float32 numbers with each of them.
+`float32` multiplies float32 numbers exactly. `tf32` is JAX's default on a GPU: it rounds factors to 10
+bits. `bf16` rounds the factors in a torso to 7 bits and stores its images and features as bf16, in half the
+bytes; heads are as in tf32. Other platforms ignore the setting and multiply float32 numbers.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ def check_precision(precision: str) -> None:
 
 @contextmanager
 def products_in(precision: str) -> Iterator[None]:
-    """What is traced inside multiplies with this precision."""
+    """A context: functions that are traced inside it multiply with this precision."""
     before = _torsos.set(precision)
     try:
         if precision == "float32" and _on_gpu():

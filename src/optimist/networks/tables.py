@@ -79,10 +79,10 @@ class SplitTable:
 @dataclass(frozen=True)
 class AllowedTable:
     """A table of the allowed actions. The row of any other action is a copy of the first allowed one's, so
-    that a maximum over actions, of whatever is made of the rows, is that of an allowed action."""
+    that a maximum over actions of any function of the rows is that of an allowed action."""
 
     table: Table | SplitTable
-    rows: Any  # (A,): the action whose row stands for each action
+    rows: Any  # (A,): for each action, the action whose row is read
 
     @classmethod
     def of(cls, table: "Table | SplitTable", allowed) -> "AllowedTable":
@@ -124,7 +124,8 @@ class MultiHead:
 
     def _heads(self, key, features: int) -> Any:
         """Initial weights, (features, actions, columns). The mean of K independent heads is 1/sqrt(K) as
-        large as one head, and so is the gradient that reaches the torso; a shared start keeps their size."""
+        large as one head, and so is the gradient that reaches the torso; with a shared start both are as
+        large as with one head."""
 
         def drawn(key, columns: int):
             weight = initial_weight(key, (features, self.actions * columns), self.initializer)

@@ -34,7 +34,7 @@ class Torso(Protocol):
 
 @dataclass(frozen=True)
 class Network:
-    """The settings of the network of an agent that reads tables."""
+    """The settings of the network of an agent for discrete actions."""
 
     torso: Annotated[str, "mlp, minatar, nature, linear, module:Name, or auto: by the observations"] = "auto"
     hidden: Annotated[str, "widths of the dense layers, as 256,256; auto: the torso's default"] = "auto"

@@ -91,7 +91,7 @@ def test_the_page_is_about_the_estimators_and_names_what_diverged(run, capsys):
     assert f"wrote {run / 'report.html'}" in capsys.readouterr().out
     text = html.unescape((run / "report.html").read_text())
     assert "seed 1 diverged at step 60; its last healthy policy is of step 20 (--step healthy)" in text
-    assert "no environment: the curves say how training goes" in text
+    assert "no environment: the curves show how training goes" in text
     for title in ("Held-out loss q", "Value ratio", "Agreement", "Drift", "Estimate", "Loss q"):
         assert f"<h3>{title}</h3>" in text
     assert "<h3>Return</h3>" not in text and f"optimist select {run}" in text

@@ -115,7 +115,7 @@ def test_a_file_is_a_normaliser(tmp_path):
         ("game,dqn,random\n", "is not a normaliser"),
         ("game,dqn,random\nA,1,0\nA,2,0\n", 'several rows of "A": keep one'),
         ("game,dqn,random\nA,inf,0\n", 'line 2 has the score "inf": it needs a finite number'),
-        ("game,dqn,random\nA,1\n", "line 2 has not as many cells as the header"),
+        ("game,dqn,random\nA,1\n", "line 2 has more or fewer cells than the header"),
         ("game,random,random\nA,1,2\n", "two columns with the same name"),
     ],
 )
@@ -223,8 +223,8 @@ def test_a_file_without_iterations_has_one_evaluation(tmp_path):
         ([], "holds no scores"),
         (["A,REM,0,1,5", "A,REM,0,1,6"], r"line 3 is the second score of REM on A \(seed 0, iteration 1\)"),
         (["A,REM,0,1,5", "A,REM,0,1,5"], "keep one of the two"),
-        (["A,REM,0,1"], "line 2 has not as many cells as the header"),
-        (["A,REM,0,1,5,6"], "line 2 has not as many cells as the header"),
+        (["A,REM,0,1"], "line 2 has more or fewer cells than the header"),
+        (["A,REM,0,1,5,6"], "line 2 has more or fewer cells than the header"),
         (["A,REM,0,1,high"], 'line 2 has the score "high": it needs a finite number'),
         (["A,REM,0,1,nan"], 'line 2 has the score "nan"'),
         (["A,REM,zero,1,5"], 'line 2 has "zero": it needs a whole number, 0 or more'),
@@ -246,7 +246,7 @@ def test_a_row_that_says_nothing_clear_is_refused(tmp_path, rows, message):
             "game,agent,seed,iteration,value",
             'has no column "score": it needs game,agent,seed,iteration,score',
         ),
-        ("game;agent;seed;score;x", "has not as many cells as the header"),
+        ("game;agent;seed;score;x", "has more or fewer cells than the header"),
         ("game,agent,seed,iterations,score", 'unknown column "iterations": did you mean "iteration"?'),
         ("iteration,step,seed,agent,score", "both iteration and step"),
         ("game,agent,seed,score,score", "two columns with the same name"),
@@ -306,7 +306,7 @@ def test_many_gaps_are_counted(tmp_path):
 def test_agents_may_be_trained_for_different_times(tmp_path, scores):
     found = read_scores(write_csv(tmp_path, *REM, *(row for row in ADAM if ",2," not in row)))
     assert found.gaps() == {}
-    assert "1 to 2 (the most has an advantage)" in notes(table_one(found, BY), BY)[0]
+    assert "1 to 2 (more are an advantage)" in notes(table_one(found, BY), BY)[0]
 
 
 # Table 1

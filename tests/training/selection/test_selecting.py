@@ -67,7 +67,7 @@ def test_every_kept_policy_of_every_seed_is_ranked(selection, runs):
     assert values == sorted(values, reverse=True) and selection.chosen is selection.ranking[0]
     assert all(each.low <= each.value <= each.high for each in selection.ranking)
     assert "Selection of 8 policies of 2 runs by cautious" in repr(selection)
-    assert any("learned from the episodes that score them" in note for note in selection.notes)
+    assert any("scored on episodes from which they learned" in note for note in selection.notes)
     for each in selection.ranking:
         both = (each.scores["fqe"], each.scores["supported"])
         np.testing.assert_allclose(each.value, np.mean(both), rtol=1e-6)
@@ -102,7 +102,7 @@ def test_the_command_line_and_python_choose_alike(selection, runs, tmp_path, cap
     record = read_selection(tmp_path)
     assert record["candidates"] == [each.record() for each in selection.ranking]
     page = (tmp_path / "selection.html").read_text()
-    assert "Which policy to ship" in page and "learned from the episodes" in page
+    assert "Which policy to ship" in page and "episodes from which they learned" in page
     assert main(["export", str(runs[0]), "--step", "chosen", "--to", str(tmp_path / "p.npz")]) == 0
     assert "actions are the policy" in capsys.readouterr().out
 
@@ -117,7 +117,7 @@ def test_held_out_episodes_are_those_that_the_run_did_not_learn_from(log, tmp_pa
     for name, unseen in (("run", True), ("part", False)):
         sources = read_sources([tmp_path / name])
         evidence = gather(sources, candidates_of(sources))
-        assert any("learned from the episodes" in note for note in evidence.notes) != unseen
+        assert any("episodes from which they learned" in note for note in evidence.notes) != unseen
         kept, held = data.hold_out(0.2)
         assert evidence.logs[0].held.fingerprint == held.fingerprint
         assert evidence.logs[0].learned.fingerprint == kept.fingerprint

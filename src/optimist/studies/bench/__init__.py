@@ -1,1 +1,1 @@
-"""The speed of this machine in one table: learning, the data path and play, each beside its limit."""
+"""The speed of this machine in one table: learning, reading data and play, each with its limit."""

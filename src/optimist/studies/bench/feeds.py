@@ -13,7 +13,7 @@ from optimist.training.feeding import Feed, StreamedFeed, feed_of, frame_bytes
 
 HOMES = ("device", "memory", "compressed")
 BATCH, STEPS, EPISODE, STACK, ACTIONS = 32, 20, 500, 4, 18
-SPRITES, LARGEST = 6, 76  # moving things in a frame, and the last row and column where one can begin
+SPRITES, LARGEST = 6, 76  # sprites in a frame, and the last row and column of a sprite's corner
 
 
 def game_frames(count: int) -> np.ndarray:
@@ -45,9 +45,10 @@ def atari_like_log(folder: Path, steps: int) -> Dataset:
 
 
 def feeding(log: Dataset, home: str) -> Work:
-    """Batches that are ready on the device, their frames stacked. From disk every frame is decoded anew.
+    """Batches with stacked frames, ready on the device. From disk every batch decodes its frames again.
 
-    A batch needs memory: each frame of a transition is read once and written into one or two stacks."""
+    The limit of a batch is memory: each frame of a transition is read once and written into one or two
+    stacks."""
     samplers = [Sampler(log, batch=BATCH)]
     feed: Feed = StreamedFeed(samplers, kept=0) if home == "compressed" else feed_of(samplers, home)
     batches = jax.jit(jax.vmap(jax.vmap(feed.minibatch, in_axes=(None, 0)), in_axes=(None, 0)))

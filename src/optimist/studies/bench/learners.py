@@ -1,4 +1,4 @@
-"""Updates per second of the learner: agents on three networks, with data that is resident on the device."""
+"""Updates per second of the learner: agents on three networks, with the data on the device."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ NETWORKS = {  # the shape of a frame, how many are stacked, and the actions
     "control": ((17,), 1, 6),
 }
 TRANSITIONS = {"minatar": 50_000, "nature": 5_000, "control": 50_000}
-# Updates of one program: on a CPU a fraction of a second, on an accelerator enough to keep it busy.
+# Updates in one call: a fraction of a second on a CPU, enough to keep an accelerator busy.
 STEPS = {"minatar": 50, "nature": 2, "control": 20}
 STEPS_ON_ACCELERATOR = {"minatar": 2_000, "nature": 200, "control": 1_000}
 
@@ -72,8 +72,8 @@ def learning(agent: str, log: Dataset, network: str, batch: int, seeds: int) -> 
 
 
 def _needs(learner: Learner, home: Feed) -> list[tuple[Gauge, float]]:
-    """What an update of one seed needs at least: the arithmetic of its losses and gradients as they are
-    written, and all weights and moments read and written once, the targets read."""
+    """The least work of an update of one seed: the arithmetic of its losses and gradients as written, one
+    read and one write of all weights and moments, and one read of the targets."""
     state = jax.tree.map(lambda leaf: leaf[0] if leaf.ndim else leaf, learner.init((0,)))
     batch = home.minibatch(home.resident, jax.tree.map(lambda leaf: leaf[0, 0], home.items(0, 1)))
     operations = 0.0
@@ -84,7 +84,7 @@ def _needs(learner: Learner, home: Feed) -> list[tuple[Gauge, float]]:
             return objective.loss(params, state.targets, batch, state.key)
 
         program = jax.jit(jax.value_and_grad(loss)).lower(state.params[objective.name])
-        counted = program.cost_analysis() or {"flops": 0.0}  # a backend may not count
+        counted = program.cost_analysis() or {"flops": 0.0}  # some backends do not count operations
         operations += counted["flops"] / objective.period
     changed, read = _bytes((state.params, state.slots)), _bytes(state.targets)
     through_memory = (memory(changed + read), float(2 * changed + read))

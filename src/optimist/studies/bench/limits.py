@@ -1,4 +1,4 @@
-"""Gauges: programs that do one kind of work and nothing else. Their rates are the limits of all others."""
+"""Gauges: programs that do only arithmetic or only memory traffic. Their rates limit the other programs."""
 
 import math
 from functools import cache
@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from optimist.studies.bench.timing import Gauge
 
-LARGE = 256 * 2**20  # bytes that no cache of a CPU holds
+LARGE = 256 * 2**20  # bytes; larger than the cache of any CPU
 SMALL = 2**16
 
 
@@ -27,9 +27,9 @@ def arithmetic() -> Gauge:
 
 
 def memory(size: int) -> Gauge:
-    """Bytes read and written by passes over an array of about so many bytes.
+    """Bytes read and written by passes over an array of about `size` bytes.
 
-    What fits into a cache is faster than what does not: so the size matters."""
+    The size matters: an array that fits into a cache is faster."""
     return _memory(round(math.log2(min(max(size, SMALL), LARGE))))
 
 

@@ -1,4 +1,4 @@
-"""The measurement of every row of a plan, beside its peers."""
+"""Measures every row of a plan, and its peers."""
 
 import tempfile
 from collections.abc import Iterator
@@ -13,14 +13,14 @@ from optimist.studies.bench.timing import Gauge, Subject, Timing, Work, best, mi
 
 @dataclass(frozen=True)
 class Row:
-    """A rate with its limit, and how many times a peer's rate it is."""
+    """A rate with its limit, and its ratio to the rate of each peer."""
 
     subject: Subject
     rate: float
     limit: float
     limit_by: str
     times: dict[str, float] = field(default_factory=dict)  # by peer
-    forms: dict[str, str] = field(default_factory=dict)  # what each peer was, or why there is none
+    forms: dict[str, str] = field(default_factory=dict)  # the version of each peer, or why it is missing
 
 
 def measured(plan: Plan, beside: Path | None = None) -> Iterator[Row]:

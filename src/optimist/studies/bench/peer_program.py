@@ -1,13 +1,12 @@
 """PyTorch and d3rlpy at our sizes; run by the Python of the peers' environment, never imported by us.
 
 `python peer_program.py '{"form": "eager", "agent": "rem", "network": "minatar", "batch": 32}'` prints
-{"form": ...} when it is ready, or {"problem": ...}. For each line that it reads it does some updates and
+{"form": ...} when it is ready, or {"problem": ...}. For each line on its input it makes some updates and
 prints {"updates": ...}.
 
-The forms: "eager" is PyTorch as most people write it, with the fastest number of threads; "tuned" has
-channels-last images, a fused Adam and mixed heads before their product, and on a GPU it is recorded as a CUDA
-graph; on a CPU it is not compiled, and torch.compile may be faster there. "d3rlpy" is that library's own
-update.
+The forms: "eager" is PyTorch as most people write it, with the fastest number of threads. "tuned" has
+channels-last images, a fused Adam and heads that are mixed before their product. On a GPU it is a CUDA graph;
+on a CPU it is not compiled, and torch.compile may be faster there. "d3rlpy" is that library's own update.
 """
 
 import copy
@@ -25,12 +24,12 @@ TRANSITIONS = {"minatar": 50_000, "nature": 5_000, "control": 50_000}
 HEADS = {"rem": 200, "dqn": 1}
 ACTIONS = {"minatar": 3, "nature": 18, "control": 6}
 OBSERVATION = 17  # numbers in an observation of HalfCheetah
-TRIAL = 0.5  # seconds for which a number of threads is tried
+TRIAL = 0.5  # seconds for which each number of threads is tried
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def torso(network: str) -> nn.Sequential:
-    """The torsos of ours, with the padding that TensorFlow calls SAME."""
+    """Our torsos in PyTorch, with the padding that TensorFlow calls SAME."""
     if network == "minatar":
         return nn.Sequential(
             nn.Conv2d(4, 16, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 8 * 16, 128), nn.ReLU()
@@ -210,7 +209,7 @@ class D3rlpyUpdates:
 
 
 def waited(step, times: int) -> float:
-    """The seconds of so many steps."""
+    """The seconds that this many steps take."""
     start = time.perf_counter()
     for _ in range(times):
         step()
@@ -220,7 +219,7 @@ def waited(step, times: int) -> float:
 
 
 def fastest_threads(step, cores: int) -> int:
-    """The number of threads with which a step takes least; threads that share cores wait for each other."""
+    """The number of threads with the shortest step; threads that share a core wait for each other."""
     found = {}
     for threads in range(1, cores + 1):
         torch.set_num_threads(threads)
@@ -246,7 +245,7 @@ def graphed(updates):
 
 
 def prepared(form: str, agent: str, network: str, batch: int):
-    """A function that does some updates, how many, and what it is in words."""
+    """A function that makes some updates, their number, and a description."""
     updates: D3rlpyUpdates | Td3Updates | TableUpdates
     if form == "d3rlpy":
         updates = D3rlpyUpdates(agent, network, batch)
@@ -266,7 +265,7 @@ def prepared(form: str, agent: str, network: str, batch: int):
 
 def main(settings: dict) -> None:
     answers = sys.stdout
-    sys.stdout = sys.stderr  # what libraries print is no answer
+    sys.stdout = sys.stderr  # libraries may print too: their lines are not answers
     try:
         step, updates, form = prepared(**settings)
         enough = max(1, int(TRIAL / 5 / (waited(step, 3) / 3)))

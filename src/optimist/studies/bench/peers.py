@@ -1,4 +1,4 @@
-"""Peers in an environment of their own, which is made when it is first asked for: PyTorch and d3rlpy."""
+"""The peers, PyTorch and d3rlpy, in their own environment, which is created on first use."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from optimist.data.machine import cache_folder
 from optimist.errors import StorageError, UsageError
 from optimist.studies.bench import timing
 
-PYTHON = "OPTIMIST_PEERS"  # names a Python that has both packages; then none is installed
+PYTHON = "OPTIMIST_PEERS"  # a variable that names a Python with both packages; then nothing is installed
 PACKAGES = ("torch", "d3rlpy")
 FORMS = {"eager": "eager PyTorch", "tuned": "tuned PyTorch", "d3rlpy": "d3rlpy"}
 PROGRAM = Path(__file__).with_name("peer_program.py")
@@ -21,7 +21,7 @@ KNOWN = {"eager": ("dqn", "rem", "td3"), "tuned": ("dqn", "rem", "td3"), "d3rlpy
 
 
 def python() -> Path:
-    """The Python of the peers' environment; it is made and filled if there is none, a large download."""
+    """The Python of the peers' environment; creates it if there is none, with a large download."""
     if named := os.environ.get(PYTHON):
         if not Path(named).exists():
             raise UsageError(
@@ -39,19 +39,19 @@ def python() -> Path:
     if ended.returncode:
         reason = (ended.stderr.strip().splitlines() or ["pip failed"])[-1]
         raise StorageError(
-            f"the peers could not be installed ({reason}): {PYTHON} can name a Python with them"
+            f"the peers could not be installed ({reason}): set {PYTHON} to a Python that has them"
         )
     (folder / "complete").touch()
     return here
 
 
 def knows(form: str, subject: timing.Subject) -> bool:
-    """Does this peer have the agent of a row? Peers train one seed at a time."""
+    """Can this peer be timed in this row? Peers have some agents and train one seed at a time."""
     return subject.part == "learner" and subject.seeds == 1 and subject.name in KNOWN[form]
 
 
 class Peer:
-    """A process that does updates when it is told to, and waits meanwhile."""
+    """A process that makes updates on request and waits between requests."""
 
     def __init__(self, here: Path, form: str, subject: timing.Subject):
         settings = {"form": form, "agent": subject.name, "network": subject.network, "batch": subject.batch}
@@ -82,11 +82,11 @@ class Peer:
 
     @property
     def says(self) -> str:
-        """What it is, or why it cannot be timed."""
+        """The peer with its version, or why it cannot be timed."""
         return self.problem or f"{self.form} ({self.version})"
 
     def close(self) -> None:
-        """End the process: it reads no more lines."""
+        """End the process by closing its input."""
         self._process.communicate()
 
 

@@ -1,4 +1,4 @@
-"""What is measured: all rows, or the few of a minute."""
+"""The rows that are measured: all of them, or a few that take about a minute."""
 
 from dataclasses import dataclass, field
 
@@ -11,11 +11,11 @@ PARTS = ("learner", "data", "play")
 
 @dataclass(frozen=True)
 class Plan:
-    """What is measured. A learner's row is an agent, a network, a batch size and a number of seeds."""
+    """The rows to measure. A learner's row is an agent, a network, a batch size and a number of seeds."""
 
     learners: tuple[tuple[str, str, int, int], ...]
     games: tuple[str, ...]
-    logged: int  # steps of the log of the data path
+    logged: int  # steps of the log from which batches are read
     played: int  # steps of one collection
     timing: Timing = field(default_factory=Timing)
     parts: tuple[str, ...] = PARTS
@@ -29,7 +29,7 @@ class Plan:
 
 
 def quick() -> Plan:
-    """About a minute on two cores."""
+    """A few rows; they take about a minute on two cores."""
     rows = (
         ("dqn", "minatar", 32, 1),
         ("rem", "minatar", 32, 1),
@@ -41,7 +41,7 @@ def quick() -> Plan:
 
 
 def whole() -> Plan:
-    """Agents, batch sizes and seeds on every network; some minutes."""
+    """Agents, batch sizes and seeds on every network; they take some minutes."""
     table = [
         (agent, network, 32, seeds)
         for network in ("minatar", "nature")

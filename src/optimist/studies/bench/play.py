@@ -19,7 +19,7 @@ from optimist.training.learner import Learner
 from optimist.training.online import Collection, OnlineTraining
 
 AGENT, BATCH, LANES, TURNS = "dqn", 32, 16, 100
-GAMES = {  # an environment and the package that it needs beside ours; "" is none
+GAMES = {  # an environment and the extra package that it needs; "": none
     "minatar_jax/breakout": "",
     "minatar/breakout": "minatar",
     "atari/Breakout": "ale_py",
@@ -37,7 +37,7 @@ def network(game: str) -> str:
 
 
 def alone(game: str) -> Gauge:
-    """Steps with random actions and nothing else; a game that is a JAX program stays on the device."""
+    """Steps with random actions, without a learner; a game that is a JAX program stays on the device."""
     play, random = envs.make(game, lanes=LANES, seed=0), np.random.default_rng(0)
     if hasattr(play, "rules"):
         return Gauge("the environments alone", _turns_on_device(play))
@@ -83,8 +83,8 @@ def evaluating(game: str, games: Gauge) -> Work:
 
 
 def collecting(game: str, games: Gauge, learner: Gauge, steps: int) -> Work:
-    """A whole run of an agent that plays, learns and records everything. It can be no faster than the
-    environments alone, nor than the learner alone."""
+    """A whole run of an agent that plays, learns and records. Its limit is the slower of the
+    environments alone and the learner alone."""
     collection = Collection(steps=steps, lanes=LANES, warm_up=steps // 4, window=steps, batch=BATCH)
     updates = (1 - collection.warm_up / steps) / collection.update_period
 

@@ -63,9 +63,11 @@ def _times(ratio: float | None) -> Cell | None:
 
 def _notes(rows: Sequence[Row]) -> list[str]:
     notes = [
-        "A rate is the median over rounds in which all rows of a network take turns; updates of all seeds.",
-        "The limit of learning and data: the measured arithmetic or memory bandwidth over what a step needs.",
-        "The limit of play: the environments alone with random actions, or the learner alone.",
+        "A rate is the median over rounds; in each round all rows of a network are timed in turns. "
+        "Updates are those of all seeds together.",
+        "The limit of learning and data: the measured arithmetic or memory bandwidth, divided by "
+        "what one update or batch needs.",
+        "The limit of play: the environments alone with random actions, or the slower learner alone.",
     ]
     for form, name in peers.FORMS.items():
         found = sorted({row.forms[form] for row in rows if form in row.forms})

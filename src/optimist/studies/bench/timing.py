@@ -1,4 +1,4 @@
-"""Rates of several kinds of work, timed in turns: so all of them meet the same noise."""
+"""Rates of several kinds of work, timed in turns, so that other load affects all of them alike."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 
 class Subject(NamedTuple):
-    """What a rate is the rate of."""
+    """What a rate measures."""
 
     part: str  # learner, data or play
-    name: str  # the agent, the feed, or what is done in which environment
+    name: str  # the agent, the feed, or the kind of play and its environment
     network: str
     batch: int
     seeds: int
@@ -19,14 +19,14 @@ class Subject(NamedTuple):
 
 
 class Gauge(NamedTuple):
-    """A kind of work whose rate limits others. Each call of `do` does some and returns how much."""
+    """A kind of work whose rate limits others. Each call of `do` does some of it and returns the amount."""
 
     name: str
     do: Callable[[], int]
 
 
 class Work(NamedTuple):
-    """What is timed. Each call of `do` returns how many units it did; each unit needs so much of a gauge."""
+    """Work that is timed. Each call of `do` returns the units done; `needs` is a gauge's work per unit."""
 
     subject: Subject
     do: Callable[[], int]

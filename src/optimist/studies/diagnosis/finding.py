@@ -6,7 +6,7 @@ from optimist.errors import OptimistError
 
 
 class Finding(NamedTuple):
-    """A fact. A note needs no action; a problem has the error whose exit code it gives."""
+    """One fact. A note needs no action; a problem has the class of error that sets the exit code."""
 
     text: str
     problem: type[OptimistError] | None = None

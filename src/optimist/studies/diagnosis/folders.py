@@ -15,7 +15,7 @@ from optimist.studies.diagnosis.finding import Finding
 from optimist.training.storage import alarms, checkpoint, run_folder
 from optimist.training.storage import checked_lines as rows
 
-SHOWN = 5  # problems of one kind, and names in one line
+SHOWN = 5  # most problems of one kind, and most names in one line
 FAILURES = {  # the states of runs that need action, with the remedy
     "failed": "the same command tries it again",
     "by other settings": "--restart begins it again",
@@ -23,7 +23,7 @@ FAILURES = {  # the states of runs that need action, with the remedy
 
 
 def folder(path: Path) -> Iterator[Finding]:
-    """A dataset, a run or a study, by what the folder holds."""
+    """The findings about a folder; its files tell whether it is a dataset, a run or a study."""
     if not path.is_dir():
         yield Finding(f"{path} is not a folder: name a dataset, a run or a study", UsageError)
     elif (path / status.FILE).exists():
@@ -41,7 +41,7 @@ def dataset(path: Path) -> Iterator[Finding]:
     problems = [Finding(problem, DataError) for problem in verify(path)]
     yield from _first(problems, f"problems: optimist data verify {path} lists them")
     if not problems:
-        yield Finding(f"{path} is a dataset, every byte as it was written")
+        yield Finding(f"{path} is a dataset; every byte is as it was written")
     yield from _holder(path)
 
 
@@ -79,7 +79,7 @@ def _progress(path: Path, config: dict) -> Iterator[Finding]:
         yield Finding(f"{path} is a finished run of {steps:,} steps")
     elif saved:
         at = f"{max(saved):,} of {steps:,} steps"
-        yield Finding(f"{path} is a run that stands at {at}: the same command continues it", note=True)
+        yield Finding(f"{path} is a run at {at}: the same command continues it", note=True)
     else:
         yield Finding(f"{path} is a run without a checkpoint: the same command begins it again", note=True)
 
@@ -89,7 +89,7 @@ def _its_log(config: dict) -> Iterator[Finding]:
     log = config.get("dataset", {}).get("path", "")
     if log and not Path(log).exists():
         yield Finding(
-            f"its dataset {log} is not there: to continue the run, name the place where it is now", note=True
+            f"its dataset {log} is missing: to continue the run, name the folder where it is now", note=True
         )
 
 
@@ -111,14 +111,14 @@ def _versions(path: Path) -> Iterator[Finding]:
         now = run_folder.versions()
         other = [f"{name} {made_with[name]}" for name in now if made_with.get(name, now[name]) != now[name]]
     except (OSError, ValueError, AttributeError, TypeError):
-        yield Finding(f"{path / 'versions.json'} is missing or damaged: nothing else needs it", note=True)
+        yield Finding(f"{path / 'versions.json'} is missing or damaged: the run works without it", note=True)
         return
     if other:
         yield Finding(f"it was made with {some_of(other, SHOWN)}: the last digits may differ here", note=True)
 
 
 def _holder(path: Path) -> Iterator[Finding]:
-    """The process that has the folder open, or one that died with it open."""
+    """The process that uses the folder, or one that ended without closing it."""
     if not (path / HOLDER).exists():
         return
     who = (path / HOLDER).read_text("utf-8", errors="replace")
@@ -154,7 +154,7 @@ def _failure(run: status.JobStatus) -> Finding:
 
 
 def _first(problems: list[Finding], others: str) -> Iterator[Finding]:
-    """The first problems, and one line that counts the others and says where they are listed."""
+    """The first problems, and a line with the number of the others and the command that lists them."""
     yield from problems[:SHOWN]
     if len(problems) > SHOWN:
         yield Finding(f"{len(problems) - SHOWN} more {others}", problems[0].problem)

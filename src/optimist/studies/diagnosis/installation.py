@@ -16,7 +16,7 @@ from optimist.studies.diagnosis.finding import Finding
 
 DISTRIBUTION = "optimist-rl"
 NEWEST_TRIED = (3, 14)
-LITTLE_ROOM = 2 * 2**30  # bytes; a run's kept policies may take as much
+LITTLE_ROOM = 2 * 2**30  # bytes; the kept policies of one run may take that much
 
 
 def installation() -> Iterator[Finding]:
@@ -88,7 +88,7 @@ def _extras(package: importlib.metadata.Distribution) -> Iterator[Finding]:
 
 
 def device() -> Iterator[Finding]:
-    """The device that JAX uses, and the accelerator that it does not."""
+    """The device that JAX uses, and a GPU that it does not use."""
     import jax
 
     try:
@@ -113,7 +113,7 @@ def _has_nvidia() -> bool:
 
 
 def disk(folder: Path) -> Iterator[Finding]:
-    """Room in a folder, and whether files can be written there."""
+    """The free space of a folder, and whether files can be written there."""
     free = shutil.disk_usage(folder).free
     try:
         with tempfile.TemporaryFile(dir=folder) as stream:

@@ -12,9 +12,7 @@ from optimist.studies.results.findings import Finding, StudyResults
 from optimist.studies.scores.curves import mean_curve
 from optimist.studies.scores.score_files import Seeds
 
-MOST = (
-    200_000  # evaluations; with more, the curves of single seeds are left out, so that a phone opens the page
-)
+MOST = 200_000  # evaluations; with more, single seeds are not drawn, so that a phone can open the page
 
 
 def chart_data(findings: StudyResults) -> Markup:
@@ -65,5 +63,5 @@ def _agent(seeds: Seeds, with_seeds: bool) -> dict[str, Any]:
 
 
 def _short(values: Iterable[float]) -> list[float]:
-    """Five digits: finer than any screen."""
+    """The value with five digits, which is finer than any screen."""
     return [float(f"{value:.5g}") for value in values]

@@ -13,11 +13,11 @@ from optimist.data.look import Look
 from optimist.studies.report.figures import COLOURS, INK, STEPS, colour, dress, laid_out, svg
 from optimist.studies.report.page import Picture, data_link, picture
 
-WIDTH, HEIGHT = 3.75, 2.6  # inches; three in a row, and a phone shows one whole
+WIDTH, HEIGHT = 3.75, 2.6  # inches: three fit in a row, and one fits on a phone
 BINS = 40
-DOTS = 1500  # episodes drawn one by one; of more, only the average of each stretch is drawn
-BARS = 24  # actions with a bar of their own
-MANY_TIMES = 50  # ratio of counts, above which their scale is logarithmic
+DOTS = 1500  # up to so many episodes each is a dot; of more, only averages are drawn
+BARS = 24  # actions that have their own bar
+MANY_TIMES = 50  # ratio of counts above which the axis is logarithmic
 FEW_VALUES = 12  # distinct whole numbers that are counted one by one
 CURVES = len(COLOURS)  # dimensions of action vectors in one figure
 FRAMES, PIXELS = 8, 160  # example frames, and their least width in the page
@@ -158,7 +158,7 @@ def _caption_of_rewards(look: Look) -> str:
         return f"From {rewards.low:g} to {rewards.high:g}."
     return (
         f"From {rewards.low:g} to {rewards.high:g}; {rewards.unusual_steps:,} of {steps:,} steps "
-        f"({100 * share:.2g}%) have another reward than {rewards.usual:g}."
+        f"({100 * share:.2g}%) have a reward other than {rewards.usual:g}."
     )
 
 

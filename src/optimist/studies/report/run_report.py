@@ -26,15 +26,15 @@ from optimist.training.guard import TIMES
 from optimist.training.storage.alarms import read_alarms
 from optimist.training.storage.run_folder import EPISODES, read_config
 
-WIDTH, HEIGHT = 3.75, 2.6  # inches; three in a row, and a phone shows one whole
-WIDE = 100  # ratio of values above which their scale is logarithmic
+WIDTH, HEIGHT = 3.75, 2.6  # inches: three fit in a row, and one fits on a phone
+WIDE = 100  # ratio of values above which the axis is logarithmic
 CAPTIONS = {
-    "value_ratio": f"Values of 95 of 100 logged states, relative to the largest return of the log. Above "
-    f"{TIMES} at three looks in a row, the seed counts as diverged.",
-    "agreement": "How often the policy takes the logged action; of action vectors, how close it is.",
-    "value_drift": "The mean change of the values since the look before, relative to the largest return of "
-    "the log. It falls as the values settle.",
-    "estimate": "The mean value of logged states; the grey line is the mean of what followed in the log.",
+    "value_ratio": "The size that 95 of 100 values of logged states do not exceed, relative to the largest "
+    f"return of the log. Above {TIMES} at three measurements in a row, the seed counts as diverged.",
+    "agreement": "How often the policy takes the logged action; for action vectors, how close it comes.",
+    "value_drift": "The mean change of the values since the previous measurement, relative to the largest "
+    "return of the log. It falls as the values settle.",
+    "estimate": "The mean value of logged states; the grey line is the mean return from there in the log.",
     "return": "Mean return of the evaluation episodes, played in the environment.",
 }
 LOSS = "The loss on episodes that were held back. If it rises while the loss in training falls, stop earlier."
@@ -45,7 +45,7 @@ def write_run_report(run: Path, out: Path, *, command: str) -> list[str]:
     """Write the page and return its warnings."""
     config, rows = read_config(run), read_metrics(run)
     if not rows:
-        raise RunError(f"{run} has no figures: train it, with the logger jsonl")
+        raise RunError(f"{run} has no logged values: train it with the logger jsonl")
     warned = warnings(run, config, rows)
     table = estimator_sheet(rows)
     content = page(
@@ -69,7 +69,7 @@ def headline(config: dict, rows: list[dict]) -> str:
     done = f"{seeds} {'seed' if seeds == 1 else 'seeds'}, {step:,} of {steps:,} steps"
     if config["environment"]:
         return f"{done}, evaluated in {config['environment']}."
-    return f"{done}, no environment: the curves say how training goes, not how well the policy acts."
+    return f"{done}, no environment: the curves show how training goes, not how well the policy acts."
 
 
 def warnings(run: Path, config: dict, rows: list[dict]) -> list[str]:
@@ -130,7 +130,7 @@ def _drawn(
 
 
 def _limit(axes: Axes) -> None:
-    """The ratio above which a look is unhealthy, if the curve comes near it."""
+    """The ratio above which a measurement counts as diverged, if the curve comes near it."""
     if axes.get_ylim()[1] > TIMES / 2:
         axes.axhline(TIMES, color=INK, linewidth=1, linestyle=":")
 

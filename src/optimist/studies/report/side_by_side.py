@@ -17,8 +17,8 @@ from optimist.studies.scores.score_files import ScoreFile
 from optimist.studies.scores.statistics import Interval
 from optimist.studies.sheet import Cell, Sheet, number
 
-KINDS = ("best", "cross", "last")  # three columns each: more would be wider than a screen
-GAMES_NAMED = 3  # games that a warning about normalisers names; it counts the others
+KINDS = ("best", "cross", "last")  # each kind has three columns; more kinds would be wider than a screen
+GAMES_NAMED = 3  # games that a warning about normalisers names; the others are counted
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def _pairs(one: StudyResults, other: StudyResults, names: tuple[str, str]) -> li
         pairs += [pair] if pair else []
     if not pairs:
         raise DataError(
-            f"{names[0]} and {names[1]} have no agent in common on a game, a part of the data and a reading: "
+            f"{names[0]} and {names[1]} have no agent in common on any game, part of the data and reading: "
             "give agents and parts the same names in both studies' files"
         )
     return pairs

@@ -142,7 +142,7 @@ _DRAWINGS: dict[str, tuple[Callable[[StudyResults, Finding], Figure | None], str
         "Interquartile mean of each agent",
         "Dots are interquartile means over games and seeds, bars 95% bootstrap intervals. Best is "
         "chosen with the scores that it reports, so it is too high; cross-chosen best scores each seed at "
-        "the evaluation that is best for the other seeds. Chosen offline, if it is there, scores each "
+        "the evaluation that is best for the other seeds. Chosen offline, if it is shown, scores each "
         "seed at the evaluation that optimist select chose by its log.",
     ),
     "iqm": (

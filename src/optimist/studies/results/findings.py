@@ -33,7 +33,7 @@ class Finding:
     name: str  # of its folder, "10-5x"
     part: str
     reading: str  # "1X"; "all" is the end of the runs
-    longest: bool  # the reading with the most steps, which contains the others
+    longest: bool  # is it the reading with the most steps? It contains the others
     file: ScoreFile  # the complete games
     left_out: dict[str, str]  # the other games, each with the reason
     rows: list[table_one.AgentRow]
@@ -61,12 +61,12 @@ class StudyResults:
 
     @cached_property
     def on_the_way(self) -> dict[str, dict[str, tuple[list[int], Interval]]]:
-        """By finding and agent, the interquartile mean at each evaluation; the bootstrap takes a while."""
+        """By finding and agent, the interquartile mean at each evaluation; slow, because it bootstraps."""
         return {each.name: intervals.over_training(each.file, self.by) for each in self.longest}
 
     @cached_property
     def losses(self) -> list[regrets.Loss]:
-        """What each rule of `optimist select` loses; empty if no run was selected from."""
+        """The regret of each rule of `optimist select`; empty if nothing was selected."""
         return regrets.losses(self.runs, results.random_scores(self.record.jobs, self.out))
 
     @property
@@ -186,7 +186,7 @@ def _words(part: str, reading: str) -> str:
 
 
 def _gaps(asked: ScoreFile, part: str, reading: str, own_scores: Normaliser | None) -> dict[str, str]:
-    """Games that cannot be counted, each with the reason; raises DataError if no game is left."""
+    """Games that are left out, each with the reason; raises DataError if no game is left."""
     if not asked.agents:
         raise DataError(f"no run on {part} is finished: see optimist study status")
     if not all(

@@ -11,7 +11,7 @@ from optimist.studies.job import Job
 from optimist.training.storage.alarms import Alarm, read_alarms
 from optimist.training.storage.run_folder import read_config
 
-NAMED = 3  # runs that a line names; it counts the others
+NAMED = 3  # runs that a line names; the others are counted
 NAMED_DIVERGED = 5
 OF_ITS_GAME = ("dataset", "rom_md5")  # these differ between games in any study
 ELSEWHERE = ("dataset.path",)  # the location of the data, not its content
@@ -19,7 +19,7 @@ ELSEWHERE = ("dataset.path",)  # the location of the data, not its content
 
 @dataclass(frozen=True)
 class Version:
-    """The versions of one package or device, each with the runs that had it, the commonest first."""
+    """The versions of one package or device, each with its runs; the most common version is first."""
 
     name: str
     runs: dict[str, list[str]]
@@ -89,7 +89,7 @@ def differences(ones: list[Job], one: Path, others: list[Job], other: Path) -> l
 
 
 def _what(job: Job) -> tuple[str, str, str]:
-    """Its environment, its part of the data and its label; players and random play have no label."""
+    """The environment, the part of the data and the label of a job; players and random play have no label."""
     return job.environment, job.part, job.label or ("the player" if job.plays else job.agent)
 
 

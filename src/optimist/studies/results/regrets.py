@@ -1,7 +1,7 @@
-"""What the choice of each rule loses against the best kept policy, by the evaluations of all of them.
+"""The regret of each rule that chooses a policy, computed from evaluations of all kept policies.
 
-Regret is the share of what the best policy scores above random play. Rules of `optimist select` know the log
-alone. Beside them: the last policy, the same step for all, and the best of a few policies that are played.
+Regret is 0 for the best kept policy and 1 for random play. The rules of `optimist select` know the log alone.
+They are compared with the last policy, the same step for all, and the best of a few policies that are played.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,7 +34,7 @@ class Field:
     random: float  # the return of random play
 
     def regret(self, picks: Any) -> float:
-        """What the best of these places loses of what the best policy has above random play."""
+        """The regret of the best of the policies at these places."""
         best = self.truth.max()
         return float((best - self.truth[picks].max()) / (best - self.random))
 
@@ -120,7 +120,7 @@ def _losses(field: Field, others: Sequence[Field]) -> Iterable[Loss]:
 
 
 def _same_step(field: Field, others: Sequence[Field]) -> int:
-    """The place of the step that loses least in the other games; with one game, for the other seeds."""
+    """The place of the step with the least regret in the other games; with one game, in the other seeds."""
     rest = [other for other in others if other.game != field.game]
     rest = rest or [other for other in others if other.seed != field.seed] or list(others)
     rest = [other for other in rest if other.truth.max() > other.random]
@@ -132,7 +132,7 @@ def _same_step(field: Field, others: Sequence[Field]) -> int:
 
 
 def rank_correlation(one: np.ndarray, other: np.ndarray) -> float:
-    """Spearman's; equal values have their mean rank. NaN if either is constant."""
+    """Spearman's correlation; equal values get their mean rank. NaN if either array is constant."""
     ranks = [_ranks(each) for each in (one, other)]
     if any(np.ptp(each) == 0 for each in ranks):
         return float("nan")
@@ -159,10 +159,10 @@ def _rules_sheet(found: Sequence[Loss], rules: Sequence[str]) -> Sheet:
     kinds = ("regret at 1", "regret at 3", "rank correlation")
     heads = ["rule", *(f"{kind}, {where}" for where in ("within a run", "across agents") for kind in kinds)]
     notes = [
-        "regret: the share that the choice loses of what the best kept policy scores above random play; the "
-        "best is the best of noisy evaluations, so regret is a little too high for every rule",
+        "regret: 0% is the score of the best kept policy, 100% that of random play; the best is chosen by "
+        "noisy evaluations, so regret is a little too high for every rule",
         "in brackets 95% bootstrap intervals over games and seeds",
-        f"{SAME}: the one that loses least in the other games; rules that are played see the true scores",
+        f"{SAME}: the step with the least regret in the other games; rules that play know the true scores",
     ]
     return Sheet("regret of each rule", heads, rows, notes)
 

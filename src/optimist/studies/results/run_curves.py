@@ -1,4 +1,4 @@
-"""The logged figures of one run as curves, and what its estimators began and ended with."""
+"""The logged values of one run as curves, and the first and last values of its estimators."""
 
 import json
 from collections.abc import Sequence

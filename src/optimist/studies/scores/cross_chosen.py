@@ -1,4 +1,4 @@
-"""Runs that are scored at the evaluation that is best for the other runs of their game."""
+"""Cross-chosen scores: each run is scored at the evaluation that is best for the other runs of its game."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,16 +8,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-FEW = 6  # runs; they can be drawn in 462 ways, five in 126, so each way is scored once
+FEW = 6  # up to so many runs every possible draw is scored once: six runs have 462 draws, five have 126
 
 
 @dataclass(frozen=True, eq=False)
 class CrossChosen:
-    """The scores of such runs, and the curves from which another draw of the runs chooses again.
+    """Cross-chosen scores, and the curves that a bootstrap needs to choose again in every draw.
 
-    A run's score depends on the others. A bootstrap of the scores alone would keep their choice, and so leave
-    out most of what changes if the runs are repeated: its 95% intervals of 5 runs on 5 games cover the
-    expected value in about 80% of simulated studies."""
+    A run's score depends on the other runs, because they choose its evaluation. A bootstrap of the scores
+    alone keeps that choice, so it misses most of the variation between repetitions of a study: its 95%
+    intervals of 5 runs on 5 games cover the expected value in about 80% of simulated studies."""
 
     scores: np.ndarray  # (runs, games)
     curves: Sequence[np.ndarray]  # for each game (runs, evaluations); the games may differ in evaluations
@@ -34,8 +34,8 @@ class CrossChosen:
         return np.array(self.scores, dtype=dtype, copy=copy)
 
     def drawn(self, runs: np.ndarray) -> np.ndarray:
-        """The scores of other draws of the runs, each chosen by the others in its draw:
-        numbers of runs (draws, runs, games) -> scores of the same shape."""
+        """The cross-chosen scores within each draw: numbers of runs, (draws, runs, games) -> scores of the
+        same shape."""
         scores = np.empty(runs.shape)
         for game, curves in enumerate(self.curves):
             drawn = runs[:, :, game]
@@ -53,7 +53,7 @@ class CrossChosen:
 
 
 class Ways(NamedTuple):
-    """All ways to draw a few runs, whatever their order."""
+    """All ways to draw a few runs with replacement, without regard to order."""
 
     copies: np.ndarray  # of each run, (ways, runs)
     digits: np.ndarray  # the sum over the drawn runs is a number for each way
@@ -74,15 +74,15 @@ def _ways(runs: int) -> Ways:
 
 
 def _copies(drawn: np.ndarray) -> np.ndarray:
-    """How often each run is in each draw, (draws, runs)."""
+    """The number of copies of each run in each draw, (draws, runs)."""
     return (drawn[:, :, None] == np.arange(drawn.shape[1])).sum(axis=1)
 
 
 def _chosen_scores(curves: np.ndarray, copies: np.ndarray) -> np.ndarray:
-    """The score of each run in draws that have so many copies of each: (draws, runs).
+    """The score of each run in draws with these numbers of copies: (draws, runs).
 
-    No copy of a run takes part in its own choice: otherwise the run would choose for itself. In a draw of a
-    single run nobody else is left, so all the other runs choose."""
+    A run's evaluation is chosen without any copy of the run itself. If a draw has only copies of one run, all
+    the other runs of the study choose."""
     all_drawn, scores = copies @ curves, np.empty(copies.shape)
     for run, curve in enumerate(curves):
         mine = copies[:, [run]]

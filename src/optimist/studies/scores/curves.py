@@ -60,7 +60,7 @@ def curves(run: Path) -> dict[int, Curve]:
 
 
 def episodes(run: Path) -> EvaluationEpisodes:
-    """All of episodes.csv; a row that cannot be read raises an error."""
+    """All rows of episodes.csv; raises an error for a row that cannot be read."""
     path = run / "episodes.csv"
     if not path.is_file():
         raise RunError(f"{path} is missing: run `optimist evaluate {run}`")

@@ -19,8 +19,8 @@ from optimist.studies.scores.statistics import AGGREGATES, Interval
 from optimist.studies.scores.table_one import kind_title
 from optimist.studies.sheet import Cell, Sheet, as_csv
 
-USUAL_BASELINE = "DQN (Nature)"  # the others are compared with it, if a study has it
-REPETITIONS = 5_000  # with another seed a bound then moves by 1% of the interval's width
+USUAL_BASELINE = "DQN (Nature)"  # the agent that the others are compared with, if the study has it
+REPETITIONS = 5_000  # enough: with another seed a bound moves by 1% of the interval's width
 BAND_REPETITIONS = 1_000  # enough for a band in a figure
 THRESHOLDS = 81  # points of a profile
 TITLES = {"iqm": "IQM", "median": "median", "mean": "mean", "optimality_gap": "optimality gap"}

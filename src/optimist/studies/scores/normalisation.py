@@ -55,14 +55,14 @@ class Normaliser:
         return 100 * (self.normalised(game, score) - 1)
 
     def is_better(self, game: str, score: float) -> bool:
-        """Is it strictly better than the yardstick, which may be the worse of the two?"""
-        self.bounds(game)  # raises for the same games as in the medians
+        """Is the score strictly better than the yardstick's? The yardstick may be worse than random play."""
+        self.bounds(game)  # raises for a game that cannot be normalised
         return score > self.yardstick_scores[game]
 
 
 @dataclass(frozen=True)
 class Ending:
-    """The curves of all seeds as one number, the mean over seeds, in each of six ways."""
+    """Six ways to make one score of the curves of all seeds; each is a mean over seeds."""
 
     best: float  # at the evaluation whose mean over seeds is largest, as in the paper
     cross: float | None  # each seed at the evaluation that is best for the others; None with one seed

@@ -128,7 +128,7 @@ def read_rows(path: Path) -> list[tuple[int, dict[str, str]]]:
         raise DataError(f"{path} has two columns with the same name: keep one of them")
     for line, row in rows:
         if None in row or None in row.values():
-            raise DataError(f"{path}, line {line} has not as many cells as the header: correct the row")
+            raise DataError(f"{path}, line {line} has more or fewer cells than the header: correct the row")
     return [(line, {name.strip(): value.strip() for name, value in row.items()}) for line, row in rows]
 
 

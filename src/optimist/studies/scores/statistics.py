@@ -15,15 +15,15 @@ from numpy.typing import ArrayLike
 from optimist.errors import UsageError
 from optimist.studies.scores.cross_chosen import CrossChosen
 
-REPETITIONS = 50_000  # as in the paper: with another seed a bound then moves by 0.3% of the width
+REPETITIONS = 50_000  # as in the paper; with another seed a bound moves by 0.3% of the width
 AT_ONCE = 2**18  # scores resampled together: 2 MiB, so that every pass over them stays in the cache
 
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate and its bounds, which need not enclose it if the statistic is biased.
+    """An estimate and its bounds: floats, or arrays if the statistic gives several numbers.
 
-    Floats, or arrays if the statistic gives several numbers."""
+    If the statistic is biased, the estimate may lie outside the bounds."""
 
     estimate: Any
     low: Any
@@ -34,7 +34,7 @@ def score_matrix(by_game: Mapping[str, Sequence[float]], games: Iterable[str] | 
     """The (runs, games) matrix of the named games, or of all in alphabetical order.
 
     Two agents are compared game by game, so give both matrices the same `games`. A game with fewer runs is an
-    error: filling it up would invent scores, and dropping the others' runs would lose some.
+    error: adding scores would invent them, and dropping runs of the other games would lose scores.
     """
     names = sorted(by_game) if games is None else list(games)
     for name in names:
@@ -114,8 +114,8 @@ def stratified_bootstrap(
     zero.
 
     Every draw of `CrossChosen` runs repeats the choice of their evaluations. A draw has fewer distinct runs
-    to choose by than the study has, so it scores lower on average; the draws are moved to have the estimate
-    as their mean.
+    than the study, so its choice is worse and its score lower on average; the draws are shifted so that
+    their mean is the estimate.
     """
     if not matrices or repetitions < 1 or not 0 < confidence < 1:
         raise UsageError(
@@ -138,7 +138,7 @@ def stratified_bootstrap(
         part = results[start : start + at_once]
         drawn = (_resampled(each, len(part), stream) for each, stream in zip(sources, streams, strict=True))
         values = np.asarray(statistic(*drawn))
-        if values.shape != part.shape:  # np.mean, for example, averages over the repetitions
+        if values.shape != part.shape:  # np.mean, for example, would also average over the repetitions
             raise UsageError("the statistic must reduce the last two axes and keep those before them")
         part[:] = values
     if any(isinstance(source, CrossChosen) for source in sources):

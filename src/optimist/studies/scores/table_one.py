@@ -1,10 +1,9 @@
 """Table 1 of the paper: each agent's median over games and the games it wins, beside the paper's numbers.
 
 `best` is the paper's measure: in each game, the best iteration of the mean over seeds. It is a maximum over
-many evaluations, chosen by the same seeds that it scores. For `cross` the other seeds choose the iteration.
-For `chosen` it is
-the one that `optimist select` chose by the log alone. The last evaluation, the mean of the last few and the
-mean of all (`area`) need no choice.
+many evaluations, chosen by the same seeds that it scores. For `cross` the other seeds choose the iteration;
+for `chosen`, `optimist select` chooses it by the log alone. The last evaluation, the mean of the last few and
+the mean of all (`area`) need no choice.
 """
 
 import re
@@ -178,7 +177,7 @@ def kind_title(kind: str, evaluations: int | None, recent: int = RECENT) -> str:
 def notes(rows: Sequence[AgentRow], by: Normaliser) -> list[str]:
     """Notes that explain the table."""
     counts = sorted({row.evaluations for row in rows})
-    looks = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} (the most has an advantage)"
+    looks = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} (more are an advantage)"
     lines = [
         f"seeds: {rows[0].seeds}; best: each game's best of {looks} evaluations of the mean over seeds",
         "cross-chosen best: each seed is scored at the evaluation that is best for the other seeds",

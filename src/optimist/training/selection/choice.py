@@ -9,11 +9,11 @@ from optimist.errors import UsageError, did_you_mean
 
 DRAWS = 2000  # of the bootstrap
 COVERED = 0.9  # share of held-out states in which a supported policy acts as the behaviour would
-SAME = 0.05  # of the spread of all values: smaller differences are none
+SAME = 0.05  # share of the spread of all values; smaller differences are ignored
 
 
 class Rule(NamedTuple):
-    """A score, (C,), of which more is better, what it is, and what it needs."""
+    """A rule: the name of its score, (C,), its sign, its description, and what it needs."""
 
     score: str
     sign: int
@@ -58,7 +58,7 @@ def check_rule(rule: str) -> None:
 
 
 def preference(rule: str, scores: Scores) -> np.ndarray:
-    """The score of a rule, more is better; NaN where it has none."""
+    """The score of a rule as a preference: more is better; NaN for a candidate without a score."""
     found = scores[RULES[rule].score]
     return -np.abs(found) if RULES[rule].sign < 0 else found
 
@@ -72,7 +72,7 @@ def ranked(rule: str, scores: Scores) -> list[int]:
 
 
 def check_scored(rule: str, scores: Scores) -> None:
-    """Raise UsageError if the rule's score is among these, and no candidate has it."""
+    """Raise UsageError if the rule's score is among `scores` but is NaN for every candidate."""
     score, needs = RULES[rule].score, RULES[rule].needs
     if score in scores and np.isnan(scores[score]).all():
         because = f": it needs {needs}" if needs else ""
@@ -89,25 +89,25 @@ def interval(values: np.ndarray) -> tuple[float, float]:
 
 
 def doubts(order: Sequence[int], scores: Scores, names: Sequence[str]) -> list[str]:
-    """Why the log may not support the choice, one line each."""
+    """Reasons to doubt the choice, one line each."""
     best, plain, careful, support = order[0], scores["fqe"], scores["supported"], scores["support"]
     lines = []
     if len(plain) == 1:
         lines.append("there is one policy to choose from: a smaller --evaluate-every keeps more")
     if support.max() < COVERED:
         lines.append(
-            f"the log cannot tell: no policy acts as the behaviour would in {COVERED:.0%} of the states "
-            f"(the most: {support.max():.0%})"
+            f"the log cannot tell: no policy acts like the behaviour in {COVERED:.0%} of the states "
+            f"(the best does in {support.max():.0%})"
         )
     spread = float(careful.max() - careful.min())
     favourite = int(np.argmax(plain))
     if spread > 0 and careful[best] - careful[favourite] > SAME * spread and plain.max() > plain[best]:
         lines.append(
-            f"the estimators disagree: FQE alone prefers {names[favourite]}, of whose actions "
-            f"{support[favourite]:.0%} are within the log's support"
+            f"the estimators disagree: FQE alone prefers {names[favourite]}; "
+            f"{support[favourite]:.0%} of its actions are within the log's support"
         )
     if len(plain) > 1 and plain.max() - plain.min() <= SAME * max(abs(plain.max()), 1e-9):
         lines.append(
-            "FQE cannot tell the policies apart: no logged state leads to another return; support decides"
+            "FQE cannot tell the policies apart: it gives all of them the same value; support decides"
         )
     return lines

@@ -1,4 +1,4 @@
-"""What each frozen policy says about every logged state, computed once: no policy is in a fitting loop."""
+"""The actions and values of each frozen policy at every logged state, computed once before the fitting."""
 
 from collections.abc import Sequence
 from functools import partial

@@ -4,12 +4,12 @@ import numpy as np
 
 from optimist.data.views import View
 
-BEYOND = 0.1  # a truncated episode counts where so small a share of the value lies after its end
+BEYOND = 0.1  # share of the value that may lie after the end of a truncated episode
 
 
 def complete_steps(view: View, gamma: float) -> np.ndarray:
-    """The steps whose return-to-go is known: those of episodes that end with the game, and those so long
-    before a time limit that the rest hardly counts, (n,)."""
+    """The steps whose return-to-go is known, (n,): all steps of episodes that terminate, and steps so long
+    before a time limit that the discount makes the rest negligible."""
     lengths = np.diff(view.offsets)
     left = np.repeat(view.offsets[1:], lengths) - np.arange(len(view))
     terminal = np.repeat(view.timeline.terminal[view.stops - 1], lengths)

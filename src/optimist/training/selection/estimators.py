@@ -1,4 +1,4 @@
-"""All scores of all candidates. What several estimators need is computed once."""
+"""All scores of all candidates. Results that several estimators need are computed once."""
 
 from collections.abc import Sequence
 from functools import cached_property

@@ -22,7 +22,7 @@ from optimist.training.seed_logs import SeedLogs, whole
 from optimist.training.selection.candidates import Candidate, Source
 
 SHARE = 0.1  # of the episodes, held out if the runs held none out
-ROOM = 2**30  # bytes for the frames and for what every candidate says about every step
+ROOM = 2**30  # bytes for the frames and for the actions and values of every candidate at every step
 CHUNK_BYTES = 2**24  # of observations that a network reads at once
 
 
@@ -35,14 +35,14 @@ class Log(NamedTuple):
 
 @dataclass(frozen=True)
 class Rewards:
-    """The discount and the rewards that values are made of; `limit` clips logged rewards."""
+    """The discount and the limit of rewards by which values are computed; `limit` clips logged rewards."""
 
     gamma: float
     limit: float | None
 
     @classmethod
     def of(cls, sources: Sequence[Source]) -> "Rewards":
-        """Those of the runs. If the runs differ, the largest discount, and rewards as they were logged."""
+        """The settings of the runs. If runs differ: the largest discount, and rewards without a limit."""
         limits = {_limit(source.training) for source in sources}
         gamma = max(source.training.get("gamma", 0.99) for source in sources)
         return cls(float(gamma), limits.pop() if len(limits) == 1 else None)
@@ -92,7 +92,7 @@ class Steps:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Everything that is known about the candidates besides their own answers."""
+    """All data about the candidates, except the actions and values that they compute themselves."""
 
     logs: tuple[Log, ...]
     whose: np.ndarray  # the number of each candidate's log, (C,)
@@ -139,8 +139,8 @@ def gather(
     part: Callable[[Dataset], Dataset] = whole,
     most: int | None = None,
 ) -> Evidence:
-    """The evidence about these candidates, from the data of their runs or from `data`. `part` selects from
-    each log what may be known of it; about `most` steps of that are used."""
+    """The evidence about these candidates, from the data of their runs or from `data`. `part` selects
+    the part of each log that may be used; about `most` of its steps are used."""
     dataset, notes = _opened(sources[0], data), list[str]()
     known = dict[int | None, Log]()
     owners = [candidate.seed if sources[candidate.source].own_logs else None for candidate in candidates]
@@ -149,13 +149,15 @@ def gather(
         log = part(dataset if owner is None else dataset.played_by(owner))
         known[owner] = _thinned(_divided(log, share), candidates, len(set(owners)), most, notes)
     if not unseen:
-        notes.append("the policies learned from the episodes that score them; to avoid that: --hold-out 0.1")
+        notes.append(
+            "the policies are scored on episodes from which they learned; --hold-out 0.1 avoids this"
+        )
     rewards = Rewards.of(sources)
     if (
         len({_limit(each.training) for each in sources}) > 1
         or len({each.training.get("gamma") for each in sources}) > 1
     ):
-        notes.append(f"the runs differ in their discount or rewards: values have gamma {rewards.gamma:g}")
+        notes.append(f"the runs differ in discount or rewards: values are for gamma {rewards.gamma:g}")
     places = list(known)
     whose = np.array([places.index(owner) for owner in owners])
     return Evidence(tuple(known.values()), whose, rewards, tuple(dict.fromkeys(notes)))
@@ -172,7 +174,7 @@ def _opened(source: Source, data: Dataset | str | Path | None) -> Dataset:
             if data is not None or path.exists():
                 raise
             raise DataError(
-                f"{path}, the data of {source.path}, is not there: name its folder with --data DATA"
+                f"{path}, the data of {source.path}, is missing: name its folder with --data DATA"
             ) from problem
     if dataset.fingerprint != source.recording:
         raise RunError(f"{data or source.run.data} is not the data that {source.path} learned from")
@@ -182,8 +184,8 @@ def _opened(source: Source, data: Dataset | str | Path | None) -> Dataset:
 def _held_out(
     sources: Sequence[Source], dataset: Dataset, part: Callable[[Dataset], Dataset]
 ) -> tuple[float, bool]:
-    """The share of episodes to score on, and whether no run learned from them: each must have learned from
-    all others of this part, because of a smaller part other episodes are held back."""
+    """The share of episodes to score on, and whether no run learned from them. That is so if every run
+    learned from exactly the other episodes: a run that used a smaller part held out different episodes."""
     shares = {float(source.training.get("hold_out", 0.0)) for source in sources}
     share = shares.pop() if len(shares) == 1 else 0.0
     if not share:
@@ -200,13 +202,13 @@ def _learned_from_the_others(
 
 
 def _divided(log: Dataset, share: float) -> Log:
-    """A log of a single episode is both: there is nothing else to score on."""
+    """The episodes to fit to and those to score on. A single episode is both: there is no other."""
     return Log(*log.hold_out(share)) if len(log.starts) > 1 else Log(log, log)
 
 
 def _thinned(log: Log, candidates: Sequence[Candidate], logs: int, most: int | None, notes: list[str]) -> Log:
-    """The log, or as many of its episodes as are wanted and there is room for. It is divided before: a run
-    held back episodes of the whole log, and those of a part would be others."""
+    """The log, or as many of its episodes as are wanted and there is room for. The log is
+    divided first, because a run holds out episodes of the whole log; a part would give different ones."""
     spec, steps = log.learned.spec, len(log.learned) + len(log.held)
     action = int(np.prod(spec.action_shape)) * 4
     each = frame_bytes(spec) + len(candidates) / logs * (2 * action + 8)

@@ -26,8 +26,8 @@ class FittedQ:
     """FQE (Le et al. 2019, algorithm 3): Q(s, a) is trained towards r + discount * Q(s', pi(s')).
 
     The network has two columns. The first is FQE. The second is the same, except that an action which the
-    behaviour would not take has the lowest value of the log (Liu et al. 2020, eq. 4): the log cannot say what
-    follows after it. Targets stay within the returns that are possible.
+    behaviour would not take has the lowest value of the log (Liu et al. 2020, eq. 4): the log does not
+    show what follows it. Targets stay within the returns that are possible.
     """
 
     critic: Critic
@@ -53,7 +53,7 @@ class Values(NamedTuple):
 
     @property
     def cautious(self) -> list[np.ndarray]:
-        """Halfway between both: FQE trusts actions outside the log too much, the other too little."""
+        """The mean of both: FQE overrates actions outside the log, and the other underrates them."""
         return [(plain + careful) / 2 for plain, careful in zip(self.fqe, self.supported, strict=True)]
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from optimist.data.views import View
 from optimist.training.selection.evidence import Rewards
 
-FEWEST = 5  # episodes that the weights must be worth at least, or there is no estimate
+FEWEST = 5  # with a smaller effective number of episodes there is no estimate
 
 
 def weighted_return(view: View, chosen: np.ndarray, rewards: Rewards) -> float:
@@ -13,7 +13,7 @@ def weighted_return(view: View, chosen: np.ndarray, rewards: Rewards) -> float:
 
     Per-decision weighted importance sampling (Precup et al. 2000, section 4): after t steps an episode has
     the weight prod [a = pi(s)] / b(a | s), and the reward at t is the weighted mean over the episodes. NaN if
-    the log has no probabilities, or if hardly any episode looks like one of the policy.
+    the log has no probabilities, or if the policy agrees with hardly any episode.
     """
     probability = view.timeline.probability
     if probability is None or not view.spec.discrete:
@@ -26,7 +26,7 @@ def weighted_return(view: View, chosen: np.ndarray, rewards: Rewards) -> float:
         going = np.flatnonzero(lengths > t)
         at = view.offsets[:-1][going] + t
         weight[going] *= ratio[at]
-        everyone = weight.sum()  # an episode that is over goes on without rewards
+        everyone = weight.sum()  # an episode that has ended counts with rewards of 0
         if everyone == 0:
             return float("nan")
         total += rewards.gamma**t * float(weight[going] @ reward[at]) / everyone

@@ -1,4 +1,4 @@
-"""The ranking of all candidates, as people read it and as it is written down."""
+"""The ranking of all candidates, as text and as selection.json."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -62,7 +62,7 @@ class Selection:
         return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
 
     def record(self, run: Path | None = None) -> dict[str, Any]:
-        """What is written down: about all runs, or about the policies of one run."""
+        """The contents of selection.json, of all runs or of one run."""
         mine = [each for each in self.ranking if run is None or each.run == run]
         first = {(each.run, each.seed): each.step for each in reversed(mine)}
         facts = {**self.facts, "rule": self.rule, "notes": list(self.notes)}

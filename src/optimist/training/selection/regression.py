@@ -1,7 +1,7 @@
 """Networks for all candidates, fitted in one program to the same minibatches.
 
 Every network begins with the same weights and reads the same transitions, so that two candidates differ only
-by what is theirs, such as the actions of a policy.
+in their own data, such as the actions of their policies.
 """
 
 from dataclasses import dataclass
@@ -107,8 +107,8 @@ def fitted(
 
 def by_log(whose: np.ndarray, logs: int) -> tuple[np.ndarray, np.ndarray]:
     """The candidates of each log, (logs, most), and where each candidate is in that table, (C,). A log with
-    fewer candidates than another repeats its first one, and one without any candidate 0: nobody reads the
-    copies."""
+    fewer candidates than another repeats its first one; a log without any repeats candidate 0. The copies
+    are never read."""
     members = [np.flatnonzero(whose == log) for log in range(logs)]
     table = np.zeros((logs, max(map(len, members))), int)
     place = np.zeros(len(whose), int)

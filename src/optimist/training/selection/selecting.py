@@ -36,9 +36,9 @@ def select_policy(
     steps: int | None = None,
 ) -> Selection:
     """Rank every kept policy of every seed of these runs by their log alone, or with `episodes` real episodes
-    for the best of them. `every_rule` also computes the scores of rules that take long. `part` selects what
-    is used of the log of each player; it is all of it, also for runs that learned from less. With `steps`,
-    about so many of each log are used: on a CPU the answers of many policies in all states take long."""
+    for the best of them. `every_rule` also computes the scores of rules that take long. `part` selects the
+    part of each player's log that is used: by default all of it, also for runs that learned from less.
+    `steps` limits the steps of each log: on a CPU it takes long to compute many policies at all states."""
     choice.check_rule(rule)
     if updates < 1:
         raise UsageError(f"{updates} updates of each network: choose at least 1")

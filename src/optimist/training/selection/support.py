@@ -20,7 +20,7 @@ from optimist.training.selection.regression import HIDDEN, batch_size, fitted
 
 THRESHOLD = 0.3  # smallest probability of an action, relative to the likeliest: discrete BCQ's
 USUAL = 0.99  # share of the logged action vectors that are within the support
-PASSES = 20  # more passes over the log would make the clone too sure of single steps
+PASSES = 20  # with more passes over the log the clone would overfit single steps
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def likely(logits: np.ndarray, actions: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Near:
-    """Action vectors that are as near to the cloned behaviour as the logged ones are, up to a few."""
+    """The support of action vectors: those as near to the cloned behaviour as most logged ones are."""
 
     spec: Spec
     spread: np.ndarray  # of the logged actions around the clone's, in each dimension
