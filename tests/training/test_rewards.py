@@ -19,7 +19,7 @@ from optimist.training.automatic import clipping, is_own, scaling
 from optimist.training.offline import OfflineTraining, Training, settled_for
 from optimist.training.online import Collection, OnlineTraining
 from optimist.training.play.memory import Memory, Recall
-from optimist.training.rewards import remarks, value_size
+from optimist.training.rewards import remarks, suggested_scale, value_size
 from optimist.training.seed_logs import SeedLogs
 from optimist.training.storage.run_folder import begun, read_config
 
@@ -168,11 +168,21 @@ def test_agents_with_a_huber_loss_are_told_of_rewards_above_one(name, rewards, s
     assert remarks([data], given, small(name), asked=given) == []
 
 
-def test_the_size_of_values_is_that_of_discounted_returns():
+def balanced() -> optimist.Dataset:
+    """Two episodes of 500 steps with a reward of 1 each."""
     ends = np.zeros(1000, bool)
     ends[499::500] = True
     log = (np.zeros((1000, 1)), np.zeros(1000, int), np.ones(1000), ends)
-    data = optimist.Dataset.from_arrays(*log, truncated=np.zeros(1000, bool))
+    return optimist.Dataset.from_arrays(*log, truncated=np.zeros(1000, bool))
+
+
+@pytest.mark.parametrize(("name", "scale"), [("discrete_iql", 0.1), ("cql", 1.0), ("dqn", 1.0)])
+def test_values_of_a_hundred_are_too_large_in_an_exponent_alone(name, scale):
+    assert suggested_scale([balanced()], 0.99, small(name)) == scale
+
+
+def test_the_size_of_values_is_that_of_discounted_returns():
+    data = balanced()
     np.testing.assert_allclose(value_size([data], 0.99), sum(0.99**step for step in range(500)))
     assert value_size([data], 1.0) == 500
 
