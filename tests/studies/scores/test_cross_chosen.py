@@ -1,5 +1,7 @@
 """Every draw of cross-chosen runs chooses its evaluations again, so that its intervals cover the truth."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,13 @@ from optimist.studies.scores import intervals
 from optimist.studies.scores.cross_chosen import FEW, CrossChosen
 from optimist.studies.scores.normalisation import own
 from optimist.studies.scores.score_files import ScoreFile
-from optimist.studies.scores.statistics import iqm, mean, paired_difference, stratified_bootstrap
+from optimist.studies.scores.statistics import (
+    iqm,
+    mean,
+    paired_difference,
+    performance_profile,
+    stratified_bootstrap,
+)
 
 
 def best_for(others):
@@ -99,3 +107,18 @@ def test_the_intervals_of_a_file_choose_again():
     curves = [list(seeds[seed].values()) for seed in range(5)]
     np.testing.assert_allclose(found.scores[:, 0], chosen_by_loops(curves, range(5)))
     assert again.high - again.low > kept.high - kept.low
+
+
+def test_a_band_of_shares_stays_within_shares():
+    """The draws of a profile are shifted; three runs of one game leave the shares from 0 to 1."""
+    random = np.random.default_rng(0)
+    found = runs([random.normal(size=(3, 10))])
+    thresholds = np.linspace(-2, 2, 81)
+
+    def band(**more):
+        share = partial(performance_profile, thresholds=thresholds)
+        return stratified_bootstrap(share, found, repetitions=500, **more)
+
+    free, kept = band(), intervals.profiles({"cross": {"DQN": found}})["cross"]["DQN"][1]
+    assert free.low.min() < 0 and free.high.max() > 1
+    assert kept.low.min() >= 0 and kept.high.max() <= 1

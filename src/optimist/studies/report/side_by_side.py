@@ -104,7 +104,7 @@ def _aggregates(pairs: list[Pair], by: Normaliser, other_by: Normaliser, names: 
             for kind in (kind for kind in ones if kind in others):
                 x, y = ones[kind][agent], others[kind][agent]
                 both = [*_three(statistics.iqm, x, y), *_three(statistics.median, x, y)]
-                better = _cell(_drawn(_improvement, x, same[kind][agent]), x, y)
+                better = _cell(_drawn(_improvement, x, same[kind][agent], limits=statistics.SHARE), x, y)
                 rows.append([agent, *_place(pairs, pair), _kind(kind, pair), *both, better])
     heads = [f"{name} {words}" for name in ("IQM", "median") for words in (*names, "difference")]
     notes = [
@@ -167,8 +167,8 @@ def _improvement(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return statistics.probability_of_improvement(y, x)
 
 
-def _drawn(statistic, x: intervals.Matrix, y: intervals.Matrix) -> Interval:
-    return statistics.stratified_bootstrap(statistic, x, y, repetitions=intervals.REPETITIONS)
+def _drawn(statistic, x: intervals.Matrix, y: intervals.Matrix, **more) -> Interval:
+    return statistics.stratified_bootstrap(statistic, x, y, repetitions=intervals.REPETITIONS, **more)
 
 
 def _cell(found: Interval, x: intervals.Matrix, y: intervals.Matrix, sign: str = "") -> Cell:

@@ -208,7 +208,7 @@ def _curves(seeds: Seeds, game: str, by: Normaliser) -> np.ndarray:
 
 def _better(x: Matrix, y: Matrix, repetitions: int) -> Interval:
     return statistics.stratified_bootstrap(
-        statistics.probability_of_improvement, x, y, repetitions=repetitions
+        statistics.probability_of_improvement, x, y, repetitions=repetitions, limits=statistics.SHARE
     )
 
 
@@ -217,6 +217,7 @@ def _profile(matrix: Matrix, thresholds: np.ndarray) -> Interval:
         lambda drawn: statistics.performance_profile(drawn, thresholds),
         matrix,
         repetitions=BAND_REPETITIONS,
+        limits=statistics.SHARE,
     )
 
 

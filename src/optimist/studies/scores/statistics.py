@@ -98,6 +98,9 @@ def probability_of_improvement(x: ArrayLike, y: ArrayLike) -> np.ndarray:
     return (wins / runs).mean(axis=-1)
 
 
+SHARE = (0.0, 1.0)  # the limits of a probability or of a share of runs
+
+
 def stratified_bootstrap(
     statistic: Callable[..., np.ndarray],
     *matrices: ArrayLike | CrossChosen,
@@ -105,6 +108,7 @@ def stratified_bootstrap(
     confidence: float = 0.95,
     seed: int = 0,
     paired: bool = False,
+    limits: tuple[float, float] = (-np.inf, np.inf),
 ) -> Interval:
     """The percentile interval of statistic(*matrices) when runs are resampled, with replacement, per game.
 
@@ -115,7 +119,8 @@ def stratified_bootstrap(
 
     Every draw of `CrossChosen` runs repeats the choice of their evaluations. A draw has fewer distinct runs
     than the study, so its choice is worse and its score lower on average; the draws are shifted so that
-    their mean is the estimate.
+    their mean is the estimate. `limits` are the values that the statistic can have, such as SHARE: the shift
+    may lead beyond them.
     """
     if not matrices or repetitions < 1 or not 0 < confidence < 1:
         raise UsageError(
@@ -143,7 +148,7 @@ def stratified_bootstrap(
         part[:] = values
     if any(isinstance(source, CrossChosen) for source in sources):
         results += estimate - results.mean(axis=0)
-    low, high = np.quantile(results, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
+    low, high = np.quantile(results, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0).clip(*limits)
     return Interval(*(value if value.ndim else value.item() for value in (estimate, low, high)))
 
 
