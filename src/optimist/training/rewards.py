@@ -51,9 +51,7 @@ def _suggestion(logs: Sequence[View], gamma: float, agent: Agent) -> tuple[float
         most = min(GOOD / size, 1 / largest if huber else math.inf)
         return _scale(most), f"they sum to about {size:,.0f}, which is learned slowly"
     if getattr(agent, "weighs_by_exponent", False) and size > LARGE_IN_AN_EXPONENT:
-        return _scale(
-            GOOD / size
-        ), f"they sum to about {size:,.0f}, and the agent weighs actions by exp(value)"
+        return _scale(GOOD / size), f"they sum to about {size:,.0f}, too much for its exponential weights"
     if huber and largest > 1 and low != high:
         return _scale(1 / largest), "in a Huber loss a rare reward above 1 counts too little"
     return 1.0, ""

@@ -222,7 +222,7 @@ def changed(name, row, value):
         (
             {},
             {"observations": None},
-            "no column for the observations: name one with --observations; it has x, y",
+            "no column for the observations: name one, or several as a,b,c, with --observations; it has x, y",
         ),
         ({}, {"episodes": "episode", "drop": "episode"}, "--drop leaves out every column of --episodes"),
     ],
