@@ -112,8 +112,8 @@ def opened(address: str | Path, options: ReadOptions) -> TableLog:
     missing = [name for name in NEEDED if not uses[name]]
     if missing:
         raise DataError(
-            f"{address} has no column for the {missing[0]}: name one, or several as a,b,c, with --{missing[0]}; "
-            f"it has {columns_in(table.schema)}"
+            f"{address} has no column for the {missing[0]}: name one, or several as a,b,c, "
+            f"with --{missing[0]}; it has {columns_in(table.schema)}"
         )
     stored = (table.schema.metadata or {}).get(METADATA)
     spec, environment = signed(stored, address) if stored else (None, None)
