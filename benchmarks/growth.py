@@ -53,28 +53,17 @@ def milliseconds(do: Callable[[], int]) -> float:
 
 def learner_cost(heads: int = 200, batch: int = 32, seeds: int = 1) -> float:
     """An update of one seed of REM on the MinAtar network."""
-    import jax
-
     from optimist.agents import preset
     from optimist.data.sampling import Sampler
-    from optimist.studies.bench.learners import random_log
+    from optimist.studies.bench.learners import random_log, updating
     from optimist.training.feeding import feed_of
-    from optimist.training.learner import Learner, advance
+    from optimist.training.learner import Learner
     from optimist.training.resolve import with_values
 
     log, steps = random_log("minatar", 10_000), 20
     learner = Learner(with_values(preset("rem"), {"columns": heads}, "rem"), log.spec)
     home = feed_of([Sampler(log, batch=batch, seed=seed) for seed in range(seeds)], "device")
-    state, done = learner.init(tuple(range(seeds))), 0
-
-    def do() -> int:
-        nonlocal state, done
-        state, losses = advance(learner, state, home.minibatch, home.resident, home.items(done, steps))
-        jax.block_until_ready(losses)
-        done += steps
-        return steps * seeds
-
-    return milliseconds(do)
+    return milliseconds(updating(learner, home, seeds, steps))
 
 
 def feeding_cost(steps: int) -> float:

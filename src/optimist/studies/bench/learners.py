@@ -1,5 +1,6 @@
 """Updates per second of the learner: agents on three networks, with the data on the device."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -58,8 +59,13 @@ def learning(agent: str, log: Dataset, network: str, batch: int, seeds: int) -> 
     samplers = [Sampler(log, batch=batch, seed=seed, next_actions=reads) for seed in range(seeds)]
     home = feed_of(samplers, "device")
     steps = (STEPS if jax.default_backend() == "cpu" else STEPS_ON_ACCELERATOR)[network]
+    subject = Subject("learner", agent, network, batch, seeds, "updates/s")
+    return Work(subject, updating(learner, home, seeds, steps), _needs(learner, home))
+
+
+def updating(learner: Learner, home: Feed, seeds: int, steps: int) -> Callable[[], int]:
+    """A function that makes so many further updates of every seed, and returns their number."""
     state, done = learner.init(tuple(range(seeds))), 0
-    needs = _needs(learner, home)
 
     def do() -> int:
         nonlocal state, done
@@ -68,7 +74,7 @@ def learning(agent: str, log: Dataset, network: str, batch: int, seeds: int) -> 
         done += steps
         return steps * seeds
 
-    return Work(Subject("learner", agent, network, batch, seeds, "updates/s"), do, needs)
+    return do
 
 
 def _needs(learner: Learner, home: Feed) -> list[tuple[Gauge, float]]:
