@@ -50,7 +50,7 @@ def bench(options: argparse.Namespace) -> None:
     from optimist.studies.bench import peers
     from optimist.studies.bench.measuring import measured
     from optimist.studies.bench.plan import quick, whole
-    from optimist.studies.bench.results import line, sheet, write
+    from optimist.studies.bench.results import line, sheet, write_figure, write_table
     from optimist.studies.sheet import print_sheet
 
     plan = quick() if options.quick else whole()
@@ -62,5 +62,6 @@ def bench(options: argparse.Namespace) -> None:
     for row in measured(plan, peers.python() if options.peers else None):
         rows.append(row)
         print(line(row), flush=True)
+        table = write_table(rows, options.out)  # whoever stops the measurement keeps these rows
     print_sheet(sheet(rows))
-    print(f"wrote {' and '.join(map(str, write(rows, options.out)))}")
+    print(f"wrote {table} and {write_figure(rows, options.out)}")

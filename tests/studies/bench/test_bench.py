@@ -12,7 +12,7 @@ from optimist.studies.bench.learners import learning, random_log
 from optimist.studies.bench.measuring import Row, measured
 from optimist.studies.bench.plan import PARTS, Plan, quick, whole
 from optimist.studies.bench.play import collecting
-from optimist.studies.bench.results import FIGURE, TABLE, line, rounded, sheet, write
+from optimist.studies.bench.results import FIGURE, TABLE, line, rounded, sheet, write_figure, write_table
 from optimist.studies.bench.timing import Gauge, Subject, Timing, best, middle, ratio
 
 SHORT = Timing(rounds=1, seconds=0.001)
@@ -51,13 +51,14 @@ def test_every_row_has_a_positive_rate_and_a_limit(rows):
 
 
 def test_the_files_read_back_as_the_table(rows, tmp_path):
-    assert write(rows, tmp_path / "deep" / "out") == [tmp_path / "deep" / "out" / n for n in (TABLE, FIGURE)]
-    with open(tmp_path / "deep" / "out" / TABLE, newline="") as file:
+    out = tmp_path / "deep" / "out"
+    assert (write_table(rows, out), write_figure(rows, out)) == (out / TABLE, out / FIGURE)
+    with open(out / TABLE, newline="") as file:
         found = list(csv.DictReader(file))
     assert [float(row["rate"]) for row in found] == [row.rate for row in rows]
     assert [float(row["limit"]) for row in found] == [row.limit for row in rows]
     assert [row["limited by"] for row in found] == [row.limit_by for row in rows]
-    assert (tmp_path / "deep" / "out" / FIGURE).read_bytes().startswith(b"\x89PNG")
+    assert (out / FIGURE).read_bytes().startswith(b"\x89PNG")
 
 
 def test_an_update_needs_the_arithmetic_of_its_network():
@@ -124,6 +125,16 @@ def test_the_command_prints_one_table_and_writes_it(tmp_path, capsys):
     text = capsys.readouterr().out
     assert "compressed" in text and "of limit" in text and str(tmp_path / TABLE) in text
     assert sorted(path.name for path in Path(tmp_path).iterdir()) == [TABLE, FIGURE]
+
+
+def test_a_measurement_that_is_stopped_keeps_its_rows(rows, tmp_path, monkeypatch):
+    def stopped(plan, beside):
+        yield rows[0]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("optimist.studies.bench.measuring.measured", stopped)
+    assert main(["bench", "--quick", "--out", str(tmp_path)]) == 130
+    assert len((tmp_path / TABLE).read_text().splitlines()) == 2
 
 
 @pytest.mark.parametrize(

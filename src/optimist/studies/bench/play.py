@@ -85,6 +85,8 @@ def evaluating(game: str, games: Gauge) -> Work:
 def collecting(game: str, games: Gauge, learner: Gauge, steps: int) -> Work:
     """A whole run of an agent that plays, learns and records. Its limit is the slower of the
     environments alone and the learner alone."""
+    if network(game) == "nature" and jax.default_backend() == "cpu":
+        steps //= 25  # this network learns some seventy times slower than MinAtar's there
     collection = Collection(steps=steps, lanes=LANES, warm_up=steps // 4, window=steps, batch=BATCH)
     updates = (1 - collection.warm_up / steps) / collection.update_period
 

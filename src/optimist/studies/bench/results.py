@@ -75,12 +75,16 @@ def _notes(rows: Sequence[Row]) -> list[str]:
     return notes
 
 
-def write(rows: Sequence[Row], folder: Path) -> list[Path]:
-    """The table and the figure as files."""
+def write_table(rows: Sequence[Row], folder: Path) -> Path:
     make_folder(folder)
     (folder / TABLE).write_text(as_csv(sheet(rows)), encoding="utf-8")
+    return folder / TABLE
+
+
+def write_figure(rows: Sequence[Row], folder: Path) -> Path:
+    make_folder(folder)
     figures.save_png(figures.laid_out(chart(rows)), folder / FIGURE)
-    return [folder / TABLE, folder / FIGURE]
+    return folder / FIGURE
 
 
 def chart(rows: Sequence[Row]) -> Figure:
