@@ -235,7 +235,7 @@ def test_running_what_is_read_is_found(text):
 
 def test_the_data_floor_needs_no_accelerator():
     """Datasets open on machines without JAX, and in worker processes that must not load it."""
-    heavy = {"jax", "jaxlib", "optax"}
+    heavy = {"jax", "jaxlib"}
     for module in (SOURCE / "data").rglob("*.py"):
         assert not {name.split(".")[0] for name in imports(module, SOURCE)} & heavy, module
 

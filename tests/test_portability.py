@@ -28,7 +28,7 @@ HIDDEN_MODULES = ["fcntl", "resource", "pwd", "grp", "termios"]
 # Libraries have guards of their own, by sys.platform. Those that are imported first keep the real modules.
 HIDE = """
 import ctypes, importlib, sys, types
-import filelock, gymnasium.envs.classic_control, jax, multiprocessing.connection, optax, pyarrow
+import filelock, gymnasium.envs.classic_control, jax, multiprocessing.connection, pyarrow
 import rich.progress, safetensors.numpy, shutil, tensorboardX, zstandard
 for name, hidden in {hidden!r}.items():
     rest = types.ModuleType(name)

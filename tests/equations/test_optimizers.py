@@ -36,7 +36,7 @@ def adam_by_tf1(gradients, rate: float, b1: float, b2: float, epsilon: float) ->
     return steps
 
 
-def steps_of(transform: optax.GradientTransformation, gradients) -> np.ndarray:
+def steps_of(transform, gradients) -> np.ndarray:
     """The updates of a tree of two parameters, the second with gradients of twice the size; (steps, 2)."""
     params = {"a": jnp.zeros(()), "b": jnp.zeros(1)}
     slots, steps = transform.init(params), []

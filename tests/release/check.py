@@ -31,7 +31,7 @@ CORE = [  # quick tests that touch every floor
     "tests/envs/test_recording.py",
     "tests/cli/test_doctor.py",
 ]
-TESTING = ["pytest", "pytest-xdist", "pytest-timeout", "hypothesis", "opencv-python-headless"]
+TESTING = ["pytest", "pytest-xdist", "pytest-timeout", "hypothesis", "opencv-python-headless", "optax"]
 NOT_IN_A_WHEEL = ("tests/", "benchmarks/", "docs/")
 
 

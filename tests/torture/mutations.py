@@ -15,7 +15,6 @@ import warnings
 from pathlib import Path
 
 import jax.numpy  # noqa: F401  (imported once for all tests, as the packages below)
-import optax  # noqa: F401
 import pyarrow  # noqa: F401
 import pytest
 import safetensors.numpy  # noqa: F401

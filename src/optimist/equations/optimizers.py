@@ -2,19 +2,34 @@
 
 Epsilon is inside instead of outside the square root (RMSProp), or before instead of after the bias correction
 (Adam). This matters because the paper's epsilons are large: with 3e-4 the first thousands of steps differ.
+
+An optimiser of your own has a method `transform` too; what it returns may be a transformation of optax.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import optax
 
 from optimist.errors import UsageError
 
 HEADS = ("weight", "bias")  # the last layer of a table of values, as `MultiHead` names its parts
+
+
+class Transform(NamedTuple):
+    """How gradients become changes of the weights: `slots = init(params)`, and for each step
+    `changes, slots = update(gradients, slots, params)`."""
+
+    init: Callable[[Any], Any]
+    update: Callable[..., tuple[Any, Any]]
+
+
+def changed(params, changes):
+    """The weights after a step."""
+    return jax.tree.map(lambda weight, change: weight + change, params, changes)
 
 
 def check_positive(optimizer) -> None:
@@ -24,6 +39,11 @@ def check_positive(optimizer) -> None:
         raise UsageError(
             f"learning rate {rate}, epsilon {epsilon}: the rate must be above 0, and epsilon at least 0"
         )
+
+
+class RmsPropSlots(NamedTuple):
+    mu: Any  # the mean gradient; checkpoints have these names
+    nu: Any  # the mean squared gradient
 
 
 @dataclass(frozen=True)
@@ -37,15 +57,22 @@ class RmsProp:
     def __post_init__(self):
         check_positive(self)
 
-    def transform(self) -> optax.GradientTransformation:
-        return optax.rmsprop(
-            self.learning_rate,
-            decay=self.decay,
-            eps=self.epsilon,
-            initial_scale=1.0,  # TF1 starts the mean square at ones
-            eps_in_sqrt=True,
-            centered=True,
-        )
+    def transform(self) -> Transform:
+        return Transform(self._init, self._update)
+
+    def _init(self, params) -> tuple[RmsPropSlots]:
+        mean, square = jax.tree.map(jnp.zeros_like, params), jax.tree.map(jnp.ones_like, params)
+        return (RmsPropSlots(mean, square),)
+
+    def _update(self, gradients, slots: tuple[RmsPropSlots], params=None):
+        kept, new = self.decay, 1 - self.decay
+        mean = jax.tree.map(lambda g, m: new * g + kept * m, gradients, slots[0].mu)
+        square = jax.tree.map(lambda g, s: new * g**2 + kept * s, gradients, slots[0].nu)
+
+        def change(gradient, mean, square):
+            return -self.learning_rate * (jax.lax.rsqrt(square - mean**2 + self.epsilon) * gradient)
+
+        return jax.tree.map(change, gradients, mean, square), (RmsPropSlots(mean, square),)
 
 
 class AdamSlots(NamedTuple):
@@ -78,8 +105,8 @@ class Adam:
             if value is not None and not 0 <= value < math.inf:
                 raise UsageError(f"{name} is {value}: it must be a finite number of at least 0, or none")
 
-    def transform(self) -> optax.GradientTransformation:
-        return optax.GradientTransformation(self._init, self._update)
+    def transform(self) -> Transform:
+        return Transform(self._init, self._update)
 
     def _init(self, params) -> AdamSlots:
         mean, square = jax.tree.map(jnp.zeros_like, params), jax.tree.map(jnp.zeros_like, params)

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import optax
 
 from optimist.agents._agent import Agent, Objective
 from optimist.data.transition import Spec, Transition
+from optimist.equations.optimizers import changed
 from optimist.errors import UsageError
 from optimist.networks.precision import products_in
 from optimist.training.compiled import share_compiled
@@ -147,12 +147,12 @@ class Learner:
 
         def step(state):
             value, gradient = jax.value_and_grad(loss)(state.params[name])
-            updates, slots = (
+            changes, slots = (
                 self.agent.optimizer_of(name)
                 .transform()
                 .update(gradient, state.slots[name], state.params[name])
             )
-            group = optax.apply_updates(state.params[name], updates)
+            group = changed(state.params[name], changes)
             params, slots = {**state.params, name: group}, {**state.slots, name: slots}
             return state._replace(params=params, slots=slots), value
 

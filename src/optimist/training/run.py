@@ -75,7 +75,8 @@ class Run:
         if seed not in self.seeds:
             raise UsageError(f"{self.path} has no seed {seed}: it has {', '.join(map(str, self.seeds))}")
         place = self.seeds.index(seed)
-        return jax.tree.map(lambda leaf: leaf[place], self.params)
+        # By NumPy: an index into a JAX array is a program to compile, one for each shape.
+        return jax.device_put(jax.tree.map(lambda leaf: np.asarray(leaf)[place], self.params))
 
     def alone(self, seed: int) -> "Run":
         """The same run with the policy of one seed only."""

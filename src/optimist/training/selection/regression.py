@@ -11,11 +11,10 @@ from typing import Any, NamedTuple, Protocol
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from optimist.agents._actor_critic import Bounds
 from optimist.data.transition import Spec
-from optimist.equations.optimizers import Adam
+from optimist.equations.optimizers import Adam, changed
 from optimist.networks import MultiHead, Perceptron, torso_for
 from optimist.training.inputs import Inputs
 from optimist.training.learner import SIDE_BY_SIDE
@@ -144,7 +143,7 @@ def _updated(problem: Problem, fit: Fit, own, batch, inside) -> Fit:
         return jax.vmap(partial(problem.loss, params, fit.targets))(batch, mine).mean()
 
     gradient = jax.grad(loss)(fit.params)
-    updates, slots = OPTIMIZER.transform().update(gradient, fit.slots, fit.params)
-    params = optax.apply_updates(fit.params, updates)
+    changes, slots = OPTIMIZER.transform().update(gradient, fit.slots, fit.params)
+    params = changed(fit.params, changes)
     targets = jax.tree.map(lambda t, p: t + TARGET_RATE * (p - t), fit.targets, params)
     return Fit(params, targets, slots)

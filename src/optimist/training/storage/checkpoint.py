@@ -219,5 +219,5 @@ def _restored(content: bytes, like: Any, finite: bool, *, health: bool = False) 
         raise Unusable("holds another agent's parameters")
     if finite and not all(np.isfinite(array).all() for array in arrays.values()):
         raise Unusable("holds numbers that are not finite")
-    leaves = [arrays[name] for name in wanted]
-    return jax.tree.unflatten(jax.tree.structure(like), map(jax.numpy.asarray, leaves))
+    leaves = jax.device_put([arrays[name] for name in wanted])
+    return jax.tree.unflatten(jax.tree.structure(like), leaves)

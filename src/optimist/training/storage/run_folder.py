@@ -26,7 +26,7 @@ from optimist.training.storage.configuration import changes, fingerprint, toml, 
 from optimist.training.storage.selected import NAME as SELECTION
 
 EPISODES, METRICS = "episodes.csv", "metrics.jsonl"
-PACKAGES = ("optimist-rl", "jax", "jaxlib", "optax", "numpy", "pyarrow", "zstandard")
+PACKAGES = ("optimist-rl", "jax", "jaxlib", "numpy", "pyarrow", "zstandard")
 OTHER_USES = (  # contents of a folder, by a pattern of their names
     ("a dataset", "manifest.json"),
     ("a dataset", "steps-*.arrow"),
