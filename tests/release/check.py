@@ -141,6 +141,7 @@ def loggers(folder: Path) -> None:
             "pytest",
             "-o",
             "addopts=",
+            "--noconftest",  # it needs what the suite has
             "-W",
             "default",
             ROOT / "tests" / "release" / f"{service}_logger.py",
