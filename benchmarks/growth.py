@@ -17,6 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
+from benchmarks.repeated import repeated
 from optimist.studies.report import figures
 
 ROOT = Path(__file__).parents[1] / "docs" / "results"
@@ -27,8 +28,9 @@ HEADS, BATCHES, SEEDS, STEPS = (
     (1, 10, 50, 200, 800),
     (8, 32, 128, 512),
     (1, 2, 5, 10),
-    (10_000, 100_000, 400_000),
+    (10_000, 100_000, 1_000_000, 10_000_000, 50_000_000),
 )
+DISTINCT = 500_000  # steps; a longer log repeats its shards by hard links
 SCALES = {"batch": "log", "seeds": "log"}  # of the vertical axis; the others begin at zero
 COLUMNS = ("what", "value", "milliseconds")
 LABELS = {
@@ -71,15 +73,19 @@ def feeding_cost(steps: int) -> float:
     from optimist.data.dataset import Dataset
     from optimist.data.sampling import Sampler, transitions
 
-    random = np.random.default_rng(0)
+    random, recorded = np.random.default_rng(0), min(steps, DISTINCT)
     arrays = {
-        "observations": random.random((steps, 10, 10, 4)) < 0.1,
-        "actions": random.integers(0, 3, steps),
-        "rewards": random.random(steps),
-        "terminals": np.arange(steps) % 100 == 99,
+        "observations": random.random((recorded, 10, 10, 4)) < 0.1,
+        "actions": random.integers(0, 3, recorded),
+        "rewards": random.random(recorded),
+        "terminals": np.arange(recorded) % 100 == 99,
     }
     with tempfile.TemporaryDirectory() as folder:
         log = Dataset.from_arrays(**arrays, truncations=False).save(Path(folder) / "log")
+        if steps > recorded:
+            (Path(folder) / "long").mkdir()
+            repeated(Path(folder) / "log", Path(folder) / "long", steps)
+            log = Dataset.open(Path(folder) / "long")
         sampler, turn = Sampler(log), iter(range(10**9))
 
         def do() -> int:
