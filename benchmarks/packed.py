@@ -30,7 +30,7 @@ DECODED = int(os.environ.get("DECODED", 131_072))
 GAMES = tuple(os.environ.get("GAMES", "Pong,Seaquest").split(","))
 PRECISION = os.environ.get("PRECISION", "bf16")
 CHUNK, ROUNDS = int(os.environ.get("CHUNK", 250)), 5  # updates in a program, as in training
-SECONDS = float(os.environ.get("SECONDS", 1))  # of a home in a round
+SECONDS = float(os.environ.get("SECONDS", 0.6))  # of a home in a round
 COMPARED = 2_000  # transitions
 GIB = 2**30
 
