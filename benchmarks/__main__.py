@@ -10,8 +10,9 @@ seconds; `selection`, FQE of 25 policies; `checkpoints` and `looks`, the share o
 and the guard against divergence take; `first_action`, the time to a policy's first action; `growth`, the cost
 by heads, batch size, seeds and steps; `paper_cost`, the paper's grid in days of GPUs; `processor_time`, an
 update beside PyTorch's on a busy machine, and `conservative`, returns beside d3rlpy's (OPTIMIST_PEERS names a
-Python that has both); `atari`, `streaming`, `packed` and `imports`, figures of 84x84 frames, which need ale-py
-and, except `packed`, a few GB of disk. `optimist bench` prints one table of the machine.
+Python that has both); `packed`, the learner's rate by the home of its data, and `atari`, `streaming` and
+`imports`, figures of 84x84 frames, which need ale-py and, except the first, a few GB of disk. `optimist
+bench` prints one table of the machine.
 """
 
 import importlib

@@ -1,12 +1,14 @@
 """How the cost of an update grows with heads, batch size and seeds, and that of a batch with the log's size.
 
-`python -m benchmarks growth` measures on this machine and writes docs/results/performance/growth.csv;
+`python -m benchmarks growth` measures on this machine and writes docs/results/performance/growth.csv (with
+WHAT=heads, batch, seeds or steps it replaces only those rows);
 `python -m benchmarks.growth` only draws growth.png from that file and from the H200's figures of
 docs/results/agents. The unit is processor time, which others on the machine disturb least. Each figure is the
 least of a few.
 """
 
 import csv
+import os
 import tempfile
 import time
 from collections.abc import Callable
@@ -102,23 +104,29 @@ def main() -> None:
         "seeds": (SEEDS, lambda value: learner_cost(seeds=value)),
         "steps": (STEPS, feeding_cost),
     }
-    rows = []
+    chosen = os.environ.get("WHAT", "")
+    rows = [row for row in _saved() if chosen and row[0] != chosen]
     for what, (values, cost) in cases.items():
-        for value in values:
-            rows.append((what, value, round(cost(value), 4)))
+        for value in values if chosen in ("", what) else ():
+            rows.append((what, str(value), str(round(cost(value), 4))))
             print(*rows[-1], flush=True)
     with open(CSV, "w", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([COLUMNS, *rows])
     draw()
 
 
+def _saved() -> list[tuple[str, ...]]:
+    """The rows of the file: what grows, its value, milliseconds."""
+    with open(CSV, newline="") as file:
+        return [tuple(row) for row in csv.reader(file)][1:]
+
+
 def draw() -> None:
     """The figure, from the files alone."""
-    with open(CSV, newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = _saved()
     figure = Figure(figsize=(9, 6), layout="constrained")
     for axes, (what, label) in zip(figure.subplots(2, 2).flat, LABELS.items(), strict=True):
-        points = [(float(row["value"]), float(row["milliseconds"])) for row in rows if row["what"] == what]
+        points = [(float(value), float(milliseconds)) for name, value, milliseconds in rows if name == what]
         _line(axes, points, "two ARM cores, processor time", 0)
         if what == "seeds":
             _line(axes, h200_seeds(), "H200, elapsed time", 1)
