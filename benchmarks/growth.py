@@ -89,6 +89,7 @@ def feeding_cost(steps: int) -> float:
             repeated(Path(folder) / "log", Path(folder) / "long", steps)
             log = Dataset.open(Path(folder) / "long")
         sampler, turn = Sampler(log), iter(range(10**9))
+        log.timeline.frames(np.arange(0, log.timeline.frame_count, 1000))  # opens and hashes every file
 
         def do() -> int:
             transitions(sampler, sampler.positions(next(turn), 1)[0], log.timeline.frames)

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-GROUP = 1024  # frames with the same background
-SAMPLED = 33  # frames whose median is the background; an odd number, so that the median is a value of one
+GROUP = 256  # frames with the same background; five games take the same bytes with 1,024
+SAMPLED = 9  # frames whose median is the background; an odd number, so that the median is a value of one
 LINE = 16  # words; those of a frame begin a new line, so that 32 bits can number the lines of 128 GiB
 
 

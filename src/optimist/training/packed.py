@@ -1,6 +1,7 @@
 """Packed frames on the device: made from a timeline by all cores, decoded inside the compiled program."""
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from math import prod
 from typing import Any
 
@@ -13,15 +14,17 @@ from optimist.data.packing import GROUP, LINE, Packed, joined, nbytes, packed
 from optimist.data.timeline import Timeline
 from optimist.data.transition import Spec
 
-JUDGED = 16  # groups from which the size of all is estimated
+JUDGED = 64  # groups from which the size of all is estimated
+AT_ONCE = 1024  # groups that are joined first: the system gets back the memory of large arrays only
 
 
 def on_device(timeline: Timeline, numbers: np.ndarray) -> Packed:
     """The frames with these numbers. The host holds their code once, and not their pixels."""
-    parts = [numbers[first : first + GROUP] for first in range(0, len(numbers), GROUP)]
+    borders = range(0, len(numbers), GROUP)
     with ThreadPoolExecutor(machine.cores(), "packing") as pool:
-        groups = list(pool.map(lambda part: packed(timeline.frames(part)), parts))
-    return jax.tree.map(jax.device_put, joined(groups))
+        groups = pool.map(lambda first: packed(timeline.frames(numbers[first : first + GROUP])), borders)
+        parts = [joined(list(islice(groups, AT_ONCE))) for _ in range(0, len(borders), AT_ONCE)]
+    return jax.tree.map(jax.device_put, joined(parts))
 
 
 def estimated_bytes(timeline: Timeline) -> int:
