@@ -1,7 +1,7 @@
 """Real 84x84 Atari frames: bytes per frame on disk and packed for a device, beside gzip and PNG, and times.
 
 DATA names dataset folders, separated by colons; without it scripted play, which repeats each action for a
-while, is recorded in the five games of the paper's figures.
+while, is recorded in GAMES, which are those of the paper's figures by default.
 """
 
 import gzip
@@ -22,7 +22,7 @@ from optimist.data import Dataset, Recorder, Spec
 from optimist.data.disk.codec import OFFSET_BYTES, Decoder, encode
 from optimist.data.packing import GROUP, nbytes, packed
 
-GAMES = ("Pong", "Breakout", "Seaquest", "Qbert", "Asterix")
+GAMES = tuple(os.environ.get("GAMES", "Pong,Breakout,Seaquest,Qbert,Asterix").split(","))
 SPEC = Spec((84, 84, 1), "uint8", actions=18, stack=4)
 LANES, FRAMES = 8, 16384  # as many as a shard holds
 RECORDED, RECORDED_LANES = 64_000, 64

@@ -7,6 +7,7 @@ is compared with the log, transition by transition, also at its end.
 """
 
 import os
+import resource
 import tempfile
 import time
 from collections.abc import Callable
@@ -92,6 +93,8 @@ def main() -> None:
     print(f"REM, batch 32, {PRECISION}, {jax.devices()[0].device_kind}, {os.cpu_count()} cores")
     for name, column, share in zip(found, rates.T, (rates / rates[:, :1]).T, strict=True):
         print(f"{name:10} {median(column):9,.1f} updates/s, {median(share):6.1%} of those from the device")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(f"peak memory of the process: {peak / GIB:.2f} GiB")
     used = (jax.devices()[0].memory_stats() or {}).get("peak_bytes_in_use")
     if used:
         print(f"peak memory of the device: {used / GIB:.2f} GiB")
