@@ -9,8 +9,9 @@ million vector steps into a dataset folder; `formats`, the import of tables and 
 seconds; `selection`, FQE of 25 policies; `checkpoints` and `looks`, the share of the time that checkpoints
 and the guard against divergence take; `first_action`, the time to a policy's first action; `growth`, the cost
 by heads, batch size, seeds and steps; `paper_cost`, the paper's grid in days of GPUs; `conservative`, returns
-beside d3rlpy's (OPTIMIST_PEERS names a Python that has it); `atari`, `streaming` and `imports`, figures of
-84x84 frames, which need ale-py and a few GB of disk. `optimist bench` prints one table of the machine.
+beside d3rlpy's (OPTIMIST_PEERS names a Python that has it); `packed`, the learner's rate by the home of its data, and `atari`, `streaming` and
+`imports`, figures of 84x84 frames, which need ale-py and, except the first, a few GB of disk. `optimist
+bench` prints one table of the machine.
 """
 
 import importlib

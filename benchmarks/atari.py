@@ -1,7 +1,7 @@
-"""Real 84x84 Atari frames: stored bytes per frame, beside gzip and PNG, and the time to encode and decode.
+"""Real 84x84 Atari frames: bytes per frame on disk and packed for a device, beside gzip and PNG, and times.
 
 DATA names dataset folders, separated by colons; without it scripted play, which repeats each action for a
-while, is recorded in the five games of the paper's figures.
+while, is recorded in GAMES, which are those of the paper's figures by default.
 """
 
 import gzip
@@ -20,8 +20,9 @@ from rich.table import Table
 from optimist import envs
 from optimist.data import Dataset, Recorder, Spec
 from optimist.data.disk.codec import OFFSET_BYTES, Decoder, encode
+from optimist.data.packing import GROUP, nbytes, packed
 
-GAMES = ("Pong", "Breakout", "Seaquest", "Qbert", "Asterix")
+GAMES = tuple(os.environ.get("GAMES", "Pong,Breakout,Seaquest,Qbert,Asterix").split(","))
 SPEC = Spec((84, 84, 1), "uint8", actions=18, stack=4)
 LANES, FRAMES = 8, 16384  # as many as a shard holds
 RECORDED, RECORDED_LANES = 64_000, 64
@@ -53,8 +54,9 @@ def png(frame: np.ndarray) -> int:
     return len(file.getvalue())
 
 
-def figures(frames: np.ndarray) -> tuple[float, float, float, float, float]:
-    """Bytes per frame as stored, with gzip over all and as PNG; CPU microseconds to encode and decode."""
+def figures(frames: np.ndarray) -> tuple[float, ...]:
+    """Bytes per frame as stored, packed, with gzip over all and as PNG; CPU microseconds to encode, to decode
+    and to pack."""
     start = time.process_time()
     encoded = encode(frames, SPEC)
     encoding = time.process_time() - start
@@ -67,8 +69,12 @@ def figures(frames: np.ndarray) -> tuple[float, float, float, float, float]:
     stored = len(encoded.data) + len(encoded.dictionary or b"") + OFFSET_BYTES * len(frames)
     zipped = len(gzip.compress(frames.tobytes(), 6))
     pictures = [png(frame) for frame in frames[::64]]
-    sizes = (stored / len(frames), zipped / len(frames), sum(pictures) / len(pictures))
-    return *sizes, encoding / len(frames) * 1e6, decoding / rows.size * 1e6
+    start = time.process_time()
+    groups = [packed(frames[first : first + GROUP]) for first in range(0, len(frames), GROUP)]
+    packing = time.process_time() - start
+    sizes = (stored, sum(map(nbytes, groups)), zipped, sum(pictures) / len(pictures) * len(frames))
+    times = (encoding, decoding / rows.size * len(frames), packing)
+    return *(size / len(frames) for size in sizes), *(spent / len(frames) * 1e6 for spent in times)
 
 
 def recording(frames: np.ndarray) -> None:
@@ -92,7 +98,9 @@ def recording(frames: np.ndarray) -> None:
 def main() -> None:
     folders = list(filter(None, os.environ.get("DATA", "").split(":")))
     table = Table(
-        "84x84 frames", "bytes stored", "gzip of all", "PNG", "us to encode", "us to decode", title="atari"
+        "84x84 frames",
+        *("bytes stored", "packed", "gzip of all", "PNG", "us to encode", "us to decode", "us to pack"),
+        title="atari",
     )
     found = []
     for name in folders or GAMES:

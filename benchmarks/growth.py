@@ -1,12 +1,14 @@
 """How the cost of an update grows with heads, batch size and seeds, and that of a batch with the log's size.
 
-`python -m benchmarks growth` measures on this machine and writes docs/results/performance/growth.csv;
+`python -m benchmarks growth` measures on this machine and writes docs/results/performance/growth.csv (with
+WHAT=heads, batch, seeds or steps it replaces only those rows);
 `python -m benchmarks.growth` only draws growth.png from that file and from the H200's figures of
 docs/results/agents. The unit is processor time, which others on the machine disturb least. Each figure is the
 least of a few.
 """
 
 import csv
+import os
 import tempfile
 import time
 from collections.abc import Callable
@@ -17,6 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
+from benchmarks.repeated import repeated
 from optimist.studies.report import figures
 
 ROOT = Path(__file__).parents[1] / "docs" / "results"
@@ -27,8 +30,9 @@ HEADS, BATCHES, SEEDS, STEPS = (
     (1, 10, 50, 200, 800),
     (8, 32, 128, 512),
     (1, 2, 5, 10),
-    (10_000, 100_000, 400_000),
+    (10_000, 100_000, 1_000_000, 10_000_000, 50_000_000),
 )
+DISTINCT = 500_000  # steps; a longer log repeats its shards by hard links
 SCALES = {"batch": "log", "seeds": "log"}  # of the vertical axis; the others begin at zero
 COLUMNS = ("what", "value", "milliseconds")
 LABELS = {
@@ -71,16 +75,21 @@ def feeding_cost(steps: int) -> float:
     from optimist.data.dataset import Dataset
     from optimist.data.sampling import Sampler, transitions
 
-    random = np.random.default_rng(0)
+    random, recorded = np.random.default_rng(0), min(steps, DISTINCT)
     arrays = {
-        "observations": random.random((steps, 10, 10, 4)) < 0.1,
-        "actions": random.integers(0, 3, steps),
-        "rewards": random.random(steps),
-        "terminals": np.arange(steps) % 100 == 99,
+        "observations": random.random((recorded, 10, 10, 4)) < 0.1,
+        "actions": random.integers(0, 3, recorded),
+        "rewards": random.random(recorded),
+        "terminals": np.arange(recorded) % 100 == 99,
     }
     with tempfile.TemporaryDirectory() as folder:
         log = Dataset.from_arrays(**arrays, truncations=False).save(Path(folder) / "log")
+        if steps > recorded:
+            (Path(folder) / "long").mkdir()
+            repeated(Path(folder) / "log", Path(folder) / "long", steps)
+            log = Dataset.open(Path(folder) / "long")
         sampler, turn = Sampler(log), iter(range(10**9))
+        log.timeline.frames(np.arange(0, log.timeline.frame_count, 1000))  # opens and hashes every file
 
         def do() -> int:
             transitions(sampler, sampler.positions(next(turn), 1)[0], log.timeline.frames)
@@ -96,23 +105,29 @@ def main() -> None:
         "seeds": (SEEDS, lambda value: learner_cost(seeds=value)),
         "steps": (STEPS, feeding_cost),
     }
-    rows = []
+    chosen = os.environ.get("WHAT", "")
+    rows = [row for row in _saved() if chosen and row[0] != chosen]
     for what, (values, cost) in cases.items():
-        for value in values:
-            rows.append((what, value, round(cost(value), 4)))
+        for value in values if chosen in ("", what) else ():
+            rows.append((what, str(value), str(round(cost(value), 4))))
             print(*rows[-1], flush=True)
     with open(CSV, "w", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([COLUMNS, *rows])
     draw()
 
 
+def _saved() -> list[tuple[str, ...]]:
+    """The rows of the file: what grows, its value, milliseconds."""
+    with open(CSV, newline="") as file:
+        return [tuple(row) for row in csv.reader(file)][1:]
+
+
 def draw() -> None:
     """The figure, from the files alone."""
-    with open(CSV, newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = _saved()
     figure = Figure(figsize=(9, 6), layout="constrained")
     for axes, (what, label) in zip(figure.subplots(2, 2).flat, LABELS.items(), strict=True):
-        points = [(float(row["value"]), float(row["milliseconds"])) for row in rows if row["what"] == what]
+        points = [(float(value), float(milliseconds)) for name, value, milliseconds in rows if name == what]
         _line(axes, points, "two ARM cores, processor time", 0)
         if what == "seeds":
             _line(axes, h200_seeds(), "H200, elapsed time", 1)

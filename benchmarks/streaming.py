@@ -39,9 +39,9 @@ def changed(frames: np.ndarray, number: int) -> np.ndarray:
     return frames
 
 
-def write_frames(folder: Path, shards: int) -> list[File]:
+def write_frames(folder: Path, shards: int, games: tuple[str, ...]) -> list[File]:
     """The frames files of all shards; the later ones are links."""
-    play = [np.resize(played(game), (FRAMES, *SPEC.frame_shape)) for game in GAMES]
+    play = [np.resize(played(game), (FRAMES, *SPEC.frame_shape)) for game in games]
     files = []
     for number in range(shards):
         path = folder / f"frames-{number:06d}.arrow"
@@ -69,11 +69,11 @@ def columns(number: int) -> Steps:
     )
 
 
-def write_dataset(folder: Path) -> None:
-    shards = max(1, STEPS // (LANES * ROWS))
+def write_dataset(folder: Path, steps: int = STEPS, games: tuple[str, ...] = GAMES) -> None:
+    shards = max(1, steps // (LANES * ROWS))
     blocks = tuple(Block(lane, ROWS, FRAMES // LANES, ends_open=False) for lane in range(LANES))
     manifest = Manifest(SPEC, {"made": "by benchmarks/streaming.py"})
-    for number, frames in enumerate(write_frames(folder, shards)):
+    for number, frames in enumerate(write_frames(folder, shards, games)):
         steps = write_whole(folder / f"steps-{number:06d}.arrow", steps_content(columns(number), SPEC))
         manifest.shards.append(Shard(steps, frames, blocks))
     manifest.write(folder)

@@ -37,6 +37,7 @@ def log(folder, spec: Spec, *, rows=60, lanes=3):
 PLACES = {
     "device": lambda data: DeviceFeed([Sampler(data, batch=64)]),
     "view on the device": lambda data: DeviceFeed([Sampler(data.first(120), batch=64)]),
+    "packed": lambda data: DeviceFeed([Sampler(data, batch=64)], packed=True),
     "memory": lambda data: StreamedFeed([Sampler(data, batch=64)], 10**9),
     "streamed": lambda data: StreamedFeed([Sampler(data, batch=64)], 0),
     "streamed view": lambda data: StreamedFeed([Sampler(data.fraction(0.5), batch=64)], 20),
@@ -45,8 +46,8 @@ PLACES = {
 
 def batches(data: Dataset, where: str) -> list[np.ndarray]:
     home = PLACES[where](data)
-    each = jax.vmap(jax.vmap(lambda item: home.minibatch(home.resident, item)))
-    return [np.asarray(column) for column in each(home.items(0, 8))]
+    each = jax.jit(jax.vmap(jax.vmap(home.minibatch, in_axes=(None, 0)), in_axes=(None, 0)))
+    return [np.asarray(column) for column in each(home.resident, home.items(0, 8))]
 
 
 def replaced(file, content: bytes) -> None:

@@ -48,8 +48,8 @@ def trained(home, learner, seeds, steps=24):
 
 def batches(home, first, count):
     """What a home's items become inside the compiled program, (count, seeds, B, ...)."""
-    each = jax.vmap(jax.vmap(lambda item: home.minibatch(home.resident, item)))
-    return each(home.items(first, count))
+    each = jax.jit(jax.vmap(jax.vmap(home.minibatch, in_axes=(None, 0)), in_axes=(None, 0)))
+    return each(home.resident, home.items(first, count))
 
 
 def test_a_batch_of_the_dataset_is_the_one_that_training_sees(images):
@@ -76,15 +76,17 @@ def test_every_home_trains_to_the_same_bits(images):
     compressed = trained(feed_of(samplers, "compressed", some_frames), learner, seeds)
     assert_same_bits(on_device, in_memory)
     assert_same_bits(on_device, compressed)
+    assert_same_bits(on_device, trained(feed_of(samplers, "packed"), learner, seeds))
 
 
+@pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("n_step", [1, 3])
 @pytest.mark.parametrize("view", VIEWS)
-def test_the_device_gathers_what_the_host_would(images, view, n_step):
+def test_the_device_gathers_what_the_host_would(images, view, n_step, packed):
     data = VIEWS[view](images)
     sampler = Sampler(data, gamma=0.9, n_step=n_step, clip=0.5)
     everything = np.arange(len(data))
-    home = DeviceFeed([sampler])
+    home = DeviceFeed([sampler], packed=packed)
     gathered = jax.jit(home.minibatch)(home.resident, everything)
     expected = transitions(sampler, everything, images.timeline.frames)
     for here, there in zip(gathered, expected, strict=True):
@@ -125,10 +127,9 @@ def test_seeds_with_logs_of_their_own_are_given_those_alone(tmp_path):
             recorder.add(*step)
     data = Dataset.open(tmp_path)
     samplers = [Sampler(data.played_by(seed), batch=16, seed=seed) for seed in (2, 5)]
-    on_device, streamed = DeviceFeed(samplers), feed_of(samplers, "compressed", memory=100)
-    gathered = batches(on_device, 3, 5)
-    for here, there in zip(gathered, batches(streamed, 3, 5), strict=True):
-        np.testing.assert_array_equal(here, there)
+    gathered = batches(DeviceFeed(samplers), 3, 5)
+    for home in (DeviceFeed(samplers, packed=True), feed_of(samplers, "compressed", memory=100)):
+        assert_same_bits(gathered, batches(home, 3, 5))
     for place, sampler in enumerate(samplers):
         mine = transitions(sampler, sampler.positions(3, 5), data.timeline.frames)
         for here, there in zip(gathered, mine, strict=True):
@@ -194,7 +195,7 @@ def test_a_damaged_frame_is_an_error_in_every_home(tmp_path):
     content[len(content) // 2] ^= 1
     file.write_bytes(content)
     samplers = [Sampler(Dataset.open(tmp_path), batch=64)]
-    for where in ("device", "memory"):
+    for where in ("device", "packed", "memory"):
         with pytest.raises(DataError, match="frames-000001"):
             feed_of(samplers, where)
 
@@ -259,7 +260,7 @@ def test_the_next_action_is_the_one_logged_after_the_transition(n_step):
                 np.testing.assert_array_equal(found.next_action[row], log.timeline.action[step + n_step])
 
 
-@pytest.mark.parametrize("where", ["device", "memory", "compressed"])
+@pytest.mark.parametrize("where", ["device", "packed", "memory", "compressed"])
 def test_every_feed_gives_the_next_action_to_an_agent_that_reads_it(where):
     data = control_log()
     samplers = [Sampler(data, batch=5, seed=seed, next_actions=True) for seed in (0, 1)]
@@ -267,7 +268,7 @@ def test_every_feed_gives_the_next_action_to_an_agent_that_reads_it(where):
     items = feed.items(0, 2)
     for seed, sampler in enumerate(samplers):
         item = jax.tree.map(lambda leaf, seed=seed: leaf[1, seed], items)
-        found = feed.minibatch(feed.resident, item)
+        found = jax.jit(feed.minibatch)(feed.resident, item)
         expected = transitions(sampler, sampler.positions(1, 1)[0], data.timeline.frames)
         assert type(found) is type(expected) is FollowedTransition
         for one, other in zip(found, expected, strict=True):

@@ -105,7 +105,7 @@ def logged_actions():
     return random.integers(2, size=40)
 
 
-@pytest.mark.parametrize("where", ["device", "memory", "compressed"])
+@pytest.mark.parametrize("where", ["device", "packed", "memory", "compressed"])
 def test_every_feed_gives_the_logged_masks(where):
     masks = np.random.default_rng(1).random((40, 3)) < 0.5
     masks[np.arange(40), logged_actions()] = True
@@ -115,13 +115,13 @@ def test_every_feed_gives_the_logged_masks(where):
     items = feed.items(0, 2)
     for seed, sampler in enumerate(samplers):
         item = jax.tree.map(lambda leaf, seed=seed: leaf[1, seed], items)
-        found = feed.minibatch(feed.resident, item)
+        found = jax.jit(feed.minibatch)(feed.resident, item)
         expected = transitions(sampler, sampler.positions(1, 1)[0], data.timeline.frames)
         for one, other in zip(found, expected, strict=True):
             np.testing.assert_array_equal(one, other)
     plain = feed_of([Sampler(vectors(40), batch=5)], where)
     first = jax.tree.map(lambda leaf: leaf[0, 0], plain.items(0, 1))
-    assert type(plain.minibatch(plain.resident, first)) is Transition
+    assert type(jax.jit(plain.minibatch)(plain.resident, first)) is Transition
 
 
 def test_a_policy_answers_with_the_ids_of_the_log():

@@ -100,9 +100,15 @@ def test_a_fresh_evaluation_at_the_last_step_repeats_the_last_rows(finished):
     assert run.evaluate(episodes=2) == [row for row in read_episodes(finished[0]) if row.step == 60]
 
 
-@pytest.mark.parametrize("home", ["device", "memory", "compressed"])
+@pytest.mark.parametrize("home", ["device", "packed", "memory", "compressed"])
 def test_every_home_ends_with_the_same_checkpoint(log, tmp_path, finished, home):
     train(log, tmp_path, replace(SHORT, feed=home, memory_gib=1e-5))
+    assert outcome(tmp_path) == outcome(finished[0])
+
+
+def test_a_run_that_is_resumed_with_another_home_ends_with_the_same_checkpoint(log, tmp_path, finished):
+    for steps, home in ((20, "packed"), (40, "compressed"), (60, "packed")):
+        train(log, tmp_path, replace(SHORT, steps=steps, feed=home))
     assert outcome(tmp_path) == outcome(finished[0])
 
 

@@ -126,17 +126,17 @@ class Sampler:
         return self.rows(np.arange(len(self.dataset)))
 
 
-def window(rows: Rows, stack: int, n_step: int) -> np.ndarray:
+def window(rows: Rows, stack: int, n_step: int) -> Any:
     """The numbers of the frames that each transition needs, oldest first, (..., frames): the first `stack`
     are its observation, the last `stack` its successor. Where a stack reaches back before its episode, the
     number is that of its first frame, which counts as black there."""
     back = range(stack - 1, -1, -1)
-    observation = [earlier(rows.frame, rows.age, each) for each in back]
+    numbers = [earlier(rows.frame, rows.age, each) for each in back]
     if n_step == 1:
-        return np.stack([*observation, rows.next_frame], axis=-1)
-    return np.stack(
-        [*observation, *(earlier(rows.next_frame, rows.next_age, each) for each in back)], axis=-1
-    )
+        numbers.append(rows.next_frame)
+    else:
+        numbers += [earlier(rows.next_frame, rows.next_age, each) for each in back]
+    return rows.frame.__array_namespace__().stack(numbers, axis=-1)
 
 
 def transitions(

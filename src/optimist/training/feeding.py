@@ -1,4 +1,4 @@
-"""Feeds keep the data during training: on the device, decoded in memory, or compressed on disk.
+"""Feeds keep the data during training: on the device, decoded or packed, in memory, or compressed on disk.
 
 All feeds give the same batches. A feed gives the learner `resident` arrays, which stay on the device, one
 item per step, and `minibatch`, which makes transitions from both inside the compiled program.
@@ -16,10 +16,12 @@ import numpy as np
 from optimist.data.sampling import Rows, Sampler, window
 from optimist.data.stacking import earlier, stacked
 from optimist.data.transition import Spec, Transition, followed, masked
+from optimist.data.views import View
 from optimist.errors import UsageError, did_you_mean
 from optimist.training.memory import device_bytes, host_bytes
+from optimist.training.packed import estimated_bytes, frames_at, on_device
 
-PLACES = ("auto", "device", "memory", "compressed")
+PLACES = ("auto", "device", "packed", "memory", "compressed")
 STREAMED_BYTES = 16 * 2**20  # largest size of one prefetched chunk; there are two at a time
 
 
@@ -47,10 +49,21 @@ def feed_of(samplers: list[Sampler], where: str = "auto", memory: int | None = N
             if decoded <= budget
             else "compressed"
         )
-    if where == "device":
-        return DeviceFeed(samplers)
+    if where == "packed":
+        _check_that_packed_frames_fit(dataset)
+    if where in ("device", "packed"):
+        return DeviceFeed(samplers, packed=where == "packed")
     kept = dataset.timeline.frame_count if where == "memory" else budget // frame_bytes(dataset.spec)
     return StreamedFeed(samplers, kept)
+
+
+def _check_that_packed_frames_fit(dataset: View) -> None:
+    needed, available = estimated_bytes(dataset.timeline), _device_bytes()
+    if needed > available:
+        raise UsageError(
+            f"packed frames need about {needed / 2**30:,.1f} GiB, and the device has "
+            f"{available / 2**30:,.1f} GiB for them: choose --feed compressed"
+        )
 
 
 def frame_bytes(spec: Spec) -> int:
@@ -120,22 +133,42 @@ class Join:
         return _completed(found, item, self.actions)
 
 
-class DeviceFeed:
-    """All frames are decoded and on the device; the item of a step is its positions, a few bytes."""
+@dataclass(frozen=True)
+class Unpack:
+    """Makes stacked transitions from resident frames that are packed."""
 
-    def __init__(self, samplers: list[Sampler]):
+    spec: Spec
+    n_step: int
+
+    def __call__(self, resident, positions) -> Transition:
+        packed, rows = resident
+        row = jax.tree.map(lambda column: column[positions], rows)
+        numbers = window(row, self.spec.stack, self.n_step)  # so each frame is decoded once
+        item = _streamed(frames_at(packed, numbers, self.spec), row)
+        return Join(self.spec.stack, self.spec.actions)((), item)
+
+
+class DeviceFeed:
+    """All frames are on the device, decoded or packed; the item of a step is its positions, a few bytes."""
+
+    def __init__(self, samplers: list[Sampler], packed: bool = False):
         self._samplers = samplers
         logs = {id(sampler.dataset): sampler for sampler in samplers}  # each seed may have its own log
         begins = np.cumsum([0, *(len(sampler.dataset) for sampler in logs.values())])
         self._begin = [begins[list(logs).index(id(sampler.dataset))] for sampler in samplers]
         every = [sampler.all_rows() for sampler in logs.values()]
         rows = jax.tree.map(lambda *columns: np.concatenate(columns), *every)
-        dataset = samplers[0].dataset
-        rows, frames = _with_needed_frames(dataset.timeline, rows, dataset.spec.stack)
+        timeline, spec = samplers[0].dataset.timeline, samplers[0].dataset.spec
+        rows, needed = _renumbered(timeline, rows, spec.stack)
         narrow = jax.tree.map(lambda c: c.astype(np.int32) if c.dtype == np.int64 else c, rows)
-        # `jnp.asarray` would make a copy, and the accelerator would hold the frames twice meanwhile.
-        self.resident = (jax.device_put(frames), jax.tree.map(jax.device_put, narrow))
-        self.minibatch = Gather(dataset.spec.stack, dataset.spec.actions)
+        if packed:
+            frames, self.minibatch = on_device(timeline, needed), Unpack(spec, samplers[0].n_step)
+        else:
+            whole = len(needed) == timeline.frame_count
+            # `jnp.asarray` would make a copy, and the accelerator would hold the frames twice meanwhile.
+            frames = jax.device_put(timeline.decoded() if whole else timeline.frames(needed))
+            self.minibatch = Gather(spec.stack, spec.actions)
+        self.resident = (frames, jax.tree.map(jax.device_put, narrow))
         self.steps_at_once = 1 << 30
 
     def items(self, first_step: int, count: int):
@@ -146,17 +179,16 @@ class DeviceFeed:
         return jnp.asarray(np.stack(drawn, axis=1).astype(np.int32))
 
 
-def _with_needed_frames(timeline, rows: Rows, stack: int) -> tuple[Rows, np.ndarray]:
-    """The frames that these rows need, and the rows with the frames' new numbers."""
+def _renumbered(timeline, rows: Rows, stack: int) -> tuple[Rows, np.ndarray]:
+    """The numbers of the frames that these rows need, and the rows with places among these frames."""
     needed = np.zeros(timeline.frame_count, bool)
     for back in range(stack):
         needed[earlier(rows.frame, rows.age, back)] = True
         needed[earlier(rows.next_frame, rows.next_age, back)] = True
-    if needed.all():
-        return rows, timeline.decoded()
-    number = np.cumsum(needed) - 1
-    moved = rows._replace(frame=number[rows.frame], next_frame=number[rows.next_frame])
-    return moved, timeline.frames(np.flatnonzero(needed))
+    if not needed.all():
+        place = np.cumsum(needed) - 1
+        rows = rows._replace(frame=place[rows.frame], next_frame=place[rows.next_frame])
+    return rows, np.flatnonzero(needed)
 
 
 class StreamedBatch(NamedTuple):
@@ -171,6 +203,11 @@ class StreamedBatch(NamedTuple):
     next_allowed: Any = None
     next_action: Any = None
     next_logged: Any = None
+
+
+def _streamed(frames: Any, rows: Rows) -> StreamedBatch:
+    columns = rows._asdict()
+    return StreamedBatch(frames, **{name: columns[name] for name in StreamedBatch._fields[1:]})
 
 
 class StreamedFeed:
@@ -207,17 +244,8 @@ class StreamedFeed:
         drawn = [each.rows(each.positions(first_step, count)) for each in self._samplers]
         rows: Rows = jax.tree.map(lambda *columns: np.stack(columns, axis=1), *drawn)
         numbers = window(rows, sampler.dataset.spec.stack, sampler.n_step)
-        return StreamedBatch(
-            frames=self._frames(numbers.ravel()).reshape(*numbers.shape, *sampler.dataset.spec.frame_shape),
-            age=rows.age,
-            next_age=rows.next_age,
-            action=rows.action,
-            reward=rows.reward,
-            discount=rows.discount,
-            next_allowed=rows.next_allowed,
-            next_action=rows.next_action,
-            next_logged=rows.next_logged,
-        )
+        frames = self._frames(numbers.ravel())
+        return _streamed(frames.reshape(*numbers.shape, *sampler.dataset.spec.frame_shape), rows)
 
     def _frames(self, numbers: np.ndarray) -> np.ndarray:
         kept = len(self._decoded)

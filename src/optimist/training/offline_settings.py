@@ -57,7 +57,9 @@ class Training:
     ] = CONTINUE
     sampling: Annotated[str, "uniform, or five-buffers as in the released code"] = "uniform"
     data_per_seed: Annotated[str, "whole, or own: the log of the seed's own player"] = "whole"
-    feed: Annotated[str, "where the data is kept: device, memory, compressed, or auto"] = "auto"
+    feed: Annotated[str, "where the data is kept: device, packed (on it), memory, compressed, or auto"] = (
+        "auto"
+    )
     memory_gib: Annotated[float | None, "memory for decoded frames; none: half of what this run may use"] = (
         None
     )

@@ -44,7 +44,7 @@ def rows() -> list[Row]:
 
 
 def test_every_row_has_a_positive_rate_and_a_limit(rows):
-    assert [row.subject.part for row in rows] == ["learner"] * 2 + ["data"] * 3 + ["play"] * 2
+    assert [row.subject.part for row in rows] == ["learner"] * 2 + ["data"] * 4 + ["play"] * 2
     for row in rows:
         assert row.rate > 0 and row.limit > 0 and row.limit_by
         assert f"{rounded(row.rate)} {row.subject.unit}" in line(row)

@@ -1,4 +1,4 @@
-"""Batches per second of the data path: Atari-like frames on the device, in memory, or compressed on disk."""
+"""Batches per second of the data path: Atari-like frames on the device, in memory, or on disk."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from optimist.studies.bench.limits import memory
 from optimist.studies.bench.timing import Subject, Work
 from optimist.training.feeding import Feed, StreamedFeed, feed_of, frame_bytes
 
-HOMES = ("device", "memory", "compressed")
+HOMES = ("device", "packed", "memory", "compressed")
 BATCH, STEPS, EPISODE, STACK, ACTIONS = 32, 20, 500, 4, 18
 SPRITES, LARGEST = 6, 76  # sprites in a frame, and the last row and column of a sprite's corner
 
