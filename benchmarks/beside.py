@@ -1,10 +1,11 @@
 """Could evaluation run beside training? How long an action takes alone, and while another thread learns.
 
 `python -m benchmarks beside`. A turn of an evaluation computes one action of every lane and waits for it; the
-learner takes chunks of 250 gradient steps, as in offline training. On a GPU the programs of one process run
-one after the other, so a turn waits for the end of a chunk.
+learner takes chunks of STEPS gradient steps, by default as many as offline training. On a GPU the programs of
+one process run one after the other, so a turn waits for the end of a chunk.
 """
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from optimist.training.offline import CHUNK
 from optimist.training.play.acting import Player
 
 SUBJECTS = {"dqn": ("nature", 1, 32), "bcq": ("control", 5, 100)}  # network, seeds, batch
+STEPS = int(os.environ.get("STEPS", CHUNK))
 LANES, SECONDS = 20, 2.0  # lanes of each seed
 
 
@@ -71,7 +73,7 @@ def main() -> None:
         log = random_log(network)
         learner = Learner(preset(name), log.spec)
         samplers = [Sampler(log, batch=batch, seed=seed) for seed in range(seeds)]
-        update = updating(learner, feed_of(samplers, "device"), seeds, CHUNK)
+        update = updating(learner, feed_of(samplers, "device"), seeds, STEPS)
         turn_alone, alone, turn_beside, beside = rates(turns(learner, seeds), update)
         times = (f"{1000 / turn_alone:.2f}", f"{1000 / turn_beside:.2f}")
         table.add_row(f"{name}, {seeds} seeds, {network}", *times, f"{alone:,.0f}", f"{beside:,.0f}")

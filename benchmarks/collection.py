@@ -32,7 +32,7 @@ from optimist.training.play.replay import Replay
 GAME = os.environ.get("GAME", "atari/Breakout")
 LANES = int(os.environ.get("LANES", "64"))
 PRECISIONS = os.environ.get("PRECISIONS", "tf32,bf16").split(",")
-SLICE = float(os.environ.get("SLICE", "1"))
+SLICE = float(os.environ.get("SLICE", "0.8"))
 ROUNDS = int(os.environ.get("ROUNDS", "3"))
 ROWS = int(os.environ.get("ROWS", "100"))  # that both ways of collecting play before they are compared
 MAKERS = {
@@ -92,9 +92,9 @@ class Collecting:
 
     def learn(self) -> None:
         """The gradient steps of one row, without its play."""
-        self._step += LANES
         self.replay.learn(self._step)
-        self.replay.prepare(self._step + LANES)
+        self._step += LANES
+        self.replay.prepare(self._step)
 
     def __enter__(self) -> "Collecting":
         for _ in range(ROWS):
