@@ -39,7 +39,8 @@ class Group:
     this process, it plays when its step is received."""
 
     def __init__(self, play: Any, first: int, lanes: int):
-        self.lanes, self._play, self._actions = slice(first, first + play.lanes), play, None
+        self.lanes, self._play = slice(first, first + play.lanes), play
+        self._actions: np.ndarray | None = None
         self.member = np.zeros(lanes, bool)  # which of all lanes
         self.member[self.lanes] = True
 

@@ -42,14 +42,14 @@ def assert_same_runs(one, other, states) -> None:
 def test_two_groups_come_to_the_same_bits(tmp_path, monkeypatch, agent):
     """Each seed has lanes in both groups. Bootstrapped-DQN acts by one head for a whole episode. Checkpoints
     and evaluations come while a group is a row ahead."""
-    often = replace(COLLECTION, evaluate_every=50, episodes=1, checkpoint_seconds=0)
+    often = replace(COLLECTION, steps=60, evaluate_every=25, episodes=1, checkpoint_seconds=0)
     folders = [tmp_path / "one", tmp_path / "two"]
     states = [
         collect(out, monkeypatch, in_turns=turns, collection=often, agent=agent)
         for out, turns in zip(folders, (False, True), strict=True)
     ]
     assert_same_runs(*folders, states)
-    assert int(states[0].step) == (120 - 30) // 2
+    assert int(states[0].step) == (60 - 30) // 2
     assert len(np.unique(Dataset.open(folders[0]).timeline.action)) == 3  # not all alike
     scores = [read_episodes(out / "agent") for out in folders]
     assert scores[0] == scores[1] and scores[0]
