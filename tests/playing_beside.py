@@ -12,6 +12,8 @@ from optimist import envs
 class InThread:
     """MinAtar, whose episodes are short, with three frames in an observation."""
 
+    encoding = "as in MinAtar"
+
     def __init__(self, game: str, seeds: list[int]):
         self._play = envs.make_lanes(f"minatar/{game}", seeds)
         self.name, self.lanes = f"playing_beside:Family/{game}", len(seeds)
@@ -44,6 +46,12 @@ class InThread:
         self._thread.shutdown()
 
 
+class Restorable(InThread):
+    """One whose state could be saved."""
+
+    resumable = True
+
+
 class Family:
     PLAYS_BESIDE = True
 
@@ -54,3 +62,11 @@ class Family:
     @staticmethod
     def make(game: str, *, seeds: list[int]) -> InThread:
         return InThread(game, seeds)
+
+
+class RestorableFamily:
+    PLAYS_BESIDE = True
+
+    @staticmethod
+    def make(game: str, *, seeds: list[int]) -> InThread:
+        return Restorable(game, seeds)

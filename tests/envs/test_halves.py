@@ -8,7 +8,7 @@ from optimist.envs import _halves
 from optimist.errors import UsageError
 
 pytestmark = pytest.mark.timeout(120)  # the emulator can wait for ever
-GAME, LANES, ROWS = "atari/Breakout?max_steps=12", 5, 40
+GAME, LANES, ROWS = "atari/Breakout?max_steps=12", 3, 40
 
 
 def actions(row: int) -> np.ndarray:
@@ -23,7 +23,7 @@ def assert_same(one, other) -> None:
 
 def whole_and_halves():
     whole, halves = envs.make(GAME, lanes=LANES, seed=7), envs.make_halves(GAME, lanes=LANES, seed=7)
-    assert [half.lanes for half in halves.halves] == [2, 3]
+    assert [half.lanes for half in halves.halves] == [1, 2]
     assert_same([whole.reset()], [halves.reset()])
     return whole, halves
 
@@ -80,6 +80,15 @@ def test_what_would_wait_for_ever_is_refused():
     play.receive()
 
 
-@pytest.mark.parametrize("name, lanes", [("minatar/breakout", 4), ("atari/Breakout", 1)])
+@pytest.mark.parametrize(
+    "name, lanes",
+    [("minatar/breakout", 4), ("atari/Breakout", 1), ("playing_beside:RestorableFamily/breakout", 4)],
+)
 def test_what_cannot_play_in_halves_stays_whole(name, lanes):
+    """A restorable environment is saved when all its lanes are at the same step."""
     assert len(_halves.groups_of(envs.make_halves(name, lanes=lanes))) == 1
+
+
+def test_the_halves_of_a_family_of_ones_own():
+    halves = envs.make_halves("playing_beside:Family/breakout", lanes=4)
+    assert len(_halves.groups_of(halves)) == 2 and halves.encoding == "as in MinAtar"

@@ -60,11 +60,15 @@ def make(name: str, *, lanes: int = 1, seed: int = 0, processes: int | None = No
 
 
 def make_halves(name: str, *, lanes: int, seed: int = 0, **options) -> Environment:
-    """The same environment with the same lanes; if its family has `PLAYS_BESIDE`, in two halves."""
-    if lanes < 2 or not getattr(found(name)[0], "PLAYS_BESIDE", False):
-        return make(name, lanes=lanes, seed=seed, **options)
-    seeds = lane_seeds(seed, lanes)
-    return Halves(*(make_lanes(name, half, **options) for half in (seeds[: lanes // 2], seeds[lanes // 2 :])))
+    """The same environment with the same lanes; if its family has `PLAYS_BESIDE`, in two halves. An
+    environment that is `resumable` stays whole, because its state is saved when all lanes are at one step."""
+    if lanes > 1 and getattr(found(name)[0], "PLAYS_BESIDE", False):
+        seeds, half = lane_seeds(seed, lanes), lanes // 2
+        first, second = (make_lanes(name, part, **options) for part in (seeds[:half], seeds[half:]))
+        if not getattr(first, "resumable", False):
+            return Halves(first, second)
+        first.close(), second.close()
+    return make(name, lanes=lanes, seed=seed, **options)
 
 
 def lane_seeds(seed: int, lanes: int) -> list[int]:

@@ -14,6 +14,7 @@ class Halves:
     def __init__(self, first: Any, second: Any):
         self.halves = (first, second)
         self.name, self.spec, self.lanes = first.name, first.spec, first.lanes + second.lanes
+        self.encoding = getattr(first, "encoding", "")
 
     def reset(self) -> np.ndarray:
         return np.concatenate([half.reset() for half in self.halves])
