@@ -2,8 +2,9 @@
 
 Without a name it runs `learner`, `storage` and `memory`, which take minutes on any machine. The others:
 `agents` (every agent on both networks), `gpu_learner` (the Atari network by precision, seeds and batch, and
-every kernel) and `environments` (are they kept busy), for accelerators; `games`, MinAtar on the host and on
-the device; `control`, the agents of action vectors; `bootstrap`, intervals over runs and games; `saving`, ten
+every kernel), `environments` (are they kept busy), `collection` (Atari in one or two groups of lanes) and
+`beside` (actions while the learner computes), for accelerators; `games`, MinAtar on the host and on the
+device; `control`, the agents of action vectors; `bootstrap`, intervals over runs and games; `saving`, ten
 million vector steps into a dataset folder; `formats`, the import of tables and Minari datasets (the extra
 `minari`); `report`, the page of a study of 300 runs; `grid`, the paper's grid on a cluster with training of
 seconds; `selection`, FQE of 25 policies; `checkpoints` and `looks`, the share of the time that checkpoints
