@@ -1,15 +1,15 @@
 """How the pages of the documentation are run: what their reader has, what is made smaller, what is not run.
 
-A page is one bash script in an empty folder, with a copy of docs/. Everything that is not in this table is run
-as it is written.
+A page is one bash script in an empty folder, with a copy of docs/. Everything that is not in this table is
+run as it is written.
 """
 
 from dataclasses import dataclass, field
 
 from documented import COMMANDS, PYTHON, SHOWN, blocks
 
-# The package is not installed anew, nothing is downloaded, and no cluster is started here: `make release-check`
-# installs the wheel in new environments, and tests/studies/engines start Ray's and SLURM's daemons.
+# Nothing is installed or downloaded here, and no cluster is started: `make release-check` installs the wheel
+# in new environments, and tests/studies/engines start the daemons of Ray and SLURM.
 PROGRAMS = """
 set -eu
 optimist() { "$PYTHON" -m optimist "$@"; }
@@ -33,7 +33,9 @@ OWN_TESTS = {
 class Reading:
     given: str = ""  # commands that come before the first block
     smaller: dict[str, str] = field(default_factory=dict)  # a part of the page: what is run instead
-    not_run: dict[str, str] = field(default_factory=dict)  # how a line begins: why it is not run
+    not_run: dict[str, str] = field(
+        default_factory=dict
+    )  # how a line begins: why it is not run, or what it needs and what runs it
     afterwards: str = ""
 
 
@@ -54,6 +56,7 @@ def script(page: str) -> str:
     return "\n".join([*parts, reading.afterwards, ""])
 
 
+DEMO = "--online-steps 600 --offline-steps 20 --evaluations 2 --episodes 2 --seeds 1"
 GAME = "--steps 600 --lanes 4 --warm-up 100 --evaluate-every 300 --episodes 2 --network mlp"
 SMALL_REM = "--steps 20 --evaluate-every 10 --episodes 2 --columns 4 --network mlp"
 ATARI = "--steps 400 --lanes 4 --warm-up 160 --network mlp"
@@ -79,7 +82,8 @@ END
 ARRAYS = """
 import numpy as np
 random = np.random.default_rng(0)
-observations, actions, rewards = random.normal(size=(400, 3)), random.integers(2, size=400), random.normal(size=400)
+observations, rewards = random.normal(size=(400, 3)), random.normal(size=400)
+actions = random.integers(2, size=400)
 terminals, truncations = np.arange(400) % 20 == 19, np.zeros(400, bool)
 """
 LITTLE_STUDY = """
@@ -104,7 +108,7 @@ READINGS = {
     "README.md": Reading(
         given=TABLE,
         smaller={
-            "optimist demo ": "optimist demo --online-steps 600 --offline-steps 20 --evaluations 2 --episodes 2 ",
+            "optimist demo ": f"optimist demo {DEMO} ",
             "import optimist\n": f"{ARRAYS}import optimist\n",
             "steps=10_000": "steps=20",
             "train cql log": "train cql log --steps 200 --evaluate-every 100",
@@ -178,10 +182,10 @@ cp -r studies/a studies/b
             "/local/disk": "scratch",
         },
         not_run={
-            "optimist study run asymptotic --engine ray": "needs a cluster: tests/studies/engines/test_cluster.py",
-            "optimist study run asymptotic --engine slurm": "needs a cluster: tests/studies/engines/test_slurm.py",
-            "optimist data pu": "needs an account: tests/data/test_hub.py has a stand-in of the service",
-            "optimist run pu": "needs an account: tests/data/test_hub.py has a stand-in of the service",
+            "optimist study run asymptotic --engine ray": "a cluster; tests/studies/engines/test_cluster.py",
+            "optimist study run asymptotic --engine slurm": "a cluster; tests/studies/engines/test_slurm.py",
+            "optimist data pu": "an account at the Hub; tests/data/test_hub.py has a stand-in",
+            "optimist run pu": "an account at the Hub; tests/data/test_hub.py has a stand-in",
         },
     ),
     "docs/performance.md": Reading(

@@ -28,7 +28,7 @@ def test_every_block_is_of_a_known_kind():
 
 
 def test_every_page_with_blocks_is_run():
-    assert WITH_BLOCKS == set(READINGS) | set(OWN_TESTS)
+    assert set(READINGS) | set(OWN_TESTS) == WITH_BLOCKS
     assert not set(READINGS) & set(OWN_TESTS)
     for page, test in OWN_TESTS.items():
         assert f'"{Path(page).name}"' in (ROOT / test).read_text("utf-8")
