@@ -101,6 +101,7 @@ END
 
 # The studies of the results took up to hours on a GPU: here each is checked and its list of runs is written.
 PREPARED = {"optimist study run ": "optimist study run --prepare "}
+QUALITY_LOGS = {" --logs studies/dataset-quality-mini": ""}  # no log has been collected here
 ON_A_GPU = "minutes to hours on a GPU; what it gave is on the page"
 MINUTES = "many minutes on two cores; what it gave is on the page"
 
@@ -170,7 +171,8 @@ cp -r studies/a studies/b
 """,
         smaller={
             "asymptotic --scale tiny  ": "asymptotic --scale tiny --prepare  ",
-            "run dataset-size --logs": "run dataset-size --prepare --logs",
+            "run dataset-size": "run dataset-size --prepare",
+            **QUALITY_LOGS,
         },
         afterwards="optimist study run mine.toml --scale mine --dry-run",
     ),
@@ -202,14 +204,18 @@ cp -r studies/a studies/b
     ),
     "docs/results/bounded-targets/README.md": Reading(smaller=PREPARED),
     "docs/results/d3rlpy/README.md": Reading(not_run={"OPTIMIST_PEERS": "needs d3rlpy and hours"}),
-    "docs/results/dataset-quality/README.md": Reading(smaller=PREPARED),
-    "docs/results/dataset-size/README.md": Reading(smaller=PREPARED),
+    "docs/results/dataset-quality/README.md": Reading(smaller=PREPARED | QUALITY_LOGS),
+    "docs/results/dataset-size/README.md": Reading(smaller=PREPARED | QUALITY_LOGS),
     "docs/results/demo/README.md": Reading(),
     "docs/results/epsilon-and-heads/README.md": Reading(smaller=PREPARED),
-    "docs/results/exploration/README.md": Reading(smaller=PREPARED),
+    "docs/results/exploration/README.md": Reading(
+        smaller=PREPARED | {" --logs studies/exploration-mini": ""}
+    ),
     "docs/results/final-buffer/README.md": Reading(smaller=PREPARED),
     "docs/results/growing-the-log/README.md": Reading(not_run={"python": MINUTES}),
-    "docs/results/multi-network/README.md": Reading(smaller=PREPARED),
+    "docs/results/multi-network/README.md": Reading(
+        smaller=PREPARED | {" --logs studies/asymptotic-mini": ""}
+    ),
     "docs/results/narrow-log/README.md": Reading(not_run={"PYTHONPATH": MINUTES}),
     "docs/results/online/README.md": Reading(smaller=PREPARED),
     "docs/results/pong/README.md": Reading(not_run={"python docs/results/pong/three_seeds.py": ON_A_GPU}),

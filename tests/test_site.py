@@ -45,6 +45,12 @@ def test_what_the_site_does_not_have_loses_its_link():
     assert "](decisions/003-discount-folding.md)" in text
 
 
+def test_comments_stand_above_their_commands():
+    text = pages.with_links(pages.ROOT / "README.md")
+    assert "\n# films one episode\noptimist play runs/rem --out rem.gif\n```" in text
+    assert "\nOr on the command line, from a file" in text  # prose stays as it is
+
+
 def test_the_reference_has_every_public_name():
     text = "\n".join(reference.pages().values())
     listed = [line.rpartition(".")[2] for line in text.splitlines() if line.startswith("::: ")]

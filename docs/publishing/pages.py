@@ -17,6 +17,7 @@ DOCS = ROOT / "docs"
 ABOVE = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+COMMENT = re.compile(r"^(\S.*?) +# (.*)$", re.MULTILINE)
 SECTIONS: dict[str, list[tuple[str, str]]] = {
     "Start here": [("Start here", "index.md"), ("Guide", "guide.md")],
     "Your data": [
@@ -64,6 +65,7 @@ def write(folder: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(with_links(source), "utf-8")
     (folder / "decisions" / "index.md").write_text(decisions(), "utf-8")
+    shutil.copy(Path(__file__).with_name("site.css"), folder)
     for name, text in reference.pages().items():
         (folder / "reference").mkdir(exist_ok=True)
         (folder / "reference" / name).write_text(text, "utf-8")
@@ -79,7 +81,7 @@ def staged(source: Path) -> Path:
 
 def with_links(source: Path) -> str:
     """The text of a page with its links as the site has them. What the site does not have loses its link."""
-    text = source.read_text("utf-8")
+    text = FENCE.sub(_coloured, source.read_text("utf-8"))
     begins = [match.span() for match in FENCE.finditer(text)]
 
     def mended(match: re.Match[str]) -> str:
@@ -95,6 +97,13 @@ def with_links(source: Path) -> str:
         return f"{match[1]}[{match[2]}]({link}{hash}{anchor})"
 
     return LINK.sub(mended, text)
+
+
+def _coloured(match: re.Match[str]) -> str:
+    """A block of commands has each comment above its command: beside it the page would be too narrow."""
+    if not match[0].startswith("```\n"):
+        return match[0]
+    return "```bash\n" + COMMENT.sub(r"# \2\n\1", match[0].removeprefix("```\n"))
 
 
 def _page(target: Path) -> Path | None:
