@@ -60,7 +60,7 @@ DEMO = "--online-steps 600 --offline-steps 20 --evaluations 2 --episodes 2 --see
 GAME = "--steps 600 --lanes 4 --warm-up 100 --evaluate-every 300 --episodes 2 --network mlp"
 SMALL_REM = "--steps 20 --evaluate-every 10 --episodes 2 --columns 4 --network mlp"
 ATARI = "--steps 400 --lanes 4 --warm-up 160 --network mlp"
-ATARI_REM = "--steps 2 --evaluate-every 2 --evaluation-steps 40 --columns 4 --network mlp"
+ATARI_REM = "--steps 2 --columns 4 --network mlp --environment none"  # an evaluation plays whole episodes
 CONTROL = "--steps 60 --lanes 2 --warm-up 20 --batch 8 --evaluate-every 30 --episodes 1 --network.hidden 8,8"
 OFFLINE_CONTROL = "--steps 4 --batch 8 --evaluate-every 4 --episodes 1 --network.hidden 8,8"
 
@@ -85,6 +85,13 @@ random = np.random.default_rng(0)
 observations, rewards = random.normal(size=(400, 3)), random.normal(size=400)
 actions = random.integers(2, size=400)
 terminals, truncations = np.arange(400) % 20 == 19, np.zeros(400, bool)
+"""
+SCORES = """
+cat > scores.csv << 'END'
+game,agent,seed,iteration,score
+Pong,DQN (Nature),0,1,10
+Pong,REM,0,1,12
+END
 """
 LITTLE_STUDY = """
 cat > mine.toml << 'END'
@@ -120,7 +127,7 @@ READINGS = {
         },
     ),
     "docs/guide.md": Reading(
-        given=f"cp docs/results/pong/scores.csv scores.csv\n{REPLAY}",
+        given=f"{SCORES}{REPLAY}",
         smaller={
             "--steps 500_000": GAME,
             "train rem data": f"train rem data {SMALL_REM}",
@@ -147,7 +154,7 @@ cp -r "$(cat roms)" atari-py-0.2.5/atari_py/atari_roms
 """,
         smaller={
             "--preset dqn-nature": f"--preset dqn-nature {ATARI}",
-            "evaluate runs/amidar": "evaluate runs/amidar --steps 40",
+            "evaluate runs/amidar": "evaluate runs/amidar --steps 40 --epsilon 1",
             "dqn/Breakout/1 --out breakout": "dqn/Breakout/1 --out imported",
             "breakout --seeds 0,1,2,3,4": f"breakout --seeds 0,1 {ATARI_REM}",
             "--recipe paper-5x": f"--recipe paper-5x --out 5x {ATARI_REM}",
