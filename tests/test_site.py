@@ -14,22 +14,41 @@ from publishing import pages, reference
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site") / "docs"
-    return folder, pages.write(folder)
+    pages.write(folder)
+    return folder
 
 
 def test_every_link_of_every_page_leads_somewhere(site):
-    assert list(pages.broken_links(site[0])) == []
+    assert list(pages.broken_links(site)) == []
 
 
 def test_a_broken_link_is_found(tmp_path):
-    (tmp_path / "page.md").write_text("[one](nowhere.md) [two](page.md#top) [three](https://example.org)")
-    assert list(pages.broken_links(tmp_path)) == ["page.md: nowhere.md"]
+    text = "# A top, *of all* \n\n[one](nowhere.md) [two](#a-top-of-all) [three](page.md#end) [four](https://no.org)"
+    (tmp_path / "page.md").write_text(text)
+    assert list(pages.broken_links(tmp_path)) == ["page.md: nowhere.md", "page.md: page.md#end"]
+
+
+def test_links_lead_to_every_page(site):
+    assert pages.lost(site, pages.NAVIGATION) == []
+
+
+def test_a_page_without_a_link_to_it_is_found(tmp_path):
+    (tmp_path / "index.md").write_text("[one](one.md)")
+    (tmp_path / "one.md").write_text("[home](index.md)")
+    (tmp_path / "two.md").write_text("[home](index.md)")
+    assert pages.lost(tmp_path, ["index.md"]) == ["two.md"]
 
 
 def test_what_the_site_does_not_have_loses_its_link():
     text = pages.with_links(pages.DOCS / "architecture.md")
     assert "tests/test_architecture.py walks the imports" in text
     assert "](decisions/003-discount-folding.md)" in text
+
+
+def test_comments_stand_above_their_commands():
+    text = pages.with_links(pages.ROOT / "README.md")
+    assert "\n# films one episode\noptimist play runs/rem --out rem.gif\n```" in text
+    assert "\nOr on the command line, from a file" in text  # prose stays as it is
 
 
 def test_the_reference_has_every_public_name():

@@ -17,13 +17,13 @@ DOCS = ROOT / "docs"
 ABOVE = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+COMMENT = re.compile(r"^(\S.*?) +# (.*)$", re.MULTILINE)
 SECTIONS: dict[str, list[tuple[str, str]]] = {
     "Start here": [("Start here", "index.md"), ("Guide", "guide.md")],
     "Your data": [
         ("Your own log", "your-own-log.md"),
         ("Choosing a policy", "choosing-a-policy.md"),
         ("Growing the log", "growing-the-log.md"),
-        ("Sharing logs and runs", "sharing.md"),
     ],
     "The paper": [
         ("The paper reproduced", "claims.md"),
@@ -53,10 +53,11 @@ SECTIONS: dict[str, list[tuple[str, str]]] = {
         ("Environments, formats, recipes", "reference/names.md"),
     ],
 }
+NAVIGATION = [path for pages in SECTIONS.values() for _, path in pages]
 
 
-def write(folder: Path) -> dict[str, list[tuple[str, str]]]:
-    """Write all pages into a new folder; return the navigation, without pages that docs/ does not have."""
+def write(folder: Path) -> None:
+    """Write all pages into a new folder."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(DOCS, folder, ignore=shutil.ignore_patterns("README.md", "publishing"))
     for source in [*DOCS.rglob("*.md"), *(ROOT / name for name in ABOVE)]:
@@ -64,13 +65,10 @@ def write(folder: Path) -> dict[str, list[tuple[str, str]]]:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(with_links(source), "utf-8")
     (folder / "decisions" / "index.md").write_text(decisions(), "utf-8")
+    shutil.copy(Path(__file__).with_name("site.css"), folder)
     for name, text in reference.pages().items():
         (folder / "reference").mkdir(exist_ok=True)
         (folder / "reference" / name).write_text(text, "utf-8")
-    found = {
-        title: [page for page in pages if (folder / page[1]).exists()] for title, pages in SECTIONS.items()
-    }
-    return {title: pages for title, pages in found.items() if pages}
 
 
 def staged(source: Path) -> Path:
@@ -83,7 +81,7 @@ def staged(source: Path) -> Path:
 
 def with_links(source: Path) -> str:
     """The text of a page with its links as the site has them. What the site does not have loses its link."""
-    text = source.read_text("utf-8")
+    text = FENCE.sub(_coloured, source.read_text("utf-8"))
     begins = [match.span() for match in FENCE.finditer(text)]
 
     def mended(match: re.Match[str]) -> str:
@@ -99,6 +97,13 @@ def with_links(source: Path) -> str:
         return f"{match[1]}[{match[2]}]({link}{hash}{anchor})"
 
     return LINK.sub(mended, text)
+
+
+def _coloured(match: re.Match[str]) -> str:
+    """A block of commands has each comment above its command: beside it the page would be too narrow."""
+    if not match[0].startswith("```\n"):
+        return match[0]
+    return "```bash\n" + COMMENT.sub(r"# \2\n\1", match[0].removeprefix("```\n"))
 
 
 def _page(target: Path) -> Path | None:
@@ -120,19 +125,46 @@ def decisions() -> str:
 
 
 def broken_links(folder: Path) -> Iterator[str]:
-    """Links and pictures of the written pages that lead nowhere."""
+    """Links and pictures of the written pages that lead nowhere, or to a heading that is not there."""
     for page in sorted(folder.rglob("*.md")):
-        prose = FENCE.sub("", page.read_text("utf-8"))
-        for _, _, address in LINK.findall(prose):
-            path = address.partition("#")[0]
-            if path and "://" not in path and not (page.parent / path).exists():
+        for address in links(page):
+            path, _, anchor = address.partition("#")
+            target = page.parent / path if path else page
+            if not target.exists() or (anchor and anchor not in anchors(target)):
                 yield f"{page.relative_to(folder)}: {address}"
 
 
-def configuration(navigation: dict[str, list[tuple[str, str]]]) -> str:
+def links(page: Path) -> list[str]:
+    """The addresses of a written page that lead to the site itself."""
+    prose = FENCE.sub("", page.read_text("utf-8"))
+    return [address for _, _, address in LINK.findall(prose) if "://" not in address]
+
+
+def anchors(page: Path) -> set[str]:
+    """The names by which the site knows a page's headings, the named ones of the reference among them."""
+    headings = re.findall(r"^#+ (.*)", FENCE.sub("", page.read_text("utf-8")), re.MULTILINE)
+    named = [re.search(r"\{ #([\w-]+) \}", heading) for heading in headings]
+    plain = [re.sub(r"[^\w\s-]", "", heading).strip().lower() for heading in headings]
+    return {re.sub(r"[\s-]+", "-", text) for text in plain} | {found[1] for found in named if found}
+
+
+def lost(folder: Path, begin: list[str]) -> list[str]:
+    """The written pages to which no chain of links leads from these."""
+    open_pages = [folder / path for path in begin]
+    found = set(open_pages)
+    while open_pages:
+        page = open_pages.pop()
+        near = {(page.parent / link.partition("#")[0]).resolve() for link in links(page)}
+        new = {path for path in near if path.suffix == ".md"} - found
+        found |= new
+        open_pages += new
+    return sorted(str(page.relative_to(folder)) for page in set(folder.rglob("*.md")) - found)
+
+
+def configuration() -> str:
     """zensical.toml."""
     sections = []
-    for title, pages in navigation.items():
+    for title, pages in SECTIONS.items():
         entries = ", ".join(f'{{"{name}" = "{path}"}}' for name, path in pages)
         sections.append(f'  {{"{title}" = [{entries}]}},')
     template = (Path(__file__).parent / "zensical.toml").read_text("utf-8")
@@ -142,9 +174,10 @@ def configuration(navigation: dict[str, list[tuple[str, str]]]) -> str:
 
 
 def main(folder: Path) -> int:
-    navigation = write(folder / "docs")
-    (folder / "zensical.toml").write_text(configuration(navigation), "utf-8")
-    wrong = list(broken_links(folder / "docs"))
+    folder = folder.resolve()
+    write(folder / "docs")
+    (folder / "zensical.toml").write_text(configuration(), "utf-8")
+    wrong = [*broken_links(folder / "docs"), *lost(folder / "docs", NAVIGATION)]
     print(*wrong, sep="\n", file=sys.stderr)
     return bool(wrong)
 

@@ -1,0 +1,239 @@
+"""How the pages of the documentation are run: what their reader has, what is made smaller, what is not run.
+
+A page is one bash script in an empty folder, with a copy of docs/. Everything that is not in this table is
+run as it is written.
+"""
+
+from dataclasses import dataclass, field
+
+from documented import COMMANDS, PYTHON, SHOWN, blocks
+
+# Nothing is installed or downloaded here, and no cluster is started: `make release-check` installs the wheel
+# in new environments, and tests/studies/engines start the daemons of Ray and SLURM.
+PROGRAMS = """
+set -eu
+optimist() { "$PYTHON" -m optimist "$@"; }
+python() { "$PYTHON" "$@"; }
+pip() { echo "not run: pip $*"; }
+make() { echo "not run: make $*"; }
+ray() { echo "not run: ray $*"; }
+"""
+FILE = "mine.toml"  # what a page calls a study of the reader's own
+
+# Pages that a test of the quick suite runs as a whole.
+OWN_TESTS = {
+    "docs/your-own-log.md": "tests/test_your_own_log.py",
+    "docs/choosing-a-policy.md": "tests/test_choosing_a_policy.py",
+    "docs/growing-the-log.md": "tests/test_growing_the_log.py",
+    "docs/extending.md": "tests/test_extending.py",
+}
+
+
+@dataclass(frozen=True)
+class Reading:
+    given: str = ""  # commands that come before the first block
+    smaller: dict[str, str] = field(default_factory=dict)  # a part of the page: what is run instead
+    not_run: dict[str, str] = field(
+        default_factory=dict
+    )  # how a line begins: why it is not run, or what it needs and what runs it
+    afterwards: str = ""
+
+
+def script(page: str) -> str:
+    """The page as one bash script."""
+    reading = READINGS[page]
+    parts = [PROGRAMS, reading.given]
+    for block in blocks(page):
+        text = block.text.replace("\\\n", "") if block.kind == COMMANDS else block.text
+        for old, new in reading.smaller.items():
+            text = text.replace(old, new)
+        if block.kind == COMMANDS:
+            lines = [line for line in text.splitlines() if not line.startswith(tuple(reading.not_run))]
+            parts += [f"echo '{block}'", *lines]
+        elif block.kind != SHOWN:
+            reader = "python -" if block.kind == PYTHON else f"cat > {FILE}"
+            parts += [f"echo '{block}'", f"{reader} << 'END OF THE BLOCK'", f"{text}END OF THE BLOCK"]
+    return "\n".join([*parts, reading.afterwards, ""])
+
+
+DEMO = "--online-steps 600 --offline-steps 20 --evaluations 2 --episodes 2 --seeds 1"
+GAME = "--steps 600 --lanes 4 --warm-up 100 --evaluate-every 300 --episodes 2 --network mlp"
+SMALL_REM = "--steps 20 --evaluate-every 10 --episodes 2 --columns 4 --network mlp"
+ATARI = "--steps 400 --lanes 4 --warm-up 160 --network mlp"
+ATARI_REM = "--steps 2 --columns 4 --network mlp --environment none"  # an evaluation plays whole episodes
+CONTROL = "--steps 60 --lanes 2 --warm-up 20 --batch 8 --evaluate-every 30 --episodes 1 --network.hidden 8,8"
+OFFLINE_CONTROL = "--steps 4 --batch 8 --evaluate-every 4 --episodes 1 --network.hidden 8,8"
+
+# Files of the DQN Replay Dataset, made from a log of ours.
+REPLAY = f"""
+optimist collect atari/Breakout --preset dqn-nature --out played {ATARI}
+optimist data export dqn-replay played --out dqn/Breakout/1 --capacity 150
+"""
+TABLE = """
+python - << 'END'
+import numpy as np, pyarrow, pyarrow.parquet
+random, rows = np.random.default_rng(0), 400
+columns = {"observations": random.normal(size=(rows, 3)).tolist(), "actions": random.integers(2, size=rows)}
+columns |= {"rewards": random.normal(size=rows), "terminals": np.arange(rows) % 20 == 19}
+columns["truncations"] = np.zeros(rows, bool)
+pyarrow.parquet.write_table(pyarrow.table(columns), "log.parquet")
+END
+"""
+ARRAYS = """
+import numpy as np
+random = np.random.default_rng(0)
+observations, rewards = random.normal(size=(400, 3)), random.normal(size=400)
+actions = random.integers(2, size=400)
+terminals, truncations = np.arange(400) % 20 == 19, np.zeros(400, bool)
+"""
+SCORES = """
+cat > scores.csv << 'END'
+game,agent,seed,iteration,score
+Pong,DQN (Nature),0,1,10
+Pong,REM,0,1,12
+END
+"""
+LITTLE_STUDY = """
+cat > mine.toml << 'END'
+title = "A little study"
+recipe = "small"
+seeds = 1
+environments = ["gym/CartPole-v1"]
+collect = { agent = "random", settings = { steps = 200, lanes = 4 } }
+training = { steps = 20, evaluate_every = 10, episodes = 1 }
+[agents]
+"DQN" = { agent = "dqn", options = { network = { torso = "mlp" } } }
+END
+"""
+
+# The studies of the results took up to hours on a GPU: here each is checked and its list of runs is written.
+PREPARED = {"optimist study run ": "optimist study run --prepare "}
+QUALITY_LOGS = {" --logs studies/dataset-quality-mini": ""}  # no log has been collected here
+ON_A_GPU = "minutes to hours on a GPU; what it gave is on the page"
+MINUTES = "many minutes on two cores; what it gave is on the page"
+
+READINGS = {
+    "README.md": Reading(
+        given=TABLE,
+        smaller={
+            "optimist demo ": f"optimist demo {DEMO} ",
+            "import optimist\n": f"{ARRAYS}import optimist\n",
+            "steps=10_000": "steps=20",
+            "train cql log": "train cql log --steps 200 --evaluate-every 100",
+            "select runs/cql": "select runs/cql --updates 20",
+            "--steps 500_000": GAME,
+            "train rem data": f"train rem data {SMALL_REM}",
+            "--episodes 100": "--episodes 2",
+        },
+    ),
+    "docs/guide.md": Reading(
+        given=f"{SCORES}{REPLAY}",
+        smaller={
+            "--steps 500_000": GAME,
+            "train rem data": f"train rem data {SMALL_REM}",
+            "--episodes 100": "--episodes 2",
+            "run proposition-1": "run proposition-1 --steps 40 --readings 2",
+            "demo/logs/minatar-jax-breakout": "data",
+            "steps=10_000": "steps=20",
+            "--preset dqn-nature": f"--preset dqn-nature {ATARI}",
+            "dqn/Breakout/1 --out breakout": "dqn/Breakout/1 --out imported",
+            "train rem breakout --seeds 0,1,2,3,4": f"train rem breakout --seeds 0,1 {ATARI_REM}",
+            "--agent td3": f"--agent td3 {CONTROL}",
+            "train bcq cheetah": f"train bcq cheetah {OFFLINE_CONTROL}",
+            "run final-buffer": "run final-buffer --prepare",
+            "run asymptotic": "run asymptotic --prepare",
+        },
+    ),
+    "docs/atari.md": Reading(
+        given=f"""
+{REPLAY}
+optimist collect atari/Amidar --out amidar {ATARI}
+mkdir -p runs atari-py-0.2.5/atari_py && mv amidar/agent runs/amidar
+python -c 'from pathlib import Path; import ale_py; print(Path(ale_py.__file__).parent / "roms")' > roms
+cp -r "$(cat roms)" atari-py-0.2.5/atari_py/atari_roms
+""",
+        smaller={
+            "--preset dqn-nature": f"--preset dqn-nature {ATARI}",
+            "evaluate runs/amidar": "evaluate runs/amidar --steps 40 --epsilon 1",
+            "dqn/Breakout/1 --out breakout": "dqn/Breakout/1 --out imported",
+            "breakout --seeds 0,1,2,3,4": f"breakout --seeds 0,1 {ATARI_REM}",
+            "--recipe paper-5x": f"--recipe paper-5x --out 5x {ATARI_REM}",
+            "--sampling five-buffers": f"--sampling five-buffers --out five {ATARI_REM}",
+            "qr_dqn breakout --first 5_000_000": f"qr_dqn breakout --first 300 {ATARI_REM}",
+        },
+    ),
+    "docs/control.md": Reading(
+        smaller={
+            "run final-buffer": "run final-buffer --prepare",
+            "--seeds 0-14 --lanes 16": f"--seeds 3,7,9 {CONTROL}",
+            "train td3 cheetah": f"train td3 cheetah {OFFLINE_CONTROL}",
+            "train bcq cheetah": f"train bcq cheetah {OFFLINE_CONTROL}",
+        },
+    ),
+    "docs/studies.md": Reading(
+        given=f"""
+{LITTLE_STUDY}
+optimist study run mine.toml --out studies/a
+cp -r studies/a studies/b
+""",
+        smaller={
+            "asymptotic --scale tiny  ": "asymptotic --scale tiny --prepare  ",
+            "run dataset-size": "run dataset-size --prepare",
+            **QUALITY_LOGS,
+        },
+        afterwards="optimist study run mine.toml --scale mine --dry-run",
+    ),
+    "docs/clusters.md": Reading(
+        given=LITTLE_STUDY,
+        smaller={
+            "s3://": '"file://$PWD/"',
+            "--index 7": "--index 0",
+            "/local/disk": "scratch",
+        },
+        not_run={
+            "optimist study run asymptotic --engine ray": "a cluster; tests/studies/engines/test_cluster.py",
+            "optimist study run asymptotic --engine slurm": "a cluster; tests/studies/engines/test_slurm.py",
+            "optimist data pu": "an account at the Hub; tests/data/test_hub.py has a stand-in",
+            "optimist run pu": "an account at the Hub; tests/data/test_hub.py has a stand-in",
+        },
+    ),
+    "docs/performance.md": Reading(
+        not_run={
+            "optimist bench  ": "some minutes; the same program as with --quick, with more rows",
+            "optimist bench --peers": "a large download; `make bench` has it",
+        },
+    ),
+    "docs/results/agents/README.md": Reading(not_run={"JOBS=8 bash": ON_A_GPU}),
+    "docs/results/asymptotic/README.md": Reading(smaller=PREPARED),
+    "docs/results/atari/README.md": Reading(not_run={"bash": ON_A_GPU}),
+    "docs/results/bcq-divergence/README.md": Reading(
+        smaller={"--steps 600000": CONTROL, "--steps 140000": OFFLINE_CONTROL},
+    ),
+    "docs/results/bounded-targets/README.md": Reading(smaller=PREPARED),
+    "docs/results/d3rlpy/README.md": Reading(not_run={"OPTIMIST_PEERS": "needs d3rlpy and hours"}),
+    "docs/results/dataset-quality/README.md": Reading(smaller=PREPARED | QUALITY_LOGS),
+    "docs/results/dataset-size/README.md": Reading(smaller=PREPARED | QUALITY_LOGS),
+    "docs/results/demo/README.md": Reading(),
+    "docs/results/epsilon-and-heads/README.md": Reading(smaller=PREPARED),
+    "docs/results/exploration/README.md": Reading(
+        smaller=PREPARED | {" --logs studies/exploration-mini": ""}
+    ),
+    "docs/results/final-buffer/README.md": Reading(smaller=PREPARED),
+    "docs/results/growing-the-log/README.md": Reading(not_run={"python": MINUTES}),
+    "docs/results/multi-network/README.md": Reading(
+        smaller=PREPARED | {" --logs studies/asymptotic-mini": ""}
+    ),
+    "docs/results/narrow-log/README.md": Reading(not_run={"PYTHONPATH": MINUTES}),
+    "docs/results/online/README.md": Reading(smaller=PREPARED),
+    "docs/results/pong/README.md": Reading(not_run={"python docs/results/pong/three_seeds.py": ON_A_GPU}),
+    "docs/results/proposition-1/README.md": Reading(),
+    "docs/results/selection/README.md": Reading(
+        smaller=PREPARED,
+        not_run={
+            "python docs/results/selection/replay.py": ON_A_GPU,
+            "python docs/results/selection/too_early.py studies": MINUTES,
+        },
+    ),
+    "docs/results/small-scale/README.md": Reading(smaller=PREPARED),
+    "docs/results/ten-times-the-log/README.md": Reading(smaller=PREPARED),
+}
