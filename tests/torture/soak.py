@@ -22,7 +22,7 @@ MINUTES = float(os.environ.get("MINUTES", 60))
 EVERY = 5.0  # seconds between looks
 WARM_UP = 0.2  # share of the looks that is not compared: programs are compiled and caches filled
 
-BETWEEN_KILLS = (10, 40)  # seconds
+BETWEEN_KILLS = (20, 60)  # seconds
 RUNS = 2000  # of the study; more than end in an hour
 
 STUDY = """
@@ -30,11 +30,11 @@ title = "A soak"
 recipe = "small"
 seeds = 1
 environments = ["minatar/breakout"]
-training = { steps = 4000, evaluate_every = 500, episodes = 2, batch = 8, checkpoint_seconds = 1.0 }
+training = { steps = 1000, evaluate_every = 250, episodes = 2, batch = 8, checkpoint_seconds = 1.0 }
 [collect]
 agent = "dqn"
 options = { network = "mlp" }
-settings = { steps = 2000, lanes = 4, warm_up = 40, batch = 8 }
+settings = { steps = 1000, lanes = 4, warm_up = 40, batch = 8 }
 [agents]
 """
 AGENT = 'REM-{} = {{ agent = "rem", options = {{ network = "mlp", columns = 4 }} }}\n'
@@ -180,8 +180,8 @@ def _programs(cluster) -> list:
 
 
 def _kill_one(out: Path, workers: list[int]) -> bool:
-    """Kill a worker that holds the folder of a run."""
-    holders = [holder for file in out.glob("**/.holder") if (holder := _holder(file)) in workers]
+    """Kill a worker that holds the folder of a training; all of them need the log."""
+    holders = [holder for file in out.glob("runs/**/.holder") if (holder := _holder(file)) in workers]
     if holders:
         with suppress(ProcessLookupError):
             os.kill(random.choice(holders), signal.SIGKILL)
