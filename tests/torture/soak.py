@@ -60,8 +60,9 @@ def look(process: int) -> Look | None:
 
 
 def together(processes: Iterable[int]) -> Look:
+    """The sum over all of them that have not ended."""
     found = [each for each in map(look, processes) if each]
-    return Look(*(sum(column) for column in zip(*found, strict=True)))
+    return Look(*map(sum, zip(*found, strict=True))) if found else Look(0.0, 0, 0)
 
 
 def descendants(process: int) -> list[int]:
@@ -138,16 +139,19 @@ def study(folder: Path) -> None:
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "object_store_memory": 80 * 2**20})
     rays = [each.pid for each in _programs(cluster)]
     words += ["--address", cluster.address]
-    commands, clusters, kills = list[Look](), list[Look](), 0
+    commands, clusters, starts, kills = list[Look](), list[Look](), 0, 0
     begun = time.monotonic()
     over, kill_at = begun + 60 * MINUTES, begun + BETWEEN_KILLS[1]
     with open(folder / "said.txt", "w+") as said:
         command = [sys.executable, "-m", "optimist", *map(str, words)]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
+        process = None
         try:
-            while (now := time.monotonic()) < over and (seen := look(process.pid)):
+            while (now := time.monotonic()) < over:
+                if process is None or process.poll() is not None:  # the same command continues
+                    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
+                    starts += 1
                 workers = [each for ray in rays for each in descendants(ray)]
-                commands.append(seen)
+                commands.append(together([process.pid]))
                 clusters.append(together([*rays, *workers]))
                 if now > kill_at:
                     kills += _kill_one(out, workers)
@@ -156,7 +160,8 @@ def study(folder: Path) -> None:
             process.send_signal(signal.SIGTERM)
             process.wait(timeout=300)
         finally:
-            process.kill()
+            if process is not None:
+                process.kill()
             cluster.shutdown()
         said.seek(0)
         lines = [line for line in said.read().splitlines() if line.strip()]
@@ -166,8 +171,8 @@ def study(folder: Path) -> None:
         f"a study on Ray: {(time.monotonic() - begun) / 60:.0f} minutes, {len(commands)} looks, "
         f"{kills} workers killed, {sum('another worker continues it' in line for line in lines)} runs "
         f"continued by another, {sum(' failed: ' in line for line in lines)} lost three workers\n"
-        f"  {len(ended)} runs ended, {different} of them with other bits than the first; "
-        f"the command ended with code {process.returncode}"
+        f"  {len(ended)} runs ended, {different} of them with other bits than the first; the command was "
+        f"started {starts} times and ended with code {process.returncode}"
     )
     told("the command", commands)
     told("the cluster", clusters)
