@@ -42,7 +42,7 @@ def _unlisted(folder: Path, manifest: Manifest) -> list[str]:
     ours = (".arrow", TEMPORARY)
     found = {path.name for path in folder.iterdir() if path.name.endswith(ours)} - listed
     return [
-        f"{folder / name} is not in the manifest: an extra file, or the manifest is old"
+        f"{folder / name} is not in the manifest: a leftover of a crash, another file, or the manifest is old"
         for name in sorted(found)
     ]
 
