@@ -6,12 +6,12 @@ every kernel) and `environments` (are they kept busy), for accelerators; `games`
 the device; `control`, the agents of action vectors; `bootstrap`, intervals over runs and games; `saving`, ten
 million vector steps into a dataset folder; `formats`, the import of tables and Minari datasets (the extra
 `minari`); `report`, the page of a study of 300 runs; `grid`, the paper's grid on a cluster with training of
-seconds; `selection`, FQE of 25 policies; `checkpoints` and `looks`, the share of the time that checkpoints
-and the guard against divergence take; `first_action`, the time to a policy's first action; `growth`, the cost
-by heads, batch size, seeds and steps; `paper_cost`, the paper's grid in days of GPUs; `processor_time`, an
-update beside PyTorch's on a busy machine, and `conservative`, returns beside d3rlpy's (OPTIMIST_PEERS names a
-Python that has both); `atari`, `streaming` and `imports`, figures of 84x84 frames, which need ale-py and a
-few GB of disk. `optimist bench` prints one table of the machine.
+seconds; `selection`, FQE of 25 policies; `checkpoints`, `looks` and `checks`, the shares of the time that
+checkpoints, the guard against divergence, and hashes and checks take; `first_action`, the time to a policy's
+first action; `growth`, the cost by heads, batch size, seeds and steps; `paper_cost`, the paper's grid in days
+of GPUs; `processor_time`, an update beside PyTorch's on a busy machine, and `conservative`, returns beside
+d3rlpy's (OPTIMIST_PEERS names a Python that has both); `atari`, `streaming` and `imports`, figures of 84x84
+frames, which need ale-py and a few GB of disk. `optimist bench` prints one table of the machine.
 """
 
 import importlib
