@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from optimist import agents
-from optimist.data import Dataset, Spec, checking, intake
+from optimist.data import Dataset, Spec, checking, formats, intake, open_dataset
 from optimist.data.disk import codec, reader
 from optimist.training.offline import OfflineTraining
 from optimist.training.offline_settings import Training
@@ -86,13 +86,22 @@ def rows(spec: Spec, count: int) -> dict[str, np.ndarray]:
     }
 
 
-def imported(folder: Path, spec: Spec, count: int) -> tuple[float, float]:
+def logged(folder: Path, spec: Spec, count: int) -> Path:
+    """The log as others have it: a Parquet table of floats, or gzipped frames of the DQN Replay Dataset."""
+    with intake.Intake(folder / "recording", spec) as taken:
+        taken.add(rows(spec, count))
+    name, options = ("parquet", {}) if spec is FLOATS else ("dqn-replay", {"capacity": count})
+    path, found = folder / ("log.parquet" if spec is FLOATS else "logs"), formats.find(name)
+    found.write(open_dataset(folder / "recording"), path, found.WriteOptions(**options))
+    return path
+
+
+def imported(log: Path, out: Path) -> tuple[float, float]:
     """The seconds of processor time of an import, and those of its hashes and checks."""
-    log, clock = rows(spec, count), Clock()
+    clock, found = Clock(), formats.find("parquet" if log.is_file() else "dqn-replay")
     with clock.within(OF_IMPORT):
         start = time.process_time()
-        with intake.Intake(folder, spec, shard_steps=max(1, count // 16)) as taken:
-            taken.add(log)
+        found.read(log, out, found.ReadOptions(), None)
         return time.process_time() - start, clock.seconds
 
 
@@ -119,8 +128,8 @@ def main() -> None:
     }
     for name, (spec, count, updates) in logs.items():
         with tempfile.TemporaryDirectory() as place:
-            folder = Path(place) / "log"
-            told(f"import of {count:,} steps of {name}", *imported(folder, spec, count), 10)
+            folder, log = Path(place) / "imported", logged(Path(place), spec, count)
+            told(f"import of {count:,} steps of {name}", *imported(log, folder), 10)
             trained(folder, 1)  # programs are compiled
             (short, once), (long, checks) = trained(folder, 1), trained(folder, 1 + updates)
             told(f"{updates:,} updates of DQN from {name}", long - short, checks - once, 3)
