@@ -130,7 +130,7 @@ def study(folder: Path) -> None:
     """A study on a Ray cluster, whose workers are killed now and then. Its runs differ only in their labels,
     so every run must end with the same bits, killed or not."""
     (folder / "ray").mkdir()
-    os.environ["RAY_TMPDIR"] = str(folder / "ray")
+    os.environ |= {"RAY_TMPDIR": str(folder / "ray"), "RAY_raylet_start_wait_time_s": "300"}  # a busy machine
     from ray.cluster_utils import Cluster
 
     (folder / "soak.toml").write_text(STUDY + "".join(map(AGENT.format, range(RUNS))))
