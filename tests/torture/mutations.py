@@ -86,7 +86,7 @@ def _failed(tree: Path, *tests: str) -> str:
     code = os.waitstatus_to_exitcode(ended[1])
     named = re.search(r"^(?:FAILED|ERROR) \S*?::(\w+)", output.read_text(errors="replace"), re.MULTILINE)
     if code < 0:
-        return f"{Path(tests[0]).name} ({signal.Signals(-code).name} ended it)"
+        return f"{tests[0].rpartition('::')[2]} ({signal.Signals(-code).name} ended it)"
     return named[1] if named else "" if code == 0 else f"pytest ended with {code}"
 
 
