@@ -556,4 +556,11 @@ GUARDS = (
         "autoescape=False",
         "studies/report/test_study_report.py::test_text_is_never_markup",
     ),
+    Guard(
+        "a page runs no script but its own",
+        "studies/report/templates/page.html.j2",
+        "script-src '{{ script_hash }}'",
+        "script-src 'unsafe-inline'",
+        "studies/report/test_data_report.py::test_a_script_that_is_not_the_pages_own_does_not_run",
+    ),
 )
