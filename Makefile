@@ -50,7 +50,7 @@ torture-mutations: $(INSTALLED)
 	$(QUICK_JAX) $(IN_TREE) torture.mutations
 
 torture-kills: $(INSTALLED)
-	OPTIMIST_MOMENTS=200 OPTIMIST_KILLS=12 $(BIN)/pytest -m slow --timeout 3600 tests/studies/engines/test_processes.py \
+	OPTIMIST_MOMENTS=200 OPTIMIST_KILLS=12 $(BIN)/pytest --timeout 3600 tests/studies/engines/test_processes.py \
 	  tests/studies/engines/test_lost_cluster.py tests/training/test_kept_recordings.py tests/training/test_killed_alarms.py
 
 # Coverage-guided, for an hour; it ends before that only with a failure.

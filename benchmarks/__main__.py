@@ -1,18 +1,33 @@
 """Runs the benchmarks one after the other: `python -m benchmarks [PART ...]`.
 
 Without a name it runs `learner`, `storage` and `memory`, which take minutes on any machine. The others:
-`agents` (every agent on both networks), `gpu_learner` (the Atari network by precision, seeds and batch, and
-every kernel), `environments` (are they kept busy), `collection` (Atari in one or two groups of lanes) and
-`beside` (actions while the learner computes), for accelerators; `games`, MinAtar on the host and on the
-device; `control`, the agents of action vectors; `bootstrap`, intervals over runs and games; `saving`, ten
-million vector steps into a dataset folder; `formats`, the import of tables and Minari datasets (the extra
-`minari`); `report`, the page of a study of 300 runs; `grid`, the paper's grid on a cluster with training of
-seconds; `selection`, FQE of 25 policies; `checkpoints` and `looks`, the share of the time that checkpoints
-and the guard against divergence take; `first_action`, the time to a policy's first action; `growth`, the cost
-by heads, batch size, seeds and steps; `paper_cost`, the paper's grid in days of GPUs; `conservative`, returns
-beside d3rlpy's (OPTIMIST_PEERS names a Python that has it); `packed`, the learner's rate by the home of its data, and `atari`, `streaming` and
-`imports`, figures of 84x84 frames, which need ale-py and, except the first, a few GB of disk. `optimist
-bench` prints one table of the machine.
+
+agents        every agent on both networks (accelerators)
+gpu_learner   the Atari network by precision, seeds and batch, and every kernel (accelerators)
+environments  are they kept busy (accelerators)
+collection    Atari in one or two groups of lanes (accelerators)
+beside        actions while the learner computes (accelerators)
+games         MinAtar on the host and on the device
+control       the agents of action vectors
+bootstrap     intervals over runs and games
+saving        ten million vector steps into a dataset folder
+formats       the import of tables and Minari datasets (the extra `minari`)
+report        the page of a study of 300 runs
+grid          the paper's grid on a cluster, with training of seconds
+selection     FQE of 25 policies
+checkpoints   the share of the time that checkpoints take
+looks         the share of the time that the guard against divergence takes
+checks        the share of the time that hashes and checks take
+first_action  the time to a policy's first action
+growth        the cost by heads, batch size, seeds and steps
+paper_cost    the paper's grid in days of GPUs
+conservative  returns beside d3rlpy's (OPTIMIST_PEERS names a Python that has it)
+packed        the learner's rate by the home of its data (ale-py)
+atari         figures of 84x84 frames (ale-py and a few GB of disk), as the next two
+streaming     batches from compressed shards
+imports       the import of the public format
+
+`optimist bench` prints one table of the machine.
 """
 
 import importlib

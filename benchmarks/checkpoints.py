@@ -1,4 +1,4 @@
-"""The share of the time that checkpoints take: five fused Atari seeds of REM, a checkpoint every 120 s.
+"""The share of the time that checkpoints take: five fused Atari seeds of REM, at the default interval.
 
 The loop is held only while the state is copied to the host; a thread writes it meanwhile. Its processor time
 is taken from the learner where all cores are busy, so it counts too.
@@ -15,12 +15,13 @@ import jax
 from optimist.agents import preset
 from optimist.data import Spec
 from optimist.training.learner import Learner
+from optimist.training.offline_settings import Training
 from optimist.training.storage.checkpoint import save_state
 from optimist.training.storage.saver import Saver
 
 SPEC = Spec((84, 84, 1), "uint8", actions=18, stack=4)
 SEEDS = tuple(range(5))
-INTERVAL = 120.0  # seconds, the default
+INTERVAL = Training().checkpoint_seconds  # the default
 ROUNDS = 5
 
 

@@ -5,6 +5,7 @@ import resource
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -165,10 +166,12 @@ def outcome(run: Path) -> dict:
 
 @contextmanager
 def largest_file(size: int) -> Iterator[None]:
-    """The disk takes no file above this size."""
+    """The disk takes no file above this size. JAX warns that it cannot keep compiled programs either."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Error writing persistent compilation cache")
+            yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

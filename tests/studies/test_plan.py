@@ -183,7 +183,7 @@ def test_a_label_alone_keeps_its_legible_folder():
         ({"environments": ["minatar/brakeout"]}, 'did you mean "breakout"?'),
         ({"environments": []}, "the key environments is missing or empty"),
         ({"environments": ["minitar"]}, "there are no environments minitar: see optimist environments"),
-        ({"seeds": "three"}, "seeds is 'three', not int"),
+        ({"seeds": "three"}, "seeds is 'three', not a whole number"),
         ({"agents": {"REM": {"agent": "rem", "presets": "x"}}}, 'did you mean "preset"?'),
         ({"agents": {"REM": {"preset": "paper"}}}, "the key agent is missing"),
         ({"agents": {"REM": {"agent": "ram"}}}, 'there is no agent "ram"'),
@@ -195,8 +195,38 @@ def test_a_label_alone_keeps_its_legible_folder():
         ({"recipe": "smal"}, 'there is no recipe "smal": did you mean "small"?'),
         ({"collect": {"agnet": "dqn"}}, 'there is no key "agnet": did you mean "agent"?'),
         ({"figures": ["bar"]}, 'no figure "bar": did you mean "bars"?'),
-        ({"figures": "bars"}, "figures is 'bars', not list"),
-        ({"figures": [4]}, 'no figure "4": known: bars, curves'),
+        ({"figures": "bars"}, "figures is 'bars', not a list of texts"),
+        ({"figures": [4]}, "figures is [4], not a list of texts"),
+        ({"seeds": True}, "seeds is True, not a whole number"),
+        ({"seeds": 2**70}, "not a whole number"),
+        ({"environments": [["minatar"]]}, "environments is [['minatar']], not a list of texts"),
+        ({"agents": {"REM": "rem"}}, "agents: REM is 'rem', not a table"),
+        ({"agents": {"REM": {"agent": 3}}}, "REM: agent is 3, not text"),
+        ({"agents": {"REM": {"agent": "rem", "options": 3}}}, "REM: options is 3, not a table"),
+        ({"agents": {"REM": {"agent": "rem", "view": {"best": "most"}}}}, "not a table of numbers"),
+        (
+            {"agents": {"REM": {"agent": "rem", "options": {"columns": "4"}}}},
+            "columns is '4', not a whole number",
+        ),
+        (
+            {"agents": {"REM": {"agent": "rem", "options": {"optimizer.epsilon": []}}}},
+            "epsilon is [], not a number",
+        ),
+        (
+            {"agents": {"REM": {"agent": "rem", "options": {"optimizer": "adam"}}}},
+            "optimizer is 'adam', not a table",
+        ),
+        ({"training": {"gamma": "0.9"}}, "gamma is '0.9', not a number"),
+        ({"training": {"gamma": True}}, "gamma is True, not a number"),
+        ({"training": {"steps": {}}}, '"steps" is a single value'),
+        ({"training": {"sampling": ["uniform"]}}, "sampling is ['uniform'], not text"),
+        ({"training": {"memory_gib": "much"}}, "memory_gib is 'much', not a number or none"),
+        ({"views": {"all": 0.1}}, "views: all is 0.1, not a table of numbers"),
+        ({"views": {"all": {"first": "0.1"}}}, "all is {'first': '0.1'}, not a table of numbers"),
+        ({"views": {"all": {"first": float("nan")}}}, "the view first is nan: it must be above 0"),
+        ({"read_at": {"1X": "late"}}, "read_at is {'1X': 'late'}, not a table of whole numbers"),
+        ({"select": {"updates": "few"}}, "select: updates is 'few', not a whole number"),
+        ({"collect": {"settings": [500]}}, "collect: settings is [500], not a table"),
     ],
     ids=str,
 )
@@ -204,6 +234,38 @@ def test_mistakes_are_answered_in_one_line(changes, complaint):
     with pytest.raises(UsageError) as caught:
         study_file.read("mine", table(**changes), "tiny")
     assert complaint in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("path", ["{", "logs/{gmae}", "{}", "{run.real}", "{run:99d}", "{run!r}"])
+def test_a_path_of_data_has_only_known_places(path):
+    changed = table(data=path)
+    del changed["scales"]["tiny"]["collect"]
+    with pytest.raises(UsageError, match=r"write \{environment\}, \{game\} or \{run\}"):
+        study_file.read("mine", changed, "tiny")
+
+
+BUGGY = """
+from dataclasses import dataclass
+from optimist.agents.dqn import Dqn
+
+@dataclass(frozen=True, kw_only=True)
+class Buggy(Dqn):
+    def __post_init__(self):
+        len(5)
+"""
+
+
+def test_an_error_of_code_is_not_called_a_mistake_in_the_file(tmp_path, monkeypatch):
+    (tmp_path / "buggy_agent.py").write_text(BUGGY)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(TypeError, match="has no len"):
+        study_file.read("mine", table(agents={"Buggy": {"agent": "buggy_agent:Buggy"}}), "tiny")
+
+
+def test_none_is_written_as_text():
+    training = {"steps": 200, "evaluation_steps": "none", "memory_gib": "none", "clip_rewards": "none"}
+    record = study_file.read("mine", table(training=training), "tiny").jobs()[-1].record()
+    assert (record.evaluation_steps, record.memory_gib, record.clip_rewards) == (None, None, None)
 
 
 def test_the_former_name_of_the_recipe_goes_on_working_with_a_notice(caplog):
@@ -239,8 +301,12 @@ def test_unknown_studies_scales_and_files(tmp_path):
     with pytest.raises(UsageError, match='has no scale "huge"'):
         study_file.load("asymptotic", "huge")
     (tmp_path / "broken.toml").write_text("agents = [")
-    with pytest.raises(UsageError, match="is not a study"):
-        study_file.load(str(tmp_path / "broken.toml"))
+    (tmp_path / "latin.toml").write_bytes('title = "é"'.encode("latin-1"))
+    (tmp_path / "digits.toml").write_text("seeds = " + 5000 * "1")
+    (tmp_path / "deep.toml").write_text("seeds = " + 5000 * "[")
+    for name in ("broken", "latin", "digits", "deep"):
+        with pytest.raises(UsageError, match="is not a study: its TOML cannot be read"):
+            study_file.load(str(tmp_path / f"{name}.toml"))
 
 
 def test_nested_settings_are_reached_by_dots():

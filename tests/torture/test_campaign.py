@@ -23,7 +23,8 @@ def test_a_few_cases_of_each_campaign_survive(attack):
 def test_a_guard_is_there_once_and_its_test_exists(guard):
     text = (ROOT / "src" / "optimist" / guard.file).read_text()
     assert text.count(guard.text) == 1
-    ast.parse(text.replace(guard.text, guard.without))
+    if guard.file.endswith(".py"):
+        ast.parse(text.replace(guard.text, guard.without))
     file, _, name = guard.test.partition("::")
     assert f"def {name}(" in (ROOT / "tests" / file).read_text()
 

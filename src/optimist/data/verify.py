@@ -42,7 +42,7 @@ def _unlisted(folder: Path, manifest: Manifest) -> list[str]:
     ours = (".arrow", TEMPORARY)
     found = {path.name for path in folder.iterdir() if path.name.endswith(ours)} - listed
     return [
-        f"{folder / name} is not in the manifest: an extra file, or the manifest is old"
+        f"{folder / name} is not in the manifest: a leftover of a crash, another file, or the manifest is old"
         for name in sorted(found)
     ]
 
@@ -101,6 +101,7 @@ def _wrong_rows(folder: Path, shard: Shard, manifest: Manifest) -> list[str]:
         steps = read_steps(folder, shard.steps, shard.step_rows, spec, manifest.columns)
         frames = open_frames(folder, shard.frames, shard.frame_rows, spec)
         frames.check_size()
+        frames.check_finite()
         for start in range(0, shard.frame_rows, frames.rows_at_once):
             frames.decode(np.arange(start, min(start + frames.rows_at_once, shard.frame_rows)))
     except DataError as problem:

@@ -1,6 +1,7 @@
 """One run of a study as plain data that can be sent to a worker, and the settings that follow from it."""
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -155,9 +156,11 @@ class Job:
     def check(self) -> None:
         """Raise UsageError for settings that would fail later in a worker."""
         self._resolved()
-        for name in (*self.view, *self.share):
+        for name, amount in (*self.view.items(), *self.share.items()):
             if name not in VIEWS:
                 raise UsageError(f'{self.name}: no view "{name}": {did_you_mean(name, VIEWS)}')
+            if not 0 < amount < math.inf:
+                raise UsageError(f"{self.name}: the view {name} is {amount}: it must be above 0")
 
     def part_of(self, log: Dataset) -> Dataset:
         """The part of a log that the job's view selects."""

@@ -5,18 +5,23 @@ ten minutes on two cores. Keys outside these tables hold for all scales.
 """
 
 import logging
+import string
 import tomllib
+from collections.abc import Mapping
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import Any
 
 from optimist import envs
 from optimist.errors import UsageError, did_you_mean, in_one_line
 from optimist.studies.plan import WHOLE, Study
 from optimist.studies.scores.normalisation import normaliser
+from optimist.training.kinds import fits, in_words
 
-KEYS = {  # every key of a study's file, and its type
+KEYS = {  # every key of a study's file, and its kind
     "title": str,
-    "environments": list,
+    "environments": list[str],
     "seeds": int,
     "agents": dict,
     "beside": dict,
@@ -25,16 +30,25 @@ KEYS = {  # every key of a study's file, and its type
     "play": dict,
     "views": dict,
     "training": dict,
-    "read_at": dict,
+    "read_at": dict[str, int],
     "recipe": str,
-    "figures": list,
+    "figures": list[str],
     "film": str,
     "normaliser": str,
     "select": dict,
 }
-AGENT_KEYS = ("agent", "preset", "options", "view")
-SELECT_KEYS = ("rule", "updates", "every_rule", "steps")
-COLLECT_KEYS = ("agent", "preset", "options", "seeds", "kept", "settings")
+VIEW = dict[str, float]
+AGENT_KEYS = {"agent": str, "preset": str, "options": dict, "view": VIEW}
+SELECT_KEYS = {"rule": str, "updates": int, "every_rule": bool, "steps": int}
+COLLECT_KEYS = {
+    "agent": str,
+    "preset": str,
+    "options": dict,
+    "seeds": int,
+    "kept": int,
+    "settings": dict,
+}
+PLACES = ("environment", "game", "run")  # what a path of data may have in braces
 FIGURES = ("intervals", "iqm", "medians", "bars", "curves", "spread", "profiles", "parts")
 MOST_SEEDS = 1000  # as on the command line
 log = logging.getLogger("optimist")
@@ -52,44 +66,33 @@ def load(name: str, size: str = "mini") -> Study:
     """A study by its name in the catalogue, or by the path of its file."""
     path = Path(name)
     if name in catalogue():
-        text = files("optimist.studies").joinpath("catalog").joinpath(f"{name}.toml").read_text("utf-8")
-    elif path.suffix == ".toml" and path.is_file():
-        text, name = path.read_text(encoding="utf-8"), path.stem
-    else:
-        raise UsageError(
-            f'there is no study "{name}": {did_you_mean(name, catalogue())}; or name a .toml file'
-        )
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as problem:
-        raise UsageError(f"{name} is not a study: its TOML cannot be read ({problem})") from problem
-    return read(name, table, size)
+        return read(name, _table(files("optimist.studies").joinpath("catalog", f"{name}.toml"), name), size)
+    if path.suffix == ".toml" and path.is_file():
+        return read(path.stem, _table(path, path.stem), size)
+    raise UsageError(f'there is no study "{name}": {did_you_mean(name, catalogue())}; or name a .toml file')
 
 
-def read(name: str, table: dict, size: str) -> Study:
-    """The study of a TOML table at one of its scales; every key is checked."""
+def _table(file: Traversable, name: str) -> dict:
     try:
-        return _checked(name, table, size)
-    except (TypeError, AttributeError, ValueError, OverflowError) as problem:
-        reason = in_one_line(problem)
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as problem:  # not TOML, not UTF-8, 5,000 digits, 1,000 nested lists
         raise UsageError(
-            f"study {name}: a value is not of its kind ({reason}): compare it with docs/studies.md"
+            f"{name} is not a study: its TOML cannot be read ({in_one_line(problem)})"
         ) from problem
 
 
-def _checked(name: str, table: dict, size: str) -> Study:
+def read(name: str, table: dict, size: str) -> Study:
+    """The study of a TOML table at one of its scales; every key and the kind of every value is checked."""
     scales = table.pop("scales", None) or {size: {}}  # a study without scales has one size
+    if not fits(scales, dict[str, dict]):
+        raise UsageError(f"study {name}: scales is {in_one_line(repr(scales))}, not a table of tables")
     if size not in scales:
         raise UsageError(f'study {name} has no scale "{size}": {did_you_mean(size, scales)}')
     keys = {**table, **scales[size]}
     if "scale" in keys:
         log.warning("study %s: the key `scale` is now called `recipe`, as in optimist train --recipe", name)
         keys["recipe"] = keys.pop("scale")
-    for word, value in keys.items():
-        if word not in KEYS:
-            raise UsageError(f'study {name}: there is no key "{word}": {did_you_mean(word, KEYS)}')
-        if not isinstance(value, KEYS[word]):
-            raise UsageError(f"study {name}: {word} is {value!r}, not {KEYS[word].__name__}")
+    _check_kinds(f"study {name}", keys)
     for place in (keys, keys.get("collect", {})):
         if not 1 <= place.get("seeds", 5) <= MOST_SEEDS:
             raise UsageError(f"study {name}: seeds is {place['seeds']}: choose from 1 to {MOST_SEEDS:,}")
@@ -102,20 +105,17 @@ def _checked(name: str, table: dict, size: str) -> Study:
             "and play (the agents learn online)"
         )
     keys["agents"] = {**keys["agents"], **keys.pop("beside", {})}
-    for label, agent in keys["agents"].items():
-        _check_words(f"study {name}, {label}", agent, AGENT_KEYS, needed="agent")
     for figure in keys.get("figures", ()):
         if figure not in FIGURES:
-            raise UsageError(f'study {name}: no figure "{figure}": {did_you_mean(str(figure), FIGURES)}')
+            raise UsageError(f'study {name}: no figure "{figure}": {did_you_mean(figure, FIGURES)}')
     if "normaliser" in keys:
         normaliser(keys["normaliser"])  # raises if it does not exist
     if keys.get("film", "") not in ("", *keys["agents"]):
         hint = did_you_mean(keys["film"], keys["agents"])
         raise UsageError(f'study {name}: no agent "{keys["film"]}" to film: {hint}')
-    if "select" in keys:
-        _check_words(f"study {name}, select", keys["select"], SELECT_KEYS)
+    if "data" in keys:
+        _check_data(name, keys["data"])
     if "collect" in keys:
-        _check_words(f"study {name}, collect", keys["collect"], COLLECT_KEYS)
         _check_players(name, keys)
     usual = {"title": name, "seeds": 5, "training": {}, "views": {WHOLE: {}}, "read_at": {}}
     usual |= {"collect": None, "data": None, "play": None}
@@ -165,11 +165,40 @@ def environments(study: str, names: list[str]) -> tuple[str, ...]:
     return tuple(every)
 
 
-def _check_words(place: str, table: dict, known: tuple[str, ...], needed: str = "") -> None:
-    if not isinstance(table, dict):
-        raise UsageError(f"{place} is {in_one_line(repr(table))}, not a table")
-    for word in table:
+def _check_kinds(place: str, keys: dict) -> None:
+    """Raise UsageError for an unknown key, and for a value that is not of its kind, also in inner tables."""
+    _check(place, keys, KEYS)
+    for part, known in (("select", SELECT_KEYS), ("collect", COLLECT_KEYS)):
+        _check(f"{place}, {part}", keys.get(part, {}), known)
+    for label, view in keys.get("views", {}).items():
+        _check_kind(f"{place}, views", label, view, VIEW)
+    for label, agent in [pair for part in ("agents", "beside") for pair in keys.get(part, {}).items()]:
+        _check_kind(f"{place}, agents", label, agent, dict)
+        _check(f"{place}, {label}", agent, AGENT_KEYS)
+        if "agent" not in agent:
+            raise UsageError(f"{place}, {label}: the key agent is missing")
+
+
+def _check(place: str, table: dict, known: Mapping[str, Any]) -> None:
+    """Raise UsageError for an unknown key, and for a value that is not of its kind."""
+    for word, value in table.items():
         if word not in known:
             raise UsageError(f'{place}: there is no key "{word}": {did_you_mean(word, known)}')
-    if needed and needed not in table:
-        raise UsageError(f"{place}: the key {needed} is missing")
+        _check_kind(place, word, value, known[word])
+
+
+def _check_kind(place: str, word: str, value: Any, kind: Any) -> None:
+    if not fits(value, kind):
+        raise UsageError(f"{place}: {word} is {in_one_line(repr(value))}, not {in_words(kind)}")
+
+
+def _check_data(study: str, path: str) -> None:
+    """Raise UsageError for braces with anything but the name of a place: Python could format more."""
+    try:
+        parts = [part[1:] for part in string.Formatter().parse(path)]
+    except ValueError:  # a brace alone
+        parts = [("", "", None)]
+    if any(part not in ((None, None, None), *((place, "", None) for place in PLACES)) for part in parts):
+        raise UsageError(
+            f"study {study}: data is {in_one_line(repr(path))}: write {{environment}}, {{game}} or {{run}}"
+        )

@@ -63,7 +63,7 @@ class Training:
     memory_gib: Annotated[float | None, "memory for decoded frames; none: half of what this run may use"] = (
         None
     )
-    checkpoint_seconds: Annotated[float, "seconds between checkpoints"] = 60.0
+    checkpoint_seconds: Annotated[float, "seconds between checkpoints"] = 120.0
     keep_policies: Annotated[float, "GiB for the policies of the evaluations; 0: none is kept"] = 2.0
     loggers: Annotated[str, "of the figures: jsonl, tensorboard, wandb, mlflow, trackio, module:Name"] = USUAL
     log: InitVar[str | None] = None  # the former name of data_per_seed

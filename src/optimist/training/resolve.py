@@ -12,14 +12,16 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from optimist import agents
 from optimist.agents._agent import Agent
 from optimist.data.transition import Spec
-from optimist.errors import UsageError, closest, did_you_mean
+from optimist.errors import UsageError, closest, did_you_mean, in_one_line
 from optimist.training.automatic import AUTO
 from optimist.training.beginning import Beginning
+from optimist.training.kinds import fits, in_words, may_be_none
 from optimist.training.offline_settings import Training
 from optimist.training.online import Collection
 from optimist.training.recipes import Recipe, recipe_for
 
 PLAYER = "dqn"  # the default agent of a collection
+LISTS = ("hidden", "vae_hidden", "loggers")  # may be a list instead of text with commas
 Settings = TypeVar("Settings", Training, Collection)
 
 
@@ -133,9 +135,22 @@ def with_values(record: Any, values: Mapping[str, Any], place: str) -> Any:
         elif isinstance(value, Mapping):  # a table of a TOML file: network = { torso = "mlp" }
             inside.setdefault(first, {}).update(value)
         else:
-            changes[first] = value
+            changes[first] = _fitting(record, first, value, place)
     for first, within in inside.items():
         if not is_dataclass(changes.get(first, getattr(record, first))):
-            raise UsageError(f'{place}: "{first}" has no settings inside it: omit ".{next(iter(within))}"')
+            raise UsageError(f'{place}: "{first}" is a single value: there are no settings inside it')
         changes[first] = with_values(changes.get(first, getattr(record, first)), within, place)
     return replace(record, **changes)  # all at once: 16 columns on 16 networks are valid only together
+
+
+def _fitting(record: Any, name: str, value: Any, place: str) -> Any:
+    """The value of a field, None for "none"; UsageError if a number, a text or a list cannot be its value."""
+    field = type(record).__dataclass_fields__.get(name)
+    if field is None or (name in LISTS and isinstance(value, (list, tuple))):
+        return value
+    if value == "none" and may_be_none(field.type):
+        return None
+    plain = value is None or isinstance(value, (bool, int, float, str, list, tuple))
+    if plain and not fits(value, field.type):
+        raise UsageError(f"{place}: {name} is {in_one_line(repr(value))}, not {in_words(field.type)}")
+    return value

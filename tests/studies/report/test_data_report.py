@@ -79,6 +79,16 @@ def test_text_of_the_log_is_only_text(pages, browser):
     assert browser.value("document.querySelectorAll('script').length") == 1
 
 
+def test_a_script_that_is_not_the_pages_own_does_not_run(pages, browser, tmp_path):
+    text = (pages / "vector.html").read_text()
+    added = text.replace("</body>", "<script>document.title = 'mine'</script></body>")
+    assert added != text
+    (tmp_path / "page.html").write_text(added)
+    browser.open(tmp_path / "page.html", width=1280)
+    assert browser.value("document.querySelectorAll('script').length") == 2
+    assert browser.value("document.title") != "mine"
+
+
 def test_a_grey_image_is_shown_as_it_is(tmp_path):
     data = pixels(tmp_path)
     link = example_frames(Look(data))[0]

@@ -130,6 +130,16 @@ class Decoder:
         except (zstandard.ZstdError, ValueError) as problem:
             raise DataError(f"{self.name}: a frame is damaged ({problem}); {MEND}") from problem
 
+    def check_finite(self) -> None:
+        """Raise DataError if a float of any row is NaN or infinite."""
+        if self.spec.frame_dtype != "float32":
+            return
+        for start in range(0, len(self._data), self.rows_at_once):
+            finite = np.isfinite(self._data[start : start + self.rows_at_once]).all(axis=1)
+            if not finite.all():
+                row = start + finite.argmin()
+                raise DataError(f"{self.name}: row {row} holds NaN or infinity; record it again without them")
+
     @property
     def rows_at_once(self) -> int:
         """A number of rows that can be decoded in little memory."""
@@ -150,9 +160,6 @@ class Decoder:
             flat[:] = np.unpackbits(packed, axis=1, count=flat.shape[1]).view(bool)
         else:
             self._unpack(flat, rows)
-        if self.spec.frame_dtype == "float32" and not np.isfinite(flat).all():
-            row = rows[np.isfinite(flat).all(axis=1).argmin()]
-            raise DataError(f"{self.name}: row {row} holds NaN or infinity; record it again without them")
 
     def _unpack(self, packed: np.ndarray, rows: np.ndarray) -> None:
         if self._borders is None:

@@ -107,6 +107,7 @@ class ShardFrames:
         check_hash(self.folder, shard.frames)
         decoder = open_frames(self.folder, shard.frames, shard.frame_rows, self.manifest.spec)
         decoder.check_size()
+        decoder.check_finite()
         return decoder
 
     def _empty(self, count: int) -> np.ndarray:
