@@ -23,7 +23,7 @@ growth        the cost by heads, batch size, seeds and steps
 paper_cost    the paper's grid in days of GPUs
 conservative  returns beside d3rlpy's (OPTIMIST_PEERS names a Python that has it)
 packed        the learner's rate by the home of its data (ale-py)
-atari         figures of 84x84 frames (ale-py and a few GB of disk), as the next two
+atari         bytes and times of 84x84 frames (ale-py, a few GB of disk; as the next two)
 streaming     batches from compressed shards
 imports       the import of the public format
 
