@@ -67,7 +67,8 @@ def make_halves(name: str, *, lanes: int, seed: int = 0, **options) -> Environme
         first, second = (make_lanes(name, part, **options) for part in (seeds[:half], seeds[half:]))
         if not getattr(first, "resumable", False):
             return Halves(first, second)
-        first.close(), second.close()
+        first.close()
+        second.close()
     return make(name, lanes=lanes, seed=seed, **options)
 
 
