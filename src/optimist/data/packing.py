@@ -2,8 +2,8 @@
 
 Consecutive frames of a game differ in a few places. A group of them has one background, the median of some of
 its frames. A frame is a mask with one bit for each word of four bytes, set where the frame differs from the
-background, and those words. Every frame has such a code; a frame that differs everywhere takes a
-thirty-second more than its own bytes.
+background, and those words. Every frame has such a code; one that differs everywhere takes its own bytes and
+those of its mask.
 """
 
 from typing import Any, NamedTuple
