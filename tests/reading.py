@@ -99,12 +99,14 @@ title = "A little study"
 recipe = "small"
 seeds = 1
 environments = ["gym/CartPole-v1"]
-collect = { agent = "random", settings = { steps = 200, lanes = 4 } }
+collect.agent = "dqn"
+collect.settings = { steps = 400, lanes = 4, warm_up = 50, evaluate_every = 200, episodes = 2 }
 training = { steps = 20, evaluate_every = 10, episodes = 1 }
 [agents]
 "DQN" = { agent = "dqn", options = { network = { torso = "mlp" } } }
 END
 """
+A_STUDY = {"run asymptotic --scale tiny": "run mine.toml --out studies/asymptotic-tiny"}
 
 # The studies of the results took up to hours on a GPU: here each is checked and its list of runs is written.
 PREPARED = {"optimist study run ": "optimist study run --prepare "}
@@ -127,7 +129,7 @@ READINGS = {
         },
     ),
     "docs/guide.md": Reading(
-        given=f"{SCORES}{REPLAY}",
+        given=f"{SCORES}{REPLAY}{LITTLE_STUDY}",
         smaller={
             "--steps 500_000": GAME,
             "train rem data": f"train rem data {SMALL_REM}",
@@ -141,7 +143,7 @@ READINGS = {
             "--agent td3": f"--agent td3 {CONTROL}",
             "train bcq cheetah": f"train bcq cheetah {OFFLINE_CONTROL}",
             "run final-buffer": "run final-buffer --prepare",
-            "run asymptotic": "run asymptotic --prepare",
+            **A_STUDY,
         },
     ),
     "docs/atari.md": Reading(
@@ -177,17 +179,22 @@ optimist study run mine.toml --out studies/a
 cp -r studies/a studies/b
 """,
         smaller={
-            "asymptotic --scale tiny  ": "asymptotic --scale tiny --prepare  ",
+            **A_STUDY,
             "run dataset-size": "run dataset-size --prepare",
             **QUALITY_LOGS,
         },
-        afterwards="optimist study run mine.toml --scale mine --dry-run",
+        afterwards="""
+cp docs/results/asymptotic/normaliser.csv .
+optimist study run mine.toml --scale mine --dry-run
+""",
     ),
     "docs/clusters.md": Reading(
         given=LITTLE_STUDY,
         smaller={
             "s3://": '"file://$PWD/"',
-            "--index 7": "--index 0",
+            "work mine --index 0": "work mine --index 0; optimist study work mine --index 1",
+            "report mine": "work mine --index 2; optimist study report mine",
+            "--index 7": "--index 2",
             "/local/disk": "scratch",
         },
         not_run={
