@@ -63,6 +63,7 @@ def learning(
             *("--keep-policies", "0", "--loggers", "jsonl", "--checkpoint-seconds", "120"),
         ],
         folder,
+        otherwise=("--feed", "memory"),
         **more,
     )
 

@@ -18,10 +18,14 @@ STARTS = 3  # of a process that fails
 
 
 class Work:
-    """One command; it is started again if it fails, and continues where it was."""
+    """One command; it is started again if it fails, and continues where it was. If it fails before its first
+    evaluation, it begins again with the `otherwise` options."""
 
-    def __init__(self, name: str, words: list[str], folder: Path, **environment: str):
+    def __init__(
+        self, name: str, words: list[str], folder: Path, otherwise: tuple[str, ...] = (), **environment: str
+    ):
         self.name, self.run, self.output = name, folder / name, folder / f"{name}.txt"
+        self.otherwise = [*otherwise, "--restart"] if otherwise else []
         self.words = [sys.executable, "-m", "optimist", *words, "--out", str(self.run)]
         self.environment = {**os.environ, **environment}
         self.starts = 0
@@ -29,6 +33,8 @@ class Work:
 
     def start(self) -> None:
         self.starts += 1
+        if self.starts == 2 and not self.evaluated():
+            self.words += self.otherwise
         with self.output.open("ab") as output:
             self.process = subprocess.Popen(
                 self.words, stdout=output, stderr=subprocess.STDOUT, env=self.environment
@@ -66,8 +72,8 @@ class Work:
 
 
 def wait(works: list[Work], until: float, folder: Path, enough=lambda: False) -> None:
-    """Until all works are done, or `enough()`, or time.monotonic() is `until`. Meanwhile progress.csv gets the
-    newest step of each work, and the archive is written anew."""
+    """Until all works are done, or `enough()`, or time.monotonic() is `until`. Meanwhile progress.csv gets
+    the newest step of each work, and the archive is written anew."""
     packed = looked = time.monotonic()
     while any([work.runs() for work in works]) and time.monotonic() < until and not enough():
         time.sleep(0.5)

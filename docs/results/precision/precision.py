@@ -60,7 +60,7 @@ def verdict(folder: Path) -> dict:
     """The differences; bf16 does no harm unless REM's interval is below zero."""
     found = {agent: {p: difference(folder, agent, p) for p in PRECISIONS[1:]} for agent in AGENTS}
     seen = found["rem"]["bf16"]
-    found["harmless"] = seen["evaluations"] >= FEWEST and seen["high"] > 0
+    found["harmless"] = seen["evaluations"] >= FEWEST and seen["high"] >= 0
     (folder / "verdict.json").write_text(json.dumps(found, indent=1) + "\n")
     return found
 
