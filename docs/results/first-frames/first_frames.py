@@ -39,14 +39,15 @@ def collect(asked, folder: Path, diary: Diary, until: float) -> None:
         [
             *("collect", f"atari/{asked.game}", "--preset", "dqn-nature", "--seeds", "0"),
             *("--steps", str(asked.steps), "--lanes", str(asked.lanes), "--checkpoint-seconds", "1000"),
-            *("--evaluate-every", str(asked.steps // 5), "--episodes", str(asked.episodes)),
+            *("--evaluate-every", str(asked.steps // 5), "--evaluation-steps", "none"),
+            *("--episodes", str(asked.episodes)),
             *("--keep-policies", "0", "--loggers", "jsonl", *asked.more.split()),
         ],
         folder,
         XLA_PYTHON_CLIENT_PREALLOCATE="false",
     )
     wait([player], until, folder)
-    stop([player], patience=20)
+    stop([player])
     diary.add("the log is recorded")
 
 
@@ -100,29 +101,28 @@ def learn(asked, folder: Path, diary: Diary, until: float) -> None:
     wait([first], min(until, time.monotonic() + 12), folder)  # so that not all decode the log at once
     works.append(other("dqn_nature"))
     name, words = ("dqn_adam", AGENTS["dqn_adam"]) if asked.precision == "bf16" else ("rem", REM)
-    works.append(
-        learning(
-            f"{name}_tf32",
-            words,
-            asked,
-            folder,
-            precision="tf32",
-            steps=asked.updates,
-            NPROC=cores,
-            feed="memory",
-            XLA_PYTHON_CLIENT_MEM_FRACTION="0.05",
-        )
+    check = learning(
+        f"{name}_tf32",
+        words,
+        asked,
+        folder,
+        precision="tf32",
+        steps=asked.updates,
+        NPROC=cores,
+        feed="memory",
+        XLA_PYTHON_CLIENT_MEM_FRACTION="0.05",
     )
+    works.append(check)
     wait([first, *works], until, folder, lambda: first.evaluated() >= asked.updates or not first.runs())
-    stop([first], patience=20)
+    stop([first])
     diary.add(f"rem has {first.evaluated():,} updates and stops")
     works.append(other("dqn_adam"))
-    wait(works, until - WORTH, folder)
+    wait(works, until - WORTH, folder, lambda: not any(work.runs() for work in works if work is not check))
     if time.monotonic() < until - WORTH:
-        diary.add("all agents have finished; rem goes on")
+        diary.add("the agents have finished; rem goes on")
         works.append(rem())
     wait(works, until, folder)
-    stop(works, patience=15)
+    stop(works)
     diary.add("the end: " + ", ".join(f"{work.name} {work.evaluated():,}" for work in [first, *works]))
 
 

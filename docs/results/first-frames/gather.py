@@ -1,12 +1,16 @@
 """The CSVs of this page from the folder of `first_frames.py`, or from its unpacked found.tar.gz.
 
 python docs/results/first-frames/gather.py FOLDER docs/results/first-frames
+
+FOLDER/device.txt, if there is one, is the output of
+nvidia-smi --query-gpu=timestamp,utilization.gpu,memory.used --format=csv,noheader,nounits -l 1
 """
 
 import csv
 import json
 import sys
 from collections import defaultdict
+from datetime import UTC, datetime
 from pathlib import Path
 
 NAMES = {
@@ -48,6 +52,16 @@ def write(path, heads, rows):
         out.writerows(rows)
 
 
+def device(path, began):
+    """Second, percent busy and MiB used, of every line."""
+    found = []
+    for line in path.read_text().splitlines():
+        clock, busy, used, *_ = (word.strip() for word in line.split(","))
+        seconds = datetime.strptime(clock, "%Y/%m/%d %H:%M:%S.%f").replace(tzinfo=UTC).timestamp() - began
+        found.append([f"{seconds:.1f}", busy, used])
+    return found
+
+
 def main():
     folder, out = map(Path, sys.argv[1:])
     episodes, scores, shares, progress = [], [], [], []
@@ -61,7 +75,7 @@ def main():
                 name,
                 0,
                 row["step"],
-                *(f"{row.get(s, float('nan')):.5f}" for s in SHARES),
+                *(f"{row[share]:.5f}" if share in row else "" for share in SHARES),
                 row.get("estimate", ""),
             ]
             for row in lines(folder / short / "metrics.jsonl")
@@ -85,6 +99,8 @@ def main():
     write(out / "player.csv", ["step", "return", "epsilon", "steps_per_second"], player)
     write(out / "player-episodes.csv", ["step", "episode", "return", "length"], evaluations)
     write(out / "progress.csv", ["seconds", "run", "step"], progress)
+    if (folder / "device.txt").exists():
+        write(out / "device.csv", ["seconds", "busy", "mib"], device(folder / "device.txt", began))
     (out / "log.json").write_text((folder / "log.json").read_text())
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 KEPT = ("*.csv", "*.jsonl", "*.toml", "*.json", "*.txt")
 PACK_EVERY = 30  # seconds
 LOOK_EVERY = 1.0  # seconds between rows of progress.csv
+PATIENCE = 60  # seconds for a process to leave; it may have to finish compiling first
 STARTS = 3  # of a process that fails
 
 
@@ -87,8 +88,10 @@ def wait(works: list[Work], until: float, folder: Path, enough=lambda: False) ->
             pack(folder)
 
 
-def stop(works: list[Work], patience: float) -> None:
-    end = time.monotonic() + patience
+def stop(works: list[Work]) -> None:
+    """Ask all works to save and leave. One that does not is killed late: under MPS that can make the other
+    processes on the device fail too."""
+    end = time.monotonic() + PATIENCE
     for work in works:  # all are asked first, so that they end together
         work.ask_to_stop()
     for work in works:

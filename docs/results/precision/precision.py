@@ -74,7 +74,7 @@ def main() -> None:
     parser.add_argument("--episodes", default="100")
     parser.add_argument("--until", type=float, default=400)
     parser.add_argument("--more", default="", help="more options of `optimist collect`")
-    asked, folder = parser.parse_args(), Path()
+    asked = parser.parse_args()
     folder, until = asked.folder, time.monotonic() + asked.until
     folder.mkdir(parents=True, exist_ok=True)
     diary = Diary(folder / "diary.jsonl")
@@ -121,7 +121,7 @@ def main() -> None:
         ]
         wait(works, until, folder, over)
         diary.add(f"{agent}: " + ", ".join(f"{work.name} {work.evaluated():,}" for work in works))
-    stop(works, patience=8)
+    stop(works)
     diary.add(json.dumps(verdict(folder)))
     pack(folder)
 
