@@ -2,13 +2,20 @@
 
 `python -m benchmarks gpu_learner` times every row of `ROWS`, and then prints the kernels of one step and
 their times. Frames are random, on the device, and stacked inside the program, as in training.
+
+    ROWS=bf16:5:32,tf32:1:256 PROFILED=bf16:5:32 CSV=rows.csv python -m benchmarks gpu_learner
+
+times and profiles these rows only (precision, seeds, batch) and writes the rates to a file.
 """
 
 import collections
+import csv
+import os
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 import jax
@@ -20,7 +27,8 @@ from optimist.data.sampling import Sampler
 from optimist.training.feeding import feed_of
 from optimist.training.learner import SIDE_BY_SIDE, Learner, advanced
 
-FRAMES, ACTIONS, CHUNK, SECONDS = 20_000, 18, 250, 1.0
+FRAMES, ACTIONS, CHUNK = 20_000, 18, 250
+ROUNDS, SECONDS = 5, 1.0  # of each row
 
 
 class Row(NamedTuple):
@@ -35,6 +43,16 @@ ROWS = (
     Row("float32", 1, 32),
 )
 PROFILED = (Row("tf32", 1, 32), Row("bf16", 1, 32), Row("bf16", 5, 32))
+COLUMNS = (*Row._fields, "updates_per_second", "slowest_round", "fastest_round", "seconds_to_compile")
+
+
+def asked(name: str, usual: tuple[Row, ...]) -> tuple[Row, ...]:
+    """The rows that an environment variable names."""
+    words = os.environ.get(name)
+    if words is None:
+        return usual
+    parts = [word.split(":") for word in words.split(",") if word]
+    return tuple(Row(precision, int(seeds), int(batch)) for precision, seeds, batch in parts)
 
 
 def random_play():
@@ -94,20 +112,33 @@ def kernels(chunk: Callable[[], None]) -> list[tuple[str, float, float]]:
     return [(name, runs[name] / CHUNK, spent / CHUNK) for name, spent in microseconds.most_common()]
 
 
+def timed(data, row: Row) -> list[float]:
+    """The values of COLUMNS after those of the row."""
+    start = time.perf_counter()
+    chunk = training(data, row)
+    compiled = time.perf_counter() - start
+    rates = [updates_per_second(chunk, row.seeds) for _ in range(ROUNDS)]
+    return [median(rates), min(rates), max(rates), compiled]
+
+
 def main() -> None:
-    data = random_play()
+    data, found = random_play(), []
     print(f"REM, 200 heads, Atari network, {ACTIONS} actions, {jax.devices()[0].device_kind}; seeds together")
-    for row in ROWS:
-        rate = updates_per_second(training(data, row), row.seeds)
+    for row in asked("ROWS", ROWS):
+        found.append([*row, *(round(value, 1) for value in timed(data, row))])
+        rate, slowest, fastest, compiled = found[-1][len(row) :]
         print(
-            f"{row.precision:8} {row.seeds:3} seeds, batch {row.batch:4}: {rate:9,.0f} updates/s", flush=True
+            f"{row.precision:8} {row.seeds:3} seeds, batch {row.batch:4}: {rate:9,.0f} updates/s "
+            f"({slowest:,.0f} to {fastest:,.0f} in {ROUNDS} rounds; compiled in {compiled:.0f} s)",
+            flush=True,
         )
-    for row in PROFILED if jax.default_backend() == "gpu" else ():
+        if path := os.environ.get("CSV"):
+            with open(path, "w", newline="") as file:
+                csv.writer(file, lineterminator="\n").writerows([COLUMNS, *found])
+    for row in asked("PROFILED", PROFILED) if jax.default_backend() == "gpu" else ():
         # Without graphs, so that the kernels run one after the other and each is seen.
-        found = kernels(training(data, row, xla_gpu_enable_command_buffer=""))
-        print(
-            f"\n{row}: {sum(runs for _, runs, _ in found):.0f} kernels a step, one after the other ", end=""
-        )
-        print(f"{sum(spent for *_, spent in found):.0f} microseconds")
-        for name, runs, spent in found[:25]:
-            print(f"{spent:8.2f} us {runs:5.1f} x {name[:80]}")
+        seen = kernels(training(data, row, xla_gpu_enable_command_buffer=""))
+        print(f"\n{row}: {sum(runs for _, runs, _ in seen):.0f} kernels a step, one after the other ", end="")
+        print(f"{sum(spent for *_, spent in seen):.0f} microseconds")
+        for name, runs, spent in seen[:25]:
+            print(f"{spent:8.2f} us {runs:5.1f} x {name[:80]}", flush=True)
