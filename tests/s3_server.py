@@ -12,7 +12,7 @@ import pytest
 
 from slurm_cluster import free_ports
 
-PATIENCE = 60  # seconds for the server to get going
+PATIENCE = 300  # seconds for the server to get going
 
 
 @contextmanager

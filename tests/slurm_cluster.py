@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue")
-PATIENCE = 60  # seconds for the daemons to get going
+PATIENCE = 300  # seconds for the daemons to get going
 
 CONFIGURATION = """
 ClusterName=test

@@ -17,6 +17,7 @@ from optimist.studies.engines import connection
 from optimist.studies.engines.cluster import RayPool
 from optimist.studies.engines.engine import perform_all
 from optimist.studies.job import Job
+from optimist.studies.report.study_report import write_findings
 from optimist.studies.status import write_jobs
 from optimist.studies.study_file import load
 from ray_cluster import SMALL, ray_cluster
@@ -70,6 +71,10 @@ def begun(straight: Path, out: Path, steps: int = 600) -> list[Job]:
     return jobs
 
 
+def tables(out: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (out / "results/all").iterdir()}
+
+
 def holder(run: Path) -> int:
     """The process that works on a run."""
     return int((run / ".holder").read_text().split()[1])
@@ -88,9 +93,7 @@ def test_a_cluster_comes_to_the_same_numbers_and_tables(straight, cluster, tmp_p
     assert "all 4 runs are done in out" in told
     for run in (DQN, REM, "random/minatar-breakout"):
         assert outcome(tmp_path / "out" / run) == outcome(straight / run)
-    tables = {path.name: path.read_bytes() for path in (straight / "results/all").iterdir()}
-    assert tables
-    assert tables == {path.name: path.read_bytes() for path in (tmp_path / "out/results/all").iterdir()}
+    assert tables(tmp_path / "out") == tables(straight)
 
 
 @pytest.mark.slow
@@ -118,6 +121,8 @@ def test_a_node_that_is_lost_costs_nothing_but_time(straight, cluster, tmp_path)
     assert "taking over" in (tmp_path / DQN / "log.txt").read_text()
     for run in (DQN, REM):
         assert outcome(tmp_path / run) == outcome(straight / run)
+    write_findings(tmp_path)
+    assert tables(tmp_path) == tables(straight)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
