@@ -111,6 +111,20 @@ def test_what_tells_of_other_files_is_sent_after_them(memory, tmp_path, monkeypa
     assert sent == ["steps-1", "steps-2", "manifest.json", "1", "2"]
 
 
+def test_a_checkpoint_that_appears_meanwhile_is_sent_next_time(memory, tmp_path, monkeypatch):
+    here, listed, store = written(tmp_path / "here", rows="1"), stores._kept_files, Store(memory)
+
+    def listed_before_it_saved(folder):
+        found = listed(folder)
+        if not (here / "checkpoints").exists():
+            written(here, checkpoints__1="")
+        return found
+
+    monkeypatch.setattr(stores, "_kept_files", listed_before_it_saved)
+    assert (store.send(here, "run"), store.send(here, "run")) == (1, 1)
+    assert store.has("run/checkpoints/1")
+
+
 def test_what_a_lost_process_did_not_send_is_removed(memory, tmp_path):
     there = written(tmp_path / "there", rows="1", checkpoints__1="")
     Store(memory).send(there, "run")

@@ -82,8 +82,8 @@ class Store:
         told = {path: _mark(local) for path, local in _kept_files(folder).items() if _order(path)[0]}
         paths, count = _kept_files(folder), 0
         for path in sorted(paths, key=_order):
-            mark = _mark(paths[path])
-            if mark is None or (_order(path)[0] and path not in told):  # just removed, or new
+            mark, is_new = _mark(paths[path]), _order(path)[0] and path not in told
+            if mark is None or is_new:  # it was just removed, or it may tell of files that were not listed
                 continue
             if told.get(path, mark) != mark:
                 return count
