@@ -2,17 +2,19 @@
 
 `python -m benchmarks grid` runs all of it on a Ray cluster of raylets on this machine, loses the head and the
 command half-way, and starts again. `OPTIMIST_GRID=slurm` runs it on a SLURM cluster of this machine instead
-(tests/slurm_cluster.py says what that needs). `OPTIMIST_GRID_GAMES=6` takes fewer games.
+(tests/slurm_cluster.py says what that needs): half-way a running job is put back into the queue, and the
+controller and the command are killed. `OPTIMIST_GRID_GAMES=6` takes fewer games.
 """
 
 import contextlib
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +22,10 @@ import numpy as np
 from benchmarks.grid_games import SPEC, Chains
 from optimist.data import Recorder
 from optimist.studies.rates import FILE, took
-from optimist.studies.status import read_jobs
 
+ROOT = Path(__file__).parents[1]
 NODES = 2
+CONTROLLER_SECONDS = 20  # without a controller
 STUDY = """
 title = "The grid, rehearsed"
 recipe = "small"
@@ -38,14 +41,18 @@ training = {{ steps = 200, evaluate_every = 100, episodes = 2, batch = 8 }}
 "Ensemble-DQN" = {{ agent = "ensemble_dqn", options = {{ network = "mlp", columns = 20 }} }}
 "REM" = {{ agent = "rem", options = {{ network = "mlp", columns = 20 }} }}
 """
+RUNS_PER_GAME = 7  # six agents and random play
 
 
 def main() -> None:
     games = int(os.environ.get("OPTIMIST_GRID_GAMES", "60"))
+    # The workers import the stand-in games, and never search the current folder.
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     with tempfile.TemporaryDirectory(prefix="grid-") as folder:
-        study = written_study(Path(folder), games)
+        study, out = written_study(Path(folder), games), Path(folder) / "out"
         rehearse = on_slurm if os.environ.get("OPTIMIST_GRID") == "slurm" else on_ray
-        rehearse(study, Path(folder) / "out")
+        rehearse(study, out, RUNS_PER_GAME * games)
+        print_report(out)
 
 
 def written_study(folder: Path, games: int) -> Path:
@@ -63,13 +70,25 @@ def written_study(folder: Path, games: int) -> Path:
     return folder / "grid.toml"
 
 
-def command(study: Path, out: Path, *words: str) -> subprocess.Popen:
+def begin(study: Path, out: Path, *words: str) -> subprocess.Popen:
     line = [sys.executable, "-m", "optimist", "study", "run", str(study), "--out", str(out), *words]
-    return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    with (study.parent / "told.txt").open("a") as told:
+        return subprocess.Popen(line, stdout=told, stderr=told)
 
 
-def done(out: Path) -> int:
-    return len(list(out.rglob("DONE")))
+def await_end(command: subprocess.Popen, study: Path) -> None:
+    assert command.wait() == 0, (study.parent / "told.txt").read_text()[-2000:]
+
+
+def await_runs(count: int, out: Path, command: subprocess.Popen | None = None) -> None:
+    while len(ends(out)) < count:
+        assert command is None or command.poll() is None, "the command has ended"
+        time.sleep(1)
+
+
+def ends(out: Path) -> dict[Path, int]:
+    """When each finished run ended, in nanoseconds of the clock."""
+    return {path.parent: path.stat().st_mtime_ns for path in out.rglob("DONE")}
 
 
 @contextlib.contextmanager
@@ -88,34 +107,24 @@ def ray_cluster() -> Iterator[str]:
         cluster.shutdown()
 
 
-def on_ray(study: Path, out: Path) -> None:
-    begun, total = time.monotonic(), 0
-    with ray_cluster() as address:
-        running = command(study, out, "--engine", "ray", "--address", address)
-        while running.poll() is None and done(out) < 30:
-            time.sleep(0.5)
-        total = len(read_jobs(out)[1])
-        while running.poll() is None and done(out) < total // 2:
-            time.sleep(0.5)
-        print(f"{done(out)} of {total} runs were done when the head and the command were killed", flush=True)
-        running.kill()
-        running.communicate()
-    first, before = time.monotonic() - begun, {path: path.stat().st_mtime_ns for path in out.rglob("DONE")}
-    with ray_cluster() as address:
-        again = time.monotonic()
-        running = command(study, out, "--engine", "ray", "--address", address)
-        while running.poll() is None and done(out) <= len(before):
-            time.sleep(0.1)
-        print(f"the first run was done {time.monotonic() - again:.0f} s after the same command", flush=True)
-        told, _ = running.communicate()
-        assert running.returncode == 0, told
-        second = time.monotonic() - again
-    assert all(path.stat().st_mtime_ns == mark for path, mark in before.items()), "a run was done twice"
-    report(out, first + second, total)
+def on_ray(study: Path, out: Path, total: int) -> None:
+    with stopwatch("the first half"), ray_cluster() as address:
+        running = begin(study, out, "--engine", "ray", "--address", address)
+        await_runs(total // 2, out, running)
+    running.kill()  # after the head and its nodes
+    running.wait()
+    before, lost = ends(out), time.time()
+    print(f"{len(before)} of {total} runs were done when the head, its nodes and the command were killed")
+    with stopwatch("the second half"), ray_cluster() as address:
+        running = begin(study, out, "--engine", "ray", "--address", address)
+        with stopwatch("from the same command to its first finished run"):
+            await_runs(len(before) + 1, out, running)
+        await_end(running, study)
+    finish(out, total, before, lost)
 
 
-def on_slurm(study: Path, out: Path) -> None:
-    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+def on_slurm(study: Path, out: Path, total: int) -> None:
+    sys.path.insert(0, str(ROOT / "tests"))
     from slurm_cluster import SlurmCluster, missing
 
     assert not missing(), f"this machine lacks {missing()}"
@@ -124,40 +133,69 @@ def on_slurm(study: Path, out: Path) -> None:
         os.environ["SLURM_CONF"] = str(cluster.configuration)
         cluster.start()
         try:
-            begun = time.monotonic()
-            left = command(study, out, "--engine", "slurm", "--detach")
-            told, _ = left.communicate()
-            assert left.returncode == 0, told
-            print(f"in the queue after {time.monotonic() - begun:.0f} s", flush=True)
-            total = len(read_jobs(out)[1])
-            while done(out) < total // 2:
-                time.sleep(1)
+            with stopwatch("until all runs are in the queue"):
+                await_end(begin(study, out, "--engine", "slurm", "--detach"), study)
+            running = begin(study, out, "--engine", "slurm")
+            with stopwatch("the first half"):
+                await_runs(total // 2, out, running)
+            active = cluster.asked("squeue", "--noheader", "--array", "--states=R", "--format=%i").split()
+            cluster.asked("scontrol", "requeue", active[0])
             cluster.stop_controller()
-            print(f"{done(out)} of {total} runs were done when the controller was killed", flush=True)
-            time.sleep(20)
+            running.kill()
+            running.wait()
+            before, lost = ends(out), time.time()
+            print(f"{len(before)} of {total} runs were done when the controller and the command were killed")
+            time.sleep(CONTROLLER_SECONDS)
             cluster.start_controller()
-            running = command(study, out, "--engine", "slurm")
-            told, _ = running.communicate()
-            assert running.returncode == 0, told
-            report(out, time.monotonic() - begun, total)
+            with stopwatch("the second half"):
+                await_end(begin(study, out, "--engine", "slurm"), study)
         finally:
             cluster.stop()
+    finish(out, total, before, lost)
 
 
-def report(out: Path, seconds: float, total: int) -> None:
-    """Print what the runs took, what was between them, and how long the report takes."""
-    spent = [took(path.parent).seconds for path in out.rglob(FILE)]
-    between = NODES * seconds / total - sum(spent) / len(spent)
+@contextlib.contextmanager
+def stopwatch(what: str) -> Iterator[None]:
     begun = time.monotonic()
-    subprocess.run(
-        [sys.executable, "-m", "optimist", "study", "report", str(out)], check=True, capture_output=True
-    )
+    yield
+    print(f"{what}: {time.monotonic() - begun:.0f} s", flush=True)
+
+
+def finish(out: Path, total: int, before: dict[Path, int], lost: float) -> None:
+    """Check that all runs were done once, and print what they took and what was between them."""
+    after = ends(out)
+    assert len(after) == total
+    assert all(after[run] == end for run, end in before.items()), "a run was done twice"
+    for half, kept in (("before", lambda end: end <= lost), ("after", lambda end: end > lost)):
+        print_times(f"{half} the loss", out, kept)
+
+
+def print_times(when: str, out: Path, kept: Callable[[float], bool]) -> None:
+    runs = [(path.stat().st_mtime, took(path.parent).seconds) for path in out.rglob(FILE)]
+    runs = [(end, seconds) for end, seconds in runs if kept(end)]
+    window = max(end for end, _ in runs) - min(end - seconds for end, seconds in runs)
+    spent = [seconds for _, seconds in runs]
     figures = {
-        "runs": total,
-        "minutes": round(seconds / 60, 1),
-        "seconds a run": round(sum(spent) / len(spent), 2),
-        "seconds between runs of a node": round(between, 2),
-        "seconds of the report": round(time.monotonic() - begun, 1),
-        "MiB": round(sum(path.stat().st_size for path in out.rglob("*") if path.is_file()) / 2**20),
+        "runs": len(runs),
+        "median seconds of a run": statistics.median(spent),
+        "mean": statistics.mean(spent),
+        "longest": max(spent),
+        "seconds of a node between two runs": NODES * window / len(runs) - statistics.mean(spent),
     }
-    print(json.dumps(figures), flush=True)
+    print_figures(when, figures)
+
+
+def print_report(out: Path) -> None:
+    begun = time.monotonic()
+    line = [sys.executable, "-m", "optimist", "study", "report", str(out)]
+    subprocess.run(line, check=True, capture_output=True)
+    figures = {
+        "seconds": time.monotonic() - begun,
+        "MiB of the page": (out / "report.html").stat().st_size / 2**20,
+        "MiB of the study": sum(path.stat().st_size for path in out.rglob("*") if path.is_file()) / 2**20,
+    }
+    print_figures("the report", figures)
+
+
+def print_figures(what: str, figures: dict[str, float]) -> None:
+    print(f"{what}: {json.dumps({name: round(figure, 2) for name, figure in figures.items()})}", flush=True)

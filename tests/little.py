@@ -25,7 +25,7 @@ from optimist.training.storage.run_folder import RunFolder
 
 GAME = "minatar/breakout"
 PIXELS = Spec((6, 5, 1), "uint8", actions=3, stack=4)
-PATIENCE = 120  # seconds that a slow machine may take to get going
+PATIENCE = 600  # seconds that a busy machine may take to get going
 
 
 def played(path: Path, *, game: str = GAME, rows: int = 150, lanes: int = 4, **options) -> Path:

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue")
-PATIENCE = 60  # seconds for the daemons to get going
+PATIENCE = 300  # seconds for the daemons to get going
 
 CONFIGURATION = """
 ClusterName=test
@@ -41,6 +41,7 @@ SchedulerParameters=sched_interval=1,bf_interval=1
 NodeName=one NodeHostname={host} NodeAddr=127.0.0.1 Port={one} CPUs=1 RealMemory=2000
 NodeName=two NodeHostname={host} NodeAddr=127.0.0.1 Port={two} CPUs=1 RealMemory=2000
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+{more}
 """
 
 
@@ -61,7 +62,8 @@ def free_ports(count: int) -> list[int]:
 class SlurmCluster:
     """The daemons, as children of this process."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, more: str = ""):
+        """`more` are other lines of its configuration."""
         self.folder, self._daemons = folder, dict[str, subprocess.Popen]()
         for name in ("munge", "state", "spool-one", "spool-two"):
             (folder / name).mkdir(mode=0o711)
@@ -70,6 +72,7 @@ class SlurmCluster:
         key.chmod(0o400)
         control, one, two = free_ports(3)
         words = {"host": socket.gethostname(), "folder": folder, "control": control, "one": one, "two": two}
+        words["more"] = more
         self.configuration = folder / "slurm.conf"
         self.configuration.write_text(CONFIGURATION.format(**words))
 

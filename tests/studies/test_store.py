@@ -4,10 +4,7 @@ The slow tests have a real S3 server, in a process of its own."""
 
 import os
 import shutil
-import subprocess
-import sys
 import time
-import urllib.request
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +17,7 @@ from optimist.studies import store as stores
 from optimist.studies.preparation import check_logs
 from optimist.studies.store import Store, stage, staged_path
 from optimist.studies.study_file import load
-from slurm_cluster import free_ports
+from s3_server import forget_stores, s3_server
 
 STUDY = """
 title = "A little study"
@@ -39,51 +36,8 @@ LOG, DQN = "logs/minatar-breakout", "runs/minatar-breakout/all/dqn"
 
 @pytest.fixture(scope="module")
 def server():
-    """moto's S3 server, with a bucket; s3fs finds it by the variables that boto reads.
-
-    OPTIMIST_MOTO is a Python that has moto[server]: in the same one tensorboardX would import its boto3 in
-    every run."""
-    python = os.environ.get("OPTIMIST_MOTO", sys.executable)
-    there = subprocess.run([python, "-c", "import moto.server"], capture_output=True).returncode == 0
-    assert there, 'set OPTIMIST_MOTO to a Python that has moto: pip install "moto[server]"'
-    [port] = free_ports(1)
-    address = f"http://127.0.0.1:{port}"
-    words = [python, "-P", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in {
-            "AWS_ENDPOINT_URL": address,
-            "AWS_ACCESS_KEY_ID": "nobody",
-            "AWS_SECRET_ACCESS_KEY": "nothing",
-            "AWS_DEFAULT_REGION": "us-east-1",
-        }.items():
-            patch.setenv(name, value)
-        with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-            try:
-                _await(f"{address}/moto-api/")
-                request = urllib.request.Request(f"{address}/studies", method="PUT")
-                request.add_header("Host", f"127.0.0.1:{port}")
-                urllib.request.urlopen(request).close()
-                yield "s3://studies"
-            finally:
-                process.terminate()
-
-
-def _forget_stores() -> None:
-    """fsspec keeps its stores, and each the address of its server."""
-    import s3fs
-
-    s3fs.S3FileSystem.clear_instance_cache()
-
-
-def _await(address: str) -> None:
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            urllib.request.urlopen(address).close()
-            return
-        except OSError:
-            assert time.monotonic() < deadline, "moto's server did not start"
-            time.sleep(0.1)
+    with s3_server() as bucket:
+        yield bucket
 
 
 @pytest.fixture
@@ -137,6 +91,46 @@ def test_the_mark_of_a_finished_run_is_sent_last(memory, tmp_path, monkeypatch):
     monkeypatch.setattr(store._files, "put_file", lambda path, there: sent.append(Path(path).name))
     store.send(here, "run")
     assert sent == ["a", "zz", "DONE"]
+
+
+def test_what_tells_of_other_files_is_sent_after_them(memory, tmp_path, monkeypatch):
+    here = written(tmp_path / "here", **{"agent__checkpoints__1": "", "manifest.json": "1", "steps-1": ""})
+    store, sent = Store(memory), []
+    put = store._files.put_file
+
+    def recorded_meanwhile(path, there):
+        """The recorder goes on: a second shard, a manifest that lists it, and a checkpoint."""
+        sent.append(Path(path).name)
+        put(path, there)
+        if sent == ["steps-1"]:
+            written(here, **{"steps-2": "", "manifest.json": "1, 2", "agent__checkpoints__2": ""})
+
+    monkeypatch.setattr(store._files, "put_file", recorded_meanwhile)
+    assert store.send(here, "log") == 1  # neither the manifest nor the checkpoints
+    assert store.send(here, "log") == 4
+    assert sent == ["steps-1", "steps-2", "manifest.json", "1", "2"]
+
+
+def test_a_checkpoint_that_appears_meanwhile_is_sent_next_time(memory, tmp_path, monkeypatch):
+    here, listed, store = written(tmp_path / "here", rows="1"), stores._kept_files, Store(memory)
+
+    def listed_before_it_saved(folder):
+        found = listed(folder)
+        if not (here / "checkpoints").exists():
+            written(here, checkpoints__1="")
+        return found
+
+    monkeypatch.setattr(stores, "_kept_files", listed_before_it_saved)
+    assert (store.send(here, "run"), store.send(here, "run")) == (1, 1)
+    assert store.has("run/checkpoints/1")
+
+
+def test_what_a_lost_process_did_not_send_is_removed(memory, tmp_path):
+    there = written(tmp_path / "there", rows="1", checkpoints__1="")
+    Store(memory).send(there, "run")
+    here = written(tmp_path / "here", rows="1 2", checkpoints__1="", checkpoints__2="", **{".lock": ""})
+    Store(memory).bring("run", here, exactly=True)
+    assert tree(here) == {**tree(there), ".lock": ""}
 
 
 def test_a_run_is_sent_while_it_goes_on_and_at_its_end(memory, tmp_path, monkeypatch):
@@ -193,10 +187,10 @@ def test_a_store_that_cannot_be_reached_is_one_line(monkeypatch, tmp_path):
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "nobody")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "nothing")
-    _forget_stores()
+    forget_stores()
     with pytest.raises(StorageError, match="s3://nobody/study/study.json: "):
         Store("s3://nobody/study").has("study.json")
-    _forget_stores()
+    forget_stores()
 
 
 @pytest.mark.slow
@@ -210,6 +204,7 @@ def test_nodes_that_share_no_disk_come_to_the_same_numbers(server, tmp_path):
     for index in (0, 1, 2):  # each on a node of its own
         scratch = tmp_path / f"node-{index}"
         assert main(["study", "work", address, "--index", str(index), "--scratch", str(scratch)]) == 0
+        assert not list(scratch.glob("*/runs/*/*/dqn"))  # it is in the store
         shutil.rmtree(scratch)
     assert main(["study", "pull", address, str(tmp_path / "results")]) == 0
     assert not (tmp_path / "results" / DQN / "checkpoints").exists()

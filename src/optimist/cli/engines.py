@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from optimist.cli.options import Parser, number, whole_number
+from optimist.cli.work import ADDRESS
 from optimist.errors import UsageError, did_you_mean
 
 ENGINES = {  # with their options
     "local": ("workers", "runs_per_gpu"),
-    "ray": ("address", "cpus_per_run", "gpus_per_run"),
+    "ray": ("address", "cpus_per_run", "gpus_per_run", "store", "scratch"),
     "slurm": (
         *("cpus_per_run", "gpus_per_run", "partition", "time", "memory_per_run"),
-        *("runs_at_once", "sbatch", "detach"),
+        *("runs_at_once", "sbatch", "detach", "store", "scratch"),
     ),
 }
 
@@ -28,6 +29,8 @@ def add_engines(parser: Parser) -> None:
     both = parser.add_argument_group("with --engine ray or slurm")
     _add(both, "--cpus-per-run", number, "number", "cores of each run [1]")
     _add(both, "--gpus-per-run", number, "number", "GPUs of each run; with Ray at 0.5 two runs share one [0]")
+    _add(both, "--store", str, "ADDRESS", "where the runs are, such as s3://bucket/study [in --out]")
+    _add(both, "--scratch", Path, "FOLDER", "with --store: local folder of each node [in the user's cache]")
     ray = parser.add_argument_group("with --engine ray, on a running cluster")
     _add(ray, "--address", str, "HOST:PORT", "its head [RAY_ADDRESS, or the local cluster]")
     slurm = parser.add_argument_group("with --engine slurm, on a node of the cluster")
@@ -73,6 +76,10 @@ def check_engine(options: argparse.Namespace) -> None:
         foreign = [name for name in used if name not in ENGINES[options.engine]]
         if foreign:
             raise UsageError(f"--{foreign[0].replace('_', '-')} is for another engine: add --engine {engine}")
+    if options.scratch and not options.store:
+        raise UsageError("--scratch is for runs at an address: add --store, or leave out --scratch")
+    if options.store and "://" not in options.store:
+        raise UsageError(f"--store {options.store} is not an address: {ADDRESS}")
 
 
 def pool_of(options: argparse.Namespace, out: Path, jobs: int) -> Any:
@@ -84,12 +91,19 @@ def pool_of(options: argparse.Namespace, out: Path, jobs: int) -> Any:
     if options.engine == "slurm":
         from optimist.studies.engines.slurm import SlurmPool
 
-        return SlurmPool(out, _shares(options), restart=options.restart, detach=bool(options.detach))
+        flags = {"restart": options.restart, "detach": bool(options.detach)}
+        return SlurmPool(out, _shares(options), store=_store(options), **flags)
     from optimist.studies.engines.cluster import RayPool
 
     shares = {"cpus": options.cpus_per_run, "gpus": options.gpus_per_run}
     chosen = {name: share for name, share in shares.items() if share is not None}
-    return RayPool(out, options.address or "auto", **chosen)
+    return RayPool(out, options.address or "auto", store=_store(options), **chosen)
+
+
+def _store(options: argparse.Namespace) -> Any:
+    from optimist.studies.engines.places import Address
+
+    return Address(options.store, options.scratch and options.scratch.absolute()) if options.store else None
 
 
 def _shares(options: argparse.Namespace) -> Any:

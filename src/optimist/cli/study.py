@@ -16,10 +16,6 @@ from optimist.errors import UsageError, did_you_mean
 
 CATALOG = Path(__file__).parents[1] / "studies" / "catalog"
 PROPOSITION = "proposition-1"  # this study is not a grid of runs
-ENGINES = {
-    "local": ("workers", "runs_per_gpu"),
-    "ray": ("address", "cpus_per_run", "gpus_per_run"),
-}  # with their options
 log = logging.getLogger("optimist")
 
 
@@ -137,6 +133,10 @@ def run(options: argparse.Namespace) -> None:
             f"{len(jobs)} runs in {out}; run each with optimist study work {out} --index 0 to {len(jobs) - 1}"
         )
         return
+    if options.store:
+        from optimist.studies.engines.places import LocalCopy
+
+        LocalCopy(options.store, out).bring_begun(jobs)
     try:
         written, warned = perform_study(
             asked,

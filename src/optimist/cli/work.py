@@ -77,11 +77,11 @@ def pull_options(parser: Parser, words: list[str]) -> None:
 
 def pull(options: argparse.Namespace) -> None:
     """Bring a study from an address to a local folder, for its status and report."""
-    from optimist.studies.store import Store
+    from optimist.studies.store import CHECKPOINTS, Store
 
     store = Store(_address(options.address))
     store.bring_file("study.json", options.out)
-    store.bring("", options.out, without=() if options.checkpoints else ("checkpoints",))
+    store.bring("", options.out, without=() if options.checkpoints else (CHECKPOINTS,))
     print(f"{options.address} is in {options.out}; see optimist study status {options.out}")
 
 

@@ -1,7 +1,8 @@
 """Folders at an address that fsspec knows (s3://, gs://): brought to local disk, worked on there, sent back.
 
 So nodes need not share a file system. A file is sent only if its size or time changed since it was last sent
-or brought. The marks of a finished run are sent last, so that all files of a run are there before its mark.
+or brought. A file that tells of others is sent after them: the store may be read, or this process be lost, at
+any time.
 """
 
 import hashlib
@@ -12,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from optimist.data.disk import manifest
-from optimist.data.disk.files import TEMPORARY, make_folder
+from optimist.data.disk.files import TEMPORARY, make_folder, remove
 from optimist.data.machine import cache_folder
 from optimist.envs._lanes import package
 from optimist.errors import DataError, StorageError
 
 SEND_SECONDS = 120  # between sendings of what a run has so far
-LAST = ("DONE", manifest.NAME, "study.json")  # files that say that all others are there
+CHECKPOINTS = "checkpoints"  # their folder in a run
 OWN = (".lock", ".holder")  # of a process on this machine
 
 
@@ -54,13 +55,16 @@ class Store:
             self._files, self._root = fsspec.core.url_to_fs(self.address, use_listings_cache=False)
         except (ImportError, ValueError) as problem:
             raise StorageError(f"{address} cannot be opened ({problem}): install its package") from None
-        self._sent: dict[str, tuple[int, int]] = {}
+        self._sent: dict[str, tuple[int, int] | None] = {}
 
-    def bring(self, name: str, folder: Path, without: tuple[str, ...] = ()) -> bool:
-        """Make `folder` hold the files at `name`; False if there are none. A large file of
-        the same size is not brought again; a file that has grown is brought as a whole."""
-        there = self._listed(name, without)
-        for path in sorted(there, key=_is_last):
+    def bring(self, name: str, folder: Path, without: tuple[str, ...] = (), *, exactly: bool = False) -> bool:
+        """Make `folder` hold the files at `name`; False if there are none. A large file of the same size is
+        not brought again; a file that has grown is brought as a whole. `exactly` removes other files: what a
+        lost process wrote after it last sent would not fit to what it sent."""
+        there = self.listed(name, without)
+        if exactly:
+            remove(*(local for path, local in _kept_files(folder).items() if path not in there))
+        for path in sorted(there, key=_order):
             local = folder / path
             if not local.exists() or local.stat().st_size != there[path] or _is_small(there[path]):
                 make_folder(local.parent)
@@ -73,21 +77,22 @@ class Store:
 
     def send(self, folder: Path, name: str) -> int:
         """Send what changed in a folder to `name`; return the number of files. Files that the folder no
-        longer has are removed there at the end."""
-        here = [path for path in folder.rglob("*") if path.is_file() and _is_kept(path)]
-        paths = {str(path.relative_to(folder)): path for path in here}
-        count = 0
-        for path in sorted(paths, key=_is_last):
-            try:
-                mark = _mark(paths[path])
-            except FileNotFoundError:  # an old checkpoint that was just removed
+        longer has are removed there at the end. If the folder changes meanwhile, what tells of files that are
+        not sent yet is left for the next time."""
+        told = {path: _mark(local) for path, local in _kept_files(folder).items() if _order(path)[0]}
+        paths, count = _kept_files(folder), 0
+        for path in sorted(paths, key=_order):
+            mark, is_new = _mark(paths[path]), _order(path)[0] and path not in told
+            if mark is None or is_new:  # it was just removed, or it may tell of files that were not listed
                 continue
+            if told.get(path, mark) != mark:
+                return count
             if self._sent.get(f"{name}/{path}") != mark:
                 with self._problems(path):
                     self._files.put_file(str(paths[path]), self._remote(name, path))
                 self._sent[f"{name}/{path}"] = mark
                 count += 1
-        for path in set(self._listed(name)) - set(paths):
+        for path in set(self.listed(name)) - set(paths):
             with self._problems(path):
                 self._files.rm_file(self._remote(name, path))
         return count
@@ -118,6 +123,11 @@ class Store:
         with self._problems(path):
             return bool(self._files.exists(self._remote(path)))
 
+    def send_file(self, path: str, folder: Path) -> None:
+        """Send one file of a folder."""
+        with self._problems(path):
+            self._files.put_file(str(folder / path), self._remote(path))
+
     def bring_file(self, path: str, folder: Path) -> Path:
         """Bring one file, whatever is there already."""
         make_folder((folder / path).parent)
@@ -128,7 +138,8 @@ class Store:
             raise StorageError(f"{self.address} has no {path}: correct the address") from None
         return folder / path
 
-    def _listed(self, name: str, without: tuple[str, ...] = ()) -> dict[str, int]:
+    def listed(self, name: str = "", without: tuple[str, ...] = ()) -> dict[str, int]:
+        """The sizes of the files at `name`, by their paths there."""
         root = self._remote(name)
         with self._problems(name):
             try:
@@ -155,18 +166,28 @@ class Store:
             raise StorageError(f"{self.address}/{path}: {reason}") from problem
 
 
-def _is_last(path: str) -> tuple[bool, str]:
-    return path.rpartition("/")[2] in LAST, path
+def _order(path: str) -> tuple[int, str]:
+    """A manifest tells of shards, a checkpoint of rows and manifests, and DONE of all the others."""
+    *folders, name = path.split("/")
+    if name in ("DONE", "study.json"):
+        return 3, path
+    return 2 if CHECKPOINTS in folders else int(name == manifest.NAME), path
 
 
 def _is_small(size: int) -> bool:
     return size < 2**20  # a changed configuration may have its former size
 
 
-def _is_kept(path: Path) -> bool:
-    return path.name not in OWN and not path.name.endswith(TEMPORARY)
+def _kept_files(folder: Path) -> dict[str, Path]:
+    """The files of a folder by their paths in it, without those of a process."""
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name not in OWN]
+    return {path.relative_to(folder).as_posix(): path for path in files if path.suffix != TEMPORARY}
 
 
-def _mark(path: Path) -> tuple[int, int]:
-    status = path.stat()
+def _mark(path: Path) -> tuple[int, int] | None:
+    """What changes with the file; None if there is none."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
     return status.st_size, status.st_mtime_ns

@@ -4,7 +4,6 @@ import shutil
 import signal
 import socket
 import sys
-import tempfile
 import threading
 import time
 from pathlib import Path
@@ -18,8 +17,10 @@ from optimist.studies.engines import connection
 from optimist.studies.engines.cluster import RayPool
 from optimist.studies.engines.engine import perform_all
 from optimist.studies.job import Job
+from optimist.studies.report.study_report import write_findings
 from optimist.studies.status import write_jobs
 from optimist.studies.study_file import load
+from ray_cluster import SMALL, ray_cluster
 
 # Ray starts its processes by a plain fork, of which JAX warns where it has run before in the same process.
 pytestmark = pytest.mark.filterwarnings("ignore:os.fork")
@@ -40,17 +41,12 @@ def words(study: Path, out: Path | str, *more: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def variables(tmp_path_factory):
-    """What the processes of this file inherit: programs are compiled once, Ray keeps to a folder of ours."""
-    folder = tempfile.mkdtemp(prefix="ray-")  # the names of its sockets must be short
+    """What the processes of this file inherit: programs are compiled once."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_TMPDIR", folder)
-        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        patch.delenv("RAY_ADDRESS", raising=False)
         patch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")  # they take longer than the runs
         patch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path_factory.mktemp("compiled")))
         patch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
         yield
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="module")
@@ -63,17 +59,8 @@ def straight(variables, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def cluster(variables):
-    """A head that only manages, and two nodes with room for one run each."""
-    from ray.cluster_utils import Cluster
-
-    small = {"object_store_memory": 80 * 1024 * 1024}
-    quick = {"health_check_period_ms": 500, "health_check_failure_threshold": 4}
-    head = {"num_cpus": 0, "include_dashboard": False, "_system_config": quick, **small}
-    cluster = Cluster(initialize_head=True, head_node_args=head)
-    for _ in range(2):
-        cluster.add_node(num_cpus=1, **small)
-    yield cluster
-    cluster.shutdown()
+    with ray_cluster() as cluster:
+        yield cluster
 
 
 def begun(straight: Path, out: Path, steps: int = 600) -> list[Job]:
@@ -82,6 +69,10 @@ def begun(straight: Path, out: Path, steps: int = 600) -> list[Job]:
     write_jobs(out, "a study", jobs)
     shutil.copytree(straight / LOG, out / LOG)
     return jobs
+
+
+def tables(out: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (out / "results/all").iterdir()}
 
 
 def holder(run: Path) -> int:
@@ -102,9 +93,7 @@ def test_a_cluster_comes_to_the_same_numbers_and_tables(straight, cluster, tmp_p
     assert "all 4 runs are done in out" in told
     for run in (DQN, REM, "random/minatar-breakout"):
         assert outcome(tmp_path / "out" / run) == outcome(straight / run)
-    tables = {path.name: path.read_bytes() for path in (straight / "results/all").iterdir()}
-    assert tables
-    assert tables == {path.name: path.read_bytes() for path in (tmp_path / "out/results/all").iterdir()}
+    assert tables(tmp_path / "out") == tables(straight)
 
 
 @pytest.mark.slow
@@ -126,12 +115,14 @@ def test_a_node_that_is_lost_costs_nothing_but_time(straight, cluster, tmp_path)
     finally:
         over.set()
         killer.join()
-        cluster.add_node(num_cpus=1, object_store_memory=80 * 1024 * 1024)
+        cluster.add_node(num_cpus=1, **SMALL)
     [lost] = [line for line in told if line.endswith("another worker continues it")]
     assert lost.startswith(f"{DQN}: its node or worker was lost")
     assert "taking over" in (tmp_path / DQN / "log.txt").read_text()
     for run in (DQN, REM):
         assert outcome(tmp_path / run) == outcome(straight / run)
+    write_findings(tmp_path)
+    assert tables(tmp_path) == tables(straight)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -162,7 +153,8 @@ def test_a_node_that_does_not_see_the_folder_says_so(cluster, tmp_path, monkeypa
     write_jobs(out, "a study", jobs)
     [failed] = perform_all([log], out, RayPool(out, cluster.address), lambda line: None)
     assert failed.complaint == (
-        f"{socket.gethostname()} does not see the study in {out}: choose an --out that all nodes share"
+        f"{socket.gethostname()} does not see the study in {out}: choose an --out that all nodes share, "
+        "or a --store"
     )
 
 
@@ -190,6 +182,9 @@ MISTAKES = [
     ("--engine rai", 'there is no engine "rai": did you mean "ray"?'),
     ("--address 10.0.0.1:6379", "--address is for another engine: add --engine ray"),
     ("--gpus-per-run 1", "--gpus-per-run is for another engine: add --engine ray"),
+    ("--store s3://bucket/study", "--store is for another engine: add --engine ray"),
+    ("--engine ray --store bucket", "--store bucket is not an address: name an address, such as s3://"),
+    ("--engine ray --scratch /tmp", "--scratch is for runs at an address: add --store, or leave out"),
     ("--engine ray --workers 2", "--workers is for another engine: add --engine local"),
     ("--engine ray --cpus-per-run 0", "--cpus-per-run 0: it must be above 0"),
     ("--engine ray --gpus-per-run 1.5", "--gpus-per-run 1.5: it must be from 0 to 1, or a whole number"),

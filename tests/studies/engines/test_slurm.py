@@ -3,7 +3,6 @@
 The daemons are this test's own (tests/slurm_cluster.py says what they need); what needs no daemon is tested
 quickly below."""
 
-import os
 import signal
 import sys
 import tempfile
@@ -17,10 +16,11 @@ from made_study import STUDY
 from made_study import jobs as made_jobs
 from optimist.cli.engines import _minutes
 from optimist.cli.main import main
+from optimist.errors import UsageError
 from optimist.studies.engines import slurm, slurm_queue
 from optimist.studies.engines.engine import waves
-from optimist.studies.engines.slurm import Shares, SlurmPool
-from optimist.studies.engines.slurm_task import Task
+from optimist.studies.engines.places import Address
+from optimist.studies.engines.slurm import Shares, SlurmPool, task
 from optimist.studies.status import write_jobs
 from optimist.studies.study_file import load
 from slurm_cluster import SlurmCluster, missing
@@ -47,7 +47,7 @@ def cluster():
     """Two nodes with room for one run each; every process of this file finds them by SLURM_CONF."""
     assert not missing(), f"this machine lacks {missing()}: apt-get install slurm-wlm munge, and run as root"
     with tempfile.TemporaryDirectory(prefix="slurm-") as folder, pytest.MonkeyPatch.context() as patch:
-        cluster = SlurmCluster(Path(folder))
+        cluster = SlurmCluster(Path(folder), more="MaxArraySize=3")  # so that arrays are divided
         patch.setenv("SLURM_CONF", str(cluster.configuration))
         patch.setattr(slurm, "ASK_SECONDS", 2.0)
         try:
@@ -144,6 +144,74 @@ def test_what_slurm_refuses_is_one_line(cluster, tmp_path, capfd):
     assert "SLURM refuses the jobs: " in capfd.readouterr().err
 
 
+LATER = Shares(more=(("begin", "now+1hour"), ("comment", "lab")))  # jobs that stay in the queue
+
+
+@pytest.mark.slow
+def test_runs_are_arrays_that_wait_for_their_log(cluster, tmp_path):
+    jobs = made_jobs()
+    pool = SlurmPool(tmp_path / "out", LATER, detach=True)
+    pool.start(jobs)
+    pool.close()
+    ids = slurm._read_ids(tmp_path / "out")
+    assert len(ids) == len(jobs) == len(set(ids.values()))
+    breakout, freeway, asterix = (ids[f"logs/minatar/{game}"] for game in ("breakout", "freeway", "asterix"))
+    assert breakout.partition("_")[0] == freeway.partition("_")[0]  # three logs in arrays of at most two
+    assert asterix.partition("_")[0] != freeway.partition("_")[0]
+    for job in jobs:
+        told = cluster.asked("scontrol", "show", "job", "--oneliner", ids[job.name])
+        assert "Requeue=1 " in told and "Comment=lab " in told
+        if job.needs:
+            assert f"Dependency=afterok:{ids[job.needs[0]]}(unfulfilled) " in told
+            assert "KillOInInvalidDependent=Yes" in told
+    cluster.asked("scancel", *ids.values())
+
+
+@pytest.mark.slow
+def test_runs_in_the_queue_are_not_submitted_twice(cluster, tmp_path, capsys):
+    jobs = made_jobs()
+    SlurmPool(tmp_path / "out", LATER, detach=True).start(jobs)
+    before = slurm._read_ids(tmp_path / "out")
+    left = {name for name in before if "asterix" in name}
+    cluster.asked("scancel", *(before[name] for name in before if name not in left))
+    SlurmPool(tmp_path / "out", LATER, detach=True).start(jobs)
+    assert "5 runs are in SLURM's queue already" in capsys.readouterr().err
+    after = slurm._read_ids(tmp_path / "out")
+    assert {name for name in before if before[name] == after[name]} == left
+    cluster.asked("scancel", *after.values())
+
+
+@pytest.mark.slow
+def test_a_run_whose_job_vanished_is_started_again_and_one_without_its_log_is_not(
+    cluster, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(slurm, "LOOK_SECONDS", 0)
+    monkeypatch.setattr(slurm, "ASK_SECONDS", 0)
+    log, random, *_ = made_jobs()
+    pool = SlurmPool(tmp_path / "out", LATER)
+    pool.start([log, random])
+    cluster.asked("scancel", job_of(tmp_path / "out", random.name))
+    (tmp_path / "out" / log.name).mkdir(parents=True)
+    (tmp_path / "out" / log.name / "FAILED").write_text("no emulator")
+    failed, vanished = pool.wait()
+    assert (failed.job, failed.complaint, failed.worker_died) == (log, "no emulator", False)
+    assert (vanished.job, vanished.worker_died) == (random, True)
+    pool.start([random])
+    assert [each.complaint for each in pool.wait()] == [f"{log.name} failed"]
+    pool.close()
+
+
+@pytest.mark.slow
+def test_a_controller_that_does_not_answer_is_one_line(cluster, tmp_path, capfd):
+    cluster.stop_controller()
+    try:
+        assert main(words(study_file(tmp_path), tmp_path / "out", "--engine", "slurm")) == 2
+    finally:
+        cluster.start_controller()
+    complaint = capfd.readouterr().err
+    assert "SLURM refuses squeue: " in complaint and complaint.count("\n") == 1
+
+
 MISTAKES = [
     ("--time soon", '"soon" is not a time: write minutes, H:MM or D-HH:MM'),
     ("--time 0", "a time limit of 0 leaves no time to run"),
@@ -200,98 +268,23 @@ def test_jobs_come_after_those_that_they_need():
     assert not any(set(job.needs) & failed for wave in waves(jobs[1:]) for job in wave)
 
 
-FAKE = """#!/bin/sh
-echo "$@" >> {folder}/asked
-case $(basename $0) in
-  squeue) cat {folder}/queue ;;
-  scontrol) echo "MaxArraySize            = 3" ;;
-  srun) ;;
-  sbatch) cat "$1" >> {folder}/scripts; n=$(cat {folder}/count); echo $((n + 1)) > {folder}/count
-          echo "Submitted batch job $n" ;;
-esac
-"""
-
-
-@pytest.fixture
-def commands(tmp_path, monkeypatch):
-    """Programs with the names of SLURM's, which write down what they are asked: for what needs no daemon."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    for name in ("squeue", "scontrol", "srun", "sbatch", "scancel"):
-        (folder / name).write_text(FAKE.format(folder=folder))
-        (folder / name).chmod(0o755)
-    (folder / "queue").write_text("")
-    (folder / "count").write_text("40")
-    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
-    return folder
-
-
-def test_runs_are_arrays_that_wait_for_their_log(commands, tmp_path):
-    jobs = made_jobs()
-    pool = SlurmPool(tmp_path / "out", Shares(more=(("account", "lab"),)), detach=True)
-    pool.start(jobs)
-    pool.close()
-    scripts = (commands / "scripts").read_text()
-    ids = slurm._read_ids(tmp_path / "out")
-    assert ids["logs/minatar/breakout"] == "40_0"  # three logs in one array of at most two
-    assert ids["logs/minatar/asterix"] == "41"
-    assert scripts.count("--dependency=afterok:40_0\n") == 2  # four runs in two arrays
-    assert scripts.count("--dependency=afterok:41\n") == 2
-    assert scripts.count("#SBATCH --kill-on-invalid-dep=yes") == scripts.count("#SBATCH --requeue") == 8
-    assert scripts.count("#SBATCH --account=lab") == 8
-    assert len(ids) == len(jobs) == len(set(ids.values()))
-
-
-def test_runs_in_the_queue_are_not_submitted_twice(commands, tmp_path, capsys):
-    jobs = made_jobs()
-    SlurmPool(tmp_path / "out", Shares(), detach=True).start(jobs)
-    before = slurm._read_ids(tmp_path / "out")
-    (commands / "queue").write_text("\n".join(number for name, number in before.items() if "asterix" in name))
-    (commands / "scripts").unlink()
-    SlurmPool(tmp_path / "out", Shares(), detach=True).start(jobs)
-    assert "5 runs are in SLURM's queue already" in capsys.readouterr().err
-    after = slurm._read_ids(tmp_path / "out")
-    assert {name for name in before if before[name] == after[name]} == {
-        name for name in before if "asterix" in name
-    }
-
-
-def test_a_run_whose_job_vanished_is_started_again_and_one_without_its_log_is_not(
-    commands, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(slurm, "LOOK_SECONDS", 0)
-    monkeypatch.setattr(slurm, "ASK_SECONDS", 0)
-    log, random, *_ = made_jobs()
-    pool = SlurmPool(tmp_path / "out", Shares())
-    pool.start([log, random])
-    (tmp_path / "out" / log.name).mkdir(parents=True)
-    (tmp_path / "out" / log.name / "FAILED").write_text("no emulator")
-    first = pool.wait()
-    assert [(each.job.name, each.complaint, each.worker_died) for each in first][0] == (
-        log.name,
-        "no emulator",
-        False,
-    )
-    assert [each.worker_died for each in first[1:]] == [True]
-    pool.start([random])
-    assert [each.complaint for each in pool.wait()] == [f"{log.name} failed"]
-    pool.close()
-
-
-def test_a_module_of_the_users_own_is_allowed_on_the_node(commands, tmp_path):
+def test_a_module_of_the_users_own_is_allowed_on_the_node(tmp_path):
     own = replace(made_jobs()[0], agent="mine.agents:Own", environment="/home/me/games.py:Games/chess")
-    task = SlurmPool(tmp_path / "out", Shares(), restart=True, detach=True)._task(own)
-    assert isinstance(task, Task)
-    assert task.words == (
-        *(str(tmp_path / "out"), "--run", own.name, "--restart"),
-        *("--allow", "mine.agents", "--allow", "/home/me/games.py"),
+    allowed = ("--allow", "mine.agents", "--allow", "/home/me/games.py")
+    assert task(own, tmp_path, restart=True).words == (
+        *(str(tmp_path), "--run", own.name, "--restart"),
+        *allowed,
+    )
+    assert task(own, tmp_path, Address("s3://bucket/mine", Path("/scratch"))).words == (
+        *("s3://bucket/mine", "--run", own.name, "--scratch", "/scratch"),
+        *allowed,
     )
 
 
-def test_slurms_reason_is_shown(commands, tmp_path):
-    (commands / "squeue").write_text("#!/bin/sh\necho 'squeue: error: no controller' >&2\nexit 1\n")
-    with pytest.raises(slurm_queue.UsageError, match="SLURM refuses squeue: squeue: error: no controller"):
-        slurm_queue.queued()
+def test_a_reason_for_a_refusal_is_shown():
+    refusal = "import sys; sys.exit('squeue: error:\\nno controller')"
+    with pytest.raises(UsageError, match=r"SLURM refuses \S+: squeue: error: no controller$"):
+        slurm_queue.answer(sys.executable, "-c", refusal)
 
 
 def test_work_takes_one_run_by_number_or_name(tmp_path, capsys):

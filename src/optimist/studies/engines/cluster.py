@@ -1,11 +1,10 @@
 """Workers on a running Ray cluster: every run is a task with its own share of cores and GPUs.
 
-All nodes see the study's folder, and logs that existed before, under the same path. Nothing else is sent.
+All nodes see the study's folder, and logs that existed before, under the same path, or all of them are at an
+address. Nothing else is sent.
 """
 
-import hashlib
 import os
-import socket
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -18,17 +17,17 @@ from optimist.envs.atari import ROMS
 from optimist.errors import UsageError
 from optimist.studies.engines.connection import connect
 from optimist.studies.engines.engine import Ended
-from optimist.studies.engines.local import PATIENCE, performed
+from optimist.studies.engines.local import PATIENCE
+from optimist.studies.engines.places import Address, LocalCopy, SharedFolder, mark_of
 from optimist.studies.engines.watch import Watch
+from optimist.studies.engines.work import LEAVING_SECONDS
 from optimist.studies.job import Job
-from optimist.studies.status import FILE
 from optimist.studies.store import is_address
-from optimist.training.interrupt import StopRequest
+from optimist.training.interrupt import Interrupted, StopRequest
 from optimist.training.memory import RUNS_PER_GPU, RUNS_PER_MACHINE
 from optimist.training.progress import say
 
 AHEAD = 1000  # runs in the cluster's queue, where an autoscaler sees them
-LEAVING_SECONDS = 180  # a network file system keeps the lock of a lost node for 90 s or more
 
 
 class RayPool:
@@ -37,12 +36,15 @@ class RayPool:
 
     keeps_order = False
 
-    def __init__(self, out: Path, address: str = "auto", cpus: float = 1, gpus: float = 0):
+    def __init__(
+        self, out: Path, address: str = "auto", cpus: float = 1, gpus: float = 0, store: Address | None = None
+    ):
         _check_shares(cpus, gpus)
         self._ray: Any = package("ray", extra="ray")
         connect(self._ray, address)
         self._watch = Watch(self._ray.get_runtime_context().gcs_address)
         self._out = out.absolute()  # not resolved: a link may have another target on another node
+        self._store, self._copy = store, LocalCopy(store.address, self._out) if store else None
         self._environment, self._shares = _environment(cpus, gpus), (cpus, gpus)
         # Ray must not retry by itself: the engine counts the attempts.
         self._task = self._ray.remote(num_cpus=cpus, num_gpus=gpus, max_retries=0)(_perform)
@@ -63,15 +65,18 @@ class RayPool:
         return AHEAD - len(self._running)
 
     def start(self, jobs: list[Job]) -> None:
+        if jobs and self._copy:
+            self._copy.send_list()
+        place = self._store or SharedFolder(self._out, mark_of(self._out))
         for job in jobs:
-            self._running[self._sent(job)] = job
+            self._running[self._sent(job, place)] = job
 
-    def _sent(self, job: Job) -> Any:
+    def _sent(self, job: Job, place: Address | SharedFolder) -> Any:
         here = job.data and not is_address(job.data)  # an address is staged on the node
         sent = replace(job, data=str(job.data_folder(self._out).absolute())) if here else job
         # The jobs it needs are done, and its data is an absolute path, so the worker need not know them.
         plain = replace(sent, needs=()).as_json()
-        return self._task.remote(plain, str(self._out), _mark(self._out), self._environment, self._shares)
+        return self._task.remote(plain, place, self._environment, self._shares)
 
     def wait(self) -> list[Ended]:
         ready, _ = self._ray.wait(list(self._running), num_returns=1, timeout=PATIENCE)
@@ -82,6 +87,8 @@ class RayPool:
         job, problems = self._running.pop(task), self._ray.exceptions
         try:
             complaint, seconds = self._ray.get(task)
+            if self._copy:
+                self._copy.bring(job.name)
             return Ended(job, complaint, seconds=seconds)
         except problems.RayTaskError as problem:  # for example, its log could not be opened
             return Ended(job, str(problem).strip().splitlines()[-1])
@@ -125,14 +132,6 @@ def _environment(cpus: float, gpus: float) -> dict[str, str]:
     return variables
 
 
-def _mark(out: Path) -> str:
-    """A hash of study.json: on a node without the shared disk it differs or is empty."""
-    try:
-        return hashlib.sha256((out / FILE).read_bytes()).hexdigest()
-    except OSError:
-        return ""
-
-
 def _settle(environment: dict[str, str]) -> None:
     """Apply a run's environment variables in its process, which has imported JAX but not used it."""
     os.environ.update(environment)
@@ -151,18 +150,13 @@ def _runs_per_node(cpus: float, gpus: float) -> int:
 
 
 def _perform(
-    job: str, out: str, mark: str, environment: dict[str, str], shares: tuple[float, float]
+    job: str, place: Address | SharedFolder, environment: dict[str, str], shares: tuple[float, float]
 ) -> tuple[str, float]:
     """The task on a node: run the job; return its error, or "", and the seconds it took."""
     _settle({**environment, RUNS_PER_MACHINE: str(_runs_per_node(*shares))})
-    begun, folder = time.monotonic(), Path(out)
-    if _mark(folder) != mark:
-        return (
-            f"{socket.gethostname()} does not see the study in {out}: choose an --out that all nodes share",
-            0.0,
-        )
+    begun = time.monotonic()
     try:
-        complaint = performed(Job.from_json(job), folder, LEAVING_SECONDS)
-    except SystemExit:  # it saved and stopped on request; Ray would report the exit as a crash
+        complaint = place.performed(Job.from_json(job))
+    except (SystemExit, Interrupted):  # it saved and stopped on request; Ray would report a crash
         raise KeyboardInterrupt from None
     return complaint, time.monotonic() - begun

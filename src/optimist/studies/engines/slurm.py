@@ -1,8 +1,8 @@
 """Workers on a SLURM cluster: every run is a job of an array, which waits for the log that it needs.
 
-All nodes see the study's folder under the same path. Results are read from the run folders, never from what
-submitit pickles. The folder also keeps the numbers of the jobs: if this process is lost, the same command
-finds those that still wait or run.
+All nodes see the study's folder under the same path; the runs are in it, or at an address. Results are read
+from the run folders, never from what submitit pickles. The study's folder also keeps the numbers of the jobs:
+if this process is lost, the same command finds those that still wait or run.
 """
 
 import contextlib
@@ -20,6 +20,7 @@ from optimist.envs._processes import VARIABLE, setting, variables
 from optimist.errors import UsageError
 from optimist.studies.engines import slurm_queue
 from optimist.studies.engines.engine import Detached, Ended, waves
+from optimist.studies.engines.places import Address, LocalCopy
 from optimist.studies.engines.slurm_task import Task
 from optimist.studies.engines.work import modules_of
 from optimist.studies.job import Job
@@ -68,12 +69,21 @@ class SlurmPool:
 
     keeps_order = True
 
-    def __init__(self, out: Path, shares: Shares, *, restart: bool = False, detach: bool = False):
+    def __init__(
+        self,
+        out: Path,
+        shares: Shares,
+        *,
+        restart: bool = False,
+        detach: bool = False,
+        store: Address | None = None,
+    ):
         with setting({"SUBMITIT_LOG_LEVEL": "NOCONFIG"}):  # or it would replace all handlers of logging
             self._submitit: Any = package("submitit", extra="slurm")
         self._alive = slurm_queue.queued()  # raises if this is no SLURM cluster
         self._largest = slurm_queue.largest_array()
         self._out, self._shares, self._restart, self._detach = out.absolute(), shares, restart, detach
+        self._store, self._copy = store, LocalCopy(store.address, self._out) if store else None
         self._before = _read_ids(self._out)
         self._running: dict[str, Job] = {}
         self._ids: dict[str, str] = dict(self._before)
@@ -91,6 +101,8 @@ class SlurmPool:
         self._running |= {job.name: job for job in adopted}
         left = [job for job in jobs if job.name not in self._running]
         known = {name for job in jobs for name in job.needs} - {job.name for job in left}
+        if left and self._copy:
+            self._copy.send_list()
         for wave in waves(left, known):
             for needed, together in _alike(wave, self._waited_for):
                 for first in range(0, len(together), self._largest):
@@ -110,15 +122,9 @@ class SlurmPool:
         name = f"optimist-{self._out.name}"
         executor.update_parameters(**self._shares.parameters(), job_name=name, additional_parameters=more)
         with setting(self._environment()), self._refusals(), executor.batch():
-            sent = [executor.submit(self._task(job)) for job in jobs]
+            sent = [executor.submit(task(job, self._out, self._store, self._restart)) for job in jobs]
         for job, given in zip(jobs, sent, strict=True):
             self._ids[job.name], self._running[job.name] = given.job_id, job
-
-    def _task(self, job: Job) -> Task:
-        words = [str(self._out), "--run", job.name, *(["--restart"] if self._restart else [])]
-        for module in modules_of(job):
-            words += ["--allow", module]
-        return Task(tuple(words), os.getcwd())
 
     def _environment(self) -> dict[str, str]:
         """sbatch gives the variables of this process to the job."""
@@ -142,6 +148,9 @@ class SlurmPool:
         time.sleep(0 if self._stop.received else LOOK_SECONDS)
         self._stop.leave(f"{len(self._running)} runs")
         gone = self._gone()
+        if self._copy:
+            for name in gone:
+                self._copy.bring(name)
         ended = [
             found for job in list(self._running.values()) if (found := self._ended(job, job.name in gone))
         ]
@@ -181,6 +190,16 @@ class SlurmPool:
                 _await_leaving(left)
         finally:
             self._stop.__exit__()
+
+
+def task(job: Job, out: Path, store: Address | None = None, restart: bool = False) -> Task:
+    """What the node runs."""
+    words = [store.address if store else str(out), "--run", job.name]
+    words += ["--scratch", str(store.scratch)] if store and store.scratch else []
+    words += ["--restart"] if restart else []
+    for module in modules_of(job):
+        words += ["--allow", module]
+    return Task(tuple(words), os.getcwd())
 
 
 def _await_leaving(jobs: set[str]) -> None:

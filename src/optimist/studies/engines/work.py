@@ -1,19 +1,23 @@
 """One run of a study by itself, for schedulers that start a process for each: `optimist study work`."""
 
 import hashlib
+import shutil
 import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+from filelock import FileLock
+
 from optimist import envs, plugins
+from optimist.data.disk.files import make_folder
 from optimist.errors import DataError, RunError, UsageError, did_you_mean
 from optimist.studies.engines.local import performed
 from optimist.studies.job import Job
 from optimist.studies.preparation import restarted
 from optimist.studies.status import FAILED, note_failure, read_jobs
 from optimist.studies.status import FILE as STUDY
-from optimist.studies.store import Store
+from optimist.studies.store import CHECKPOINTS, Store
 from optimist.training.interrupt import Interrupted, StopRequest
 from optimist.training.progress import say
 
@@ -86,18 +90,25 @@ def work_at(
     address: str, scratch: Path, *, index: int | None = None, run: str | None = None, restart: bool = False
 ) -> Job:
     """The same for a study at an address, such as s3://bucket/study: what the run needs is brought to a local
-    folder, and what it writes is sent back, from time to time and at its end."""
+    folder, and what it writes is sent back, from time to time and at its end. The local folder keeps logs,
+    for the runs that come next, and no runs."""
     store, local = Store(address), scratch / hashlib.sha256(address.encode()).hexdigest()[:16]
-    store.bring_file(STUDY, local)
-    jobs = read_jobs(local)[1]
+    make_folder(local)
+    alone = FileLock(local / "bringing.lock")  # runs on one machine that start together bring a log once
+    with alone:
+        store.bring_file(STUDY, local)
+        jobs = read_jobs(local)[1]
     job = find_job(jobs, index, run)
-    named = {each.name: each for each in jobs}
-    _await_there(job, named, store)
-    for name in job.needs:
-        store.bring(name, local / name, without=("checkpoints", "policies"))
-    store.bring(job.name, local / job.name)
+    _await_there(job, {each.name: each for each in jobs}, store)
+    with alone:
+        for name in job.needs:
+            store.bring(name, local / name, without=(CHECKPOINTS, "policies"))
+    store.bring(job.name, local / job.name, exactly=True)
     with store.kept_up(local / job.name, job.name):
-        return work(local, run=job.name, restart=restart)
+        work(local, run=job.name, restart=restart)
+    if not job.collects:
+        shutil.rmtree(local / job.name)
+    return job
 
 
 def _await_there(job: Job, jobs: dict[str, Job], store: Store) -> None:

@@ -1,0 +1,130 @@
+"""Studies on Ray and on SLURM whose runs are at an address: nodes share no results, and come to the same
+numbers. The server is a real one, as are both clusters."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from little import begin, outcome
+from made_study import STUDY
+from optimist.cli.main import main
+from optimist.studies.engines.places import Address, LocalCopy
+from optimist.studies.status import write_jobs
+from optimist.studies.store import Store
+from optimist.studies.study_file import load
+from ray_cluster import ray_cluster
+from s3_server import s3_server
+from slurm_cluster import SlurmCluster
+
+RUNS = [*(f"runs/minatar-breakout/all/{agent}" for agent in ("dqn", "rem")), "random/minatar-breakout"]
+
+pytestmark = pytest.mark.filterwarnings("ignore:os.fork")  # JAX warns of it, Ray starts its processes so
+
+
+def words(folder: Path, out: Path | str, *more: str) -> list[str]:
+    study = folder / "little.toml"
+    study.write_text(STUDY.format(steps=600))
+    return ["study", "run", str(study), "--scale", "tiny", "--out", str(out), *more]
+
+
+@pytest.fixture(scope="module")
+def server():
+    with s3_server() as bucket:
+        yield bucket
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory):
+    out = tmp_path_factory.mktemp("straight")
+    assert main(words(out, out, "--workers", "1")) == 0
+    return out
+
+
+def tables(out: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (out / "results/all").iterdir()}
+
+
+def check(out: Path, straight: Path) -> None:
+    assert tables(out) == tables(straight)
+    for run in RUNS:
+        assert outcome(out / run) == outcome(straight / run)
+
+
+@pytest.mark.slow
+def test_ray_nodes_need_share_no_disk(server, straight, tmp_path):
+    scratch, store = tmp_path / "node", f"{server}/ray"
+    with ray_cluster() as cluster:
+        engine = [
+            "--engine",
+            "ray",
+            "--address",
+            cluster.address,
+            "--store",
+            store,
+            "--scratch",
+            str(scratch),
+        ]
+        command = begin(*words(tmp_path, tmp_path / "out", *engine))
+        told, complaints = command.communicate()
+        assert command.returncode == 0, complaints
+        assert "all 4 runs are done" in told
+        check(tmp_path / "out", straight)
+        assert not list(scratch.glob("*/runs/*/*/*"))  # they are in the store
+        shutil.rmtree(tmp_path / "out")  # another machine continues
+        again = begin(*words(tmp_path, tmp_path / "out", *engine))
+        _, complaints = again.communicate()
+    assert again.returncode == 0 and "4 of 4 runs are done already" in complaints
+    check(tmp_path / "out", straight)
+
+
+@pytest.mark.slow
+def test_slurm_nodes_need_share_no_results(server, straight, tmp_path):
+    store = ["--store", f"{server}/slurm", "--scratch", str(tmp_path / "node")]
+    with tempfile.TemporaryDirectory(prefix="slurm-") as folder, pytest.MonkeyPatch.context() as patch:
+        cluster = SlurmCluster(Path(folder))
+        patch.setenv("SLURM_CONF", str(cluster.configuration))
+        try:
+            cluster.start()
+            command = begin(*words(tmp_path, tmp_path / "out", "--engine", "slurm", *store))
+            _, complaints = command.communicate()
+        finally:
+            cluster.stop()
+    assert command.returncode == 0, complaints
+    check(tmp_path / "out", straight)
+    assert not list((tmp_path / "node").glob("*/runs/*/*/*"))
+
+
+@pytest.fixture
+def study(tmp_path):
+    """The list of a study, and an address in this process."""
+    import fsspec
+
+    fsspec.filesystem("memory").store.clear()
+    path = tmp_path / "little.toml"
+    path.write_text(STUDY.format(steps=600))
+    jobs = load(str(path), "tiny").jobs()
+    write_jobs(tmp_path / "mine", "a study", jobs)
+    yield jobs, "memory://bucket/study"
+    fsspec.filesystem("memory").store.clear()
+
+
+def test_a_run_that_fails_at_an_address_says_why(study, tmp_path):
+    [log, run, *_], address = study
+    LocalCopy(address, tmp_path / "mine").send_list()
+    (tmp_path / "failed").mkdir()
+    (tmp_path / "failed" / "FAILED").write_text("no emulator")
+    Store(address).send(tmp_path / "failed", log.name)
+    assert Address(address, tmp_path / "node").performed(run) == f"{log.name} failed; run that first"
+
+
+def test_a_copy_brings_what_was_begun_elsewhere(study, tmp_path):
+    [log, run, *_], address = study
+    there = tmp_path / "there"
+    there.mkdir()
+    (there / "config.toml").write_text("")
+    Store(address).send(there, run.name)
+    LocalCopy(address, tmp_path / "mine").bring_begun([log, run])
+    assert [path.name for path in (tmp_path / "mine" / run.name).iterdir()] == ["config.toml"]
+    assert not (tmp_path / "mine" / log.name).exists()
