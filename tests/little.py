@@ -5,12 +5,13 @@ import resource
 import subprocess
 import sys
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import jax
 import numpy as np
+from jax.experimental.compilation_cache import compilation_cache
 
 import optimist
 from optimist import envs
@@ -166,12 +167,17 @@ def outcome(run: Path) -> dict:
 
 @contextmanager
 def largest_file(size: int) -> Iterator[None]:
-    """The disk takes no file above this size. JAX warns that it cannot keep compiled programs either."""
+    """The disk takes no file above this size. JAX keeps no programs there: it would leave halves of them."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    _keep_programs(False)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Error writing persistent compilation cache")
-            yield
+        yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        _keep_programs(True)
+
+
+def _keep_programs(keep: bool) -> None:
+    jax.config.update("jax_enable_compilation_cache", keep)
+    compilation_cache.reset_cache()  # or it would not look at the setting again
