@@ -34,6 +34,14 @@ settings = { steps = 200, lanes = 4, warm_up = 40, batch = 8 }
 LOG, DQN = "logs/minatar-breakout", "runs/minatar-breakout/all/dqn"
 
 
+def test_a_folder_of_a_disk_is_an_address_too(tmp_path):
+    (tmp_path / "here" / "deep").mkdir(parents=True)
+    (tmp_path / "here" / "deep" / "file").write_text("kept")
+    assert Store(f"file://{tmp_path}/there").send(tmp_path / "here", "run") == 1
+    assert Store(f"file://{tmp_path}/there").bring("run", tmp_path / "again")
+    assert (tmp_path / "again" / "deep" / "file").read_text() == "kept"
+
+
 @pytest.fixture(scope="module")
 def server():
     with s3_server() as bucket:

@@ -55,6 +55,8 @@ class Store:
             self._files, self._root = fsspec.core.url_to_fs(self.address, use_listings_cache=False)
         except (ImportError, ValueError) as problem:
             raise StorageError(f"{address} cannot be opened ({problem}): install its package") from None
+        if hasattr(self._files, "auto_mkdir"):  # file:// has folders, which must be made first
+            self._files.auto_mkdir = True
         self._sent: dict[str, tuple[int, int] | None] = {}
 
     def bring(self, name: str, folder: Path, without: tuple[str, ...] = (), *, exactly: bool = False) -> bool:
