@@ -162,12 +162,13 @@ class DeviceFeed:
         rows, needed = _renumbered(timeline, rows, spec.stack)
         narrow = jax.tree.map(lambda c: c.astype(np.int32) if c.dtype == np.int64 else c, rows)
         if packed:
-            frames, self.minibatch = on_device(timeline, needed), Unpack(spec, samplers[0].n_step)
+            frames: Any = on_device(timeline, needed)
         else:
             whole = len(needed) == timeline.frame_count
             # `jnp.asarray` would make a copy, and the accelerator would hold the frames twice meanwhile.
             frames = jax.device_put(timeline.decoded() if whole else timeline.frames(needed))
-            self.minibatch = Gather(spec.stack, spec.actions)
+        gather = Gather(spec.stack, spec.actions)
+        self.minibatch: Gather | Unpack = Unpack(spec, samplers[0].n_step) if packed else gather
         self.resident = (frames, jax.tree.map(jax.device_put, narrow))
         self.steps_at_once = 1 << 30
 
