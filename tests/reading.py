@@ -149,7 +149,7 @@ READINGS = {
     "docs/atari.md": Reading(
         given=f"""
 {REPLAY}
-optimist collect atari/Amidar --out amidar {ATARI}
+optimist collect atari/Amidar --preset dqn-nature --out amidar {ATARI}
 mkdir -p runs atari-py-0.2.5/atari_py && mv amidar/agent runs/amidar
 python -c 'from pathlib import Path; import ale_py; print(Path(ale_py.__file__).parent / "roms")' > roms
 cp -r "$(cat roms)" atari-py-0.2.5/atari_py/atari_roms
@@ -232,7 +232,12 @@ optimist study run mine.toml --scale mine --dry-run
     ),
     "docs/results/narrow-log/README.md": Reading(not_run={"PYTHONPATH": MINUTES}),
     "docs/results/online/README.md": Reading(smaller=PREPARED),
-    "docs/results/pong/README.md": Reading(not_run={"python docs/results/pong/three_seeds.py": ON_A_GPU}),
+    "docs/results/pong/README.md": Reading(
+        not_run={
+            "python docs/results/pong/three_seeds.py": ON_A_GPU,
+            "python docs/results/pong/gather.py": "needs the runs of the line before",
+        }
+    ),
     "docs/results/proposition-1/README.md": Reading(
         smaller={"--out docs/results/proposition-1": "--out again"}  # on another machine sums round otherwise
     ),
