@@ -226,6 +226,12 @@ optimist study run mine.toml --scale mine --dry-run
         smaller=PREPARED | {" --logs studies/exploration-mini": ""}
     ),
     "docs/results/final-buffer/README.md": Reading(smaller=PREPARED),
+    "docs/results/first-frames/README.md": Reading(
+        not_run={
+            "python docs/results/first-frames/first_frames.py": ON_A_GPU,
+            "python docs/results/first-frames/gather.py": "needs the runs of the lines before",
+        }
+    ),
     "docs/results/growing-the-log/README.md": Reading(not_run={"python": MINUTES}),
     "docs/results/multi-network/README.md": Reading(
         smaller=PREPARED | {" --logs studies/asymptotic-mini": ""}
@@ -236,6 +242,12 @@ optimist study run mine.toml --scale mine --dry-run
         not_run={
             "python docs/results/pong/three_seeds.py": ON_A_GPU,
             "python docs/results/pong/gather.py": "needs the runs of the line before",
+        }
+    ),
+    "docs/results/precision/README.md": Reading(
+        not_run={
+            "python docs/results/precision/precision.py": ON_A_GPU,
+            "python docs/results/precision/table.py results": "needs the runs of the line before",
         }
     ),
     "docs/results/proposition-1/README.md": Reading(

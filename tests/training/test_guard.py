@@ -339,6 +339,8 @@ def test_the_limit_of_targets_follows_the_log_and_its_rewards(tmp_path):
 def test_a_limit_that_follows_a_log_needs_one():
     with pytest.raises(UsageError, match="target_limit is auto, which follows from a log"):
         resolve_collection(LOG.spec, "dqn", options={"target_limit": "auto"})
-    for limit in (0.0, -1.0, "most", float("nan")):
+    for limit in (0.0, -1.0, float("nan")):
         with pytest.raises(UsageError, match="choose a number above zero, none, or auto"):
             small("dqn", target_limit=limit)
+    with pytest.raises(UsageError, match="target_limit is 'most', not a number or auto or none"):
+        small("dqn", target_limit="most")
