@@ -37,7 +37,7 @@ def test_the_progress_of_a_timed_run_is_not_shown(capfd):
 @pytest.fixture(scope="module")
 def rows() -> list[Row]:
     """A table of every part, of the smallest size."""
-    learners = (("dqn", "minatar", 4, 1), ("td3", "control", 4, 2))
+    learners = (("dqn", "minatar", 4, 1), ("dqn", "minatar", 4, 2))
     return list(
         measured(Plan(learners, ("minatar_jax/breakout",), logged=600, played=160, timing=SHORT, parts=PARTS))
     )
@@ -45,6 +45,16 @@ def rows() -> list[Row]:
 
 def test_every_row_has_a_positive_rate_and_a_limit(rows):
     assert [row.subject.part for row in rows] == ["learner"] * 2 + ["data"] * 4 + ["play"] * 2
+    they_have_rates_and_limits(rows)
+
+
+@pytest.mark.slow
+def test_so_have_the_other_networks():
+    learners = (("td3", "control", 4, 2), ("rem", "nature", 4, 1))
+    they_have_rates_and_limits(measured(Plan(learners, (), 0, 0, SHORT, ("learner",))))
+
+
+def they_have_rates_and_limits(rows):
     for row in rows:
         assert row.rate > 0 and row.limit > 0 and row.limit_by
         assert f"{rounded(row.rate)} {row.subject.unit}" in line(row)
