@@ -43,11 +43,8 @@ torture: $(INSTALLED) $(PARTS:%=torture-%)  ## attack the promises of docs/relia
 torture-campaign: $(INSTALLED)
 	MINUTES=80 $(IN_TREE) torture
 
-# The switches of tests/conftest.py: tests are forked from a process that has imported JAX.
-QUICK_JAX := JAX_DISABLE_MOST_OPTIMIZATIONS=1 XLA_FLAGS=--xla_cpu_use_fusion_emitters=false \
-  JAX_COMPILATION_CACHE_DIR=.pytest_cache/compiled JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0
 torture-mutations: $(INSTALLED)
-	$(QUICK_JAX) $(IN_TREE) torture.mutations
+	$(IN_TREE) torture.mutations
 
 torture-kills: $(INSTALLED)
 	OPTIMIST_MOMENTS=200 OPTIMIST_KILLS=12 $(BIN)/pytest --timeout 3600 tests/studies/engines/test_processes.py \

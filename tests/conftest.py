@@ -1,20 +1,10 @@
 """What the whole suite shares: a strict JAX on the CPU, and recorded traces to compare with."""
 
-import os
 from collections.abc import Callable
-from pathlib import Path
 
-os.environ["JAX_PLATFORMS"] = "cpu"  # before JAX is imported, or it has chosen already
-# Many a test starts the same program in a process of its own: what one has compiled serves all of them.
-os.environ["JAX_COMPILATION_CACHE_DIR"] = str(Path(__file__).parent.parent / ".pytest_cache" / "compiled")
-os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
-os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
-# Programs here run for milliseconds, and XLA takes seconds to polish them. Processes that tests start inherit
-# this, so that all of them round alike.
-os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
-os.environ["XLA_FLAGS"] = (
-    "--xla_cpu_use_fusion_emitters=false"  # the older emitters compile in a third of the time
-)
+import quick_jax  # noqa: F401  (before JAX)
+
+# isort: split
 
 import jax
 import pytest

@@ -14,6 +14,10 @@ import traceback
 import warnings
 from pathlib import Path
 
+import quick_jax  # noqa: F401  (before JAX)
+
+# isort: split
+
 import jax.numpy  # noqa: F401  (imported once for all tests, as the packages below)
 import pyarrow  # noqa: F401
 import pytest
