@@ -27,6 +27,7 @@ atari         bytes and times of 84x84 frames (ale-py, a few GB of disk; as the 
 streaming     batches from compressed shards
 imports       the import of the public format
 
+`python -m benchmarks.large_batches FOLDER` is an experiment for a GPU: returns by batch size and rule.
 `optimist bench` prints one table of the machine.
 """
 
