@@ -116,8 +116,13 @@ class _Writer:
             return [Known(each) for each in (found if equation.primitive.multiple_results else [found])]
         if name in SAME:
             return operands
-        (made,) = equation.outvars
-        return [self._written(equation, operands, made.aval)]
+        if name == "unstack":  # of JAX 0.11
+            return self._unstacked(
+                operands[0], equation.params["axis"], [var.aval for var in equation.outvars]
+            )
+        if len(equation.outvars) > 1:
+            raise _unknown(name)
+        return [self._written(equation, operands, equation.outvars[0].aval)]
 
     def _written(self, equation: JaxprEqn, operands: list[Any], made: Any) -> int:
         name, given, options = equation.primitive.name, equation.params, dict[str, Any]()
@@ -160,10 +165,19 @@ class _Writer:
         elif name == "dot_general":
             name, options = _product(given["dimension_numbers"], *map(self._shape, operands))
         elif name not in PLAIN:
-            raise UsageError(
-                f"the policy uses {name}, which these files cannot hold: export it as policy.stablehlo"
-            )
+            raise _unknown(name)
         return self._add(name, operands, made, **options)
+
+    def _unstacked(self, operand: Any, axis: int, parts: list[Any]) -> list["Known | int"]:
+        """Each part is a slice without its axis."""
+        shape, found = self._shape(operand), list[Known | int]()
+        for place, part in enumerate(parts):
+            start, stop = [0] * len(shape), list(shape)
+            start[axis], stop[axis] = place, place + 1
+            thick = jax.ShapeDtypeStruct([b - a for a, b in zip(start, stop, strict=True)], part.dtype)
+            piece = self._add("slice", [operand], thick, start=start, stop=stop, step=[1] * len(shape))
+            found.append(self._add("reshape", [piece], part, shape=part.shape))
+        return found
 
     def _padded(self, operands: list[Any], margins: Any, made: Any) -> int:
         """A negative margin removes; the program has a slice and a pad for the two."""
@@ -186,6 +200,10 @@ class _Writer:
         numbers, result = tuple(map(self.number, operands)), self.new(made.shape, made.dtype)
         self.program.operations.append(Operation(name, numbers, result, _plain(options)))
         return result
+
+
+def _unknown(name: str) -> UsageError:
+    return UsageError(f"the policy uses {name}, which these files cannot hold: export it as policy.stablehlo")
 
 
 def _is_literal(var: Any) -> bool:
