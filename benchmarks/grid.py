@@ -138,7 +138,9 @@ def on_slurm(study: Path, out: Path, total: int) -> None:
             running = begin(study, out, "--engine", "slurm")
             with stopwatch("the first half"):
                 await_runs(total // 2, out, running)
-            active = cluster.asked("squeue", "--noheader", "--array", "--states=R", "--format=%i").split()
+            active: list[str] = []
+            while not active:  # between two jobs of a node none may run
+                active = cluster.asked("squeue", "--noheader", "--array", "--states=R", "--format=%i").split()
             cluster.asked("scontrol", "requeue", active[0])
             cluster.stop_controller()
             running.kill()
