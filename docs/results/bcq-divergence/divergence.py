@@ -4,10 +4,10 @@
     python docs/results/bcq-divergence/divergence.py > docs/results/bcq-divergence/divergence.csv
     python docs/results/bcq-divergence/divergence.py divergence.png
 
-The second command needs numpy alone, the third matplotlib too. A run has diverged when its critics' loss, a
+A run has diverged when its critics' loss, a
 mean over 250 updates, is above 10,000 in three rows of `critics.csv` in a row; stable runs have 150 to 350.
 The limit was chosen before these runs, by those of `final-buffer`. Bounds are 95% bootstrap intervals over
-logs, and settings that share logs are compared in pairs.
+logs (`intervals.py`), and settings that share logs are compared in pairs.
 """
 
 import csv
@@ -17,6 +17,11 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from intervals import interval, tables
+
+from optimist.studies.scores.statistics import mean
 
 HERE = Path(__file__).parent
 PLAIN = "plain"
@@ -33,7 +38,8 @@ LARGEST_LOSS, IN_A_ROW = 10_000, 3
 UNTIL = 48_000  # the last update that all settings but one have reached
 EVERY = 1_000  # updates between the rows of critics.csv
 NAMES = ("loss_vae", "loss_critic", "loss_actor", "estimate", "value_ratio")
-DRAWS, SEED = 20_000, 12345
+HEADS = ("setting", "seed", "measure", "value", "low", "high")
+SHOWN = ("last", "best", "cross-chosen best", "mean of all")
 
 
 def gather(runs: Path) -> None:
@@ -84,24 +90,6 @@ def diverged_at(steps, losses):
     return steps[runs[0]] if runs else np.nan
 
 
-def cross_chosen(runs):
-    """Each seed at the evaluation that is best for the mean of the other seeds."""
-    return np.array([run[np.delete(runs, i, 0).mean(0).argmax()] for i, run in enumerate(runs)])
-
-
-MEASURES = {
-    "last": lambda runs: runs[:, -1],
-    "best": lambda runs: runs[:, runs.mean(0).argmax()],
-    "cross-chosen best": cross_chosen,
-    "mean of all": lambda runs: runs.mean(1),
-}
-
-
-def interval(values):
-    drawn = np.random.default_rng(SEED).integers(len(values), size=(DRAWS, len(values)))
-    return (values.mean(), *np.quantile(values[drawn].mean(1), [0.025, 0.975]))
-
-
 def returns(until):
     """{setting: (seeds, evaluations)} of the evaluations up to an update; none if it has none."""
     found = {}
@@ -138,11 +126,16 @@ def rows():
             if setting in played:
                 yield setting, seed, "last return", played[setting][place, -1], "", ""
     for setting, runs in played.items():
-        for name, measure in MEASURES.items():
-            yield setting, "all", name, *interval(measure(runs))
+        for name in SHOWN:
+            mine, plain = (tables(name, {"": each}) for each in (runs, played[PLAIN]))
+            yield setting, "all", name, *interval(mine, statistic=mean)
             if setting != PLAIN and setting not in OTHER_LOGS:
-                paired = measure(runs) - measure(played[PLAIN])
-                yield f"{setting} minus {PLAIN}", "all", name, *interval(paired)
+                yield f"{setting} minus {PLAIN}", "all", name, *interval(mine, plain, statistic=mean)
+
+
+def lines():
+    for *words, value, low, high in rows():
+        yield [*words, *(f"{each:.6g}" if each != "" else "" for each in (value, low, high))]
 
 
 def figure(path):
@@ -178,8 +171,4 @@ if __name__ == "__main__":
     elif len(sys.argv) > 1:
         figure(sys.argv[1])
     else:
-        out = csv.writer(sys.stdout, lineterminator="\n")
-        out.writerow(("setting", "seed", "measure", "value", "low", "high"))
-        for *words, value, low, high in rows():
-            numbers = (f"{each:.6g}" if each != "" else "" for each in (value, low, high))
-            out.writerow((*words, *numbers))
+        csv.writer(sys.stdout, lineterminator="\n").writerows([HEADS, *lines()])

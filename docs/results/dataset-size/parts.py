@@ -3,24 +3,25 @@
     python docs/results/dataset-size/parts.py > docs/results/dataset-size/parts.csv
     python docs/results/dataset-size/parts.py size.png quality.png
 
-The first command needs numpy alone, the second optimist too. Whole logs come from `asymptotic` and
-`epsilon-and-heads`, the mean of both for each log. Rows whose game is empty are interquartile means over five
-games and five logs; 1 is the best evaluation of the players, 0 is random play. The others are means over
-five logs, in points. The bounds are 95% bootstrap intervals over logs, drawn game by game; two kinds of data
-from the same players are compared in pairs. `updates` says up to which update the evaluations are read.
+Whole logs come from `asymptotic` and `epsilon-and-heads`, the mean of both for each log. Rows whose game is
+empty are interquartile means over five games and five logs; 1 is the best evaluation of the players, 0 is
+random play. The others are means over five logs, in points. The bounds are 95% bootstrap intervals
+(`intervals.py`); two kinds of data from the same players are compared in pairs. `updates` says up to which
+update the evaluations are read.
 """
 
 import csv
 import sys
-from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
 
-HERE = Path(__file__).parent
-RESULTS = HERE.parent
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from intervals import CROSS, LAST, MEASURES, best_place, bounds, first, normalised, points, row, tables
+
+from optimist.studies.scores.statistics import mean
+
 EVERY = 25_000  # updates between evaluations
-DRAWS, SEED = 20_000, 12345
 CLONED = 125_000  # updates of cloning on parts of logs
 READINGS = {  # updates at which each kind of data is read
     "REM, 1%": (125_000, 550_000),
@@ -47,118 +48,56 @@ PAIRS = [
 ]
 
 
-def curves(path):
-    """Every evaluation in points: {agent: {game: (seeds, evaluations)}}."""
-    found = defaultdict(lambda: defaultdict(lambda: defaultdict(dict)))
-    with open(path) as file:
-        for row in csv.DictReader(file):
-            found[row["agent"]][row["game"]][int(row["seed"])][int(row["step"])] = float(row["score"])
-    return {
-        agent: {
-            game: np.array([[seeds[seed][step] for step in sorted(seeds[seed])] for seed in sorted(seeds)])
-            for game, seeds in sorted(games.items())
-        }
-        for agent, games in found.items()
-    }
-
-
-def bounds(folder):
-    with open(folder / "normaliser.csv") as file:
-        return {row["game"]: (float(row["random"]), float(row["DQN"])) for row in csv.DictReader(file)}
-
-
 def all_runs():
-    """{kind: [(runs by game, bounds by game)]}, one entry for each repetition."""
-    mine = bounds(HERE)
-    kinds = {agent: [(games, mine)] for agent, games in curves(HERE / "scores.csv").items()}
-    early = curves(RESULTS / "dataset-quality/scores.csv")
+    """{kind: [(points, the scores that are 0 and 1)]}, one entry for each repetition."""
+    mine = bounds("dataset-size")
+    kinds = {agent: [(games, mine)] for agent, games in points("dataset-size/scores.csv").items()}
+    early = points("dataset-quality/scores.csv")
     kinds |= {f"{agent}, first tenth": [(games, mine)] for agent, games in early.items()}
     for agent in "REM", "QR-DQN":
         kinds[f"{agent}, 100%"] = [
-            (curves(RESULTS / folder / "scores.csv")[agent], bounds(RESULTS / folder))
+            (points(f"{folder}/scores.csv")[agent], bounds(folder))
             for folder in ("epsilon-and-heads", "asymptotic")
         ]
     return kinds
 
 
-def cross_chosen(runs):
-    """Each seed at the evaluation that is best for the mean of the other seeds."""
-    return np.array([run[np.delete(runs, i, 0).mean(0).argmax()] for i, run in enumerate(runs)])
-
-
-MEASURES = {
-    "best": lambda runs: runs[:, runs.mean(0).argmax()],
-    "cross-chosen best": cross_chosen,
-    "last": lambda runs: runs[:, -1],
-    "mean of last 3": lambda runs: runs[:, -3:].mean(1),
-    "mean of all": lambda runs: runs.mean(1),
-}
-
-
-def scores(repetitions, measure, updates, games, normalised):
-    """(games, logs), the mean over repetitions."""
-    found = []
-    for runs, limits in repetitions:
-        each = np.array([measure(runs[game][:, : updates // EVERY]) for game in games])
-        zero, one = np.array([limits[game] if normalised else (0, 1) for game in games]).T[..., None]
-        found.append((each - zero) / (one - zero))
-    return np.mean(found, 0)
-
-
-def iqm(each):
-    """The mean of the middle half of all runs: (..., games, logs)."""
-    flat = np.sort(each.reshape(*each.shape[:-2], -1), -1)
-    cut = flat.shape[-1] // 4
-    return flat[..., cut : flat.shape[-1] - cut].mean(-1)
-
-
-def drawn(each):
-    """Bootstrap draws of the logs of each game; the same logs for both of a pair."""
-    games, logs = each.shape
-    chosen = np.random.default_rng(SEED).integers(logs, size=(DRAWS, games, logs))
-    return each[np.arange(games)[:, None], chosen]
-
-
-def numbers(estimate, draws):
-    return [f"{value:.4f}" for value in (estimate, *np.quantile(draws, [0.025, 0.975]))]
-
-
-def main():
-    out = csv.writer(sys.stdout, lineterminator="\n")
-    out.writerow(["score", "agent", "updates", "minus", "game", "games", "estimate", "low", "high"])
+def lines():
     kinds = all_runs()
     games_of = {kind: list(repetitions[0][0]) for kind, repetitions in kinds.items()}
-    for name, measure in MEASURES.items():
+
+    def scored(kind, measure, updates, games, in_points=False):
+        read = []
+        for runs, limits in kinds[kind]:
+            some = first(updates // EVERY, {game: runs[game] for game in games})
+            read.append(some if in_points else normalised(some, limits))
+        return tables(measure, *read)
+
+    for measure in MEASURES:
         for kind, readings in READINGS.items():
             for updates in readings:
-                games = games_of[kind]
-                each = scores(kinds[kind], measure, updates, games, normalised=True)
-                start = [name, kind, updates, ""]
-                out.writerow([*start, "", len(games), *numbers(iqm(each), iqm(drawn(each)))])
+                start, games = [measure, kind, updates, ""], games_of[kind]
+                yield row(*start, "", len(games), one=scored(kind, measure, updates, games))
                 for game in games:
-                    points = scores(kinds[kind], measure, updates, [game], normalised=False)
-                    row = numbers(points.mean(), drawn(points).mean((-2, -1)))
-                    out.writerow([*start, game, 1, *row])
+                    one = scored(kind, measure, updates, [game], in_points=True)
+                    yield row(*start, game, 1, one=one, statistic=mean)
         for one, two, updates in PAIRS:
             games = [game for game in games_of[one] if game in games_of[two]]
-            first, second = (scores(kinds[k], measure, updates, games, normalised=True) for k in (one, two))
-            draws = iqm(drawn(first)) - iqm(drawn(second))
-            row = numbers(iqm(first) - iqm(second), draws)
-            out.writerow([name, one, updates, two, "", len(games), *row])
+            both = [scored(kind, measure, updates, games) for kind in (one, two)]
+            yield row(measure, one, updates, two, "", len(games), one=both[0], minus=both[1])
         for kind in "REM, first tenth", "QR-DQN, first tenth", "Cloning, first tenth":
             for updates in READINGS[kind]:
                 for game, played in beginners().items():
-                    ahead = scores(kinds[kind], measure, updates, [game], normalised=False) - played
-                    row = numbers(ahead.mean(), drawn(ahead).mean((-2, -1)))
-                    out.writerow([name, kind, updates, "the player in the first tenth", game, 1, *row])
+                    one = scored(kind, measure, updates, [game], in_points=True)
+                    words = [measure, kind, updates, "the player in the first tenth", game, 1]
+                    yield row(*words, one=one, minus=[played[:, None]], statistic=mean)
     for kind in READINGS:
         updates, games = READINGS[kind][-1], games_of[kind]
-        last, best = (
-            scores(kinds[kind], MEASURES[name], updates, games, normalised=True)
-            for name in ("last", "cross-chosen best")
-        )
-        row = numbers(iqm(last) - iqm(best), iqm(drawn(last)) - iqm(drawn(best)))
-        out.writerow(["last minus cross-chosen best", kind, updates, "", "", len(games), *row])
+        last, best = (scored(kind, measure, updates, games) for measure in (LAST, CROSS))
+        yield row(f"{LAST} minus {CROSS}", kind, updates, "", "", len(games), one=last, minus=best)
+
+
+HEADS = ("score", "agent", "updates", "minus", "game", "games", "estimate", "low", "high")
 
 
 def draw(path, lines, best_policy=None):
@@ -167,7 +106,7 @@ def draw(path, lines, best_policy=None):
 
     from optimist.studies.report import figures
 
-    kinds, limits = all_runs(), bounds(HERE)
+    kinds, limits = all_runs(), bounds("dataset-size")
     figure = Figure(figsize=(14, 3.2), layout="constrained")
     for axes, game in zip(figure.subplots(1, len(limits)), sorted(limits), strict=True):
         for kind, colour, style in lines:
@@ -197,8 +136,8 @@ def draw(path, lines, best_policy=None):
 
 def beginners():
     """Each player at the better of the evaluations in the first tenth of the log: {game: (logs,)}."""
-    players = curves(RESULTS / "dataset-quality/players.csv")["DQN (Nature), player"]
-    return {game: runs[:, runs[:, :2].mean(0).argmax()] for game, runs in players.items()}
+    players = points("dataset-quality/players.csv")["DQN (Nature), player"]
+    return {game: runs[:, best_place(runs[:, :2])] for game, runs in players.items()}
 
 
 if __name__ == "__main__":
@@ -221,4 +160,4 @@ if __name__ == "__main__":
             beginners(),
         )
     else:
-        main()
+        csv.writer(sys.stdout, lineterminator="\n").writerows([HEADS, *lines()])

@@ -3,20 +3,22 @@
     python docs/results/exploration/share.py > docs/results/exploration/share.csv
     python docs/results/exploration/share.py share.png
 
-The first command needs numpy alone, the second optimist too. Scores are means over five logs, in points.
-`of_player` is the mean as a share of the best evaluation of the players, from random play up. The bounds
-are 95% bootstrap intervals over logs. Agents on the same logs are compared in pairs; logs with another
-epsilon are other logs.
+Scores are means over five logs, in points. `of_player` is the mean as a share of the best evaluation of the
+players, from random play up. The bounds are 95% bootstrap intervals (`intervals.py`). Agents on the same logs
+are compared in pairs; logs with another epsilon are other logs, and are drawn separately.
 """
 
 import csv
 import sys
-from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
 
-HERE = Path(__file__).parent
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from intervals import DRAWS, MEASURES, bounds, interval, points, tables
+
+from optimist.studies.scores.statistics import mean, stratified_bootstrap
+
 STEPS, WARM_UP, DECAY = 2_000_000, 5_000, 100_000  # of a player; epsilon falls from 1 during DECAY steps
 AGENTS = "DQN (Adam)", "REM", "QR-DQN", "C51", "Cloning"
 PAIRS = (
@@ -25,7 +27,8 @@ PAIRS = (
     ("QR-DQN", "DQN (Adam)"),
     ("REM", "DQN (Adam)"),
 )
-DRAWS, SEED = 20_000, 12345
+NUMBERS = [f"{unit}{end}" for unit in ("points", "of_player") for end in ("", "_low", "_high")]
+HEADS = ["score", "agent", "epsilon", "share", "minus", "minus_epsilon", *NUMBERS]
 
 
 def share(epsilon, steps=STEPS):
@@ -35,79 +38,50 @@ def share(epsilon, steps=STEPS):
 
 def curves(name):
     """Every evaluation: {epsilon: {agent: (seeds, evaluations)}}."""
-    found = defaultdict(lambda: defaultdict(lambda: defaultdict(dict)))
-    with open(HERE / name) as file:
-        for row in csv.DictReader(file):
-            epsilon = float(row["game"].rpartition(" ")[2])
-            found[epsilon][row["agent"]][int(row["seed"])][int(row["step"])] = float(row["score"])
-    return {
-        epsilon: {
-            agent: np.array([[seeds[seed][step] for step in sorted(seeds[seed])] for seed in sorted(seeds)])
-            for agent, seeds in mine.items()
-        }
-        for epsilon, mine in found.items()
-    }
+    found = {}
+    for agent, games in points(f"exploration/{name}").items():
+        for game, runs in games.items():
+            found.setdefault(float(game.rpartition(" ")[2]), {})[agent] = runs
+    return found
 
 
 def players():
     """Random play and the best evaluation of the players, by epsilon."""
-    with open(HERE / "normaliser.csv") as file:
-        rows = list(csv.DictReader(file))
-    return {float(row["game"].rpartition(" ")[2]): (float(row["random"]), float(row["DQN"])) for row in rows}
+    return {float(game.rpartition(" ")[2]): limits for game, limits in bounds("exploration").items()}
 
 
-def cross_chosen(runs):
-    """Each seed at the evaluation that is best for the mean of the other seeds."""
-    return np.array([run[np.delete(runs, i, 0).mean(0).argmax()] for i, run in enumerate(runs)])
+def lines():
+    found, known, quarters = curves("scores.csv"), players(), curves("quarters.csv")[0.01]
 
+    def line(measure, agent, epsilon, one, minus=None, part=None):
+        """`minus` is another agent on the same logs, and its name."""
+        zero, scale = known[epsilon][0], known[epsilon][1] - known[epsilon][0]
+        sides = [tables(measure, {"": runs}) for runs in (one, *([minus[1]] if minus else []))]
+        numbers = interval(*sides, statistic=mean)
+        shares = [(number - (0 if minus else zero)) / scale for number in numbers]
+        words = [measure, agent, epsilon, f"{part or share(epsilon):.4f}"]
+        against = [minus[0], epsilon] if minus else ["", ""]
+        return [*words, *against, *(f"{number:.3f}" for number in (*numbers, *shares))]
 
-MEASURES = {
-    "best": lambda runs: runs[:, runs.mean(0).argmax()],
-    "cross-chosen best": cross_chosen,
-    "last": lambda runs: runs[:, -1],
-    "mean of last 3": lambda runs: runs[:, -3:].mean(1),
-    "mean of all": lambda runs: runs.mean(1),
-}
-
-
-def mean(runs, stream=0):
-    """The mean over logs and its bounds; another stream draws other logs."""
-    draws = np.random.default_rng([SEED, stream]).integers(len(runs), size=(DRAWS, len(runs)))
-    return runs.mean(), runs[draws].mean(1)
-
-
-def numbers(estimate, draws):
-    return [f"{value:.3f}" for value in (estimate, *np.quantile(draws, [0.025, 0.975]))]
-
-
-def main():
-    found, known = curves("scores.csv"), players()
-    out = csv.writer(sys.stdout, lineterminator="\n")
-    heads = ["score", "agent", "epsilon", "share", "minus", "minus_epsilon"]
-    out.writerow(
-        [*heads, "points", "points_low", "points_high", "of_player", "of_player_low", "of_player_high"]
-    )
-    for name, measure in MEASURES.items():
-        for epsilon, (zero, one) in known.items():
-            start, scale = [name], one - zero
+    for measure in MEASURES:
+        for epsilon in known:
+            mine = found[epsilon]
             for agent in AGENTS:
-                runs = measure(found[epsilon][agent])
-                row = [agent, epsilon, f"{share(epsilon):.4f}", "", "", *numbers(*mean(runs))]
-                out.writerow([*start, *row, *numbers(*mean((runs - zero) / scale))])
+                yield line(measure, agent, epsilon, mine[agent])
             for agent, other in PAIRS:
-                runs = measure(found[epsilon][agent]) - measure(found[epsilon][other])
-                row = [agent, epsilon, f"{share(epsilon):.4f}", other, epsilon, *numbers(*mean(runs))]
-                out.writerow([*start, *row, *numbers(*mean(runs / scale))])
+                yield line(measure, agent, epsilon, mine[agent], (other, mine[other]))
         for agent in AGENTS:
             for epsilon in list(known)[1:]:
-                one, two = (mean(measure(found[e][agent]), i) for i, e in enumerate((epsilon, 0.01)))
-                apart = numbers(one[0] - two[0], one[1] - two[1])
-                out.writerow([name, agent, epsilon, f"{share(epsilon):.4f}", agent, 0.01, *apart, "", "", ""])
-        for agent, runs in curves("quarters.csv")[0.01].items():
+                sides = (tables(measure, {"": found[each][agent]})[0] for each in (epsilon, 0.01))
+                apart = stratified_bootstrap(
+                    lambda one, other: mean(one) - mean(other), *sides, repetitions=DRAWS
+                )
+                numbers = (f"{number:.3f}" for number in (apart.estimate, apart.low, apart.high))
+                words = [measure, agent, epsilon, f"{share(epsilon):.4f}", agent, 0.01]
+                yield [*words, *numbers, "", "", ""]
+        for agent, runs in quarters.items():
             part = share(0.01, STEPS // 4) if "first" in agent else share(0.01)
-            zero, one = known[0.01]
-            row = [agent, 0.01, f"{part:.4f}", "", "", *numbers(*mean(measure(runs)))]
-            out.writerow([name, *row, *numbers(*mean((measure(runs) - zero) / (one - zero)))])
+            yield line(measure, agent, 0.01, runs, part=part)
 
 
 def draw(path):
@@ -145,4 +119,7 @@ def draw(path):
 
 
 if __name__ == "__main__":
-    draw(sys.argv[1]) if len(sys.argv) > 1 else main()
+    if len(sys.argv) > 1:
+        draw(sys.argv[1])
+    else:
+        csv.writer(sys.stdout, lineterminator="\n").writerows([HEADS, *lines()])

@@ -20,6 +20,7 @@ GAME = "minatar_jax/seaquest"
 TRUTHS = {"score": "truth", "clipped": "clipped", "discounted": "discounted"}  # and their columns
 RULES = ("fqe", "cautious")
 EARLY = 100_000  # updates
+HEADS = ("truth", "agents", "rule", "measure", "mean", "low", "high")
 
 
 def runs_of(agent, runs):
@@ -67,8 +68,10 @@ def rows():
                     yield truth, who, f"{key[0]} minus the best", key[1], *interval(apart)
 
 
-if __name__ == "__main__":
-    out = csv.writer(sys.stdout, lineterminator="\n")
-    out.writerow(("truth", "agents", "rule", "measure", "mean", "low", "high"))
+def lines():
     for *words, mean, low, high in rows():
-        out.writerow((*words, *(f"{value:.4f}" for value in (mean, low, high))))
+        yield [*words, *(f"{value:.4f}" for value in (mean, low, high))]
+
+
+if __name__ == "__main__":
+    csv.writer(sys.stdout, lineterminator="\n").writerows([HEADS, *lines()])

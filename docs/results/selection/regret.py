@@ -179,6 +179,7 @@ def interval(values):
     return (mean, *np.quantile(draws, [0.025, 0.975]))
 
 
+HEADS = ("games", "agents", "rule", "measure", "mean", "low", "high")
 MEASURES = ("regret at 1", "regret at 3", "rank correlation")
 
 
@@ -200,6 +201,11 @@ def rows(found):
                 mine, theirs = (gathered(found, each, agents, every, 0) for each in (rule, other))
                 if rule != other and np.isfinite(mine - theirs).all():
                     yield EVERY_GAME, who, f"{rule} minus {other}", MEASURES[0], *interval(mine - theirs)
+
+
+def lines():
+    for *words, mean, low, high in rows(fields()):
+        yield [*words, *(f"{value:.4f}" for value in (mean, low, high))]
 
 
 def figure(found, path):
@@ -237,7 +243,4 @@ if __name__ == "__main__":
     if len(sys.argv) > 1:
         figure(fields(), sys.argv[1])
     else:
-        out = csv.writer(sys.stdout, lineterminator="\n")
-        out.writerow(("games", "agents", "rule", "measure", "mean", "low", "high"))
-        for *words, mean, low, high in rows(fields()):
-            out.writerow((*words, *(f"{value:.4f}" for value in (mean, low, high))))
+        csv.writer(sys.stdout, lineterminator="\n").writerows([HEADS, *lines()])

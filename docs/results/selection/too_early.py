@@ -2,7 +2,7 @@
 
     optimist study run asymptotic --scale tiny
     python docs/results/selection/too_early.py studies/asymptotic-tiny/runs/minatar-breakout/all/dqn-adam
-    python docs/results/selection/too_early.py     # the correlations of the page, from policies.csv
+    python docs/results/selection/too_early.py > docs/results/selection/correlations.csv  # from policies.csv
 
 The first command of Python writes too_early.csv: it plays the kept policies of STEPS of a run's first seed,
 and fits FQE to them as `optimist select` does, with targets that move by RATES at each update (`optimist
@@ -98,8 +98,8 @@ def trace(folder: Path, write) -> None:
         estimators.values  # noqa: B018 (fits FQE)
 
 
-def correlations() -> None:
-    """What FQE follows within a run, by the 2,000 policies of the study."""
+def lines():
+    """What FQE follows within a run, by the policies of the study: mean rank correlations over the runs."""
     sys.path.insert(0, str(HERE))
     import regret
 
@@ -114,16 +114,17 @@ def correlations() -> None:
     for (one, other), values in found.items():
         draws = np.random.default_rng(0).choice(values, (20_000, len(values))).mean(axis=1)
         low, high = np.quantile(draws, [0.025, 0.975])
-        print(f"{one} and {other}: {np.mean(values):.2f} [{low:.2f}, {high:.2f}] over {len(values)} runs")
+        yield [one, other, len(values), *(f"{number:.4f}" for number in (np.mean(values), low, high))]
 
 
-HEADS = ("step", "rate", "updates", "fqe", "discounted", "error", "undiscounted", "support", "logged")
+HEADS = ("one", "other", "runs", "mean", "low", "high")
+TRACED = ("step", "rate", "updates", "fqe", "discounted", "error", "undiscounted", "support", "logged")
 
 if __name__ == "__main__":
     if len(sys.argv) == 1:
-        correlations()
+        csv.writer(sys.stdout, lineterminator="\n").writerows([HEADS, *lines()])
     else:
         with open(HERE / "too_early.csv", "w", buffering=1, newline="") as file:
             out = csv.writer(file, lineterminator="\n")
-            out.writerow(HEADS)
+            out.writerow(TRACED)
             trace(Path(sys.argv[1]), out.writerow)

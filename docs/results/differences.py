@@ -1,0 +1,144 @@
+"""Intervals that combine readings or studies: gains, falls, pooled repetitions, every second evaluation.
+
+Each function gives the rows of one CSV file, and `recompute.py` writes them.
+"""
+
+import csv
+from collections.abc import Iterable, Iterator
+from itertools import combinations, permutations
+
+import numpy as np
+from intervals import CROSS, DRAWS, LAST, MEASURES, RESULTS, Runs, first, row, scores, tables
+
+from optimist.studies.scores.statistics import SHARE, probability_of_improvement, stratified_bootstrap
+
+TWICE = ("DQN (Adam)", "QR-DQN", "REM", "Cloning")  # agents that ran twice on the same logs
+READINGS = {"1X": 5, "5X": 25}  # evaluations
+STUDENT = 2.776  # 97.5% of Student's t with four degrees of freedom
+
+Sides = dict[str, list[Runs]]  # the repetitions of each agent
+
+
+def pooled() -> Sides:
+    return {
+        f"{agent}, pooled": [scores("epsilon-and-heads")[agent], scores("asymptotic")[agent]]
+        for agent in TWICE
+    }
+
+
+def cut(evaluations: int, sides: Sides) -> Sides:
+    return {name: [first(evaluations, runs) for runs in each] for name, each in sides.items()}
+
+
+def over_training(sides: Sides) -> Iterator[list]:
+    """What each agent gains from 1X to 5X, and what it has lost at the end."""
+    early, late = (cut(evaluations, sides) for evaluations in READINGS.values())
+    for name in sides:
+        for measure in MEASURES:
+            gain = {"one": tables(measure, *late[name]), "minus": tables(measure, *early[name])}
+            yield row("5X minus 1X", measure, name, "", **gain)
+        fall = {"one": tables(LAST, *late[name]), "minus": tables(CROSS, *late[name])}
+        yield row("5X", f"{LAST} minus {CROSS}", name, "", **fall)
+
+
+def alone(reading: str, sides: Sides, measures: Iterable[str] = MEASURES) -> Iterator[list]:
+    for name, each in sides.items():
+        for measure in measures:
+            yield row(reading, measure, name, "", one=tables(measure, *each))
+
+
+def differences(
+    reading: str, sides: Sides, pairs: Iterable[tuple[str, str]], measures: Iterable[str] = MEASURES
+) -> Iterator[list]:
+    for one, other in pairs:
+        for measure in measures:
+            mine, theirs = (tables(measure, *sides[name]) for name in (one, other))
+            yield row(reading, measure, one, other, one=mine, minus=theirs)
+
+
+def without(game: str, sides: Sides) -> Sides:
+    return {
+        name: [{key: curves for key, curves in runs.items() if game not in key} for runs in each]
+        for name, each in sides.items()
+    }
+
+
+def asymptotic() -> Iterator[list]:
+    once = {agent: [runs] for agent, runs in scores("asymptotic").items()}
+    sides = {**once, **pooled()}
+    yield from over_training(sides)
+    others = [agent for agent in once if agent not in TWICE]
+    pairs = [*combinations(pooled(), 2), *((two, one) for two in pooled() for one in others)]
+    for reading, evaluations in READINGS.items():
+        yield from differences(reading, cut(evaluations, sides), pairs)
+    yield from alone("5X, without Seaquest", without("seaquest", once), [LAST])
+
+
+def epsilon_and_heads() -> Iterator[list]:
+    once = {agent: [runs] for agent, runs in scores("epsilon-and-heads").items()}
+    yield from over_training(once)
+    second = {f"{agent}, second": [scores("asymptotic")[agent]] for agent in TWICE}
+    others = [agent for agent in once if agent not in TWICE]
+    pairs = [(one, two) for two in (*pooled(), *second) for one in others]
+    yield from differences("5X", {**once, **pooled(), **second}, pairs)
+
+
+def multi_network() -> Iterator[list]:
+    whole = {agent: [runs] for agent, runs in scores("multi-network", "scores-2x.csv").items()}
+    second = {
+        agent: [{game: curves[:, 1::2] for game, curves in runs.items()}] for agent, (runs,) in whole.items()
+    }
+    beside = {"REM": "REM, 200 heads", "Ensemble-DQN": "Ensemble-DQN, 200 heads"}
+    beside |= {agent: agent for agent in ("QR-DQN", "C51", "DQN (Adam)")}
+    second |= {name: [first(10, scores("asymptotic")[agent])] for agent, name in beside.items()}
+    pairs = list(combinations(whole, 2))
+    reading = "2X, every second evaluation"
+    yield from alone(reading, second)
+    yield from differences(reading, second, [*pairs, *((one, "REM, 200 heads") for one in whole)])
+    yield from differences("1X", cut(10, whole), pairs)
+    for game in ("asterix", "breakout", "freeway", "seaquest", "space_invaders"):
+        yield from differences(f"2X, without {game}", without(game, whole), pairs, [LAST])
+
+
+def online() -> Iterator[list]:
+    """The probability that a run of one agent beats a run of the other, and the IQMs without Freeway."""
+    found = scores("online")
+    for measure in ("best", LAST, "mean of last 3"):
+        for one, other in permutations(found, 2):
+            both = (np.asarray(tables(measure, found[agent])[0]) for agent in (one, other))
+            sure = stratified_bootstrap(probability_of_improvement, *both, repetitions=DRAWS, limits=SHARE)
+            numbers = (f"{number:.4f}" for number in (sure.estimate, sure.low, sure.high))
+            yield ["P", measure, one, other, *numbers]
+    sides = without("freeway", {agent: [runs] for agent, runs in found.items()})
+    yield from alone("without Freeway", sides, ["mean of last 3"])
+
+
+def older_sizes() -> Iterator[list]:
+    found = scores("dataset-size", "older-scores.csv", "older-normaliser.csv")
+    yield from alone("1X", {agent: [runs] for agent, runs in found.items()})
+
+
+def growing_the_log() -> Iterator[list]:
+    """Means over five seeds, paired; the bounds are those of Student's t."""
+    with open(RESULTS / "growing-the-log/returns.csv") as file:
+        rows = list(csv.DictReader(file))
+    with open(RESULTS / "growing-the-log/online.csv") as file:
+        online = list(csv.DictReader(file))
+
+    def returns(way: str, after: int) -> np.ndarray:
+        return np.array(
+            [float(r["return"]) for r in rows if (r["grown_by"], int(r["round"])) == (way, after)]
+        )
+
+    def line(reading: str, one: str, other: str, apart: np.ndarray) -> list:
+        half = STUDENT * apart.std(ddof=1) / len(apart) ** 0.5
+        numbers = (f"{number:.2f}" for number in (apart.mean(), apart.mean() - half, apart.mean() + half))
+        return [reading, LAST, one, other, *numbers]
+
+    own, chance = "its own policy", "random play"
+    for after in (1, 2, 3):
+        yield line(f"{after} rounds", own, chance, returns(own, after) - returns(chance, after))
+    for way in own, chance:
+        yield line("3 rounds minus none", way, "", returns(way, 3) - returns(way, 0))
+    gains = np.array([float(r["after"]) - float(r["before"]) for r in online])
+    yield line("a round online", "after", "before", gains.reshape(5, -1).mean(axis=1))
