@@ -10,7 +10,12 @@ from itertools import combinations, permutations
 import numpy as np
 from intervals import CROSS, DRAWS, LAST, MEASURES, RESULTS, Runs, first, row, scores, tables
 
-from optimist.studies.scores.statistics import SHARE, probability_of_improvement, stratified_bootstrap
+from optimist.studies.scores.statistics import (
+    SHARE,
+    iqm,
+    probability_of_improvement,
+    stratified_bootstrap,
+)
 
 TWICE = ("DQN (Adam)", "QR-DQN", "REM", "Cloning")  # agents that ran twice on the same logs
 READINGS = {"1X": 5, "5X": 25}  # evaluations
@@ -41,6 +46,28 @@ def over_training(sides: Sides) -> Iterator[list]:
         yield row("5X", f"{LAST} minus {CROSS}", name, "", **fall)
 
 
+def gains_compared(sides: Sides) -> Iterator[list]:
+    """By how much one agent gains more than another from 1X to 5X; all of them ran twice."""
+    for one, other in combinations(sides, 2):
+        parts = [
+            tables(CROSS, *(first(evaluations, runs) for runs in sides[name]))
+            for name in (one, other)
+            for evaluations in (READINGS["5X"], READINGS["1X"])
+        ]
+
+        def apart(*drawn: np.ndarray) -> np.ndarray:
+            late, early, late_other, early_other = (
+                iqm(np.mean(drawn[start : start + 2], axis=0)) for start in (0, 2, 4, 6)
+            )
+            return (late - early) - (late_other - early_other)
+
+        sure = stratified_bootstrap(
+            apart, *(each for part in parts for each in part), repetitions=DRAWS, paired=True
+        )
+        numbers = (f"{number:.4f}" for number in (sure.estimate, sure.low, sure.high))
+        yield ["5X minus 1X", CROSS, one, other, *numbers]
+
+
 def alone(reading: str, sides: Sides, measures: Iterable[str] = MEASURES) -> Iterator[list]:
     for name, each in sides.items():
         for measure in measures:
@@ -67,6 +94,7 @@ def asymptotic() -> Iterator[list]:
     once = {agent: [runs] for agent, runs in scores("asymptotic").items()}
     sides = {**once, **pooled()}
     yield from over_training(sides)
+    yield from gains_compared(pooled())
     others = [agent for agent in once if agent not in TWICE]
     pairs = [*combinations(pooled(), 2), *((two, one) for two in pooled() for one in others)]
     for reading, evaluations in READINGS.items():

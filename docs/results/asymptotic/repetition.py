@@ -44,11 +44,11 @@ def lines():
             for agent, both in found.items():
                 numbers = [number for some in (both[:1], both[1:], both) for number in interval(some)]
                 share = share_of_log(*(np.asarray(each)[:, equal] for each in both))
-                yield [reading, measure, agent, "", *(f"{each:.3f}" for each in numbers), f"{share:.2f}"]
+                yield [reading, measure, agent, "", *(f"{each:.4f}" for each in numbers), f"{share:.2f}"]
             for agent, other in PAIRS:
                 parts = slice(0, 1), slice(1, 2), slice(0, 2)
                 pairs = (interval(found[agent][part], found[other][part]) for part in parts)
-                numbers = [f"{number:.3f}" for each in pairs for number in each]
+                numbers = [f"{number:.4f}" for each in pairs for number in each]
                 yield [reading, measure, agent, other, *numbers, ""]
 
 

@@ -61,7 +61,7 @@ def lines():
         shares = [(number - (0 if minus else zero)) / scale for number in numbers]
         words = [measure, agent, epsilon, f"{part or share(epsilon):.4f}"]
         against = [minus[0], epsilon] if minus else ["", ""]
-        return [*words, *against, *(f"{number:.3f}" for number in (*numbers, *shares))]
+        return [*words, *against, *(f"{number:.4f}" for number in (*numbers, *shares))]
 
     for measure in MEASURES:
         for epsilon in known:
@@ -76,7 +76,7 @@ def lines():
                 apart = stratified_bootstrap(
                     lambda one, other: mean(one) - mean(other), *sides, repetitions=DRAWS
                 )
-                numbers = (f"{number:.3f}" for number in (apart.estimate, apart.low, apart.high))
+                numbers = (f"{number:.4f}" for number in (apart.estimate, apart.low, apart.high))
                 words = [measure, agent, epsilon, f"{share(epsilon):.4f}", agent, 0.01]
                 yield [*words, *numbers, "", "", ""]
         for agent, runs in quarters.items():

@@ -63,7 +63,7 @@ def lines():
             in_points = (tables(measure, {game: runs[game]}) for measure, runs in sides)
             numbers += interval(*in_points, statistic=mean)
         passes = f"{updates * BATCH / STEPS[data]:g}"
-        return [score, agent, data, updates, passes, *against, *(f"{number:.3f}" for number in numbers)]
+        return [score, agent, data, updates, passes, *against, *(f"{number:.4f}" for number in numbers)]
 
     for (agent, data), games in found.items():
         length = next(iter(games.values())).shape[1] * EVERY
