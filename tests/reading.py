@@ -232,7 +232,9 @@ optimist study run mine.toml --scale mine --dry-run
             "python docs/results/first-frames/gather.py": "needs the runs of the lines before",
         }
     ),
-    "docs/results/growing-the-log/README.md": Reading(not_run={"python": MINUTES}),
+    "docs/results/growing-the-log/README.md": Reading(
+        not_run={"python docs/results/growing-the-log/rounds.py": MINUTES}
+    ),
     "docs/results/multi-network/README.md": Reading(
         smaller=PREPARED | {" --logs studies/asymptotic-mini": ""}
     ),
