@@ -110,14 +110,14 @@ def without_bounds(text: str) -> list[list]:
 def test_the_estimates_follow_from_the_scores(scripts, monkeypatch):
     """With two draws, because estimates do not depend on them; the slow test has all files."""
     import differences
-    import intervals
     import recompute
+    import resampling
 
-    for module in (intervals, differences):
+    for module in (resampling, differences):
         monkeypatch.setattr(module, "DRAWS", 2)
     files = {path: recompute.of_script(path) for path in QUICK if path in recompute.SCRIPTS}
     for path in (path for path in QUICK if path not in files):
-        files[path] = recompute.text_of([intervals.HEADS, *recompute.DIFFERENCES[path]()])
+        files[path] = recompute.text_of([resampling.HEADS, *recompute.DIFFERENCES[path]()])
     for path, text in files.items():
         theirs = without_bounds((RESULTS / path).read_text("utf-8"))
         assert_alike(without_bounds(text), theirs, path)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from itertools import combinations, permutations
 
 import numpy as np
-from intervals import CROSS, DRAWS, LAST, MEASURES, RESULTS, Runs, first, row, scores, tables
+from resampling import CROSS, DRAWS, LAST, MEASURES, RESULTS, Runs, first, row, scores, tables
 
 from optimist.studies.scores.statistics import (
     SHARE,

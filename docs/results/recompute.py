@@ -3,7 +3,7 @@
     python docs/results/recompute.py                    # all pages: two minutes on two cores
     python docs/results/recompute.py online selection   # some pages
 
-`intervals.py` has the definitions. Pages that are not named here have a command of their own.
+`resampling.py` has the definitions. Pages that are not named here have a command of their own.
 """
 
 import csv
@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 import differences
-from intervals import HEADS, RESULTS
+from resampling import HEADS, RESULTS
 
 from optimist.studies.scores import intervals, table_one
 from optimist.studies.scores.normalisation import from_csv

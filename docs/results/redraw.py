@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
-from intervals import RESULTS
 from matplotlib.figure import Figure
 from recompute import read
+from resampling import RESULTS
 
 from optimist.studies.report import figures, paper_figures
 from optimist.studies.report.study_figures import ACROSS, short_names

@@ -3,7 +3,7 @@
     python docs/results/asymptotic/repetition.py > docs/results/asymptotic/repetition.csv
 
 IQM is the mean of the middle half of all runs. Pooled: the mean of both repetitions for each game and log.
-The bounds are 95% bootstrap intervals (`intervals.py`). The share of the log is the correlation of the two
+The bounds are 95% bootstrap intervals (`resampling.py`). The share of the log is the correlation of the two
 repetitions within games, over the games whose logs are equal in both.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from intervals import CROSS, LAST, first, interval, scores, tables
+from resampling import CROSS, LAST, first, interval, scores, tables
 
 FOLDERS = "epsilon-and-heads", "asymptotic"
 AGENTS = "DQN (Adam)", "QR-DQN", "REM", "Cloning"

@@ -7,7 +7,7 @@
 A run has diverged when its critics' loss, a
 mean over 250 updates, is above 10,000 in three rows of `critics.csv` in a row; stable runs have 150 to 350.
 The limit was chosen before these runs, by those of `final-buffer`. Bounds are 95% bootstrap intervals over
-logs (`intervals.py`), and settings that share logs are compared in pairs.
+logs (`resampling.py`), and settings that share logs are compared in pairs.
 """
 
 import csv
@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from intervals import interval, tables
+from resampling import interval, tables
 
 from optimist.studies.scores.statistics import mean
 

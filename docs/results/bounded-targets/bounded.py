@@ -6,7 +6,7 @@
 `near-greedy` are means over five logs of Space Invaders, in points. `whole logs` are interquartile means over
 five games and five logs; 1 is the best evaluation of the players, 0 is random play. Agents of other studies
 learned from logs of the same players and are compared in pairs; "both" is the mean of two repetitions for
-each log. The bounds are 95% bootstrap intervals (`intervals.py`).
+each log. The bounds are 95% bootstrap intervals (`resampling.py`).
 """
 
 import csv
@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from intervals import CROSS, LAST, MEASURES, first, points, row, scores, tables
+from resampling import CROSS, LAST, MEASURES, first, points, row, scores, tables
 
 from optimist.studies.scores.statistics import iqm, mean
 

@@ -6,7 +6,7 @@
 Whole logs come from `asymptotic` and `epsilon-and-heads`, the mean of both for each log. Rows whose game is
 empty are interquartile means over five games and five logs; 1 is the best evaluation of the players, 0 is
 random play. The others are means over five logs, in points. The bounds are 95% bootstrap intervals
-(`intervals.py`); two kinds of data from the same players are compared in pairs. `updates` says up to which
+(`resampling.py`); two kinds of data from the same players are compared in pairs. `updates` says up to which
 update the evaluations are read.
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from intervals import CROSS, LAST, MEASURES, best_place, bounds, first, normalised, points, row, tables
+from resampling import CROSS, LAST, MEASURES, best_place, bounds, first, normalised, points, row, tables
 
 from optimist.studies.scores.statistics import mean
 

@@ -4,8 +4,8 @@
     python docs/results/exploration/share.py share.png
 
 Scores are means over five logs, in points. `of_player` is the mean as a share of the best evaluation of the
-players, from random play up. The bounds are 95% bootstrap intervals (`intervals.py`). Agents on the same logs
-are compared in pairs; logs with another epsilon are other logs, and are drawn separately.
+players, from random play up. The bounds are 95% bootstrap intervals (`resampling.py`). Agents on the same
+logs are compared in pairs; logs with another epsilon are other logs, and are drawn separately.
 """
 
 import csv
@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from intervals import DRAWS, MEASURES, bounds, interval, points, tables
+from resampling import DRAWS, MEASURES, bounds, interval, points, tables
 
 from optimist.studies.scores.statistics import mean, stratified_bootstrap
 

@@ -6,7 +6,7 @@
 The first tenth of each log is the log of the study `asymptotic`; its scores are read from there. 1 is the
 best evaluation of the players of the whole logs, for all three. IQM is the mean of the middle half of the ten
 runs of both games. Scores of one game are the means of its five runs, in points. The bounds are 95% bootstrap
-intervals (`intervals.py`); pairs have the same logs.
+intervals (`resampling.py`); pairs have the same logs.
 """
 
 import csv
@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from intervals import CROSS, LAST, MEASURES, bounds, first, interval, normalised, points, tables
+from resampling import CROSS, LAST, MEASURES, bounds, first, interval, normalised, points, tables
 
 from optimist.studies.scores.statistics import mean
 
