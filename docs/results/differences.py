@@ -146,27 +146,44 @@ def older_sizes() -> Iterator[list]:
     yield from alone("1X", {agent: [runs] for agent, runs in found.items()})
 
 
+def read(path: str) -> list[dict[str, str]]:
+    with open(RESULTS / path) as file:
+        return list(csv.DictReader(file))
+
+
+def of_seeds(reading: str, one: str, other: str, apart: np.ndarray) -> list:
+    """The mean of the differences of five seeds, with the bounds of Student's t."""
+    half = STUDENT * apart.std(ddof=1) / len(apart) ** 0.5
+    numbers = (f"{number:.2f}" for number in (apart.mean(), apart.mean() - half, apart.mean() + half))
+    return [reading, LAST, one, other, *numbers]
+
+
 def growing_the_log() -> Iterator[list]:
-    """Means over five seeds, paired; the bounds are those of Student's t."""
-    with open(RESULTS / "growing-the-log/returns.csv") as file:
-        rows = list(csv.DictReader(file))
-    with open(RESULTS / "growing-the-log/online.csv") as file:
-        online = list(csv.DictReader(file))
-
-    def returns(way: str, after: int) -> np.ndarray:
-        return np.array(
-            [float(r["return"]) for r in rows if (r["grown_by"], int(r["round"])) == (way, after)]
-        )
-
-    def line(reading: str, one: str, other: str, apart: np.ndarray) -> list:
-        half = STUDENT * apart.std(ddof=1) / len(apart) ** 0.5
-        numbers = (f"{number:.2f}" for number in (apart.mean(), apart.mean() - half, apart.mean() + half))
-        return [reading, LAST, one, other, *numbers]
-
+    rows = read("growing-the-log/returns.csv")
     own, chance = "its own policy", "random play"
-    for after in (1, 2, 3):
-        yield line(f"{after} rounds", own, chance, returns(own, after) - returns(chance, after))
+
+    def returns(way: str, rounds: int) -> np.ndarray:
+        mine = [each for each in rows if (each["grown_by"], int(each["round"])) == (way, rounds)]
+        return np.array([float(each["return"]) for each in mine])
+
+    for rounds in (1, 2, 3):
+        yield of_seeds(f"{rounds} rounds", own, chance, returns(own, rounds) - returns(chance, rounds))
     for way in own, chance:
-        yield line("3 rounds minus none", way, "", returns(way, 3) - returns(way, 0))
-    gains = np.array([float(r["after"]) - float(r["before"]) for r in online])
-    yield line("a round online", "after", "before", gains.reshape(5, -1).mean(axis=1))
+        yield of_seeds("3 rounds minus none", way, "", returns(way, 3) - returns(way, 0))
+    online = read("growing-the-log/online.csv")
+    gains = np.array([float(each["after"]) - float(each["before"]) for each in online])
+    yield of_seeds("a round online", "after", "before", gains.reshape(5, -1).mean(axis=1))
+
+
+def d3rlpy() -> Iterator[list]:
+    rows = read("d3rlpy/returns.csv")
+
+    def returns(game: str, agent: str, library: str) -> np.ndarray:
+        """The mean return of each of five seeds."""
+        names = (game, agent, library)
+        mine = [each for each in rows if (each["game"], each["agent"], each["library"]) == names]
+        return np.array([float(each["return"]) for each in mine]).reshape(5, -1).mean(axis=1)
+
+    for game, agent in dict.fromkeys((each["game"], each["agent"]) for each in rows):
+        ours, theirs = (returns(game, agent, library) for library in ("optimist", "d3rlpy"))
+        yield of_seeds(game, agent, f"{agent} of d3rlpy", ours - theirs)

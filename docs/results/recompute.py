@@ -46,6 +46,7 @@ SCRIPTS = {
 }
 DIFFERENCES: dict[str, Callable[[], Iterator[list]]] = {
     "asymptotic/differences.csv": differences.asymptotic,
+    "d3rlpy/differences.csv": differences.d3rlpy,
     "dataset-size/older.csv": differences.older_sizes,
     "epsilon-and-heads/differences.csv": differences.epsilon_and_heads,
     "growing-the-log/differences.csv": differences.growing_the_log,

@@ -101,13 +101,71 @@ def final_buffer() -> Figure:
     return paper_figures.curve_grid(panels, levels, window=1, xlabel=OFFLINE, traces=False)
 
 
+OFFLINE_AGENTS = {  # six of the agents of the page `agents`
+    "dqn-nature": "DQN (Nature)",
+    "qr_dqn": "QR-DQN",
+    "rem": "REM",
+    "c51": "C51",
+    "ensemble_dqn": "Ensemble-DQN",
+    "behaviour_cloning": "cloning",
+}
+ONLINE_AGENTS = {
+    "dqn": "DQN (Nature)",
+    "c51": "C51",
+    "qr_dqn": "QR-DQN",
+    "bootstrapped_dqn": "Bootstrapped-DQN",
+    "rem": "REM",
+}
+PONG = {"qr_dqn": "QR-DQN", "dqn_nature": "DQN (Nature)", "dqn_adam": "DQN (Adam)", "rem": "REM"}
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with open(path) as file:
+        return list(csv.DictReader(file))
+
+
+def one_game(title: str, agents: dict[str, list[dict]], column: str, log: Path | None, xlabel: str) -> Figure:
+    """Curves without smoothing, of rows by agent, and the returns in the log."""
+    curves: dict = {agent: {} for agent in agents}
+    for agent, mine in agents.items():
+        for row in mine:
+            curve = curves[agent].setdefault(int(row["seed"]), {})
+            curve.setdefault(int(row["step"]), []).append(float(row[column]))
+        for curve in curves[agent].values():
+            curve.update({step: float(np.mean(each)) for step, each in curve.items()})
+        if not log:  # online, the seeds are read at different steps
+            curves[agent] = {seed: at_equal_steps(curve) for seed, curve in curves[agent].items()}
+    known = json.loads(log.read_text()) if log else {}
+    levels = {"best policy in the data": "best_policy_return", "average behaviour": "return_mean"}
+    lines = {label: known[name] for label, name in levels.items() if known}
+    return paper_figures.curve_grid({title: curves}, {title: lines}, window=1, xlabel=xlabel)
+
+
+def at_equal_steps(curve: dict[int, float], every: int = 5_000) -> dict[int, float]:
+    steps = sorted(curve)
+    places = range(2 * every, steps[-1] + 1, every)
+    return {at: float(np.interp(at, steps, [curve[step] for step in steps])) for at in places}
+
+
+def agents_of(path: Path, names: dict[str, str]) -> dict[str, list[dict]]:
+    return {label: [row for row in rows(path) if row["agent"] == name] for name, label in names.items()}
+
+
+def tenths_of_the_log(log: Path) -> Figure:
+    returns = json.loads(log.read_text())["return_per_tenth"]
+    figure = Figure(figsize=(7.2, 2.4), layout="constrained")
+    axes = figure.add_subplot()
+    axes.bar(range(1, 11), returns, width=0.72, color=figures.COLOURS[0])
+    figures.dress(axes, xlabel="tenth of the logged experience", ylabel="mean return", ticks=10)
+    return figure
+
+
 def rounds() -> Figure:
-    with open(RESULTS / "growing-the-log/returns.csv") as file:
-        rows = list(csv.DictReader(file))
+    played = rows(RESULTS / "growing-the-log/returns.csv")
     figure = Figure(figsize=(6, 3.6), layout="constrained")
     axes = figure.add_subplot(xlabel="rounds of growth, 2,000 steps each", ylabel="mean return of the policy")
     for way, colour in {"its own policy": "C0", "random play": "C1"}.items():
-        returns = np.array([float(row["return"]) for row in rows if row["grown_by"] == way]).reshape(-1, 4)
+        returns = np.array([float(row["return"]) for row in played if row["grown_by"] == way]).reshape(-1, 4)
         axes.plot(returns.T, color=colour, alpha=0.3, linewidth=1)
         axes.plot(returns.mean(axis=0), color=colour, label=f"the log grows by {way}")
     axes.set_xticks(range(4))
@@ -117,8 +175,20 @@ def rounds() -> Figure:
 
 def pictures(page: str) -> dict[str, Figure]:
     """The figures of a page by the names of their files."""
+    place = RESULTS / page
     if page == "final-buffer":
         return {"figure8": final_buffer()}
+    if page == "agents":
+        known = (
+            agents_of(place / "offline.csv", OFFLINE_AGENTS),
+            agents_of(place / "online.csv", ONLINE_AGENTS),
+        )
+        offline = one_game("offline", known[0], "average_return", place / "log.json", OFFLINE)
+        return {"offline": offline, "online": one_game("online", known[1], "recent_return", None, ONLINE)}
+    if page == "atari":
+        known = {label: rows(place / f"{name}.csv") for name, label in PONG.items()}
+        offline = one_game("Pong", known, "return", place / "log.json", OFFLINE)
+        return {"log": tenths_of_the_log(place / "log.json"), "offline": offline}
     if page == "growing-the-log":
         return {"rounds": rounds()}
     if page == "multi-network":
