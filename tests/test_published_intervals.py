@@ -1,4 +1,6 @@
-"""Each published interval stands in a CSV file, and the CSV files follow from the scores."""
+"""Each published interval stands in a CSV file, and the CSV files follow from the scores.
+
+`test_documentation.py` runs the commands of the pages, which make every file again, bounds too."""
 
 import csv
 import re
@@ -108,7 +110,7 @@ def without_bounds(text: str) -> list[list]:
 
 
 def test_the_estimates_follow_from_the_scores(scripts, monkeypatch):
-    """With two draws, because estimates do not depend on them; the slow test has all files."""
+    """With two draws, because estimates do not depend on them."""
     import differences
     import recompute
     import resampling
@@ -121,17 +123,6 @@ def test_the_estimates_follow_from_the_scores(scripts, monkeypatch):
     for path, text in files.items():
         theirs = without_bounds((RESULTS / path).read_text("utf-8"))
         assert_alike(without_bounds(text), theirs, path)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("page", [page for page in PAGES if page != "dataset-quality"])
-def test_every_file_of_a_page_follows_from_the_scores(page, scripts):
-    import recompute
-
-    files = dict(recompute.recomputed([page]))
-    assert files
-    for path, text in files.items():
-        assert_alike(numbers(text), numbers((RESULTS / path).read_text("utf-8")), path)
 
 
 def assert_alike(mine: list[list], theirs: list[list], path: str) -> None:

@@ -9,6 +9,7 @@
 import csv
 import importlib.util
 import io
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -68,7 +69,12 @@ def study(start: str) -> dict[str, str]:
         "per_game": lambda: table_one.per_game_csv(table_one.per_game(file, by)),
     }
     known = {f"{start}{part}.csv": text for part, text in texts.items()}
-    return {path: text() for path, text in known.items() if (RESULTS / path).exists()}
+    return {path: rounded(text()) for path, text in known.items() if (RESULTS / path).exists()}
+
+
+def rounded(text: str) -> str:
+    """Six decimals, so that another machine writes the same file."""
+    return re.sub(r"-?\d+\.\d{7,}(e-\d+)?", lambda number: f"{float(number[0]):.6f}", text)
 
 
 def read(path: Path, evaluations: int) -> ScoreFile:
