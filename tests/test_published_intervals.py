@@ -21,7 +21,15 @@ BESIDE = {
 }  # whose files it quotes too
 PAGES = [
     *("asymptotic", "bcq-divergence", "bounded-targets", "d3rlpy", "dataset-quality", "dataset-size"),
-    *("epsilon-and-heads", "exploration", "growing-the-log", "multi-network", "online", "selection"),
+    *(
+        "epsilon-and-heads",
+        "exploration",
+        "final-buffer",
+        "growing-the-log",
+        "multi-network",
+        "online",
+        "selection",
+    ),
     *("small-scale", "ten-times-the-log"),
 ]
 

@@ -4,15 +4,17 @@ Each function gives the rows of one CSV file, and `recompute.py` writes them.
 """
 
 import csv
+import json
 from collections.abc import Iterable, Iterator
 from itertools import combinations, permutations
 
 import numpy as np
-from resampling import CROSS, DRAWS, LAST, MEASURES, RESULTS, Runs, first, row, scores, tables
+from resampling import CROSS, DRAWS, LAST, MEASURES, RESULTS, Runs, first, points, row, scores, tables
 
 from optimist.studies.scores.statistics import (
     SHARE,
     iqm,
+    mean,
     probability_of_improvement,
     stratified_bootstrap,
 )
@@ -146,16 +148,44 @@ def older_sizes() -> Iterator[list]:
     yield from alone("1X", {agent: [runs] for agent, runs in found.items()})
 
 
+def final_buffer() -> Iterator[list]:
+    """HalfCheetah in points, by log: offline agents, their players without noise, and the data."""
+    runs = points("final-buffer/scores.csv")
+    players = json.loads((RESULTS / "final-buffer/players.json").read_text())["players"]
+    seeds = sorted(player["seed"] for player in players[:5])  # the five that ended best have an offline run
+    data = {player["seed"]: player["mean_return"] for player in players}
+    played = [r for r in read("final-buffer/players-evaluation.csv") if r["step"] == "1000000"]
+    ended = [np.mean([float(r["return"]) for r in played if int(r["seed"]) == seed]) for seed in seeds]
+    known = {
+        "the players without noise": np.array([ended]).T,
+        "the data": np.array([[data[seed] for seed in seeds]]).T,
+    }
+    ends = {
+        agent: curves[:, -10:].mean(axis=1)[:, None]
+        for agent, games in runs.items()
+        for curves in games.values()
+    }
+    for one, other in [("TD3", "DDPG"), ("TD3", "BCQ"), *(("TD3", name) for name in known)]:
+        theirs = ends.get(other, known.get(other))
+        measure, apart = "mean of last 10", (ends[one] - theirs)[:, 0]
+        words = "1,000,000 updates", measure, one, other
+        yield row(*words, one=[ends[one]], minus=[theirs], statistic=mean, digits=1)
+        yield of_seeds("1,000,000 updates, Student's t", one, other, apart, measure)
+    for other in "DDPG", "BCQ":
+        sides = {"one": tables(CROSS, runs["TD3"]), "minus": tables(CROSS, runs[other])}
+        yield row("1,000,000 updates", CROSS, "TD3", other, **sides, statistic=mean, digits=1)
+
+
 def read(path: str) -> list[dict[str, str]]:
     with open(RESULTS / path) as file:
         return list(csv.DictReader(file))
 
 
-def of_seeds(reading: str, one: str, other: str, apart: np.ndarray) -> list:
+def of_seeds(reading: str, one: str, other: str, apart: np.ndarray, score: str = LAST) -> list:
     """The mean of the differences of five seeds, with the bounds of Student's t."""
     half = STUDENT * apart.std(ddof=1) / len(apart) ** 0.5
     numbers = (f"{number:.2f}" for number in (apart.mean(), apart.mean() - half, apart.mean() + half))
-    return [reading, LAST, one, other, *numbers]
+    return [reading, score, one, other, *numbers]
 
 
 def growing_the_log() -> Iterator[list]:
