@@ -112,7 +112,13 @@ def text_of(rows: list) -> str:
 
 def recomputed(pages: list[str]) -> Iterator[tuple[str, str]]:
     """Path and text of each file of the pages, or of all pages."""
-    wanted = lambda path: not pages or path.partition("/")[0] in pages  # noqa: E731
+    known = {path.partition("/")[0] for path in (*STUDIES, *SCRIPTS, *DIFFERENCES)}
+    if unknown := set(pages) - known:
+        sys.exit(f"no intervals of {', '.join(unknown)}: the pages are {', '.join(sorted(known))}")
+
+    def wanted(path: str) -> bool:
+        return not pages or path.partition("/")[0] in pages
+
     for start in filter(wanted, STUDIES):
         yield from study(start).items()
     for path in filter(wanted, SCRIPTS):
