@@ -3,9 +3,9 @@
     python docs/results/pong/three_seeds.py collect FOLDER [--until 600]
     python docs/results/pong/three_seeds.py learn FOLDER [--until 700]
 
-The three players are one program of three seeds, and so is each agent; the agents learn at the same time. The
-clock decides: what runs is asked to stop `--until` seconds after the start. What has been evaluated by then is
-in FOLDER/found.tar.gz, which is written anew every half minute.
+The three players are one program of three seeds, and so is each agent; the agents learn at the same time.
+The clock decides: what runs is asked to stop `--until` seconds after the start. What has been evaluated by
+then is in FOLDER/found.tar.gz, which is written anew every half minute.
 """
 
 import argparse
