@@ -5,7 +5,7 @@ Without a name it runs `learner`, `storage` and `memory`, which take minutes on 
 agents        every agent on both networks (accelerators)
 gpu_learner   the Atari network by precision, seeds and batch, and every kernel (accelerators)
 environments  are they kept busy (accelerators)
-collection    Atari in one or two groups of lanes (accelerators)
+collection    where the time of Atari's collection goes (accelerators)
 beside        actions while the learner computes (accelerators)
 games         MinAtar on the host and on the device
 control       the agents of action vectors

@@ -1,47 +1,71 @@
-"""Could evaluation run beside training? How long an action takes alone, and while another thread learns.
+"""Could evaluation run beside training? Turns and updates per second: alone, in two threads, interleaved.
 
-`python -m benchmarks beside`. A turn of an evaluation computes one action of every lane and waits for it; the
-learner takes chunks of STEPS gradient steps, by default as many as offline training. On a GPU the programs of
-one process run one after the other, so a turn waits for the end of a chunk.
+`python -m benchmarks beside`. A turn of an evaluation steps all lanes and computes their next actions. On a
+GPU the programs of one process run one after the other, so in two threads a turn waits for the end of a chunk
+of gradient steps. Interleaved, one thread does both: it takes a few gradient steps whenever the environments
+play, and then asks for the next actions. The lanes and the steps of an evaluation are the paper's; "a period"
+is one evaluation and the updates between two of them.
 """
 
 import os
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from optimist import envs
 from optimist.agents import preset
 from optimist.data.sampling import Sampler
 from optimist.studies.bench.learners import random_log, updating
+from optimist.training.evaluation import LANES
 from optimist.training.feeding import feed_of
 from optimist.training.learner import Learner
 from optimist.training.offline import CHUNK
 from optimist.training.play.acting import Player
 
-SUBJECTS = {"dqn": ("nature", 1, 32), "bcq": ("control", 5, 100)}  # network, seeds, batch
-STEPS = int(os.environ.get("STEPS", CHUNK))
-LANES, SECONDS = 20, 2.0  # lanes of each seed
+GAME = os.environ.get("GAME", "atari/Pong?full_action_set=yes")
+AGENT = os.environ.get("AGENT", "rem")
+SEEDS = int(os.environ.get("SEEDS", "1"))
+PRECISIONS = os.environ.get("PRECISIONS", "tf32,bf16").split(",")
+BETWEEN = [int(count) for count in os.environ.get("BETWEEN", "4,8,16,32").split(",")]  # updates in a turn
+SECONDS = float(os.environ.get("SECONDS", "2"))
+EVALUATION, PERIOD = 125_000, 62_500  # steps of an evaluation and seed; updates between two
+Work = Callable[[], int]
 
 
-def turns(learner: Learner, seeds: int) -> Callable[[], int]:
-    """A function that chooses one action in every lane."""
-    params, key = learner.init(tuple(range(seeds))).params, jax.random.PRNGKey(0)
-    player, lanes = Player(learner, seeds * LANES, seeds), seeds * LANES
-    frames = np.zeros((lanes, *learner.spec.frame_shape), learner.spec.frame_dtype)
+class Evaluation:
+    """An evaluation without an end. `play` begins a step of the environments; `choose` waits for it and for
+    the actions of the next one."""
 
-    def turn() -> int:
-        np.asarray(player(params, frames, np.zeros(lanes, bool), 0.001, key, 0))
+    def __init__(self, learner: Learner):
+        self._params, self._key = learner.init(tuple(range(SEEDS))).params, jax.random.PRNGKey(0)
+        self._play = envs.make(GAME, lanes=SEEDS * LANES, seed=0)
+        self._player, self._thread = Player(learner, self._play.lanes, SEEDS), ThreadPoolExecutor(1)
+        self._actions = np.zeros(self._play.lanes, int)
+        self._play.reset()
+
+    def play(self) -> None:
+        self._step = self._thread.submit(self._play.step, self._actions)
+
+    def choose(self) -> int:
+        taken = self._step.result()
+        chosen = self._player(
+            self._params, taken.observation, taken.terminal | taken.truncated, 0.001, self._key, 0
+        )
+        self._actions = np.asarray(chosen).reshape(self._play.lanes)
         return 1
 
-    return turn
+    def turn(self) -> int:
+        self.play()
+        return self.choose()
 
 
-def rate(do: Callable[[], int], stop: Callable[[], bool]) -> float:
+def rate(do: Work, stop: Callable[[], bool]) -> float:
     """How much is done per second until `stop()`."""
     done, start = 0, time.perf_counter()
     while not stop():
@@ -54,27 +78,52 @@ def for_a_while() -> Callable[[], bool]:
     return lambda: time.perf_counter() > end
 
 
-def rates(turn: Callable[[], int], update: Callable[[], int]) -> tuple[float, float, float, float]:
-    """Turns and updates per second, each alone, then beside each other."""
-    turn(), update()  # compiled
-    alone = rate(turn, for_a_while()), rate(update, for_a_while())
-    beside, over = list[float](), threading.Event()
-    learning = threading.Thread(target=lambda: beside.append(rate(update, over.is_set)))
+def in_two_threads(turn: Work, update: Work) -> tuple[float, float]:
+    updates, over = list[float](), threading.Event()
+    learning = threading.Thread(target=lambda: updates.append(rate(update, over.is_set)))
     learning.start()
-    beside.insert(0, rate(turn, for_a_while()))
+    turns = rate(turn, for_a_while())
     over.set()
     learning.join()
-    return *alone, *beside  # type: ignore[return-value]
+    return turns, updates[0]
+
+
+def interleaved(evaluation: Evaluation, update: Work) -> Work:
+    def turn() -> int:
+        evaluation.play()
+        update()
+        return evaluation.choose()
+
+    return turn
+
+
+def period(turns: float, updates: float, alone: tuple[float, float]) -> float:
+    """Seconds of one period, if evaluation and learning have these rates beside each other, until one of them
+    is over, and the other goes on alone."""
+    left = np.array([EVALUATION / LANES, PERIOD])
+    together = min(left / (turns, updates))
+    return together + max((left - np.array([turns, updates]) * together) / alone)
 
 
 def main() -> None:
-    table = Table("", "ms a turn", "beside", "updates/s", "beside", title=jax.devices()[0].device_kind)
-    for name, (network, seeds, batch) in SUBJECTS.items():
-        log = random_log(network)
-        learner = Learner(preset(name), log.spec)
-        samplers = [Sampler(log, batch=batch, seed=seed) for seed in range(seeds)]
-        update = updating(learner, feed_of(samplers, "device"), seeds, STEPS)
-        turn_alone, alone, turn_beside, beside = rates(turns(learner, seeds), update)
-        times = (f"{1000 / turn_alone:.2f}", f"{1000 / turn_beside:.2f}")
-        table.add_row(f"{name}, {seeds} seeds, {network}", *times, f"{alone:,.0f}", f"{beside:,.0f}")
+    heads = ("turns/s", "updates/s of a seed", "seconds of a period")
+    table = Table("", *heads, title=f"{AGENT}, {SEEDS} seeds, {GAME}, {jax.devices()[0].device_kind}")
+    log = random_log("nature")
+    feed = feed_of([Sampler(log, seed=seed) for seed in range(SEEDS)], "device")
+    for precision in PRECISIONS:
+        learner = Learner(preset(AGENT), log.spec, precision=precision)
+        evaluation, update = Evaluation(learner), updating(learner, feed, SEEDS, CHUNK)
+        evaluation.turn(), update()  # compiled
+        alone = rate(evaluation.turn, for_a_while()), rate(update, for_a_while()) / SEEDS
+        sequential = EVALUATION / LANES / alone[0] + PERIOD / alone[1]
+        table.add_row(f"{precision}: each alone", *(f"{each:,.0f}" for each in (*alone, sequential)))
+        turns, updates = in_two_threads(evaluation.turn, update)
+        found = {"in two threads": (turns, updates / SEEDS)}
+        for count in BETWEEN:
+            turn = interleaved(evaluation, updating(learner, feed, SEEDS, count))
+            turn()
+            turns = rate(turn, for_a_while())
+            found[f"{count} updates in a turn"] = turns, turns * count
+        for name, each in found.items():
+            table.add_row(f"{precision}: {name}", *(f"{one:,.0f}" for one in (*each, period(*each, alone))))
     Console().print(table)

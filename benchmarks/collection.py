@@ -1,11 +1,11 @@
-"""Is Atari's collection limited by the emulators? Steps per second of them alone, and of collecting.
+"""Is Atari's collection limited by the emulators? Steps per second of them alone, of the learner, of both.
 
 `python -m benchmarks collection`, meant for a machine with a GPU and many cores. All rows are timed in turns,
 for SLICE seconds in each of ROUNDS rounds, so that other load affects all alike. A ratio is the median of the
 ratios within a round, to the emulators alone: one vector environment with random actions, a thread on every
-core. "All wait" is the share of the time after the steps of all lanes are received and before the next
-actions are sent. GAME, LANES, TORSO and PRECISIONS (a comma-separated list) change what is timed. Before that
-all ways of collecting play the same ROWS rows; then their rewards and parameters are compared bit by bit.
+core. The emulators of a collection wait for two things: until actions are chosen, and until the other thread
+has processed the row before (learning is started, the row is recorded). GAME, LANES, TORSO and PRECISIONS (a
+comma-separated list) change what is timed.
 """
 
 import contextlib
@@ -14,9 +14,9 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -25,7 +25,6 @@ from rich.table import Table
 
 from optimist import agents, envs
 from optimist.data import Recorder
-from optimist.envs._lanes import free_cores
 from optimist.training.learner import Learner
 from optimist.training.online import Collection
 from optimist.training.play.playing import Playing
@@ -38,12 +37,7 @@ TORSO = os.environ.get("TORSO", "nature")
 PRECISIONS = os.environ.get("PRECISIONS", "tf32,bf16").split(",")
 SLICE = float(os.environ.get("SLICE", "0.8"))
 ROUNDS = int(os.environ.get("ROUNDS", "3"))
-ROWS = int(os.environ.get("ROWS", "100"))  # that both ways of collecting play before they are compared
-MAKERS = {
-    "one group": envs.make,
-    "two groups": envs.make_halves,  # with as many threads each as one group has
-    "two groups, half the threads each": partial(envs.make_halves, threads=max(1, free_cores() // 2)),
-}
+ROWS = int(os.environ.get("ROWS", "100"))  # that are played before the timing
 COLLECTION = Collection(
     steps=10**9, lanes=LANES, window=100_000, warm_up=20 * LANES, epsilon_decay=20 * LANES, clip_rewards=1.0
 )
@@ -58,78 +52,46 @@ def alone() -> Turn:
     return lambda: play.step(random.integers(play.spec.actions, size=LANES))
 
 
-def alone_in_turns() -> Turn:
-    """The same in two groups, of which one always plays."""
-    play, random = envs.make_halves(GAME, lanes=LANES, seed=0), np.random.default_rng(0)
-    play.reset()
-    groups = envs.groups_of(play)
-
-    def send(group: envs.Group) -> None:
-        group.send(random.integers(play.spec.actions, size=LANES)[group.lanes])
-
-    def turn() -> None:
-        for group in groups:
-            group.receive()
-            send(group)
-
-    for group in groups:
-        send(group)
-    return turn
-
-
-class Watch:
-    """The time in which all groups of lanes wait for actions."""
-
-    def __init__(self) -> None:
-        self._playing = 0
-        self.begin()
-
-    def begin(self) -> None:
-        self.idle, self._since = 0.0, time.perf_counter()
-
-    def sent(self) -> None:
-        self.idle += 0 if self._playing else time.perf_counter() - self._since
-        self._playing += 1
-
-    def received(self) -> None:
-        self._playing -= 1
-        self._since = time.perf_counter()
-
-
 class Watched:
-    """A group that tells a watch when it plays."""
+    """An environment, or a pool of threads, that sums the seconds in which it is waited for."""
 
-    def __init__(self, group: envs.Group, watch: Watch):
-        self.lanes, self.member, self._group, self._watch = group.lanes, group.member, group, watch
+    def __init__(self, subject: Any):
+        self._subject, self.seconds = subject, 0.0
 
-    def send(self, actions: np.ndarray) -> None:
-        self._watch.sent()
-        self._group.send(actions)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._subject, name)
 
-    def receive(self) -> envs.Step:
-        taken = self._group.receive()
-        self._watch.received()
-        return taken
+    def _timed(self, wait: Callable[..., Any], *words) -> Any:
+        start = time.perf_counter()
+        found = wait(*words)
+        self.seconds += time.perf_counter() - start
+        return found
+
+    def step(self, actions: np.ndarray) -> envs.Step:
+        return self._timed(self._subject.step, actions)
+
+    def submit(self, *words) -> Future:
+        future = self._subject.submit(*words)
+        future.result = lambda result=future.result: self._timed(result)  # type: ignore[method-assign]
+        return future
 
 
 class Collecting:
     """An agent that plays, learns and records, and counts its steps."""
 
-    def __init__(self, make: Callable[..., envs.Environment], precision: str, folder: str):
-        play = make(GAME, lanes=LANES, seed=0)
+    def __init__(self, precision: str, folder: str):
+        self.play = Watched(envs.make(GAME, lanes=LANES, seed=0))
         agent = with_values(agents.preset("dqn"), {"network.torso": TORSO}, "dqn")
-        self._learner = replace(Learner(agent, play.spec), precision=precision)
-        self.replay = Replay(self._learner, self._learner.init((0,)), COLLECTION, (0,))
-        self._recorder = Recorder(folder, play.spec, lanes=LANES)
-        self._playing = Playing(self._learner, play, self.replay, self._recorder, COLLECTION, (0,), 0)
-        self._step, self.rewards, self.watch = 0, list[np.ndarray](), Watch()
-        self._playing._groups = [Watched(group, self.watch) for group in envs.groups_of(play)]
+        learner = replace(Learner(agent, self.play.spec), precision=precision)
+        self.replay = Replay(learner, learner.init((0,)), COLLECTION, (0,))
+        self._recorder = Recorder(folder, self.play.spec, lanes=LANES)
+        self._playing = Playing(learner, self.play, self.replay, self._recorder, COLLECTION, (0,), 0)
+        self.behind = self._playing._other_thread = Watched(ThreadPoolExecutor(1))
+        self._step = 0
 
     def __call__(self) -> None:
-        rewards, _ = self._playing.go(self._step)
+        self._playing.go(self._step)
         self._step += LANES
-        if self._step <= ROWS * LANES:
-            self.rewards.append(rewards)
 
     def learn(self) -> None:
         """The gradient steps of one row, without its play."""
@@ -148,55 +110,56 @@ class Collecting:
         self._recorder.close()
 
 
-class Timed(NamedTuple):
-    """One row of the table."""
+class Rate(NamedTuple):
+    """Of one slice of time."""
 
-    turn: Turn
-    way: Collecting | None = None
+    steps: float  # per second
+    behind: float = 0.0  # the share of the time in which the emulators wait for the row before
+    choosing: float = 0.0  # the share in which they wait for actions
 
-    def rates(self) -> tuple[float, float]:
-        """Steps per second, and the share of the time in which all lanes waited for actions."""
-        watch = self.way.watch if self.way else Watch()
-        watch.begin()
-        turns, start = 0, time.perf_counter()
-        while time.perf_counter() - start < SLICE:
-            self.turn()
-            turns += 1
-        jax.block_until_ready(self.way and self.way.replay.state)
-        seconds = time.perf_counter() - start
-        return turns * LANES / seconds, watch.idle / seconds
+
+def rate(turn: Turn, way: Collecting | None) -> Rate:
+    watches = (way.play, way.behind) if way else ()
+    for watch in watches:
+        watch.seconds = 0.0
+    turns, start = 0, time.perf_counter()
+    while time.perf_counter() - start < SLICE:
+        turn()
+        turns += 1
+    jax.block_until_ready(way and way.replay.state)
+    seconds = time.perf_counter() - start
+    playing, behind = [watch.seconds / seconds for watch in watches] or (1.0, 0.0)
+    return Rate(turns * LANES / seconds, behind, 1 - playing - behind)
 
 
 @contextlib.contextmanager
-def collecting(precision: str) -> Iterator[dict[str, Timed]]:
-    """All ways to collect, and the learner alone; says whether the ways gave the same bits so far."""
+def collecting(precision: str) -> Iterator[dict[str, tuple[Turn, Collecting | None]]]:
+    """Collection, and the learner alone."""
     with contextlib.ExitStack() as opened:
-        ways = {}
-        for name, make in {**MAKERS, "learner alone": envs.make}.items():
+
+        def way() -> Collecting:
             folder = opened.enter_context(tempfile.TemporaryDirectory())
-            ways[name] = opened.enter_context(Collecting(make, precision, folder))
-        first, *others = [jax.tree.leaves((way.rewards, way.replay.state)) for way in ways.values()]
-        same = all(np.array_equal(*pair) for other in others for pair in zip(first, other, strict=True))
-        print(f"{precision}: rewards and parameters after {ROWS} rows are {'equal' if same else 'DIFFERENT'}")
-        turns: dict[str, Turn] = {**ways, "learner alone": ways["learner alone"].learn}
-        yield {f"{name}, {precision}": Timed(turn, ways[name]) for name, turn in turns.items()}
+            return opened.enter_context(Collecting(precision, folder))
+
+        whole = way()
+        yield {f"collection, {precision}": (whole, whole), f"learner alone, {precision}": (way().learn, None)}
 
 
 def main() -> None:
     with contextlib.ExitStack() as opened:
-        timed = {
-            "emulators alone": Timed(alone()),
-            "emulators alone, two groups": Timed(alone_in_turns()),
-        }
+        timed: dict[str, tuple[Turn, Collecting | None]] = {"emulators alone": (alone(), None)}
         for precision in PRECISIONS:
             timed |= opened.enter_context(collecting(precision))
-        rounds = [{name: each.rates() for name, each in timed.items()} for _ in range(ROUNDS)]
+        rounds = [{name: rate(*each) for name, each in timed.items()} for _ in range(ROUNDS)]
     where = f"{GAME}, {LANES} lanes, {TORSO}, {len(os.sched_getaffinity(0))} cores"
-    table = Table("", "steps/s", "of the emulators alone", "all wait", title=where)
-    for name in timed:
-        shares = [each[name][0] / each["emulators alone"][0] for each in rounds]
-        steps, idle = (statistics.median(each[name][part] for each in rounds) for part in range(2))
+    heads = ("", "steps/s", "of the emulators alone", "wait for actions", "wait for the row before")
+    table = Table(*heads, title=where)
+    for name, (_, way) in timed.items():
+        found = Rate(
+            *(statistics.median(values) for values in zip(*(each[name] for each in rounds), strict=True))
+        )
+        shares = [each[name].steps / each["emulators alone"].steps for each in rounds]
         spread = f"{statistics.median(shares):.0%} ({min(shares):.0%} to {max(shares):.0%})"
-        waits = f"{idle:.0%}" if timed[name].turn is timed[name].way else ""
-        table.add_row(name, f"{steps:,.0f}", spread, waits)
+        waits = (f"{found.choosing:.0%}", f"{found.behind:.0%}") if way else ("", "")
+        table.add_row(name, f"{found.steps:,.0f}", spread, *waits)
     Console().print(table)

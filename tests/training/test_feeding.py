@@ -14,7 +14,7 @@ from optimist.data.disk import reader as reading
 from optimist.data.transition import FollowedTransition
 from optimist.errors import DataError, UsageError
 from optimist.training import feeding as homes
-from optimist.training.feeding import DeviceFeed, StreamedFeed, feed_of
+from optimist.training.feeding import DeviceFeed, Gather, Join, StreamedFeed, Unpack, feed_of
 from optimist.training.learner import Learner, advance
 from optimist.training.play.acting import blank, pushed
 
@@ -161,6 +161,28 @@ def test_the_fastest_home_that_fits_is_chosen(images, monkeypatch):
     in_memory = feed_of(samplers, memory=decoded)
     assert isinstance(in_memory, StreamedFeed)
     assert len(in_memory._decoded) == images.timeline.frame_count
+
+
+def test_an_accelerator_packs_the_frames_that_do_not_fit_decoded(monkeypatch):
+    steps = 600
+    frames = np.zeros((steps, 16, 16, 1), np.uint8)
+    frames[np.arange(steps), np.arange(steps) % 16, 3] = 255  # one moving point: nearly all is background
+    log = Dataset.from_arrays(
+        frames, np.arange(steps) % 2, np.ones(steps), np.arange(steps) % 50 == 49, truncations=False
+    )
+    samplers = [Sampler(log)]
+    decoded, packed = log.timeline.frame_count * 256, homes.estimated_bytes(log.timeline)
+    assert packed < decoded / 2
+
+    def chosen(device, host):
+        monkeypatch.setattr(homes, "device_bytes", lambda: device)
+        return type(feed_of(samplers, memory=host).minibatch)
+
+    assert chosen(device=2 * decoded, host=decoded) is Gather
+    assert chosen(device=decoded, host=decoded) is Unpack  # data may take 60% of a device
+    assert chosen(device=packed, host=decoded) is Join
+    assert chosen(device=decoded, host=packed - 1) is Join  # the host holds the code while it is made
+    assert chosen(device=None, host=decoded - 1) is Join  # on a CPU the packed home is the slowest
 
 
 def test_a_chunk_stays_within_its_bytes_however_large_the_batch(images):

@@ -15,12 +15,12 @@ the check keeps its frames in the memory of the host.
 
 import argparse
 import os
-import subprocess
 import sys
 import time
 from pathlib import Path
 
-from work import Diary, Work, pack, share_the_device, stop, wait
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from work import Diary, Work, describe, pack, share_the_device, stop, wait
 
 AGENTS = {
     "qr_dqn": ["qr_dqn"],
@@ -94,7 +94,7 @@ def learn(asked, folder: Path, diary: Diary, until: float) -> None:
 
     first = rem()
     diary.add("rem starts")
-    describe(folder)
+    describe(folder / "log")
     wait([first], until, folder, lambda: first.evaluated() >= LEAD * asked.updates)
     diary.add(f"rem has {first.evaluated():,} updates; the next agents start")
     works = [other("qr_dqn")]
@@ -124,12 +124,6 @@ def learn(asked, folder: Path, diary: Diary, until: float) -> None:
     wait(works, until, folder)
     stop(works)
     diary.add("the end: " + ", ".join(f"{work.name} {work.evaluated():,}" for work in [first, *works]))
-
-
-def describe(folder: Path) -> None:
-    with (folder / "log.json").open("wb") as card:
-        info = [sys.executable, "-m", "optimist", "data", "info", str(folder / "log"), "--json"]
-        subprocess.run(info, stdout=card, env={**os.environ, "JAX_PLATFORMS": "cpu"}, check=False)
 
 
 def main() -> None:

@@ -3,7 +3,6 @@
 import numpy as np
 
 from optimist.envs._environment import Environment, Step
-from optimist.envs._halves import Group, Halves, groups_of, joined
 from optimist.envs._lanes import Lane, Lanes
 from optimist.envs._registry import (
     available,
@@ -19,8 +18,6 @@ from optimist.errors import UsageError
 
 __all__ = [
     "Environment",
-    "Group",
-    "Halves",
     "Lane",
     "Lanes",
     "Step",
@@ -28,11 +25,8 @@ __all__ = [
     "base_name",
     "families",
     "from_data",
-    "groups_of",
-    "joined",
     "lane_seeds",
     "make",
-    "make_halves",
     "make_lanes",
     "named",
     "options_of",
@@ -57,19 +51,6 @@ def make(name: str, *, lanes: int = 1, seed: int = 0, processes: int | None = No
         processes = 1
     seeds, count = lane_seeds(seed, lanes), min(lanes, processes or usual_processes(lanes))
     return Split(name, seeds, options, count) if count > 1 else make_lanes(name, seeds, **options)
-
-
-def make_halves(name: str, *, lanes: int, seed: int = 0, **options) -> Environment:
-    """The same environment with the same lanes; if its family has `PLAYS_BESIDE`, in two halves. An
-    environment that is `resumable` stays whole, because its state is saved when all lanes are at one step."""
-    if lanes > 1 and getattr(found(name)[0], "PLAYS_BESIDE", False):
-        seeds, half = lane_seeds(seed, lanes), lanes // 2
-        first, second = (make_lanes(name, part, **options) for part in (seeds[:half], seeds[half:]))
-        if not getattr(first, "resumable", False):
-            return Halves(first, second)
-        first.close()
-        second.close()
-    return make(name, lanes=lanes, seed=seed, **options)
 
 
 def lane_seeds(seed: int, lanes: int) -> list[int]:

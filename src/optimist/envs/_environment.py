@@ -26,9 +26,6 @@ class Environment(Protocol):
 
     An environment with the optional attribute `resumable` returns its whole state as arrays from `saved()`,
     and continues from that state after `restore()`, which checks the arrays because they come from a file.
-    An environment that plays beside this process has the optional methods `send(actions)`, which returns at
-    once, and `receive()`, which waits for the step.
-
     The optional attribute `encoding` says in words how frames are made of the game's own observations."""
 
     name: str

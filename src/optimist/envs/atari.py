@@ -26,7 +26,6 @@ from optimist.envs._lanes import checked_actions, free_cores, package
 from optimist.errors import UsageError, did_you_mean
 
 FRAME_SKIP = 4
-PLAYS_BESIDE = True  # the emulator's threads play while this process does something else
 ROMS = "OPTIMIST_ROMS"  # the environment variable with the folder of the user's ROMs
 HEIGHT = {"AirRaid": 250, "Carnival": 214, "JourneyEscape": 230, "Pooyan": 220}  # of screens; else 210
 log = logging.getLogger("optimist")
@@ -75,7 +74,6 @@ class Atari:
         self._seeds = np.array(seeds) >> 1  # the emulator's seeds have 31 bits
         self._full_strength = np.ones(self.lanes, np.float32)
         self._resets, self._steps = 0, 0
-        self._playing = False  # actions were sent whose step is not received yet
         self._screen: Any = None
 
     def _interface(self, lanes: int, **changes):
@@ -99,8 +97,6 @@ class Atari:
         return self._ale_py.ALEVectorInterface(**{**settings, **changes})
 
     def reset(self) -> np.ndarray:
-        if self._playing:  # the emulator would return this step as a part of the reset
-            self.receive()
         # With a negative seed the emulator continues its random stream.
         seeds = np.full(self.lanes, -1) if self._resets else self._seeds
         self._resets += 1
@@ -110,30 +106,16 @@ class Atari:
         return self._shaped(frames)
 
     def step(self, actions: Any) -> Step:
-        self.send(actions)
-        return self.receive()
-
-    def send(self, actions: Any) -> None:
-        """Begin a step, which the emulator's threads play; `receive` waits for it."""
         if not self._resets:
             raise UsageError(f"{self.name}: call reset() before the first step()")
-        if self._playing:
-            raise UsageError(f"{self.name}: call receive() before the next actions are sent")
         # The emulator hangs on an unknown action.
         actions = checked_actions(actions, self.spec, self.lanes).astype(np.int32)
         self._ale.send(actions, self._full_strength)
+        frames, reward, terminal, truncated, info = self._ale.recv()
+        self._steps += 1
         if self._screen is not None:
             self._screen.send(actions[:1], self._full_strength[:1])
-        self._playing = True
-
-    def receive(self) -> Step:
-        if not self._playing:  # the emulator would wait for ever
-            raise UsageError(f"{self.name}: call send() before receive()")
-        frames, reward, terminal, truncated, info = self._ale.recv()
-        if self._screen is not None:
             self._picture = self._screen.recv()[0]
-        self._playing = False
-        self._steps += 1
         observation = self._shaped(frames)
         return Step(
             observation=observation,

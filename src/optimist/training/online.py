@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
-import jax
 import numpy as np
 
 from optimist import envs
@@ -36,7 +35,6 @@ from optimist.training.storage import checkpoint
 from optimist.training.storage.run_folder import RunFolder, as_config, begun, demand, versions
 
 LOG_SECONDS = 2.0
-LANES_FOR_HALVES = 16
 UPDATES_AT_ONCE = 250  # gradient steps between checks of the signals, while a resumed run catches up
 log = logging.getLogger("optimist")
 
@@ -104,12 +102,6 @@ class Collection:
         return self.epsilon + (1 - self.epsilon) * float(np.clip(left, 0, 1))
 
 
-def in_turns(lanes: int) -> bool:
-    """Do two halves of the lanes play in turns? The results are the same. It pays if the learner does not
-    need the cores of the environments, and if each half keeps several cores busy."""
-    return lanes >= LANES_FOR_HALVES and jax.default_backend() != "cpu"
-
-
 def settled_for(collection: Collection, environment: str, before: dict, out: str | Path) -> Collection:
     """The collection with every "auto" replaced by its value for this environment; `before` is the
     configuration of the run that continues in `out`."""
@@ -153,8 +145,7 @@ class OnlineTraining:
         logger_classes(collection.loggers)  # raises for an unknown logger
         continued = start.learner(agent, environment) if start else None
         check_memory_to_play(agent, environment, collection, len(seeds))
-        make = envs.make_halves if in_turns(self.lanes) else envs.make
-        self.play = make(environment, lanes=self.lanes, seed=seeds[0])
+        self.play = envs.make(environment, lanes=self.lanes, seed=seeds[0])
         agent.check(self.play.spec)
         self.start, learner = start, continued or Learner(agent, self.play.spec)
         self.learner = replace(learner, precision=collection.precision)

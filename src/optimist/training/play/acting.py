@@ -66,22 +66,17 @@ class Player:
         self._learner, self._seeds, self._choose = learner, seeds, choose
         self.seen = blank(learner.spec, lanes)
 
-    def __call__(self, params: dict, frames: Any, began: np.ndarray, *how, looks: Any = None) -> Any:
-        """The actions, (S, L, ...); a lane whose episode `began` forgets its earlier frames. With `looks`,
-        (S * L,), the other lanes see no frame, and their actions mean nothing."""
+    def __call__(self, params: dict, frames: np.ndarray, began: np.ndarray, *how) -> Any:
+        """The actions, (S, L, ...); a lane whose episode `began` forgets its earlier frames."""
         chosen, self.seen = look_and_choose(
-            self._learner, self._seeds, self._choose, params, self.seen, frames, began, *how, looks=looks
+            self._learner, self._seeds, self._choose, params, self.seen, frames, began, *how
         )
         return chosen
 
 
 @partial(jax.jit, static_argnames=("learner", "seeds", "choose"), donate_argnames="seen")
-def look_and_choose(
-    learner: Learner, seeds: int, choose, params: dict, seen, frames, began, *how, looks=None
-):
-    before, seen = seen, pushed(seen, frames, began)
-    if looks is not None:
-        seen = jnp.where(looks.reshape(-1, *(1,) * (seen.ndim - 1)), seen, before)
+def look_and_choose(learner: Learner, seeds: int, choose, params: dict, seen, frames, began, *how):
+    seen = pushed(seen, frames, began)
     return choose(learner, params, seen.reshape(seeds, -1, *seen.shape[1:]), *how), seen
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from optimist.data.disk.write_buffer import DepartedError
 from optimist.data.recorder import Recorder
-from optimist.envs import Group, Step, groups_of, joined
+from optimist.envs import Step
 from optimist.errors import OptimistError
 from optimist.training.learner import Learner
 from optimist.training.play.acting import Player, act_online
@@ -22,22 +22,6 @@ ACTING = 0xAC7  # the number of this random stream of a seed; the learner uses 0
 def acting_key(seed: int) -> Any:
     """The key of actions; the initial weights and the mixtures are drawn from the learner's key."""
     return jax.random.fold_in(jax.random.PRNGKey(seed), ACTING)
-
-
-class Sight(NamedTuple):
-    """What the lanes act on next."""
-
-    frame: Any
-    began: Any  # which lanes see the first frame of an episode
-    episodes: Any  # (S, L), the number of each lane's episode
-
-    def after(self, taken: Step) -> "Sight":
-        """The same after a step of all lanes, or of the first lanes only: the others see what they saw."""
-        count, began = len(taken.reward), np.zeros(len(self.began), bool)
-        began[:count] = taken.terminal | taken.truncated
-        some = count < len(began)
-        frame = np.concatenate([taken.observation, self.frame[count:]]) if some else taken.observation
-        return Sight(frame, began, self.episodes + began.reshape(self.episodes.shape))
 
 
 class Moment(NamedTuple):
@@ -67,11 +51,9 @@ class Playing:
         self._collection, self._key = collection, acting_key(seeds[0])
         self._player = Player(learner, play.lanes, len(seeds), act_online)
         # The number of each lane's episode; it starts at `step`, so that a resumed run draws new mixtures.
-        episodes = np.full((len(seeds), collection.lanes), step, np.int32)
-        self._sight = Sight(play.reset(), np.ones(play.lanes, bool), episodes)
+        self._episodes = np.full((len(seeds), collection.lanes), step, np.int32)
+        self._frame, self._began = play.reset(), np.ones(play.lanes, bool)
         self._moment: Moment | None = None  # the last step, until it is in the replay and the recording
-        self._groups = groups_of(play)
-        self._ahead: list[np.ndarray] = []  # the actions of a group that plays the next row already
         self._other_thread = ThreadPoolExecutor(1, "learner")
         self._recorded: Future = self._other_thread.submit(lambda: None)
 
@@ -92,7 +74,7 @@ class Playing:
             self._play.restore(inside)
         except (KeyError, TypeError, ValueError, AttributeError, OptimistError) as problem:
             raise DepartedError(f"{self._play.name} cannot be restored: {problem!r}") from problem
-        self._sight = Sight(*(arrays[name] for name in Sight._fields))
+        self._frame, self._began, self._episodes = (arrays[name] for name in ("frame", "began", "episodes"))
         self._player.seen = jax.numpy.asarray(arrays["seen"])
 
     def _check(self, arrays: dict[str, np.ndarray]) -> None:
@@ -101,7 +83,12 @@ class Playing:
                 raise ValueError(f"the saved {name} has another shape or type")
 
     def _ours(self) -> dict[str, Any]:
-        return {**self._sight._asdict(), "seen": self._player.seen}
+        return {
+            "frame": self._frame,
+            "began": self._began,
+            "episodes": self._episodes,
+            "seen": self._player.seen,
+        }
 
     def __enter__(self) -> "Playing":
         return self
@@ -121,43 +108,19 @@ class Playing:
         self._moment = None
 
     def _one(self, step: int) -> tuple[np.ndarray, np.ndarray]:
-        """Play one row. If the lanes are two groups, the first one begins the next row before the second ends
-        this one, so that environments play while actions are chosen. The results are those of one group: the
-        parameters for the next row have learned from the rows before this one, and those are complete."""
-        *others, last = self._groups
-        actions, self._ahead = self._ahead, []
-        for group in others[len(actions) :]:
-            _, chosen = self._choice(group, step, self._sight)
-            actions.append(self._sent(group, chosen))
-        shown, chosen = self._choice(last, step, self._sight)
-        # While the environments play this row, the other thread processes the row before it.
+        epsilon = self._collection.exploration(step)
+        shown, frame = jax.device_put(self._frame), self._frame
+        how = (epsilon, self._key, step, self._episodes)
+        chosen = self._player(self._replay.state.params, shown, self._began, *how)
+        # While the environments play this step, the other thread processes the step before it.
         behind = self._other_thread.submit(self._digest, self._moment, step)
-        actions.append(self._sent(last, chosen))
-        parts = [self._groups[0].receive()]
+        action = np.asarray(chosen).reshape(self._play.lanes, *chosen.shape[2:])
+        taken = self._play.step(action)
         behind.result()
-        following = step + self._collection.lanes
-        if others and following < self._collection.steps:
-            _, chosen = self._choice(self._groups[0], following, self._sight.after(parts[0]))
-            self._ahead = [self._sent(self._groups[0], chosen)]
-        parts += [group.receive() for group in self._groups[1:]]
-        taken = joined(parts)
-        self._moment = Moment(self._sight.frame, shown, np.concatenate(actions), taken)
-        self._sight = self._sight.after(taken)
-        return taken.reward[None], self._sight.began[None]
-
-    def _choice(self, group: Group, step: int, sight: Sight) -> tuple[Any, Any]:
-        """The frames on the device, and the actions as the device computes them. It computes those of all
-        lanes, because numbers may be rounded differently in a program for fewer; only the group's count."""
-        shown = jax.device_put(sight.frame)
-        how = (self._collection.exploration(step), self._key, step, sight.episodes)
-        params = self._replay.state.params
-        return shown, self._player(params, shown, sight.began, *how, looks=group.member)
-
-    def _sent(self, group: Group, chosen: Any) -> np.ndarray:
-        """Wait for the actions, and let the environments of a group play them."""
-        actions = np.asarray(chosen).reshape(self._play.lanes, *chosen.shape[2:])[group.lanes]
-        group.send(actions)
-        return actions
+        self._moment = Moment(frame, shown, action, taken)
+        self._frame, self._began = taken.observation, taken.terminal | taken.truncated
+        self._episodes = self._episodes + self._began.reshape(self._episodes.shape)
+        return taken.reward[None], self._began[None]
 
     def _digest(self, moment: Moment | None, due: int | None) -> None:
         """Add a step to replay and recording, and learn what is due at step `due`. Learning starts before the
@@ -187,7 +150,7 @@ class Playing:
         epsilon = np.array([self._collection.exploration(each) for each in steps.tolist()], np.float32)
         rows = PlannedRow(np.arange(ROWS), steps, epsilon, *self._replay.draw_ahead(ROWS, updates))
         state, window, age = self._replay.lend()
-        ours = (self._play.table, self._player.seen, self._sight.began, self._sight.episodes)
+        ours = (self._play.table, self._player.seen, self._began, self._episodes)
         play_state = PlayState(*ours, state, window, age, cut=np.zeros((ROWS, self._play.lanes), bool))
         play_state, on_device, losses = play_rows(
             self._play.rules, self._learner, self._replay.recall, play_state, self._key, rows
@@ -196,7 +159,9 @@ class Playing:
         self._recorded.result()
         self._recorded = self._other_thread.submit(self._record, played)  # while the next rows are played
         self._play.table, self._player.seen = play_state.table, play_state.seen
-        self._sight = Sight(*jax.device_get((play_state.table.frames, play_state.began, play_state.episodes)))
+        self._frame, self._began, self._episodes = jax.device_get(
+            (play_state.table.frames, play_state.began, play_state.episodes)
+        )
         self._replay.give_back(play_state.state, play_state.window, play_state.age, played.truncated, losses)
         return played.reward, played.terminal | played.truncated
 

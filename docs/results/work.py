@@ -111,6 +111,13 @@ def pack(folder: Path) -> None:
     part.replace(folder / "found.tar.gz")
 
 
+def describe(log: Path) -> None:
+    """Write the card of a dataset beside its folder."""
+    info = [sys.executable, "-m", "optimist", "data", "info", str(log), "--json"]
+    with log.with_suffix(".json").open("wb") as card:
+        subprocess.run(info, stdout=card, env={**os.environ, "JAX_PLATFORMS": "cpu"}, check=False)
+
+
 def share_the_device() -> None:
     """Kernels of several processes run side by side, where MPS is there."""
     if shutil.which("nvidia-cuda-mps-control"):
