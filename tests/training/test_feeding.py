@@ -163,6 +163,23 @@ def test_the_fastest_home_that_fits_is_chosen(images, monkeypatch):
     assert len(in_memory._decoded) == images.timeline.frame_count
 
 
+@pytest.mark.parametrize("view", VIEWS)
+def test_no_view_needs_more_frames_than_its_home_is_chosen_for(images, view):
+    few = VIEWS[view](images)
+    samplers = [Sampler(few)]
+    frames, _ = DeviceFeed(samplers).resident
+    assert len(frames) <= homes._frames_needed(samplers) <= len(few) + images.spec.stack * len(few.starts)
+
+
+def test_a_part_of_a_log_is_on_the_device_though_the_whole_would_not_fit(images):
+    size, one, other = homes.frame_bytes(images.spec), images.first(20), images.last(20)
+    samplers = [Sampler(one), Sampler(one), Sampler(other)]
+    needed = homes._frames_needed(samplers)
+    assert 40 < needed < images.timeline.frame_count / 2
+    assert isinstance(feed_of(samplers, memory=needed * size), DeviceFeed)
+    assert isinstance(feed_of(samplers, memory=needed * size - 1), StreamedFeed)
+
+
 def test_an_accelerator_packs_the_frames_that_do_not_fit_decoded(monkeypatch):
     steps = 600
     frames = np.zeros((steps, 16, 16, 1), np.uint8)

@@ -16,7 +16,6 @@ import numpy as np
 from optimist.data.sampling import Rows, Sampler, window
 from optimist.data.stacking import earlier, stacked
 from optimist.data.transition import Spec, Transition, followed, masked
-from optimist.data.views import View
 from optimist.errors import UsageError, did_you_mean
 from optimist.training.memory import device_bytes, host_bytes
 from optimist.training.packed import estimated_bytes, frames_at, on_device
@@ -42,29 +41,42 @@ def feed_of(samplers: list[Sampler], where: str = "auto", memory: int | None = N
         raise UsageError(f'there is no feed "{where}": {did_you_mean(where, PLACES)}')
     dataset, budget = samplers[0].dataset, memory or _default_budget()
     if where == "auto":
-        where = _fastest(dataset, budget)
+        where = _fastest(samplers, budget)
     elif where == "packed":
-        _check_that_packed_frames_fit(dataset)
+        _check_that_packed_frames_fit(samplers)
     if where in ("device", "packed"):
         return DeviceFeed(samplers, packed=where == "packed")
     kept = dataset.timeline.frame_count if where == "memory" else budget // frame_bytes(dataset.spec)
     return StreamedFeed(samplers, kept)
 
 
-def _fastest(dataset: View, budget: int) -> str:
+def _fastest(samplers: list[Sampler], budget: int) -> str:
     """The fastest home that fits. To an accelerator the packed home is nearly as fast as the decoded one, and
     twice as fast as the memory of the host; on a CPU it is the slowest."""
+    timeline, size = samplers[0].dataset.timeline, frame_bytes(samplers[0].dataset.spec)
     on_device = min(budget, _device_bytes())
-    decoded = dataset.timeline.frame_count * frame_bytes(dataset.spec)
-    if decoded <= on_device:
+    if _frames_needed(samplers) * size <= on_device:
         return "device"
-    if device_bytes() and estimated_bytes(dataset.timeline) <= on_device:
+    if device_bytes() and _packed_bytes(samplers) <= on_device:
         return "packed"
-    return "memory" if decoded <= budget else "compressed"
+    return "memory" if timeline.frame_count * size <= budget else "compressed"
 
 
-def _check_that_packed_frames_fit(dataset: View) -> None:
-    needed, available = estimated_bytes(dataset.timeline), _device_bytes()
+def _frames_needed(samplers: list[Sampler]) -> int:
+    """At most this many frames are on the device: those of the views alone, with the stack before a
+    trajectory that begins within an episode. The memory of the host has the frames of the whole log."""
+    logs = {id(sampler.dataset): sampler.dataset for sampler in samplers}.values()
+    needed = sum(len(log) + log.spec.stack * len(log.starts) for log in logs)
+    return min(needed, samplers[0].dataset.timeline.frame_count)
+
+
+def _packed_bytes(samplers: list[Sampler]) -> int:
+    timeline = samplers[0].dataset.timeline
+    return estimated_bytes(timeline) * _frames_needed(samplers) // timeline.frame_count
+
+
+def _check_that_packed_frames_fit(samplers: list[Sampler]) -> None:
+    needed, available = _packed_bytes(samplers), _device_bytes()
     if needed > available:
         raise UsageError(
             f"packed frames need about {needed / 2**30:,.1f} GiB, and the device has "
