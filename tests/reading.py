@@ -249,7 +249,7 @@ optimist study run mine.toml --scale mine --dry-run
     "docs/results/precision/README.md": Reading(
         not_run={
             "python docs/results/precision/precision.py": ON_A_GPU,
-            "python docs/results/precision/table.py results": "needs the runs of the line before",
+            "python docs/results/precision/table.py gather": "needs the runs of the line before",
         }
     ),
     "docs/results/proposition-1/README.md": Reading(
