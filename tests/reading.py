@@ -240,11 +240,15 @@ optimist study run mine.toml --scale mine --dry-run
             "python docs/results/first-frames/gather.py": "needs the runs of the lines before",
         }
     ),
-    "docs/results/growing-the-log/README.md": Reading(not_run={"python": MINUTES}),
+    "docs/results/growing-the-log/README.md": Reading(
+        smaller={"OUT 5": "OUT 1"},  # the table of one seed, not the published one of five
+    ),
     "docs/results/multi-network/README.md": Reading(
         smaller=PREPARED | {" --logs studies/asymptotic-mini": ""}
     ),
-    "docs/results/narrow-log/README.md": Reading(not_run={"PYTHONPATH": MINUTES}),
+    "docs/results/narrow-log/README.md": Reading(
+        smaller={"PYTHONPATH=. ": "", "narrow.py FOLDER": "narrow.py FOLDER 50"},  # the root is on the path
+    ),
     "docs/results/online/README.md": Reading(smaller=PREPARED),
     "docs/results/pong/README.md": Reading(
         not_run={
