@@ -1,9 +1,9 @@
 """A narrow CartPole log: train five agents on it, choose a policy by the log, export it, play it elsewhere.
 
 `PYTHONPATH=. python docs/results/narrow-log/narrow.py FOLDER [UPDATES]` in the repository's root; with few
-updates the estimators of the choice have as few. The log is that of `benchmarks/conservative.py`: a controller
-that balances the pole, with 2% random actions. The evaluations during training are recorded, and the choice
-does not use them. The same command continues.
+updates the estimators of the choice have as few. The log is that of `benchmarks/conservative.py`: a
+controller that balances the pole, with 2% random actions. The evaluations during training are recorded, and
+the choice does not use them. The same command continues.
 """
 
 import csv
