@@ -210,6 +210,7 @@ optimist study run mine.toml --scale mine --dry-run
         not_run={
             "optimist study run asymptotic --engine ray": "a cluster; tests/studies/engines/test_cluster.py",
             "optimist study run asymptotic --engine slurm": "a cluster; tests/studies/engines/test_slurm.py",
+            "optimist study run mine.toml --engine ray": "a cluster; tests/studies/engines/test_places.py",
         },
     ),
     "docs/performance.md": Reading(
