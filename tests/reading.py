@@ -223,7 +223,10 @@ optimist study run mine.toml --scale mine --dry-run
     "docs/results/asymptotic/README.md": Reading(smaller=PREPARED),
     "docs/results/atari/README.md": Reading(not_run={"bash": ON_A_GPU}),
     "docs/results/bcq-divergence/README.md": Reading(
-        smaller={"--steps 600000": CONTROL, "--steps 140000": OFFLINE_CONTROL},
+        smaller={
+            "--steps 600000": CONTROL,
+            "--steps 140000 --evaluate-every 20000 --episodes 5": OFFLINE_CONTROL,
+        },
     ),
     "docs/results/bounded-targets/README.md": Reading(smaller=PREPARED),
     "docs/results/d3rlpy/README.md": Reading(not_run={"OPTIMIST_PEERS": "needs d3rlpy and hours"}),
