@@ -228,7 +228,7 @@ optimist study run mine.toml --scale mine --dry-run
             "--steps 140000 --evaluate-every 20000 --episodes 5": OFFLINE_CONTROL,
         },
         not_run={
-            "python docs/results/bcq-divergence/divergence.py gather": "reads every thousandth update of the runs"
+            "python docs/results/bcq-divergence/divergence.py gather": "needs thousands of updates"
         },
     ),
     "docs/results/bounded-targets/README.md": Reading(smaller=PREPARED),
