@@ -227,9 +227,7 @@ optimist study run mine.toml --scale mine --dry-run
             "--steps 600000": CONTROL,
             "--steps 140000 --evaluate-every 20000 --episodes 5": OFFLINE_CONTROL,
         },
-        not_run={
-            "python docs/results/bcq-divergence/divergence.py gather": "needs thousands of updates"
-        },
+        not_run={"python docs/results/bcq-divergence/divergence.py gather": "needs thousands of updates"},
     ),
     "docs/results/bounded-targets/README.md": Reading(smaller=PREPARED),
     "docs/results/d3rlpy/README.md": Reading(not_run={"OPTIMIST_PEERS": "needs d3rlpy and hours"}),
