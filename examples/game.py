@@ -7,9 +7,20 @@ from optimist.cli.main import main
 
 steps = int(sys.argv[1]) if len(sys.argv) > 1 else 50_000
 
-log = optimist.collect("minatar_jax/breakout", steps=steps, out="breakout")
-print(f"{len(log):,} steps are recorded")
+quick = {"optimizer.learning_rate": 1e-3, "target_period": 100}  # few steps, so large ones
+
+game = "minatar_jax/breakout"
+log = optimist.collect(game, steps=steps, epsilon_decay=steps // 3, options=quick, out="breakout")
+print(log)
 run = optimist.train(
-    "rem", log, seeds=(0, 1), steps=steps // 10, evaluate_every=steps // 20, out="runs/rem", episodes=10
+    "rem",
+    log,
+    options=quick,
+    seeds=(0, 1),
+    steps=steps // 10,
+    evaluate_every=steps // 20,
+    episodes=10,
+    out="runs/rem",
 )
+print(run)
 main(["play", "runs/rem", "--out", "rem.gif"])

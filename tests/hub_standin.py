@@ -116,7 +116,7 @@ class _Handler(BaseHTTPRequestHandler):
         path = unquote(self.path.partition("?")[0])
         if "/resolve/" in path:
             return self._file(path)
-        kind, owner, name, *rest = path.removeprefix("/api/").split("/")
+        kind, owner, name, *rest = [*path.removeprefix("/api/").split("/"), "", ""]  # the client asks more
         repository = f"{kind}/{owner}/{name}"
         if repository not in self.store.files:
             return self._missing("RepoNotFound")
@@ -164,3 +164,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.rfile.readline()
             return b"".join(parts)
         return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+
+
+if __name__ == "__main__":  # for the documentation: print the address and serve until the process is stopped
+    with Hub() as service:
+        print(service.address, flush=True)
+        threading.Event().wait()

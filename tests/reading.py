@@ -106,6 +106,15 @@ training = { steps = 20, evaluate_every = 10, episodes = 1 }
 "DQN" = { agent = "dqn", options = { network = { torso = "mlp" } } }
 END
 """
+# The Hub is a stand-in, and there are a dataset and a run to send.
+HUB = f"""
+"$PYTHON" -m tests.hub_standin > hub-address &
+trap "kill $!" EXIT
+until [ -s hub-address ]; do sleep 0.1; done
+export HF_ENDPOINT="$(cat hub-address)" HF_TOKEN=hf_somebody HF_HOME="$PWD/hub" HF_HUB_DISABLE_XET=1
+optimist collect gym/CartPole-v1 --agent random --steps 400 --lanes 4 --out data/breakout
+optimist train rem data/breakout --out runs/rem {SMALL_REM}
+"""
 A_STUDY = {"run asymptotic --scale tiny": "run mine.toml --out studies/asymptotic-tiny"}
 
 # The studies of the results took up to hours on a GPU: here each is checked and its list of runs is written.
@@ -189,19 +198,19 @@ optimist study run mine.toml --scale mine --dry-run
 """,
     ),
     "docs/clusters.md": Reading(
-        given=LITTLE_STUDY,
+        given=LITTLE_STUDY + HUB,
         smaller={
             "s3://": '"file://$PWD/"',
             "work mine --index 0": "work mine --index 0; optimist study work mine --index 1",
             "report mine": "work mine --index 2; optimist study report mine",
             "--index 7": "--index 2",
             "/local/disk": "scratch",
+            "evaluate breakout-rem": "evaluate breakout-rem --episodes 2",
         },
         not_run={
             "optimist study run asymptotic --engine ray": "a cluster; tests/studies/engines/test_cluster.py",
             "optimist study run asymptotic --engine slurm": "a cluster; tests/studies/engines/test_slurm.py",
-            "optimist data pu": "an account at the Hub; tests/data/test_hub.py has a stand-in",
-            "optimist run pu": "an account at the Hub; tests/data/test_hub.py has a stand-in",
+            "optimist study run mine.toml --engine ray": "a cluster; tests/studies/engines/test_places.py",
         },
     ),
     "docs/performance.md": Reading(
@@ -214,7 +223,11 @@ optimist study run mine.toml --scale mine --dry-run
     "docs/results/asymptotic/README.md": Reading(smaller=PREPARED),
     "docs/results/atari/README.md": Reading(not_run={"bash": ON_A_GPU}),
     "docs/results/bcq-divergence/README.md": Reading(
-        smaller={"--steps 600000": CONTROL, "--steps 140000": OFFLINE_CONTROL},
+        smaller={
+            "--steps 600000": CONTROL,
+            "--steps 140000 --evaluate-every 20000 --episodes 5": OFFLINE_CONTROL,
+        },
+        not_run={"python docs/results/bcq-divergence/divergence.py gather": "needs thousands of updates"},
     ),
     "docs/results/bounded-targets/README.md": Reading(smaller=PREPARED),
     "docs/results/d3rlpy/README.md": Reading(not_run={"OPTIMIST_PEERS": "needs d3rlpy and hours"}),
@@ -233,12 +246,14 @@ optimist study run mine.toml --scale mine --dry-run
         }
     ),
     "docs/results/growing-the-log/README.md": Reading(
-        not_run={"python docs/results/growing-the-log/rounds.py": MINUTES}
+        smaller={"OUT 5": "OUT 1"},  # the table of one seed, not the published one of five
     ),
     "docs/results/multi-network/README.md": Reading(
         smaller=PREPARED | {" --logs studies/asymptotic-mini": ""}
     ),
-    "docs/results/narrow-log/README.md": Reading(not_run={"PYTHONPATH": MINUTES}),
+    "docs/results/narrow-log/README.md": Reading(
+        smaller={"PYTHONPATH=. ": "", "narrow.py FOLDER": "narrow.py FOLDER 50"},  # the root is on the path
+    ),
     "docs/results/online/README.md": Reading(smaller=PREPARED),
     "docs/results/pong/README.md": Reading(
         not_run={

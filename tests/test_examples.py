@@ -49,7 +49,7 @@ def test_an_agent_of_ones_own(tmp_path):
 
 def test_a_study_of_ones_own(capsys):
     assert main(["study", "run", str(EXAMPLES / "study.toml"), "--dry-run"]) == 0
-    assert "5 runs: 300,000 steps played, 90,000 updates offline" in capsys.readouterr().out
+    assert "5 runs: 90,000 steps played, 18,000 updates offline" in capsys.readouterr().out
 
 
 def test_every_example_is_in_the_list():

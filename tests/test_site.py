@@ -48,7 +48,15 @@ def test_what_the_site_does_not_have_loses_its_link():
 def test_comments_stand_above_their_commands():
     text = pages.with_links(pages.ROOT / "README.md")
     assert "\n# films one episode\noptimist play runs/rem --out rem.gif\n```" in text
-    assert "\nOr on the command line, from a file" in text  # prose stays as it is
+    assert "\nOn the command line, from a file" in text  # prose stays as it is
+
+
+def test_examples_and_notebooks_are_pages_with_their_code_and_outputs(site):
+    assert "class DoubleDqn" in (site / "examples.md").read_text()
+    notebook = (site / "notebooks" / "your-own-log.md").read_text()
+    assert "optimist.train(" in notebook and "[4711, 4711, 90210, 90210]" in notebook
+    assert "](../choosing-a-policy.md)" in notebook  # its links lead to pages of the site
+    assert "data:image/png" in (site / "notebooks" / "the-paper-in-ten-minutes.md").read_text()
 
 
 def test_the_reference_has_every_public_name():

@@ -10,18 +10,31 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from publishing import reference
+from publishing import programs, reference
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-ABOVE = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+ABOVE = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "examples/README.md": "examples.md",
+    "notebooks/the-paper-in-ten-minutes.ipynb": "notebooks/the-paper-in-ten-minutes.md",
+    "notebooks/your-own-log.ipynb": "notebooks/your-own-log.md",
+}
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 COMMENT = re.compile(r"^(\S.*?) +# (.*)$", re.MULTILINE)
 SECTIONS: dict[str, list[tuple[str, str]]] = {
-    "Start here": [("Start here", "index.md"), ("Guide", "guide.md")],
+    "Start here": [
+        ("Start here", "index.md"),
+        ("Guide", "guide.md"),
+        ("Examples", "examples.md"),
+        ("Notebook: the paper in ten minutes", "notebooks/the-paper-in-ten-minutes.md"),
+    ],
     "Your data": [
         ("Your own log", "your-own-log.md"),
+        ("Notebook: your own log", "notebooks/your-own-log.md"),
         ("Choosing a policy", "choosing-a-policy.md"),
         ("Growing the log", "growing-the-log.md"),
     ],
@@ -73,15 +86,26 @@ def write(folder: Path) -> None:
 
 def staged(source: Path) -> Path:
     """The place of a file on the site. A README is the index of its folder there."""
-    if source.name in ABOVE and source.parent == ROOT:
-        return Path(ABOVE[source.name])
+    if (name := _name(source)) in ABOVE:
+        return Path(ABOVE[name])
     inside = source.relative_to(DOCS)
     return inside.with_name("index.md") if source.name == "README.md" else inside
 
 
+def _name(source: Path) -> str:
+    """The path of a file inside the repository."""
+    return source.relative_to(ROOT).as_posix() if source.is_relative_to(ROOT) else ""
+
+
+def _text(source: Path) -> str:
+    if source.suffix == ".ipynb":
+        return programs.notebook(source)
+    return programs.examples(source) if source.parent.name == "examples" else source.read_text("utf-8")
+
+
 def with_links(source: Path) -> str:
     """The text of a page with its links as the site has them. What the site does not have loses its link."""
-    text = FENCE.sub(_coloured, source.read_text("utf-8"))
+    text = FENCE.sub(_coloured, _text(source))
     begins = [match.span() for match in FENCE.finditer(text)]
 
     def mended(match: re.Match[str]) -> str:
@@ -112,7 +136,7 @@ def _page(target: Path) -> Path | None:
         return Path("decisions/index.md")
     if target.is_dir():
         target = target / "README.md"
-    known = target.is_relative_to(DOCS) or (target.parent == ROOT and target.name in ABOVE)
+    known = target.is_relative_to(DOCS) or _name(target) in ABOVE
     return staged(target) if known and target.exists() else None
 
 

@@ -21,6 +21,7 @@ PYTHON = {
     "optimist.training.play.acting": ["Policy"],
     "optimist.training.selection.ranking": ["Selection", "Ranked"],
     "optimist.training.export": ["Exported"],
+    "Settings": "What `train` and `collect` take as further keywords. A recipe sets some of them otherwise.",
     "optimist.training.offline_settings": ["Training"],
     "optimist.training.online": ["Collection"],
     "Errors": "Each is one line that names the remedy; the number is the exit code of a command.",
@@ -48,6 +49,8 @@ PARTS = {
     "Where its figures go": "",
     "optimist.training.loggers": ["Logger"],
 }
+# Records whose fields are a table; each field under a heading of its own would fill pages.
+IN_TABLES = {"Training": "training", "Collection": "collection"}
 
 
 def pages() -> dict[str, str]:
@@ -81,6 +84,9 @@ def _names(title: str, modules: dict[str, Any]) -> str:
             lines += [f"## {module}" if module != "optimist" else "", "", members, ""]
         for name in members if isinstance(members, list) else []:
             lines += [f"::: {module}.{name}", ""]
+            if name in IN_TABLES:
+                lines[-1:] = ["    options:", "      members: false", ""]
+                lines += _settings(index.read()["settings"][IN_TABLES[name]])
         if members == []:
             lines += [f"::: {module}", ""]
     return "\n".join(lines)
@@ -154,12 +160,12 @@ def _row(*cells: str) -> str:
     return "| " + " | ".join(cell.replace("|", " or ").replace("<", "&lt;") for cell in cells) + " |"
 
 
-def _commands(parser: Parser, name: str, depth: int = 2) -> Iterator[str]:
-    """A command with its arguments and options, then the commands under it."""
+def _commands(parser: Parser, name: str, depth: int = 1) -> Iterator[str]:
+    """A command with its arguments and options, then the commands under it. The page is the first heading."""
     if parser.fill:
         parser.fill(parser, [])
     inner = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-    if depth > 2 or not inner:
+    if depth > 1:
         yield from (f"{'#' * depth} {name}", "")
     yield from ((parser.description or "").replace("<", "&lt;"), "")
     if not inner:
@@ -175,7 +181,7 @@ def _commands(parser: Parser, name: str, depth: int = 2) -> Iterator[str]:
         yield from ("```", parser.epilog, "```", "")
     for action in inner:
         for word, command in action.choices.items():
-            yield from _commands(command, f"{name} {word}", depth + 1 if depth > 2 or inner else depth)
+            yield from _commands(command, f"{name} {word}", depth + 1)
 
 
 def _words(action: argparse.Action) -> str:

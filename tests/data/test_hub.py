@@ -51,13 +51,16 @@ def test_a_damaged_dataset_is_refused(service, tmp_path, capsys):
     assert "lab/little: " in capsys.readouterr().err
 
 
+POLICIES = [f"policies/step-{step:012}-{'0' * 32}.safetensors" for step in (1, 2)]
+
+
 def run_folder(path):
     (path / "policies").mkdir(parents=True)
     (path / "checkpoints").mkdir()
     (path / "config.toml").write_text(
         'environment = "minatar/breakout"\nseeds = [0, 1]\n[agent]\nname = "rem"\n'
     )
-    for name in ("DONE", "policies/1.safetensors", "checkpoints/1.safetensors", "metrics.jsonl", "other.py"):
+    for name in ("DONE", POLICIES[0], "checkpoints/1.safetensors", "metrics.jsonl", "other.py"):
         (path / name).write_text(name)
     return path
 
@@ -72,7 +75,7 @@ def test_a_run_comes_back_without_what_is_not_its_own(whole, service, tmp_path):
     back = {
         str(path.relative_to(tmp_path / "back")) for path in (tmp_path / "back").rglob("*") if path.is_file()
     }
-    expected = {"README.md", "config.toml", "DONE", "policies/1.safetensors", "metrics.jsonl"}
+    expected = {"README.md", "config.toml", "DONE", POLICIES[0], "metrics.jsonl"}
     assert back == expected | ({"checkpoints/1.safetensors"} if whole else set())
     card = (tmp_path / "back" / "README.md").read_text()
     assert "| agent | rem |" in card and "| seeds | 0, 1 |" in card
@@ -81,10 +84,19 @@ def test_a_run_comes_back_without_what_is_not_its_own(whole, service, tmp_path):
 def test_pushing_again_removes_what_is_gone(service, tmp_path):
     run = run_folder(tmp_path / "run")
     hub.push_run(run, "lab/rem", {})
-    (run / "policies/1.safetensors").rename(run / "policies/2.safetensors")
+    (run / POLICIES[0]).rename(run / POLICIES[1])
     hub.push_run(run, "lab/rem", {})
     names = set(service.files["models/lab/rem"])
-    assert "policies/2.safetensors" in names and "policies/1.safetensors" not in names
+    assert POLICIES[1] in names and POLICIES[0] not in names
+
+
+def test_a_run_that_nobody_could_play_is_not_sent(service, tmp_path, capsys):
+    run = run_folder(tmp_path / "run")
+    (run / POLICIES[0]).unlink()
+    assert main(["run", "push", str(run), "lab/rem"]) == 4
+    assert "keeps no policies, so nobody could use it: add --checkpoints" in capsys.readouterr().err
+    assert service.files == {}
+    assert main(["run", "push", str(run), "lab/rem", "--checkpoints"]) == 0
 
 
 @pytest.mark.parametrize(

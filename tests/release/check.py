@@ -3,7 +3,7 @@
 The first command that fails ends the check with its output. The steps: build, `twine check`;
 the learner's speed beside the recorded one, on a machine that does nothing else; what pip resolves for CUDA
 on each Python; the wheel without extras in a new environment, doctor, demo and bench; examples, notebooks,
-loggers; the newest dependencies on each Python of this machine.
+the pages of the documentation, loggers; the newest dependencies on each Python of this machine.
 """
 
 import argparse
@@ -131,6 +131,12 @@ def notebooks() -> None:
     run(sys.executable, ROOT / "tests" / "release" / "notebooks.py")
 
 
+def documentation() -> None:
+    """Every page to its end: its commands and its Python, in the sizes that tests/reading.py gives them."""
+    words = ["-n", "2", "--timeout", "3600", "-m", "slow", "tests/test_documentation.py"]
+    print(f"  {run(sys.executable, '-m', 'pytest', *words).strip().splitlines()[-1]}")
+
+
 def loggers(folder: Path) -> None:
     """MLflow and Trackio, whose dependencies the environment of the suite does not have."""
     for service in ("mlflow", "trackio"):
@@ -154,7 +160,8 @@ def main() -> None:
         "--tools", type=Path, required=True, help="the environment of docs/publishing/requirements.txt"
     )
     parser.add_argument(
-        "--only", help="one step: speed, plain, resolves, newest, examples, notebooks or loggers"
+        "--only",
+        help="one step: speed, resolves, plain, examples, notebooks, documentation, loggers or newest",
     )
     options = parser.parse_args()
     tools = options.tools.resolve()
@@ -168,6 +175,7 @@ def main() -> None:
             "plain": lambda: plain_install(wheel, folder),
             "examples": lambda: examples(folder),
             "notebooks": notebooks,
+            "documentation": documentation,
             "loggers": lambda: loggers(folder),
             "newest": lambda: newest(wheel, folder),
         }

@@ -6,12 +6,14 @@
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
+PROGRESS = re.compile(r", [\d,]+ s left  ")  # a line of a loop that goes on
 
 
 def script(notebook: Path) -> str:
@@ -39,7 +41,21 @@ def write(notebook: Path) -> None:
         client.execute()
     for cell in content.cells:
         cell.metadata.clear()  # times and places of this machine
+        if cell.cell_type == "code":
+            cell.outputs = condensed(cell.outputs)
     nbformat.write(content, notebook)
+
+
+def condensed(outputs: list) -> list:
+    """The outputs of a cell, without the lines that only told how far a loop was."""
+    kept = []
+    for output in outputs:
+        if output.output_type == "stream":
+            lines = output.text.splitlines(keepends=True)
+            output.text = "".join(line for line in lines if not PROGRESS.search(line))
+        if output.output_type != "stream" or output.text:
+            kept.append(output)
+    return kept
 
 
 def main() -> None:

@@ -1,8 +1,9 @@
 """A narrow CartPole log: train five agents on it, choose a policy by the log, export it, play it elsewhere.
 
-`PYTHONPATH=. python docs/results/narrow-log/narrow.py FOLDER [UPDATES]` in the repository's root. The log is
-that of `benchmarks/conservative.py`: a controller that balances the pole, with 2% random actions. The
-evaluations during training are recorded, and the choice does not use them. The same command continues.
+`PYTHONPATH=. python docs/results/narrow-log/narrow.py FOLDER [UPDATES]` in the repository's root; with few
+updates the estimators of the choice have as few. The log is that of `benchmarks/conservative.py`: a
+controller that balances the pole, with 2% random actions. The evaluations during training are recorded, and
+the choice does not use them. The same command continues.
 """
 
 import csv
@@ -17,6 +18,7 @@ from optimist import api
 
 AGENTS = ("cql", "discrete_bcq", "discrete_iql", "dqn", "rem")
 SEEDS, KEPT, EPISODES = range(5), 5, 20
+FITTED = 10_000  # updates of the estimators that choose, the default of `optimist select`
 
 # Neither JAX nor optimist: `-I` leaves out the path of this repository, and both are looked for at the end.
 PLAYER = """
@@ -50,7 +52,7 @@ def main(folder: Path, updates: int) -> None:
     for agent, run in zip(AGENTS, runs, strict=True):
         last = [round(played[run.path][updates, seed]) for seed in SEEDS]
         print(f"{agent}: {np.mean(last):.0f} at the last evaluation; seeds {last}")
-    selection = api.select(runs)
+    selection = api.select(runs, updates=min(updates, FITTED))
     with open(folder / "policies.csv", "w", newline="", encoding="utf-8") as stream:
         table = csv.writer(stream)
         table.writerow(("agent", "step", "seed", "cautious", "support", "return"))

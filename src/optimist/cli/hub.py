@@ -74,10 +74,13 @@ def push_run(options: argparse.Namespace) -> None:
     """Send a run to the Hugging Face Hub: its settings, results and policies, with a card."""
     from optimist.data import hub
     from optimist.errors import RunError
+    from optimist.training.storage.policies import kept_steps
     from optimist.training.storage.run_folder import read_config
 
     if not (options.run_folder / "config.toml").exists():
         raise RunError(f"{options.run_folder} is not a run: it has no config.toml; name the --out of a run")
+    if not options.checkpoints and not kept_steps(options.run_folder):
+        raise RunError(f"{options.run_folder} keeps no policies, so nobody could use it: add --checkpoints")
     config = read_config(options.run_folder)
     facts = {
         "agent": config.get("agent", {}).get("name"),

@@ -141,10 +141,10 @@ class Run:
 def load_run(path: str | Path, allow: Iterable[str] = (), step: int | str = "last") -> Run:
     """The run in this folder with the policies of one step.
 
-    "last" is the newest undamaged checkpoint, and a number is any step whose policy was kept. "best" is the
-    evaluation with the highest mean return over the seeds. "healthy" is "last", but a seed that diverged has
-    its last policy before that. "chosen" is the one policy that `optimist select` chose; the run then has
-    only the seed of that policy.
+    "last" is the newest undamaged checkpoint, or the last kept policy if the folder came without checkpoints.
+    A number is any step whose policy was kept. "best" is the evaluation with the highest mean return over the
+    seeds. "healthy" is "last", but a seed that diverged has its last policy before that. "chosen" is the one
+    policy that `optimist select` chose; the run then has only the seed of that policy.
 
     The modules in `allow` are imported first. Any other module that the folder names must be a plug-in or
     imported already."""
@@ -176,6 +176,12 @@ def load_run(path: str | Path, allow: Iterable[str] = (), step: int | str = "las
         params = load_policy(path, at, shapes.params, fingerprint(config))
         return Run(path, learner, environment, seeds, at, params, data)
     found = checkpoint.load_state(path / "checkpoints", shapes, fingerprint(config))
+    if found is None and step == "last" and (kept := kept_steps(path)):
+        log.warning(
+            "%s has no checkpoint: the last policy that it keeps is of step %s", path, f"{kept[-1]:,}"
+        )
+        params = load_policy(path, kept[-1], shapes.params, fingerprint(config))
+        return Run(path, learner, environment, seeds, kept[-1], params, data)
     if found is None:
         raise RunError(f"{path} has no checkpoint yet: train it first")
     if step == "healthy":

@@ -1,5 +1,7 @@
 """The policies that a run keeps, so that another than the last can be used."""
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -33,6 +35,17 @@ def test_every_evaluation_has_a_policy_and_the_last_is_the_runs(run):
     assert all(np.array_equal(*pair) for pair in zip(leaves(last), leaves(run), strict=True))
     early = optimist.load(run.path, step="20")
     assert early.step == 20 and not np.array_equal(leaves(early)[0], leaves(run)[0])
+
+
+def test_a_run_that_came_without_checkpoints_has_its_last_kept_policy(run, tmp_path, caplog):
+    """As a run from the Hub comes."""
+    shutil.copytree(run.path, tmp_path / "run", ignore=shutil.ignore_patterns("checkpoints"))
+    came = optimist.load(tmp_path / "run")
+    assert came.step == 100
+    assert all(np.array_equal(*pair) for pair in zip(leaves(came), leaves(run), strict=True))
+    assert "no checkpoint: the last policy that it keeps is of step 100" in caplog.text
+    with pytest.raises(RunError, match="has no checkpoint"):
+        optimist.load(tmp_path / "run", step="healthy")
 
 
 def leaves(run) -> list[np.ndarray]:
