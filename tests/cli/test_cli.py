@@ -55,7 +55,8 @@ def places(tmp_path_factory):
         arms.add(np.zeros((1, 2)), np.zeros((1, 1)), [0.0], [True], [False], np.zeros((1, 2)))
     for name in ("unsaved", "ruined", "foreign", "garbled", "tangled"):
         shutil.copytree(run, root / name)
-    shutil.rmtree(root / "unsaved" / "checkpoints")
+    for saved in ("checkpoints", "policies"):
+        shutil.rmtree(root / "unsaved" / saved)
     for path in (root / "ruined" / "checkpoints").iterdir():
         flip_a_byte(path)
     (root / "foreign" / "config.toml").write_text('[tool]\nname = "something else"\n')
