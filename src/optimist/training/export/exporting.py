@@ -151,7 +151,7 @@ def _observations(run: Run, data: Dataset | str | Path | None) -> tuple[np.ndarr
     try:
         dataset = data if isinstance(data, Dataset) else Dataset.open(data or run.data)
         if dataset.spec.observation_shape == spec.observation_shape:
-            return dataset.batch(CHECKED).observation, "logged observations"
+            return dataset.batch(min(CHECKED, len(dataset))).observation, "logged observations"
         if data is not None:
             raise UsageError(f"{data} has observations of {dataset.spec.observation_shape}")
     except DataError:
