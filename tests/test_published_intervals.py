@@ -28,9 +28,9 @@ PAGES = [
         "growing-the-log",
         "multi-network",
         "online",
-        "selection",
+        "pong",
     ),
-    *("small-scale", "ten-times-the-log"),
+    *("precision", "selection", "small-scale", "ten-times-the-log"),
 ]
 
 
