@@ -2,6 +2,7 @@
 
     python docs/results/precision/table.py gather FOLDER SCORES.csv
     python docs/results/precision/table.py differences SCORES.csv > DIFFERENCES.csv
+    python docs/results/precision/table.py late SCORES.csv OTHER.csv > LATE.csv
     python docs/results/precision/table.py draw SCORES.csv FIGURE.png  # needs optimist
 
 Evaluations up to the last one that all runs have are compared. Differences are paired by log and seed. The
@@ -20,7 +21,10 @@ import numpy as np
 from precision import curves
 
 NAMES = {"rem": "REM", "dqn_adam": "DQN (Adam)"}
-STUDENT = {5: 2.776, 10: 2.262, 50: 2.010}  # 97.5% quantile, by the number of logs
+STUDENT = {5: 2.776, 10: 2.262, 20: 2.093, 50: 2.010}  # 97.5% quantile, by the number of logs
+
+
+LATE, FROM = ("asterix", "breakout"), 475_000  # games and first step of the late evaluations
 
 
 def cross_chosen(runs: np.ndarray) -> np.ndarray:
@@ -46,13 +50,15 @@ def gather(folder: str, scores: str) -> None:
         csv.writer(file, lineterminator="\n").writerows([heads, *rows])
 
 
-def read(scores: str) -> tuple[list[int], dict[tuple[str, str], np.ndarray]]:
-    """The evaluated steps that all runs have, and REM's {(game, precision): (seeds, steps)}."""
+def read(scores: str, games: tuple[str, ...] = ()) -> tuple[list[int], dict[tuple[str, str], np.ndarray]]:
+    """REM in these games, or in all: the evaluated steps that every run has, and the scores as
+    {(game, precision): (seeds, steps)}."""
     found: dict = defaultdict(lambda: defaultdict(dict))
     with Path(scores).open() as file:
         for row in csv.DictReader(file):
-            if row["agent"] == "REM":
-                runs = found[row["game"].split("/")[1], row["precision"]]
+            game = row["game"].split("/")[1]
+            if row["agent"] == "REM" and game in (games or (game,)):
+                runs = found[game, row["precision"]]
                 runs[int(row["seed"])][int(row["step"])] = float(row["score"])
     steps = sorted(set.intersection(*(set(c) for seeds in found.values() for c in seeds.values())))
     return steps, {
@@ -85,6 +91,20 @@ def differences(scores: str) -> None:
             out.writerow([steps[-1], measure, precision, "all, relative", "1", *bounds(together)])
 
 
+def late(*files: str) -> None:
+    """tf32 minus float32 at each of the last evaluations, in the two games that all experiments have."""
+    out = csv.writer(sys.stdout, lineterminator="\n")
+    out.writerow(["scores", "step", "logs", "difference", "low", "high"])
+    for file in files:
+        steps, runs = read(file, LATE)
+        usual = np.concatenate([runs[game, "float32"] / runs[game, "float32"].mean(0) for game in LATE])
+        rounded = np.concatenate([runs[game, "tf32"] / runs[game, "float32"].mean(0) for game in LATE])
+        for place, step in enumerate(steps):
+            if step >= FROM:
+                difference = rounded[:, place] - usual[:, place]
+                out.writerow([Path(file).name, step, len(difference), *bounds(difference)])
+
+
 def draw(scores: str, path: str) -> None:
     """The mean over logs of each precision, with every run as a thin line."""
     from matplotlib.figure import Figure
@@ -112,4 +132,4 @@ def draw(scores: str, path: str) -> None:
 
 
 if __name__ == "__main__":
-    {"gather": gather, "differences": differences, "draw": draw}[sys.argv[1]](*sys.argv[2:])
+    {"gather": gather, "differences": differences, "late": late, "draw": draw}[sys.argv[1]](*sys.argv[2:])
