@@ -17,8 +17,9 @@ from optimist.data.dataset import Dataset
 from optimist.data.warnings import warnings
 from optimist.errors import RunError
 from optimist.training.automatic import AUTO
+from optimist.training.beside import BESIDE
 from optimist.training.estimators import in_words
-from optimist.training.evaluation import check_playable
+from optimist.training.evaluation import check_playable, plays_on_device
 from optimist.training.feeding import Feed, feed_of
 from optimist.training.guard import health_like
 from optimist.training.inputs import Inputs, measured
@@ -149,12 +150,15 @@ class OfflineTraining:
         with (
             StopRequest() as stop,
             Services(
-                self.folder, self.learner, self.training, step, stop, title=title, unit="update"
+                *(self.folder, self.learner, self.training, step, stop),
+                title=title,
+                unit="update",
+                beside=self._evaluates_beside(),
             ) as services,
         ):
-            self._write_alarms(measures)
+            self._write_alarms(measures.alarms)
             measures.leave_if_diverged()
-            note = services.evaluate_if_owed(step, state.params)
+            services.evaluate_if_owed(step, measures.saved(state))
             services.leave_if_asked(step)
             while step < self.training.steps:
                 count = self._steps_to_take(step, chunk)
@@ -163,16 +167,25 @@ class OfflineTraining:
                 known = measures.alarms
                 services.log(step, state, partial(measures.rows, step, count, state, losses))
                 if measures.alarms != known:
-                    self._write_alarms(measures)
+                    services.in_order(partial(self._write_alarms, measures.alarms))
                     state = measures.hold(state)
                 if self.training.evaluates(step):
-                    note = services.evaluate(step, state.params)
-                services.show(step, note if self.environment else in_words(measures.latest))
-                if services.late or stop.received or measures.stops or step == self.training.steps:
+                    services.evaluate(step, measures.saved(state))
+                services.show(step, services.note if self.environment else in_words(measures.latest))
+                ends = measures.stops or step == self.training.steps
+                if ends:
+                    services.settle()
+                if ends or services.late or stop.received:
                     services.save(step, measures.saved(state))
                 measures.leave_if_diverged()
                 services.leave_if_asked(step)
+            services.settle()  # of an evaluation that was owed at the last step
         return state
+
+    def _evaluates_beside(self) -> bool:
+        """Not if there is nothing to play, nor if the game is a program of the device as learning is."""
+        wanted = self.training.evaluation == BESIDE and bool(self.environment)
+        return wanted and not plays_on_device(str(self.environment))
 
     def _advanced(
         self, state: TrainState, feed: Feed, measures: Measures, step: int, count: int
@@ -184,12 +197,12 @@ class OfflineTraining:
         state, losses = advance(self.learner, state, feed.minibatch, feed.resident, items)
         return measures.hold(state), losses
 
-    def _write_alarms(self, measures: Measures) -> None:
+    def _write_alarms(self, alarms: dict[int, Alarm]) -> None:
         """Write the alarms, beside those that an older version raised before."""
         before: dict[int, Alarm] = {}
         with contextlib.suppress(RunError):  # the file is damaged: it is written anew
             before = read_alarms(self.folder.path)
-        write_alarms(self.folder.path, {**before, **measures.alarms})
+        write_alarms(self.folder.path, {**before, **alarms})
 
     def _memory(self) -> int | None:
         return None if self.training.memory_gib is None else int(self.training.memory_gib * 2**30)

@@ -21,6 +21,7 @@ from optimist.training.automatic import (
     scaling,
     settled,
 )
+from optimist.training.beside import WAIT, WAYS
 from optimist.training.evaluation import check_length
 from optimist.training.guard import CONTINUE, RESPONSES
 from optimist.training.inputs import check_kind
@@ -40,6 +41,9 @@ class Training:
     episodes: Annotated[int, "full episodes per evaluation and seed"] = 20
     evaluation_steps: Annotated[int | None, "instead of episodes: full episodes until so many steps"] = None
     epsilon: Annotated[float, "share of random actions in evaluation"] = 0.001
+    evaluation: Annotated[
+        str, "wait: training waits for each; beside: a second process plays, and training goes on"
+    ] = WAIT
     batch: Annotated[int, "transitions in a minibatch"] = 32
     gamma: Annotated[float, "the discount of a step"] = 0.99
     n_step: Annotated[int, "rewards summed before the bootstrap"] = 1
@@ -89,7 +93,7 @@ class Training:
         demand(self, ("checkpoint_seconds", "keep_policies"), lambda x: x >= 0, "it must be at least 0")
         if self.sampling not in SAMPLERS:
             raise UsageError(f'no sampling "{self.sampling}": {did_you_mean(self.sampling, SAMPLERS)}')
-        for name, known in (("data_per_seed", LOGS), ("on_divergence", RESPONSES)):
+        for name, known in (("data_per_seed", LOGS), ("on_divergence", RESPONSES), ("evaluation", WAYS)):
             if (value := getattr(self, name)) not in known:
                 raise UsageError(f'no {name} "{value}": {did_you_mean(value, known)}')
 

@@ -254,7 +254,7 @@ class OnlineTraining:
             ) as playing:
                 if start.same_episodes and start.play is not None:
                     playing.restore(start.play)
-                services.evaluate_if_owed(step, replay.state.params)
+                services.evaluate_if_owed(step, replay.state._asdict())
                 services.leave_if_asked(step)
                 while step < self.collection.steps:
                     rewards, ended = playing.go(step)
@@ -262,7 +262,7 @@ class OnlineTraining:
                         returns.add(reward, ends)
                         step += self.collection.lanes
                     if self.collection.evaluates(step):
-                        services.evaluate(step, replay.state.params)
+                        services.evaluate(step, replay.state._asdict())
                     now, last = time.monotonic(), step >= self.collection.steps
                     saves = stop.received or (services.due(step, len(rewards)) and not last)
                     if saves or now - logged > LOG_SECONDS or last:

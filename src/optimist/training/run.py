@@ -152,8 +152,7 @@ def load_run(path: str | Path, allow: Iterable[str] = (), step: int | str = "las
     plugins.allow(allow)
     config = read_config(path)
     try:
-        agent, spec = from_description(config["agent"]), Spec.from_json(config["spec"])
-        learner = Learner(agent, spec, Inputs.from_config(config.get("inputs"), spec))
+        learner = learner_of(config)
         seeds, environment = tuple(config["seeds"]), config["environment"]
         data = config.get("dataset", {}).get("path", "its own play")
     except (KeyError, TypeError, AttributeError) as problem:
@@ -188,6 +187,12 @@ def load_run(path: str | Path, allow: Iterable[str] = (), step: int | str = "las
         at, params = _healthy(path, learner, seeds, *found)
         return Run(path, learner, environment, seeds, at, params, data)
     return Run(path, learner, environment, seeds, found[0], found[1].params, data)
+
+
+def learner_of(config: dict) -> Learner:
+    """The learner of a run with this configuration."""
+    agent, spec = from_description(config["agent"]), Spec.from_json(config["spec"])
+    return Learner(agent, spec, Inputs.from_config(config.get("inputs"), spec))
 
 
 def _number(step: int | str) -> int:

@@ -11,7 +11,8 @@ import numpy as np
 
 from optimist.data.recorder import Recorder
 from optimist.errors import DivergedError
-from optimist.training.evaluation import evaluate, mean_scores
+from optimist.training.beside import Evaluations
+from optimist.training.evaluation import EpisodeScore, evaluate, mean_scores
 from optimist.training.interrupt import StopRequest
 from optimist.training.learner import Learner, TrainState
 from optimist.training.loggers import Logger, logger_classes
@@ -38,7 +39,9 @@ class Services:
         *,
         title: str,
         unit: str,
+        beside: bool = False,
     ):
+        """With `beside`, a child process evaluates while training goes on."""
         self.folder, self.learner, self.settings, self.stop = folder, learner, settings, stop
         self.seeds = tuple(folder.config["seeds"])
         self._step, self._bar = step, Bar(title, settings.steps, unit, step)
@@ -47,6 +50,14 @@ class Services:
             folder.path, settings, learner.shapes(self.seeds).params, folder.fingerprint
         )
         self._policies.rewind(step)
+        self._how = {
+            "seeds": self.seeds,
+            "episodes": settings.episodes,
+            "steps": settings.evaluation_steps,
+            "epsilon": settings.evaluation_epsilon,
+        }
+        self._beside, self._evaluations = beside, Evaluations(self._play, self._add_episodes, stop)
+        self.note = ""  # the score of the newest evaluation
         self._saver = Saver()
         self._saved_at = time.monotonic()
 
@@ -56,6 +67,9 @@ class Services:
             for kind in logger_classes(self.settings.loggers):
                 self._loggers.append(kind(self.folder.path, seeds=self.seeds, step=self._step))
                 begun.callback(self._loggers[-1].close)
+            begun.callback(self._evaluations.end)
+            if self._beside:
+                self._evaluations.start_evaluator(self.folder.config, self._how)
             self._open = begun.pop_all()
         return self
 
@@ -67,6 +81,7 @@ class Services:
     def show(self, step: int, note: str) -> None:
         self._bar.update(step, note)
         self._saver.check()
+        self._evaluations.collect()
 
     def log(self, step: int, state: TrainState, rows: Callable[[], list[dict]]) -> None:
         """Log the figures of each seed. If one is not finite, save the state in diverged/ and raise
@@ -74,43 +89,60 @@ class Services:
         try:
             found = rows()
         except DivergedError:
+            self.settle()
             checkpoint.save_state(self.folder.path / "diverged", step, state)
             raise
         for seed, values in zip(self.seeds, found, strict=True):
-            self._add(step, values, seed)
+            self.in_order(partial(self._add, step, values, seed))
+
+    def in_order(self, write: Callable[[], object]) -> None:
+        """Write now, or after the episodes of an evaluation beside training, which belong before it."""
+        self._evaluations.in_order(write)
 
     def _add(self, step: int, values: dict, seed: int) -> None:
         for logger in self._loggers:
             logger.add(step, values, seed)
 
-    def evaluate_if_owed(self, step: int, params: dict) -> str:
-        """Evaluate this step if that is due and not on disk; return the score as a note."""
-        return self.evaluate(step, params) if owes_evaluation(self.folder, self.settings, step) else ""
+    def evaluate_if_owed(self, step: int, state: dict) -> None:
+        """Evaluate this step if that is due and not on disk."""
+        if owes_evaluation(self.folder, self.settings, step):
+            self.evaluate(step, state)
 
-    def evaluate(self, step: int, params: dict) -> str:
-        """Keep the policies of every seed, evaluate them and save the episodes; return the score as a note.
-        After a signal, and without an environment, there are no episodes."""
-        self._policies.keep(step, params)
-        if not self.folder.config["environment"]:
-            return ""
-        rows = evaluate(
+    def evaluate(self, step: int, state: dict) -> None:
+        """Keep the policies of every seed, evaluate them and save the episodes, now or beside training.
+        `state` is as for a checkpoint. After a signal, and without an environment, there are no episodes."""
+        self.settle()
+        self._policies.keep(step, state["params"])
+        if self.folder.config["environment"]:
+            self._evaluations.begin(step, state)
+
+    def settle(self) -> None:
+        """Wait for the evaluation beside training, if there is one. After a signal the run is saved as it was
+        when that one began, and left."""
+        if not self._evaluations.settled():
+            step, state = self._evaluations.durable(0, None)
+            self.save(step, state)
+            self.leave_if_asked(step)
+
+    def _play(self, step: int, params: dict) -> list[EpisodeScore]:
+        return evaluate(
             self.learner,
             params,
             self.folder.config["environment"],
-            seeds=self.seeds,
-            episodes=self.settings.episodes,
-            steps=self.settings.evaluation_steps,
-            epsilon=self.settings.evaluation_epsilon,
+            **self._how,
             step=step,
             stop=lambda: bool(self.stop.received),
         )
+
+    def _add_episodes(self, rows: list[EpisodeScore]) -> None:
+        self.note = ""
         if not rows:
-            return ""
+            return
         self.folder.add_episodes(rows)
         means = mean_scores(rows)
         for seed, mean in means.items():
-            self._add(step, {"return": mean}, seed)
-        return f"return {np.mean(list(means.values())):.2f}"
+            self._add(rows[0].step, {"return": mean}, seed)
+        self.note = f"return {np.mean(list(means.values())):.2f}"
 
     @property
     def late(self) -> bool:
@@ -118,8 +150,9 @@ class Services:
         return time.monotonic() - self._saved_at > self.settings.checkpoint_seconds
 
     def save(self, step: int, state: Any) -> None:
-        """Begin a checkpoint, which another thread writes while training goes on."""
-        self._begin(self.folder.save_state, step, state)
+        """Begin a checkpoint, which another thread writes while training goes on. Beside an evaluation it has
+        the state at which that one began."""
+        self._begin(self.folder.save_state, *self._evaluations.durable(step, state))
 
     def _begin(self, write: Callable[..., None], step: int, state: Any, *more: Any) -> None:
         """The thread gets the arrays of the host, because the learner gives the memory of its own to the next
@@ -131,6 +164,7 @@ class Services:
         """Raise Interrupted if a signal was received, when everything is saved."""
         if self.stop.received:
             self._saver.wait()
+        step, _ = self._evaluations.durable(step, None)
         self.stop.leave(f"{self.settings.unit} {step:,} of {self.settings.steps:,}")
 
 

@@ -44,8 +44,18 @@ def save_state(folder: Path, step: int, state: Any, fingerprint: str | None = No
 
 def write(folder: Path, step: int, tree: Any, fingerprint: str | None = None) -> Path:
     """Write a tree of arrays as the file of this step."""
-    arrays = {name: np.asarray(leaf) for name, leaf in _named(jax.device_get(tree))}
-    return _write(folder, f"step-{step:012d}", arrays, {FINGERPRINT: fingerprint} if fingerprint else None)
+    metadata = {FINGERPRINT: fingerprint} if fingerprint else None
+    return _write(folder, f"step-{step:012d}", _named_arrays(tree), metadata)
+
+
+def content(tree: Any) -> list[bytes | memoryview]:
+    """The same bytes for another process, in parts; `from_content` reads them."""
+    return parts(_named_arrays(tree))
+
+
+def from_content(content: bytes, like: Any) -> Any:
+    """The tree of these bytes, with the shapes of `like`."""
+    return _restored(content, like, finite=False)
 
 
 def _write(
@@ -201,6 +211,10 @@ def _digest(*content: bytes | memoryview) -> str:
 def _named(state: Any) -> list[tuple[str, Any]]:
     leaves, _ = jax.tree_util.tree_flatten_with_path(state)
     return [(jax.tree_util.keystr(path, simple=True, separator="/"), leaf) for path, leaf in leaves]
+
+
+def _named_arrays(tree: Any) -> dict[str, np.ndarray]:
+    return {name: np.asarray(leaf) for name, leaf in _named(jax.device_get(tree))}
 
 
 def _arrays(content: bytes) -> dict[str, np.ndarray]:

@@ -34,6 +34,7 @@ OTHER_USES = (  # contents of a folder, by a pattern of their names
     ("a log", "$store$_*"),
     ("a study", "study.json"),
 )
+ANY_WAY = ("loggers", "evaluation")  # settings that are not written into a configuration
 log = logging.getLogger("optimist")
 
 
@@ -254,6 +255,6 @@ def demand(record, names: tuple[str, ...], holds: Callable[[Any], bool], rule: s
 
 def as_config(record) -> dict:
     """A dataclass as a plain table, without fields that are None, because TOML has no null, and without
-    loggers, because a run may continue with others."""
+    those that say how and not what, because a run may continue with others."""
     table = {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
-    return {name: value for name, value in table.items() if value is not None and name != "loggers"}
+    return {name: value for name, value in table.items() if value is not None and name not in ANY_WAY}
