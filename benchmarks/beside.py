@@ -1,28 +1,34 @@
-"""Could evaluation run beside training? Turns and updates per second: alone, in two threads, interleaved.
+"""Evaluation beside training. Turns and updates per second: alone, in two processes, in two threads,
+interleaved.
 
-`python -m benchmarks beside`. A turn of an evaluation steps all lanes and computes their next actions. On a
-GPU the programs of one process run one after the other, so in two threads a turn waits for the end of a chunk
-of gradient steps. Interleaved, one thread does both: it takes a few gradient steps whenever the environments
-play, and then asks for the next actions. The lanes and the steps of an evaluation are the paper's; "a period"
-is one evaluation and the updates between two of them.
+`python -m benchmarks beside`; `BETWEEN= PRECISIONS=tf32 python -m benchmarks beside` leaves out what takes
+longest to compile. A turn of an evaluation steps all lanes and computes their next actions. In two processes
+a child process evaluates, as with `--evaluation beside`. On a GPU the programs of one process run one after
+the other, so in two threads a turn waits for the end of a chunk of gradient steps. Interleaved, one thread
+does both: it takes a few gradient steps whenever the environments play, and then asks for the next actions.
+The lanes and the steps of an evaluation are the paper's; "a period" is one evaluation and the updates between
+two of them.
 """
 
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
 
 import jax
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 from optimist import envs
 from optimist.agents import preset
 from optimist.data.sampling import Sampler
 from optimist.studies.bench.learners import random_log, updating
 from optimist.training.evaluation import LANES
+from optimist.training.evaluator import AS_NEEDED
 from optimist.training.feeding import feed_of
 from optimist.training.learner import Learner
 from optimist.training.offline import CHUNK
@@ -32,7 +38,7 @@ GAME = os.environ.get("GAME", "atari/Pong?full_action_set=yes")
 AGENT = os.environ.get("AGENT", "rem")
 SEEDS = int(os.environ.get("SEEDS", "1"))
 PRECISIONS = os.environ.get("PRECISIONS", "tf32,bf16").split(",")
-BETWEEN = [int(count) for count in os.environ.get("BETWEEN", "4,8,16,32").split(",")]  # updates in a turn
+BETWEEN = [int(count) for count in os.environ.get("BETWEEN", "4,8,16,32").split(",") if count]  # in a turn
 SECONDS = float(os.environ.get("SECONDS", "2"))
 EVALUATION, PERIOD = 125_000, 62_500  # steps of an evaluation and seed; updates between two
 Work = Callable[[], int]
@@ -78,6 +84,47 @@ def for_a_while() -> Callable[[], bool]:
     return lambda: time.perf_counter() > end
 
 
+class SecondProcess:
+    """A process that evaluates for a while whenever it is asked to, and says at which rate."""
+
+    def __init__(self) -> None:
+        self._process: Any = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.beside"],
+            env={**os.environ, **AS_NEEDED},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.answer()  # compiled
+
+    def ask(self) -> None:
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+
+    def answer(self) -> float:
+        return float(self._process.stdout.readline())
+
+    def beside(self, update: Work) -> tuple[float, float]:
+        """Its turns and our updates per second at the same time."""
+        with ThreadPoolExecutor(1) as thread:
+            self.ask()
+            turns = thread.submit(self.answer)
+            updates = rate(update, turns.done)
+            return turns.result(), updates
+
+    def end(self) -> None:
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def second_process() -> None:
+    """The other side: one rate for each line, after a first number that says that it is ready."""
+    evaluation = Evaluation(Learner(preset(AGENT), random_log("nature").spec))
+    print(evaluation.turn(), flush=True)
+    for _ in sys.stdin:
+        print(rate(evaluation.turn, for_a_while()), flush=True)
+
+
 def in_two_threads(turn: Work, update: Work) -> tuple[float, float]:
     updates, over = list[float](), threading.Event()
     learning = threading.Thread(target=lambda: updates.append(rate(update, over.is_set)))
@@ -105,25 +152,40 @@ def period(turns: float, updates: float, alone: tuple[float, float]) -> float:
     return together + max((left - np.array([turns, updates]) * together) / alone)
 
 
+def show(name: str, *figures: float) -> None:
+    """Print a row at once: a clock may stop the rest."""
+    print(f"{name:32}" + "".join(f"{figure:20,.0f}" for figure in figures), flush=True)
+
+
 def main() -> None:
+    print(f"{AGENT}, {SEEDS} seeds, {GAME}, {jax.devices()[0].device_kind}")
     heads = ("turns/s", "updates/s of a seed", "seconds of a period")
-    table = Table("", *heads, title=f"{AGENT}, {SEEDS} seeds, {GAME}, {jax.devices()[0].device_kind}")
+    print(" " * 32 + "".join(f"{head:>20}" for head in heads), flush=True)
     log = random_log("nature")
     feed = feed_of([Sampler(log, seed=seed) for seed in range(SEEDS)], "device")
+    second = SecondProcess()
     for precision in PRECISIONS:
         learner = Learner(preset(AGENT), log.spec, precision=precision)
         evaluation, update = Evaluation(learner), updating(learner, feed, SEEDS, CHUNK)
         evaluation.turn(), update()  # compiled
         alone = rate(evaluation.turn, for_a_while()), rate(update, for_a_while()) / SEEDS
-        sequential = EVALUATION / LANES / alone[0] + PERIOD / alone[1]
-        table.add_row(f"{precision}: each alone", *(f"{each:,.0f}" for each in (*alone, sequential)))
-        turns, updates = in_two_threads(evaluation.turn, update)
-        found = {"in two threads": (turns, updates / SEEDS)}
+        show(f"{precision}: each alone", *alone, EVALUATION / LANES / alone[0] + PERIOD / alone[1])
+        ways = {"in two processes": second.beside, "in two threads": partial(in_two_threads, evaluation.turn)}
+        for name, way in ways.items():
+            turns, updates = way(update)
+            each = turns, updates / SEEDS
+            show(f"{precision}: {name}", *each, period(*each, alone))
         for count in BETWEEN:
             turn = interleaved(evaluation, updating(learner, feed, SEEDS, count))
             turn()
             turns = rate(turn, for_a_while())
-            found[f"{count} updates in a turn"] = turns, turns * count
-        for name, each in found.items():
-            table.add_row(f"{precision}: {name}", *(f"{one:,.0f}" for one in (*each, period(*each, alone))))
-    Console().print(table)
+            show(
+                f"{precision}: {count} updates in a turn",
+                *(turns, turns * count),
+                period(turns, turns * count, alone),
+            )
+    second.end()
+
+
+if __name__ == "__main__":
+    second_process()

@@ -1,7 +1,7 @@
 """A game that pauses while a file exists, so that a test decides when an evaluation ends.
 
-The file's path is in the variable GATE; beside it every process that plays writes its id into `playing`. Tests
-name the game by this file's path, so that other processes find it.
+The file's path is in the variable GATE; a process that waits there writes its id into `playing` beside it.
+Tests name the game by this file's path, so that other processes find it.
 """
 
 import os

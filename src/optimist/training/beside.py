@@ -69,12 +69,12 @@ class Evaluations:
         """What a checkpoint may hold: this step and its state, or those of the pending evaluation."""
         return (self._pending.step, self._pending.state) if self._pending else (step, state)
 
-    def settled(self) -> bool:
-        """Wait until nothing is pending; False if a signal came first."""
+    def unsettled(self) -> Pending | None:
+        """Wait until nothing is pending; the pending evaluation if a signal came first."""
         self.collect()
         while self._pending and not self._stop.received:
             self.collect(MOMENT)
-        return self._pending is None
+        return self._pending
 
     def collect(self, seconds: float = 0) -> None:
         """If the pending evaluation is over within so many seconds, write it and what was held back."""

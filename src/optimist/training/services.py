@@ -119,10 +119,9 @@ class Services:
     def settle(self) -> None:
         """Wait for the evaluation beside training, if there is one. After a signal the run is saved as it was
         when that one began, and left."""
-        if not self._evaluations.settled():
-            step, state = self._evaluations.durable(0, None)
-            self.save(step, state)
-            self.leave_if_asked(step)
+        if pending := self._evaluations.unsettled():
+            self.save(pending.step, pending.state)
+            self.leave_if_asked(pending.step)
 
     def _play(self, step: int, params: dict) -> list[EpisodeScore]:
         return evaluate(
