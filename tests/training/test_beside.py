@@ -27,6 +27,7 @@ from optimist.training.evaluator_child import Child
 from optimist.training.interrupt import Interrupted
 from optimist.training.learner import Learner
 from optimist.training.offline import OfflineTraining, Training
+from optimist.training.resolve import with_values
 from optimist.training.storage import checkpoint
 from optimist.training.storage.alarms import read_alarms
 from optimist.training.storage.run_folder import read_config
@@ -106,9 +107,16 @@ def ends(pid: int) -> bool:
     return False
 
 
-def test_the_files_are_those_of_a_run_that_waits(log, tmp_path):
-    ways = [train(log, tmp_path / way, SHORT, evaluation=way) for way in ("wait", "beside")]
+def remarks(caplog) -> list[str]:
+    """The lines that say why a run waits for its evaluations."""
+    return [line for line in caplog.messages if line.startswith("no evaluation beside training")]
+
+
+def test_the_files_are_those_of_a_run_that_waits(log, tmp_path, caplog):
+    agent = with_values(gated_game.OwnDqn(), {"network.torso": "mlp", "target_period": 7}, "dqn")
+    ways = [train(log, tmp_path / way, SHORT, agent, evaluation=way) for way in WAYS]
     waited, beside = map(outcome, ways)
+    assert remarks(caplog) == []  # the child played
     assert beside == waited
     assert len(beside["episodes.csv"].splitlines()) == 1 + 3 * 2 * 2
     assert read_config(ways[0]) == read_config(ways[1])  # so each may continue the other
@@ -227,11 +235,6 @@ def test_the_last_evaluation_is_owed_by_a_run_that_was_stopped_during_it(log, tm
     gate.unlink()
     train(log, out, training)
     assert outcome(out) == outcome(train(log, tmp_path / "straight", training, evaluation="wait"))
-
-
-def remarks(caplog) -> list[str]:
-    """The lines that say why a run waits for its evaluations."""
-    return [line for line in caplog.messages if line.startswith("no evaluation beside training")]
 
 
 @pytest.mark.slow
