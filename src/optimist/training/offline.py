@@ -175,7 +175,7 @@ class OfflineTraining:
                 ends = measures.stops or step == self.training.steps
                 if ends:
                     services.settle()
-                if ends or services.late or stop.received:
+                if services.late or stop.received or ends:
                     services.save(step, measures.saved(state))
                 measures.leave_if_diverged()
                 services.leave_if_asked(step)
