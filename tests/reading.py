@@ -257,7 +257,7 @@ optimist study run mine.toml --scale mine --dry-run
     "docs/results/online/README.md": Reading(smaller=PREPARED),
     "docs/results/pong/README.md": Reading(
         not_run={
-            "python docs/results/pong/three_seeds.py": ON_A_GPU,
+            "python docs/results/pong/own_logs.py": ON_A_GPU,
             "python docs/results/pong/gather.py": "needs the runs of the line before",
         }
     ),

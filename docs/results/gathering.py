@@ -3,6 +3,7 @@
 import csv
 import json
 from collections import defaultdict
+from datetime import UTC, datetime
 from pathlib import Path
 
 SHARES = ("step_share_heads", "step_share_torso")
@@ -89,3 +90,15 @@ def write_progress(folder: Path, out: Path) -> float:
     progress = [[f"{float(clock) - began:.1f}", name, step] for clock, name, step in rows]
     write(out / "progress.csv", ["seconds", "run", "step"], progress)
     return began
+
+
+def write_device(folder: Path, out: Path, began: float) -> None:
+    """Percent busy and MiB used, second by second, if FOLDER/device.txt was written meanwhile by
+    nvidia-smi --query-gpu=timestamp,utilization.gpu,memory.used --format=csv,noheader,nounits -l 1"""
+    found = []
+    for line in (folder / "device.txt").read_text().splitlines() if (folder / "device.txt").exists() else ():
+        clock, busy, used, *_ = (word.strip() for word in line.split(","))
+        seconds = datetime.strptime(clock, "%Y/%m/%d %H:%M:%S.%f").replace(tzinfo=UTC).timestamp() - began
+        found.append([f"{seconds:.1f}", busy, used])
+    if found:
+        write(out / "device.csv", ["seconds", "busy", "mib"], found)

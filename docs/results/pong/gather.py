@@ -1,4 +1,4 @@
-"""The CSVs of this page from the folder of `three_seeds.py`, or from its unpacked found.tar.gz.
+"""The CSVs of this page from the folder of `own_logs.py`, or from its unpacked found.tar.gz.
 
 python docs/results/pong/gather.py FOLDER docs/results/pong
 """
@@ -7,12 +7,13 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from gathering import write_players, write_progress, write_runs
+from gathering import write_device, write_players, write_progress, write_runs
 
 NAMES = {
     "dqn_adam": "DQN (Adam)",
     "rem": "REM",
     "rem_head_epsilon": "REM, head epsilon / 200",
+    "dqn_adam_float32": "DQN (Adam), float32",
 }
 
 
@@ -20,7 +21,7 @@ def main() -> None:
     folder, out = map(Path, sys.argv[1:])
     write_runs(folder, out, "atari/Pong", NAMES)
     write_players(folder, out)
-    write_progress(folder, out)
+    write_device(folder, out, write_progress(folder, out))
 
 
 if __name__ == "__main__":
