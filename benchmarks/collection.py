@@ -4,8 +4,9 @@
 for SLICE seconds in each of ROUNDS rounds, so that other load affects all alike. A ratio is the median of the
 ratios within a round, to the emulators alone: one vector environment with random actions, a thread on every
 core. The emulators of a collection wait for two things: until actions are chosen, and until the other thread
-has processed the row before (learning is started, the row is recorded). GAME, LANES, TORSO and PRECISIONS (a
-comma-separated list) change what is timed.
+has processed the row before (learning is started, the row is recorded). GAME, LANES (of a player), PLAYERS
+(that learn in one program, each from its own play), TORSO and PRECISIONS (a comma-separated list) change what
+is timed.
 """
 
 import contextlib
@@ -33,6 +34,7 @@ from optimist.training.resolve import with_values
 
 GAME = os.environ.get("GAME", "atari/Breakout")
 LANES = int(os.environ.get("LANES", "64"))
+PLAYERS = int(os.environ.get("PLAYERS", "1"))
 TORSO = os.environ.get("TORSO", "nature")
 PRECISIONS = os.environ.get("PRECISIONS", "tf32,bf16").split(",")
 SLICE = float(os.environ.get("SLICE", "0.8"))
@@ -47,9 +49,9 @@ Turn = Callable[[], object]  # one step of all lanes
 def alone() -> Turn:
     """Random actions, a thread on every core."""
     cores = len(os.sched_getaffinity(0))
-    play, random = envs.make(GAME, lanes=LANES, seed=0, threads=cores), np.random.default_rng(0)
+    play, random = envs.make(GAME, lanes=PLAYERS * LANES, seed=0, threads=cores), np.random.default_rng(0)
     play.reset()
-    return lambda: play.step(random.integers(play.spec.actions, size=LANES))
+    return lambda: play.step(random.integers(play.spec.actions, size=play.lanes))
 
 
 class Watched:
@@ -77,15 +79,16 @@ class Watched:
 
 
 class Collecting:
-    """An agent that plays, learns and records, and counts its steps."""
+    """Agents that play, learn and record, and count their steps."""
 
     def __init__(self, precision: str, folder: str):
-        self.play = Watched(envs.make(GAME, lanes=LANES, seed=0))
+        seeds = tuple(range(PLAYERS))
+        self.play = Watched(envs.make(GAME, lanes=PLAYERS * LANES, seed=0))
         agent = with_values(agents.preset("dqn"), {"network.torso": TORSO}, "dqn")
         learner = replace(Learner(agent, self.play.spec), precision=precision)
-        self.replay = Replay(learner, learner.init((0,)), COLLECTION, (0,))
-        self._recorder = Recorder(folder, self.play.spec, lanes=LANES)
-        self._playing = Playing(learner, self.play, self.replay, self._recorder, COLLECTION, (0,), 0)
+        self.replay = Replay(learner, learner.init(seeds), COLLECTION, seeds)
+        self._recorder = Recorder(folder, self.play.spec, lanes=PLAYERS * LANES)
+        self._playing = Playing(learner, self.play, self.replay, self._recorder, COLLECTION, seeds, 0)
         self.behind = self._playing._other_thread = Watched(ThreadPoolExecutor(1))
         self._step = 0
 
@@ -129,7 +132,7 @@ def rate(turn: Turn, way: Collecting | None) -> Rate:
     jax.block_until_ready(way and way.replay.state)
     seconds = time.perf_counter() - start
     playing, behind = [watch.seconds / seconds for watch in watches] or (1.0, 0.0)
-    return Rate(turns * LANES / seconds, behind, 1 - playing - behind)
+    return Rate(turns * PLAYERS * LANES / seconds, behind, 1 - playing - behind)
 
 
 @contextlib.contextmanager
@@ -151,7 +154,7 @@ def main() -> None:
         for precision in PRECISIONS:
             timed |= opened.enter_context(collecting(precision))
         rounds = [{name: rate(*each) for name, each in timed.items()} for _ in range(ROUNDS)]
-    where = f"{GAME}, {LANES} lanes, {TORSO}, {len(os.sched_getaffinity(0))} cores"
+    where = f"{GAME}, {PLAYERS} x {LANES} lanes, {TORSO}, {len(os.sched_getaffinity(0))} cores"
     heads = ("", "steps/s", "of the emulators alone", "wait for actions", "wait for the row before")
     table = Table(*heads, title=where)
     for name, (_, way) in timed.items():

@@ -242,7 +242,7 @@ optimist study run mine.toml --scale mine --dry-run
     "docs/results/first-frames/README.md": Reading(
         not_run={
             "python docs/results/first-frames/first_frames.py": ON_A_GPU,
-            "python docs/results/first-frames/gather.py": "needs the runs of the lines before",
+            "python docs/results/gathering.py": "needs the runs of the lines before",
         }
     ),
     "docs/results/growing-the-log/README.md": Reading(
@@ -257,8 +257,8 @@ optimist study run mine.toml --scale mine --dry-run
     "docs/results/online/README.md": Reading(smaller=PREPARED),
     "docs/results/pong/README.md": Reading(
         not_run={
-            "python docs/results/pong/three_seeds.py": ON_A_GPU,
-            "python docs/results/pong/gather.py": "needs the runs of the line before",
+            "python docs/results/pong/own_logs.py": ON_A_GPU,
+            "python docs/results/gathering.py": "needs the runs of the line before",
         }
     ),
     "docs/results/precision/README.md": Reading(

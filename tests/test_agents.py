@@ -491,6 +491,7 @@ def test_the_settings_are_the_papers():
         ("ensemble_dqn paper", Adam(), 200, 1, "fan_in"),
         ("qr_dqn paper", Adam(), 200, 1, "fan_in"),
         ("rem paper", Adam(), 200, 1, "fan_in"),
+        ("rem matched-epsilon", Adam(head_epsilon=0.01 / 32 / 200), 200, 1, "fan_in"),
         ("rem networks-4", Adam(), 4, 4, "glorot"),
         ("rem networks-16", Adam(), 16, 16, "glorot"),
         ("rem online", online, 4, 4, "glorot"),

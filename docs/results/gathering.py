@@ -1,10 +1,26 @@
-"""What the pages of Atari experiments read from run folders, and write as CSV files."""
+"""The CSV files of a page about Atari, from the folder of its runs or its unpacked found.tar.gz.
+
+python docs/results/gathering.py FOLDER docs/results/pong
+"""
 
 import csv
 import json
+import sys
 from collections import defaultdict
+from datetime import UTC, datetime
 from pathlib import Path
 
+GAME = "atari/Pong"
+NAMES = {  # of the runs' folders, and on the page
+    "dqn_nature": "DQN (Nature)",
+    "dqn_adam": "DQN (Adam)",
+    "qr_dqn": "QR-DQN",
+    "rem": "REM",
+    "rem_head_epsilon": "REM, head epsilon / 200",
+    "dqn_adam_tf32": "DQN (Adam), tf32",
+    "dqn_adam_float32": "DQN (Adam), float32",
+    "rem_tf32": "REM, tf32",
+}
 SHARES = ("step_share_heads", "step_share_torso")
 
 
@@ -36,15 +52,14 @@ def write(path: Path, heads: list[str], rows: list[list]) -> None:
         out.writerows(rows)
 
 
-def write_runs(folder: Path, out: Path, game: str, names: dict[str, str]) -> None:
-    """Episodes, scores, and shares of an Adam step after 250 and 1,000 updates and at every evaluation, of
-    the runs with these folders, which have these names on the page."""
+def write_runs(folder: Path, out: Path) -> None:
+    """Episodes, scores, and shares of an Adam step after 250 and 1,000 updates and at every evaluation."""
     episodes, scores, shares = [], [], []
-    for short, name in names.items():
+    for short, name in NAMES.items():
         curve = episodes_of(folder / short)
         for (seed, step), each in curve.items():
             episodes += [[name, seed, step, number, *pair] for number, pair in enumerate(each)]
-            scores.append([game, name, seed, step, sum(score for score, _ in each) / len(each)])
+            scores.append([GAME, name, seed, step, sum(score for score, _ in each) / len(each)])
         evaluated = {step for _, step in curve}
         shares += [
             [
@@ -89,3 +104,26 @@ def write_progress(folder: Path, out: Path) -> float:
     progress = [[f"{float(clock) - began:.1f}", name, step] for clock, name, step in rows]
     write(out / "progress.csv", ["seconds", "run", "step"], progress)
     return began
+
+
+def write_device(folder: Path, out: Path, began: float) -> None:
+    """Percent busy and MiB used, second by second, if FOLDER/device.txt was written meanwhile by
+    nvidia-smi --query-gpu=timestamp,utilization.gpu,memory.used --format=csv,noheader,nounits -l 1"""
+    found = []
+    for line in (folder / "device.txt").read_text().splitlines() if (folder / "device.txt").exists() else ():
+        clock, busy, used, *_ = (word.strip() for word in line.split(","))
+        seconds = datetime.strptime(clock, "%Y/%m/%d %H:%M:%S.%f").replace(tzinfo=UTC).timestamp() - began
+        found.append([f"{seconds:.1f}", busy, used])
+    if found:
+        write(out / "device.csv", ["seconds", "busy", "mib"], found)
+
+
+def main() -> None:
+    folder, out = map(Path, sys.argv[1:])
+    write_runs(folder, out)
+    write_players(folder, out)
+    write_device(folder, out, write_progress(folder, out))
+
+
+if __name__ == "__main__":
+    main()

@@ -11,7 +11,8 @@ from optimist.data.packing import GROUP, LINE, joined, nbytes, packed
 from optimist.errors import UsageError
 from optimist.studies.bench.feeds import game_frames
 from optimist.training import feeding
-from optimist.training.packed import estimated_bytes, frames_at, on_device
+from optimist.training import packed as packed_frames
+from optimist.training.packed import estimated_bytes, frames_at, on_device, sent
 
 # The bytes of a frame fill its last word or not, and its words fill the last word of a mask or not.
 SPECS = {
@@ -58,6 +59,23 @@ def test_a_log_in_which_nothing_ever_changes_has_no_words():
     assert code.changed.shape == (1, LINE)
     found = unpacked(code, np.arange(10), spec=Spec((4, 4, 1), "uint8", actions=2))
     np.testing.assert_array_equal(found, frames)
+
+
+@pytest.mark.parametrize("sizes", [[5], [3, 8, 1, 4], [2, 0, 7], [1, 1, 1, 1, 1]])
+@pytest.mark.parametrize("block", [1, 4, 100])
+def test_pieces_become_one_array_on_the_device_and_are_freed(sizes, block):
+    pieces = [np.random.default_rng(size).integers(0, 2**32, (size, 3), np.uint32) for size in sizes]
+    whole = np.concatenate(pieces)
+    assert np.array_equal(sent(pieces, block), whole) and not pieces
+
+
+def test_the_parts_of_a_long_log_are_sent_one_after_the_other(monkeypatch):
+    frames = changing(SPECS["pixels"], 0.1, 0)
+    ends = np.arange(COUNT) % 50 == 49
+    log = from_arrays(frames, *np.zeros((2, COUNT), int), ends, truncations=False)
+    one = on_device(log.timeline, np.arange(log.timeline.frame_count))
+    monkeypatch.setattr(packed_frames, "AT_ONCE", 1)
+    assert all(map(np.array_equal, one, on_device(log.timeline, np.arange(log.timeline.frame_count))))
 
 
 def test_a_frame_that_differs_everywhere_takes_its_own_bytes_and_a_mask():

@@ -3,10 +3,13 @@
     python docs/results/pong/own_logs.py collect FOLDER [--until 460]
     python docs/results/pong/own_logs.py learn FOLDER [--until 1250]
 
-The five players are one program of five seeds, and so is each agent. REM learns first, and alone for
+The five players are one program of five seeds, and so is each agent. The first agent learns alone for
 `--alone` seconds after its first updates: a rate that lasts. Then the others join it. The clock decides: what
 runs is asked to stop `--until` seconds after the start. What has been evaluated by then is in
-FOLDER/found.tar.gz, which is written anew every half minute.
+FOLDER/found.tar.gz, which is written anew every half minute. For one log that ends early, as in Figure 7:
+
+    ... collect FOLDER --game Breakout --seeds 0 --steps 5000000
+    ... learn FOLDER --seeds 0 --agents rem:2500000,qr_dqn:1250000,dqn_nature:1250000,dqn_adam:1250000
 """
 
 import argparse
@@ -21,11 +24,14 @@ HEADS = 200
 ADAM = ["dqn", "--preset", "adam"]
 REM = ["rem", "--preset", "paper"]
 AGENTS = {
-    "rem": [*REM],
-    "dqn_adam_float32": [*ADAM, "--precision", "float32"],
+    "dqn_nature": ["dqn", "--preset", "nature"],
     "dqn_adam": [*ADAM],
+    "dqn_adam_float32": [*ADAM, "--precision", "float32"],
+    "qr_dqn": ["qr_dqn", "--preset", "paper"],
+    "rem": [*REM],
     "rem_head_epsilon": [*REM, "--optimizer.head-epsilon", str(0.01 / 32 / HEADS)],
 }
+LEARNED = "rem:750000,dqn_adam_float32:375000,dqn_adam:375000,rem_head_epsilon:750000"
 SHARED = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 
 
@@ -40,14 +46,12 @@ def player(asked) -> Work:
     return Work("log", words, asked.folder, **SHARED)
 
 
-def learner(name: str, asked) -> Work:
-    """DQN learns in half the updates what REM learns, and is evaluated twice as often."""
+def learner(name: str, updates: int, asked) -> Work:
     agent, *options = AGENTS[name]
-    half = 2 if agent == "dqn" else 1
     words = [
         *("train", agent, str(asked.folder / "log"), "--precision", "bf16", *options),
-        *("--seeds", asked.seeds, "--data-per-seed", "own", "--steps", str(asked.updates // half)),
-        *("--evaluate-every", str(asked.evaluate_every // half), "--evaluation-steps", "none"),
+        *("--seeds", asked.seeds, "--data-per-seed", "own", "--steps", str(updates)),
+        *("--evaluate-every", str(updates // asked.evaluations), "--evaluation-steps", "none"),
         *("--episodes", asked.episodes, "--feed", asked.feed, "--keep-policies", "0", "--loggers", "jsonl"),
         *("--checkpoint-seconds", "300", *asked.more.split()),
     ]
@@ -61,15 +65,16 @@ def collect(asked, diary: Diary, until: float) -> list[Work]:
 
 
 def learn(asked, diary: Diary, until: float) -> list[Work]:
-    first, *others = asked.agents.split(",")
-    works = [learner(first, asked)]
+    updates = {name: int(count) for name, count in (each.split(":") for each in asked.agents.split(","))}
+    first, *others = updates
+    works = [learner(first, updates[first], asked)]
     describe(asked.folder / "log")
     wait(works, until, asked.folder, lambda: works[0].learned() > 0)
     diary.add(f"{first} learns")
     wait(works, min(until, time.monotonic() + asked.alone), asked.folder)
     for name in others:
         diary.add(f"{first} {works[0].learned():,}; {name} starts")
-        works.append(learner(name, asked))
+        works.append(learner(name, updates[name], asked))
         wait(works, min(until, time.monotonic() + asked.apart), asked.folder)  # not all read the log at once
     wait(works, until, asked.folder)
     return works
@@ -80,12 +85,11 @@ def main() -> None:
     parser.add_argument("stage", choices=("collect", "learn"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--game", default="Pong")
-    parser.add_argument("--agents", default=",".join(AGENTS))
+    parser.add_argument("--agents", default=LEARNED, help=f"and the updates of each; of {', '.join(AGENTS)}")
     parser.add_argument("--seeds", default="0,1,2,3,4")
     parser.add_argument("--lanes", default="64", help="of each player")
     parser.add_argument("--steps", type=int, default=1_000_000, help="of each player")
-    parser.add_argument("--updates", type=int, default=750_000, help="of each seed of REM")
-    parser.add_argument("--evaluate-every", type=int, default=125_000, help="updates of REM")
+    parser.add_argument("--evaluations", type=int, default=6, help="of each agent")
     parser.add_argument("--episodes", default="16", help="of each evaluation")
     parser.add_argument("--feed", default="packed")
     parser.add_argument("--alone", type=float, default=300, help="seconds in which the first agent is alone")

@@ -1,54 +1,58 @@
-"""The table and the figure of this page from scores.csv. The table needs numpy alone; the figure, optimist.
+"""The table and the figure of this page from its CSVs. The table needs numpy alone; the figure, optimist.
 
     python docs/results/pong/table.py > docs/results/pong/table.csv
     python docs/results/pong/table.py docs/results/pong/curves.png
 
-Every evaluation up to the last one that all runs reached is read. Cross-chosen best: each seed at the
-evaluation that is best for the mean of the other seeds. The bounds are Student's 95% interval of a mean over
-three logs (two degrees of freedom), of scores or of paired differences; for the cross-chosen best, whose
-scores depend on each other, they are too narrow.
+The agents of a group are compared at the evaluations that all of them have. Cross-chosen best: each seed at
+the evaluation that is best for the mean of the other seeds. The bounds are Student's 95% interval of a mean
+over five logs, of scores or of paired differences; for the cross-chosen best, whose scores depend on each
+other, they are too narrow.
 """
 
 import csv
 import sys
 from collections import defaultdict
-from functools import partial
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 
-STUDENT = {3: 4.303}  # 97.5% quantile, by the number of values
+HERE = Path(__file__).parent
+STUDENT = {3: 4.303, 5: 2.776}  # 97.5% quantile, by the number of values
+DQN, REM, MATCHED, EXACT = "DQN (Adam)", "REM", "REM, head epsilon / 200", "DQN (Adam), float32"
+GROUPS = {"step size": (DQN, REM, MATCHED), "rounding": (DQN, EXACT)}
+PLAYER = "the player"
 
 
-def curves():
-    """The evaluated steps, and {agent: (seeds, evaluations)}."""
-    found = defaultdict(lambda: defaultdict(dict))
-    with open(Path(__file__).parent / "scores.csv") as file:
+def scores() -> dict[str, dict[int, np.ndarray]]:
+    """{agent: {updates: the score of each seed}}."""
+    found = defaultdict(lambda: defaultdict(list))
+    with (HERE / "scores.csv").open() as file:
+        for row in sorted(csv.DictReader(file), key=lambda row: int(row["seed"])):
+            found[row["agent"]][int(row["step"])].append(float(row["score"]))
+    return {agent: {step: np.array(curve[step]) for step in sorted(curve)} for agent, curve in found.items()}
+
+
+def players() -> np.ndarray:
+    """The last evaluation of each player: the mean of its episodes."""
+    found = defaultdict(lambda: defaultdict(list))
+    with (HERE / "player-episodes.csv").open() as file:
         for row in csv.DictReader(file):
-            found[row["agent"]][int(row["seed"])][int(row["step"])] = float(row["score"])
-    steps = sorted(set.intersection(*(set(c) for seeds in found.values() for c in seeds.values())))
-    return steps, {
-        agent: np.array([[seeds[seed][step] for step in steps] for seed in sorted(seeds)])
-        for agent, seeds in found.items()
-    }
+            found[int(row["step"])][int(row["seed"])].append(float(row["return"]))
+    last = found[max(found)]
+    return np.array([np.mean(last[seed]) for seed in sorted(last)])
 
 
 def cross_chosen(runs):
     return np.array([run[np.delete(runs, i, 0).mean(0).argmax()] for i, run in enumerate(runs)])
 
 
-MEASURES = {
+MEASURES = {  # of (seeds, evaluations)
     "last": lambda runs: runs[:, -1],
     "best": lambda runs: runs[:, runs.mean(0).argmax()],
     "cross-chosen best": cross_chosen,
-    "mean of last 3": lambda runs: runs[:, -3:].mean(1),
     "mean of all": lambda runs: runs.mean(1),
 }
-
-
-def at_step(runs, at):
-    return runs[:, at]
 
 
 def numbers(values):
@@ -58,37 +62,72 @@ def numbers(values):
     return [f"{value:.2f}" for value in (*values, mean, deviation, mean - half, mean + half)]
 
 
+def rows():
+    found, play = scores(), players()
+    yield ["", "", PLAYER, "", *numbers(play)]
+    for agent, curve in found.items():
+        for step, values in curve.items():
+            yield ["", f"at {step}", agent, "", *numbers(values)]
+            yield ["", f"at {step}", agent, PLAYER, *numbers(values - play)]
+    for group, agents in GROUPS.items():
+        shared = sorted(set.intersection(*(set(found[agent]) for agent in agents)))
+        runs = {agent: np.stack([found[agent][step] for step in shared], 1) for agent in agents}
+        for name, measure in MEASURES.items():
+            measured = {agent: measure(each) for agent, each in runs.items()}
+            for agent, values in measured.items():
+                yield [group, name, agent, "", *numbers(values)]
+            for other, agent in combinations(measured, 2):
+                yield [group, name, agent, other, *numbers(measured[agent] - measured[other])]
+        for place, step in enumerate(shared):
+            for other, agent in combinations(runs, 2):
+                yield [
+                    *(group, f"at {step}", agent, other),
+                    *numbers(runs[agent][:, place] - runs[other][:, place]),
+                ]
+    last = {agent: next(reversed(curve.items())) for agent, curve in found.items()}
+    yield [
+        *("", f"at {last[REM][0]} minus at {last[DQN][0]}", REM, DQN),
+        *numbers(last[REM][1] - last[DQN][1]),
+    ]
+
+
+def main():
+    out = csv.writer(sys.stdout, lineterminator="\n")
+    seeds = [f"seed_{number}" for number in range(len(players()))]
+    out.writerow(["group", "score", "agent", "minus", *seeds, "mean", "deviation", "low", "high"])
+    out.writerows(rows())
+
+
 def draw(path):
     """Each run as a thin line, the mean over seeds as a thick one."""
     from matplotlib.figure import Figure
 
     from optimist.studies.report import figures
 
-    steps, runs = curves()
-    figure = Figure(figsize=(7, 4), layout="constrained")
+    figure = Figure(figsize=(7.5, 4.2), layout="constrained")
     axes = figure.subplots()
-    for (agent, each), colour in zip(runs.items(), figures.COLOURS, strict=False):
-        axes.plot(steps, each.T, color=colour, linewidth=0.8, alpha=0.6)
-        axes.plot(steps, each.mean(0), color=colour, linewidth=2.2, label=agent)
-    axes.set_xlabel("gradient updates")
-    axes.set_ylabel("mean return of ten episodes")
-    axes.legend(frameon=False)
-    figures.save_png(figures.laid_out(figure), Path(path))
-
-
-def main():
-    steps, runs = curves()
-    out = csv.writer(sys.stdout, lineterminator="\n")
-    out.writerow(
-        ["score", "agent", "minus", "seed_0", "seed_1", "seed_2", "mean", "deviation", "low", "high"]
+    for number, (agent, curve) in enumerate(scores().items()):
+        colour = figures.COLOURS[0 if agent == EXACT else number]
+        style = "--" if agent == EXACT else "-"
+        runs = np.stack(list(curve.values()), 1)
+        if agent != EXACT:
+            axes.plot(list(curve), runs.T, color=colour, linewidth=0.7, alpha=0.45)
+        axes.plot(list(curve), runs.mean(0), style, color=colour, linewidth=2.4, label=agent)
+    level = players().mean()
+    axes.axhline(level, color="grey", linewidth=0.8, linestyle=":")
+    axes.annotate(
+        "the players",
+        (0.995, level),
+        xycoords=("axes fraction", "data"),
+        ha="right",
+        va="bottom",
+        fontsize=8,
+        color="grey",
     )
-    readings = {f"at {step}": partial(at_step, at=at) for at, step in enumerate(steps)}
-    for name, measure in {**MEASURES, **readings}.items():
-        scores = {agent: measure(each) for agent, each in runs.items()}
-        for agent, values in scores.items():
-            out.writerow([name, agent, "", *numbers(values)])
-        for other, agent in combinations(scores, 2):
-            out.writerow([name, agent, other, *numbers(scores[agent] - scores[other])])
+    axes.set_xlabel("gradient updates")
+    axes.set_ylabel("mean return of 16 episodes")
+    axes.legend(frameon=False, fontsize=8)
+    figures.save_png(figures.laid_out(figure), Path(path))
 
 
 if __name__ == "__main__":

@@ -22,6 +22,8 @@ class Rem(ManyHeads):
 
 PRESETS = {
     "paper": Rem(),  # offline, 200 heads on one torso
+    # Ours: a head gets 1/200 of the gradient of DQN's, and with 1/200 of its epsilon it takes its steps.
+    "matched-epsilon": Rem(optimizer=Adam(head_epsilon=Adam().epsilon / 200)),
     "networks-4": Rem(columns=4, networks=4),  # offline, the separate networks of the paper's appendix
     "networks-16": Rem(columns=16, networks=16),
     # Section 5.3: 4 networks, epsilon-greedy on one mixture per episode, and a smaller epsilon of Adam.

@@ -1,6 +1,8 @@
 """Packed frames on the device: made from a timeline by all cores, decoded inside the compiled program."""
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import islice
 from math import prod
 from typing import Any
@@ -16,6 +18,7 @@ from optimist.data.transition import Spec
 
 JUDGED = 64  # groups from which the size of all is estimated
 AT_ONCE = 1024  # groups that are joined first: the system gets back the memory of large arrays only
+BLOCK = 2**20  # rows of an array that are sent to the device together: 64 MiB of words, 220 of Atari's masks
 
 
 def on_device(timeline: Timeline, numbers: np.ndarray) -> Packed:
@@ -24,7 +27,45 @@ def on_device(timeline: Timeline, numbers: np.ndarray) -> Packed:
     with ThreadPoolExecutor(machine.cores(), "packing") as pool:
         groups = pool.map(lambda first: packed(timeline.frames(numbers[first : first + GROUP])), borders)
         parts = [joined(list(islice(groups, AT_ONCE))) for _ in range(0, len(borders), AT_ONCE)]
-    return jax.tree.map(jax.device_put, joined(parts))
+    lines = np.cumsum([0, *(len(part.changed) for part in parts)])
+    begins = [part.begins + line for part, line in zip(parts, lines.tolist(), strict=False)]
+    backgrounds, masks, changed = ([part[place] for part in parts] for place in (0, 1, 3))
+    parts.clear()  # the three lists are now the only ones that hold the arrays
+    return Packed(
+        jax.device_put(np.concatenate(backgrounds)),
+        sent(masks),
+        jax.device_put(np.concatenate(begins).astype(np.int32)),
+        sent(changed),
+    )
+
+
+def sent(pieces: list[np.ndarray], block: int = BLOCK) -> Any:
+    """The pieces one after the other in one array on the device. The list is emptied, and a piece is freed
+    when it is there: to send one large array, JAX would copy it on the host first."""
+    shape = (sum(map(len, pieces)), *pieces[0].shape[1:])
+    whole, begin = jnp.zeros(shape, pieces[0].dtype), 0
+    for rows in _blocks(pieces, block):
+        whole = jax.block_until_ready(_placed(whole, rows, begin))
+        begin += len(rows)
+    return whole
+
+
+def _blocks(pieces: list[np.ndarray], size: int) -> Iterator[np.ndarray]:
+    """All rows in blocks of this size, so that one program places them; the last block may be smaller."""
+    pieces.reverse()
+    rest = pieces[-1][:0]
+    while pieces:
+        rest = np.concatenate([rest, pieces.pop()])
+        while len(rest) >= size:
+            yield rest[:size]
+            rest = rest[size:]
+    if len(rest):
+        yield rest
+
+
+@partial(jax.jit, donate_argnums=0)
+def _placed(whole: Any, rows: Any, begin: Any) -> Any:
+    return jax.lax.dynamic_update_slice_in_dim(whole, rows, begin, axis=0)
 
 
 def estimated_bytes(timeline: Timeline) -> int:

@@ -19,7 +19,7 @@ SHORT = Timing(rounds=1, seconds=0.001)
 STAND_IN = """#!{python}
 import json, sys
 settings = json.loads(sys.argv[2])
-if settings["form"] == "tuned":
+if settings["form"] == "compiled":
     print(json.dumps({{"problem": "no compiler"}}), flush=True)
     sys.exit()
 print(json.dumps({{"form": "stands in", "version": "1"}}), flush=True)
@@ -106,13 +106,13 @@ def test_peers_have_a_column_and_one_that_cannot_run_says_why(tmp_path):
     python.chmod(0o755)
     plan = Plan((("dqn", "minatar", 4, 1), ("qr_dqn", "minatar", 4, 1)), (), 0, 0, SHORT, ("learner",))
     known, unknown = measured(plan, python)
-    assert known.times.keys() == {"eager", "d3rlpy"} and min(known.times.values()) > 0
-    assert known.forms["tuned"] == "no compiler" and known.forms["eager"] == "stands in (1)"
+    assert known.times.keys() == {"eager", "tuned", "d3rlpy"} and min(known.times.values()) > 0
+    assert known.forms["compiled"] == "no compiler" and known.forms["eager"] == "stands in (1)"
     assert unknown.times == {}
     table = sheet([known, unknown])
-    assert table.heads[-2:] == ["x eager PyTorch", "x d3rlpy"]
+    assert table.heads[-3:] == ["x eager PyTorch", "x tuned PyTorch", "x d3rlpy"]
     assert table.rows[1][-2:] == [None, None]
-    assert "tuned PyTorch: no compiler." in table.notes
+    assert "compiled PyTorch: no compiler." in table.notes
 
 
 def test_a_peer_trains_one_seed_of_an_agent_that_it_has():

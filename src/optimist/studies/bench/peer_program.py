@@ -5,8 +5,8 @@
 prints {"updates": ...}.
 
 The forms: "eager" is PyTorch as most people write it, with the fastest number of threads. "tuned" has
-channels-last images, a fused Adam and heads that are mixed before their product. On a GPU it is a CUDA graph;
-on a CPU it is not compiled, and torch.compile may be faster there. "d3rlpy" is that library's own update.
+channels-last images, a fused Adam and heads that are mixed before their product; on a GPU it is a CUDA graph.
+"compiled" is the tuned form with losses and targets by torch.compile. "d3rlpy" is that library's own update.
 """
 
 import copy
@@ -64,7 +64,7 @@ class TableUpdates:
 
     period = 1
 
-    def __init__(self, agent: str, network: str, batch: int, tuned: bool):
+    def __init__(self, agent: str, network: str, batch: int, tuned: bool, compiled: bool):
         random, count = np.random.default_rng(0), TRANSITIONS[network]
         size = (10, 10) if network == "minatar" else (84, 84)
         frames = random.integers(0, 256, (count, 4, *size), np.uint8)
@@ -78,6 +78,7 @@ class TableUpdates:
         self.online = Table(network, self.heads, folded=tuned).to(DEVICE, memory_format=self.memory)
         self.target = copy.deepcopy(self.online)
         self.adam = adam(self.online.parameters(), tuned)
+        self.loss = torch.compile(self._loss) if compiled else self._loss
 
     def observations(self, index):
         return (self.frames[index].float() * self.scale).contiguous(memory_format=self.memory)
@@ -85,13 +86,15 @@ class TableUpdates:
     def step(self) -> None:
         index = torch.randint(0, self.count - 1, (self.batch,), device=DEVICE)
         alpha = torch.rand(self.heads, device=DEVICE)
-        alpha = alpha / alpha.sum()
+        descend(self.loss(index, alpha / alpha.sum()), self.adam)
+
+    def _loss(self, index, alpha):
         with torch.no_grad():
             best = self.target(self.observations(index + 1), alpha).max(dim=1).values
             target = self.rewards[index] + self.discounts[index] * best
         value = self.online(self.observations(index), alpha)
         chosen = value.gather(1, self.actions[index, None]).squeeze(1)
-        descend(functional.smooth_l1_loss(chosen, target), self.adam)
+        return functional.smooth_l1_loss(chosen, target)
 
 
 def perceptron(inputs: int, outputs: int) -> nn.Sequential:
@@ -105,7 +108,7 @@ class Td3Updates:
 
     period = 2
 
-    def __init__(self, batch: int, tuned: bool):
+    def __init__(self, batch: int, tuned: bool, compiled: bool):
         count, width = TRANSITIONS["control"], ACTIONS["control"]
         self.observations = torch.randn(count, OBSERVATION, device=DEVICE)
         self.actions = 2 * torch.rand(count, width, device=DEVICE) - 1
@@ -116,18 +119,26 @@ class Td3Updates:
         self.target_actor, self.target_critics = copy.deepcopy(self.actor), copy.deepcopy(self.critics)
         self.adams = [adam(net.parameters(), tuned) for net in (self.actor, self.critics)]
         self.batch, self.count, self.done = batch, count, 0
+        losses = (self._critic_loss, self._actor_loss)
+        self.critic_loss, self.actor_loss = map(torch.compile, losses) if compiled else losses
 
     def step(self) -> None:
         index = torch.randint(0, self.count - 1, (self.batch,), device=DEVICE)
-        observation, target = self.observations[index], self._target(index)
-        both = torch.cat([observation, self.actions[index]], dim=1)
-        losses = [functional.mse_loss(critic(both).squeeze(1), target) for critic in self.critics]
-        descend(losses[0] + losses[1], self.adams[1])
+        descend(self.critic_loss(index), self.adams[1])
         if self.done % 2 == 0:
-            acted = torch.cat([observation, self.actor(observation)], dim=1)
-            descend(-self.critics[0](acted).mean(), self.adams[0])
+            descend(self.actor_loss(index), self.adams[0])
             self._follow()
         self.done += 1
+
+    def _critic_loss(self, index):
+        target, both = self._target(index), torch.cat([self.observations[index], self.actions[index]], dim=1)
+        losses = [functional.mse_loss(critic(both).squeeze(1), target) for critic in self.critics]
+        return losses[0] + losses[1]
+
+    def _actor_loss(self, index):
+        observation = self.observations[index]
+        acted = torch.cat([observation, self.actor(observation)], dim=1)
+        return -self.critics[0](acted).mean()
 
     @torch.no_grad()
     def _target(self, index):
@@ -247,20 +258,20 @@ def graphed(updates):
 def prepared(form: str, agent: str, network: str, batch: int):
     """A function that makes some updates, their number, and a description."""
     updates: D3rlpyUpdates | Td3Updates | TableUpdates
+    how = {"tuned": form in ("tuned", "compiled"), "compiled": form == "compiled"}
     if form == "d3rlpy":
         updates = D3rlpyUpdates(agent, network, batch)
     elif network == "control":
-        updates = Td3Updates(batch, tuned=form == "tuned")
+        updates = Td3Updates(batch, **how)
     else:
-        updates = TableUpdates(agent, network, batch, tuned=form == "tuned")
-    if form == "tuned" and DEVICE == "cuda":
-        return graphed(updates), updates.period, "CUDA graph, channels-last, fused Adam"
+        updates = TableUpdates(agent, network, batch, **how)
+    words = {"tuned": "channels-last, fused Adam", "compiled": "torch.compile, channels-last, fused Adam"}
+    said = words.get(form, form)
+    if how["tuned"] and DEVICE == "cuda":
+        return graphed(updates), updates.period, f"CUDA graph, {said}"
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     threads = fastest_threads(updates.step, cores) if DEVICE == "cpu" else torch.get_num_threads()
-    words = f"{threads} threads" if threads > 1 else "1 thread"
-    if form == "tuned":
-        return updates.step, 1, f"channels-last, fused Adam, {words}"
-    return updates.step, 1, f"{form}, {words}"
+    return updates.step, 1, f"{said}, {threads} thread{'s' if threads > 1 else ''}"
 
 
 def main(settings: dict) -> None:

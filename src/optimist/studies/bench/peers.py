@@ -15,9 +15,14 @@ from optimist.studies.bench import timing
 
 PYTHON = "OPTIMIST_PEERS"  # a variable that names a Python with both packages; then nothing is installed
 PACKAGES = ("torch", "d3rlpy")
-FORMS = {"eager": "eager PyTorch", "tuned": "tuned PyTorch", "d3rlpy": "d3rlpy"}
+FORMS = {
+    "eager": "eager PyTorch",
+    "tuned": "tuned PyTorch",
+    "compiled": "compiled PyTorch",
+    "d3rlpy": "d3rlpy",
+}
 PROGRAM = Path(__file__).with_name("peer_program.py")
-KNOWN = {"eager": ("dqn", "rem", "td3"), "tuned": ("dqn", "rem", "td3"), "d3rlpy": ("dqn", "td3")}
+KNOWN = {form: ("dqn", "td3") if form == "d3rlpy" else ("dqn", "rem", "td3") for form in FORMS}
 
 
 def python() -> Path:
