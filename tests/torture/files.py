@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
+import jax
 import numpy as np
 
 from little import add_metrics
@@ -23,7 +24,7 @@ from optimist.errors import OptimistError
 from optimist.studies import study_file
 from optimist.studies.folders import folder_names
 from optimist.training.evaluation import EpisodeScore
-from optimist.training.feeding import DeviceFeed, StreamedFeed
+from optimist.training.feeding import PLACES, feed_of
 from optimist.training.storage import checked_lines
 from optimist.training.storage.alarms import Alarm, read_alarms, write_alarms
 from optimist.training.storage.checkpoint import load_state
@@ -31,6 +32,7 @@ from optimist.training.storage.run_folder import RunFolder, read_episodes
 from torture.campaign import EXECUTED, LOST, SILENT, SURVIVED, TRACEBACK, Campaign
 from torture.subjects import SPECS, recorded, state, two_checkpoints
 
+HOMES = [home for home in PLACES if home != "auto"]
 WRONG = (-1, 0, 2**31, 2**40, 2**63, 10**30, 0.5, 1e308, "", "../x", "/etc/passwd", "a\nb", "\x1b[2J", "\0")
 WRONG += ("gym/evil:Game-v0", "evil:Family", "object", None, True, [], {}, [[[]]], {"a": 1}, ["x"] * 50)
 
@@ -64,26 +66,26 @@ def flip_and_verify(random: np.random.Generator, folder: Path) -> str:
     return SURVIVED if any(file.name in problem for problem in problems) else SILENT
 
 
-def batches(data: Dataset, streamed: bool) -> list[np.ndarray]:
-    sampler = Sampler(data, batch=64)
-    feed = StreamedFeed([sampler], 0) if streamed else DeviceFeed([sampler])
-    return [np.asarray(part) for part in (*feed.items(0, 3),)] if streamed else [np.asarray(feed.resident[0])]
+def fed(data: Dataset, home: str) -> list[np.ndarray]:
+    """Everything that this home gives the learner: frames, actions, rewards and discounts."""
+    feed = feed_of([Sampler(data, batch=64)], home, memory=1)  # so `compressed` keeps no frame decoded
+    return [np.asarray(part) for part in jax.tree.leaves((feed.resident, feed.items(0, 3)))]
 
 
 @cache
-def sound_batches(kind: int, streamed: bool) -> list[np.ndarray]:
-    return batches(Dataset.open(log(kind)), streamed)
+def sound(kind: int, home: str) -> list[np.ndarray]:
+    return fed(Dataset.open(log(kind)), home)
 
 
 def flip_and_train(random: np.random.Generator, folder: Path) -> str:
-    """Every frame that reaches a batch is right, or the batch is refused."""
+    """Every value that reaches a batch is right, or the batch is refused."""
     kind, data, file = damaged_log(random, folder)
-    streamed = bool(random.integers(2))
+    home = HOMES[int(random.integers(len(HOMES)))]
     try:
-        found = batches(Dataset.open(data), streamed)
+        found = fed(Dataset.open(data), home)
     except OptimistError as problem:
         return one_line(problem) if file.name in str(problem) else SILENT
-    pairs = zip(found, sound_batches(kind, streamed), strict=True)
+    pairs = zip(found, sound(kind, home), strict=True)
     return SURVIVED if all(np.array_equal(ours, theirs) for ours, theirs in pairs) else SILENT
 
 
