@@ -10,7 +10,7 @@ import sys
 import tomllib
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory, mkdtemp
 
 import jax
 import numpy as np
@@ -22,7 +22,10 @@ from optimist.data.verify import verify
 from optimist.envs import from_data
 from optimist.errors import OptimistError
 from optimist.studies import study_file
+from optimist.studies.engines.work import check_trusted
 from optimist.studies.folders import folder_names
+from optimist.studies.status import FILE as STUDY
+from optimist.studies.status import job_status, note_failure, read_record, write_jobs
 from optimist.training.evaluation import EpisodeScore
 from optimist.training.feeding import PLACES, feed_of
 from optimist.training.storage import checked_lines
@@ -174,6 +177,35 @@ def forge_a_study(random: np.random.Generator, folder: Path) -> str:
     return EXECUTED if "evil" in sys.modules else SURVIVED
 
 
+@cache
+def list_of_runs(number: int) -> str:
+    """study.json of a study of the catalogue."""
+    jobs = study_file.read("listed", catalogue()[number], "tiny").jobs()
+    with TemporaryDirectory(prefix="torture-") as folder:
+        write_jobs(Path(folder), "a study", jobs)
+        return (Path(folder) / STUDY).read_text()
+
+
+def forge_a_list_of_runs(random: np.random.Generator, folder: Path) -> str:
+    """A study's folder from a stranger: its status is shown, and its runs are begun."""
+    out = folder / "studies" / "one"
+    out.mkdir(parents=True)
+    record = json.loads(list_of_runs(int(random.integers(len(catalogue())))))
+    forge(record, random)
+    (out / STUDY).write_text(json.dumps(record))
+    try:
+        for job in read_record(out).jobs:
+            job_status(job, out)
+            check_trusted(job)
+            note_failure(job, out, "stopped")  # written where its run would be
+    except OptimistError as problem:
+        verdict = one_line(problem)
+    else:
+        verdict = EXECUTED if "evil" in sys.modules else SURVIVED
+    outside = [path for path in folder.rglob("*") if path.is_file() and not path.is_relative_to(out)]
+    return LOST if outside else verdict
+
+
 def name_two_labels(random: np.random.Generator, folder: Path) -> str:
     letters = list("aA1.-_ ()[]%/\\é探\0\n") + ["x" * 90]
     labels = ["".join(random.choice(letters, int(random.integers(1, 6)))) for _ in range(2)]
@@ -233,6 +265,7 @@ CAMPAIGNS = (
     Campaign("a value of a manifest is forged", 500, forge_a_manifest),
     Campaign("a header of a checkpoint is forged", 500, forge_a_checkpoint),
     Campaign("a value of a study file is forged", 300, forge_a_study),
+    Campaign("a value of a list of runs is forged", 300, forge_a_list_of_runs),
     Campaign("links out of a run folder", 200, leave_links),
     Campaign("pairs of labels", 1000, name_two_labels),
 )

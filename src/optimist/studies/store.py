@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from optimist.data.disk import manifest
-from optimist.data.disk.files import TEMPORARY, make_folder, remove
+from optimist.data.disk.files import TEMPORARY, make_folder, remove, stays_inside
 from optimist.data.machine import cache_folder
 from optimist.envs._lanes import package
 from optimist.errors import DataError, StorageError
@@ -150,6 +150,11 @@ class Store:
                 return {}
         begin = len(root.strip("/")) + 1
         listed = {path.strip("/")[begin:]: each["size"] for path, each in found.items()}
+        for path in filter(None, listed):
+            if not stays_inside(path):
+                raise DataError(
+                    f'{self.address} has a file "{path}", which leads out of its folder: remove it'
+                )
         return {
             path: size for path, size in listed.items() if path and not set(path.split("/")) & set(without)
         }
