@@ -28,7 +28,7 @@ def forged(out, **changes) -> None:
     "name", ["../victim", "runs/../../victim", "/tmp/victim", "", ".", "runs//one", "a\\..\\..\\victim"]
 )
 def test_a_run_that_leads_out_of_the_folder_is_refused(name, tmp_path, capsys):
-    forged(tmp_path / "study", name=name)
+    forged(tmp_path / "study", name=name, data="nowhere", needs=[])  # it would fail at once
     assert main(["study", "work", str(tmp_path / "study"), "--index", "1"]) == RunError.exit_code
     assert f'the run "{name}" leads out of its folder' in capsys.readouterr().err
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == [FILE]
