@@ -152,6 +152,19 @@ def test_a_file_that_leads_out_of_the_folder_is_refused(name, memory, tmp_path):
     assert not (tmp_path / "deep").exists()
 
 
+def test_a_link_that_leads_out_of_the_folder_is_not_sent(memory, tmp_path):
+    here = written(tmp_path / "here", a="1", b__inside="2")
+    (here / "b" / "latest").symlink_to(here / "b" / "inside")
+    assert Store(memory).send(here, "run") == 3
+    (tmp_path / "secret").write_text("mine")
+    (here / "b" / "other").symlink_to(tmp_path / "secret")
+    with pytest.raises(
+        DataError, match="other is a link that leads out of .*here: put the file itself there"
+    ):
+        Store(memory).send(here, "again")
+    assert not Store(memory).listed("again")
+
+
 def test_a_run_is_sent_while_it_goes_on_and_at_its_end(memory, tmp_path, monkeypatch):
     monkeypatch.setattr(stores, "SEND_SECONDS", 0.01)
     here, store = written(tmp_path / "here", a="1"), Store(memory)

@@ -424,6 +424,13 @@ GUARDS = (
         "studies/test_store.py::test_a_file_that_leads_out_of_the_folder_is_refused",
     ),
     Guard(
+        "a link that leads out of a folder is not sent with it",
+        FILES,
+        "        if path.is_symlink() and not path.resolve().is_relative_to(inside):\n",
+        "        if False:\n",
+        "studies/test_store.py::test_a_link_that_leads_out_of_the_folder_is_not_sent",
+    ),
+    Guard(
         "the output of a run is not written through a link",
         "studies/engines/local.py",
         "    if log.is_symlink():\n",

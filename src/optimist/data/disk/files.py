@@ -48,6 +48,14 @@ def stays_inside(path: str) -> bool:
     return "\\" not in path and not {"", ".", ".."} & set(path.split("/"))
 
 
+def check_no_link_leads_out(folder: Path) -> None:
+    """Raise DataError for a link to a file outside, which would be sent with the folder."""
+    inside = folder.resolve()
+    for path in folder.rglob("*"):
+        if path.is_symlink() and not path.resolve().is_relative_to(inside):
+            raise DataError(f"{path} is a link that leads out of {folder}: put the file itself there")
+
+
 def plain_bytes(path: Path) -> bytes:
     """The contents of a plain file; DataError for a link or anything else, before it is read."""
     try:
