@@ -8,7 +8,9 @@ import shutil
 import struct
 import sys
 import tomllib
+from contextlib import redirect_stderr, redirect_stdout
 from functools import cache
+from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 
@@ -16,6 +18,7 @@ import jax
 import numpy as np
 
 from little import add_metrics
+from optimist.cli.main import main
 from optimist.data import Dataset, Sampler
 from optimist.data.disk.manifest import signed
 from optimist.data.verify import verify
@@ -28,10 +31,12 @@ from optimist.studies.status import FILE as STUDY
 from optimist.studies.status import job_status, note_failure, read_record, write_jobs
 from optimist.training.evaluation import EpisodeScore
 from optimist.training.feeding import PLACES, feed_of
+from optimist.training.run import load_run
 from optimist.training.storage import checked_lines
 from optimist.training.storage.alarms import Alarm, read_alarms, write_alarms
 from optimist.training.storage.checkpoint import load_state
-from optimist.training.storage.run_folder import RunFolder, read_episodes
+from optimist.training.storage.configuration import changes, toml
+from optimist.training.storage.run_folder import RunFolder, read_config, read_episodes
 from torture.campaign import EXECUTED, LOST, SILENT, SURVIVED, TRACEBACK, Campaign
 from torture.subjects import SPECS, recorded, state, two_checkpoints
 
@@ -206,6 +211,34 @@ def forge_a_list_of_runs(random: np.random.Generator, folder: Path) -> str:
     return LOST if outside else verdict
 
 
+@cache
+def trained() -> Path:
+    """A run of two steps, and its configuration."""
+    run = Path(mkdtemp(prefix="torture-run-")) / "run"
+    words = ["train", "dqn", str(log(0)), "--out", str(run), "--environment", "none", "--steps", "2"]
+    with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+        assert main([*words, "--network", "mlp", "--batch", "4"]) == 0
+    return run
+
+
+def forge_a_configuration(random: np.random.Generator, folder: Path) -> str:
+    """A stranger's run, or one whose settings were edited: it is loaded, and compared with what it was."""
+    run = Path(shutil.copytree(trained(), folder / "run"))
+    before = read_config(run)
+    config = copy.deepcopy(before)
+    forge(config, random)
+    try:
+        (run / "config.toml").write_text(toml(config), encoding="utf-8")
+    except (TypeError, UnicodeEncodeError):
+        return SURVIVED  # the forger's own file cannot be written
+    try:
+        changes(read_config(run), before)
+        load_run(run)
+    except OptimistError as problem:
+        return one_line(problem)
+    return EXECUTED if "evil" in sys.modules else SURVIVED
+
+
 def name_two_labels(random: np.random.Generator, folder: Path) -> str:
     letters = list("aA1.-_ ()[]%/\\é探\0\n") + ["x" * 90]
     labels = ["".join(random.choice(letters, int(random.integers(1, 6)))) for _ in range(2)]
@@ -266,6 +299,7 @@ CAMPAIGNS = (
     Campaign("a header of a checkpoint is forged", 500, forge_a_checkpoint),
     Campaign("a value of a study file is forged", 300, forge_a_study),
     Campaign("a value of a list of runs is forged", 300, forge_a_list_of_runs),
+    Campaign("a value of the settings of a run is forged", 300, forge_a_configuration),
     Campaign("links out of a run folder", 200, leave_links),
     Campaign("pairs of labels", 1000, name_two_labels),
 )

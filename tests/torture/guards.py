@@ -417,6 +417,13 @@ GUARDS = (
         "studies/test_list_of_runs.py::test_a_value_that_no_study_writes_is_one_line",
     ),
     Guard(
+        "a value of a wrong kind in the settings of a run is one line",
+        "training/run.py",
+        "    except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as problem:\n",
+        "    except KeyError as problem:\n",
+        "training/test_edited_settings.py::test_a_value_of_a_wrong_kind_is_one_line",
+    ),
+    Guard(
         "a store names only files of its folder",
         "studies/store.py",
         "            if not stays_inside(path):\n",
