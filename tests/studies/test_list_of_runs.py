@@ -10,6 +10,7 @@ from optimist.errors import RunError
 from optimist.studies.engines.local import performed
 from optimist.studies.job import Job
 from optimist.studies.status import FILE, read_jobs, write_jobs
+from optimist.studies.study_file import catalogue, load
 from optimist.training.loggers._told import FOLDER, Told
 
 LOG = Job("logs/game", "gym/CartPole-v1", "dqn", "adam", "small", (0,), settings={"steps": 10})
@@ -54,9 +55,11 @@ def test_a_value_that_no_study_writes_is_one_line(changes, phrase, tmp_path, cap
     assert "study.json is damaged" in complaint and phrase in complaint and complaint.count("\n") == 1
 
 
-def test_what_a_study_writes_is_read_back(tmp_path):
-    write_jobs(tmp_path, "a study", [LOG, RUN])
-    assert [job.unresolved for job in read_jobs(tmp_path)[1]] == [LOG, RUN]
+@pytest.mark.parametrize("name", catalogue())
+def test_what_a_study_writes_is_read_back(name, tmp_path):
+    jobs = load(name, "tiny").jobs()
+    write_jobs(tmp_path, "a study", jobs)
+    assert [job.unresolved for job in read_jobs(tmp_path)[1]] == jobs
 
 
 def test_the_output_of_a_run_is_not_written_through_a_link(tmp_path):

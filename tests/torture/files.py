@@ -185,7 +185,7 @@ def forge_a_study(random: np.random.Generator, folder: Path) -> str:
 @cache
 def list_of_runs(number: int) -> str:
     """study.json of a study of the catalogue."""
-    jobs = study_file.read("listed", catalogue()[number], "tiny").jobs()
+    jobs = study_file.read("listed", copy.deepcopy(catalogue()[number]), "tiny").jobs()
     with TemporaryDirectory(prefix="torture-") as folder:
         write_jobs(Path(folder), "a study", jobs)
         return (Path(folder) / STUDY).read_text()
