@@ -90,6 +90,15 @@ def test_pushing_again_removes_what_is_gone(service, tmp_path):
     assert POLICIES[1] in names and POLICIES[0] not in names
 
 
+def test_a_file_outside_is_not_sent_through_a_link(service, tmp_path, capsys):
+    run = run_folder(tmp_path / "run")
+    (tmp_path / "secret").write_text("mine")
+    (run / POLICIES[1]).symlink_to(tmp_path / "secret")
+    assert main(["run", "push", str(run), "lab/rem"]) == 3
+    assert f"{POLICIES[1]} is a link that leads out of" in capsys.readouterr().err
+    assert service.files == {}
+
+
 def test_a_run_that_nobody_could_play_is_not_sent(service, tmp_path, capsys):
     run = run_folder(tmp_path / "run")
     (run / POLICIES[0]).unlink()

@@ -141,6 +141,30 @@ def test_what_a_lost_process_did_not_send_is_removed(memory, tmp_path):
     assert tree(here) == {**tree(there), ".lock": ""}
 
 
+@pytest.mark.parametrize("name", ["../victim", "logs/../../victim", "/tmp/victim", "./a", "a\\..\\b"])
+def test_a_file_that_leads_out_of_the_folder_is_refused(name, memory, tmp_path):
+    """A store takes any text for a name, and not everybody who writes there is trusted here."""
+    Store(memory).send(written(tmp_path / "there", a="1"), "run")
+    files = Store(memory)._files
+    files.store[f"/bucket/study/run/{name}"] = files.store["/bucket/study/run/a"]
+    with pytest.raises(DataError, match="which leads out of its folder: remove it"):
+        Store(memory).bring("run", tmp_path / "deep" / "here")
+    assert not (tmp_path / "deep").exists()
+
+
+def test_a_link_that_leads_out_of_the_folder_is_not_sent(memory, tmp_path):
+    here = written(tmp_path / "here", a="1", b__inside="2")
+    (here / "b" / "latest").symlink_to(here / "b" / "inside")
+    assert Store(memory).send(here, "run") == 3
+    (tmp_path / "secret").write_text("mine")
+    (here / "b" / "other").symlink_to(tmp_path / "secret")
+    with pytest.raises(
+        DataError, match="other is a link that leads out of .*here: put the file itself there"
+    ):
+        Store(memory).send(here, "again")
+    assert not Store(memory).listed("again")
+
+
 def test_a_run_is_sent_while_it_goes_on_and_at_its_end(memory, tmp_path, monkeypatch):
     monkeypatch.setattr(stores, "SEND_SECONDS", 0.01)
     here, store = written(tmp_path / "here", a="1"), Store(memory)

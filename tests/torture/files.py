@@ -8,29 +8,39 @@ import shutil
 import struct
 import sys
 import tomllib
+from contextlib import redirect_stderr, redirect_stdout
 from functools import cache
+from io import StringIO
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory, mkdtemp
 
+import jax
 import numpy as np
 
 from little import add_metrics
+from optimist.cli.main import main
 from optimist.data import Dataset, Sampler
 from optimist.data.disk.manifest import signed
 from optimist.data.verify import verify
 from optimist.envs import from_data
 from optimist.errors import OptimistError
 from optimist.studies import study_file
+from optimist.studies.engines.work import check_trusted
 from optimist.studies.folders import folder_names
+from optimist.studies.status import FILE as STUDY
+from optimist.studies.status import job_status, note_failure, read_record, write_jobs
 from optimist.training.evaluation import EpisodeScore
-from optimist.training.feeding import DeviceFeed, StreamedFeed
+from optimist.training.feeding import PLACES, feed_of
+from optimist.training.run import load_run
 from optimist.training.storage import checked_lines
 from optimist.training.storage.alarms import Alarm, read_alarms, write_alarms
 from optimist.training.storage.checkpoint import load_state
-from optimist.training.storage.run_folder import RunFolder, read_episodes
+from optimist.training.storage.configuration import changes, toml
+from optimist.training.storage.run_folder import RunFolder, read_config, read_episodes
 from torture.campaign import EXECUTED, LOST, SILENT, SURVIVED, TRACEBACK, Campaign
 from torture.subjects import SPECS, recorded, state, two_checkpoints
 
+HOMES = [home for home in PLACES if home != "auto"]
 WRONG = (-1, 0, 2**31, 2**40, 2**63, 10**30, 0.5, 1e308, "", "../x", "/etc/passwd", "a\nb", "\x1b[2J", "\0")
 WRONG += ("gym/evil:Game-v0", "evil:Family", "object", None, True, [], {}, [[[]]], {"a": 1}, ["x"] * 50)
 
@@ -64,26 +74,26 @@ def flip_and_verify(random: np.random.Generator, folder: Path) -> str:
     return SURVIVED if any(file.name in problem for problem in problems) else SILENT
 
 
-def batches(data: Dataset, streamed: bool) -> list[np.ndarray]:
-    sampler = Sampler(data, batch=64)
-    feed = StreamedFeed([sampler], 0) if streamed else DeviceFeed([sampler])
-    return [np.asarray(part) for part in (*feed.items(0, 3),)] if streamed else [np.asarray(feed.resident[0])]
+def fed(data: Dataset, home: str) -> list[np.ndarray]:
+    """Everything that this home gives the learner: frames, actions, rewards and discounts."""
+    feed = feed_of([Sampler(data, batch=64)], home, memory=1)  # so `compressed` keeps no frame decoded
+    return [np.asarray(part) for part in jax.tree.leaves((feed.resident, feed.items(0, 3)))]
 
 
 @cache
-def sound_batches(kind: int, streamed: bool) -> list[np.ndarray]:
-    return batches(Dataset.open(log(kind)), streamed)
+def sound(kind: int, home: str) -> list[np.ndarray]:
+    return fed(Dataset.open(log(kind)), home)
 
 
 def flip_and_train(random: np.random.Generator, folder: Path) -> str:
-    """Every frame that reaches a batch is right, or the batch is refused."""
+    """Every value that reaches a batch is right, or the batch is refused."""
     kind, data, file = damaged_log(random, folder)
-    streamed = bool(random.integers(2))
+    home = HOMES[int(random.integers(len(HOMES)))]
     try:
-        found = batches(Dataset.open(data), streamed)
+        found = fed(Dataset.open(data), home)
     except OptimistError as problem:
         return one_line(problem) if file.name in str(problem) else SILENT
-    pairs = zip(found, sound_batches(kind, streamed), strict=True)
+    pairs = zip(found, sound(kind, home), strict=True)
     return SURVIVED if all(np.array_equal(ours, theirs) for ours, theirs in pairs) else SILENT
 
 
@@ -172,6 +182,63 @@ def forge_a_study(random: np.random.Generator, folder: Path) -> str:
     return EXECUTED if "evil" in sys.modules else SURVIVED
 
 
+@cache
+def list_of_runs(number: int) -> str:
+    """study.json of a study of the catalogue."""
+    jobs = study_file.read("listed", copy.deepcopy(catalogue()[number]), "tiny").jobs()
+    with TemporaryDirectory(prefix="torture-") as folder:
+        write_jobs(Path(folder), "a study", jobs)
+        return (Path(folder) / STUDY).read_text()
+
+
+def forge_a_list_of_runs(random: np.random.Generator, folder: Path) -> str:
+    """A study's folder from a stranger: its status is shown, and its runs are begun."""
+    out = folder / "studies" / "one"
+    out.mkdir(parents=True)
+    record = json.loads(list_of_runs(int(random.integers(len(catalogue())))))
+    forge(record, random)
+    (out / STUDY).write_text(json.dumps(record))
+    try:
+        for job in read_record(out).jobs:
+            job_status(job, out)
+            check_trusted(job)
+            note_failure(job, out, "stopped")  # written where its run would be
+    except OptimistError as problem:
+        verdict = one_line(problem)
+    else:
+        verdict = EXECUTED if "evil" in sys.modules else SURVIVED
+    outside = [path for path in folder.rglob("*") if path.is_file() and not path.is_relative_to(out)]
+    return LOST if outside else verdict
+
+
+@cache
+def trained() -> Path:
+    """A run of two steps, and its configuration."""
+    run = Path(mkdtemp(prefix="torture-run-")) / "run"
+    words = ["train", "dqn", str(log(0)), "--out", str(run), "--environment", "none", "--steps", "2"]
+    with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+        assert main([*words, "--network", "mlp", "--batch", "4"]) == 0
+    return run
+
+
+def forge_a_configuration(random: np.random.Generator, folder: Path) -> str:
+    """A stranger's run, or one whose settings were edited: it is loaded, and compared with what it was."""
+    run = Path(shutil.copytree(trained(), folder / "run"))
+    before = read_config(run)
+    config = copy.deepcopy(before)
+    forge(config, random)
+    try:
+        (run / "config.toml").write_text(toml(config), encoding="utf-8")
+    except (TypeError, UnicodeEncodeError):
+        return SURVIVED  # the forger's own file cannot be written
+    try:
+        changes(read_config(run), before)
+        load_run(run)
+    except OptimistError as problem:
+        return one_line(problem)
+    return EXECUTED if "evil" in sys.modules else SURVIVED
+
+
 def name_two_labels(random: np.random.Generator, folder: Path) -> str:
     letters = list("aA1.-_ ()[]%/\\é探\0\n") + ["x" * 90]
     labels = ["".join(random.choice(letters, int(random.integers(1, 6)))) for _ in range(2)]
@@ -231,6 +298,8 @@ CAMPAIGNS = (
     Campaign("a value of a manifest is forged", 500, forge_a_manifest),
     Campaign("a header of a checkpoint is forged", 500, forge_a_checkpoint),
     Campaign("a value of a study file is forged", 300, forge_a_study),
+    Campaign("a value of a list of runs is forged", 300, forge_a_list_of_runs),
+    Campaign("a value of the settings of a run is forged", 300, forge_a_configuration),
     Campaign("links out of a run folder", 200, leave_links),
     Campaign("pairs of labels", 1000, name_two_labels),
 )

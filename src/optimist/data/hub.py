@@ -10,7 +10,7 @@ from typing import Any
 
 from optimist.data.card import card
 from optimist.data.dataset import Dataset
-from optimist.data.disk.files import make_folder
+from optimist.data.disk.files import check_no_link_leads_out, make_folder
 from optimist.data.verify import verify
 from optimist.data.warnings import warnings
 from optimist.errors import DataError, StorageError, UsageError
@@ -134,6 +134,7 @@ def _plain(value: Any) -> str:
 
 
 def _push(folder: Path, repository: str, kind: str, files: tuple[str, ...], text: str, private: bool) -> str:
+    check_no_link_leads_out(folder)
     hub = _package()
     with _problems(hub, repository):
         api = _client(hub)

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,11 @@ from optimist.agents import described
 from optimist.agents._agent import Agent
 from optimist.data.dataset import Dataset, fingerprint_of
 from optimist.data.disk import manifest
+from optimist.data.disk.files import stays_inside
 from optimist.errors import UsageError, did_you_mean
 from optimist.studies.store import is_address, staged_path
 from optimist.training import automatic
+from optimist.training.kinds import fits, in_words
 from optimist.training.resolve import Resolved, resolve_collection, resolve_training
 from optimist.training.storage.run_folder import as_config, changes, read_config
 
@@ -174,7 +176,23 @@ class Job:
         record = {"resolved": {}, **json.loads(text)}
         if "scale" in record:  # the recipe's name in files of earlier versions
             record["recipe"] = record.pop("scale")
-        return Job(**{**record, "seeds": tuple(record["seeds"]), "needs": tuple(record["needs"])})
+        job = Job(**{**record, "seeds": tuple(record["seeds"]), "needs": tuple(record["needs"])})
+        job._check_record()
+        return job
+
+    def _check_record(self) -> None:
+        """Raise ValueError for what no job has: its record may be malicious, and its name is a folder."""
+        for each in fields(self):
+            if not fits(getattr(self, each.name), each.type):
+                raise ValueError(f"{each.name} is not {in_words(each.type)}")
+        for name in (self.name, *self.needs):
+            if not stays_inside(name):
+                raise ValueError(f'the run "{name}" leads out of its folder')
+        if unknown := {*self.view, *self.share} - set(VIEWS):
+            raise ValueError(f"no view {', '.join(unknown)}")
+        training = (self.resolved or {}).get("training", {})
+        if not fits(training, dict[str, Any]) or not fits(training.get("steps", 0), int):
+            raise ValueError("the resolved training")
 
     def written_down(self) -> str:
         """Its JSON in study.json, with every setting as it is resolved now."""

@@ -3,12 +3,13 @@
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from optimist.data.disk.files import make_folder, remove, write_whole
 from optimist.errors import RunError
 from optimist.studies.job import Job
+from optimist.training.kinds import fits, in_words
 
 FILE = "study.json"  # in the study's folder: its title, settings and jobs
 FAILED = "FAILED"  # in a job's folder: the error of its last attempt
@@ -62,11 +63,20 @@ def read_record(out: Path) -> StudyRecord:
         record = json.loads((out / FILE).read_text(encoding="utf-8"))
         record["jobs"] = [Job.from_json(json.dumps(job)) for job in record["jobs"]]
         record["figures"] = tuple(record.get("figures", ()))
-        return StudyRecord(**record)
-    except (ValueError, TypeError, KeyError) as problem:
+        return _checked(StudyRecord(**record))
+    except (ValueError, TypeError, KeyError, AttributeError) as problem:
         raise RunError(
             f"{out / FILE} is damaged ({problem}): the command that runs the study rewrites it"
         ) from problem
+
+
+def _checked(record: StudyRecord) -> StudyRecord:
+    for each in fields(record):
+        if not fits(getattr(record, each.name), each.type):
+            raise ValueError(f"{each.name} is not {in_words(each.type)}")
+    if missing := {name for job in record.jobs for name in job.needs} - {job.name for job in record.jobs}:
+        raise ValueError(f"no run {', '.join(missing)}")
+    return record
 
 
 def read_jobs(out: Path) -> tuple[str, list[Job]]:

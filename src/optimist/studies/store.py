@@ -13,7 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from optimist.data.disk import manifest
-from optimist.data.disk.files import TEMPORARY, make_folder, remove
+from optimist.data.disk.files import (
+    TEMPORARY,
+    check_no_link_leads_out,
+    make_folder,
+    remove,
+    stays_inside,
+)
 from optimist.data.machine import cache_folder
 from optimist.envs._lanes import package
 from optimist.errors import DataError, StorageError
@@ -81,6 +87,7 @@ class Store:
         """Send what changed in a folder to `name`; return the number of files. Files that the folder no
         longer has are removed there at the end. If the folder changes meanwhile, what tells of files that are
         not sent yet is left for the next time."""
+        check_no_link_leads_out(folder)
         told = {path: _mark(local) for path, local in _kept_files(folder).items() if _order(path)[0]}
         paths, count = _kept_files(folder), 0
         for path in sorted(paths, key=_order):
@@ -150,6 +157,11 @@ class Store:
                 return {}
         begin = len(root.strip("/")) + 1
         listed = {path.strip("/")[begin:]: each["size"] for path, each in found.items()}
+        for path in filter(None, listed):
+            if not stays_inside(path):
+                raise DataError(
+                    f'{self.address} has a file "{path}", which leads out of its folder: remove it'
+                )
         return {
             path: size for path, size in listed.items() if path and not set(path.split("/")) & set(without)
         }

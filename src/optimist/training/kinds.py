@@ -26,7 +26,7 @@ def fits(value: Any, kind: Any) -> bool:
         return not isinstance(value, bool) and abs(value) < LARGEST
     if is_dataclass(kind) and isinstance(value, str):
         return fits(value, fields(kind)[0].type)  # network = "mlp" is its torso
-    return not isinstance(kind, type) or isinstance(value, kind)
+    return kind is Any or not isinstance(kind, type) or isinstance(value, kind)
 
 
 def in_words(kind: Any) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from optimist import envs, plugins
 from optimist.agents import from_description, short_name
 from optimist.data.transition import Spec
-from optimist.errors import RunError, UsageError
+from optimist.errors import RunError, UsageError, in_one_line
 from optimist.training.evaluation import EpisodeScore, check_playable, evaluate, mean_scores
 from optimist.training.guard import NEVER, health_like, where
 from optimist.training.inputs import Inputs
@@ -155,31 +155,33 @@ def load_run(path: str | Path, allow: Iterable[str] = (), step: int | str = "las
         learner = learner_of(config)
         seeds, environment = tuple(config["seeds"]), config["environment"]
         data = config.get("dataset", {}).get("path", "its own play")
-    except (KeyError, TypeError, AttributeError) as problem:
-        raise RunError(f"{path / 'config.toml'} is not the configuration of a run ({problem})") from problem
-    shapes = learner.shapes(seeds)
+        shapes, settings = learner.shapes(seeds), fingerprint(config)
+    except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as problem:
+        raise RunError(
+            f"{path / 'config.toml'} is not the configuration of a run ({in_one_line(problem)})"
+        ) from problem
     if step == "chosen":
-        at, seed = chosen_policy(path, fingerprint(config))
+        at, seed = chosen_policy(path, settings)
         run = Run(
             path,
             learner,
             environment,
             seeds,
             at,
-            load_policy(path, at, shapes.params, fingerprint(config)),
+            load_policy(path, at, shapes.params, settings),
             data,
         )
         return run.alone(seed)
     if step not in ("last", "healthy"):
         at = _best_step(path) if step == "best" else _number(step)
-        params = load_policy(path, at, shapes.params, fingerprint(config))
+        params = load_policy(path, at, shapes.params, settings)
         return Run(path, learner, environment, seeds, at, params, data)
-    found = checkpoint.load_state(path / "checkpoints", shapes, fingerprint(config))
+    found = checkpoint.load_state(path / "checkpoints", shapes, settings)
     if found is None and step == "last" and (kept := kept_steps(path)):
         log.warning(
             "%s has no checkpoint: the last policy that it keeps is of step %s", path, f"{kept[-1]:,}"
         )
-        params = load_policy(path, kept[-1], shapes.params, fingerprint(config))
+        params = load_policy(path, kept[-1], shapes.params, settings)
         return Run(path, learner, environment, seeds, kept[-1], params, data)
     if found is None:
         raise RunError(f"{path} has no checkpoint yet: train it first")

@@ -13,6 +13,8 @@ import pytest
 from little import PATIENCE, begin
 from optimist.errors import RunError
 
+pytestmark = pytest.mark.filterwarnings("ignore:os.fork")  # JAX warns of it, Ray starts its processes so
+
 WATCHER = """
 import sys, time
 from optimist.studies.engines import watch

@@ -43,6 +43,19 @@ def checked_path(folder: Path, file: File) -> Path:
     return path
 
 
+def stays_inside(path: str) -> bool:
+    """Does the path name a file inside the folder that it is relative to? Lists of files come from others."""
+    return "\\" not in path and not {"", ".", ".."} & set(path.split("/"))
+
+
+def check_no_link_leads_out(folder: Path) -> None:
+    """Raise DataError for a link to a file outside, which would be sent with the folder."""
+    inside = folder.resolve()
+    for path in folder.rglob("*"):
+        if path.is_symlink() and not path.resolve().is_relative_to(inside):
+            raise DataError(f"{path} is a link that leads out of {folder}: put the file itself there")
+
+
 def plain_bytes(path: Path) -> bytes:
     """The contents of a plain file; DataError for a link or anything else, before it is read."""
     try:
@@ -100,7 +113,7 @@ def stored_whole(path: Path, needed: int = 0) -> Iterator[IO[bytes]]:
     """A stream into a new file, which appears under its name only when it is whole."""
     partial = path.with_name(path.name + TEMPORARY)
     try:
-        with _opened_beside(partial) as stream:
+        with opened_beside(partial) as stream:
             yield stream
             needed = stream.tell()
             stream.flush()
@@ -113,7 +126,7 @@ def stored_whole(path: Path, needed: int = 0) -> Iterator[IO[bytes]]:
         raise storage_error(path, needed, problem) from problem
 
 
-def _opened_beside(partial: Path) -> IO[bytes]:
+def opened_beside(partial: Path) -> IO[bytes]:
     """Open a new file. A leftover of that name is removed and never opened, because it may be a link to a
     file outside."""
     partial.unlink(missing_ok=True)

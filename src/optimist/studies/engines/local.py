@@ -155,6 +155,8 @@ def performed(job: Job, out: Path, leaving_seconds: int = LEAVING_SECONDS) -> st
     """Run the job, with its output in log.txt; return its error, or ""."""
     log = out / job.name / "log.txt"
     log.parent.mkdir(parents=True, exist_ok=True)
+    if log.is_symlink():
+        return f"{log} is a link, which a run does not follow: remove it"
     with log.open("a") as stream, redirect_stdout(stream), redirect_stderr(stream):
         try:
             with measured(job, out):

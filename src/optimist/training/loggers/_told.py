@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from optimist.data.disk.files import TEMPORARY, make_folder
+from optimist.data.disk.files import TEMPORARY, make_folder, opened_beside
 from optimist.errors import StorageError
 
 FOLDER = "loggers"
@@ -53,9 +53,8 @@ class Told:
         """Without a sync, which would cost more than the row: at worst a row is logged twice."""
         partial = self._path.with_name(self._path.name + TEMPORARY)
         try:
-            partial.write_text(
-                json.dumps({"name": self.name, "runs": self.runs, "rows": self._rows}), "utf-8"
-            )
+            with opened_beside(partial) as stream:
+                stream.write(json.dumps({"name": self.name, "runs": self.runs, "rows": self._rows}).encode())
             os.replace(partial, self._path)
         except OSError as problem:
             raise StorageError(f"cannot write {self._path}: {problem.strerror}; make room") from problem

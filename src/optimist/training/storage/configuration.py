@@ -98,7 +98,7 @@ def changes(before: dict, asked: dict) -> list[str]:
         for name, old, new in differences(
             with_later_settings(before, asked), with_later_settings(asked, before)
         )
-        if not (name == "training.steps" and old and new and new > old)
+        if not (name == "training.steps" and type(old) is type(new) is int and 0 < old < new)
         and _usual(name, old) != _usual(name, new)
         and name not in FREE
         and name.partition(".")[0] != "inputs"  # they follow from the data and training.observations
@@ -107,7 +107,7 @@ def changes(before: dict, asked: dict) -> list[str]:
 
 def _usual(place: str, value: Any) -> Any:
     """The value that stands for all that give the same results."""
-    return SAME[place].get(value, value) if place in SAME else value
+    return SAME[place].get(value, value) if place in SAME and isinstance(value, str) else value
 
 
 def _shown(value: Any) -> str:

@@ -1,0 +1,80 @@
+"""study.json may come from a stranger: no run that it lists leads out of the study's folder."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from optimist.cli.main import main
+from optimist.errors import RunError
+from optimist.studies.engines.local import performed
+from optimist.studies.job import Job
+from optimist.studies.status import FILE, read_jobs, write_jobs
+from optimist.studies.study_file import catalogue, load
+from optimist.training.loggers._told import FOLDER, Told
+
+LOG = Job("logs/game", "gym/CartPole-v1", "dqn", "adam", "small", (0,), settings={"steps": 10})
+RUN = replace(LOG, name="runs/one", data=LOG.name, needs=(LOG.name,), label="DQN")
+
+
+def forged(out, **changes) -> None:
+    """A list of both runs, the second of which has these values."""
+    write_jobs(out, "a study", [LOG, RUN])
+    record = json.loads((out / FILE).read_text())
+    record["jobs"][1] |= changes
+    (out / FILE).write_text(json.dumps(record))
+
+
+@pytest.mark.parametrize(
+    "name", ["../victim", "runs/../../victim", "/tmp/victim", "", ".", "runs//one", "a\\..\\..\\victim"]
+)
+def test_a_run_that_leads_out_of_the_folder_is_refused(name, tmp_path, capsys):
+    forged(tmp_path / "study", name=name, data="nowhere", needs=[])  # it would fail at once
+    assert main(["study", "work", str(tmp_path / "study"), "--index", "1"]) == RunError.exit_code
+    assert f'the run "{name}" leads out of its folder' in capsys.readouterr().err
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == [FILE]
+
+
+@pytest.mark.parametrize(
+    ("changes", "phrase"),
+    [
+        ({"name": 5}, "name is not text"),
+        ({"settings": None}, "settings is not a table"),
+        ({"seeds": ["0"]}, "seeds is not a list of whole numbers"),
+        ({"needs": ["logs/other"]}, "no run logs/other"),
+        ({"view": {"save": 1.0}}, "no view save"),  # a method of datasets, and not a part of one
+        ({"share": {"hold_out": 0.5}}, "no view hold_out"),
+        ({"resolved": {"training": {"steps": "x"}}}, "the resolved training"),
+        ({"unknown": 1}, "unknown"),
+    ],
+)
+def test_a_value_that_no_study_writes_is_one_line(changes, phrase, tmp_path, capsys):
+    forged(tmp_path, **changes)
+    assert main(["study", "status", str(tmp_path)]) == RunError.exit_code
+    complaint = capsys.readouterr().err
+    assert "study.json is damaged" in complaint and phrase in complaint and complaint.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", catalogue())
+def test_what_a_study_writes_is_read_back(name, tmp_path):
+    jobs = load(name, "tiny").jobs()
+    write_jobs(tmp_path, "a study", jobs)
+    assert [job.unresolved for job in read_jobs(tmp_path)[1]] == jobs
+
+
+def test_the_output_of_a_run_is_not_written_through_a_link(tmp_path):
+    (tmp_path / "victim").write_text("mine")
+    log = tmp_path / "study" / RUN.name / "log.txt"
+    log.parent.mkdir(parents=True)
+    log.symlink_to(tmp_path / "victim")
+    assert performed(RUN, tmp_path / "study") == f"{log} is a link, which a run does not follow: remove it"
+    assert (tmp_path / "victim").read_text() == "mine"
+
+
+def test_nor_is_what_a_service_was_told(tmp_path):
+    (tmp_path / "victim").write_text("mine")
+    (tmp_path / FOLDER).mkdir()
+    (tmp_path / FOLDER / "wandb.json.partial").symlink_to(tmp_path / "victim")
+    Told(tmp_path, "wandb").note(1, {"loss": 0.5}, seed=0)
+    assert (tmp_path / "victim").read_text() == "mine"
+    assert Told(tmp_path, "wandb").news(1, {"loss": 0.5}, seed=0) == {}
