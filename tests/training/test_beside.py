@@ -334,7 +334,7 @@ def test_a_run_that_diverges_ends_after_its_evaluation(log, tmp_path, gate, rate
 @pytest.mark.slow
 def test_an_alarm_after_a_pending_evaluation_is_raised_again(log, tmp_path, gate, caplog):
     agent, out, straight = wild(3.0), tmp_path / "stopped", tmp_path / "straight"
-    training = replace(SHORT, steps=3000, evaluate_every=1500)
+    training = replace(SHORT, steps=3000, evaluate_every=1500, checkpoint_seconds=1000)
 
     def stop_after_the_alarm():
         deadline = time.monotonic() + PATIENCE

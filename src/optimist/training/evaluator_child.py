@@ -12,7 +12,7 @@ import signal
 import sys
 import threading
 from functools import cached_property
-from typing import Any
+from typing import Any, TextIO
 
 import jax
 
@@ -70,6 +70,13 @@ def main() -> None:
     os.dup2(2, 1)  # an environment may print; that is no answer
     requests: queue.Queue[Any] = queue.Queue()
     threading.Thread(target=_read, args=(requests,), daemon=True).start()
+    try:
+        _serve(requests, answers)
+    finally:
+        os._exit(1)  # at once: the interpreter would wait for the thread that reads
+
+
+def _serve(requests: "queue.Queue[Any]", answers: TextIO) -> None:
     child = Child(**requests.get())
     with contextlib.suppress(Exception):  # the answer to the first request names the problem
         _ = child.learner  # so that the device is ready when the first request comes

@@ -171,10 +171,10 @@ class OfflineTraining:
                     state = measures.hold(state)
                 if self.training.evaluates(step):
                     services.evaluate(step, measures.saved(state))
-                services.show(step, services.note if self.environment else in_words(measures.latest))
                 ends = measures.stops or step == self.training.steps
                 if ends:
                     services.settle()
+                services.show(step, services.note if self.environment else in_words(measures.latest))
                 if services.late or stop.received or ends:
                     services.save(step, measures.saved(state))
                 measures.leave_if_diverged()
