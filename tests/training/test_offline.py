@@ -1,6 +1,7 @@
 """Training on a log: evaluated when it is due, done when it is done, and the same wherever the log lives."""
 
 import json
+import signal
 from dataclasses import replace
 
 import jax
@@ -11,6 +12,8 @@ from little import GAME, outcome, small, vectors
 from optimist.agents import from_description
 from optimist.data import Dataset
 from optimist.errors import DataError, OptimistError, RunError, UsageError
+from optimist.training.interrupt import Interrupted
+from optimist.training.measures import Measures
 from optimist.training.offline import OfflineTraining, Training
 from optimist.training.run import load_run
 from optimist.training.storage.run_folder import read_config, read_episodes
@@ -45,6 +48,21 @@ def test_every_chunk_has_one_row_of_metrics_per_seed(finished):
         (s, seed) for s in (20, 40, 60) for seed in (0, 1)
     ]
     assert all(np.isfinite(row["loss_q"]) and np.isfinite(row["estimate"]) for row in rows)
+
+
+def test_a_signal_that_comes_too_late_for_a_checkpoint_waits_for_the_next(log, tmp_path, monkeypatch):
+    """It comes after the loop has decided not to save: "saved" must not be said of what is not."""
+    calls = []
+
+    def interrupting(measures):
+        calls.append(measures)
+        if len(calls) == 2:  # the first is before the loop
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Measures, "leave_if_diverged", interrupting)
+    with pytest.raises(Interrupted, match="stopped at gradient step 40 of 60, saved"):
+        train(log, tmp_path, replace(SHORT, checkpoint_seconds=1000))
+    assert load_run(tmp_path).step == 40
 
 
 def test_the_folder_says_what_was_asked_and_with_what(finished, log):

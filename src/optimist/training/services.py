@@ -59,7 +59,7 @@ class Services:
         self._beside, self._evaluations = beside, Evaluations(self._play, self._add_episodes, stop)
         self.note = ""  # the score of the newest evaluation
         self._saver = Saver()
-        self._saved_at = time.monotonic()
+        self._saved_at, self._saved_step = time.monotonic(), step
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as begun:
@@ -157,14 +157,15 @@ class Services:
         """The thread gets the arrays of the host, because the learner gives the memory of its own to the next
         step. (On a CPU both are the same memory; XLA does not reuse it while the host's arrays exist.)"""
         self._saver.begin(partial(write, step, jax.device_get(state), *more))
-        self._saved_at = time.monotonic()
+        self._saved_at, self._saved_step = time.monotonic(), step
 
     def leave_if_asked(self, step: int) -> None:
-        """Raise Interrupted if a signal was received, when everything is saved."""
-        if self.stop.received:
-            self._saver.wait()
+        """Raise Interrupted if a signal was received and everything is saved. A signal that came after the
+        loop had looked for one waits: the next turn saves, and leaves."""
         step, _ = self._evaluations.durable(step, None)
-        self.stop.leave(f"{self.settings.unit} {step:,} of {self.settings.steps:,}")
+        if self.stop.received and step == self._saved_step:
+            self._saver.wait()
+            self.stop.leave(f"{self.settings.unit} {step:,} of {self.settings.steps:,}")
 
 
 class PlayServices(Services):

@@ -119,8 +119,8 @@ class Td3Updates:
         self.target_actor, self.target_critics = copy.deepcopy(self.actor), copy.deepcopy(self.critics)
         self.adams = [adam(net.parameters(), tuned) for net in (self.actor, self.critics)]
         self.batch, self.count, self.done = batch, count, 0
-        losses = (self._critic_loss, self._actor_loss)
-        self.critic_loss, self.actor_loss = map(torch.compile, losses) if compiled else losses
+        self.critic_loss = torch.compile(self._critic_loss) if compiled else self._critic_loss
+        self.actor_loss = torch.compile(self._actor_loss) if compiled else self._actor_loss
 
     def step(self) -> None:
         index = torch.randint(0, self.count - 1, (self.batch,), device=DEVICE)
