@@ -12,6 +12,7 @@ import pytest
 
 from little import PATIENCE, begin
 from optimist.errors import RunError
+from ray_cluster import SMALL
 
 pytestmark = pytest.mark.filterwarnings("ignore:os.fork")  # JAX warns of it, Ray starts its processes so
 
@@ -62,7 +63,10 @@ def test_a_cluster_that_stops_in_mid_study(tmp_path, monkeypatch):
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     (tmp_path / "little.toml").write_text(STUDY)
     run = tmp_path / "out" / "runs" / "minatar-breakout" / "all" / "dqn"
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": 80 * 2**20})
+    # Without the dashboard it starts sooner: Ray gives a node 30 s, which a busy machine has exceeded.
+    cluster = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False, **SMALL}
+    )
     words = ["study", "run", str(tmp_path / "little.toml"), "--out", str(tmp_path / "out")]
     try:
         command = begin(*words, "--engine", "ray", "--address", cluster.address)
