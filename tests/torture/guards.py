@@ -291,10 +291,17 @@ GUARDS = (
         f"{SAVER_TESTS}::test_a_run_that_ends_has_saved_its_last_step",
     ),
     Guard(
+        "a signal after the look for one waits for the next checkpoint",
+        SERVICES,
+        "self.stop.received and step == self._saved_step:",
+        "self.stop.received:",
+        "tests/training/test_offline.py::test_a_signal_that_comes_too_late_for_a_checkpoint_waits_for_the_next",
+    ),
+    Guard(
         "a stopped run says saved when it is saved",
         SERVICES,
-        "        if self.stop.received:\n            self._saver.wait()\n",
-        "",
+        "self._saved_step:\n            self._saver.wait()\n",
+        "self._saved_step:\n",
         f"{SAVER_TESTS}::test_an_error_of_the_last_checkpoint_is_not_called_saved",
     ),
     Guard(
