@@ -295,7 +295,7 @@ GUARDS = (
         SERVICES,
         "self.stop.received and step == self._saved_step:",
         "self.stop.received:",
-        "tests/training/test_offline.py::test_a_signal_that_comes_too_late_for_a_checkpoint_waits_for_the_next",
+        "training/test_offline.py::test_a_signal_that_comes_too_late_for_a_checkpoint_waits_for_the_next",
     ),
     Guard(
         "a stopped run says saved when it is saved",
