@@ -197,6 +197,15 @@ def test_rows_are_on_disk_before_the_checkpoint_that_counts_on_them(run, monkeyp
     assert done == ["metrics.jsonl", "episodes.csv", "checkpoint"]
 
 
+def test_rows_are_on_disk_before_a_run_is_called_done(run, monkeypatch):
+    done = []
+    monkeypatch.setattr(rows, "sync", lambda path: done.append((path.name, (run / "DONE").exists())))
+    with RunFolder(run, {}) as folder:
+        (run / "DONE").unlink(missing_ok=True)
+        folder.finish()
+    assert done == [("metrics.jsonl", False), ("episodes.csv", False)] and (run / "DONE").exists()
+
+
 SHORT = Training(steps=40, evaluate_every=20, episodes=2, batch=8, checkpoint_seconds=0)
 
 

@@ -117,8 +117,7 @@ class RunFolder:
 
     def save_state(self, step: int, state: Any) -> None:
         """Save the rows first, so that a power cut cannot lose rows that are older than the checkpoint."""
-        for name in (METRICS, EPISODES):
-            rows.sync(self.path / name)
+        self._sync_rows()
         checkpoint.save_state(self.checkpoints, step, state, self.fingerprint)
 
     def load_state(self, like: Any) -> tuple[int, Any] | None:
@@ -160,7 +159,13 @@ class RunFolder:
         begun = file.exists() and file.stat().st_size > 0
         rows.append(file, [*([] if begun else [episodes.HEADER]), *episodes.lines(played)])
 
+    def _sync_rows(self) -> None:
+        for name in (METRICS, EPISODES):
+            rows.sync(self.path / name)
+
     def finish(self) -> None:
+        """Say that the run is done. Its last evaluation may be newer than the last checkpoint."""
+        self._sync_rows()
         write_whole(self.path / "DONE", b"")
 
     def release(self) -> None:
