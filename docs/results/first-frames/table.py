@@ -46,6 +46,8 @@ def main():
 
 
 def draw(path):
+    sys.path.insert(0, str(HERE.parent))
+    from levels import draw_level
     from matplotlib.figure import Figure
 
     from optimist.studies.report import figures
@@ -64,16 +66,7 @@ def draw(path):
         low, high = zip(*((s - e, s + e) for s, e in zip(scores, errors, strict=True)), strict=True)
         axes.fill_between(steps, low, high, color=colour, alpha=0.15, linewidth=0)
     for name, level in (("best policy", card["best_policy_return"]), ("average", card["return_mean"])):
-        axes.axhline(level, color="grey", linewidth=0.8, linestyle=":")
-        axes.annotate(
-            f"the log: {name}",
-            (0.995, level),
-            xycoords=("axes fraction", "data"),
-            ha="right",
-            va="bottom",
-            fontsize=8,
-            color="grey",
-        )
+        draw_level(axes, f"the log: {name}", level)
     axes.set_xlabel("gradient updates")
     axes.set_ylabel("mean return of 16 episodes, ± 2 standard errors")
     axes.legend(frameon=False, fontsize=8)

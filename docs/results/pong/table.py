@@ -100,6 +100,8 @@ def main():
 
 def draw(path):
     """Each run as a thin line, the mean over seeds as a thick one."""
+    sys.path.insert(0, str(HERE.parent))
+    from levels import draw_level
     from matplotlib.figure import Figure
 
     from optimist.studies.report import figures
@@ -113,17 +115,7 @@ def draw(path):
         if agent != EXACT:
             axes.plot(list(curve), runs.T, color=colour, linewidth=0.7, alpha=0.45)
         axes.plot(list(curve), runs.mean(0), style, color=colour, linewidth=2.4, label=agent)
-    level = players().mean()
-    axes.axhline(level, color="grey", linewidth=0.8, linestyle=":")
-    axes.annotate(
-        "the players",
-        (0.995, level),
-        xycoords=("axes fraction", "data"),
-        ha="right",
-        va="bottom",
-        fontsize=8,
-        color="grey",
-    )
+    draw_level(axes, "the players", players().mean())
     axes.set_xlabel("gradient updates")
     axes.set_ylabel("mean return of 16 episodes")
     axes.legend(frameon=False, fontsize=8)
