@@ -1,9 +1,9 @@
 """How many runs should share one GPU? Updates per second of all workers together, by their number.
 
-`python -m benchmarks workers`, on a GPU with MPS (`nvidia-cuda-mps-control -d`), as `optimist study run` uses
-it. Each worker is a process that learns with SEEDS fused seeds from a log of random numbers on the device. All
-are compiled first; then the first one learns alone, the first two beside each other, and so on, for SECONDS
-each. COUNTS, AGENT and NETWORK ("minatar", "nature") change what is timed.
+`python -m benchmarks workers`, on a GPU with MPS (`nvidia-cuda-mps-control -d`), as `optimist study run`
+uses it. Each worker is a process that learns with SEEDS fused seeds from a log of random numbers on the
+device. All are compiled first; then the first one learns alone, the first two beside each other, and so on,
+for SECONDS each. COUNTS, AGENT, NETWORK ("minatar", "nature") and PRECISION change what is timed.
 """
 
 import os
@@ -78,9 +78,8 @@ def main() -> None:
     for worker in workers:
         worker.answer()  # compiled
     rounds = [{count: together(workers[:count]) for count in COUNTS} for _ in range(ROUNDS)]
-    print(
-        f"{AGENT}, {NETWORK}, {PRECISION}, {SEEDS} seeds each\nworkers,updates_per_second,lowest,highest,of_one_worker"
-    )
+    print(f"{AGENT}, {NETWORK} network, {PRECISION}, {SEEDS} fused seeds in each worker")
+    print("workers,updates_per_second,lowest,highest,of_one_worker")
     for count in COUNTS:
         found = [each[count] for each in rounds]
         gain = statistics.median(each[count] / each[COUNTS[0]] for each in rounds)

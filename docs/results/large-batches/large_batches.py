@@ -2,14 +2,14 @@
 
     python docs/results/large-batches/large_batches.py collect FOLDER
     python docs/results/large-batches/large_batches.py learn FOLDER [--until 400]
-    python docs/results/large-batches/large_batches.py learn FOLDER --scale atari --log LOG [--arms 256:root,...]
+    python docs/results/large-batches/large_batches.py learn FOLDER --scale atari --log LOG --seeds 0,1,2
     python docs/results/large-batches/large_batches.py rates FOLDER
 
-Seed i learns from the log of player i: with 32 transitions in a minibatch as the recipe says, and with k times
-as many by one of four rules. An arm makes 1/sqrt(k) of the updates, so a larger batch sees more transitions.
-Several arms share the device, so their own clocks say nothing: `rates` times each batch size alone. A run that
-is not done at `--until` seconds is asked to stop; the same command continues it. What has been evaluated is in
-FOLDER/found.tar.gz.
+Seed i learns from the log of player i: with 32 transitions in a minibatch as the recipe says, and with k
+times as many by one of four rules. An arm makes 1/sqrt(k) of the updates, so a larger batch sees more
+transitions. Several arms share the device, so their own clocks say nothing: `rates` times each batch size
+alone. A run that is not done at `--until` seconds is asked to stop; the same command continues it. What has
+been evaluated is in FOLDER/found.tar.gz.
 """
 
 import argparse
@@ -65,11 +65,11 @@ def options(scale: Scale, batch: int, rule: str, updates: int) -> list[str]:
         value * k**power
         for value, power in zip((scale.rate, scale.epsilon, scale.period), RULES[rule], strict=True)
     )
-    steps = max(1, round(updates / k**0.5))
+    every = max(1, round(updates / k**0.5 / scale.evaluations))
     return [
         *("--batch", str(batch), "--optimizer.learning-rate", f"{rate:.6g}"),
         *("--optimizer.epsilon", f"{epsilon:.6g}", "--target-period", str(max(1, round(period)))),
-        *("--steps", str(steps), "--evaluate-every", str(max(1, steps // scale.evaluations))),
+        *("--steps", str(every * scale.evaluations), "--evaluate-every", str(every)),
     ]
 
 
@@ -97,11 +97,12 @@ def learn(asked, until: float, diary: Diary) -> None:
         logs = {asked.scale: asked.log}
     arms = [(game, *arm.split(":")) for arm in asked.arms.split(",") for game in logs]
     begun: list[Work] = []
-    running: list[Work] = []
+
+    def running() -> list[Work]:
+        return [work for work in begun if work.runs()]
+
     for game, batch, rule in arms:
-        while len(running) == asked.workers and time.monotonic() < until:
-            wait(running, until, asked.folder, lambda: any(not work.runs() for work in running))
-            running = [work for work in running if work.runs()]
+        wait(running(), until, asked.folder, lambda: len(running()) < asked.workers)
         if time.monotonic() > until:
             break
         words = [
@@ -109,10 +110,9 @@ def learn(asked, until: float, diary: Diary) -> None:
             *("--data-per-seed", "own", "--keep-policies", "0", "--loggers", "jsonl"),
             *options(scale, int(batch), rule, asked.updates or scale.updates),
         ]
-        running.append(Work(f"{game}-{batch}-{rule}", words, asked.folder, **SHARED))
-        begun.append(running[-1])
-        diary.add(f"{running[-1].name} starts")
-    wait(running, until, asked.folder)
+        begun.append(Work(f"{game}-{batch}-{rule}", words, asked.folder, **SHARED))
+        diary.add(f"{begun[-1].name} starts")
+    wait(running(), until, asked.folder)
     stop(begun)
     diary.add(", ".join(f"{work.name} {work.evaluated():,}" for work in begun))
 
