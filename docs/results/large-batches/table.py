@@ -6,8 +6,9 @@
 
 Seconds are those of one seed alone on the device: updates, divided by the rate of that batch size in
 rates.csv. Cross-chosen best: each run at the evaluation that is best for the mean of the other runs of its
-game and arm. Differences from the batch of 32 are paired by log, with Student's 95% interval; its scores
-depend on each other, so that interval is too narrow. `all` is relative to the batch of 32's mean in each game.
+game and arm. Differences from the batch of 32 are paired by log, with Student's 95% interval; the scores
+at the cross-chosen best depend on each other, so its interval is too narrow. `all` is relative to the mean of
+the batch of 32 in each game.
 """
 
 import csv
@@ -37,8 +38,8 @@ def gather(folder: str, scores: str) -> None:
 
 
 def read(folder: Path) -> dict[str, dict[Arm, tuple[np.ndarray, np.ndarray]]]:
-    """{game: {arm: (steps, scores of each seed and step)}}: the evaluations that all seeds have, without one at
-    the end of a run that follows the one before at once."""
+    """{game: {arm: (steps, scores of each seed and step)}}: the evaluations that all seeds have, without one
+    at the end of a run that follows the one before at once."""
     found: dict = defaultdict(lambda: defaultdict(lambda: defaultdict(dict)))
     with (folder / "scores.csv").open() as file:
         for row in csv.DictReader(file):

@@ -99,8 +99,8 @@ def differences(scores: str) -> None:
 
 
 def late(*files: str) -> None:
-    """tf32 minus float32 at each of the last evaluations, in the two games that all experiments have; "all" has
-    the logs of every experiment that was evaluated there."""
+    """tf32 minus float32 at each of the last evaluations, in the two games that all experiments have; "all"
+    has the logs of every experiment that was evaluated there."""
     out = csv.writer(sys.stdout, lineterminator="\n")
     out.writerow(["scores", "step", "logs", "difference", "low", "high"])
     everywhere = defaultdict(list)
