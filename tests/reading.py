@@ -62,6 +62,13 @@ SMALL_REM = "--steps 20 --evaluate-every 10 --episodes 2 --columns 4 --network m
 ATARI = "--steps 400 --lanes 4 --warm-up 160 --network mlp"
 ATARI_REM = "--steps 2 --columns 4 --network mlp --environment none"  # an evaluation plays whole episodes
 CONTROL = "--steps 60 --lanes 2 --warm-up 20 --batch 8 --evaluate-every 30 --episodes 1 --network.hidden 8,8"
+# Two real games by tiny networks, from the players to the table: two minutes on two cores.
+TWO_GAMES = (
+    "--steps 1600 --lanes 8 --agents rem:20,qr_dqn:20,dqn_nature:20,dqn_adam:20 --evaluations 2 --episodes 2 "
+    "--player-evaluations 2 --apart 1 --feed memory --cores 2 --collected-by 600 --until 1800 "
+    "--more '--precision float32 --max-steps 300 --network mlp' "
+    "--more-of-players '--precision float32 --max-steps 300 --network mlp --warm-up 200 --window 2000'"
+)
 OFFLINE_CONTROL = "--steps 4 --batch 8 --evaluate-every 4 --episodes 1 --network.hidden 8,8"
 
 # Files of the DQN Replay Dataset, made from a log of ours.
@@ -238,6 +245,7 @@ optimist study run mine.toml --scale mine --dry-run
     "docs/results/exploration/README.md": Reading(
         smaller=PREPARED | {" --logs studies/exploration-mini": ""}
     ),
+    "docs/results/figure-7-atari/README.md": Reading(smaller={"--collected-by 780 --until 1660": TWO_GAMES}),
     "docs/results/final-buffer/README.md": Reading(smaller=PREPARED),
     "docs/results/first-frames/README.md": Reading(
         not_run={
@@ -257,7 +265,7 @@ optimist study run mine.toml --scale mine --dry-run
     "docs/results/online/README.md": Reading(smaller=PREPARED),
     "docs/results/pong/README.md": Reading(
         not_run={
-            "python docs/results/pong/own_logs.py": ON_A_GPU,
+            "python docs/results/own_logs.py": ON_A_GPU,
             "python docs/results/gathering.py": "needs the runs of the line before",
         }
     ),
