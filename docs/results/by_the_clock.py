@@ -4,7 +4,7 @@
 
 Each command has its own folder, FOLDER/NAME, and its output is in FOLDER/NAME.txt. A command that fails is
 started again and continues. FOLDER/found.tar.gz has the text files of all, and is written anew every half
-minute; `optimist study report` reads a study that was unpacked from it. The same command continues.
+minute; `study_scores.py` reads a study that was unpacked from it. The same command continues.
 """
 
 import argparse

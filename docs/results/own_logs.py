@@ -40,7 +40,7 @@ def player(game: str, asked) -> Work:
         *("collect", f"atari/{game}", "--preset", "dqn-nature", "--seeds", asked.seeds),
         *("--steps", str(asked.steps), "--lanes", asked.lanes, "--precision", "bf16"),
         *("--evaluate-every", str(asked.steps // asked.player_evaluations), "--evaluation-steps", "none"),
-        *("--episodes", asked.episodes, "--keep-policies", "0", "--checkpoint-seconds", "1000"),
+        *("--episodes", asked.episodes, "--keep-policies", "0", "--checkpoint-seconds", "240"),
         *("--loggers", "jsonl", *asked.more_of_players.split()),
     ]
     cores = min(asked.cores, asked.cores // len(asked.games) + 2)  # two of them are not for emulators

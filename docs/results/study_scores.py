@@ -4,9 +4,9 @@
 
 `optimist study report` reads finished runs only. Here a run that the clock ended counts with what it has.
 Games, agents and seeds accumulate, as in `gathering.py`: scores.csv has every evaluation (the part of the
-data is in the agent's name, as in "REM, 20%"), player-episodes.csv the evaluations of the players,
-players.csv their returns while they played (if `study_players.py` wrote them), and normaliser.csv random play
-and the best evaluation of the mean over the players.
+data is in the agent's name, as in "REM, 20%"), player-scores.csv those of the players, players.csv their
+returns while they played (if `study_players.py` wrote them), and normaliser.csv random play and the best
+evaluation of the mean over the DQN players.
 """
 
 import csv
@@ -43,25 +43,25 @@ def write_scores(jobs: list[Job], study: Path, out: Path) -> None:
 
 
 def write_players(jobs: list[Job], study: Path, out: Path) -> None:
-    evaluations, returns, limits = [], [], []
+    scores, returns, limits = [], [], []
     random = random_scores(jobs, study)
     for job in (job for job in jobs if job.collects and job.agent != "random"):
-        for (seed, step), each in episodes_of(job.run_folder(study)).items():
-            rows = enumerate(each)
-            evaluations += [[job.environment, seed, step, number, *pair] for number, pair in rows]
+        played = curves_of(job.run_folder(study))
+        for seed, curve in played.items():
+            scores += [[job.environment, seed, step, score] for step, score in curve.items()]
         if (beside := study / job.name / "players.csv").exists():
             with beside.open() as file:
                 returns += list(csv.reader(file))[1:]
-        played = curves_of(job.run_folder(study))
-        if played and job.environment in random:
+        if played and job.agent == "dqn" and job.environment in random:
             limits.append([job.environment, random[job.environment], max(mean_curve(played).values())])
-    add(out / "player-episodes.csv", ["game", "seed", "step", "episode", "return", "length"], evaluations)
+    add(out / "player-scores.csv", ["game", "seed", "step", "score"], scores)
     add(out / "players.csv", ["game", "seed", "final_return", "mean_return"], returns)
     add(out / "normaliser.csv", ["game", "random", "DQN"], limits)
 
 
 def main() -> None:
     study, out = map(Path, sys.argv[1:])
+    out.mkdir(parents=True, exist_ok=True)
     jobs = read_record(study).jobs
     write_scores(jobs, study, out)
     write_players(jobs, study, out)

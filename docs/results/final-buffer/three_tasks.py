@@ -53,13 +53,14 @@ def logged(task: str) -> dict[str, np.ndarray]:
     seeds = sorted({int(row["seed"]) for row in read(f"{FOLDER}/scores.csv") if row["game"] == task})
     rows = [row for row in read(f"{FOLDER}/players.csv") if row["game"] == task]
     means = {int(row["seed"]): float(row["mean_return"]) for row in rows}
-    played = [row for row in read(f"{FOLDER}/player-episodes.csv") if row["game"] == task]
-    last = max(int(row["step"]) for row in played)
-    ended = [
-        np.mean([float(row["return"]) for row in played if (int(row["seed"]), int(row["step"])) == at])
-        for at in ((seed, last) for seed in seeds)
-    ]
-    return {DATA: np.array([means[seed] for seed in seeds]), NOISELESS: np.array(ended)}
+    played = [row for row in read(f"{FOLDER}/player-scores.csv") if row["game"] == task]
+    ended = {
+        int(row["seed"]): float(row["score"]) for row in sorted(played, key=lambda row: int(row["step"]))
+    }
+    return {
+        DATA: np.array([means[seed] for seed in seeds]),
+        NOISELESS: np.array([ended[seed] for seed in seeds]),
+    }
 
 
 def lines() -> Iterator[list]:
