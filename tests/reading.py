@@ -129,6 +129,34 @@ PREPARED = {"optimist study run ": "optimist study run --prepare "}
 QUALITY_LOGS = {" --logs studies/dataset-quality-mini": ""}  # no log has been collected here
 ON_A_GPU = "minutes to hours on a GPU; what it gave is on the page"
 MINUTES = "many minutes on two cores; what it gave is on the page"
+BY_THE_CLOCK = {
+    "python docs/results/by_the_clock.py": "half an hour on a GPU; final-buffer runs it in a small size",
+    "python docs/results/study_scores.py": "needs the runs of the line before",
+}
+# Figure 8 by tiny networks, from the players to the table.
+TWO_TASKS = """
+cat > two-tasks.toml << 'END'
+title = "two tasks"
+figures = ["spread"]
+environments = ["mujoco/Hopper", "mujoco/Walker2d"]
+recipe = "control"
+training = { steps = 20, evaluate_every = 10, episodes = 1 }
+[collect]
+agent = "ddpg"
+preset = "2019"
+seeds = 2
+kept = 2
+options = { network = { hidden = "8,8" } }
+settings = { steps = 300, lanes = 2, warm_up = 250, evaluate_every = 150, episodes = 1 }
+[agents]
+"BCQ" = { agent = "bcq", preset = "2019", options = { network = { hidden = "8,8" } } }
+"TD3" = { agent = "td3", options = { network = { hidden = "8,8" } } }
+"DDPG" = { agent = "ddpg", preset = "2019", options = { network = { hidden = "8,8" } } }
+END
+"""
+THREE_TASKS = (
+    "docs/results/final-buffer/three-tasks.toml --environments mujoco/Hopper,mujoco/Walker2d --workers 6"
+)
 
 READINGS = {
     "README.md": Reading(
@@ -239,14 +267,16 @@ optimist study run mine.toml --scale mine --dry-run
     "docs/results/bounded-targets/README.md": Reading(smaller=PREPARED),
     "docs/results/d3rlpy/README.md": Reading(not_run={"OPTIMIST_PEERS": "needs d3rlpy and hours"}),
     "docs/results/dataset-quality/README.md": Reading(smaller=PREPARED | QUALITY_LOGS),
-    "docs/results/dataset-size/README.md": Reading(smaller=PREPARED | QUALITY_LOGS),
+    "docs/results/dataset-size/README.md": Reading(smaller=PREPARED | QUALITY_LOGS, not_run=BY_THE_CLOCK),
     "docs/results/demo/README.md": Reading(),
     "docs/results/epsilon-and-heads/README.md": Reading(smaller=PREPARED),
     "docs/results/exploration/README.md": Reading(
         smaller=PREPARED | {" --logs studies/exploration-mini": ""}
     ),
     "docs/results/figure-7-atari/README.md": Reading(smaller={"--collected-by 780 --until 1660": TWO_GAMES}),
-    "docs/results/final-buffer/README.md": Reading(smaller=PREPARED),
+    "docs/results/final-buffer/README.md": Reading(
+        given=TWO_TASKS, smaller=PREPARED | {THREE_TASKS: "two-tasks.toml --workers 1"}
+    ),
     "docs/results/first-frames/README.md": Reading(
         not_run={
             "python docs/results/first-frames/first_frames.py": ON_A_GPU,
@@ -262,7 +292,7 @@ optimist study run mine.toml --scale mine --dry-run
     "docs/results/narrow-log/README.md": Reading(
         smaller={"PYTHONPATH=. ": "", "narrow.py FOLDER": "narrow.py FOLDER 50"},  # the root is on the path
     ),
-    "docs/results/online/README.md": Reading(smaller=PREPARED),
+    "docs/results/online/README.md": Reading(smaller=PREPARED, not_run=BY_THE_CLOCK),
     "docs/results/pong/README.md": Reading(
         not_run={
             "python docs/results/own_logs.py": ON_A_GPU,
@@ -286,5 +316,5 @@ optimist study run mine.toml --scale mine --dry-run
         },
     ),
     "docs/results/small-scale/README.md": Reading(smaller=PREPARED),
-    "docs/results/ten-times-the-log/README.md": Reading(smaller=PREPARED),
+    "docs/results/ten-times-the-log/README.md": Reading(smaller=PREPARED, not_run=BY_THE_CLOCK),
 }
