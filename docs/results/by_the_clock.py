@@ -1,6 +1,6 @@
 """Commands of optimist side by side, until they are done or until the clock says so.
 
-    python docs/results/by_the_clock.py FOLDER --until 1660 "NAME=study run online --scale mini" ...
+    python docs/results/by_the_clock.py FOLDER --until 1600 "NAME=study run online --scale mini" ...
 
 Each command has its own folder, FOLDER/NAME, and its output is in FOLDER/NAME.txt. A command that fails is
 started again and continues. FOLDER/found.tar.gz has the text files of all, and is written anew every half
@@ -33,7 +33,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("commands", nargs="+", help="NAME=words after `optimist`")
-    parser.add_argument("--until", type=float, default=1660, help="seconds")
+    parser.add_argument("--until", type=float, default=1600, help="seconds")
     asked = parser.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
     diary, until = Diary(asked.folder / "diary.jsonl"), time.monotonic() + asked.until

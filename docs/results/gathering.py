@@ -64,7 +64,9 @@ def write(path: Path, heads: list[str], rows: list[list]) -> None:
 
 
 def add(path: Path, heads: list[str], rows: list[list]) -> None:
-    """Write the rows beside those of other runs that the file has."""
+    """Write the rows, if there are any, beside those of other runs that the file has."""
+    if not rows:
+        return
     names = [place for place, head in enumerate(heads) if head in RUN]
 
     def run(row: list) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Players of Atari games are logged; then agents learn offline, each seed from the log of its own player.
 
-    python docs/results/own_logs.py FOLDER --games Breakout,Qbert --seeds 0 --steps 5000000 --until 1660
+    python docs/results/own_logs.py FOLDER --games Breakout,Qbert --seeds 0 --steps 5000000 --until 1600
 
 All games are played at once. When the log of a game is complete, its agents start, one every `--apart`
 seconds. The seeds of a player are one program, and so are those of an agent. The clock decides: a player that
@@ -128,8 +128,8 @@ def main() -> None:
     parser.add_argument("--cores", type=int, default=os.cpu_count())
     parser.add_argument("--alone", type=float, default=0, help="seconds in which the first agent is alone")
     parser.add_argument("--apart", type=float, default=10, help="seconds between the starts of two agents")
-    parser.add_argument("--collected-by", type=float, default=780, help="seconds")
-    parser.add_argument("--until", type=float, default=1660, help="seconds")
+    parser.add_argument("--collected-by", type=float, default=740, help="seconds")
+    parser.add_argument("--until", type=float, default=1600, help="seconds")
     parser.add_argument("--more", default="", help="more options of `optimist train`")
     parser.add_argument("--more-of-players", default="", help="more options of `optimist collect`")
     asked = parser.parse_args()
