@@ -66,8 +66,9 @@ CONTROL = "--steps 60 --lanes 2 --warm-up 20 --batch 8 --evaluate-every 30 --epi
 TWO_GAMES = (
     "--steps 1600 --lanes 8 --agents rem:20,qr_dqn:20,dqn_nature:20,dqn_adam:20 --evaluations 2 --episodes 2 "
     "--player-evaluations 2 --apart 1 --feed memory --cores 2 --collected-by 600 --until 1800 "
-    "--more '--precision float32 --max-steps 300 --network mlp' "
-    "--more-of-players '--precision float32 --max-steps 300 --network mlp --warm-up 200 --window 2000'"
+    "--more '--precision float32 --max-steps 300 --network.torso mlp --network.hidden 16' "
+    "--more-of-players '--precision float32 --max-steps 300 --network.torso mlp --network.hidden 16 "
+    "--warm-up 200 --window 2000'"
 )
 OFFLINE_CONTROL = "--steps 4 --batch 8 --evaluate-every 4 --episodes 1 --network.hidden 8,8"
 
@@ -154,9 +155,6 @@ settings = { steps = 300, lanes = 2, warm_up = 250, evaluate_every = 150, episod
 "DDPG" = { agent = "ddpg", preset = "2019", options = { network = { hidden = "8,8" } } }
 END
 """
-THREE_TASKS = (
-    "docs/results/final-buffer/three-tasks.toml --environments mujoco/Hopper,mujoco/Walker2d --workers 6"
-)
 
 READINGS = {
     "README.md": Reading(
@@ -275,7 +273,9 @@ optimist study run mine.toml --scale mine --dry-run
     ),
     "docs/results/figure-7-atari/README.md": Reading(smaller={"--collected-by 740 --until 1600": TWO_GAMES}),
     "docs/results/final-buffer/README.md": Reading(
-        given=TWO_TASKS, smaller=PREPARED | {THREE_TASKS: "two-tasks.toml --workers 1"}
+        given=TWO_TASKS,
+        smaller=PREPARED
+        | {"docs/results/final-buffer/three-tasks.toml": "two-tasks.toml", "--workers 3": "--workers 1"},
     ),
     "docs/results/first-frames/README.md": Reading(
         not_run={
