@@ -64,7 +64,7 @@ ATARI_REM = "--steps 2 --columns 4 --network mlp --environment none"  # an evalu
 CONTROL = "--steps 60 --lanes 2 --warm-up 20 --batch 8 --evaluate-every 30 --episodes 1 --network.hidden 8,8"
 # Two real games by tiny networks, from the players to the table: two minutes on two cores.
 TWO_GAMES = (
-    "--steps 1600 --lanes 8 --agents rem:20,qr_dqn:20,dqn_nature:20,dqn_adam:20 --evaluations 2 --episodes 2 "
+    "--steps 1600 --lanes 8 --agents rem:20,dqn_adam:20 --evaluations 2 --episodes 2 "
     "--player-evaluations 2 --apart 1 --feed memory --cores 2 --collected-by 600 --until 1800 "
     "--more '--precision float32 --max-steps 300 --network.torso mlp --network.hidden 16' "
     "--more-of-players '--precision float32 --max-steps 300 --network.torso mlp --network.hidden 16 "
@@ -134,7 +134,7 @@ BY_THE_CLOCK = {
     "python docs/results/by_the_clock.py": "half an hour on a GPU; final-buffer runs it in a small size",
     "python docs/results/study_scores.py": "needs the runs of the line before",
 }
-# Figure 8 by tiny networks, from the players to the table.
+# Figure 8 by tiny networks, from the players to the table; without BCQ, which takes a minute to compile.
 TWO_TASKS = """
 cat > two-tasks.toml << 'END'
 title = "two tasks"
@@ -150,7 +150,6 @@ kept = 2
 options = { network = { hidden = "8,8" } }
 settings = { steps = 300, lanes = 2, warm_up = 250, evaluate_every = 150, episodes = 1 }
 [agents]
-"BCQ" = { agent = "bcq", preset = "2019", options = { network = { hidden = "8,8" } } }
 "TD3" = { agent = "td3", options = { network = { hidden = "8,8" } } }
 "DDPG" = { agent = "ddpg", preset = "2019", options = { network = { hidden = "8,8" } } }
 END

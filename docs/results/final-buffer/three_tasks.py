@@ -73,7 +73,7 @@ def lines() -> Iterator[list]:
             for agent, scored in scores.items():
                 yield line(task, end, measure, agent, "", np.asarray(scored[0])[:, 0], scored)
             scores |= {who: [values[:, None]] for who, values in fixed.items()}
-            for one, other in PAIRS:
+            for one, other in (pair for pair in PAIRS if scores.keys() >= {*pair}):
                 apart = np.asarray(scores[one][0])[:, 0] - np.asarray(scores[other][0])[:, 0]
                 yield line(task, end, measure, one, other, apart, scores[one], scores[other])
 
