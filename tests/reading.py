@@ -304,6 +304,12 @@ optimist study run mine.toml --scale mine --dry-run
             "python docs/results/precision/table.py gather": "needs the runs of the line before",
         }
     ),
+    "docs/results/large-batches/README.md": Reading(
+        not_run={
+            "python docs/results/large-batches/large_batches.py": ON_A_GPU,
+            "python docs/results/large-batches/table.py gather": "needs the runs of the line before",
+        }
+    ),
     "docs/results/proposition-1/README.md": Reading(
         smaller={"--out docs/results/proposition-1": "--out again"}  # on another machine sums round otherwise
     ),
