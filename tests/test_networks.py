@@ -122,6 +122,7 @@ def products_of_windows(torso: LayeredTorso, layers: list[Layer], observation):
     return jax.nn.relu(x.reshape(-1) @ last.weight + last.bias)
 
 
+@pytest.mark.slow
 def test_the_atari_network_is_the_same_with_whole_windows():
     """Features and gradients of a minibatch; the sums have another order, so the last digits differ."""
     torso, rng = TORSOS["nature"], np.random.default_rng(0)
