@@ -5,6 +5,7 @@ heads and the Atari network on one core; processor time, so that other programs 
 
 A part is the difference of two programs, of which the second does one thing more: first the minibatch, then
 both networks up to a layer, then the gradient down to a layer, then Adam. Each time is the least of a few.
+With WHOLE=1 only the whole update is timed; UPDATES is the number of updates in one call, 10 by default.
 """
 
 import json
@@ -13,7 +14,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from benchmarks.peer_parts import ACTIONS, BATCH, HEADS, PARTS, UPDATES, least
+from benchmarks.peer_parts import ACTIONS, BATCH, HEADS, PARTS, TIMED, UPDATES, least
 
 CORE = min(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
 TRANSITIONS = 1000
@@ -123,7 +124,7 @@ def ours(windows: bool) -> list[float]:
     pays = torsos.pays
     torsos.pays = (lambda image, convolution: False) if windows else pays
     try:
-        return [least(program) for program in programs()]
+        return [least(program) for program in programs()[TIMED]]
     finally:
         torsos.pays = pays
 
@@ -144,7 +145,7 @@ def main() -> None:
     columns = {"whole windows": ours(windows=True), "by rows": ours(windows=False), "PyTorch": theirs()}
     print(f"REM, {HEADS} heads, {ACTIONS} actions, Atari network, batch {BATCH}: ms of one core")
     print(f"{'':52}" + "".join(f"{name:>15}" for name in columns))
-    for place, part in enumerate(PARTS):
+    for place, part in enumerate(PARTS if TIMED.start is None else ()):
         spent = [times[place] - (times[place - 1] if place else 0) for times in columns.values()]
         print(f"{part:52}" + "".join(f"{each:15.1f}" for each in spent))
     print(f"{'one update':52}" + "".join(f"{times[-1]:15.1f}" for times in columns.values()))
