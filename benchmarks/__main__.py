@@ -19,6 +19,7 @@ checkpoints   the share of the time that checkpoints take
 looks         the share of the time that the guard against divergence takes
 checks        the share of the time that hashes and checks take
 first_action  the time to a policy's first action
+cpu_parts     the parts of one update of the Atari network, ours beside PyTorch (OPTIMIST_PEERS has torch)
 growth        the cost by heads, batch size, seeds and steps
 workers       the learner's rate by the number of processes on one GPU
 paper_cost    the paper's grid in days of GPUs

@@ -1,6 +1,7 @@
 """The networks are the paper's: the same convolutions, shapes, initial weights and scaling."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -30,6 +31,8 @@ from optimist.networks import (
     initial_weight,
     torso_for,
 )
+from optimist.networks.by_rows import convolve_by_rows
+from optimist.networks.joined import joined_product
 
 ATARI = Spec(frame_shape=(84, 84, 1), frame_dtype="uint8", actions=4, stack=4)
 MINATAR = Spec(frame_shape=(10, 10, 4), frame_dtype="bool", actions=6)
@@ -54,7 +57,9 @@ def random_layer(rng, convolution: Convolution, inputs: int) -> Layer:
     return Layer(jnp.float32(weight), jnp.float32(rng.normal(size=convolution.channels)))
 
 
-def assert_same_convolution(convolution: Convolution, shape: tuple[int, int, int], seed: int = 0):
+def assert_same_convolution(
+    convolution: Convolution, shape: tuple[int, int, int], seed: int = 0, form: Callable = convolve
+):
     """The outputs agree, and so do the gradients of weight, bias and image in a random direction."""
     rng = np.random.default_rng(seed)
     image = jnp.float32(rng.normal(size=shape))
@@ -66,7 +71,7 @@ def assert_same_convolution(convolution: Convolution, shape: tuple[int, int, int
         output, pull = jax.vjp(lambda layer, image: function(layer, image, convolution), layer, image)
         return output, pull(direction)
 
-    ours, theirs = jax.jit(lambda: (both_ways(convolve), both_ways(library_convolution)))()
+    ours, theirs = jax.jit(lambda: (both_ways(form), both_ways(library_convolution)))()
     for mine, reference in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
         np.testing.assert_allclose(mine, reference, rtol=1e-4, atol=2e-5 * np.abs(reference).max())
 
@@ -78,13 +83,14 @@ CONVOLUTIONS = {
 }
 
 
+@pytest.mark.parametrize("form", [convolve, convolve_by_rows])
 @pytest.mark.parametrize("size", [(10, 10), (21, 21), (13, 8), (11, 23)], ids=str)
 @pytest.mark.parametrize("convolution", CONVOLUTIONS.values(), ids=CONVOLUTIONS)
-def test_convolve_is_the_librarys_convolution(convolution, size):
-    assert_same_convolution(convolution, (*size, 3))
+def test_convolve_is_the_librarys_convolution(convolution, size, form):
+    assert_same_convolution(convolution, (*size, 3), form=form)
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(
     height=st.integers(1, 17),
     width=st.integers(1, 17),
@@ -93,16 +99,79 @@ def test_convolve_is_the_librarys_convolution(convolution, size):
     stride=st.integers(1, 4),
     reach=st.integers(1, 3),
     padding=st.sampled_from(["SAME", "VALID"]),
+    form=st.sampled_from([convolve, convolve_by_rows]),
 )
-def test_any_size_and_stride_is_the_librarys(height, width, inputs, channels, stride, reach, padding):
+def test_any_size_and_stride_is_the_librarys(height, width, inputs, channels, stride, reach, padding, form):
     size = stride * reach
     if padding == "VALID":  # an image of whole strides that holds at least one window
         height, width = (size + stride * (length // stride) for length in (height, width))
-    assert_same_convolution(Convolution(channels, size, stride, padding), (height, width, inputs))
+    assert_same_convolution(Convolution(channels, size, stride, padding), (height, width, inputs), form=form)
 
 
-def test_a_valid_convolution_drops_the_rows_that_fill_no_window():
-    assert_same_convolution(Convolution(2, 4, 2, "VALID"), (7, 9, 1))
+@pytest.mark.parametrize("form", [convolve, convolve_by_rows])
+def test_a_valid_convolution_drops_the_rows_that_fill_no_window(form):
+    assert_same_convolution(Convolution(2, 4, 2, "VALID"), (7, 9, 1), form=form)
+
+
+def products_of_windows(torso: LayeredTorso, layers: list[Layer], observation):
+    """The features of a torso whose convolutions are all `convolve`."""
+    x = observation / 255
+    for layer, convolution in zip(layers, torso.convolutions, strict=False):
+        x = jax.nn.relu(convolve(layer, x, convolution))
+    last = layers[-1]
+    return jax.nn.relu(x.reshape(-1) @ last.weight + last.bias)
+
+
+@pytest.mark.slow
+def test_the_atari_network_is_the_same_with_whole_windows():
+    """Features and gradients of a minibatch; the sums have another order, so the last digits differ."""
+    torso, rng = TORSOS["nature"], np.random.default_rng(0)
+    layers = torso.init(jax.random.PRNGKey(0), ATARI.observation_shape, "glorot")
+    images = jnp.asarray(rng.integers(0, 256, (3, *ATARI.observation_shape)), jnp.uint8)
+    direction = jnp.float32(rng.normal(size=(3, 512)))
+
+    def both_ways(one):
+        features, pull = jax.vjp(lambda layers: jax.vmap(partial(one, layers))(images), layers)
+        return features, pull(direction)
+
+    found, expected = (
+        jax.jit(partial(both_ways, one))() for one in (torso, partial(products_of_windows, torso))
+    )
+    for mine, reference in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(mine, reference, rtol=1e-4, atol=1e-5 * np.abs(reference).max())
+
+
+def is_by_rows(torso: LayeredTorso, spec: Spec) -> bool:
+    """Does the program of a torso have the product that joins the rows of all images?"""
+    layers = jax.eval_shape(lambda: torso.init(jax.random.PRNGKey(0), spec.observation_shape, "glorot"))
+    observation = jax.ShapeDtypeStruct(spec.observation_shape, spec.frame_dtype)
+    return "joined_product" in str(jax.make_jaxpr(torso)(layers, observation))
+
+
+def test_on_a_cpu_only_large_windows_are_multiplied_by_rows():
+    assert is_by_rows(TORSOS["nature"], ATARI)
+    assert not is_by_rows(TORSOS["minatar"], MINATAR)
+
+
+def test_the_joined_product_sums_the_gradient_of_shared_weights_over_one_axis():
+    rows, weight = jnp.ones((5, 4, 3)), jnp.ones((2, 3))
+
+    def total(weight):
+        return jax.vmap(lambda rows: joined_product(rows, weight))(rows).sum()
+
+    np.testing.assert_array_equal(jax.grad(total)(weight), jnp.full((2, 3), 20.0))
+    steps = jax.make_jaxpr(jax.grad(total))(weight).eqns
+    contracted = [
+        step.params["dimension_numbers"][0][0] for step in steps if step.primitive.name == "dot_general"
+    ]
+    assert [len(axes) for axes in contracted] == [1]
+
+
+def test_the_joined_product_takes_weights_of_several_networks():
+    rng = np.random.default_rng(0)
+    rows, weights = jnp.float32(rng.normal(size=(5, 4, 3))), jnp.float32(rng.normal(size=(6, 2, 3)))
+    of_all = jax.vmap(jax.vmap(joined_product, in_axes=(None, 0)), in_axes=(0, None))(rows, weights)
+    np.testing.assert_allclose(of_all, np.einsum("brk,nok->bnro", rows, weights), rtol=1e-5, atol=1e-6)
 
 
 def test_the_nature_torso_sees_21_then_11_then_11_cells_and_7744_features():

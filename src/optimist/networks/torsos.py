@@ -11,6 +11,7 @@ from optimist import plugins
 from optimist.data.transition import Spec
 from optimist.errors import UsageError
 from optimist.networks import implicit, streamed
+from optimist.networks.by_rows import convolve_by_rows, pays
 from optimist.networks.convolutions import Convolution, convolve
 from optimist.networks.layers import Layer, initial_weight, sizes, widths
 from optimist.networks.precision import in_bf16
@@ -80,12 +81,13 @@ class LayeredTorso:
         return self.rounded(params, observation) if in_bf16() else self.plain(params, observation)
 
     def plain(self, params: list[Layer], observation):
-        """The features, as every platform computes them."""
+        """The features in float32, by matrix products."""
         x = observation / 255 if observation.dtype == jnp.uint8 else observation
         x = x.astype(jnp.float32)
         images, dense = params[: len(self.convolutions)], params[len(self.convolutions) :]
         for layer, convolution in zip(images, self.convolutions, strict=True):
-            x = jax.nn.relu(convolve(layer, x, convolution))
+            by_rows = pays(x.shape, convolution)
+            x = jax.nn.relu((convolve_by_rows if by_rows else convolve)(layer, x, convolution))
         x = x.reshape(-1)
         for layer in dense:
             x = jax.nn.relu(x @ layer.weight + layer.bias)

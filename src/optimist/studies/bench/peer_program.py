@@ -64,7 +64,7 @@ class TableUpdates:
 
     period = 1
 
-    def __init__(self, agent: str, network: str, batch: int, tuned: bool, compiled: bool):
+    def __init__(self, agent: str, network: str, batch: int, tuned: bool, compiled: bool = False):
         random, count = np.random.default_rng(0), TRANSITIONS[network]
         size = (10, 10) if network == "minatar" else (84, 84)
         frames = random.integers(0, 256, (count, 4, *size), np.uint8)
