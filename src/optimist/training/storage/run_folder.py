@@ -26,6 +26,7 @@ from optimist.training.storage.configuration import changes, fingerprint, toml, 
 from optimist.training.storage.selected import NAME as SELECTION
 
 EPISODES, METRICS = "episodes.csv", "metrics.jsonl"
+EVALUATOR = "evaluator.txt"  # only if the process that evaluates failed: its last output
 PACKAGES = ("optimist-rl", "jax", "jaxlib", "numpy", "pyarrow", "zstandard")
 OTHER_USES = (  # contents of a folder, by a pattern of their names
     ("a dataset", "manifest.json"),
@@ -81,7 +82,7 @@ class RunFolder:
         for name in ("checkpoints", "diverged", "policies", "tensorboard", "loggers"):
             _remove_tree(self.path / name)
         grown = [self.path / name for name in (METRICS, EPISODES)]
-        names = ("config.toml", "versions.json", alarms.NAME, SELECTION, "DONE")
+        names = ("config.toml", "versions.json", alarms.NAME, SELECTION, EVALUATOR, "DONE")
         whole = [self.path / name for name in names]
         remove(*map(rows.checks_of, grown), *grown, *whole)
 
