@@ -24,7 +24,7 @@ ROWS, FOLDER, MANIFEST = (
 SAVER_TESTS, POWER = "training/storage/test_saver.py", "test_power_loss.py"
 BESIDE, EVALUATOR = "training/beside.py", "training/evaluator.py"
 CHILD, FAILING = "training/evaluator_child.py", "training/test_failing_evaluator.py"
-BESIDE_TESTS = "training/test_beside.py"
+BESIDE_TESTS, PARSERS = "training/test_beside.py", "torture/test_parsers.py"
 CHECKPOINT_TESTS, ROW_TESTS = "training/storage/test_checkpoint.py", "training/storage/test_checked_lines.py"
 
 GUARDS = (
@@ -637,7 +637,8 @@ GUARDS = (
         BESIDE,
         "Pending(step, jax.device_get(state), [])",
         "Pending(step, state, [])",
-        f"{BESIDE_TESTS}::test_the_files_are_those_of_a_run_that_waits",
+        f"{BESIDE_TESTS}::test_a_killed_run_takes_the_child_along_and_continues_to_the_same_bits",
+        slow=True,
     ),
     Guard(
         "a run evaluates itself if the process that evaluates is gone",
@@ -660,7 +661,7 @@ GUARDS = (
         SERVICES,
         "            self.save(pending.step, pending.state)\n",
         "            pass\n",
-        f"{BESIDE_TESTS}::test_a_signal_during_an_evaluation_saves_where_that_one_began",
+        f"{BESIDE_TESTS}::test_an_alarm_after_a_pending_evaluation_is_raised_again",
         slow=True,
     ),
     Guard(
@@ -742,5 +743,47 @@ GUARDS = (
         "    except (Exception, SystemExit) as problem:\n",
         "    except KeyError as problem:\n",
         f"{FAILING}::test_a_game_that_raises_stops_the_run_in_one_line_that_names_it",
+    ),
+    Guard(
+        "a text that is nested too deeply is a ValueError",
+        "data/disk/records.py",
+        "    except RecursionError:\n",
+        "    except ZeroDivisionError:\n",
+        f"{PARSERS}::test_a_file_that_is_nested_deeply",
+    ),
+    Guard(
+        "a selection has what its readers need",
+        "training/storage/selected.py",
+        "(version != VERSION or _is_whole(found))",
+        "True",
+        f"{PARSERS}::test_a_selection_of_any_values_under_its_checksum",
+    ),
+    Guard(
+        "what a service was told is of its kinds",
+        "training/loggers/_told.py",
+        "found if _is_told(found) else {}",
+        "found",
+        f"{PARSERS}::test_what_a_service_was_told_of_any_values",
+    ),
+    Guard(
+        "what a run took is of its kinds",
+        "studies/rates.py",
+        "    return fits(value, kind) and (isinstance(value, str) or 0 <= value < math.inf)\n",
+        "    return True\n",
+        f"{PARSERS}::test_what_a_run_took_of_any_values",
+    ),
+    Guard(
+        "remembered returns of a log are of their kinds",
+        "studies/results/logs.py",
+        "        if not fits(getattr(log, each.name), each.type):\n",
+        "        if False:\n",
+        f"{PARSERS}::test_remembered_logs_of_any_values",
+    ),
+    Guard(
+        "a row of metrics holds figures",
+        "studies/results/run_curves.py",
+        "    if not (fits(found, dict[str, float | None])",
+        "    if False and not (fits(found, dict[str, float | None])",
+        f"{PARSERS}::test_figures_of_any_values_under_their_checks",
     ),
 )

@@ -9,7 +9,6 @@ import math
 import os
 import platform
 import shutil
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import jax
 from filelock import FileLock, Timeout
 
 from optimist.data.disk.files import make_folder, naming, remove, write_whole
+from optimist.data.disk.records import toml_table
 from optimist.errors import RunError, StorageError, UsageError
 from optimist.training.evaluation import EpisodeScore
 from optimist.training.storage import alarms, checkpoint, episodes
@@ -199,7 +199,7 @@ def read_config(path: Path) -> dict:
         raise RunError(f"{path} is not a run folder: it has no config.toml")
     try:
         with naming(file):
-            return updated(tomllib.loads(file.read_text(encoding="utf-8")))
+            return updated(toml_table(file.read_text(encoding="utf-8")))
     except ValueError as problem:  # not TOML, or not even text
         raise RunError(
             f"{file} cannot be read ({problem}): restore it, or start again with --restart"
