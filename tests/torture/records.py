@@ -14,6 +14,7 @@ from optimist.data import Dataset, formats
 from optimist.data.formats import minari, npz, parquet
 from optimist.errors import OptimistError
 from optimist.studies import rates
+from optimist.studies.report.study_tables import chosen_by
 from optimist.studies.results import logs, provenance
 from optimist.studies.results.run_curves import curves_of, read_metrics
 from optimist.training.loggers._told import FOLDER, Told
@@ -40,14 +41,17 @@ def forge_a_record(random: np.random.Generator, folder: Path) -> str:
 
 def selection(run: Path, random: np.random.Generator) -> None:
     config = read_config(run)
-    facts = {"fingerprint": fingerprint(config), "chosen": {"run": "run", "step": 2, "seed": 0}}
-    record = {"version": selected.VERSION, **facts, "seeds": {"0": 2}, "candidates": [dict(POLICY)] * 2}
+    facts = {"fingerprint": fingerprint(config), "rule": "fqe", "updates": 50, "notes": ["a note"]}
+    chosen = {"run": "run", "step": 2, "seed": 0}
+    record = {"version": selected.VERSION, **facts, "chosen": chosen, "candidates": [dict(POLICY)] * 2}
     record = json.loads(json.dumps(record))
     forge(record, random)
     (run / selected.NAME).write_text(selected._text(record))
     assert kept_steps(run) == [2]
     load_run(run, step="chosen")
-    selected.chosen_steps(selected.read_selection(run) or {})
+    found = selected.read_selection(run) or {}
+    selected.chosen_steps(found)
+    chosen_by([found])
 
 
 def alarm(run: Path, random: np.random.Generator) -> None:

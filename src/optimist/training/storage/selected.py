@@ -13,6 +13,7 @@ from optimist.training.kinds import fits
 NAME = "selection.json"
 VERSION = 1
 CHECK = "crc"
+KINDS = {"rule": str, "updates": int, "notes": list[str], "fingerprint": str | None}
 
 
 def write_selection(folder: Path, record: dict[str, Any]) -> None:
@@ -44,8 +45,11 @@ def read_selection(folder: Path) -> dict[str, Any] | None:
 def _is_whole(record: dict[str, Any]) -> bool:
     """Does the record have what its readers need? A right checksum does not say so."""
     policies = [record["chosen"], *record["candidates"]]
-    known = all(fits(each[name], int) for each in policies for name in ("step", "seed"))
-    return known and fits(record.get("fingerprint"), str | None)
+    return (
+        all(fits(record.get(name), kind) for name, kind in KINDS.items())
+        and all(fits(each[name], int) for each in policies for name in ("step", "seed"))
+        and all(fits(each["scores"], dict[str, float | None]) for each in record["candidates"])
+    )
 
 
 def chosen_policy(folder: Path, fingerprint: str) -> tuple[int, int]:
