@@ -137,7 +137,7 @@ MISTAKES = [
     ("train rem {log} --environment minatar/Breakout", 2, 'did you mean "breakout"?'),
     ("train rem {log} --environment minatar/freeway", 2, "minatar/freeway has frames of (10, 10, 7)"),
     # the data
-    ("train rem {nowhere}", 3, "does not exist; record a dataset"),
+    ("train rem {nowhere}", 3, "does not exist; check the path, or make a dataset"),
     ("train rem {empty}", 3, "has no manifest.json (is it a dataset?)"),
     ("train rem {file}", 3, "has no manifest.json"),
     ("train rem {run}", 3, "has no manifest.json"),

@@ -5,6 +5,7 @@ import math
 import shutil
 import textwrap
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, NoReturn
 
 from optimist.errors import UsageError, did_you_mean
@@ -72,6 +73,12 @@ class Parser(argparse.ArgumentParser):
             above = self.prog.partition(" ")[2]
             name = f'"{above} {value}"' if above else f'command "{value}"'
             raise UsageError(f"there is no {name}: {did_you_mean(value, action.choices)}")
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        if action.type is Path and not arg_string:  # pathlib would take it for the current folder
+            name = "/".join(action.option_strings) or action.metavar
+            raise UsageError(f"{name} is empty: name a path (a variable of the shell may not be set)")
+        return super()._get_value(action, arg_string)
 
     def _print_message(self, message: str, file: Any = None) -> None:
         print(message, end="", file=file)  # argparse's own hides a BrokenPipeError

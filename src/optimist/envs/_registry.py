@@ -15,7 +15,7 @@ from typing import Any
 
 from optimist import plugins
 from optimist.envs._environment import Environment
-from optimist.errors import DataError, UsageError, did_you_mean
+from optimist.errors import DataError, UsageError, closest, did_you_mean
 
 
 def make_lanes(name: str, seeds: list[int], **options) -> Environment:
@@ -105,10 +105,15 @@ def _checked(family: Any, name: str) -> Any:
 
 def _families_with(game: str) -> str:
     """'did you mean atari/Breakout or minatar/breakout?': the hint for a name without a family."""
-    same = [name for name in available() if name.partition("/")[2].lower() == game.lower()]
+    games = {name: name.partition("/")[2].lower() for name in available()}
+    same = [name for name, known in games.items() if known == game.lower()]
+    same = same or [name for name, known in games.items() if len(game) > 2 and known.startswith(game.lower())]
     *others, last = same or [""]
     before = f"{', '.join(others)} or " if others else ""
-    return f"did you mean {before}{last}?" if same else did_you_mean(game, available())
+    if same:
+        return f"did you mean {before}{last}?"
+    close = closest(game, available())
+    return f'did you mean "{close}"?' if close else "optimist environments lists them"
 
 
 def _options_in(name: str) -> dict[str, Any]:

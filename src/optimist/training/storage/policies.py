@@ -32,6 +32,9 @@ class Policies:
         self._nth = math.ceil(evaluations / (room - 1)) if room > 1 else 0  # one place is for the last
         if settings.keep_policies and evaluations and self._nth != 1:
             kept = f"one of {self._nth} evaluations" if self._nth else "no evaluation"
+            if room == MOST:
+                log.warning("%s policies are kept at most: that of %s", f"{MOST:,}", kept)
+                return
             log.warning(
                 "a policy takes %.1f MiB and %g GiB are for policies: that of %s is kept; "
                 "for more: --keep-policies GIB",

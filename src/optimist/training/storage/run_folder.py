@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 
 from optimist.data.disk.files import make_folder, naming, remove, write_whole
 from optimist.data.disk.records import toml_table
-from optimist.errors import RunError, StorageError, UsageError
+from optimist.errors import RunError, StorageError, UsageError, some_of
 from optimist.training.evaluation import EpisodeScore
 from optimist.training.storage import alarms, checkpoint, episodes
 from optimist.training.storage import checked_lines as rows
@@ -35,6 +35,7 @@ OTHER_USES = (  # contents of a folder, by a pattern of their names
     ("a log", "$store$_*"),
     ("a study", "study.json"),
 )
+SHOWN = 5  # differences between two runs in a message
 ANY_WAY = ("loggers", "evaluation")  # settings that are not written into a configuration
 log = logging.getLogger("optimist")
 
@@ -94,8 +95,9 @@ class RunFolder:
         elif self.checkpoints.exists():
             changed = changes(read_config(self.path), self.config)
             if changed:
+                changed.sort(key=lambda line: line.startswith(("dataset.", "spec.")))  # settings come first
                 raise RunError(
-                    f"{self.path} holds another run ({'; '.join(changed)}): "
+                    f"{self.path} holds another run ({some_of(changed, SHOWN, '; ')}): "
                     "choose another --out, or start again with --restart"
                 )
         write_whole(file, toml(self.config).encode())

@@ -29,7 +29,8 @@ def numbers(name: str, column: pa.Array, field: pa.Field, first: int) -> np.ndar
         return plain(column)
     if pa.types.is_decimal(kind):
         return plain(column.cast(pa.float64()))
-    raise DataError(f'the column "{name}" holds {kind}, not numbers; convert it, or leave it out')
+    sample = f" ({in_one_line(column[0], 20)} in row {first})" if is_text(kind) and len(column) else ""
+    raise DataError(f'the column "{name}" holds {kind}, not numbers{sample}; convert it, or leave it out')
 
 
 def plain(column: pa.Array) -> np.ndarray:

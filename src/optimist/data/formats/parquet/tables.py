@@ -217,7 +217,11 @@ def _csv(file: Path, names: list[str] | None, schema: pa.Schema | None) -> "pa.c
 def _csv_schema(file: Path) -> pa.Schema:
     """The types that fit the first block; whole numbers may be followed by fractions, so they are floats
     unless a column of actions or flags needs them: these are checked when they are read."""
-    return _csv(file, None, None).schema
+    schema = _csv(file, None, None).schema
+    if len(schema) == 1 and any(sign in schema.names[0] for sign in ";\t|"):
+        only = in_one_line(schema.names[0], 40)
+        raise DataError(f"{file} has one column, {only}: its cells must be separated by commas")
+    return schema
 
 
 def _csv_batches(file: Path, names: list[str], rows: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
