@@ -35,6 +35,8 @@ def places(tmp_path_factory):
     (root / "empty").mkdir()
     (root / "empty" / "folder.gif").mkdir()
     (root / "file").write_text("not a folder")
+    (root / "table").mkdir()
+    (root / "table" / "log.csv").write_text("x,action,reward\n1,0,0.5\n")
     pong = "game,agent,seed,score\nPong,REM,0,15\n"
     (root / "scores_csv").write_text(pong)
     (root / "gap_csv").write_text(f"{pong}Pong,QR-DQN,0,9\nQbert,QR-DQN,0,9\n")
@@ -140,6 +142,8 @@ MISTAKES = [
     ("train rem {nowhere}", 3, "does not exist; check the path, or make a dataset"),
     ("train rem {empty}", 3, "has no manifest.json (is it a dataset?)"),
     ("train rem {file}", 3, "has no manifest.json"),
+    ("train rem {table}", 3, "holds parquet logs; import them first: optimist data import parquet"),
+    ("train rem {log} --out=", 2, "--out is empty: name a path"),
     ("train rem {run}", 3, "has no manifest.json"),
     ("train rem {unborn}", 3, "is empty: record into it first"),
     ("train rem {bad_manifest}", 3, "manifest.json is damaged"),
@@ -185,6 +189,7 @@ MISTAKES = [
     ("data import dqn-replay", 2, "name the logs: a path, or an address such as gs://..."),
     ("data import dqn-replay {empty}", 2, "name the dataset's folder: --out DATA"),
     ("data import dqn-replay {nowhere} --out {nowhere}2", 3, "does not exist"),
+    ("data import npz {nowhere}.npz --out {nowhere}2", 3, "nowhere.npz does not exist; check its spelling"),
     ("data import dqn-replay {file} --out {nowhere}2", 3, "is a file; name the folder"),
     ("data import dqn-replay {log} --out {nowhere}2", 3, "holds no DQN Replay logs"),
     ("data import dqn-replay {empty} --out {nowhere}2 --action 4", 2, 'did you mean "--actions"?'),
