@@ -661,7 +661,7 @@ GUARDS = (
         SERVICES,
         "            self.save(pending.step, pending.state)\n",
         "            pass\n",
-        f"{BESIDE_TESTS}::test_an_alarm_after_a_pending_evaluation_is_raised_again",
+        f"{BESIDE_TESTS}::test_a_signal_during_an_evaluation_saves_where_that_one_began",
         slow=True,
     ),
     Guard(

@@ -34,6 +34,7 @@ from optimist.training.storage.run_folder import read_config
 
 GAME = f"{Path(__file__).with_name('gated_game.py')}:Gated/walk"
 SHORT = Training(steps=50, evaluate_every=20, episodes=2, batch=8, checkpoint_seconds=0)
+WAITS = replace(SHORT, checkpoint_seconds=1000)  # nothing is saved before the signal
 # Long enough between two evaluations that a signal comes there.
 AHEAD = replace(SHORT, steps=6000, evaluate_every=3000, batch=64)
 
@@ -181,7 +182,7 @@ def words(log: Dataset, training: Training, **changes) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("training", [SHORT, AHEAD], ids=["waits for the one before", "learns"])
+@pytest.mark.parametrize("training", [WAITS, AHEAD], ids=["waits for the one before", "learns"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_during_an_evaluation_saves_where_that_one_began(log, tmp_path, gate, training, number):
     out, line = tmp_path / "stopped", words(log, training, evaluation="beside")

@@ -124,6 +124,19 @@ def test_a_game_that_raises_stops_the_run_in_one_line_that_names_it(
     assert (tmp_path / "run" / "evaluator.txt").exists() == (way == "beside")
 
 
+def test_a_game_that_raises_stops_a_recording_too_and_the_mended_game_continues_it(
+    tmp_path, monkeypatch, capfd
+):
+    out = tmp_path / "log"
+    words = ["collect", GAME, "--out", str(out), "--steps", "40", "--lanes", "2", *small_words("dqn")]
+    monkeypatch.setenv("FAIL", "raise")
+    assert main(words) == 4
+    assert complaints(capfd)[-1].startswith(f"optimist: the environment {GAME} failed (ZeroDivisionError")
+    monkeypatch.delenv("FAIL")
+    assert main(words) == 0
+    assert len(Dataset.open(out)) >= 40
+
+
 @pytest.mark.slow
 def test_a_crash_stops_the_run_and_the_mended_game_continues_it(log, tmp_path, monkeypatch, capfd):
     """The crash spares this process, so that a run which plays here would go on."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from optimist import plugins
-from optimist.envs._environment import Environment
+from optimist.envs._environment import Environment, named_failures
 from optimist.errors import DataError, UsageError, closest, did_you_mean
 
 
@@ -23,7 +23,8 @@ def make_lanes(name: str, seeds: list[int], **options) -> Environment:
     family, game = found(name)
     options = {**_options_in(name), **options}
     _refuse_unknown_options(family, options)
-    return family.make(game, seeds=seeds, **options)
+    with named_failures(base_name(name)):
+        return family.make(game, seeds=seeds, **options)
 
 
 def from_data(name: Any) -> str:
@@ -80,6 +81,8 @@ def found(name: str) -> tuple[Any, str]:
     if colon:
         family, _, game = rest.partition("/")
         return _checked(plugins.find("environments", f"{module}:{family}"), name), game
+    if (file := base_name(name).partition(":")[0]).endswith(".py"):
+        raise UsageError(f'write the whole path of the file in "{name}": {os.path.abspath(file)}')
     family, slash, game = base_name(name).partition("/")
     if not slash:
         raise UsageError(f'"{name}" is not of the form family/game: {_families_with(name)}')

@@ -13,6 +13,7 @@ import numpy as np
 from optimist import envs, plugins
 from optimist.agents import from_description, short_name
 from optimist.data.transition import Spec
+from optimist.envs._environment import named_failures
 from optimist.errors import RunError, UsageError, in_one_line, some_of
 from optimist.training.evaluation import EpisodeScore, check_playable, evaluate, mean_scores
 from optimist.training.guard import FREEZE, NEVER, health_like, where
@@ -124,7 +125,8 @@ class Run:
         frame, began, seen = play.reset(), np.ones(1, bool), [play.render()]
         for turn in range(frames - 1):
             action = player(params, frame, began, epsilon, key, turn)
-            taken = play.step(np.asarray(action)[0])
+            with named_failures(play.name):
+                taken = play.step(np.asarray(action)[0])
             frame, began = taken.observation, taken.terminal | taken.truncated
             seen.append(play.render())
         play.close()
