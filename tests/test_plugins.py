@@ -257,8 +257,9 @@ def test_a_file_is_named_by_its_whole_path(packages, tmp_path, monkeypatch):
     with pytest.raises(UsageError, match='"own.py" is not a file: write its whole path'):
         agents.agent_class("own.py:Keen")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UsageError, match=f'"own.py" is not a whole path: write its whole path, {file}'):
-        agents.agent_class("own.py:Keen")
+    other = file.rename(tmp_path / "other.py")
+    with pytest.raises(UsageError, match=f'"other.py" is not a whole path: write its whole path, {other}'):
+        agents.agent_class("other.py:Keen")
 
 
 @pytest.mark.parametrize(
