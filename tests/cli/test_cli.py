@@ -202,6 +202,8 @@ MISTAKES = [
     # the run's folder
     ("train dqn {log} --out {run} --steps 20", 4, "training.evaluate_every: 10 saved, 5000 requested"),
     ("train dqn {log} --out {file}", 6, "cannot make"),
+    ("demo --out {log}", 4, "holds a dataset (manifest.json), so a study cannot be written there"),
+    ("study run asymptotic --scale tiny --out {run}", 4, "holds a run (config.toml), so a study cannot"),
     ("train dqn {log} --out {log}", 4, "holds a dataset (manifest.json), so a run cannot be written there"),
     ("train dqn {log} --restart --out {log}", 4, "holds a dataset (manifest.json), so a run cannot"),
     ("train dqn {log} --out {ruined} {trained}", 4, "is damaged): start again with --restart"),
@@ -416,6 +418,7 @@ def test_the_former_name_of_the_games_goes_on_working_with_a_notice(capsys, capl
 
 
 def test_without_an_environment_nothing_is_recommended_that_needs_one(tmp_path, capsys):
+    run = tmp_path / "a run"
     spec = Spec((4,), "float32", actions=2)
     with Recorder(tmp_path / "log", spec, lanes=1) as recorder:
         for step in random_play(spec, rows=40, lanes=1):
@@ -423,13 +426,14 @@ def test_without_an_environment_nothing_is_recommended_that_needs_one(tmp_path, 
     assert main(["data", "info", str(tmp_path / "log")]) == 0
     assert "vectors of 4 float32; 2 actions" in capsys.readouterr().out
     words = ["train", "dqn", str(tmp_path / "log"), "--steps", "2", *small_words("dqn")]
-    assert main([*words, "--out", str(tmp_path / "run")]) == 0
+    assert main([*words, "--out", str(run)]) == 0
     told = capsys.readouterr().out
     assert "optimist play" not in told
-    assert f"optimist select {tmp_path / 'run'}" in told and "optimist evaluate" not in told
-    assert main(["play", str(tmp_path / "run")]) == 2
+    assert f"optimist select '{run}'\n" in told and "optimist evaluate" not in told  # to copy as it is
+    assert f"optimist export '{run}' --to" in told
+    assert main(["play", str(run)]) == 2
     assert "name one with --environment" in capsys.readouterr().err
-    evaluate = ["evaluate", str(tmp_path / "run"), "--episodes", "1", "--environment", "gym/CartPole-v1"]
+    evaluate = ["evaluate", str(run), "--episodes", "1", "--environment", "gym/CartPole-v1"]
     assert main(evaluate) == 0
 
 

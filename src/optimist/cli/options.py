@@ -2,6 +2,7 @@
 
 import argparse
 import math
+import shlex
 import shutil
 import textwrap
 from collections.abc import Callable, Iterable
@@ -128,6 +129,11 @@ def _wrapped(line: str, width: int) -> str:
     gap = line.find("  ", indent)
     below = gap + len(line[gap:]) - len(line[gap:].lstrip()) if gap > 0 else indent
     return textwrap.fill(line, width, subsequent_indent=" " * below)
+
+
+def quoted(path: Path) -> str:
+    """The path in a command that people copy: a space in it does not make two words."""
+    return shlex.quote(str(path))
 
 
 def arguments_in(words: Iterable[str]) -> list[str]:
