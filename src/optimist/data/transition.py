@@ -189,11 +189,9 @@ class Spec:
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> "Spec":
         """The spec in a record from a file, after a check of every type."""
-        if not isinstance(record, dict):
-            raise DataError(f"the spec cannot be {in_one_line(record)}; restore it from a copy")
         known = {field.name: _TYPES[field.name] for field in fields(cls)}
         given: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in record.items()
+            name: tuple(value) if isinstance(value, list) else value for name, value in dict(record).items()
         }
         for name, value in given.items():
             if name not in known or not known[name](value):

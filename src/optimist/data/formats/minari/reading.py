@@ -87,7 +87,11 @@ class MinariLog:
     @cached_property
     def spec(self) -> Spec | None:
         ours = self.metadata.get(OURS)
-        return None if ours is None or self.options.drop else Spec.from_json(ours)
+        if ours is None or self.options.drop:
+            return None
+        if not isinstance(ours, dict):
+            raise DataError(f"the {OURS} in {self.folder / METADATA} is no table; fetch the dataset again")
+        return Spec.from_json(ours)
 
     @cached_property
     def actions(self) -> Actions | None:
