@@ -20,6 +20,7 @@ looks         the share of the time that the guard against divergence takes
 checks        the share of the time that hashes and checks take
 first_action  the time to a policy's first action
 growth        the cost by heads, batch size, seeds and steps
+workers       the learner's rate by the number of processes on one GPU
 paper_cost    the paper's grid in days of GPUs
 conservative  returns beside d3rlpy's (OPTIMIST_PEERS names a Python that has it)
 packed        the learner's rate by the home of its data (ale-py)
@@ -27,7 +28,6 @@ atari         bytes and times of 84x84 frames (ale-py, a few GB of disk; as the 
 streaming     batches from compressed shards
 imports       the import of the public format
 
-`python -m benchmarks.large_batches FOLDER` is an experiment for a GPU: returns by batch size and rule.
 `optimist bench` prints one table of the machine.
 """
 

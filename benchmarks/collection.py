@@ -14,7 +14,7 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -98,6 +98,7 @@ class Collecting:
 
     def learn(self) -> None:
         """The gradient steps of one row, without its play."""
+        self._playing.settle()
         self.replay.learn(self._step)
         self._step += LANES
         self.replay.prepare(self._step)
@@ -122,7 +123,7 @@ class Rate(NamedTuple):
 
 
 def rate(turn: Turn, way: Collecting | None) -> Rate:
-    watches = (way.play, way.behind) if way else ()
+    watches = (way.play, way.behind) if way and turn is way else ()
     for watch in watches:
         watch.seconds = 0.0
     turns, start = 0, time.perf_counter()
@@ -135,34 +136,30 @@ def rate(turn: Turn, way: Collecting | None) -> Rate:
     return Rate(turns * PLAYERS * LANES / seconds, behind, 1 - playing - behind)
 
 
-@contextlib.contextmanager
-def collecting(precision: str) -> Iterator[dict[str, tuple[Turn, Collecting | None]]]:
-    """Collection, and the learner alone."""
-    with contextlib.ExitStack() as opened:
-
-        def way() -> Collecting:
-            folder = opened.enter_context(tempfile.TemporaryDirectory())
-            return opened.enter_context(Collecting(precision, folder))
-
-        whole = way()
-        yield {f"collection, {precision}": (whole, whole), f"learner alone, {precision}": (way().learn, None)}
+def said(name: str, found: Rate) -> Rate:
+    """Print a rate at once: a clock may stop the rest."""
+    print(f"{name}: {found.steps:,.0f} steps/s", flush=True)
+    return found
 
 
 def main() -> None:
     with contextlib.ExitStack() as opened:
         timed: dict[str, tuple[Turn, Collecting | None]] = {"emulators alone": (alone(), None)}
         for precision in PRECISIONS:
-            timed |= opened.enter_context(collecting(precision))
-        rounds = [{name: rate(*each) for name, each in timed.items()} for _ in range(ROUNDS)]
+            folder = opened.enter_context(tempfile.TemporaryDirectory())
+            whole = opened.enter_context(Collecting(precision, folder))
+            timed[f"collection, {precision}"] = whole, whole
+            timed[f"learner alone, {precision}"] = whole.learn, whole
+        rounds = [{name: said(name, rate(*each)) for name, each in timed.items()} for _ in range(ROUNDS)]
     where = f"{GAME}, {PLAYERS} x {LANES} lanes, {TORSO}, {len(os.sched_getaffinity(0))} cores"
     heads = ("", "steps/s", "of the emulators alone", "wait for actions", "wait for the row before")
     table = Table(*heads, title=where)
-    for name, (_, way) in timed.items():
+    for name, (turn, way) in timed.items():
         found = Rate(
             *(statistics.median(values) for values in zip(*(each[name] for each in rounds), strict=True))
         )
         shares = [each[name].steps / each["emulators alone"].steps for each in rounds]
         spread = f"{statistics.median(shares):.0%} ({min(shares):.0%} to {max(shares):.0%})"
-        waits = (f"{found.choosing:.0%}", f"{found.behind:.0%}") if way else ("", "")
+        waits = (f"{found.choosing:.0%}", f"{found.behind:.0%}") if turn is way else ("", "")
         table.add_row(name, f"{found.steps:,.0f}", spread, *waits)
     Console().print(table)

@@ -62,6 +62,14 @@ SMALL_REM = "--steps 20 --evaluate-every 10 --episodes 2 --columns 4 --network m
 ATARI = "--steps 400 --lanes 4 --warm-up 160 --network mlp"
 ATARI_REM = "--steps 2 --columns 4 --network mlp --environment none"  # an evaluation plays whole episodes
 CONTROL = "--steps 60 --lanes 2 --warm-up 20 --batch 8 --evaluate-every 30 --episodes 1 --network.hidden 8,8"
+# Two real games by tiny networks, from the players to the table: two minutes on two cores.
+TWO_GAMES = (
+    "--steps 1600 --lanes 8 --agents rem:20,dqn_adam:20 --evaluations 2 --episodes 2 "
+    "--player-evaluations 2 --apart 1 --feed memory --cores 2 --collected-by 600 --until 1800 "
+    "--more '--precision float32 --max-steps 300 --network.torso mlp --network.hidden 16' "
+    "--more-of-players '--precision float32 --max-steps 300 --network.torso mlp --network.hidden 16 "
+    "--warm-up 200 --window 2000'"
+)
 OFFLINE_CONTROL = "--steps 4 --batch 8 --evaluate-every 4 --episodes 1 --network.hidden 8,8"
 
 # Files of the DQN Replay Dataset, made from a log of ours.
@@ -122,6 +130,30 @@ PREPARED = {"optimist study run ": "optimist study run --prepare "}
 QUALITY_LOGS = {" --logs studies/dataset-quality-mini": ""}  # no log has been collected here
 ON_A_GPU = "minutes to hours on a GPU; what it gave is on the page"
 MINUTES = "many minutes on two cores; what it gave is on the page"
+BY_THE_CLOCK = {
+    "python docs/results/by_the_clock.py": "half an hour on a GPU; final-buffer runs it in a small size",
+    "python docs/results/study_scores.py": "needs the runs of the line before",
+}
+# Figure 8 by tiny networks, from the players to the table; without BCQ, which takes a minute to compile.
+TWO_TASKS = """
+cat > two-tasks.toml << 'END'
+title = "two tasks"
+figures = ["spread"]
+environments = ["mujoco/Hopper", "mujoco/Walker2d"]
+recipe = "control"
+training = { steps = 20, evaluate_every = 10, episodes = 1 }
+[collect]
+agent = "ddpg"
+preset = "2019"
+seeds = 2
+kept = 2
+options = { network = { hidden = "8,8" } }
+settings = { steps = 300, lanes = 2, warm_up = 250, evaluate_every = 150, episodes = 1 }
+[agents]
+"TD3" = { agent = "td3", options = { network = { hidden = "8,8" } } }
+"DDPG" = { agent = "ddpg", preset = "2019", options = { network = { hidden = "8,8" } } }
+END
+"""
 
 READINGS = {
     "README.md": Reading(
@@ -232,13 +264,18 @@ optimist study run mine.toml --scale mine --dry-run
     "docs/results/bounded-targets/README.md": Reading(smaller=PREPARED),
     "docs/results/d3rlpy/README.md": Reading(not_run={"OPTIMIST_PEERS": "needs d3rlpy and hours"}),
     "docs/results/dataset-quality/README.md": Reading(smaller=PREPARED | QUALITY_LOGS),
-    "docs/results/dataset-size/README.md": Reading(smaller=PREPARED | QUALITY_LOGS),
+    "docs/results/dataset-size/README.md": Reading(smaller=PREPARED | QUALITY_LOGS, not_run=BY_THE_CLOCK),
     "docs/results/demo/README.md": Reading(),
     "docs/results/epsilon-and-heads/README.md": Reading(smaller=PREPARED),
     "docs/results/exploration/README.md": Reading(
         smaller=PREPARED | {" --logs studies/exploration-mini": ""}
     ),
-    "docs/results/final-buffer/README.md": Reading(smaller=PREPARED),
+    "docs/results/figure-7-atari/README.md": Reading(smaller={"--collected-by 740 --until 1600": TWO_GAMES}),
+    "docs/results/final-buffer/README.md": Reading(
+        given=TWO_TASKS,
+        smaller=PREPARED
+        | {"docs/results/final-buffer/three-tasks.toml": "two-tasks.toml", "--workers 3": "--workers 1"},
+    ),
     "docs/results/first-frames/README.md": Reading(
         not_run={
             "python docs/results/first-frames/first_frames.py": ON_A_GPU,
@@ -254,10 +291,10 @@ optimist study run mine.toml --scale mine --dry-run
     "docs/results/narrow-log/README.md": Reading(
         smaller={"PYTHONPATH=. ": "", "narrow.py FOLDER": "narrow.py FOLDER 50"},  # the root is on the path
     ),
-    "docs/results/online/README.md": Reading(smaller=PREPARED),
+    "docs/results/online/README.md": Reading(smaller=PREPARED, not_run=BY_THE_CLOCK),
     "docs/results/pong/README.md": Reading(
         not_run={
-            "python docs/results/pong/own_logs.py": ON_A_GPU,
+            "python docs/results/own_logs.py": ON_A_GPU,
             "python docs/results/gathering.py": "needs the runs of the line before",
         }
     ),
@@ -265,6 +302,12 @@ optimist study run mine.toml --scale mine --dry-run
         not_run={
             "python docs/results/precision/precision.py": ON_A_GPU,
             "python docs/results/precision/table.py gather": "needs the runs of the line before",
+        }
+    ),
+    "docs/results/large-batches/README.md": Reading(
+        not_run={
+            "python docs/results/large-batches/large_batches.py": ON_A_GPU,
+            "python docs/results/large-batches/table.py gather": "needs the runs of the line before",
         }
     ),
     "docs/results/proposition-1/README.md": Reading(
@@ -278,5 +321,5 @@ optimist study run mine.toml --scale mine --dry-run
         },
     ),
     "docs/results/small-scale/README.md": Reading(smaller=PREPARED),
-    "docs/results/ten-times-the-log/README.md": Reading(smaller=PREPARED),
+    "docs/results/ten-times-the-log/README.md": Reading(smaller=PREPARED, not_run=BY_THE_CLOCK),
 }

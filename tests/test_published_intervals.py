@@ -26,6 +26,7 @@ PAGES = [
         "exploration",
         "final-buffer",
         "growing-the-log",
+        "large-batches",
         "multi-network",
         "online",
         "pong",

@@ -1,5 +1,6 @@
 """Commands of optimist as processes that are watched, stopped by the clock, and packed."""
 
+import io
 import json
 import os
 import re
@@ -11,11 +12,13 @@ import tarfile
 import time
 from pathlib import Path
 
-KEPT = ("*.csv", "*.jsonl", "*.toml", "*.json", "*.txt")
+KEPT = ("*.csv", "*.jsonl", "*.toml", "*.json", "*.txt", "DONE")
+ARCHIVE = "found.tar.gz"
 PACK_EVERY = 30  # seconds
 LOOK_EVERY = 1.0  # seconds between rows of progress.csv
 PATIENCE = 60  # seconds for a process to leave; it may have to finish compiling first
 STARTS = 3  # of a process that fails
+STEP = re.compile(rb'"step": (\d+)')
 
 
 class Work:
@@ -36,6 +39,8 @@ class Work:
         self.starts += 1
         if self.starts == 2 and not self.evaluated():
             self.words += self.otherwise
+        # A shell lets commands with `&` ignore SIGINT, and their children too.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         with self.output.open("ab") as output:
             self.process = subprocess.Popen(
                 self.words, stdout=output, stderr=subprocess.STDOUT, env=self.environment
@@ -68,14 +73,14 @@ class Work:
             return 0
         with metrics.open("rb") as file:
             file.seek(max(0, metrics.stat().st_size - 8192))
-            steps = re.findall(rb'"step": (\d+)', file.read())
+            steps = STEP.findall(file.read())
         return int(steps[-1]) if steps else 0
 
 
 def wait(works: list[Work], until: float, folder: Path, enough=lambda: False) -> None:
     """Until all works are done, or `enough()`, or time.monotonic() is `until`. Meanwhile progress.csv gets
     the newest step of each work, and the archive is written anew."""
-    packed = looked = time.monotonic()
+    archive, looked = folder / ARCHIVE, time.monotonic()
     while any([work.runs() for work in works]) and time.monotonic() < until and not enough():
         time.sleep(0.5)
         now = time.monotonic()
@@ -83,8 +88,7 @@ def wait(works: list[Work], until: float, folder: Path, enough=lambda: False) ->
             looked = now
             with (folder / "progress.csv").open("a") as file:
                 file.writelines(f"{time.time():.2f},{work.name},{work.learned()}\n" for work in works)
-        if now - packed > PACK_EVERY:
-            packed = now
+        if not archive.exists() or time.time() - archive.stat().st_mtime > PACK_EVERY:
             pack(folder)
 
 
@@ -107,15 +111,28 @@ def pack(folder: Path) -> None:
     part = folder / "found.part"
     with tarfile.open(part, "w:gz") as archive:
         for path in sorted({path for pattern in KEPT for path in folder.rglob(pattern)}):
-            archive.add(path, path.relative_to(folder))
-    part.replace(folder / "found.tar.gz")
+            if path.name == "metrics.jsonl":
+                add_some_rows(archive, path, str(path.relative_to(folder)))
+            else:
+                archive.add(path, path.relative_to(folder))
+    part.replace(folder / ARCHIVE)
+
+
+def add_some_rows(archive: tarfile.TarFile, path: Path, name: str) -> None:
+    """Of the metrics, which would be most of the archive, the first thousand steps and then a tenth."""
+    rows = path.read_bytes().splitlines(keepends=True)
+    steps = [int(found[1]) if (found := STEP.search(row)) else 0 for row in rows]
+    kept = b"".join(row for row, at in zip(rows, steps, strict=True) if at <= 1_000 or at // 250 % 10 == 0)
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.mtime = len(kept), int(path.stat().st_mtime)
+    archive.addfile(entry, io.BytesIO(kept))
 
 
 def describe(log: Path) -> None:
-    """Write the card of a dataset beside its folder."""
+    """Let a process write the card of a dataset beside its folder; nothing waits for it."""
     info = [sys.executable, "-m", "optimist", "data", "info", str(log), "--json"]
     with log.with_suffix(".json").open("wb") as card:
-        subprocess.run(info, stdout=card, env={**os.environ, "JAX_PLATFORMS": "cpu"}, check=False)
+        subprocess.Popen(info, stdout=card, env={**os.environ, "JAX_PLATFORMS": "cpu"})
 
 
 def share_the_device() -> None:

@@ -1,4 +1,4 @@
-"""Agents on a random 1 and 10% of the trajectories, on whole logs and on the first tenth of a log.
+"""Agents on random parts of the trajectories, on whole logs and on the first tenth of a log.
 
     python docs/results/dataset-size/parts.py > docs/results/dataset-size/parts.csv
     python docs/results/dataset-size/parts.py size.png quality.png
@@ -23,12 +23,16 @@ from optimist.studies.scores.statistics import mean
 
 EVERY = 25_000  # updates between evaluations
 CLONED = 125_000  # updates of cloning on parts of logs
-READINGS = {  # updates at which each kind of data is read
+READINGS = {  # updates at which each kind of data is read, if it was run
     "REM, 1%": (125_000, 550_000),
     "REM, targets to 10, 1%": (125_000, 550_000),
     "REM, 10%": (175_000, 550_000, 625_000),
+    "REM, 20%": (175_000, 625_000),
+    "REM, 50%": (175_000, 625_000),
     "REM, 100%": (175_000, 550_000, 625_000),
     "QR-DQN, 10%": (175_000,),
+    "QR-DQN, 20%": (175_000, 625_000),
+    "QR-DQN, 50%": (175_000, 625_000),
     "QR-DQN, 100%": (175_000, 625_000),
     "REM, first tenth": (225_000, 625_000),
     "QR-DQN, first tenth": (225_000,),
@@ -40,6 +44,11 @@ PAIRS = [
     ("REM, 1%", "REM, 10%", 550_000),
     ("REM, 10%", "REM, 100%", 550_000),
     ("REM, 10%", "REM, 100%", 625_000),
+    *(
+        (f"{agent}, {part}", f"{agent}, 100%", 625_000)
+        for agent in ("REM", "QR-DQN")
+        for part in ("20%", "50%")
+    ),
     ("QR-DQN, 10%", "QR-DQN, 100%", 175_000),
     ("REM, 10%", "QR-DQN, 10%", 175_000),
     ("REM, first tenth", "QR-DQN, first tenth", 225_000),
@@ -64,24 +73,27 @@ def all_runs():
 
 def lines():
     kinds = all_runs()
+    readings_of = {kind: updates for kind, updates in READINGS.items() if kind in kinds}
     games_of = {kind: list(repetitions[0][0]) for kind, repetitions in kinds.items()}
 
     def scored(kind, measure, updates, games, in_points=False):
         read = []
         for runs, limits in kinds[kind]:
+            if short := [game for game in games if runs[game].shape[1] * EVERY < updates]:
+                sys.exit(f"{kind}: fewer than {updates:,} updates in {', '.join(short)}: change READINGS")
             some = first(updates // EVERY, {game: runs[game] for game in games})
             read.append(some if in_points else normalised(some, limits))
         return tables(measure, *read)
 
     for measure in MEASURES:
-        for kind, readings in READINGS.items():
+        for kind, readings in readings_of.items():
             for updates in readings:
                 start, games = [measure, kind, updates, ""], games_of[kind]
                 yield row(*start, "", len(games), one=scored(kind, measure, updates, games))
                 for game in games:
                     one = scored(kind, measure, updates, [game], in_points=True)
                     yield row(*start, game, 1, one=one, statistic=mean)
-        for one, two, updates in PAIRS:
+        for one, two, updates in (pair for pair in PAIRS if pair[0] in kinds):
             games = [game for game in games_of[one] if game in games_of[two]]
             both = [scored(kind, measure, updates, games) for kind in (one, two)]
             yield row(measure, one, updates, two, "", len(games), one=both[0], minus=both[1])
@@ -91,8 +103,8 @@ def lines():
                     one = scored(kind, measure, updates, [game], in_points=True)
                     words = [measure, kind, updates, "the player in the first tenth", game, 1]
                     yield row(*words, one=one, minus=[played[:, None]], statistic=mean)
-    for kind in READINGS:
-        updates, games = READINGS[kind][-1], games_of[kind]
+    for kind, readings in readings_of.items():
+        updates, games = readings[-1], games_of[kind]
         last, best = (scored(kind, measure, updates, games) for measure in (LAST, CROSS))
         yield row(f"{LAST} minus {CROSS}", kind, updates, "", "", len(games), one=last, minus=best)
 
@@ -110,7 +122,7 @@ def draw(path, lines, best_policy=None):
     figure = Figure(figsize=(14, 3.2), layout="constrained")
     for axes, game in zip(figure.subplots(1, len(limits)), sorted(limits), strict=True):
         for kind, colour, style in lines:
-            if game not in kinds[kind][0][0]:
+            if kind not in kinds or game not in kinds[kind][0][0]:
                 continue
             runs = np.mean([each[game] for each, _ in kinds[kind]], 0)
             updates = EVERY // 1000 * np.arange(1, runs.shape[1] + 1)
@@ -148,8 +160,12 @@ if __name__ == "__main__":
                 ("REM, 1%", 0, "-"),
                 ("REM, targets to 10, 1%", 0, ":"),
                 ("REM, 10%", 1, "-"),
+                ("REM, 20%", 4, "-"),
+                ("REM, 50%", 5, "-"),
                 ("REM, 100%", 2, "-"),
                 ("QR-DQN, 10%", 1, "--"),
+                ("QR-DQN, 20%", 4, "--"),
+                ("QR-DQN, 50%", 5, "--"),
                 ("QR-DQN, 100%", 2, "--"),
                 ("Cloning, 1%", 3, "-"),
             ],

@@ -52,7 +52,7 @@ def draw(path):
 
     from optimist.studies.report import figures
 
-    card = json.loads((HERE / "log.json").read_text())
+    (card,) = json.loads((HERE / "logs.json").read_text())["atari/Pong"].values()
     figure = Figure(figsize=(7.5, 4.2), layout="constrained")
     axes = figure.subplots()
     colours = {}

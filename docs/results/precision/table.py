@@ -2,7 +2,7 @@
 
     python docs/results/precision/table.py gather FOLDER SCORES.csv
     python docs/results/precision/table.py differences SCORES.csv > DIFFERENCES.csv
-    python docs/results/precision/table.py late SCORES.csv OTHER.csv > LATE.csv
+    python docs/results/precision/table.py late SCORES.csv OTHER.csv ... > LATE.csv
     python docs/results/precision/table.py draw SCORES.csv FIGURE.png  # needs optimist
 
 Evaluations up to the last one that all runs have are compared. Differences are paired by log and seed. The
@@ -21,7 +21,14 @@ import numpy as np
 from precision import curves
 
 NAMES = {"rem": "REM", "dqn_adam": "DQN (Adam)"}
-STUDENT = {5: 2.776, 10: 2.262, 20: 2.093, 50: 2.010}  # 97.5% quantile, by the number of logs
+STUDENT = {
+    5: 2.776,
+    10: 2.262,
+    20: 2.093,
+    30: 2.045,
+    40: 2.023,
+    50: 2.010,
+}  # 97.5% quantile, by the number of logs
 
 
 LATE, FROM = ("asterix", "breakout"), 475_000  # games and first step of the late evaluations
@@ -92,9 +99,11 @@ def differences(scores: str) -> None:
 
 
 def late(*files: str) -> None:
-    """tf32 minus float32 at each of the last evaluations, in the two games that all experiments have."""
+    """tf32 minus float32 at each of the last evaluations, in the two games that all experiments have; "all"
+    has the logs of every experiment that was evaluated there."""
     out = csv.writer(sys.stdout, lineterminator="\n")
     out.writerow(["scores", "step", "logs", "difference", "low", "high"])
+    everywhere = defaultdict(list)
     for file in files:
         steps, runs = read(file, LATE)
         usual = np.concatenate([runs[game, "float32"] / runs[game, "float32"].mean(0) for game in LATE])
@@ -102,7 +111,11 @@ def late(*files: str) -> None:
         for place, step in enumerate(steps):
             if step >= FROM:
                 difference = rounded[:, place] - usual[:, place]
+                everywhere[step].append(difference)
                 out.writerow([Path(file).name, step, len(difference), *bounds(difference)])
+    for step, found in sorted(everywhere.items()):
+        together = np.concatenate(found)
+        out.writerow(["all", step, len(together), *bounds(together)])
 
 
 def draw(scores: str, path: str) -> None:

@@ -4,9 +4,9 @@
     python docs/results/ten-times-the-log/decay.py decay.png
 
 The first tenth of each log is the log of the study `asymptotic`; its scores are read from there. 1 is the
-best evaluation of the players of the whole logs, for all three. IQM is the mean of the middle half of the ten
-runs of both games. Scores of one game are the means of its five runs, in points. The bounds are 95% bootstrap
-intervals (`resampling.py`); pairs have the same logs.
+best evaluation of the players of the whole logs, for all three. IQM is the mean of the middle half of the
+runs of all games that normaliser.csv has. Scores of one game are the means of its five runs, in points. The
+bounds are 95% bootstrap intervals (`resampling.py`); pairs have the same logs.
 """
 
 import csv
@@ -33,7 +33,8 @@ PAIRS = [
     ("whole", 625_000, "first tenth", 625_000),
     ("random tenth", 625_000, "first tenth", 625_000),
 ]
-COLUMNS = [f"{which}{end}" for which in ("iqm", "asterix", "freeway") for end in ("", "_low", "_high")]
+GAMES = [game.partition("/")[2] for game in bounds(HERE)]
+COLUMNS = [f"{which}{end}" for which in ("iqm", *GAMES) for end in ("", "_low", "_high")]
 HEADS = ["score", "agent", "data", "updates", "passes", "minus_data", "minus_updates", *COLUMNS]
 
 
@@ -88,7 +89,7 @@ def draw(path):
 
     norm, found = bounds(HERE), all_curves()
     games, shown = sorted(norm), (*SHARED, "C51")
-    figure = Figure(figsize=(11, 5.2), layout="constrained")
+    figure = Figure(figsize=(11, 2.6 * len(games)), layout="constrained")
     panels = figure.subplots(len(games), len(shown), sharex=True, sharey="row")
     for game, line in zip(games, panels, strict=True):
         for agent, axes in zip(shown, line, strict=True):
@@ -102,9 +103,9 @@ def draw(path):
             axes.axhline(norm[game][1], color=figures.INK, linestyle="--", linewidth=0.8)
             if game == games[0]:
                 axes.set_title(agent, fontsize=10)
-            else:
+            if game == games[-1]:
                 axes.set_xlabel("million updates")
-        line[0].set_ylabel(f"return in {game.rpartition('/')[2].capitalize()}")
+        line[0].set_ylabel(f"return in {game.rpartition('/')[2].replace('_', ' ').capitalize()}")
     panels[0][0].legend(frameon=False, fontsize=8)
     figures.save_png(figures.laid_out(figure), Path(path))
 

@@ -1,0 +1,143 @@
+"""The table and the figure of this page from its CSV files.
+
+    python docs/results/figure-7-atari/table.py > docs/results/figure-7-atari/table.csv
+    python docs/results/figure-7-atari/table.py docs/results/figure-7-atari/curves.png
+
+The agents of a game are read at the evaluations that all of its runs have. In percent, 0 is random play and
+100 the best evaluation of the players (of their mean, if a game has several logs). `error` is the standard
+error of the episodes of an evaluation: it says how well a policy was measured, and nothing about other logs.
+`deviation` is over logs.
+"""
+
+import csv
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from resampling import CROSS, LAST, MEASURES, best_place
+
+from optimist import envs
+from optimist.studies.scores import reference
+
+HERE = Path(__file__).parent
+HEADS = ["game", "logs", "who", "reading", "at", "score", "error", "deviation", "percent"]
+PLAYER, BEST = "the player", "best"
+EXPLORING = {"best": "best_policy_return", "mean": "return_mean"}  # in the card of a log
+
+
+class Curves:
+    """The returns of the episodes of each seed at each step."""
+
+    def __init__(self) -> None:
+        self.seeds: dict[int, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+
+    @property
+    def steps(self) -> set[int]:
+        """Those at which all seeds were evaluated."""
+        return set.intersection(*map(set, self.seeds.values()))
+
+    def scores(self, steps: list[int]) -> np.ndarray:
+        """(seeds, evaluations)"""
+        return np.array([[np.mean(self.seeds[seed][at]) for at in steps] for seed in sorted(self.seeds)])
+
+    def error(self, step: int) -> float:
+        """The standard error of the mean over seeds that comes from their episodes alone."""
+        squares = [np.var(seed[step], ddof=1) / len(seed[step]) for seed in self.seeds.values()]
+        return float(np.sqrt(sum(squares)) / len(squares))
+
+    def means(self) -> dict[int, dict[int, float]]:
+        """{seed: {step: score}}"""
+        return {
+            seed: {step: float(np.mean(curve[step])) for step in sorted(curve)}
+            for seed, curve in self.seeds.items()
+        }
+
+
+class Game:
+    """Everything that was measured in one game."""
+
+    def __init__(self, name: str, agents: dict[str, Curves], player: Curves, cards: list[dict]):
+        self.name, self.agents, self.player, self.cards = name, agents, player, cards
+        self.title = envs.base_name(name).removeprefix("atari/")
+        self.random = reference.random_with_sticky_actions()[self.title]
+        self.best_evaluation = player.scores(sorted(player.steps)).mean(axis=0).max()
+
+    def exploring(self, name: str) -> np.ndarray:
+        """What the log of each player says about its play."""
+        return np.array([card[EXPLORING[name]] for card in self.cards], float)
+
+    def rows(self) -> Iterator[list]:
+        for reading in (BEST, LAST):
+            yield self.read(PLAYER, self.player, reading, sorted(self.player.steps))
+        for reading in EXPLORING:
+            yield self.row(PLAYER, f"exploring, {reading}", "", self.exploring(reading), "")
+        steps = sorted(set.intersection(*(curves.steps for curves in self.agents.values())))
+        for agent, curves in self.agents.items():
+            for reading in MEASURES:
+                if reading != CROSS or len(curves.seeds) > 1:  # another seed has to choose
+                    yield self.read(agent, curves, reading, steps)
+            for step in steps:
+                yield self.read(agent, curves, LAST, [step], name="at")
+
+    def read(self, who: str, curves: Curves, reading: str, steps: list[int], name: str = "") -> list:
+        scores = curves.scores(steps)
+        at = {BEST: steps[best_place(scores)], LAST: steps[-1]}.get(reading, "")
+        error = f"{curves.error(at):.2f}" if at else ""
+        return self.row(who, name or reading, at, MEASURES[reading](scores), error)
+
+    def row(self, who: str, reading: str, at, values: np.ndarray, error: str) -> list:
+        deviation = f"{values.std(ddof=1):.2f}" if len(values) > 1 else ""
+        percent = 100 * (values.mean() - self.random) / (self.best_evaluation - self.random)
+        score = f"{values.mean():.2f}"
+        return [self.name, len(values), who, reading, at, score, error, deviation, f"{percent:.0f}"]
+
+
+def episodes(path: Path) -> dict[str, dict[str, Curves]]:
+    """{game: {agent: curves}}; a file without agents is about the players."""
+    found: dict = defaultdict(lambda: defaultdict(Curves))
+    with path.open() as file:
+        for row in csv.DictReader(file):
+            curves = found[row["game"]][row.get("agent", PLAYER)]
+            curves.seeds[int(row["seed"])][int(row["step"])].append(float(row["return"]))
+    return found
+
+
+def games(folder: Path) -> list[Game]:
+    agents, players = episodes(folder / "episodes.csv"), episodes(folder / "player-episodes.csv")
+    cards = json.loads((folder / "logs.json").read_text())
+    return [
+        Game(name, agents[name], players[name][PLAYER], list(cards[name].values())) for name in sorted(agents)
+    ]
+
+
+def draw(found: list[Game], path: Path) -> None:
+    from optimist.studies.report import figures, paper_figures
+
+    panels, levels = {}, {}
+    for game in found:
+        panels[game.title] = {agent: curves.means() for agent, curves in game.agents.items()}
+        levels[game.title] = {
+            "the player's best evaluation": game.best_evaluation,
+            "its best play while it explored": game.exploring("best").mean(),
+        }
+    figure = paper_figures.curve_grid(
+        panels, levels, window=1, columns=min(3, len(panels)), xlabel="gradient updates"
+    )
+    figures.save_png(figures.laid_out(figure), path)
+
+
+def main() -> None:
+    found = games(HERE)
+    if sys.argv[1:]:
+        return draw(found, Path(sys.argv[1]))
+    rows = [row for game in found for row in game.rows()]
+    csv.writer(sys.stdout, lineterminator="\n").writerows([HEADS, *rows])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""The CSVs and the figure of this page, from an experiment's folder or from its scores.
+
+    python docs/results/large-batches/table.py gather FOLDER docs/results/large-batches/scores.csv
+    python docs/results/large-batches/table.py table docs/results/large-batches
+    python docs/results/large-batches/table.py draw docs/results/large-batches  # needs optimist
+
+Seconds are those of one seed alone on the device: updates, divided by the rate of that batch size in
+rates.csv. Cross-chosen best: each run at the evaluation that is best for the mean of the other runs of its
+game and arm. Differences from the batch of 32 are paired by log, with Student's 95% interval; the scores
+at the cross-chosen best depend on each other, so its interval is too narrow. `all` is relative to the mean of
+the batch of 32 in each game.
+"""
+
+import csv
+import statistics
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+
+STUDENT = {5: 2.776, 10: 2.262}  # 97.5% quantile, by the number of logs
+USUAL = (32, "plain")
+Arm = tuple[int, str]  # batch size and rule
+
+
+def gather(folder: str, scores: str) -> None:
+    found: dict = defaultdict(list)
+    for path in sorted(Path(folder).glob("*-*-*/episodes.csv")):
+        game, batch, rule = path.parent.name.split("-", 2)
+        with path.open() as file:
+            for row in csv.DictReader(file):
+                found[game, int(batch), rule, int(row["seed"]), int(row["step"])].append(float(row["return"]))
+    rows = [[*run, f"{statistics.mean(each):.4f}"] for run, each in sorted(found.items())]
+    with Path(scores).open("w", newline="") as file:
+        heads = ["game", "batch", "rule", "seed", "step", "score"]
+        csv.writer(file, lineterminator="\n").writerows([heads, *rows])
+
+
+def read(folder: Path) -> dict[str, dict[Arm, tuple[np.ndarray, np.ndarray]]]:
+    """{game: {arm: (steps, scores of each seed and step)}}: the evaluations that all seeds have, without one
+    at the end of a run that follows the one before at once."""
+    found: dict = defaultdict(lambda: defaultdict(lambda: defaultdict(dict)))
+    with (folder / "scores.csv").open() as file:
+        for row in csv.DictReader(file):
+            runs = found[row["game"]][int(row["batch"]), row["rule"]]
+            runs[int(row["seed"])][int(row["step"])] = float(row["score"])
+    curves: dict = defaultdict(dict)
+    for game, arms in found.items():
+        for arm, seeds in sorted(arms.items()):
+            steps = sorted(set.intersection(*(set(curve) for curve in seeds.values())))
+            steps = [step for step in steps if step % steps[0] == 0]
+            scores = [[curve[step] for step in steps] for _, curve in sorted(seeds.items())]
+            curves[game][arm] = np.array(steps), np.array(scores)
+    return curves
+
+
+def rates(folder: Path) -> dict[int, float]:
+    with (folder / "rates.csv").open() as file:
+        return {
+            int(row["batch"]): float(row["updates_per_second"])
+            for row in csv.DictReader(file)
+            if row["scale"] == "mini"
+        }
+
+
+def chosen(scores: np.ndarray) -> np.ndarray:
+    """The evaluation of each run that is best for the others."""
+    return np.array([np.delete(scores, run, 0).mean(0).argmax() for run in range(len(scores))])
+
+
+def bounds(values: np.ndarray) -> list[str]:
+    half = STUDENT[len(values)] * values.std(ddof=1) / len(values) ** 0.5
+    return [f"{value:.3f}" for value in (values.mean(), values.mean() - half, values.mean() + half)]
+
+
+def table(folder: Path) -> None:
+    """For each arm: its cross-chosen best and mean of all, when it is reached, and when it first has nine
+    tenths of what the batch of 32 has at best."""
+    curves, rate = read(folder), rates(folder)
+    heads = ["game", "batch", "rule", "evaluated_to", "measure", "score", "seconds", "seconds_to_90_percent"]
+    with (folder / "table.csv").open("w", newline="") as file:
+        out = csv.writer(file, lineterminator="\n")
+        out.writerow([*heads, "difference", "low", "high"])
+        relative: dict = defaultdict(list)
+        for game, arms in curves.items():
+            enough = 0.9 * arms[USUAL][1].mean(0).max()
+            for arm, (steps, scores) in arms.items():
+                best = chosen(scores)
+                reached = scores.mean(0) >= enough
+                soonest = f"{steps[reached.argmax()] / rate[arm[0]]:.2f}" if reached.any() else ""
+                measures = {
+                    "cross-chosen best": (lambda s: s[np.arange(len(s)), chosen(s)], steps[best].mean()),
+                    "mean of all": (lambda s: s.mean(1), steps[-1]),
+                }
+                for measure, (of, at) in measures.items():
+                    usual, score = of(arms[USUAL][1]), of(scores)
+                    difference = score - usual
+                    relative[arm, measure].append(difference / usual.mean())
+                    row = [game, *arm, steps[-1], measure, f"{score.mean():.3f}", f"{at / rate[arm[0]]:.2f}"]
+                    out.writerow([*row, soonest, *bounds(difference)])
+        for (arm, measure), each in relative.items():
+            values = np.concatenate(each)
+            out.writerow(["all", *arm, "", measure, "", "", "", *bounds(values)])
+
+
+def draw(folder: Path) -> None:
+    """The mean over logs against the seconds of one seed alone; a panel for each game and rule."""
+    from matplotlib.figure import Figure
+
+    from optimist.studies.report import figures
+
+    curves, rate = read(folder), rates(folder)
+    titles = {
+        "plain": "rate and period as with 32",
+        "root": "rate x sqrt(k), period / k",
+        "root-epsilon": "and epsilon / sqrt(k)",
+        "linear": "rate x k, period / k",
+    }
+    figure = Figure(figsize=(11, 5.4), layout="constrained")
+    panels = figure.subplots(len(curves), len(titles), sharex=True, sharey="row")
+    for line, (game, arms) in enumerate(curves.items()):
+        for column, (rule, title) in enumerate(titles.items()):
+            axes = panels[line, column]
+            shown = [USUAL, *(arm for arm in arms if arm[1] == rule and arm != USUAL)]
+            for arm, colour in zip(shown, figures.COLOURS, strict=False):
+                steps, scores = arms[arm]
+                axes.plot(steps / rate[arm[0]], scores.mean(0), color=colour, label=f"batch {arm[0]:,}")
+            axes.set_xscale("log")
+            if line == 0:
+                axes.set_title(title, fontsize=10)
+            if column == 0:
+                axes.set_ylabel(f"{game}: mean return")
+            if line == len(curves) - 1:
+                axes.set_xlabel("seconds of one seed alone")
+            if line == 0 and column == 0:
+                axes.legend(frameon=False, fontsize=8)
+    figures.save_png(figures.laid_out(figure), folder / "curves.png")
+
+
+if __name__ == "__main__":
+    stage, *words = sys.argv[1:]
+    if stage == "gather":
+        gather(*words)
+    else:
+        {"table": table, "draw": draw}[stage](Path(words[0]))

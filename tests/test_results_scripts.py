@@ -1,0 +1,124 @@
+"""The scripts of the results: games and seeds accumulate, archives stay small, commands end by the clock."""
+
+import csv
+import importlib.util
+import json
+import signal
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+RESULTS = Path(__file__).parents[1] / "docs" / "results"
+FIRST, SECOND = 100, 200  # updates at the evaluations
+
+
+@pytest.fixture(autouse=True)
+def scripts(monkeypatch):
+    """docs/results as the scripts there see it."""
+    monkeypatch.syspath_prepend(str(RESULTS))
+
+
+def written(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def evaluations(seed: int, scores: dict[int, float]) -> str:
+    """Two episodes for each step, with this mean."""
+    rows = [f"{step},{seed},{i},{score + i - 0.5},9\n" for step, score in scores.items() for i in (0, 1)]
+    return "step,seed,episode,return,length\n" + "".join(rows)
+
+
+def stretch(folder: Path, game: str, seed: int, **agents: dict[int, float]) -> Path:
+    """What a stretch leaves of one game, with a player that has 1 and then 11 points."""
+    for name, scores in agents.items():
+        written(folder / game / name / "episodes.csv", evaluations(seed, scores))
+    written(folder / game / "log" / "agent" / "episodes.csv", evaluations(seed, {FIRST: 1.0, SECOND: 11.0}))
+    card = {"return_mean": 2.0, "best_policy_return": 6.0}
+    card |= {"provenance": {"environment": f"atari/{game}", "seeds": [seed]}}
+    written(folder / game / "log.json", json.dumps(card))
+    written(folder / "progress.csv", f"10.0,{game}/rem,100\n")
+    return folder
+
+
+def gather(folder: Path, page: Path) -> None:
+    page.mkdir(exist_ok=True)
+    subprocess.run([sys.executable, RESULTS / "gathering.py", folder, page], check=True)
+
+
+def scores(page: Path) -> list[str]:
+    with (page / "scores.csv").open() as file:
+        return [" ".join(row.values()) for row in csv.DictReader(file)]
+
+
+def test_games_and_seeds_accumulate_and_a_run_replaces_itself(tmp_path):
+    page, first = tmp_path / "page", tmp_path / "first"
+    stretch(first, "Breakout", 0, rem={FIRST: 2.0})
+    gather(stretch(first, "Qbert", 0, rem={FIRST: 4.0}), page)
+    gather(stretch(tmp_path / "second", "Qbert", 1, rem={FIRST: 6.0}), page)
+    old = ["atari/Qbert REM 0 100 4.0", "atari/Qbert REM 1 100 6.0"]
+    assert scores(page) == ["atari/Breakout REM 0 100 2.0", *old]
+    gather(stretch(tmp_path / "third", "Breakout", 0, rem={FIRST: 8.0, SECOND: 9.0}), page)
+    assert scores(page) == [*old, "atari/Breakout REM 0 100 8.0", "atari/Breakout REM 0 200 9.0"]
+    assert sorted(json.loads((page / "logs.json").read_text())["atari/Qbert"]) == ["0", "1"]
+
+
+def test_rows_with_other_columns_are_not_mixed(tmp_path):
+    written(tmp_path / "page" / "scores.csv", "agent,score\n")
+    with pytest.raises(subprocess.CalledProcessError):
+        gather(stretch(tmp_path / "stretch", "Qbert", 0, rem={FIRST: 6.0}), tmp_path / "page")
+    assert (tmp_path / "page" / "scores.csv").read_text() == "agent,score\n"
+
+
+def table(page: Path) -> dict[tuple[str, str], dict[str, str]]:
+    """The rows of Figure 7's table by agent and reading."""
+    spec = importlib.util.spec_from_file_location("figure_7_table", RESULTS / "figure-7-atari" / "table.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    rows = [dict(zip(module.HEADS, row, strict=True)) for game in module.games(page) for row in game.rows()]
+    return {(row["who"], row["reading"]): row for row in rows}
+
+
+def test_agents_are_read_where_all_were_evaluated_and_only_other_logs_choose(tmp_path):
+    page, longer = tmp_path / "page", {FIRST: 3.0, SECOND: 20.0}
+    gather(stretch(tmp_path / "first", "Pong", 0, rem={FIRST: 5.0}, qr_dqn=longer), page)
+    found = table(page)
+    assert found["the player", "best"]["percent"] == "100"
+    assert found["QR-DQN", "last"]["score"] == found["QR-DQN", "best"]["score"] == "3.00"
+    assert ("QR-DQN", "cross-chosen best") not in found
+    both = {FIRST: 5.0, SECOND: 0.0}
+    gather(stretch(tmp_path / "again", "Pong", 0, rem=both, qr_dqn=longer), page)
+    gather(stretch(tmp_path / "second", "Pong", 1, rem={FIRST: 1.0, SECOND: 9.0}, qr_dqn=longer), page)
+    found = table(page)
+    assert found["REM", "best"]["score"] == "4.50"  # at the second evaluation
+    assert found["REM", "cross-chosen best"]["score"] == "0.50"  # each log by the evaluation of the other
+    assert (found["REM", "last"]["logs"], found["REM", "last"]["at"]) == (2, SECOND)
+
+
+def test_the_archive_has_the_first_rows_of_the_metrics_and_a_tenth_of_the_others(tmp_path):
+    import work
+
+    rows = [f'{{"step": {step}, "loss": 0.5}}\n' for step in range(250, 10_001, 250)]
+    written(tmp_path / "run" / "metrics.jsonl", "".join(rows))
+    written(tmp_path / "run" / "DONE", "")
+    written(tmp_path / "run" / "frames.arrow", "large")
+    work.pack(tmp_path)
+    with tarfile.open(tmp_path / "found.tar.gz") as archive:
+        assert archive.getnames() == ["run/DONE", "run/metrics.jsonl"]
+        kept = archive.extractfile("run/metrics.jsonl").read().decode().splitlines()
+    assert [json.loads(row)["step"] for row in kept] == [250, 500, 750, 1_000, 2_500, 5_000, 7_500, 10_000]
+
+
+def test_a_command_can_be_stopped_although_its_shell_ignores_the_signal(tmp_path):
+    import work
+
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a shell starts a command with `&`
+    try:
+        started = work.Work("help", ["--help"], tmp_path)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler  # which the child inherits
+        work.stop([started])
+    finally:
+        signal.signal(signal.SIGINT, before)
