@@ -116,6 +116,7 @@ def write_selections(out: Path) -> Path:
     for job in jobs():
         if job.label:
             facts = {"rule": "fqe", "updates": 50, "notes": ["a note", f"a note about {job.environment}"]}
+            facts["chosen"] = {name: candidates[0][name] for name in ("step", "seed")}
             write_selection(job.run_folder(out), {**facts, "candidates": candidates})
     return out
 

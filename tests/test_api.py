@@ -98,6 +98,9 @@ def test_a_log_of_ones_own_needs_no_environment_and_no_folder(tmp_path, monkeypa
     assert run.policy(np.zeros(4)) in (0, 1)
     assert run.policy(np.zeros((3, 4))).shape == (3,)
     assert run.policy([0.0, 0.5, 1.0, 2.0]) in (0, 1)
+    for strange in ([0.0, np.nan, 1.0, 2.0], [0.0, np.inf, 1.0, 2.0], ["a", "b", "c", "d"]):
+        with pytest.raises(UsageError, match="holds NaN, infinity or text: give finite numbers"):
+            run.policy(strange)
     with pytest.raises(UsageError, match="has no environment"):
         run.evaluate()
 

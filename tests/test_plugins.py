@@ -254,8 +254,26 @@ def test_a_file_is_named_by_its_whole_path(packages, tmp_path, monkeypatch):
     assert name == f"{file}:Keen"
     assert agents.short_name(optimist.load(run).learner.agent) == "Keen"
     assert envs.make(f"{file}:Corridor/short?", lanes=2).reset().shape == (2, 1)
-    with pytest.raises(UsageError, match="write its whole path"):
+    with pytest.raises(UsageError, match='"own.py" is not a file: write its whole path'):
         agents.agent_class("own.py:Keen")
+    monkeypatch.chdir(tmp_path)
+    other = file.rename(tmp_path / "other.py")
+    with pytest.raises(UsageError, match=f'"other.py" is not a whole path: write its whole path, {other}'):
+        agents.agent_class("other.py:Keen")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+        ("def (:", "SyntaxError: invalid syntax"),
+        ("import nowhere_at_all", "ModuleNotFoundError: No module named 'nowhere_at_all'"),
+    ],
+)
+def test_a_file_that_cannot_be_imported_is_one_line(tmp_path, text, said):
+    (tmp_path / "own.py").write_text(text)
+    with pytest.raises(UsageError, match=f"own.py cannot be imported .{said}.*--debug shows where"):
+        agents.agent_class(f"{tmp_path / 'own.py'}:Keen")
 
 
 def test_the_current_folder_is_not_searched(tmp_path, monkeypatch):
@@ -305,6 +323,9 @@ def test_names_and_classes_lead_to_each_other(installed):
         (agents.agent_class, "keeen", 'there is no agent "keeen": did you mean "keen"'),
         (agents.agent_class, "my_plugin:Kean", 'my_plugin has no "Kean": did you mean "Keen"'),
         (agents.agent_class, "my_plugin:Lines", "is not an agent"),
+        (agents.agent_class, ":X", 'there is no module "": install'),
+        (agents.agent_class, ".here:X", 'there is no module ".here": install'),
+        (envs.make, "./own.py:Corridor/short", "write the whole path of the file in"),
         (agents.agent_class, "nowhere.at_all:X", 'no module "nowhere.at_all": install its package'),
         (envs.make, "my_plugin:Keen/short", "is not a family of environments: it has no make"),
         (envs.make, "coridor/short", 'did you mean "corridor"'),

@@ -1,6 +1,7 @@
 """The site has a page for every public name and command, and no broken link. `make site` builds it."""
 
 import argparse
+import re
 
 import pytest
 
@@ -81,3 +82,23 @@ def test_the_reference_has_every_command_with_its_options():
     assert [name for name in command_names(parser())[1:] if name not in headings] == []
     assert "| `--hold-out" in text
     assert "| `--engine" in text
+
+
+def test_an_estimate_and_its_interval_are_never_on_two_lines(site):
+    """Of all pages, in tables and in prose; a page of results has hundreds."""
+    pattern = re.compile(r"\d%? \[[-+]?[\d.,]+,\s[-+]?[\d.,]+\](?!\()")
+    for page in site.rglob("*.md"):
+        prose = pages.CODE.sub("", page.read_text("utf-8"))
+        assert pattern.findall(prose) == [], page
+    assert (site / "claims.md").read_text("utf-8").count("\u00a0[") > 100
+
+
+def test_only_the_spaces_of_intervals_are_kept_together():
+    table = "| a | -4.86 [-6.63, -3.09] | 12% [-2, +4], and 1,200 [900, 1,300] |\n"
+    kept = (
+        "| a | -4.86\u00a0[-6.63,\u00a0-3.09] | 12%\u00a0[-2,\u00a0+4], and 1,200\u00a0[900,\u00a01,300] |\n"
+    )
+    assert pages.unbroken(table) == kept
+    for text in ("`1 [0, 2]`", "```\n1 [0, 2]\n```", "see 3 [1, 2](page.md)", "the shape 4 [a, b]"):
+        assert pages.unbroken(text) == text
+    assert pages.unbroken("```\n1 [0, 2]\n```\n1 [0, 2]").endswith("```\n1\u00a0[0,\u00a02]")

@@ -24,6 +24,10 @@ ABOVE = {
 }
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+CODE = re.compile(rf"({FENCE.pattern}|`[^`\n]*`)", FENCE.flags)
+NUMBER = r"[-+\u2212]?[\d.,]*\d%?"
+INTERVAL = re.compile(rf"{NUMBER} \[{NUMBER}, {NUMBER}\](?!\()")
+TOGETHER = "\u00a0"  # a space at which no line ends
 COMMENT = re.compile(r"^(\S.*?) +# (.*)$", re.MULTILINE)
 SECTIONS: dict[str, list[tuple[str, str]]] = {
     "Start here": [
@@ -76,7 +80,7 @@ def write(folder: Path) -> None:
     for source in [*DOCS.rglob("*.md"), *(ROOT / name for name in ABOVE)]:
         target = folder / staged(source)
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(with_links(source), "utf-8")
+        target.write_text(unbroken(with_links(source)), "utf-8")
     (folder / "decisions" / "index.md").write_text(decisions(), "utf-8")
     shutil.copy(Path(__file__).with_name("site.css"), folder)
     for name, text in reference.pages().items():
@@ -121,6 +125,19 @@ def with_links(source: Path) -> str:
         return f"{match[1]}[{match[2]}]({link}{hash}{anchor})"
 
     return LINK.sub(mended, text)
+
+
+def unbroken(text: str) -> str:
+    """The text with estimates and their intervals, "-4.86 [-6.63, -3.09]", that no cell of a table breaks.
+    Code stays as it is: people copy it."""
+    pieces = CODE.split(text)
+    return "".join(
+        piece if number % 2 else INTERVAL.sub(_in_one_piece, piece) for number, piece in enumerate(pieces)
+    )
+
+
+def _in_one_piece(match: re.Match[str]) -> str:
+    return match[0].replace(" ", TOGETHER)
 
 
 def _coloured(match: re.Match[str]) -> str:

@@ -4,6 +4,7 @@ import difflib
 import logging
 from collections.abc import Iterable, Sequence
 
+SHOWN = 40  # known words in a message: more than there are agents
 log = logging.getLogger("optimist")
 
 
@@ -56,7 +57,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """'did you mean "rem"?', or the list of known words: the end of a message about an unknown word."""
     known = sorted(known)
     close = closest(word, known)
-    return f'did you mean "{close}"?' if close else f"known: {', '.join(known)}"
+    return f'did you mean "{close}"?' if close else f"known: {some_of(known, SHOWN)}"
 
 
 def closest(word: str, known: Iterable[str]) -> str | None:

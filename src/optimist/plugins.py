@@ -143,17 +143,22 @@ def _public(thing: Any) -> list[str]:
 def _module(name: str) -> ModuleType:
     if _key(name) in sys.modules:
         return sys.modules[_key(name)]
-    if name.endswith(".py"):
-        return _file(name)
+    missing = f'there is no module "{name}": install its package, or name its file, /folder/file.py:Name'
+    if not name or name.startswith("."):
+        raise UsageError(missing)
     try:
+        if name.endswith(".py"):
+            return _file(name)
         with _without_current_folder():
             return importlib.import_module(name)
-    except ModuleNotFoundError as problem:
-        if not f"{name}.".startswith(f"{problem.name}."):
-            raise  # the missing module is one that this module imports
+    except UsageError:
+        raise
+    except Exception as problem:
+        if isinstance(problem, ModuleNotFoundError) and f"{name}.".startswith(f"{problem.name}."):
+            raise UsageError(missing) from None
         raise UsageError(
-            f'there is no module "{name}": install its package, or name its file, /folder/file.py:Name'
-        ) from None
+            f"{name} cannot be imported ({type(problem).__name__}: {problem}): mend it; --debug shows where"
+        ) from problem
 
 
 def _key(module: str) -> str:
@@ -163,7 +168,9 @@ def _key(module: str) -> str:
 
 def _file(path: str) -> ModuleType:
     if not os.path.isabs(path) or not os.path.isfile(path):
-        raise UsageError(f'"{path}" is not a file: write its whole path, /folder/file.py:Name')
+        whole = os.path.abspath(path) if os.path.isfile(path) else "/folder/file.py:Name"
+        problem = "is not a whole path" if os.path.isfile(path) else "is not a file"
+        raise UsageError(f'"{path}" {problem}: write its whole path, {whole}')
     spec = importlib.util.spec_from_file_location(_key(path), path)
     assert spec is not None and spec.loader is not None  # the name ends with .py
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)

@@ -35,6 +35,8 @@ def places(tmp_path_factory):
     (root / "empty").mkdir()
     (root / "empty" / "folder.gif").mkdir()
     (root / "file").write_text("not a folder")
+    (root / "table").mkdir()
+    (root / "table" / "log.csv").write_text("x,action,reward\n1,0,0.5\n")
     pong = "game,agent,seed,score\nPong,REM,0,15\n"
     (root / "scores_csv").write_text(pong)
     (root / "gap_csv").write_text(f"{pong}Pong,QR-DQN,0,9\nQbert,QR-DQN,0,9\n")
@@ -137,9 +139,11 @@ MISTAKES = [
     ("train rem {log} --environment minatar/Breakout", 2, 'did you mean "breakout"?'),
     ("train rem {log} --environment minatar/freeway", 2, "minatar/freeway has frames of (10, 10, 7)"),
     # the data
-    ("train rem {nowhere}", 3, "does not exist; record a dataset"),
+    ("train rem {nowhere}", 3, "does not exist; check the path, or make a dataset"),
     ("train rem {empty}", 3, "has no manifest.json (is it a dataset?)"),
     ("train rem {file}", 3, "has no manifest.json"),
+    ("train rem {table}", 3, "holds parquet logs; import them first: optimist data import parquet"),
+    ("train rem {log} --out=", 2, "--out is empty: name a path"),
     ("train rem {run}", 3, "has no manifest.json"),
     ("train rem {unborn}", 3, "is empty: record into it first"),
     ("train rem {bad_manifest}", 3, "manifest.json is damaged"),
@@ -185,6 +189,7 @@ MISTAKES = [
     ("data import dqn-replay", 2, "name the logs: a path, or an address such as gs://..."),
     ("data import dqn-replay {empty}", 2, "name the dataset's folder: --out DATA"),
     ("data import dqn-replay {nowhere} --out {nowhere}2", 3, "does not exist"),
+    ("data import npz {nowhere}.npz --out {nowhere}2", 3, "nowhere.npz does not exist; check its spelling"),
     ("data import dqn-replay {file} --out {nowhere}2", 3, "is a file; name the folder"),
     ("data import dqn-replay {log} --out {nowhere}2", 3, "holds no DQN Replay logs"),
     ("data import dqn-replay {empty} --out {nowhere}2 --action 4", 2, 'did you mean "--actions"?'),
@@ -197,6 +202,8 @@ MISTAKES = [
     # the run's folder
     ("train dqn {log} --out {run} --steps 20", 4, "training.evaluate_every: 10 saved, 5000 requested"),
     ("train dqn {log} --out {file}", 6, "cannot make"),
+    ("demo --out {log}", 4, "holds a dataset (manifest.json), so a study cannot be written there"),
+    ("study run asymptotic --scale tiny --out {run}", 4, "holds a run (config.toml), so a study cannot"),
     ("train dqn {log} --out {log}", 4, "holds a dataset (manifest.json), so a run cannot be written there"),
     ("train dqn {log} --restart --out {log}", 4, "holds a dataset (manifest.json), so a run cannot"),
     ("train dqn {log} --out {ruined} {trained}", 4, "is damaged): start again with --restart"),
@@ -411,6 +418,7 @@ def test_the_former_name_of_the_games_goes_on_working_with_a_notice(capsys, capl
 
 
 def test_without_an_environment_nothing_is_recommended_that_needs_one(tmp_path, capsys):
+    run = tmp_path / "a run"
     spec = Spec((4,), "float32", actions=2)
     with Recorder(tmp_path / "log", spec, lanes=1) as recorder:
         for step in random_play(spec, rows=40, lanes=1):
@@ -418,13 +426,14 @@ def test_without_an_environment_nothing_is_recommended_that_needs_one(tmp_path, 
     assert main(["data", "info", str(tmp_path / "log")]) == 0
     assert "vectors of 4 float32; 2 actions" in capsys.readouterr().out
     words = ["train", "dqn", str(tmp_path / "log"), "--steps", "2", *small_words("dqn")]
-    assert main([*words, "--out", str(tmp_path / "run")]) == 0
+    assert main([*words, "--out", str(run)]) == 0
     told = capsys.readouterr().out
     assert "optimist play" not in told
-    assert f"optimist select {tmp_path / 'run'}" in told and "optimist evaluate" not in told
-    assert main(["play", str(tmp_path / "run")]) == 2
+    assert f"optimist select '{run}'\n" in told and "optimist evaluate" not in told  # to copy as it is
+    assert f"optimist export '{run}' --to" in told
+    assert main(["play", str(run)]) == 2
     assert "name one with --environment" in capsys.readouterr().err
-    evaluate = ["evaluate", str(tmp_path / "run"), "--episodes", "1", "--environment", "gym/CartPole-v1"]
+    evaluate = ["evaluate", str(run), "--episodes", "1", "--environment", "gym/CartPole-v1"]
     assert main(evaluate) == 0
 
 

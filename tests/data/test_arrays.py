@@ -136,6 +136,8 @@ def test_stacks_count_and_contents_are_the_callers_choice():
         ({"actions": ["a", "b", "c"] * 2, "actions_count": 4}, "give all action_names"),
         ({"actions_count": 20_000}, "20,000 different actions: at most 10,000"),
         ({"observations": np.zeros(6)}, "shape"),
+        ({"observations": [[1.0], [1.0, 2.0]] * 3}, "observations have rows of different lengths"),
+        ({"actions": [[1.0], [1.0, 2.0]] * 3}, "actions have rows of different lengths"),
         ({"observations": np.full((6, 2), 2**24 + 1)}, "float32 cannot hold .first in row 0"),
         ({"observations": np.array([["a"]] * 6)}, "type <U1"),
         ({"observations": np.array([[None]] * 6)}, "object"),

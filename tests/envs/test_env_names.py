@@ -52,6 +52,8 @@ def test_every_available_environment_plays(name):
             '"breakout" is not of the form family/game: did you mean atari/Breakout, minatar/breakout or '
             "minatar_jax/breakout?",
         ),
+        ("cartpole", '"cartpole" is not of the form family/game: did you mean gym/CartPole-v1?'),
+        ("zzz", '"zzz" is not of the form family/game: optimist environments lists them'),
         ("brekout", '"brekout" is not of the form family/game: did you mean "atari/Breakout"?'),
         ("Minatar/pong", 'no environment family "Minatar" in "Minatar/pong": did you mean "minatar"?'),
         ("minatar/Breakout", 'no environment "minatar/Breakout": did you mean "breakout"?'),

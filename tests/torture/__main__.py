@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 
-from torture import files, machines
+from torture import files, machines, records
 from torture.campaign import failures, run, table
 
 MINUTES = float(os.environ.get("MINUTES", 80))
@@ -17,7 +17,7 @@ def main(words: list[str]) -> int:
     logging.getLogger("optimist").setLevel(logging.ERROR)  # each fault is a warning
     quick = "quick" in words
     words = [word for word in words if word != "quick"]
-    every = (*files.CAMPAIGNS, *machines.CAMPAIGNS)
+    every = (*files.CAMPAIGNS, *records.CAMPAIGNS, *machines.CAMPAIGNS)
     chosen = [each for each in every if not words or any(word in each.name for word in words)]
     run(chosen, seconds=60 * MINUTES, share=0.01 if quick else 1.0)
     print(table(chosen))

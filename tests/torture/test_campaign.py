@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from torture import campaign, files, machines
+from torture import campaign, files, machines, records
 from torture.guards import GUARDS
 
 ROOT = Path(__file__).parents[2]
-QUICK = (*files.CAMPAIGNS, *(each for each in machines.CAMPAIGNS if each.case is machines.lose_power))
+POWER = [each for each in machines.CAMPAIGNS if each.case is machines.lose_power]
+QUICK = (*files.CAMPAIGNS, *records.CAMPAIGNS, *POWER)
 
 
 @pytest.mark.parametrize("attack", QUICK, ids=lambda each: each.name)

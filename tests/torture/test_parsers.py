@@ -6,17 +6,21 @@ import json
 import struct
 import tempfile
 import tomllib
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from hypothesis import given, settings
+import pytest
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from optimist.data.disk import manifest
 from optimist.errors import OptimistError
-from optimist.studies import study_file
-from optimist.training.storage import alarms, checked_lines, run_folder
+from optimist.studies import rates, status, study_file
+from optimist.studies.results import logs, provenance, run_curves
+from optimist.training.loggers._told import Told
+from optimist.training.storage import alarms, checked_lines, run_folder, selected
 from optimist.training.storage.checkpoint import load_state
 
 numbers = st.integers() | st.sampled_from([-1, 0, 2**31, 2**63, 10**30]) | st.floats()
@@ -92,6 +96,151 @@ def test_rows_of_any_bytes(content, checks):
 
     header = b"step,seed,episode,return,length\n"
     refused_in_one_line("episodes.csv", header + content, read)
+
+
+# Records of a run and of a study: some under a right checksum, which a forger can compute.
+
+whole = st.integers(0, 10**6)
+SAID = {"fingerprint": "known", "rule": "fqe", "updates": 50, "notes": []}
+scores = st.dictionaries(words, numbers | st.none() | plain)
+policy = st.fixed_dictionaries({"step": whole | plain, "seed": whole | plain}, optional={"scores": scores})
+selection = st.fixed_dictionaries(
+    {"rule": st.just("fqe"), "updates": st.just(50), "notes": st.just([])},
+    optional={
+        "version": st.just(selected.VERSION) | plain,
+        "fingerprint": st.just("known") | plain,
+        "chosen": policy | plain,
+        "candidates": st.lists(policy, max_size=3) | plain,
+    },
+)
+
+
+@settings(deadline=None)
+@given(selection | plain | st.binary(max_size=60))
+@example({"version": selected.VERSION, **SAID, "chosen": {"step": 1}, "candidates": []})
+@example({"version": selected.VERSION, **SAID, "chosen": {"step": 1, "seed": 0.5}, "candidates": []})
+def test_a_selection_of_any_values_under_its_checksum(record):
+    def read(folder: Path) -> None:
+        step, seed = selected.chosen_policy(folder, "known")
+        assert type(step) is type(seed) is int
+        selected.chosen_steps(selected.read_selection(folder) or {})
+
+    content = record if isinstance(record, bytes) else json.dumps(record).encode()
+    if isinstance(record, dict):
+        content = selected._text({**record}).encode()
+    refused_in_one_line(selected.NAME, content, read)
+
+
+told = st.fixed_dictionaries(
+    {},
+    optional={
+        "name": words | plain,
+        "runs": st.dictionaries(st.just("0"), words) | plain,
+        "rows": st.dictionaries(st.just("0"), st.lists(whole | st.lists(words | plain)) | plain) | plain,
+    },
+)
+
+
+@settings(deadline=None)
+@given(told | plain | st.binary(max_size=60))
+@example({"rows": {"0": 5}})
+def test_what_a_service_was_told_of_any_values(record):
+    def read(folder: Path) -> None:
+        (folder / "loggers").mkdir()
+        (folder / "wandb.json").rename(folder / "loggers" / "wandb.json")
+        service = Told(folder, "wandb")
+        assert service.news(10**9, {"loss": 0.5}, seed=0) in ({}, {"loss": 0.5})
+        service.note(10**9, {"loss": 0.5}, seed=0)
+        assert isinstance(service.name, str) and all(isinstance(run, str) for run in service.runs.values())
+
+    content = record if isinstance(record, bytes) else json.dumps(record).encode()
+    refused_in_one_line("wandb.json", content, read)
+
+
+took = st.fixed_dictionaries(
+    {},
+    optional={"steps": whole | plain, "device_seconds": whole | plain, "memory": plain, "device": words},
+)
+
+
+@settings(deadline=None)
+@given(took | plain)
+@example({"steps": 10, "device_seconds": "long"})
+@example({"steps": 10, "device_seconds": float("nan")})
+def test_what_a_run_took_of_any_values(record):
+    def read(folder: Path) -> None:
+        found = rates.took(folder)
+        assert rates._per_step(found, folder).device_seconds >= 0 if found.steps else True
+
+    refused_in_one_line(rates.FILE, json.dumps(record).encode(), read)
+
+
+log = st.fixed_dictionaries(
+    {"player": numbers | plain, "best": plain, "average": plain},
+    optional={"evaluation": numbers | plain, "players": plain},
+)
+
+
+@settings(deadline=None)
+@given(st.dictionaries(words, log | plain) | plain)
+@example({"game": {"player": 1.0, "best": {"all": "much"}, "average": {}}})
+def test_remembered_logs_of_any_values(record):
+    def read(folder: Path) -> None:
+        for found in logs._remembered(folder / "logs.json").values():
+            sum([*found.best.values(), *found.average.values(), *found.players.values()])
+
+    refused_in_one_line("logs.json", json.dumps(record).encode(), read)
+
+
+@settings(deadline=None)
+@given(st.lists(st.fixed_dictionaries({}, optional={"step": plain, "seed": plain, "loss": plain}) | plain))
+@example([{"step": 1, "seed": [], "loss": 0.5}])
+@example([{"step": float("inf"), "seed": 0}])
+def test_figures_of_any_values_under_their_checks(rows):
+    def read(folder: Path) -> None:
+        file = folder / run_folder.METRICS
+        checks = b"".join(
+            b"%08x %d\n" % (zlib.crc32(line), checked_lines._step(line) or 0)
+            for line in file.read_bytes().splitlines(keepends=True)
+        )
+        checked_lines.checks_of(file).write_bytes(checks)
+        run_curves.estimator_sheet(found := run_curves.read_metrics(folder))
+        run_curves.curves_of(found, "loss")
+
+    content = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+    refused_in_one_line(run_folder.METRICS, content, read)
+
+
+@settings(deadline=None)
+@given(plain | st.dictionaries(words, plain))
+def test_versions_of_any_values(record):
+    def read(folder: Path) -> None:
+        assert all(isinstance(each, str) for each in provenance._versions_of(folder).values())
+        assert isinstance(rates._device(folder), str)
+
+    refused_in_one_line("versions.json", json.dumps(record).encode(), read)
+
+
+DEEP = {
+    "manifest.json": manifest.read,
+    "alarms.json": alarms.read_alarms,
+    "selection.json": selected.read_selection,
+    "study.json": status.read_record,
+    "took.json": rates.took,
+    "versions.json": provenance._versions_of,
+    "logs.json": lambda folder: logs._remembered(folder / "logs.json"),
+    "metrics.jsonl": run_curves.read_metrics,
+    "config.toml": run_folder.read_config,
+}
+
+
+@pytest.mark.parametrize("levels", [80, 900, 100_000])
+@pytest.mark.parametrize("name", DEEP)
+def test_a_file_that_is_nested_deeply(name, levels):
+    lists, tables = "[" * levels + "]" * levels, '{"a": ' * levels + "1" + "}" * levels
+    for text in (lists, tables):
+        text = f"a = {text.replace(':', ' =')}" if name.endswith(".toml") else text
+        refused_in_one_line(name, text.encode() + b"\n", DEEP[name])
 
 
 KEYS = (

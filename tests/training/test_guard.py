@@ -14,7 +14,7 @@ from optimist.data import from_arrays
 from optimist.data.returns_to_go import LoggedValues, logged_values
 from optimist.equations.optimizers import Adam
 from optimist.errors import DivergedError, RunError, UsageError
-from optimist.training.guard import Guard, first_health, is_due
+from optimist.training.guard import Guard, first_health, is_due, remedy
 from optimist.training.learner import Learner
 from optimist.training.offline import OfflineTraining, Training
 from optimist.training.resolve import resolve_collection
@@ -178,6 +178,30 @@ def test_the_healthy_policy_is_the_one_before_the_first_unhealthy_look(tmp_path,
 def test_without_an_alarm_the_healthy_policy_is_the_last(tmp_path):
     climb(tmp_path, seeds=(CALM,))
     assert load_run(tmp_path, step="healthy").step == 120 and read_alarms(tmp_path) == {}
+
+
+def test_the_last_policy_of_a_seed_that_diverged_is_not_loaded_without_a_word(tmp_path, continued, caplog):
+    said = f"values diverged in seed {WILD} at step 80, and this is the policy of step 120: --step healthy"
+    load_run(continued, step="healthy")
+    load_run(continued, step=20)
+    assert said not in caplog.text
+    load_run(continued)
+    assert said in caplog.text
+    caplog.clear()
+    climb(tmp_path, on_divergence="freeze")
+    load_run(tmp_path)
+    assert "this is the policy" not in caplog.text  # it is the healthy one
+
+
+@pytest.mark.parametrize(
+    ("name", "others"),
+    [
+        ("dqn", "a conservative agent (cql, discrete_bcq, discrete_iql)"),
+        ("cql", "another conservative agent (discrete_bcq, discrete_iql)"),
+    ],
+)
+def test_the_remedy_names_no_agent_that_is_used_already(name, others):
+    assert others in remedy(Learner(small(name), LOG.spec))
 
 
 def test_freeze_gives_one_seed_its_last_healthy_policy_and_leaves_the_others(tmp_path, continued):

@@ -80,6 +80,15 @@ def test_another_configuration_is_refused_with_the_difference(begun, config, dif
         pass
 
 
+def test_many_differences_are_counted_and_settings_come_first(begun):
+    other = changed(**{f"field_{number}": number for number in range(30)})
+    with pytest.raises(RunError) as refused:
+        RunFolder(begun, {**other, "dataset": {"path": "data", "fingerprint": "f00"}})
+    told = str(refused.value)
+    assert "(training.field_0: nothing saved, 0 requested; " in told and "and 26 more): choose" in told
+    assert "fingerprint" not in told
+
+
 def test_more_steps_may_be_asked_for_later(begun):
     with RunFolder(begun, changed(steps=500)):
         assert read_config(begun)["training"]["steps"] == 500

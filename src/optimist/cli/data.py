@@ -38,7 +38,7 @@ def _info_options(parser: Parser, words: list[str]) -> None:
 
 def info(options: argparse.Namespace) -> None:
     """Describe a dataset, or a view of it, and warn of what may hinder learning from it."""
-    _refuse_logs(options.data)
+    refuse_logs(options.data)
     from optimist.cli.tables import card_table
     from optimist.data.card import card
     from optimist.data.warnings import warnings
@@ -54,7 +54,7 @@ def info(options: argparse.Namespace) -> None:
         print(f"warning: {line}")
 
 
-def _refuse_logs(path: Path) -> None:
+def refuse_logs(path: Path) -> None:
     """Raise DataError for logs of another program, which have to be imported first."""
     from optimist.data import formats
 
@@ -74,7 +74,7 @@ def _report_options(parser: Parser, words: list[str]) -> None:
 
 def report(options: argparse.Namespace) -> None:
     """Write one page about a dataset, or a view of it: what to know before training."""
-    _refuse_logs(options.data)
+    refuse_logs(options.data)
     if options.out.is_dir():
         raise UsageError(f"{options.out} is a folder: name a file, as in --out {options.out / 'page.html'}")
     from optimist.studies.report.data_report import write_data_report

@@ -2,9 +2,11 @@
 
 import argparse
 import math
+import shlex
 import shutil
 import textwrap
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, NoReturn
 
 from optimist.errors import UsageError, did_you_mean
@@ -73,6 +75,12 @@ class Parser(argparse.ArgumentParser):
             name = f'"{above} {value}"' if above else f'command "{value}"'
             raise UsageError(f"there is no {name}: {did_you_mean(value, action.choices)}")
 
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        if action.type is Path and not arg_string:  # pathlib would take it for the current folder
+            name = "/".join(action.option_strings) or action.metavar
+            raise UsageError(f"{name} is empty: name a path (a variable of the shell may not be set)")
+        return super()._get_value(action, arg_string)
+
     def _print_message(self, message: str, file: Any = None) -> None:
         print(message, end="", file=file)  # argparse's own hides a BrokenPipeError
 
@@ -121,6 +129,11 @@ def _wrapped(line: str, width: int) -> str:
     gap = line.find("  ", indent)
     below = gap + len(line[gap:]) - len(line[gap:].lstrip()) if gap > 0 else indent
     return textwrap.fill(line, width, subsequent_indent=" " * below)
+
+
+def quoted(path: Path) -> str:
+    """The path in a command that people copy: a space in it does not make two words."""
+    return shlex.quote(str(path))
 
 
 def arguments_in(words: Iterable[str]) -> list[str]:

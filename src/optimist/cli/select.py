@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from optimist.cli.options import Parser, command, whole_number
+from optimist.cli.options import Parser, command, quoted, whole_number
 
 RULES = ("cautious", "supported", "fqe", "support", "sbv", "bvft", "drift", "agreement", "importance")
 SHOWN = 10  # rows of the printed ranking
@@ -84,7 +84,7 @@ def select(options: argparse.Namespace) -> None:
     for run, each in found.runs.items():
         if run != chosen.run:
             print(f"chosen of {run}: step {each.step:,} seed {each.seed}")
-    print(f"to ship it: optimist export {chosen.run} --step chosen --to policy.onnx")
+    print(f"to ship it: optimist export {quoted(chosen.run)} --step chosen --to policy.onnx")
     if options.out:
         words = [*map(str, options.runs), "--rule", options.rule, "--updates", str(options.updates)]
         words += [] if options.steps is None else ["--steps", str(options.steps)]

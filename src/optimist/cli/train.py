@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from optimist.cli import index
-from optimist.cli.options import Parser, arguments_in, command, seeds, value_in
+from optimist.cli.data import refuse_logs
+from optimist.cli.options import Parser, arguments_in, command, quoted, seeds, value_in
 from optimist.cli.settings import Setting, add_settings, given, settings_of, union
 from optimist.cli.views import add_views, part_of
-from optimist.errors import UsageError, did_you_mean
+from optimist.errors import DataError, UsageError, did_you_mean
 
 ENVIRONMENTS = (
     "atari/<Game> as in atari/Breakout, minatar/<game> as in minatar/breakout, "
@@ -105,7 +106,7 @@ def collect(options: argparse.Namespace) -> None:
         restart=options.restart,
         start=start,
     ).run()
-    print(f"recorded in {options.out}; see: optimist data info {options.out}")
+    print(f"recorded in {options.out}; see: optimist data info {quoted(options.out)}")
 
 
 def _train_options(parser: Parser, words: list[str]) -> None:
@@ -136,10 +137,15 @@ def train(options: argparse.Namespace) -> None:
     """Learn from logged data alone. The same command again continues an unfinished run."""
     from optimist.data.dataset import Dataset
 
-    dataset = Dataset.open(options.data)
+    try:
+        dataset = Dataset.open(options.data)
+    except DataError:
+        refuse_logs(options.data)  # a better message, if it is a log of another program
+        raise
     from optimist import agents, envs
     from optimist.training.offline import OfflineTraining
     from optimist.training.resolve import resolve_training
+    from optimist.training.storage.alarms import read_alarms
     from optimist.training.storage.policies import kept_steps
 
     agent, settings = resolve_training(dataset.spec, options.agent, **_asked(options))
@@ -156,15 +162,17 @@ def train(options: argparse.Namespace) -> None:
         restart=options.restart,
         part=lambda part: part_of(part, options),
     ).run()
+    named = quoted(out)
     if not environment:
         _print_estimators(out)
-        print(f"trained in {out}; its curves as a page: optimist report {out}")
+        print(f"trained in {out}; its curves as a page: optimist report {named}")
         if kept_steps(out):
-            print(f"to choose a policy by the log: optimist select {out}")
-        print(f"to use it elsewhere: optimist export {out} --to policy.onnx")
+            print(f"to choose a policy by the log: optimist select {named}")
+        healthy = " --step healthy" if read_alarms(out) else ""
+        print(f"to use it elsewhere: optimist export {named}{healthy} --to policy.onnx")
         return
     _print_scores(agents.short_name(agent), out, part_of(dataset, options))
-    print(f"trained in {out}; to watch it: optimist play {out} --out video.gif")
+    print(f"trained in {out}; to watch it: optimist play {named} --out video.gif")
 
 
 def _print_estimators(run: Path) -> None:

@@ -53,6 +53,14 @@ def parts(**arrays: Any) -> Parts:
     return Parts(spec, timeline, _fingerprint(spec, whole.frames, whole.steps))
 
 
+def _even(name: str, rows: ArrayLike) -> np.ndarray:
+    """The rows as an array; DataError if they have different lengths."""
+    try:
+        return np.asarray(rows)
+    except ValueError as problem:  # numpy calls it inhomogeneous
+        raise DataError(f"{name} have rows of different lengths: give all of them the same") from problem
+
+
 def checked_log(
     observations: ArrayLike,
     actions: ArrayLike,
@@ -75,6 +83,7 @@ def checked_log(
     """The rows of these arrays with the spec that they make."""
     if truncated is not None and truncations is not None:
         raise DataError("truncated and truncations mean the same: give one of them")
+    observations, actions = _even("observations", observations), _even("actions", actions)
     layout = Layout.of(observations, channels)
     frames = checked_observations("observations", observations, layout)
     count, successors = len(frames), None

@@ -219,7 +219,8 @@ def _to_extend(folder: Path, spec: Spec, append: bool, restart: bool) -> Manifes
             return None
         raise DataError(f"{folder} is not complete: {in_one_line(found.provenance['unfinished'], 200)}")
     if not append:
-        raise DataError(f"{folder} holds a dataset already; choose a new folder, or append to it")
+        remedy = f"choose a new folder, or append to it: optimist data append NEW --to {folder}"
+        raise DataError(f"{folder} holds a dataset already; {remedy}")
     if found.spec != spec:
         raise DataError(
             f"{folder} holds {found.spec.in_words()}, which differs from {spec.in_words()}: "

@@ -1,10 +1,13 @@
 """The interface of an environment: lanes of one game that are stepped together."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from optimist.data.transition import Spec
+from optimist.errors import OptimistError, RunError
 
 
 class Step(NamedTuple):
@@ -47,3 +50,21 @@ class Environment(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+class EnvironmentFailed(RunError):
+    """An environment raised an exception, which is the cause of this one."""
+
+
+@contextmanager
+def named_failures(name: str) -> Iterator[None]:
+    """Turn whatever an environment raises into one line that names the environment."""
+    try:
+        yield
+    except OptimistError:
+        raise
+    except (Exception, SystemExit) as problem:
+        raise EnvironmentFailed(
+            f"the environment {name} failed ({type(problem).__name__}: {problem}): mend it, and the same "
+            "command continues; --debug shows where it failed"
+        ) from problem

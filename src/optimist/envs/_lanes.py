@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from optimist.data import machine
+from optimist.data.disk.records import json_value
 from optimist.data.transition import Spec
 from optimist.envs._environment import Step
 from optimist.errors import UsageError
@@ -108,7 +109,7 @@ def as_array(states: list) -> np.ndarray:
 
 
 def from_array(array: np.ndarray) -> list:
-    states = json.loads(array.astype(np.uint8).tobytes())
+    states = json_value(array.astype(np.uint8).tobytes())
     if not isinstance(states, list):
         raise ValueError("the states of lanes are not a list")
     return states

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from optimist import plugins
-from optimist.envs._environment import Environment
-from optimist.errors import DataError, UsageError, did_you_mean
+from optimist.envs._environment import Environment, named_failures
+from optimist.errors import DataError, UsageError, closest, did_you_mean
 
 
 def make_lanes(name: str, seeds: list[int], **options) -> Environment:
@@ -23,7 +23,8 @@ def make_lanes(name: str, seeds: list[int], **options) -> Environment:
     family, game = found(name)
     options = {**_options_in(name), **options}
     _refuse_unknown_options(family, options)
-    return family.make(game, seeds=seeds, **options)
+    with named_failures(base_name(name)):
+        return family.make(game, seeds=seeds, **options)
 
 
 def from_data(name: Any) -> str:
@@ -80,6 +81,8 @@ def found(name: str) -> tuple[Any, str]:
     if colon:
         family, _, game = rest.partition("/")
         return _checked(plugins.find("environments", f"{module}:{family}"), name), game
+    if (file := base_name(name).partition(":")[0]).endswith(".py"):
+        raise UsageError(f'write the whole path of the file in "{name}": {os.path.abspath(file)}')
     family, slash, game = base_name(name).partition("/")
     if not slash:
         raise UsageError(f'"{name}" is not of the form family/game: {_families_with(name)}')
@@ -105,10 +108,15 @@ def _checked(family: Any, name: str) -> Any:
 
 def _families_with(game: str) -> str:
     """'did you mean atari/Breakout or minatar/breakout?': the hint for a name without a family."""
-    same = [name for name in available() if name.partition("/")[2].lower() == game.lower()]
+    games = {name: name.partition("/")[2].lower() for name in available()}
+    same = [name for name, known in games.items() if known == game.lower()]
+    same = same or [name for name, known in games.items() if len(game) > 2 and known.startswith(game.lower())]
     *others, last = same or [""]
     before = f"{', '.join(others)} or " if others else ""
-    return f"did you mean {before}{last}?" if same else did_you_mean(game, available())
+    if same:
+        return f"did you mean {before}{last}?"
+    close = closest(game, available())
+    return f'did you mean "{close}"?' if close else "optimist environments lists them"
 
 
 def _options_in(name: str) -> dict[str, Any]:

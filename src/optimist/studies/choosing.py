@@ -30,7 +30,7 @@ def choose_policies(jobs: list[Job], out: Path, settings: dict[str, Any]) -> Non
 def _is_selected(folder: Path, settings: dict[str, Any], runs: int) -> bool:
     """Was this run selected with these settings, among as many runs?"""
     found = read_selection(folder)
-    if found is None or found["fingerprint"] != fingerprint(read_config(folder)):
+    if found is None or found.get("fingerprint") != fingerprint(read_config(folder)):
         return False
     usual = {"rule": choice.USUAL, "updates": UPDATES, "every_rule": False, "steps": None}
     asked = {**usual, "runs": runs, **settings}

@@ -9,7 +9,7 @@ from optimist.studies.choosing import choose_policies
 from optimist.studies.engines.engine import Pool, perform_all
 from optimist.studies.job import Job
 from optimist.studies.plan import Study
-from optimist.studies.preparation import check_logs, check_settings, restarted
+from optimist.studies.preparation import check_logs, check_place, check_settings, restarted
 from optimist.studies.report.study_report import FILM, write_findings
 from optimist.studies.status import write_jobs
 from optimist.training.play.video import gif_bytes
@@ -51,6 +51,7 @@ def prepare(study: Study, jobs: list[Job], out: Path, *, command: str, restart: 
 
 
 def _checked(jobs: list[Job], out: Path, restart: bool) -> list[Job]:
+    check_place(out)
     check_logs(jobs, out)
     if restart:
         return restarted(jobs, out)

@@ -11,6 +11,15 @@ from optimist.studies.store import Store, is_address
 NAMED = 3  # runs that an error names; it counts the others
 
 
+def check_place(out: Path) -> None:
+    """Raise RunError for a folder that holds a log or a run: their files would be mixed with the study's."""
+    for what, name in (("a dataset", manifest.NAME), ("a run", "config.toml")):
+        if (out / name).exists():
+            raise RunError(
+                f"{out} holds {what} ({name}), so a study cannot be written there: choose another --out"
+            )
+
+
 def outdated(jobs: list[Job], out: Path) -> dict[str, list[str]]:
     """The jobs whose folders hold another run, by name, with the reasons: the run has other settings, or it
     learned from another log, because its own log is not recorded yet."""

@@ -1,20 +1,23 @@
 """Measures what each run takes, keeps that in its folder, and estimates from it what other runs will take."""
 
 import json
+import math
 import os
 import resource
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from optimist.data.disk.files import write_whole
+from optimist.data.disk.records import json_value
 from optimist.errors import OptimistError
 from optimist.studies.job import Job
 from optimist.studies.status import FILE as STUDY
 from optimist.studies.status import read_jobs, steps_done
+from optimist.training.kinds import fits
 from optimist.training.memory import RUNS_PER_GPU, RUNS_PER_MACHINE
 
 FILE = "took.json"  # in a job's folder
@@ -65,7 +68,7 @@ def measured(job: Job, out: Path) -> Iterator[None]:
 
 def _device(run: Path) -> str:
     try:
-        return str(json.loads((run / "versions.json").read_text(encoding="utf-8")).get("device", ""))
+        return str(json_value((run / "versions.json").read_text(encoding="utf-8")).get("device", ""))
     except (OSError, ValueError, AttributeError):
         return ""
 
@@ -77,9 +80,16 @@ def _is_cpu(device: str) -> bool:
 def took(folder: Path) -> Took:
     """What the run in this folder took; nothing if it was not measured."""
     try:
-        return Took(**json.loads((folder / FILE).read_text(encoding="utf-8")))
+        found = Took(**json_value((folder / FILE).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return Took()
+    return (
+        found if all(_is_measured(getattr(found, each.name), each.type) for each in fields(found)) else Took()
+    )
+
+
+def _is_measured(value: Any, kind: Any) -> bool:
+    return fits(value, kind) and (isinstance(value, str) or 0 <= value < math.inf)
 
 
 def estimates(jobs: Iterable[Job], studies: Iterable[Path]) -> list[Estimate]:

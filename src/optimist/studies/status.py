@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from optimist.data.disk.files import make_folder, remove, write_whole
+from optimist.data.disk.records import json_value
 from optimist.errors import RunError
 from optimist.studies.job import Job
 from optimist.training.kinds import fits, in_words
@@ -60,7 +61,7 @@ def read_record(out: Path) -> StudyRecord:
     if not (out / FILE).exists():
         raise RunError(f"{out} is not a study's folder: it has no {FILE}; name the --out of a study")
     try:
-        record = json.loads((out / FILE).read_text(encoding="utf-8"))
+        record = json_value((out / FILE).read_text(encoding="utf-8"))
         record["jobs"] = [Job.from_json(json.dumps(job)) for job in record["jobs"]]
         record["figures"] = tuple(record.get("figures", ()))
         return _checked(StudyRecord(**record))
@@ -105,7 +106,9 @@ def job_status(job: Job, out: Path) -> JobStatus:
         return JobStatus(job.name, "by other settings", 0, steps, None, None, changed)
     step = steps_done(job, out)
     if failed.exists():
-        return JobStatus(job.name, "failed", step, steps, None, None, failed.read_text(encoding="utf-8"))
+        return JobStatus(
+            job.name, "failed", step, steps, None, None, failed.read_text("utf-8", errors="replace")
+        )
     if not metrics.exists():
         return JobStatus(job.name, "waiting", 0, steps, None, None)
     running = (folder / ".holder").exists() and time.time() - metrics.stat().st_mtime < 120
@@ -124,6 +127,6 @@ def steps_done(job: Job, out: Path) -> int:
         stream.seek(max(0, metrics.stat().st_size - 4096))
         whole = stream.read().split(b"\n")[:-1]
     try:
-        return int(json.loads(whole[-1])["step"])
-    except (IndexError, ValueError, KeyError):
+        return int(json_value(whole[-1])["step"])
+    except (IndexError, ValueError, TypeError, KeyError, OverflowError):
         return 0

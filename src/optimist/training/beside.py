@@ -7,12 +7,13 @@ from there, with the same bits and the same files as one that waited.
 
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 
 from optimist.training.evaluation import EpisodeScore
-from optimist.training.evaluator import Evaluator, EvaluatorError
+from optimist.training.evaluator import CrashError, Evaluator, EvaluatorError
 from optimist.training.interrupt import StopRequest
 
 WAIT, BESIDE = WAYS = ("wait", "beside")
@@ -42,10 +43,10 @@ class Evaluations:
         self._evaluator: Evaluator | None = None
         self._pending: Pending | None = None
 
-    def start_evaluator(self, config: dict, how: dict) -> None:
+    def start_evaluator(self, config: dict, how: dict, output: Path) -> None:
         """Evaluate beside training from now on, if the child process can be started."""
         try:
-            self._evaluator = Evaluator(config, how)
+            self._evaluator = Evaluator(config, how, output)
         except EvaluatorError as problem:
             self._give_up(problem)
 
@@ -89,13 +90,16 @@ class Evaluations:
             write()
 
     def _episodes(self, pending: Pending) -> list[EpisodeScore]:
-        """The child's episodes. If it failed, they are played here, and later evaluations too."""
+        """The child's episodes. If it failed, they are played here, and later evaluations too; but not if it
+        crashed, because this process might crash as well."""
         if self._evaluator:
             try:
                 return self._evaluator.episodes()
             except EvaluatorError as problem:
                 if self._stop.received:  # a signal to all processes of a terminal ended the child first
                     return []
+                if isinstance(problem, CrashError):
+                    raise
                 self._give_up(problem)
         return self._play(pending.step, pending.state["params"])
 

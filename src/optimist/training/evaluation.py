@@ -8,6 +8,7 @@ import numpy as np
 
 from optimist import envs
 from optimist.data.transition import Spec
+from optimist.envs._environment import named_failures
 from optimist.errors import UsageError
 from optimist.training.learner import Learner
 from optimist.training.play.acting import Player
@@ -153,9 +154,12 @@ def play_out(
 ) -> list[list[tuple[float, int]]]:
     """Play until every series is complete: score and length of its episodes, or none if stopped."""
     lanes = Lanes(series, play.lanes // len(series))
-    frames, began, turn = play.reset(), np.ones(play.lanes, bool), 0
+    with named_failures(play.name):
+        frames, began, turn = play.reset(), np.ones(play.lanes, bool), 0
     while not stop():
-        taken = play.step(choose(frames, began, turn))
+        actions = choose(frames, began, turn)
+        with named_failures(play.name):
+            taken = play.step(actions)
         began = taken.terminal | taken.truncated
         lanes.add(taken.reward, began)
         frames, turn = taken.observation, turn + 1

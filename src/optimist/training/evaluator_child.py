@@ -11,15 +11,17 @@ import queue
 import signal
 import sys
 import threading
+import traceback
 from functools import cached_property
 from typing import Any, TextIO
 
 import jax
 
 from optimist import plugins
-from optimist.errors import RunError, in_one_line
+from optimist.envs._environment import EnvironmentFailed
+from optimist.errors import OptimistError, RunError, in_one_line
 from optimist.training.evaluation import evaluate
-from optimist.training.evaluator import device
+from optimist.training.evaluator import MOST, device
 from optimist.training.learner import Learner
 from optimist.training.run import learner_of
 from optimist.training.storage import checkpoint
@@ -35,8 +37,9 @@ class Child:
         try:
             params = checkpoint.from_content(content, self.learner.shapes(self._how["seeds"]).params)
             rows = evaluate(self.learner, params, self._config["environment"], **self._how, step=step)
-        except Exception as problem:  # an environment may raise anything; the parent reports it
-            return {"problem": in_one_line(f"{type(problem).__name__}: {problem}")}
+        except (Exception, SystemExit) as problem:  # an environment may raise anything
+            traceback.print_exc()  # the parent keeps this, and reports the line
+            return {"problem": in_one_line(_in_words(problem), MOST)}
         return {"episodes": rows}
 
     @cached_property
@@ -51,17 +54,26 @@ class Child:
         return learner_of(self._config)
 
 
+def _in_words(problem: BaseException) -> str:
+    if isinstance(problem, EnvironmentFailed):
+        return f"its environment failed, {_in_words(problem.__cause__ or problem)}"
+    return str(problem) if isinstance(problem, OptimistError) else f"{type(problem).__name__}: {problem}"
+
+
 def _read(requests: "queue.Queue[Any]") -> None:
     """Put everything that the parent sends into the queue. When the parent ends, its pipe closes: then this
     process ends too, even during an evaluation."""
-    stream = sys.stdin.buffer
+    stream, code = sys.stdin.buffer, 1
     try:
         requests.put(json.loads(stream.readline()))
-        while True:
-            request = json.loads(stream.readline())
+        while line := stream.readline():
+            request = json.loads(line)
             requests.put((request["step"], stream.read(request["bytes"])))
+        code = 0
+    except Exception:  # such as MemoryError; a thread that the interpreter ends prints nothing
+        traceback.print_exc()
     finally:
-        os._exit(0)
+        os._exit(code)
 
 
 def main() -> None:
@@ -72,6 +84,8 @@ def main() -> None:
     threading.Thread(target=_read, args=(requests,), daemon=True).start()
     try:
         _serve(requests, answers)
+    except BaseException:
+        traceback.print_exc()  # `os._exit` would not
     finally:
         os._exit(1)  # at once: the interpreter would wait for the thread that reads
 

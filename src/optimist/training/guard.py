@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from optimist.agents import short_name
 from optimist.data.returns_to_go import LoggedValues
 from optimist.training import probes
 from optimist.training.learner import Learner, TrainState
@@ -179,8 +180,11 @@ def is_due(step: int, count: int) -> bool:
 
 def remedy(learner: Learner) -> str:
     limit = "--target-limit auto, " * hasattr(learner.agent, "target_limit")
-    peers = "cql, discrete_bcq, discrete_iql" if learner.spec.discrete else "td3_bc, iql, bcq"
-    return f"{limit}a conservative agent ({peers}) or a smaller learning rate"
+    peers = ("cql", "discrete_bcq", "discrete_iql") if learner.spec.discrete else ("td3_bc", "iql", "bcq")
+    mine = short_name(learner.agent)
+    others = ", ".join(name for name in peers if name != mine)
+    kind = "another" if mine in peers else "a"
+    return f"{limit}{kind} conservative agent ({others}) or a smaller learning rate"
 
 
 @jax.jit

@@ -13,14 +13,16 @@ import numpy as np
 from optimist import envs, plugins
 from optimist.agents import from_description, short_name
 from optimist.data.transition import Spec
-from optimist.errors import RunError, UsageError, in_one_line
+from optimist.envs._environment import named_failures
+from optimist.errors import RunError, UsageError, in_one_line, some_of
 from optimist.training.evaluation import EpisodeScore, check_playable, evaluate, mean_scores
-from optimist.training.guard import NEVER, health_like, where
+from optimist.training.guard import FREEZE, NEVER, health_like, where
 from optimist.training.inputs import Inputs
 from optimist.training.learner import Learner, TrainState
 from optimist.training.play.acting import POLICY, Player, Policy
 from optimist.training.sizes import check_memory, lanes_bytes
 from optimist.training.storage import checkpoint
+from optimist.training.storage.alarms import read_alarms
 from optimist.training.storage.policies import kept_steps, load_policy
 from optimist.training.storage.run_folder import fingerprint, read_config, read_episodes
 from optimist.training.storage.selected import chosen_policy
@@ -123,7 +125,8 @@ class Run:
         frame, began, seen = play.reset(), np.ones(1, bool), [play.render()]
         for turn in range(frames - 1):
             action = player(params, frame, began, epsilon, key, turn)
-            taken = play.step(np.asarray(action)[0])
+            with named_failures(play.name):
+                taken = play.step(np.asarray(action)[0])
             frame, began = taken.observation, taken.terminal | taken.truncated
             seen.append(play.render())
         play.close()
@@ -188,7 +191,27 @@ def load_run(path: str | Path, allow: Iterable[str] = (), step: int | str = "las
     if step == "healthy":
         at, params = _healthy(path, learner, seeds, *found)
         return Run(path, learner, environment, seeds, at, params, data)
+    _warn_of_divergence(path, config, found[0])
     return Run(path, learner, environment, seeds, found[0], found[1].params, data)
+
+
+def _warn_of_divergence(path: Path, config: dict, step: int) -> None:
+    """The last policy of a seed that diverged is seldom the one that people want."""
+    try:
+        diverged = [f"seed {seed} at step {alarm.step:,}" for seed, alarm in read_alarms(path).items()]
+    except RunError as problem:
+        log.warning("%s", problem)
+        return
+    training = config.get("training")
+    frozen = isinstance(training, dict) and training.get("on_divergence") == FREEZE  # then they are healthy
+    if diverged and not frozen:
+        log.warning(
+            "%s: values diverged in %s, and this is the policy of step %s: --step healthy takes the last one "
+            "before that",
+            path,
+            some_of(diverged, 3),
+            f"{step:,}",
+        )
 
 
 def learner_of(config: dict) -> Learner:

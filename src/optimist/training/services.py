@@ -20,7 +20,7 @@ from optimist.training.play.playing import Playing
 from optimist.training.progress import Bar
 from optimist.training.storage import checkpoint
 from optimist.training.storage.policies import Policies
-from optimist.training.storage.run_folder import RunFolder
+from optimist.training.storage.run_folder import EVALUATOR, RunFolder
 from optimist.training.storage.saver import Saver
 
 SHARE_OF_TIME = 0.01  # largest share of the time for checkpoints that are saved with a shard
@@ -69,7 +69,8 @@ class Services:
                 begun.callback(self._loggers[-1].close)
             begun.callback(self._evaluations.end)
             if self._beside:
-                self._evaluations.start_evaluator(self.folder.config, self._how)
+                output = self.folder.path / EVALUATOR
+                self._evaluations.start_evaluator(self.folder.config, self._how, output)
             self._open = begun.pop_all()
         return self
 

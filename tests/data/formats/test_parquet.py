@@ -215,7 +215,7 @@ def changed(name, row, value):
             "3 bytes in row 9",
         ),
         ({"episode": np.arange(60) // 10 % 3}, {}, "episode 0 appears again near row 30"),
-        ({}, {"observations": "x,name"}, 'the column "name" holds string, not numbers'),
+        ({}, {"observations": "x,name"}, r'"name" holds string, not numbers \(customer 0 in row 0\)'),
         ({}, {"observations": "xx,y"}, 'there is no column "xx"'),
         ({}, {"observations": "x", "drop": "nam"}, 'no column "nam": did you mean "name"'),
         ({}, {"rewards": "x,y"}, "--rewards names x, y: name one column"),
@@ -251,6 +251,39 @@ def test_the_ends_of_episodes_are_asked_for(tmp_path):
     with pytest.raises(DataError, match="no step of the log is terminal"):
         none = in_parquet({**table, "terminal": np.zeros(60, bool)}, tmp_path)
         read(none, tmp_path / "none", observations="x", truncations="no")
+
+
+@pytest.mark.parametrize("sign", [";", "\t"])
+def test_a_csv_file_with_another_sign_between_its_cells_is_refused(tmp_path, sign):
+    pd.DataFrame(columns()).to_csv(tmp_path / "log.csv", index=False, sep=sign)
+    with pytest.raises(DataError, match="has one column, x.y.is_new.*must be separated by commas"):
+        read(tmp_path / "log.csv", tmp_path / "data", observations="x")
+
+
+@pytest.mark.parametrize(
+    ("metadata", "said"),
+    [
+        ({"shape": "5"}, "has the shape 5; write the file again"),
+        ({"shape": '["a"]'}, r"has the shape \[.a.\]"),
+        ({"shape": "[-1]"}, "has the shape"),
+        ({"shape": "[2]", "dtype": "object"}, "has the dtype object"),
+        ({"shape": "[2]", "dtype": "many"}, "has the dtype many"),
+    ],
+)
+def test_a_wrong_description_of_a_column_is_refused(tmp_path, metadata, said):
+    table = pa.table({**columns(), "x": pa.array([b"ab"] * 60)})
+    field = table.schema.field("x").with_metadata(metadata)
+    pq.write_table(table.cast(table.schema.set(0, field)), tmp_path / "log.parquet")
+    with pytest.raises(DataError, match=said):
+        read(tmp_path / "log.parquet", tmp_path / "data", observations="x")
+
+
+@pytest.mark.parametrize("content", ['{"_data_files": 5}', '{"_data_files": ["a"]}', '{"_data_files": [{}]}'])
+def test_a_wrong_list_of_files_is_refused(tmp_path, content):
+    hub = in_hugging_faces_folder(columns(), tmp_path)
+    (hub / "train" / "state.json").write_text(content)
+    with pytest.raises(DataError, match="state.json lists something other than names"):
+        read(hub, tmp_path / "data", observations="x")
 
 
 def test_damaged_and_mixed_files_are_refused(tmp_path, capsys):

@@ -273,8 +273,8 @@ def test_without_help_of_the_kernel_the_parent_is_watched(tmp_path):
         "_processes._kernel_tells = lambda: False; _processes.PATIENCE = 0.01\n"
         "parent = os.getpid()\n"
         "if not os.fork():\n"
-        "    _processes.leave_with(parent); print(os.getpid(), flush=True); time.sleep(60)\n"
-        "time.sleep(60)"
+        "    _processes.leave_with(parent); print(os.getpid(), flush=True)\n"
+        f"time.sleep({PATIENCE})"
     )
     variables = {**os.environ, "PYTHONPATH": SOURCE}
     with subprocess.Popen([sys.executable, "-c", script], env=variables, stdout=subprocess.PIPE) as parent:

@@ -125,7 +125,8 @@ def test_however_small_they_are_there_are_at_most_a_thousand(tmp_path, caplog):
     tiny = {"q": np.zeros(1, np.float32)}
     policies = Policies(tmp_path, Training(steps=10**6, evaluate_every=1), tiny)
     assert sum(policies._wanted(step) for step in range(1, 10**6 + 1)) <= 1000
-    assert "is kept" in caplog.text
+    assert "at most 1,000 policies are kept: that of one of 1002 evaluations is kept" in caplog.text
+    assert "--keep-policies" not in caplog.text  # more room would not help
 
 
 def test_restart_removes_the_policies(log, tmp_path):

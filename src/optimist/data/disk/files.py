@@ -134,9 +134,11 @@ def opened_beside(partial: Path) -> IO[bytes]:
 
 
 def storage_error(path: Path, needed: int, problem: OSError) -> StorageError:
+    """`needed` is 0 if the size is not known."""
     free = shutil.disk_usage(path.parent).free if path.parent.exists() else 0
+    wanted = f"needed {needed} bytes, {free} are free" if needed else f"{free} bytes are free"
     return StorageError(
-        f"cannot write {path}: {problem.strerror} (needed {needed} bytes, {free} are free); "
+        f"cannot write {path}: {problem.strerror} ({wanted}); "
         "make room or choose another folder: what was flushed before is safe"
     )
 

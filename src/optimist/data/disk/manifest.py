@@ -106,7 +106,8 @@ def read(folder: Path) -> Manifest:
         record = json.loads(plain_bytes(folder / NAME).decode(), parse_constant=_refused_constant)
     except (FileNotFoundError, NotADirectoryError):
         problem = "has no manifest.json (is it a dataset?)" if folder.exists() else "does not exist"
-        raise DataError(f"{folder} {problem}; record a dataset with `optimist collect`") from None
+        remedy = "check the path, or make a dataset with `optimist collect` or `optimist data import`"
+        raise DataError(f"{folder} {problem}; {remedy}") from None
     except OSError as problem:
         raise DataError(f"{folder / NAME} cannot be read: {problem.strerror}") from problem
     except (ValueError, RecursionError) as problem:

@@ -1,6 +1,5 @@
 """How the columns of another program's log become those of a dataset."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from optimist.data.array_observations import Layout
+from optimist.data.disk.records import json_value
 from optimist.data.formats._log import Asked, Log, Part, with_following
 from optimist.data.formats._log_actions import chosen_actions
 from optimist.data.formats._log_ends import Labels
@@ -116,7 +116,7 @@ def _asked_for(spec: Spec, asked: Asked) -> Spec:
 def signed(record: Any, place: object) -> tuple[Spec, str | None]:
     """The spec and the environment in a file that this package wrote."""
     try:
-        found = json.loads(record)
+        found = json_value(record)
         environment = found["environment"]
         if not isinstance(environment, str):
             raise ValueError("its environment")

@@ -104,6 +104,8 @@ def _readable(path: Path) -> Iterator[None]:
 def opened(address: str | Path, options: ReadOptions) -> Arrays:
     """The log in the file, after a check of the names and lengths of its arrays."""
     path = Path(address)
+    if not path.exists():
+        raise DataError(f"{path} does not exist; check its spelling")
     with _readable(path), zipfile.ZipFile(path) as archive:
         names = [name.removesuffix(".npy") for name in archive.namelist()]
         ours = signed(str(_whole(archive, OURS)), path) if OURS in names else (None, None)

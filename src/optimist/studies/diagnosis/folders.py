@@ -1,6 +1,5 @@
 """What is wrong with a dataset, a run or a study, and how to mend it."""
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from optimist.data.disk.lock import HOLDER, LOCK
+from optimist.data.disk.records import json_value
 from optimist.data.verify import verify
 from optimist.errors import DataError, RunError, StorageError, UsageError, some_of
 from optimist.studies import status
@@ -107,7 +107,7 @@ def _alarms(path: Path) -> Iterator[Finding]:
 
 def _versions(path: Path) -> Iterator[Finding]:
     try:
-        made_with = json.loads((path / "versions.json").read_text("utf-8"))
+        made_with = json_value((path / "versions.json").read_text("utf-8"))
         now = run_folder.versions()
         other = [f"{name} {made_with[name]}" for name in now if made_with.get(name, now[name]) != now[name]]
     except (OSError, ValueError, AttributeError, TypeError):

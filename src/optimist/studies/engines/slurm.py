@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from optimist.data.disk.files import make_folder, write_whole
+from optimist.data.disk.records import json_value
 from optimist.envs._lanes import package
 from optimist.envs._processes import VARIABLE, setting, variables
 from optimist.errors import UsageError
@@ -172,7 +173,7 @@ class SlurmPool:
         if (job.run_folder(self._out) / "DONE").exists() and job.done(self._out):
             return Ended(job, seconds=took(self._out / job.name).seconds or None)
         failed = self._out / job.name / FAILED
-        if failed.exists() and (complaint := failed.read_text(encoding="utf-8")):
+        if failed.exists() and (complaint := failed.read_text("utf-8", errors="replace")):
             return Ended(job, complaint)
         if unmet := [name for name in job.needs if name in self._failed]:
             return Ended(job, f"{', '.join(unmet)} failed")
@@ -221,7 +222,7 @@ def _read_ids(out: Path) -> dict[str, str]:
     try:
         return {
             str(name): str(number)
-            for name, number in json.loads((out / FOLDER / "jobs.json").read_text()).items()
+            for name, number in json_value((out / FOLDER / "jobs.json").read_text("utf-8")).items()
         }
     except (OSError, ValueError, AttributeError):
         return {}

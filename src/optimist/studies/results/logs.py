@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +11,13 @@ from optimist.data.card import best_policy_return
 from optimist.data.dataset import Dataset
 from optimist.data.disk import manifest
 from optimist.data.disk.files import write_whole
-from optimist.errors import DataError
+from optimist.data.disk.records import json_value
+from optimist.errors import DataError, RunError, in_one_line
 from optimist.studies.job import Job
 from optimist.studies.job_run import players_of
 from optimist.studies.players import final_returns
 from optimist.studies.scores.curves import Curve, curves, mean_curve
+from optimist.training.kinds import fits, in_words
 
 REMEMBERED = "results/logs.json"  # logs are large and may be deleted; their returns are kept here
 
@@ -61,7 +63,20 @@ def remember(logs: Mapping[str, Log], out: Path) -> None:
 def _remembered(path: Path) -> dict[str, Log]:
     if not path.exists():
         return {}
-    return {environment: Log(**log) for environment, log in json.loads(path.read_text()).items()}
+    try:
+        return {name: _checked(Log(**log)) for name, log in json_value(path.read_text("utf-8")).items()}
+    except (ValueError, TypeError, AttributeError) as problem:
+        raise RunError(
+            f"{path} is damaged ({in_one_line(problem)}): restore it from a copy, or remove it if the logs "
+            "are still there"
+        ) from problem
+
+
+def _checked(log: Log) -> Log:
+    for each in fields(log):
+        if not fits(getattr(log, each.name), each.type):
+            raise ValueError(f"{each.name} is not {in_words(each.type)}")
+    return log
 
 
 def _log(jobs: list[Job], out: Path) -> Log:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from optimist.data.disk.records import json_value
 from optimist.errors import some_of
 from optimist.studies.job import Job
 from optimist.training.storage.alarms import Alarm, read_alarms
@@ -53,7 +54,7 @@ def read_versions(jobs: Sequence[Job], out: Path) -> list[Version]:
 
 def _versions_of(run: Path) -> dict[str, str]:
     try:
-        record = json.loads((run / "versions.json").read_text(encoding="utf-8"))
+        record = json_value((run / "versions.json").read_text(encoding="utf-8"))
         return {str(name): str(version) for name, version in record.items()}
     except (OSError, ValueError, AttributeError):
         return {}

@@ -64,7 +64,7 @@ def _fields(run: Evaluated, random: float) -> Iterable[Field]:
         mine = [each for each in record["candidates"] if each["seed"] == seed and each["step"] in curve]
         mine.sort(key=lambda each: each["step"])
         if mine:
-            names = mine[0]["scores"]
+            names = {*(rule.score for rule in RULES.values()), "support"}
             yield Field(
                 game=run.job.environment,
                 part=run.job.part,
@@ -72,7 +72,9 @@ def _fields(run: Evaluated, random: float) -> Iterable[Field]:
                 seed=seed,
                 steps=np.array([each["step"] for each in mine]),
                 truth=np.array([curve[each["step"]] for each in mine]),
-                scores={name: np.array([_number(each["scores"][name]) for each in mine]) for name in names},
+                scores={
+                    name: np.array([_number(each["scores"].get(name)) for each in mine]) for name in names
+                },
                 random=random,
             )
 

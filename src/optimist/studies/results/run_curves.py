@@ -1,14 +1,16 @@
 """The logged values of one run as curves, and the first and last values of its estimators."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from optimist.data.disk.records import json_value
+from optimist.errors import RunError
 from optimist.studies.sheet import Cell, Sheet
 from optimist.training.estimators import estimators_in, shown, title
+from optimist.training.kinds import fits
 from optimist.training.storage import checked_lines
 from optimist.training.storage.run_folder import METRICS
 
@@ -23,7 +25,19 @@ class RunCurve(NamedTuple):
 def read_metrics(run: Path) -> list[dict]:
     """Every row of metrics.jsonl; none if the run has no such log."""
     file = run / METRICS
-    return [json.loads(line) for line in checked_lines.verified(file).splitlines()] if file.exists() else []
+    lines = checked_lines.verified(file).splitlines() if file.exists() else []
+    try:
+        return [_row(json_value(line)) for line in lines]
+    except (ValueError, TypeError, KeyError) as problem:
+        raise RunError(
+            f"{file} has a row of other things than figures: restore it, or start again with --restart"
+        ) from problem
+
+
+def _row(found: dict) -> dict:
+    if not (fits(found, dict[str, float | None]) and fits(found["step"], int) and fits(found["seed"], int)):
+        raise ValueError("a value of a wrong kind")
+    return found
 
 
 def curves_of(rows: Sequence[dict], name: str) -> dict[int, RunCurve]:

@@ -6,13 +6,14 @@ The file is in `loggers/` of the run folder, which --restart removes.
 import json
 import os
 import secrets
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from optimist.data.disk.files import TEMPORARY, make_folder, opened_beside
+from optimist.data.disk.records import json_value, toml_table
 from optimist.errors import StorageError
+from optimist.training.kinds import fits
 
 FOLDER = "loggers"
 
@@ -31,10 +32,10 @@ class Told:
 
     def _read(self) -> dict[str, Any]:
         try:
-            found = json.loads(self._path.read_text("utf-8"))
-            return found if isinstance(found, dict) else {}
-        except (OSError, ValueError):  # there is none, or a power cut spoilt it: the service gets a new run
-            return {}
+            found = json_value(self._path.read_text("utf-8"))
+        except (OSError, ValueError):  # there is none, or a power cut spoilt it
+            found = {}
+        return found if _is_told(found) else {}  # then the service gets a new run
 
     def news(self, step: int, values: Mapping[str, float], seed: int) -> dict[str, float]:
         """The figures that the service does not have."""
@@ -60,6 +61,16 @@ class Told:
             raise StorageError(f"cannot write {self._path}: {problem.strerror}; make room") from problem
 
 
+def _is_told(record: Any) -> bool:
+    """Is this a record that `keep` writes? The folder may come from a stranger."""
+    if not fits(record, dict[str, Any]) or not fits(record.get("runs", {}), dict[str, str]):
+        return False
+    name, rows = record.get("name", ""), record.get("rows", {})
+    if not isinstance(name, str) or not fits(rows, dict[str, list[Any]]):
+        return False
+    return all(len(row) == 2 and fits(row[0], int) and fits(row[1], list[str]) for row in rows.values())
+
+
 def title(folder: Path) -> str:
     """The name of a run for people: the last two parts of its path, because the last may be equal for all."""
     return "/".join(folder.resolve().parts[-2:])
@@ -68,7 +79,7 @@ def title(folder: Path) -> str:
 def configuration(folder: Path) -> dict[str, Any]:
     """The settings of config.toml as one table: {"agent.name": "rem"}; empty if there is none."""
     file = folder / "config.toml"
-    return _flat(tomllib.loads(file.read_text("utf-8"))) if file.exists() else {}
+    return _flat(toml_table(file.read_text("utf-8"))) if file.exists() else {}
 
 
 def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:

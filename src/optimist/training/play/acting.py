@@ -121,6 +121,8 @@ class Policy:
         observation = spec.arranged(np.asarray(observation))
         if observation.shape[-len(single) :] != single or observation.ndim > len(single) + 1:
             raise UsageError(f"observations of {observation.shape}: give one {single} or a batch of them")
+        if observation.dtype.kind not in "biuf" or not np.isfinite(observation).all():  # as an exported one
+            raise UsageError("the observation holds NaN, infinity or text: give finite numbers")
         self.turn += 1  # the next call draws new random numbers
         mask = () if allowed is None else (self._mask(allowed, observation),)
         choose = self._one if observation.shape == single else self._many

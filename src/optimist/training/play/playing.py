@@ -9,6 +9,7 @@ import numpy as np
 from optimist.data.disk.write_buffer import DepartedError
 from optimist.data.recorder import Recorder
 from optimist.envs import Step
+from optimist.envs._environment import named_failures
 from optimist.errors import OptimistError
 from optimist.training.learner import Learner
 from optimist.training.play.acting import Player, act_online
@@ -52,7 +53,8 @@ class Playing:
         self._player = Player(learner, play.lanes, len(seeds), act_online)
         # The number of each lane's episode; it starts at `step`, so that a resumed run draws new mixtures.
         self._episodes = np.full((len(seeds), collection.lanes), step, np.int32)
-        self._frame, self._began = play.reset(), np.ones(play.lanes, bool)
+        with named_failures(play.name):
+            self._frame, self._began = play.reset(), np.ones(play.lanes, bool)
         self._moment: Moment | None = None  # the last step, until it is in the replay and the recording
         self._other_thread = ThreadPoolExecutor(1, "learner")
         self._recorded: Future = self._other_thread.submit(lambda: None)
@@ -115,7 +117,8 @@ class Playing:
         # While the environments play this step, the other thread processes the step before it.
         behind = self._other_thread.submit(self._digest, self._moment, step)
         action = np.asarray(chosen).reshape(self._play.lanes, *chosen.shape[2:])
-        taken = self._play.step(action)
+        with named_failures(self._play.name):
+            taken = self._play.step(action)
         behind.result()
         self._moment = Moment(frame, shown, action, taken)
         self._frame, self._began = taken.observation, taken.terminal | taken.truncated

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from optimist.data.disk.files import naming, remove, write_whole
+from optimist.data.disk.records import json_value
 from optimist.errors import RunError
+from optimist.training.kinds import fits
 
 NAME = "alarms.json"
 CHECK = "crc"  # the key of the checksum
@@ -39,12 +41,12 @@ def read_alarms(run: Path) -> dict[int, Alarm]:
     try:
         with naming(file):
             text = file.read_text(encoding="utf-8")
-        content = json.loads(text)
+        content = json_value(text)
         rows = {seed: row for seed, row in content.items() if seed != CHECK}
         if CHECK in content and text != _text(rows):
             raise ValueError("its checksum does not match")
         return {int(seed): _alarm(row) for seed, row in rows.items()}
-    except (ValueError, TypeError, AttributeError, RecursionError) as problem:
+    except (ValueError, TypeError, AttributeError) as problem:
         raise RunError(
             f"{file} is damaged: restore it from a copy, or remove it and lose its warnings"
         ) from problem
@@ -53,8 +55,8 @@ def read_alarms(run: Path) -> dict[int, Alarm]:
 def _alarm(row: int | dict) -> Alarm:
     """An alarm of today, or the step alone as version 0.1.0 wrote it."""
     alarm = Alarm(**row) if isinstance(row, dict) else Alarm(row)
-    if type(alarm.step) is not int:
-        raise ValueError("it has no step")
+    if not all(fits(value, Alarm.__annotations__[name]) for name, value in alarm._asdict().items()):
+        raise ValueError("a value of a wrong kind")
     return alarm
 
 

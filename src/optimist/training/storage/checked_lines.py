@@ -7,7 +7,6 @@ are, and get checks when their run continues.
 
 import errno
 import itertools
-import json
 import logging
 import os
 import re
@@ -18,6 +17,7 @@ from typing import NamedTuple
 
 from optimist.data import machine
 from optimist.data.disk.files import naming, storage_error, write_whole
+from optimist.data.disk.records import json_value
 from optimist.errors import RunError, some_of
 
 CHECK = re.compile(rb"[0-9a-f]{8} (\d{1,18})\n")
@@ -198,7 +198,7 @@ def _step(line: bytes) -> int | None:
     """The step of a row of metrics or of episodes; 0 for a header."""
     try:
         if line.startswith(b"{"):
-            return int(json.loads(line)["step"])
+            return int(json_value(line)["step"])
         return 0 if line.startswith(b"step,") else int(line.split(b",")[0])
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, OverflowError):
         return None

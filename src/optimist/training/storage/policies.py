@@ -17,6 +17,7 @@ from optimist.training.storage import checkpoint
 
 NAME = "policies"  # the folder in a run's folder
 MOST = 1000  # policies of a run, however small they are
+AT_MOST = f"at most {MOST:,} policies are kept"
 log = logging.getLogger("optimist")
 
 
@@ -32,13 +33,11 @@ class Policies:
         self._nth = math.ceil(evaluations / (room - 1)) if room > 1 else 0  # one place is for the last
         if settings.keep_policies and evaluations and self._nth != 1:
             kept = f"one of {self._nth} evaluations" if self._nth else "no evaluation"
-            log.warning(
-                "a policy takes %.1f MiB and %g GiB are for policies: that of %s is kept; "
-                "for more: --keep-policies GIB",
-                size / 2**20,
-                settings.keep_policies,
-                kept,
+            taken = (
+                f"a policy takes {size / 2**20:.1f} MiB and {settings.keep_policies:g} GiB are for policies"
             )
+            limit, remedy = (taken, "; for more: --keep-policies GIB") if room < MOST else (AT_MOST, "")
+            log.warning("%s: that of %s is kept%s", limit, kept, remedy)
 
     def _wanted(self, step: int) -> bool:
         number = step // self._settings.evaluate_every

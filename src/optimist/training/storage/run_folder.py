@@ -9,7 +9,6 @@ import math
 import os
 import platform
 import shutil
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,8 @@ import jax
 from filelock import FileLock, Timeout
 
 from optimist.data.disk.files import make_folder, naming, remove, write_whole
-from optimist.errors import RunError, StorageError, UsageError
+from optimist.data.disk.records import toml_table
+from optimist.errors import RunError, StorageError, UsageError, some_of
 from optimist.training.evaluation import EpisodeScore
 from optimist.training.storage import alarms, checkpoint, episodes
 from optimist.training.storage import checked_lines as rows
@@ -26,6 +26,7 @@ from optimist.training.storage.configuration import changes, fingerprint, toml, 
 from optimist.training.storage.selected import NAME as SELECTION
 
 EPISODES, METRICS = "episodes.csv", "metrics.jsonl"
+EVALUATOR = "evaluator.txt"  # only if the process that evaluates failed: its last output
 PACKAGES = ("optimist-rl", "jax", "jaxlib", "numpy", "pyarrow", "zstandard")
 OTHER_USES = (  # contents of a folder, by a pattern of their names
     ("a dataset", "manifest.json"),
@@ -34,6 +35,7 @@ OTHER_USES = (  # contents of a folder, by a pattern of their names
     ("a log", "$store$_*"),
     ("a study", "study.json"),
 )
+SHOWN = 5  # differences between two runs in a message
 ANY_WAY = ("loggers", "evaluation")  # settings that are not written into a configuration
 log = logging.getLogger("optimist")
 
@@ -81,7 +83,7 @@ class RunFolder:
         for name in ("checkpoints", "diverged", "policies", "tensorboard", "loggers"):
             _remove_tree(self.path / name)
         grown = [self.path / name for name in (METRICS, EPISODES)]
-        names = ("config.toml", "versions.json", alarms.NAME, SELECTION, "DONE")
+        names = ("config.toml", "versions.json", alarms.NAME, SELECTION, EVALUATOR, "DONE")
         whole = [self.path / name for name in names]
         remove(*map(rows.checks_of, grown), *grown, *whole)
 
@@ -93,8 +95,9 @@ class RunFolder:
         elif self.checkpoints.exists():
             changed = changes(read_config(self.path), self.config)
             if changed:
+                changed.sort(key=lambda line: line.startswith(("dataset.", "spec.")))  # settings come first
                 raise RunError(
-                    f"{self.path} holds another run ({'; '.join(changed)}): "
+                    f"{self.path} holds another run ({some_of(changed, SHOWN, '; ')}): "
                     "choose another --out, or start again with --restart"
                 )
         write_whole(file, toml(self.config).encode())
@@ -198,7 +201,7 @@ def read_config(path: Path) -> dict:
         raise RunError(f"{path} is not a run folder: it has no config.toml")
     try:
         with naming(file):
-            return updated(tomllib.loads(file.read_text(encoding="utf-8")))
+            return updated(toml_table(file.read_text(encoding="utf-8")))
     except ValueError as problem:  # not TOML, or not even text
         raise RunError(
             f"{file} cannot be read ({problem}): restore it, or start again with --restart"

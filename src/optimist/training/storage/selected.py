@@ -5,12 +5,15 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from optimist.data.disk.files import write_whole
-from optimist.errors import RunError
+from optimist.data.disk.files import naming, write_whole
+from optimist.data.disk.records import json_value
+from optimist.errors import RunError, in_one_line
+from optimist.training.kinds import fits
 
 NAME = "selection.json"
 VERSION = 1
 CHECK = "crc"
+KINDS = {"rule": str, "updates": int, "notes": list[str], "fingerprint": str | None}
 
 
 def write_selection(folder: Path, record: dict[str, Any]) -> None:
@@ -24,17 +27,29 @@ def read_selection(folder: Path) -> dict[str, Any] | None:
     if not file.exists():
         return None
     try:
-        text = file.read_text(encoding="utf-8")
-        content = json.loads(text)
+        with naming(file):
+            text = file.read_text(encoding="utf-8")
+        content = json_value(text)
         found = {name: value for name, value in content.items() if name != CHECK}
-        valid = text == _text(found)
-    except (ValueError, AttributeError, RecursionError):
+        version = found.get("version")
+        valid = text == _text(found) and (version != VERSION or _is_whole(found))
+    except (ValueError, TypeError, KeyError, AttributeError):
         valid = False
     if not valid:
         raise RunError(f"{file} is damaged: run optimist select again, or remove it")
-    if found["version"] != VERSION:
-        raise RunError(f"{file} has version {found['version']}, not {VERSION}: run optimist select again")
+    if version != VERSION:
+        raise RunError(f"{file} has version {in_one_line(version)}, not {VERSION}: run optimist select again")
     return found
+
+
+def _is_whole(record: dict[str, Any]) -> bool:
+    """Does the record have what its readers need? A right checksum does not say so."""
+    policies = [record["chosen"], *record["candidates"]]
+    return (
+        all(fits(record.get(name), kind) for name, kind in KINDS.items())
+        and all(fits(each[name], int) for each in policies for name in ("step", "seed"))
+        and all(fits(each["scores"], dict[str, float | None]) for each in record["candidates"])
+    )
 
 
 def chosen_policy(folder: Path, fingerprint: str) -> tuple[int, int]:
@@ -42,7 +57,7 @@ def chosen_policy(folder: Path, fingerprint: str) -> tuple[int, int]:
     found = read_selection(folder)
     if found is None:
         raise RunError(f'{folder} has no "chosen" step yet: run optimist select {folder}')
-    if found["fingerprint"] != fingerprint:
+    if found.get("fingerprint") != fingerprint:
         raise RunError(f"{folder / NAME} is about another run: run optimist select {folder} again")
     return int(found["chosen"]["step"]), int(found["chosen"]["seed"])
 

@@ -1,6 +1,5 @@
 """Import of a Minari dataset: the folder is read with h5py, without the package minari."""
 
-import json
 import os
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from optimist.data.array_actions import Actions
+from optimist.data.disk.records import json_value
 from optimist.data.formats import _hdf5, _incoming
 from optimist.data.formats._incoming import Asked, Imported, Part, Report, gathered
 from optimist.data.formats.minari.spaces import Space, actions_of, observations_of, parsed
@@ -87,7 +87,11 @@ class MinariLog:
     @cached_property
     def spec(self) -> Spec | None:
         ours = self.metadata.get(OURS)
-        return None if ours is None or self.options.drop else Spec.from_json(ours)
+        if ours is None or self.options.drop:
+            return None
+        if not isinstance(ours, dict):
+            raise DataError(f"the {OURS} in {self.folder / METADATA} is no table; fetch the dataset again")
+        return Spec.from_json(ours)
 
     @cached_property
     def actions(self) -> Actions | None:
@@ -97,7 +101,7 @@ class MinariLog:
     def environment(self) -> str | None:
         """gym/<id> of the environment in which the data were recorded, if it says so."""
         try:
-            name = json.loads(self.metadata["env_spec"])["id"]
+            name = json_value(self.metadata["env_spec"])["id"]
         except (KeyError, ValueError, TypeError):
             return None
         return f"gym/{name}" if isinstance(name, str) else None
@@ -108,7 +112,10 @@ class MinariLog:
     def _episodes(self, names: Collection[str]) -> Iterator[Part]:
         """Every episode; a long one in several parts."""
         with _hdf5.opened(self.file, "minari") as file:
-            count = int(self.metadata.get("total_episodes", len(file)))
+            count = self.metadata.get("total_episodes", len(file))
+            if type(count) is not int:
+                facts = f"{self.folder / METADATA} counts {in_one_line(count)} episodes"
+                raise DataError(f"{facts}; fetch the dataset again")
             for number in range(count):
                 group = file.get(f"episode_{number}")
                 if group is None:
@@ -169,7 +176,7 @@ def _with_finals(frames: np.ndarray, ended: np.ndarray) -> np.ndarray:
 
 def _metadata(folder: Path) -> dict:
     try:
-        found = json.loads((folder / METADATA).read_text("utf-8"))
+        found = json_value((folder / METADATA).read_text("utf-8"))
     except (OSError, ValueError) as problem:
         reason = in_one_line(problem)
         raise DataError(f"{folder / METADATA} is not readable ({reason}); fetch the dataset again") from None

@@ -5,7 +5,6 @@ They are read without gymnasium. A composite observation becomes one vector, in 
 """
 
 import io
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from optimist.data.array_actions import Actions
+from optimist.data.disk.records import json_value
 from optimist.data.formats._hdf5 import dataset
 from optimist.errors import DataError, in_one_line
 
@@ -59,8 +59,8 @@ class Space:
 def parsed(text: Any, what: str, file: Path) -> Space:
     """A space from its JSON text."""
     try:
-        return _space(json.loads(text) if isinstance(text, str) else text)
-    except (ValueError, TypeError, KeyError, AttributeError) as problem:
+        return _space(json_value(text) if isinstance(text, str) else text)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as problem:
         reason = in_one_line(problem)
         raise DataError(f"the {what} in {file} is not readable ({reason}); fetch the dataset again") from None
 

@@ -1,6 +1,5 @@
 """The columns of a table as arrays, and back; nulls and ragged lists are named by their row."""
 
-import json
 from math import prod
 from typing import Any
 
@@ -8,7 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from optimist.errors import DataError
+from optimist.data.disk.records import json_value
+from optimist.errors import DataError, in_one_line
 
 
 def numbers(name: str, column: pa.Array, field: pa.Field, first: int) -> np.ndarray:
@@ -29,7 +29,8 @@ def numbers(name: str, column: pa.Array, field: pa.Field, first: int) -> np.ndar
         return plain(column)
     if pa.types.is_decimal(kind):
         return plain(column.cast(pa.float64()))
-    raise DataError(f'the column "{name}" holds {kind}, not numbers; convert it, or leave it out')
+    sample = f" ({in_one_line(column[0], 20)} in row {first})" if is_text(kind) and len(column) else ""
+    raise DataError(f'the column "{name}" holds {kind}, not numbers{sample}; convert it, or leave it out')
 
 
 def plain(column: pa.Array) -> np.ndarray:
@@ -85,7 +86,7 @@ def _nested(name: str, column: pa.Array, field: pa.Field, first: int) -> np.ndar
         raise DataError(f'the column "{name}" holds an empty value in row {row}; fill it, or remove that row')
     inner = numbers(name, values, pa.field("", values.type), first)  # rows of inner lists are not counted
     stored = (field.metadata or {}).get(b"shape")
-    shape = tuple(json.loads(stored)) if stored else (width, *inner.shape[1:])
+    shape = _shape(name, stored) if stored else (width, *inner.shape[1:])
     if prod(shape) != width * prod(inner.shape[1:]):
         raise DataError(f'the column "{name}" has {width} values in a row, which are not of shape {shape}')
     return inner.reshape(len(column), *shape)
@@ -96,7 +97,7 @@ def _from_bytes(name: str, column: pa.Array, field: pa.Field, first: int) -> np.
     metadata = field.metadata or {}
     if b"shape" not in metadata:
         raise DataError(f'the column "{name}" holds bytes of an unknown shape; name it: --shape 84,84,1')
-    shape, dtype = tuple(json.loads(metadata[b"shape"])), np.dtype(metadata.get(b"dtype", b"uint8").decode())
+    shape, dtype = _shape(name, metadata[b"shape"]), _dtype(name, metadata.get(b"dtype", b"uint8"))
     size = prod(shape) * dtype.itemsize
     lengths = plain(pc.binary_length(column))
     if (lengths != size).any():
@@ -111,6 +112,32 @@ def _from_bytes(name: str, column: pa.Array, field: pa.Field, first: int) -> np.
         start, data = int(offsets[column.offset]), column.buffers()[2]
     flat = np.frombuffer(data or b"", np.uint8)[start : start + size * len(column)]
     return flat.view(dtype).reshape(len(column), *shape)
+
+
+def _shape(name: str, stored: bytes) -> tuple[int, ...]:
+    """The shape in a column's metadata, which may say anything."""
+    try:
+        shape = tuple(json_value(stored))
+        if all(type(size) is int and 0 <= size < 2**31 for size in shape):
+            return shape
+    except (ValueError, TypeError):
+        pass
+    raise _unusable(name, "shape", stored)
+
+
+def _dtype(name: str, stored: bytes) -> np.dtype:
+    try:
+        dtype = np.dtype(stored.decode())
+        if dtype.kind in "biuf":
+            return dtype
+    except (ValueError, TypeError, SyntaxError):  # numpy reads some texts as Python
+        pass
+    raise _unusable(name, "dtype", stored)
+
+
+def _unusable(name: str, what: str, stored: bytes) -> DataError:
+    found = in_one_line(stored.decode("utf-8", "replace"))
+    return DataError(f'the metadata of the column "{name}" has the {what} {found}; write the file again')
 
 
 def as_column(values: np.ndarray, kind: pa.DataType) -> pa.Array:

@@ -1,15 +1,16 @@
 """Tables in files: Parquet, Arrow (Feather), CSV, folders of them, and folders of Hugging Face `datasets`."""
 
-import json
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from optimist.data.disk.records import json_value
 from optimist.errors import DataError, in_one_line, some_of
 
 KINDS = {
@@ -138,7 +139,7 @@ def _splits(folder: Path) -> list[str]:
     """The splits of a saved Hugging Face DatasetDict."""
     if not (folder / "dataset_dict.json").exists():
         return []
-    return [str(name) for name in _json(folder / "dataset_dict.json").get("splits", [])]
+    return _names(folder / "dataset_dict.json", _json(folder / "dataset_dict.json").get("splits", []))
 
 
 def _of_hugging_face(folder: Path) -> list[Path]:
@@ -146,13 +147,23 @@ def _of_hugging_face(folder: Path) -> list[Path]:
     state = _json(folder / "state.json")
     if state.get("_indices_data_files") or state.get("_indices_files"):
         raise DataError(f"{folder} keeps its rows in another order; save it after dataset.flatten_indices()")
-    names = [Path(str(file["filename"])).name for file in state.get("_data_files", [])]
-    return [folder / name for name in names]
+    try:
+        names = [file["filename"] for file in state.get("_data_files", [])]
+    except (TypeError, KeyError):
+        names = None
+    return [folder / Path(name).name for name in _names(folder / "state.json", names)]
+
+
+def _names(file: Path, found: Any) -> list[str]:
+    """The names that a file of Hugging Face lists."""
+    if isinstance(found, list) and all(isinstance(each, str) and "\0" not in each for each in found):
+        return found
+    raise DataError(f"{file} lists something other than names; {MEND}")
 
 
 def _json(path: Path) -> dict:
     try:
-        found = json.loads(path.read_text("utf-8"))
+        found = json_value(path.read_text("utf-8"))
     except (OSError, ValueError) as problem:
         raise DataError(f"{path} is not readable ({in_one_line(problem)}); {MEND}") from None
     return found if isinstance(found, dict) else {}
@@ -206,7 +217,11 @@ def _csv(file: Path, names: list[str] | None, schema: pa.Schema | None) -> "pa.c
 def _csv_schema(file: Path) -> pa.Schema:
     """The types that fit the first block; whole numbers may be followed by fractions, so they are floats
     unless a column of actions or flags needs them: these are checked when they are read."""
-    return _csv(file, None, None).schema
+    schema = _csv(file, None, None).schema
+    if len(schema) == 1 and any(sign in schema.names[0] for sign in ";\t|"):
+        only = in_one_line(schema.names[0], 40)
+        raise DataError(f"{file} has one column, {only}: its cells must be separated by commas")
+    return schema
 
 
 def _csv_batches(file: Path, names: list[str], rows: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -1,0 +1,185 @@
+"""Forged records: smaller files of runs and studies, and what logs of other programs say of themselves."""
+
+import json
+import shutil
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from optimist.data import Dataset, formats
+from optimist.data.formats import minari, npz, parquet
+from optimist.errors import OptimistError
+from optimist.studies import rates
+from optimist.studies.report.study_tables import chosen_by
+from optimist.studies.results import logs, provenance
+from optimist.studies.results.run_curves import curves_of, read_metrics
+from optimist.training.loggers._told import FOLDER, Told
+from optimist.training.run import load_run
+from optimist.training.storage import alarms, checked_lines, selected
+from optimist.training.storage.policies import kept_steps
+from optimist.training.storage.run_folder import METRICS, fingerprint, read_config
+from torture.campaign import SURVIVED, Campaign
+from torture.files import forge, log, one_line, trained
+
+POLICY = {"run": "run", "agent": "dqn", "step": 2, "seed": 0, "value": 1.5, "scores": {"fqe": None}}
+
+
+def forge_a_record(random: np.random.Generator, folder: Path) -> str:
+    """A value of a record is wrong, and its checksum is right; then the record is used."""
+    run = Path(shutil.copytree(trained(), folder / "run"))
+    attack = list(RECORDS.values())[int(random.integers(len(RECORDS)))]
+    try:
+        attack(run, random)
+    except OptimistError as problem:
+        return one_line(problem)
+    return SURVIVED
+
+
+def selection(run: Path, random: np.random.Generator) -> None:
+    config = read_config(run)
+    facts = {"fingerprint": fingerprint(config), "rule": "fqe", "updates": 50, "notes": ["a note"]}
+    chosen = {"run": "run", "step": 2, "seed": 0}
+    record = {"version": selected.VERSION, **facts, "chosen": chosen, "candidates": [dict(POLICY)] * 2}
+    record = json.loads(json.dumps(record))
+    forge(record, random)
+    (run / selected.NAME).write_text(selected._text(record))
+    assert kept_steps(run) == [2]
+    load_run(run, step="chosen")
+    found = selected.read_selection(run) or {}
+    selected.chosen_steps(found)
+    chosen_by([found])
+
+
+def alarm(run: Path, random: np.random.Generator) -> None:
+    record = {"0": alarms.Alarm(10, 5, 9.0, 3.0)._asdict()}
+    forge(record, random)
+    (run / alarms.NAME).write_text(alarms._text(record))
+    found = alarms.read_alarms(run)
+    alarms.write_alarms(run, found)
+    if found:
+        provenance._when(found)
+
+
+def told(run: Path, random: np.random.Generator) -> None:
+    Told(run, "wandb").note(1, {"loss": 0.5}, seed=0)
+    forged_in(run / FOLDER / "wandb.json", random)
+    again = Told(run, "wandb")
+    again.note(3, again.news(3, {"loss": 0.5}, seed=0), seed=0)
+
+
+def took(run: Path, random: np.random.Generator) -> None:
+    record = {"steps": 10, "seconds": 2.0, "device_seconds": 1.0, "memory": 5, "device": "cpu"}
+    (run / rates.FILE).write_text(json.dumps(record))
+    forged_in(run / rates.FILE, random)
+    found = rates.took(run)
+    if found.steps:
+        rates._per_step(found, run)
+
+
+def versions(run: Path, random: np.random.Generator) -> None:
+    forged_in(run / "versions.json", random)
+    provenance._versions_of(run)
+    rates._device(run)
+
+
+def remembered(run: Path, random: np.random.Generator) -> None:
+    record = {"game": {"player": 1.0, "best": {"all": 2.0}, "average": {"all": 1.0}, "players": {"0": 1.5}}}
+    (run / "logs.json").write_text(json.dumps(record))
+    forged_in(run / "logs.json", random)
+    logs._remembered(run / "logs.json")
+
+
+def figures(run: Path, random: np.random.Generator) -> None:
+    row = json.loads((run / METRICS).read_text().splitlines()[0])
+    forge(row, random)
+    for file in (run / METRICS, checked_lines.checks_of(run / METRICS)):
+        file.unlink()
+    checked_lines.append(run / METRICS, [json.dumps(row) + "\n"])
+    for name in row:
+        curves_of(read_metrics(run), name)
+
+
+RECORDS: dict[str, Callable[[Path, np.random.Generator], None]] = {
+    each.__name__: each for each in (selection, alarm, told, took, versions, remembered, figures)
+}
+
+
+def forged_in(file: Path, random: np.random.Generator) -> None:
+    record = json.loads(file.read_text())
+    forge(record, random)
+    file.write_text(json.dumps(record))
+
+
+@cache
+def exported(kind: str) -> Path:
+    """The same log in another format."""
+    out = Path(mkdtemp(prefix="torture-foreign-")) / f"log{FOREIGN[kind]}"
+    formats.find(kind).write(Dataset.open(log(0)), out, formats.find(kind).WriteOptions())
+    return out
+
+
+FOREIGN = {"minari": "", "npz": ".npz", "parquet": ".parquet"}
+
+
+def forge_a_foreign_log(random: np.random.Generator, folder: Path) -> str:
+    """A value of what a log says of itself is wrong; then it is verified and imported."""
+    kind = list(FOREIGN)[int(random.integers(len(FOREIGN)))]
+    source, format = folder / exported(kind).name, formats.find(kind)
+    (shutil.copytree if exported(kind).is_dir() else shutil.copy)(exported(kind), source)
+    DESCRIPTIONS[kind](source, random)
+    try:
+        format.verify(source)
+        format.read(source, folder / "data", format.ReadOptions(), None)
+    except OptimistError as problem:
+        return one_line(problem)
+    return SURVIVED
+
+
+def in_minari(source: Path, random: np.random.Generator) -> None:
+    file = source / "data" / minari.reading.METADATA
+    record = json.loads(file.read_text())
+    spaces = {name: json.loads(record[name]) for name in ("observation_space", "action_space")}
+    which = [record, *spaces.values()][int(random.integers(3))]
+    forge(which, random)
+    if which is not record:
+        record |= {name: json.dumps(space) for name, space in spaces.items()}
+    file.write_text(json.dumps(record))
+
+
+def in_npz(source: Path, random: np.random.Generator) -> None:
+    with np.load(source) as archive:
+        arrays = dict(archive)
+    record = json.loads(str(arrays[npz.OURS]))
+    forge(record, random)
+    np.savez(source, **{**arrays, npz.OURS: np.array(json.dumps(record))})
+
+
+def in_parquet(source: Path, random: np.random.Generator) -> None:
+    """Either the description of the whole table or that of a column."""
+    table, key = pq.read_table(source), parquet.reading.METADATA
+    record = json.loads(table.schema.metadata[key])
+    if random.random() < 0.5:
+        forge(record, random)
+        return pq.write_table(table.replace_schema_metadata({key: json.dumps(record)}), source)
+    number = int(random.integers(len(table.schema)))
+    holder: dict = {"shape": [5], "dtype": "float32"}
+    forge(holder, random)
+    metadata = {"shape": json.dumps(holder["shape"]), "dtype": str(holder["dtype"])}
+    field = table.schema.field(number).with_metadata(metadata)
+    return pq.write_table(table.cast(table.schema.set(number, field)), source)
+
+
+DESCRIPTIONS: dict[str, Callable[[Path, np.random.Generator], None]] = {
+    "minari": in_minari,
+    "npz": in_npz,
+    "parquet": in_parquet,
+}
+
+CAMPAIGNS = (
+    Campaign("a value of another record of a run is forged", 300, forge_a_record),
+    Campaign("a value of the description of a foreign log is forged", 300, forge_a_foreign_log),
+)
