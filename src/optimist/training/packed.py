@@ -1,4 +1,4 @@
-"""Packed frames on the device: made from a timeline by several threads, decoded inside the compiled program."""
+"""Packed frames on the device: made from a timeline by some threads, decoded inside the compiled program."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

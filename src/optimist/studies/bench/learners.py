@@ -20,8 +20,8 @@ NETWORKS = {  # the shape of a frame, how many are stacked, and the actions
     "control": ((17,), 1, 6),
 }
 TRANSITIONS = {"minatar": 50_000, "nature": 5_000, "control": 50_000}
-# Updates in one call: enough to keep an accelerator busy, and on a CPU to hide that a call gets new memory from
-# the system, which took up to 8% of two updates with the Atari network. A run makes 50 of them at once.
+# Updates in one call: enough to keep an accelerator busy, and on a CPU to hide that a call gets new memory
+# from the system, which took up to 8% of two updates with the Atari network. A run makes 50 of them at once.
 STEPS = {"minatar": 50, "nature": 10, "control": 20}
 STEPS_ON_ACCELERATOR = {"minatar": 2_000, "nature": 200, "control": 1_000}
 
