@@ -81,6 +81,7 @@ def _failed(tree: Path, *tests: str, slow: bool) -> str:
     output = tree / "output.txt"
     child = os.fork()  # what tests import from other packages is imported already
     if not child:
+        os.setsid()  # so that what a hanging test has started ends with it
         try:
             _test(tree, tests, output, "slow" if slow else "not slow")
         except BaseException:
@@ -90,7 +91,7 @@ def _failed(tree: Path, *tests: str, slow: bool) -> str:
     deadline = time.monotonic() + SECONDS * len(tests)
     while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0):
         if time.monotonic() > deadline:
-            os.kill(child, signal.SIGKILL)
+            os.killpg(child, signal.SIGKILL)
             os.waitpid(child, 0)
             return "it hangs"
         time.sleep(0.05)
