@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -569,3 +570,14 @@ def test_it_works_without_home_terminal_locale_or_network_in_any_folder(places, 
     assert found.returncode == 0, found.stderr.decode()
     assert (folder / "Lauf" / "evaluation.csv").exists()
     assert outcome(folder / "Lauf") == outcome(places / "run")
+
+
+def test_an_interrupted_command_promises_no_checkpoint_that_it_does_not_have(tmp_path):
+    pipe = tmp_path / "scores.csv"
+    os.mkfifo(pipe)
+    words = [sys.executable, "-m", "optimist", "scores", str(pipe)]
+    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    with open(pipe, "w"):  # returns when the command waits for the first line
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=60)[1]
+    assert (process.returncode, said) == (130, "optimist: stopped at once; the same command begins again\n")

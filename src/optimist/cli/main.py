@@ -41,14 +41,16 @@ exit codes: 0 done, 2 a wrong word or value, 3 a problem with the data,
 4 a problem with the run folder, 5 training diverged, 6 a file cannot be read
 or written, 130 or 143 interrupted and saved, 1 anything else."""
 
+WITH_CHECKPOINTS = ("demo", "collect", "train", "study run", "study work")
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; print an error that the user can correct as one line; return the exit code."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    debug = "--debug" in words
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    words, debug = [word for word in given if word != "--debug"], "--debug" in given
     logging.basicConfig(format="optimist: %(message)s", level=logging.WARNING)
     try:
-        perform([word for word in words if word != "--debug"])
+        perform(words)
         sys.stdout.flush()
         return 0
     except OptimistError as problem:
@@ -65,9 +67,9 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"optimist: {problem.filename or 'a file'}: {problem.strerror or problem}", file=sys.stderr)
         return StorageError.exit_code
     except KeyboardInterrupt:
-        print(
-            "optimist: stopped at once; the same command continues from the last checkpoint", file=sys.stderr
-        )
+        saves = " ".join(_with_own_roms(words)).startswith(WITH_CHECKPOINTS)
+        how = "continues from the last checkpoint" if saves else "begins again"
+        print(f"optimist: stopped at once; the same command {how}", file=sys.stderr)
         return 130
 
 
