@@ -572,7 +572,7 @@ def test_it_works_without_home_terminal_locale_or_network_in_any_folder(places, 
     assert outcome(folder / "Lauf") == outcome(places / "run")
 
 
-def test_an_interrupted_command_promises_no_checkpoint_that_it_does_not_have(tmp_path):
+def test_an_interrupted_command_without_checkpoints_promises_none(tmp_path):
     pipe = tmp_path / "scores.csv"
     os.mkfifo(pipe)
     words = [sys.executable, "-m", "optimist", "scores", str(pipe)]
@@ -581,3 +581,11 @@ def test_an_interrupted_command_promises_no_checkpoint_that_it_does_not_have(tmp
         process.send_signal(signal.SIGINT)
         said = process.communicate(timeout=60)[1]
     assert (process.returncode, said) == (130, "optimist: stopped at once; the same command begins again\n")
+
+
+def test_an_interrupted_command_with_checkpoints_promises_one(tmp_path, capsys):
+    game = tmp_path / "interrupted.py"
+    game.write_text("raise KeyboardInterrupt")
+    assert main(["collect", f"{game}:Game/any", "--out", str(tmp_path / "log"), "--debug"]) == 130
+    promise = "the same command continues from the last checkpoint\n"
+    assert capsys.readouterr().err == f"optimist: stopped at once; {promise}"
