@@ -35,12 +35,11 @@ def convolve_by_rows(layer: Layer, image, convolution: Convolution):
     kernel = kernel.transpose(0, 5, 2, 1, 3, 4).reshape(reach * channels, -1)
     products = joined_product(neighbours.reshape(rows * width, -1), kernel).reshape(rows, width, -1)
 
-    def moved(product, place: int):
+    def at(place: int):
         """The product of each row of blocks, at the window in which that row has this place."""
-        before = empty_above - place
+        product, before = products[..., place * channels : (place + 1) * channels], empty_above - place
         return jax.lax.pad(
             product, jnp.zeros(()), [(before, height - rows - before, 0), (0, 0, 0), (0, 0, 0)]
         )
 
-    sums = sum(moved(product, place) for place, product in enumerate(jnp.split(products, reach, axis=-1)))
-    return sums + jnp.broadcast_to(layer.bias, (height, width, channels))
+    return sum(map(at, range(reach))) + jnp.broadcast_to(layer.bias, (height, width, channels))

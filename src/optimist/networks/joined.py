@@ -10,6 +10,8 @@ import jax.numpy as jnp
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
+NAME = "joined_product"
+
 
 def joined_product(rows, weight):
     """rows @ weight.T, (R, I) and (O, I) -> (R, O)."""
@@ -30,7 +32,7 @@ def _of_batch(arguments, axes):
 
 
 # A primitive, because a function with `custom_vmap` has no gradient outside of `vmap`.
-_joined = Primitive("joined_product")
+_joined = Primitive(NAME)
 _joined.def_impl(jax.jit(_product))
 _joined.def_abstract_eval(
     lambda rows, weight: jax.core.ShapedArray((rows.shape[0], weight.shape[0]), rows.dtype)
