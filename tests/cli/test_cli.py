@@ -575,11 +575,17 @@ def test_it_works_without_home_terminal_locale_or_network_in_any_folder(places, 
 def test_an_interrupted_command_without_checkpoints_promises_none(tmp_path):
     pipe = tmp_path / "scores.csv"
     os.mkfifo(pipe)
-    words = [sys.executable, "-m", "optimist", "scores", str(pipe)]
-    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
-    with open(pipe, "w"):  # returns when the command waits for the first line
+    # A shell that starts the tests with `&` lets them and their children ignore SIGINT.
+    code = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    code += "; from optimist.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    words = [sys.executable, "-c", code, "scores", str(pipe)]
+    running = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    with running as process, open(pipe, "w"):  # it opens when the command waits for the first line
         process.send_signal(signal.SIGINT)
-        said = process.communicate(timeout=60)[1]
+        try:
+            said = process.communicate(timeout=60)[1]
+        finally:
+            process.kill()
     assert (process.returncode, said) == (130, "optimist: stopped at once; the same command begins again\n")
 
 
