@@ -2,7 +2,7 @@
 
     python docs/results/large-batches/large_batches.py collect FOLDER
     python docs/results/large-batches/large_batches.py learn FOLDER [--until 400]
-    python docs/results/large-batches/large_batches.py learn FOLDER --scale atari --log LOG --seeds 0,1,2
+    python docs/results/large-batches/large_batches.py learn FOLDER --scale atari --log LOGS/Pong/log
     python docs/results/large-batches/large_batches.py rates FOLDER
 
 Seed i learns from the log of player i: with 32 transitions in a minibatch as the recipe says, and with k
@@ -52,7 +52,7 @@ SCALES = {
         "minatar", 2.5e-4, 250, 250_000, 25, ("--recipe", "mini", "--episodes", "100", "--feed", "device")
     ),
     "atari": Scale(
-        *("nature", 5e-5, 2_000, 200_000, 5),
+        *("nature", 5e-5, 2_000, 375_000, 6),
         ("--precision", "bf16", "--episodes", "16", "--evaluation-steps", "none", "--feed", "packed"),
     ),
 }
@@ -94,7 +94,7 @@ def learn(asked, until: float, diary: Diary) -> None:
     scale = SCALES[asked.scale]
     logs = {game: asked.folder / f"log-{game}" for game in asked.games.split(",")}
     if asked.log:
-        logs = {asked.scale: asked.log}
+        logs = {asked.log.parent.name.lower(): asked.log}  # as own_logs.py has it: FOLDER/Pong/log
     arms = [(game, *arm.split(":")) for arm in asked.arms.split(",") for game in logs]
     begun: list[Work] = []
 

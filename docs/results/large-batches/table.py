@@ -8,7 +8,7 @@ Seconds are those of one seed alone on the device: updates, divided by the rate 
 rates.csv. Cross-chosen best: each run at the evaluation that is best for the mean of the other runs of its
 game and arm. Differences from the batch of 32 are paired by log, with Student's 95% interval; the scores
 at the cross-chosen best depend on each other, so its interval is too narrow. `all` is relative to the mean of
-the batch of 32 in each game.
+the batch of 32 in each MinAtar game.
 """
 
 import csv
@@ -21,6 +21,8 @@ import numpy as np
 
 STUDENT = {5: 2.776, 10: 2.262}  # 97.5% quantile, by the number of logs
 USUAL = (32, "plain")
+LOWEST = {"pong": -21.0}  # the lowest score, where it is not 0
+SCALES = {"pong": "atari"}  # the rows of rates.csv, where they are not those of mini
 Arm = tuple[int, str]  # batch size and rule
 
 
@@ -32,9 +34,13 @@ def gather(folder: str, scores: str) -> None:
             for row in csv.DictReader(file):
                 found[game, int(batch), rule, int(row["seed"]), int(row["step"])].append(float(row["return"]))
     rows = [[*run, f"{statistics.mean(each):.4f}"] for run, each in sorted(found.items())]
+    heads, kept = ["game", "batch", "rule", "seed", "step", "score"], []
+    if Path(scores).exists():
+        new = {game for game, *_ in found}
+        with Path(scores).open() as file:
+            kept = [row for row in list(csv.reader(file))[1:] if row[0] not in new]
     with Path(scores).open("w", newline="") as file:
-        heads = ["game", "batch", "rule", "seed", "step", "score"]
-        csv.writer(file, lineterminator="\n").writerows([heads, *rows])
+        csv.writer(file, lineterminator="\n").writerows([heads, *kept, *rows])
 
 
 def read(folder: Path) -> dict[str, dict[Arm, tuple[np.ndarray, np.ndarray]]]:
@@ -55,13 +61,18 @@ def read(folder: Path) -> dict[str, dict[Arm, tuple[np.ndarray, np.ndarray]]]:
     return curves
 
 
-def rates(folder: Path) -> dict[int, float]:
+def rates(folder: Path) -> dict[tuple[str, int], float]:
+    """Updates per second by scale and batch size."""
     with (folder / "rates.csv").open() as file:
         return {
-            int(row["batch"]): float(row["updates_per_second"])
+            (row["scale"], int(row["batch"])): float(row["updates_per_second"])
             for row in csv.DictReader(file)
-            if row["scale"] == "mini"
         }
+
+
+def seconds(game: str, batch: int, updates, rate: dict[tuple[str, int], float]):
+    """How long one seed alone takes for so many updates."""
+    return updates / rate[SCALES.get(game, "mini"), batch]
 
 
 def chosen(scores: np.ndarray) -> np.ndarray:
@@ -84,11 +95,14 @@ def table(folder: Path) -> None:
         out.writerow([*heads, "difference", "low", "high"])
         relative: dict = defaultdict(list)
         for game, arms in curves.items():
-            enough = 0.9 * arms[USUAL][1].mean(0).max()
+            lowest = LOWEST.get(game, 0.0)
+            enough = lowest + 0.9 * (arms[USUAL][1].mean(0).max() - lowest)
             for arm, (steps, scores) in arms.items():
                 best = chosen(scores)
                 reached = scores.mean(0) >= enough
-                soonest = f"{steps[reached.argmax()] / rate[arm[0]]:.2f}" if reached.any() else ""
+                soonest = ""
+                if reached.any():
+                    soonest = f"{seconds(game, arm[0], steps[reached.argmax()], rate):.2f}"
                 measures = {
                     "cross-chosen best": (lambda s: s[np.arange(len(s)), chosen(s)], steps[best].mean()),
                     "mean of all": (lambda s: s.mean(1), steps[-1]),
@@ -96,9 +110,11 @@ def table(folder: Path) -> None:
                 for measure, (of, at) in measures.items():
                     usual, score = of(arms[USUAL][1]), of(scores)
                     difference = score - usual
-                    relative[arm, measure].append(difference / usual.mean())
-                    row = [game, *arm, steps[-1], measure, f"{score.mean():.3f}", f"{at / rate[arm[0]]:.2f}"]
-                    out.writerow([*row, soonest, *bounds(difference)])
+                    if game not in SCALES:
+                        relative[arm, measure].append(difference / usual.mean())
+                    row = [game, *arm, steps[-1], measure, f"{score.mean():.3f}"]
+                    took = f"{seconds(game, arm[0], at, rate):.2f}"
+                    out.writerow([*row, took, soonest, *bounds(difference)])
         for (arm, measure), each in relative.items():
             values = np.concatenate(each)
             out.writerow(["all", *arm, "", measure, "", "", "", *bounds(values)])
@@ -117,15 +133,16 @@ def draw(folder: Path) -> None:
         "root-epsilon": "and epsilon / sqrt(k)",
         "linear": "rate x k, period / k",
     }
-    figure = Figure(figsize=(11, 5.4), layout="constrained")
-    panels = figure.subplots(len(curves), len(titles), sharex=True, sharey="row")
+    figure = Figure(figsize=(11, 2.7 * len(curves)), layout="constrained")
+    panels = figure.subplots(len(curves), len(titles), sharex="row", sharey="row", squeeze=False)
     for line, (game, arms) in enumerate(curves.items()):
         for column, (rule, title) in enumerate(titles.items()):
             axes = panels[line, column]
             shown = [USUAL, *(arm for arm in arms if arm[1] == rule and arm != USUAL)]
             for arm, colour in zip(shown, figures.COLOURS, strict=False):
                 steps, scores = arms[arm]
-                axes.plot(steps / rate[arm[0]], scores.mean(0), color=colour, label=f"batch {arm[0]:,}")
+                at = seconds(game, arm[0], steps, rate)
+                axes.plot(at, scores.mean(0), color=colour, label=f"batch {arm[0]:,}")
             axes.set_xscale("log")
             if line == 0:
                 axes.set_title(title, fontsize=10)
