@@ -44,7 +44,7 @@ def programs() -> list:
 
     def features(params, observation, depth: int, lowest: int = 0):
         """After `depth` layers; no gradient goes below the layer `lowest`."""
-        x = observation / 255
+        x = observation
         for place, layer in enumerate(layers[:depth]):
             x = jax.lax.stop_gradient(x) if place == lowest else x
             x = layer([params["torso"][place]], x).reshape(IMAGES[place])

@@ -113,6 +113,31 @@ def test_a_valid_convolution_drops_the_rows_that_fill_no_window(form):
     assert_same_convolution(Convolution(2, 4, 2, "VALID"), (7, 9, 1), form=form)
 
 
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(
+    height=st.integers(1, 17),
+    width=st.integers(1, 17),
+    inputs=st.integers(1, 4),
+    stride=st.integers(1, 4),
+    reach=st.integers(1, 3),
+    padding=st.sampled_from(["SAME", "VALID"]),
+)
+def test_an_image_of_bytes_is_one_of_numbers_from_0_to_1(height, width, inputs, stride, reach, padding):
+    rng, convolution = np.random.default_rng(0), Convolution(3, stride * reach, stride, padding)
+    if padding == "VALID":
+        height, width = (convolution.size + stride * (length // stride) for length in (height, width))
+    image = jnp.asarray(rng.integers(0, 256, (height, width, inputs)), jnp.uint8)
+    layer = random_layer(rng, convolution, inputs)
+
+    def both_ways(image):
+        output, pull = jax.vjp(lambda layer: convolve_by_rows(layer, image, convolution), layer)
+        return output, pull(output)
+
+    found, expected = jax.jit(lambda: (both_ways(image), both_ways(image / 255)))()
+    for mine, reference in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(mine, reference, rtol=1e-4, atol=2e-5 * np.abs(reference).max())
+
+
 def products_of_windows(torso: LayeredTorso, layers: list[Layer], observation):
     """The features of a torso whose convolutions are all `convolve`."""
     x = observation / 255

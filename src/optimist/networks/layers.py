@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 
 from optimist.errors import UsageError, did_you_mean
 
@@ -21,6 +22,12 @@ class NormedLayer(NamedTuple):
     bias: Any
     gain: Any
     shift: Any
+
+
+def numbers(observation):
+    """What a layer multiplies: bytes as numbers from 0 to 1, anything else as it is, in float32."""
+    x = observation / 255 if observation.dtype == jnp.uint8 else observation
+    return x.astype(jnp.float32)
 
 
 def initial_weight(key, shape: tuple[int, ...], initializer: str):

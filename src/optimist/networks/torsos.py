@@ -13,7 +13,7 @@ from optimist.errors import UsageError
 from optimist.networks import implicit, streamed
 from optimist.networks.by_rows import convolve_by_rows, pays
 from optimist.networks.convolutions import Convolution, convolve
-from optimist.networks.layers import Layer, initial_weight, sizes, widths
+from optimist.networks.layers import Layer, initial_weight, numbers, sizes, widths
 from optimist.networks.precision import in_bf16
 
 
@@ -82,13 +82,15 @@ class LayeredTorso:
 
     def plain(self, params: list[Layer], observation):
         """The features in float32, by matrix products."""
-        x = observation / 255 if observation.dtype == jnp.uint8 else observation
-        x = x.astype(jnp.float32)
+        x = observation if observation.dtype == jnp.uint8 else numbers(observation)
         images, dense = params[: len(self.convolutions)], params[len(self.convolutions) :]
         for layer, convolution in zip(images, self.convolutions, strict=True):
-            by_rows = pays(x.shape, convolution)
-            x = jax.nn.relu((convolve_by_rows if by_rows else convolve)(layer, x, convolution))
-        x = x.reshape(-1)
+            if pays(x.shape, convolution):
+                x = convolve_by_rows(layer, x, convolution)
+            else:
+                x = convolve(layer, numbers(x), convolution)
+            x = jax.nn.relu(x)
+        x = numbers(x).reshape(-1)
         for layer in dense:
             x = jax.nn.relu(x @ layer.weight + layer.bias)
         return x
