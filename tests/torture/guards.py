@@ -381,8 +381,8 @@ GUARDS = (
     Guard(
         "one trainer in a run folder",
         FOLDER,
-        "            self._lock.acquire()\n",
-        "            pass\n",
+        "            died = self._lock.acquire()\n",
+        "            died = None\n",
         "training/test_run.py::test_a_second_process_is_refused_at_once_and_a_dead_ones_lock_is_taken_over",
     ),
     Guard(

@@ -264,6 +264,21 @@ def test_a_second_process_is_refused_at_once_and_a_dead_ones_lock_is_taken_over(
         assert not caplog.records
 
 
+def test_a_damaged_name_of_a_dead_holder_is_told_in_one_line(tmp_path, caplog):
+    (tmp_path / ".holder").write_bytes(b"\xff two\nlines")
+    with RunFolder(tmp_path, {}):
+        assert f"taking over {tmp_path} from" in caplog.messages[0] and "\n" not in caplog.messages[0]
+
+
+def test_a_linked_name_of_a_holder_is_neither_read_nor_written(tmp_path, caplog):
+    (tmp_path / "theirs").write_text("precious")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / ".holder").symlink_to(tmp_path / "theirs")
+    with RunFolder(tmp_path / "run", {}):
+        assert "precious" not in caplog.text
+    assert (tmp_path / "theirs").read_text() == "precious"
+
+
 def test_a_refusal_gives_the_lock_back_while_the_error_is_still_looked_at(begun):
     """A notebook keeps the last exception, and with it everything it refers to."""
     with pytest.raises(RunError) as caught:

@@ -116,14 +116,13 @@ def evaluate(
     steps: int | None = None,
     epsilon: float = 0.001,
     step: int = 0,
-    options: dict | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> list[EpisodeScore]:
     """Play with the parameters of all seeds in parallel: `episodes` episodes each, or, if `steps` is given,
     full episodes until that many steps are done. The result is empty if `stop()` becomes true."""
     check_length(steps)
     lanes = episodes if steps is None else LANES
-    play = envs.make(environment, lanes=len(seeds) * lanes, seed=_stream(seeds[0], step), **(options or {}))
+    play = envs.make(environment, lanes=len(seeds) * lanes, seed=_stream(seeds[0], step))
     key = jax.random.PRNGKey(_stream(seeds[0], step))
     player = Player(learner, play.lanes, len(seeds))
 

@@ -163,36 +163,36 @@ def load_run(path: str | Path, allow: Iterable[str] = (), step: int | str = "las
         raise RunError(
             f"{path / 'config.toml'} is not the configuration of a run ({in_one_line(problem)})"
         ) from problem
-    if step == "chosen":
-        at, seed = chosen_policy(path, settings)
-        run = Run(
-            path,
-            learner,
-            environment,
-            seeds,
-            at,
-            load_policy(path, at, shapes.params, settings),
-            data,
-        )
-        return run.alone(seed)
-    if step not in ("last", "healthy"):
-        at = _best_step(path) if step == "best" else _number(step)
+    seed = None  # of the only policy, if the step has one
+    if step in ("last", "healthy"):
+        at, params = _newest(path, config, learner, healthy=step == "healthy")
+    else:
+        if step == "chosen":
+            at, seed = chosen_policy(path, settings)
+        else:
+            at = _best_step(path) if step == "best" else _number(step)
         params = load_policy(path, at, shapes.params, settings)
-        return Run(path, learner, environment, seeds, at, params, data)
+    run = Run(path, learner, environment, seeds, at, params, data)
+    return run if seed is None else run.alone(seed)
+
+
+def _newest(path: Path, config: dict, learner: Learner, *, healthy: bool) -> tuple[int, dict]:
+    """The step and the parameters of the newest undamaged checkpoint, or of the last kept policy."""
+    seeds, settings = tuple(config["seeds"]), fingerprint(config)
+    shapes = learner.shapes(seeds)
     found = checkpoint.load_state(path / "checkpoints", shapes, settings)
-    if found is None and step == "last" and (kept := kept_steps(path)):
+    if found is None and not healthy and (kept := kept_steps(path)):
         log.warning(
             "%s has no checkpoint: the last policy that it keeps is of step %s", path, f"{kept[-1]:,}"
         )
-        params = load_policy(path, kept[-1], shapes.params, settings)
-        return Run(path, learner, environment, seeds, kept[-1], params, data)
+        return kept[-1], load_policy(path, kept[-1], shapes.params, settings)
     if found is None:
         raise RunError(f"{path} has no checkpoint yet: train it first")
-    if step == "healthy":
-        at, params = _healthy(path, learner, seeds, *found)
-        return Run(path, learner, environment, seeds, at, params, data)
-    _warn_of_divergence(path, config, found[0])
-    return Run(path, learner, environment, seeds, found[0], found[1].params, data)
+    if healthy:
+        return _healthy(path, learner, seeds, *found)
+    step, state = found
+    _warn_of_divergence(path, config, step)
+    return step, state.params
 
 
 def _warn_of_divergence(path: Path, config: dict, step: int) -> None:

@@ -233,5 +233,6 @@ def test_training_goes_on_over_damaged_files(tmp_path, caplog):
             (tmp_path / "alarms.json").write_bytes(b"\xff")
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == 2 and "metrics.jsonl: line 1 is damaged" in told[0] and "alarms.json" in told[1]
-    assert [json.loads(line)["step"] for line in rows.good_lines(tmp_path / "metrics.jsonl")] == [40, 60, 80]
+    _, *good = (tmp_path / "metrics.jsonl").read_bytes().splitlines()
+    assert [json.loads(line)["step"] for line in good] == [40, 60, 80]
     assert (tmp_path / "DONE").exists() and read_alarms(tmp_path) == {}

@@ -82,10 +82,6 @@ def verified(path: Path) -> bytes:
     return b"".join(row.line for row in rows if row.check)
 
 
-def good_lines(path: Path) -> list[bytes]:
-    return [row.line for row in _rows(path) if row.good]
-
-
 def has_step(path: Path, step: int) -> bool:
     """Does an undamaged line belong to this step?"""
     return any(row.good and row.step == step for row in _rows(path))

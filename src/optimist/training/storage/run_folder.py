@@ -6,7 +6,6 @@ import importlib.metadata
 import json
 import logging
 import math
-import os
 import platform
 import shutil
 from collections.abc import Callable
@@ -14,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import jax
-from filelock import FileLock, Timeout
 
 from optimist.data.disk.files import make_folder, naming, remove, write_whole
+from optimist.data.disk.lock import FolderLock, HeldError
 from optimist.data.disk.records import toml_table
-from optimist.errors import RunError, StorageError, UsageError, some_of
+from optimist.errors import RunError, StorageError, UsageError, in_one_line, some_of
 from optimist.training.evaluation import EpisodeScore
 from optimist.training.storage import alarms, checkpoint, episodes
 from optimist.training.storage import checked_lines as rows
@@ -63,20 +62,15 @@ class RunFolder:
 
     def _hold(self) -> None:
         """Lock the folder; the lock ends with the process. InUseError names the process that has the lock."""
-        holder = self.path / ".holder"
-        self._lock = FileLock(self.path / ".lock", timeout=0)
+        self._lock = FolderLock(self.path)
         try:
-            self._lock.acquire()
-        except Timeout:
-            who = holder.read_text() if holder.exists() else "another process"
+            died = self._lock.acquire()
+        except HeldError as held:
             raise InUseError(
-                f"{self.path} is in use by {who}: wait for it, or choose another --out"
+                f"{self.path} is in use by {held}: wait for it, or choose another --out"
             ) from None
-        except OSError as problem:
-            raise StorageError(f"cannot write in {self.path}: {problem.strerror}") from problem
-        if holder.exists():
-            log.warning("taking over %s from %s, which no longer runs", self.path, holder.read_text())
-        write_whole(holder, f"process {os.getpid()} on {platform.node()}".encode())
+        if died is not None:
+            log.warning("taking over %s from %s, which no longer runs", self.path, in_one_line(died))
 
     def _forget(self) -> None:
         """Remove everything that this class writes, and nothing else."""
@@ -172,7 +166,6 @@ class RunFolder:
         write_whole(self.path / "DONE", b"")
 
     def release(self) -> None:
-        (self.path / ".holder").unlink(missing_ok=True)
         self._lock.release()
 
     def __enter__(self) -> "RunFolder":
