@@ -384,6 +384,17 @@ def test_evaluate_writes_every_episode_and_prints_a_table(places, tmp_path, caps
     assert "after 20 steps" in text and "average return" in text and str(out) in text
 
 
+def test_the_episodes_of_another_policy_do_not_replace_those_of_the_last(places, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(places / "run", run)
+    kept = min(int(path.name.split("-")[1].split(".")[0]) for path in (run / "policies").glob("step-*"))
+    assert main(["evaluate", str(run), "--episodes", "1"]) == 0
+    before = (run / "evaluation.csv").read_bytes()
+    assert main(["evaluate", str(run), "--episodes", "2", "--step", str(kept)]) == 0
+    assert (run / "evaluation.csv").read_bytes() == before
+    assert f"\n{kept}," in (run / f"evaluation-{kept}.csv").read_text()
+
+
 def test_scores_are_printed_where_they_cannot_be_kept(places, tmp_path, capsys):
     run = tmp_path / "run"
     shutil.copytree(places / "run", run)

@@ -120,6 +120,10 @@ def test_of_many_failed_runs_five_are_named_and_the_others_counted(folder, capsy
             lambda f: (f / ".holder").write_text("process 1 on moon"),
             "process 1 on moon ended without closing",
         ),
+        (
+            lambda f: (f / ".holder").write_text("process 1\non moon"),
+            "process 1 on moon ended without closing",
+        ),
         (lambda f: (f / "alarms.json").write_text('{"1": 20}'), "seed 1 at step 20: --step healthy"),
         (lambda f: (f / "versions.json").unlink(), "versions.json is missing"),
         (lambda f: (f / "versions.json").write_text('{"jax": "0.0.1"}'), "it was made with jax 0.0.1"),
@@ -130,6 +134,18 @@ def test_what_needs_no_mending_is_a_note(folder, capsys, change, words):
     code, wrong, lines = diagnosed(capsys, "run")
     assert (code, wrong) == (0, [])
     assert [line for line in lines if line.startswith("note") and words in line] != []
+
+
+@pytest.mark.parametrize("forged", ["a folder", "a link"])
+def test_a_holder_that_is_no_file_is_not_read(folder, capsys, forged):
+    if forged == "a folder":
+        (folder / "run/.holder").mkdir()
+    else:
+        (folder / "secret").write_text("a secret")
+        (folder / "run/.holder").symlink_to(folder / "secret")
+    code, wrong, lines = diagnosed(capsys, "run")
+    assert (code, wrong) == (0, [])
+    assert not any("secret" in line for line in lines)
 
 
 def test_a_run_in_use_names_its_process(folder, capsys):

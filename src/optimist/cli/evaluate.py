@@ -35,7 +35,12 @@ def _evaluate_options(parser: Parser, words: list[str]) -> None:
     parser.add_argument(
         "--environment", metavar="ENV", default="", help="where to play [the data's environment]"
     )
-    parser.add_argument("--out", type=Path, metavar="CSV", help="one row per episode [RUN/evaluation.csv]")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="CSV",
+        help="one row per episode [RUN/evaluation.csv; for another policy than the last evaluation-STEP.csv]",
+    )
 
 
 def add_choice_of_policy(parser: Parser) -> None:
@@ -66,14 +71,16 @@ def evaluate(options: argparse.Namespace) -> None:
     epsilon = usual.epsilon if options.epsilon is None else options.epsilon
     rows = run.evaluate(episodes, epsilon, options.environment, steps)
     print_sheet(evaluation_table(run.step, rows))
+    name = "evaluation.csv" if options.step == "last" else f"evaluation-{run.step}.csv"
+    out = options.out or options.run_folder / name
     try:
-        write_episodes(options.out or options.run_folder / "evaluation.csv", rows)
+        write_episodes(out, rows)
     except (OSError, StorageError) as problem:
         if options.out:
             raise
         log.warning("the episodes were not saved (%s): name another file with --out CSV", problem)
     else:
-        print(f"every episode is in {options.out or options.run_folder / 'evaluation.csv'}")
+        print(f"every episode is in {out}")
 
 
 def _play_options(parser: Parser, words: list[str]) -> None:

@@ -18,9 +18,9 @@ class LoggedValues(NamedTuple):
     largest: float  # in size: of -5 and 3 it is 5
 
 
-def returns_to_go(view: View, gamma: float, *, clip: float | None = None, scale: float = 1.0) -> np.ndarray:
+def returns_to_go(view: View, gamma: float, *, clip: float | None = None) -> np.ndarray:
     """The discounted sum of rewards from each step to the end of its range, (n,)."""
-    return np.concatenate([returns for returns, _ in _blocks(view, gamma, clip, scale)])
+    return np.concatenate([returns for returns, _ in _blocks(view, gamma, clip, 1.0)])
 
 
 def logged_values(view: View, gamma: float, *, clip: float | None = None, scale: float = 1.0) -> LoggedValues:

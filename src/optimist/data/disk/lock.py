@@ -20,6 +20,13 @@ class HeldError(Exception):
     """Another process holds the lock; the text names it."""
 
 
+def holder_of(folder: Path) -> str | None:
+    """The process that holds the folder, or that ended without a release, in one line."""
+    with contextlib.suppress(OSError, DataError):
+        return " ".join(plain_bytes(folder / HOLDER)[:200].decode(errors="replace").split())
+    return None
+
+
 class FolderLock:
     """Held by one process until it releases the lock or dies. Acquiring never waits."""
 
@@ -33,10 +40,10 @@ class FolderLock:
         try:
             self._lock.acquire()
         except Timeout:
-            raise HeldError(self._named() or "another process") from None
+            raise HeldError(holder_of(self._folder) or "another process") from None
         except OSError as problem:
             raise storage_error(self._folder / LOCK, 0, problem) from problem
-        died = self._named()
+        died = holder_of(self._folder)
         try:
             write_whole(self._holder, f"process {os.getpid()} on {platform.node()}".encode())
         except BaseException:
@@ -47,11 +54,6 @@ class FolderLock:
     @property
     def held(self) -> bool:
         return self._lock.is_locked
-
-    def _named(self) -> str | None:
-        with contextlib.suppress(OSError, DataError):
-            return plain_bytes(self._holder)[:200].decode(errors="replace")
-        return None
 
     def release(self) -> None:
         if self._lock.is_locked:

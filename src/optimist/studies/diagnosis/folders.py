@@ -6,7 +6,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from optimist.data.disk.lock import HOLDER, LOCK
+from optimist.data.disk.lock import LOCK, holder_of
 from optimist.data.disk.records import json_value
 from optimist.data.verify import verify
 from optimist.errors import DataError, RunError, StorageError, UsageError, some_of
@@ -119,9 +119,9 @@ def _versions(path: Path) -> Iterator[Finding]:
 
 def _holder(path: Path) -> Iterator[Finding]:
     """The process that uses the folder, or one that ended without closing it."""
-    if not (path / HOLDER).exists():
+    who = holder_of(path)
+    if who is None:
         return
-    who = (path / HOLDER).read_text("utf-8", errors="replace")
     try:
         with FileLock(path / LOCK, timeout=0):
             pass
