@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from optimist.data.disk.files import make_folder, write_whole
+from optimist.data.disk.files import make_folder, remove, write_whole
 from optimist.errors import RunError
 from optimist.studies.choosing import choose_policies
 from optimist.studies.engines.engine import Pool, perform_all
@@ -72,8 +72,10 @@ def _write(study: Study, jobs: list[Job], out: Path, command: str) -> None:
 
 
 def _film(study: Study, jobs: list[Job], out: Path) -> None:
-    """Film the agent that the study names in the first environment."""
+    """Film the agent that the study names in the first environment. A film of an earlier call may show
+    another agent, or other settings, so it never stays."""
+    remove(out / FILM)
     runs = [job.run_folder(out) for job in jobs if study.film and job.label == study.film]
-    if runs and not (out / FILM).exists():
+    if runs:
         make_folder((out / FILM).parent)
         write_whole(out / FILM, gif_bytes(load_run(runs[0]).pictures(frames=FRAMES)))
