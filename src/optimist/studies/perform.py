@@ -9,7 +9,13 @@ from optimist.studies.choosing import choose_policies
 from optimist.studies.engines.engine import Pool, perform_all
 from optimist.studies.job import Job
 from optimist.studies.plan import Study
-from optimist.studies.preparation import check_logs, check_place, check_settings, restarted
+from optimist.studies.preparation import (
+    check_logs,
+    check_place,
+    check_settings,
+    restarted,
+    warn_of_other_code,
+)
 from optimist.studies.report.study_report import FILM, write_findings
 from optimist.studies.status import write_jobs
 from optimist.training.play.video import gif_bytes
@@ -54,8 +60,10 @@ def _checked(jobs: list[Job], out: Path, restart: bool) -> list[Job]:
     check_place(out)
     check_logs(jobs, out)
     if restart:
-        return restarted(jobs, out)
-    check_settings(jobs, out)
+        jobs = restarted(jobs, out)
+    else:
+        check_settings(jobs, out)
+    warn_of_other_code([job for job in jobs if not job.restart], out)
     return jobs
 
 
