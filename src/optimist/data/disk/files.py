@@ -135,6 +135,10 @@ def opened_beside(partial: Path) -> IO[bytes]:
 
 def storage_error(path: Path, needed: int, problem: OSError) -> StorageError:
     """`needed` is 0 if the size is not known."""
+    if problem.errno in (errno.EROFS, errno.EACCES, errno.EPERM):  # no room would help
+        return StorageError(
+            f"cannot write {path}: {problem.strerror}; make the folder writable or choose another"
+        )
     free = shutil.disk_usage(path.parent).free if path.parent.exists() else 0
     wanted = f"needed {needed} bytes, {free} are free" if needed else f"{free} bytes are free"
     return StorageError(

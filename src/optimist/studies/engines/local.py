@@ -15,7 +15,7 @@ from typing import Any
 
 from optimist.data import machine
 from optimist.envs._processes import isolated, serve, setting
-from optimist.errors import OptimistError, UsageError
+from optimist.errors import OptimistError, UsageError, in_one_line
 from optimist.studies.engines.devices import RUNS_PER_GPU_DEFAULT, gpus, least_used, share
 from optimist.studies.engines.engine import Ended
 from optimist.studies.job import Job
@@ -167,5 +167,5 @@ def performed(job: Job, out: Path, leaving_seconds: int = LEAVING_SECONDS) -> st
             return str(problem)
         except Exception as problem:  # a bug: the other jobs continue, and the traceback is in the log
             traceback.print_exc()
-            return f"{type(problem).__name__}: {problem} (see {log})"
+            return f"{type(problem).__name__}: {in_one_line(problem, 400)} (see {log})"
     return ""
