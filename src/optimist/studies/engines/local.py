@@ -120,6 +120,9 @@ def local_pool(
     out: Path, jobs: int, workers: int | None = None, runs_per_gpu: int | None = None
 ) -> LocalPool:
     """A pool for so many jobs on all GPUs of this machine, or on its cores."""
+    for name, value in (("--workers", workers), ("--runs-per-gpu", runs_per_gpu)):
+        if value is not None and value < 1:
+            raise UsageError(f"{name} {value}: choose at least 1")
     found = gpus()
     if runs_per_gpu and not found:
         raise UsageError("--runs-per-gpu: JAX finds no GPU here; leave it out, or choose --workers")
