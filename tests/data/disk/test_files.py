@@ -15,6 +15,7 @@ from optimist.data.disk.files import storage_error
         (errno.ENOSPC, "make room or choose another folder"),
         (errno.EROFS, "make the folder writable or choose another"),
         (errno.EACCES, "make the folder writable or choose another"),
+        (errno.ENOENT, "make the folder or choose another"),
     ],
 )
 def test_room_is_asked_for_only_where_room_would_help(number, said, tmp_path: Path):
