@@ -19,7 +19,9 @@ from optimist.data import formats
 from optimist.errors import DataError, UsageError
 from optimist.networks import Network
 from optimist.studies.job import Job
+from optimist.studies.preparation import by_other_code, warn_of_other_code
 from optimist.training.loggers import logger_classes
+from optimist.training.storage.run_folder import own_code
 
 PACKAGE = '''
 """Four plug-ins, as somebody would write them who read CONTRIBUTING."""
@@ -381,6 +383,58 @@ def test_a_study_may_name_plug_ins_and_its_folder_imports_none(installed, tmp_pa
         Job.from_json(kept).built_agent()
     assert not (installed / "my_plugin" / "imported").exists()
     assert type(Job.from_json(job.as_json()).built_agent()).__name__ == "Shy"  # as a worker has it
+
+
+def edited(packages: Path, more: str) -> None:
+    """Other code in the same file, which the next import finds."""
+    (packages / "my_plugin" / "__init__.py").write_text(PACKAGE + more)
+
+
+@pytest.mark.parametrize("name", ["keen", "my_plugin:Shy"])
+def test_a_run_that_continues_with_edited_code_says_so_and_names_both(installed, tmp_path, name, caplog):
+    def code() -> str:
+        return json.loads((tmp_path / "versions.json").read_text())["code of my_plugin"]
+
+    def trained(steps: int) -> None:
+        train = {"steps": steps, "evaluate_every": 4, "batch": 4, "loggers": "jsonl"}
+        optimist.train(name, vectors(), out=tmp_path, **train)
+
+    trained(4)
+    first = code()
+    trained(8)
+    assert code() == first and "changed" not in caplog.text
+    try:
+        edited(installed, "# another line")
+        trained(12)
+        said = f"{tmp_path}: the code of my_plugin changed since it was last started; --restart begins anew"
+        assert caplog.messages.count(said) == 1 and code().startswith(f"{first} then ")
+        both = code()
+        trained(16)
+        assert caplog.messages.count(said) == 1 and code() == both
+    finally:
+        edited(installed, "")
+
+
+def test_a_study_names_the_runs_that_other_code_made(installed, tmp_path, caplog):
+    common = {"preset": None, "recipe": "small", "seeds": (0,), "settings": {"steps": 4, "batch": 4}}
+    log = Job(name="log", environment="gym/CartPole-v1", agent="keen", **common)
+    learns = {"data": "log", "needs": ("log",), "environment": "gym/CartPole-v1", **common}
+    jobs = [log, Job(name="dqn", agent="dqn", **learns), Job(name="keen", agent="keen", **learns)]
+    for job in jobs:
+        job.check()
+        job.run_folder(tmp_path).mkdir(parents=True)
+        text = json.dumps({"jax": "1", **own_code(job.asked())})
+        (job.run_folder(tmp_path) / "versions.json").write_text(text)
+    assert by_other_code(jobs, tmp_path) == {}
+    try:
+        edited(installed, "# another line")
+        warn_of_other_code(jobs, tmp_path)
+        assert caplog.messages == [
+            "the code of my_plugin changed since 2 of 3 runs were made: log, keen. They count as they are; "
+            "to make them again, remove their folders or choose another --out"
+        ]
+    finally:
+        edited(installed, "")
 
 
 @pytest.mark.parametrize("name", ["numbers", "my_plugin:Numbers"])

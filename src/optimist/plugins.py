@@ -7,6 +7,7 @@ searched, because it may hold files that the user does not trust.
 """
 
 import contextlib
+import hashlib
 import importlib
 import importlib.util
 import os
@@ -88,6 +89,19 @@ def check_trusted(kind: str, name: str) -> None:
             f'the folder names the {KINDS[kind]} "{name}", which imports "{module}"; if you trust it: '
             f'--allow {module}, in Python allow=["{module}"]'
         )
+
+
+def code(kind: str, name: str) -> dict[str, str]:
+    """A hash of the file in which the user's own class is, by the module's name; empty for the package's own.
+    What that file imports is not in it."""
+    entry = _entries(kind).get(name.partition("/")[0])  # the family, if it is an environment
+    if not entry and not is_address(name):
+        return {}
+    module = sys.modules.get(entry.module if entry else _key(name.partition(":")[0]))
+    file = getattr(module, "__file__", None)
+    if module is None or not file or not os.path.isfile(file):
+        return {}
+    return {f"code of {module.__name__}": hashlib.sha256(Path(file).read_bytes()).hexdigest()[:12]}
 
 
 def search_path() -> list[str]:

@@ -266,6 +266,8 @@ MISTAKES = [
     ("collect minatar/breakout --seed one --out {out}", 2, '"one" is not a list of seeds'),
     ("study run asymptotics --out {out}", 2, 'there is no study "asymptotics": did you mean "asymptotic"?'),
     ("study run asymptotic --scale huge --out {out}", 2, 'has no scale "huge"'),
+    ("study run asymptotic --scale tiny --workers 0 --out {out}", 2, "--workers 0: choose at least 1"),
+    ("study run asymptotic --scale tiny --workers -2 --out {out}", 2, "--workers -2: choose at least 1"),
     ("study run mine.toml --out {out}", 2, 'there is no study "mine.toml"'),
     ("study stauts {run}", 2, 'did you mean "status"?'),
     ("study status {run}", 4, "is not a study's folder"),

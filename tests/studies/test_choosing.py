@@ -1,6 +1,8 @@
 """A study that selects: policies are chosen by the part of the log that the runs learned from, once."""
 
 import csv
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from optimist.studies.choosing import choose_policies
 from optimist.studies.job import Job
 from optimist.studies.job_run import perform_job
 from optimist.studies.results.regrets import ALL
+from optimist.studies.results.runs import evaluated
 from optimist.training.storage.selected import NAME, read_selection
 
 GAME = "minatar/breakout"
@@ -67,6 +70,19 @@ def test_agents_of_one_part_are_chosen_among_together_and_only_once(chosen):
     before = [file.stat().st_mtime_ns for file in files]
     choose_policies(jobs, out, {"updates": 2})
     assert [file.stat().st_mtime_ns for file in files] == before
+
+
+def test_a_continued_run_is_selected_again(chosen, tmp_path):
+    out = shutil.copytree(chosen[0], tmp_path / "study")
+    longer = [
+        replace(job, settings={**job.settings, "steps": 30}, data=str(out / "log")) for job in chosen[1]
+    ]
+    for job in longer:
+        perform_job(job, out)
+    assert [run.selection for run in evaluated(longer, out)] == [None] * 4  # it chose among the earlier ones
+    choose_policies(longer, out, {"updates": 2})
+    for run in evaluated(longer, out):
+        assert run.selection and {each["step"] for each in run.selection["candidates"]} == {10, 20, 30}
 
 
 @pytest.mark.parametrize("name", PAPER)

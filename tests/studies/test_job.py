@@ -1,12 +1,14 @@
 """A run counts as a job's if it has what the job's settings become once its data is known."""
 
 import shutil
+from dataclasses import replace
 
 import pytest
 
 from little import played
 from optimist.data import Dataset
 from optimist.studies.job import Job
+from optimist.studies.job_run import perform_job
 from optimist.training.offline import OfflineTraining
 from optimist.training.storage.run_folder import read_config
 
@@ -55,6 +57,38 @@ def test_an_edited_study_does_not_count_the_run(changes, difference, log, tmp_pa
     begin(job(log, **changes), tmp_path / "other")
     assert job(log, **changes).changes(tmp_path / "other") == []
     assert len(job(log).changes(tmp_path / "other")) == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "difference"),
+    [
+        ({"view": {"first": 0.5}}, {"view": {"first": 0.25}}, "'first 0.5' saved, 'first 0.25' requested"),
+        ({}, {"view": {"first": 0.5}}, "'whole' saved, 'first 0.5' requested"),
+        ({"share": {"fraction": 0.5}}, {}, "'fraction 0.5' saved, 'whole' requested"),
+    ],
+)
+def test_a_run_on_another_part_of_the_log_is_not_counted(before, after, difference, log, tmp_path):
+    """The label of a part can stay while what it means is edited."""
+    perform_job(replace(job(log), **before), tmp_path)
+    assert replace(job(log), **before).done(tmp_path)
+    edited = replace(job(log), **after)
+    assert not edited.done(tmp_path) and edited.changes(tmp_path) == [f"dataset.part: {difference}"]
+    read_back = Job.from_json(edited.written_down())
+    assert read_back.changes(tmp_path) == edited.changes(tmp_path)
+    lost = replace(edited, data=str(tmp_path / "lost"))  # a log that was deleted since
+    assert lost.changes(tmp_path) == edited.changes(tmp_path)
+
+
+def test_a_run_of_an_older_version_does_not_say_which_part_it_learned_from(log, tmp_path):
+    begin(job(log), tmp_path)
+    assert "part" not in read_config(tmp_path / "runs/one")["dataset"]
+    assert replace(job(log), view={"first": 0.5}).changes(tmp_path) == []
+
+
+def test_a_run_of_fewer_players_than_are_kept_is_not_counted(log, tmp_path):
+    begin(job(log), tmp_path)
+    assert replace(job(log), kept=1).changes(tmp_path) == []
+    assert replace(job(log), kept=2).changes(tmp_path) == ["seeds: [0] saved, the best 2 players requested"]
 
 
 def test_a_lost_log_is_no_difference(log, tmp_path):

@@ -12,6 +12,7 @@ from optimist.studies.sheet import Sheet, in_words, number
 from optimist.studies.status import JobStatus
 from optimist.training.evaluation import EpisodeScore, mean_scores
 
+REASONS = 10  # runs whose failure `study status` explains
 SKIPPED = ("provenance",)  # too long for a terminal; --json has it
 LONG = ("action_names", "action_frequency")  # one entry per action, of which there may be thousands
 
@@ -79,4 +80,7 @@ def status_table(title: str, runs: Sequence[JobStatus]) -> Sheet:
     ]
     done = sum(run.state == "done" for run in runs)
     heads = ("run", "state", "progress", "steps/s", "time left")
-    return Sheet(title, heads, rows, [f"{done} of {len(runs)} done"])
+    reasons = [f"{run.name}: {in_one_line(run.complaint, 400)}" for run in runs if run.complaint]
+    left = len(reasons) - REASONS
+    more = [f"{left} more runs have such a line in the report"] if left > 0 else []
+    return Sheet(title, heads, rows, [f"{done} of {len(runs)} done", *reasons[:REASONS], *more])

@@ -6,8 +6,9 @@ from typing import Any
 
 from optimist.studies.job import Job
 from optimist.training.selection import UPDATES, choice, select_policy
+from optimist.training.storage.policies import kept_steps
 from optimist.training.storage.run_folder import fingerprint, read_config
-from optimist.training.storage.selected import read_selection
+from optimist.training.storage.selected import is_of_all, read_selection
 
 log = logging.getLogger("optimist")
 
@@ -28,9 +29,11 @@ def choose_policies(jobs: list[Job], out: Path, settings: dict[str, Any]) -> Non
 
 
 def _is_selected(folder: Path, settings: dict[str, Any], runs: int) -> bool:
-    """Was this run selected with these settings, among as many runs?"""
+    """Was this run selected with these settings, among as many runs and all of its policies?"""
     found = read_selection(folder)
     if found is None or found.get("fingerprint") != fingerprint(read_config(folder)):
+        return False
+    if not is_of_all(found, kept_steps(folder)):
         return False
     usual = {"rule": choice.USUAL, "updates": UPDATES, "every_rule": False, "steps": None}
     asked = {**usual, "runs": runs, **settings}

@@ -81,8 +81,16 @@ class Job:
         if not (folder / "config.toml").exists():
             return ["config.toml: missing"] if (folder / "DONE").exists() else []
         before = read_config(folder)  # it also has settings that are known only once the data is open
-        asked = {**self.expected(out, before.get("training")), **self._recording(out)}
-        return changes({name: before[name] for name in asked if name in before}, asked)
+        asked = {**self.expected(out, before.get("training")), **self._log(out, before)}
+        found = changes({name: before[name] for name in asked if name in before}, asked)
+        return [*found, *self._players(before)]
+
+    def _players(self, before: dict[str, Any]) -> list[str]:
+        """Whether the run has as many players as are kept; who they are follows from the log."""
+        seeds = before.get("seeds")
+        if not self.kept or (isinstance(seeds, list) and len(seeds) == self.kept):
+            return []
+        return [f"seeds: {seeds} saved, the best {self.kept} players requested"]
 
     def asked(self) -> dict[str, Any]:
         """The settings that the run must have, as far as they are known before its data is opened."""
@@ -119,13 +127,21 @@ class Job:
         log = manifest.read(self.data_folder(out))
         return automatic.scaling(log.spec, log.provenance)
 
-    def _recording(self, out: Path) -> dict[str, Any]:
-        """The fingerprint of the data as it is now, if the run recorded one."""
-        if self.plays or self.resolved == {} or not (self.data_folder(out) / manifest.NAME).exists():
+    def _log(self, out: Path, before: dict[str, Any]) -> dict[str, Any]:
+        """The log as it is now, if it is there, and the part to learn from; as far as the run has them."""
+        there = before.get("dataset")
+        if self.plays or self.resolved == {} or not isinstance(there, dict):
             return {}
-        there = read_config(self.run_folder(out)).get("dataset", {})
-        now = fingerprint_of(manifest.read(self.data_folder(out)))
-        return {"dataset": {**there, "recording": now}} if "recording" in there else {}
+        asked = {"part": self.part_in_words} if "part" in there else {}
+        if "recording" in there and (self.data_folder(out) / manifest.NAME).exists():
+            asked["recording"] = fingerprint_of(manifest.read(self.data_folder(out)))
+        return {"dataset": {**there, **asked}}
+
+    @property
+    def part_in_words(self) -> str:
+        """The part of the log that it learns from, as "first 0.5, best 0.1"."""
+        amounts = [*self.view.items(), *self.share.items()]
+        return ", ".join(f"{name} {amount:.12g}" for name, amount in amounts) or "whole"
 
     def steps(self) -> int:
         known = (self.resolved or {}).get("training", {}).get("steps")

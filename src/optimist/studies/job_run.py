@@ -45,6 +45,7 @@ def _learn(job: Job, out: Path) -> None:
         environment=job.environment,
         restart=job.restart,
         part=lambda log: viewed(job.part_of(log), job.share),
+        part_name=job.part_in_words,
     ).run()
 
 

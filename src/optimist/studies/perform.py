@@ -3,13 +3,19 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from optimist.data.disk.files import make_folder, write_whole
+from optimist.data.disk.files import make_folder, remove, write_whole
 from optimist.errors import RunError
 from optimist.studies.choosing import choose_policies
 from optimist.studies.engines.engine import Pool, perform_all
 from optimist.studies.job import Job
 from optimist.studies.plan import Study
-from optimist.studies.preparation import check_logs, check_place, check_settings, restarted
+from optimist.studies.preparation import (
+    check_logs,
+    check_place,
+    check_settings,
+    restarted,
+    warn_of_other_code,
+)
 from optimist.studies.report.study_report import FILM, write_findings
 from optimist.studies.status import write_jobs
 from optimist.training.play.video import gif_bytes
@@ -54,8 +60,10 @@ def _checked(jobs: list[Job], out: Path, restart: bool) -> list[Job]:
     check_place(out)
     check_logs(jobs, out)
     if restart:
-        return restarted(jobs, out)
-    check_settings(jobs, out)
+        jobs = restarted(jobs, out)
+    else:
+        check_settings(jobs, out)
+    warn_of_other_code([job for job in jobs if not job.restart], out)
     return jobs
 
 
@@ -72,8 +80,10 @@ def _write(study: Study, jobs: list[Job], out: Path, command: str) -> None:
 
 
 def _film(study: Study, jobs: list[Job], out: Path) -> None:
-    """Film the agent that the study names in the first environment."""
+    """Film the agent that the study names in the first environment. A film of an earlier call may show
+    another agent, or other settings, so it never stays."""
+    remove(out / FILM)
     runs = [job.run_folder(out) for job in jobs if study.film and job.label == study.film]
-    if runs and not (out / FILM).exists():
+    if runs:
         make_folder((out / FILM).parent)
         write_whole(out / FILM, gif_bytes(load_run(runs[0]).pictures(frames=FRAMES)))

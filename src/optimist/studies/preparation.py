@@ -1,5 +1,6 @@
 """What a study checks before its runs start: runs with other settings, logs that are missing."""
 
+import logging
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,7 +8,9 @@ from optimist.data.disk import manifest
 from optimist.errors import DataError, RunError, UsageError, some_of
 from optimist.studies.job import Job
 from optimist.studies.store import Store, is_address
+from optimist.training.storage.run_folder import other_code, own_code, read_versions
 
+log = logging.getLogger("optimist")
 NAMED = 3  # runs that an error names; it counts the others
 
 
@@ -40,6 +43,24 @@ def restarted(jobs: list[Job], out: Path) -> list[Job]:
     """The same jobs; those with an outdated run in their folder start again."""
     anew = outdated(jobs, out)
     return [replace(job, restart=True) if job.name in anew else job for job in jobs]
+
+
+def by_other_code(jobs: list[Job], out: Path) -> dict[str, list[str]]:
+    """The jobs whose runs were made by another version of the user's own file, by name, with the file."""
+    found = {job.name: other_code(own_code(job.asked()), read_versions(job.run_folder(out))) for job in jobs}
+    return {name: files for name, files in found.items() if files}
+
+
+def warn_of_other_code(jobs: list[Job], out: Path) -> None:
+    """Name the runs that an edited file of the user would not make again: they count as they are."""
+    found = by_other_code(jobs, out)
+    if found:
+        files = ", ".join(dict.fromkeys(file for files in found.values() for file in files))
+        log.warning(
+            "the %s changed since %d of %d runs were made: %s. They count as they are; to make them again, "
+            "remove their folders or choose another --out",
+            *(files, len(found), len(jobs), some_of(list(found), NAMED)),
+        )
 
 
 def check_settings(jobs: list[Job], out: Path) -> None:

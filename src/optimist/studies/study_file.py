@@ -126,7 +126,20 @@ def read(name: str, table: dict, size: str) -> Study:
     study = Study(name=name, size=size, **{**usual, **keys})
     for job in study.jobs():
         job.check()
+    _check_readings(study)
     return study
+
+
+def _check_readings(study: Study) -> None:
+    """Raise UsageError for a reading at a step that is not evaluated: its scores would be earlier ones."""
+    settings = next(job.record() for job in study.jobs() if job.label)
+    every = settings.evaluate_every or settings.steps
+    for reading, step in study.read_at.items():
+        if not 0 < step <= settings.steps or (step % every and step != settings.steps):
+            raise UsageError(
+                f"study {study.name}: read_at has {reading} at step {step:,}: there are evaluations every "
+                f"{every:,} steps up to {settings.steps:,}; choose one of them"
+            )
 
 
 def _check_players(study: str, keys: dict) -> None:

@@ -54,14 +54,17 @@ class OfflineTraining:
         environment: str | None = None,
         restart: bool = False,
         part: Callable[[Dataset], Dataset] = whole,
+        part_name: str = "",
     ):
         """`part` selects the data to learn from. With `data_per_seed` = "own" it selects from each player's
-        log, so that each seed gets, say, the best tenth of its own log."""
+        log, so that each seed gets, say, the best tenth of its own log. `part_name` is kept with the
+        configuration, so that a study can compare the part without opening the log."""
         agent.check(dataset.spec)
         check_seeds(seeds)
         refuse_other_use(Path(out))  # before the data is read
         before = begun(out, restart=restart)
         self.recording, self._asked, self.seeds = dataset.fingerprint, training, tuple(seeds)
+        self._part_name = part_name
         self.data = SeedLogs(dataset, training, self.seeds, part)
         scale = partial(suggested_scale, self.data.logs, training.gamma, agent)
         training = settled_for(training, dataset, environment, before, out, scale)
@@ -114,6 +117,7 @@ class OfflineTraining:
                 "path": str(self.data.dataset.path or "in memory"),
                 "fingerprint": self.data.fingerprint,
                 "recording": self.recording,  # the whole dataset, of which this may be a part
+                **({"part": self._part_name} if self._part_name else {}),
             },
             "spec": self.data.dataset.spec.as_json(),
             "agent": described(self.learner.agent),

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from little import outcome
+from optimist.cli.tables import status_table
 from optimist.errors import RunError, UsageError
 from optimist.studies.engines.engine import perform_all
 from optimist.studies.engines.local import LocalPool, cores_each
@@ -123,6 +124,7 @@ def test_an_edited_study_does_not_report_the_numbers_of_the_old_one(straight, ch
     assert said in str(caught.value) and "--restart" in str(caught.value)
     now = job_status(runs[0], out)
     assert now.state == "by other settings" and said in now.complaint
+    assert status_table("a study", [now]).notes == ["0 of 1 done", f"{now.name}: {now.complaint}"]
 
 
 def test_more_steps_are_the_same_run_continued(straight):

@@ -274,6 +274,16 @@ def test_runs_of_one_version_are_no_warning(study):
     assert write_findings(study)[1] == []
 
 
+def test_a_player_that_is_worse_than_random_play_is_a_warning(study):
+    """The sentence above all tables says that 1 is the player; in such a game it is random play."""
+    random_play = next(job.run_folder(study) for job in jobs() if job.agent == "random")
+    row = f"1,0,0,{PLAYER + 1},7"
+    (random_play / "episodes.csv").write_text(f"step,seed,episode,return,length\n{row}\n")
+    assert write_findings(study)[1] == [
+        f"the online DQN is worse than random play in {GAMES[0]}: there 1 is random play, and 0 is the player"
+    ]
+
+
 def test_half_finished_and_failed_runs_are_listed_and_not_averaged(study):
     stopped, failed = (f"runs/{GAMES[n]}/all/REM" for n in (0, 1))
     for name in (stopped, failed):

@@ -133,8 +133,19 @@ def opened_beside(partial: Path) -> IO[bytes]:
     return open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | machine.NO_LINKS, 0o666), "wb")
 
 
+INSTEAD_OF_ROOM = {  # errors that more room on the disk would not mend
+    errno.EROFS: "make the folder writable",
+    errno.EACCES: "make the folder writable",
+    errno.EPERM: "make the folder writable",
+    errno.ENOENT: "make the folder",
+}
+
+
 def storage_error(path: Path, needed: int, problem: OSError) -> StorageError:
     """`needed` is 0 if the size is not known."""
+    if problem.errno in INSTEAD_OF_ROOM:
+        remedy = INSTEAD_OF_ROOM[problem.errno]
+        return StorageError(f"cannot write {path}: {problem.strerror}; {remedy} or choose another")
     free = shutil.disk_usage(path.parent).free if path.parent.exists() else 0
     wanted = f"needed {needed} bytes, {free} are free" if needed else f"{free} bytes are free"
     return StorageError(

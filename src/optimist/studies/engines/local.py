@@ -15,7 +15,7 @@ from typing import Any
 
 from optimist.data import machine
 from optimist.envs._processes import isolated, serve, setting
-from optimist.errors import OptimistError, UsageError
+from optimist.errors import OptimistError, UsageError, in_one_line
 from optimist.studies.engines.devices import RUNS_PER_GPU_DEFAULT, gpus, least_used, share
 from optimist.studies.engines.engine import Ended
 from optimist.studies.job import Job
@@ -120,6 +120,9 @@ def local_pool(
     out: Path, jobs: int, workers: int | None = None, runs_per_gpu: int | None = None
 ) -> LocalPool:
     """A pool for so many jobs on all GPUs of this machine, or on its cores."""
+    for name, value in (("--workers", workers), ("--runs-per-gpu", runs_per_gpu)):
+        if value is not None and value < 1:
+            raise UsageError(f"{name} {value}: choose at least 1")
     found = gpus()
     if runs_per_gpu and not found:
         raise UsageError("--runs-per-gpu: JAX finds no GPU here; leave it out, or choose --workers")
@@ -167,5 +170,5 @@ def performed(job: Job, out: Path, leaving_seconds: int = LEAVING_SECONDS) -> st
             return str(problem)
         except Exception as problem:  # a bug: the other jobs continue, and the traceback is in the log
             traceback.print_exc()
-            return f"{type(problem).__name__}: {problem} (see {log})"
+            return f"{type(problem).__name__}: {in_one_line(problem, 400)} (see {log})"
     return ""

@@ -90,12 +90,24 @@ def warnings(findings: StudyResults, versions: Sequence[Version]) -> list[str]:
         lines.append(
             f"diverged, with values beyond the returns of their logs: {runs}; their scores are counted"
         )
+    if worse := _worse_than_random(findings):
+        lines.append(
+            f"{findings.yardstick} is worse than random play in {some_of(worse, WARNED_GAMES)}: there 1 is "
+            "random play, and 0 is the player"
+        )
     lines += findings.empty_parts
     for finding in findings.found:
         if finding.left_out:
             named = [f"{game} ({why})" for game, why in finding.left_out.items()]
             lines.append(f"left out of {finding.name}: {some_of(named, WARNED_GAMES)}")
     return lines
+
+
+def _worse_than_random(findings: StudyResults) -> list[str]:
+    """The games in which 0 and 1 are exchanged."""
+    games = dict.fromkeys(game for finding in findings.found for game in finding.file.games)
+    by = findings.by
+    return [game for game in games if by.yardstick_scores[game] < by.random_scores[game]]
 
 
 def _downloads(findings: StudyResults) -> list[Link]:

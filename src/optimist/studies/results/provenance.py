@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from optimist.data.disk.records import json_value
 from optimist.errors import some_of
 from optimist.studies.job import Job
 from optimist.training.storage.alarms import Alarm, read_alarms
 from optimist.training.storage.run_folder import read_config
+from optimist.training.storage.run_folder import read_versions as versions_of_run
 
 NAMED = 3  # runs that a line names; the others are counted
 NAMED_DIVERGED = 5
@@ -40,7 +40,7 @@ class Version:
 def read_versions(jobs: Sequence[Job], out: Path) -> list[Version]:
     """The versions of every finished run; "unknown" for runs without versions.json."""
     found: dict[str, dict[str, list[str]]] = {}
-    by_run = {job.name: _versions_of(job.run_folder(out)) for job in jobs if job.done(out)}
+    by_run = {job.name: versions_of_run(job.run_folder(out)) for job in jobs if job.done(out)}
     for name in dict.fromkeys(name for versions in by_run.values() for name in versions):
         if name not in OF_ITS_GAME:
             for run, versions in by_run.items():
@@ -50,14 +50,6 @@ def read_versions(jobs: Sequence[Job], out: Path) -> list[Version]:
         Version(name, dict(sorted(runs.items(), key=lambda item: -len(item[1]))))
         for name, runs in found.items()
     ]
-
-
-def _versions_of(run: Path) -> dict[str, str]:
-    try:
-        record = json_value((run / "versions.json").read_text(encoding="utf-8"))
-        return {str(name): str(version) for name, version in record.items()}
-    except (OSError, ValueError, AttributeError):
-        return {}
 
 
 @dataclass(frozen=True)

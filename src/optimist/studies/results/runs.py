@@ -10,7 +10,8 @@ from optimist.studies.job import Job
 from optimist.studies.scores import curves as scores
 from optimist.studies.scores.score_files import ScoreFile, Seeds
 from optimist.studies.sheet import Sheet, as_csv
-from optimist.training.storage.selected import chosen_steps, read_selection
+from optimist.training.storage.policies import kept_steps
+from optimist.training.storage.selected import chosen_steps, is_of_all, read_selection
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,11 @@ def score_file(runs: Iterable[Evaluated], part: str, until: int | None = None) -
 
 
 def _evaluated(job: Job, out: Path) -> Evaluated:
-    played = scores.episodes(job.run_folder(out))
-    curves, selection = scores.averages(played), read_selection(job.run_folder(out))
-    return Evaluated(job, curves, len(played.length), int(played.length.sum()), selection)
+    folder = job.run_folder(out)
+    played, selection = scores.episodes(folder), read_selection(folder)
+    if selection and not is_of_all(selection, kept_steps(folder)):
+        selection = None  # the run was continued since, and the other scores are of the longer run
+    return Evaluated(job, scores.averages(played), len(played.length), int(played.length.sum()), selection)
 
 
 def csv_text(file: ScoreFile) -> str:

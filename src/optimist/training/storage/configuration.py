@@ -26,7 +26,8 @@ LATER = {
 }
 # Values that give the same results as another: a run that stopped may continue.
 SAME = {"training.on_divergence": {"stop": "continue"}}
-UNKNOWN_BEFORE = ("dataset.recording",)  # added later, with no value to compare for older runs
+# Added later, with no value to compare for older runs; only the runs of studies have a part.
+UNKNOWN_BEFORE = ("dataset.recording", "dataset.part")
 RENAMED = {"log": "data_per_seed", "home": "feed"}  # settings of the training, since version 0.1.0
 HAD_WIDTHS = ("bcq", "cloned_actor", "ddpg", "td3", "td3_rem")  # agents with `hidden` in version 0.1.0
 

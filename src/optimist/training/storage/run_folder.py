@@ -14,9 +14,10 @@ from typing import Any
 
 import jax
 
+from optimist import plugins
 from optimist.data.disk.files import make_folder, naming, remove, write_whole
 from optimist.data.disk.lock import FolderLock, HeldError
-from optimist.data.disk.records import toml_table
+from optimist.data.disk.records import json_value, toml_table
 from optimist.errors import RunError, StorageError, UsageError, in_one_line, some_of
 from optimist.training.evaluation import EpisodeScore
 from optimist.training.storage import alarms, checkpoint, episodes
@@ -25,6 +26,7 @@ from optimist.training.storage.configuration import changes, fingerprint, toml, 
 from optimist.training.storage.selected import NAME as SELECTION
 
 EPISODES, METRICS = "episodes.csv", "metrics.jsonl"
+THEN = " then "  # between the versions of the user's code by which a run was made
 EVALUATOR = "evaluator.txt"  # only if the process that evaluates failed: its last output
 PACKAGES = ("optimist-rl", "jax", "jaxlib", "numpy", "pyarrow", "zstandard")
 OTHER_USES = (  # contents of a folder, by a pattern of their names
@@ -134,7 +136,16 @@ class RunFolder:
         return checkpoint.load_health(self.checkpoints, step, like)
 
     def record_versions(self, more: dict) -> None:
-        write_whole(self.path / "versions.json", json.dumps({**versions(), **more}, indent=2).encode())
+        """Write versions.json. A run that goes on after its user's code changed names both versions of it."""
+        now, before = own_code(self.config), read_versions(self.path)
+        for name in other_code(now, before):
+            log.warning(
+                "%s: the %s changed since it was last started; --restart begins anew", self.path, name
+            )
+            before[name] += f"{THEN}{now[name]}"
+        now |= {name: before[name] for name in now if name in before}
+        record = {**versions(), **now, **more}
+        write_whole(self.path / "versions.json", json.dumps(record, indent=2).encode())
 
     def rewind(self, step: int) -> None:
         """Drop what was written after the checkpoint from which the run continues; it is written again."""
@@ -229,6 +240,32 @@ def read_episodes(path: Path) -> list[EpisodeScore]:
 def write_episodes(path: Path, played: list[EpisodeScore]) -> None:
     """A file of evaluation episodes, one a row."""
     episodes.write(path, played)
+
+
+def read_versions(folder: Path) -> dict[str, str]:
+    """The content of versions.json; empty if it is missing or damaged."""
+    try:
+        record = json_value((folder / "versions.json").read_text(encoding="utf-8"))
+        return {str(name): str(version) for name, version in record.items()}
+    except (OSError, ValueError, AttributeError):
+        return {}
+
+
+def own_code(config: dict) -> dict[str, str]:
+    """Hashes of the files of the user's own agent, torso and environment, by "code of module"."""
+    agent = config.get("agent", {})
+    network = agent.get("network")
+    torso = network.get("torso") if isinstance(network, dict) else network
+    named = {"agents": agent.get("name"), "torsos": torso, "environments": config.get("environment")}
+    found: dict[str, str] = {}
+    for kind, name in named.items():
+        found |= plugins.code(kind, name) if isinstance(name, str) else {}
+    return found
+
+
+def other_code(now: dict[str, str], before: dict[str, str]) -> list[str]:
+    """The names whose code is not what it was when the run was last started."""
+    return [name for name in now if name in before and before[name].rpartition(THEN)[2] != now[name]]
 
 
 def versions() -> dict:

@@ -2,6 +2,7 @@
 
 import json
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,11 @@ def chosen_policy(folder: Path, fingerprint: str) -> tuple[int, int]:
     if found.get("fingerprint") != fingerprint:
         raise RunError(f"{folder / NAME} is about another run: run optimist select {folder} again")
     return int(found["chosen"]["step"]), int(found["chosen"]["seed"])
+
+
+def is_of_all(record: dict[str, Any], kept: Iterable[int]) -> bool:
+    """Were the policies of all these steps candidates? A run that was continued since keeps later ones."""
+    return set(kept) <= {each["step"] for each in record["candidates"]}
 
 
 def chosen_steps(record: dict[str, Any], until: int | None = None) -> dict[int, int]:
