@@ -80,7 +80,7 @@ def _about_ends(look: Look) -> Iterator[str]:
 def _about_observations(look: Look) -> Iterator[str]:
     seen, features = look.sample.observations, look.features
     if seen.dtype.kind == "f" and not np.isfinite(seen).all():
-        yield "some observations hold NaN or infinity: remove those rows, or fill them"
+        yield "some observations hold NaN or infinity: fill them, or end the episodes before them"
         return
     if features is None:
         yield from _about_images(seen)
@@ -124,8 +124,9 @@ def _about_features(features: Features, name: Callable[[int], str], remedy: str)
     if far:
         yield (
             f"{_listed('feature', map(name, far))} varies little compared with its size ("
-            f"{features.mean[far[0]]:.4g} ± {features.spread[far[0]]:.2g}); standardise the features: "
-            f"{remedy}"
+            f"{features.mean[far[0]]:.4g} ± {features.spread[far[0]]:.2g}), and float32 holds it in steps "
+            f"of {np.spacing(np.float32(abs(features.mean[far[0]]))):.2g}: subtract a constant before it is "
+            f"logged; standardise the features: {remedy}"
         )
 
 
@@ -139,9 +140,11 @@ def _about_actions(look: Look) -> Iterator[str]:
         never = np.flatnonzero(look.action_counts == 0).tolist()
         if never:
             names, verb = map(look.name_of, never), "is" if len(never) == 1 else "are"
+            from_one = never == [0] and not look.spec.action_names and look.spec.actions > 2
             yield (
                 f"{_listed('action', names)} {verb} never taken: "
-                "such values are guesses; take a conservative agent (cql, discrete_bcq, discrete_iql)"
+                + "if your actions count from 1, subtract 1, or a policy may answer 0; else " * from_one
+                + "such values are guesses; take a conservative agent (cql, discrete_bcq, discrete_iql)"
             )
         if look.most_common > DOMINANT and len(never) < look.spec.actions - 1:
             yield (
