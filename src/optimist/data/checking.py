@@ -53,7 +53,8 @@ def checked_rows(name: str, array: np.ndarray, shape: tuple[int, ...], dtype: An
         wrong = ~np.isin(array, (0, 1))
         if wrong.any():
             raise DataError(
-                f"{name} hold other values than true and false (first in row {_row(wrong) + first})"
+                f"{name} hold other values than true and false (first in row {_row(wrong) + first}); is it "
+                "the right column? 1 and 0 are taken too"
             )
     elif array.dtype.kind not in _ACCEPTED[dtype.kind] or (dtype.kind == "u" and array.dtype != dtype):
         raise DataError(f"{name} have type {array.dtype} instead of {dtype}; convert them first")
