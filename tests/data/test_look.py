@@ -104,6 +104,9 @@ FOUND = {
         "terminals": (np.arange(STEPS) < 10) | every(40),
         "rewards": lambda columns: np.where(np.arange(STEPS) < 10, 1.0, -every(40).astype(float)),
     },
+    "the images are floats of up to 255, too large for networks": {
+        "observations": np.random.default_rng(0).integers(256, size=(STEPS, 8, 8, 1)).astype(float)
+    },
     "every image is the same": {"observations": np.full((STEPS, 8, 8), 9, np.uint8)},
     "the images are uint8 but hold only 0 and 1": {
         "observations": np.random.default_rng(0).integers(2, size=(STEPS, 8, 8)).astype(np.uint8)

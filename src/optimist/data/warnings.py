@@ -14,6 +14,7 @@ DOMINANT = 0.95  # share of one action, beside which others are hardly tried
 RARE_EPISODES, RARE_STEPS = 0.05, 1e-4  # shares with an unusual reward, below which rewards are sparse
 UNEQUAL = 1e3  # ratio of the largest spread of a feature to the smallest
 FAR = 1e3  # ratio of a feature's mean to its spread
+LARGE_PIXEL = 10  # floats are read as they are; bytes are divided by 255
 TIME_LIMIT = 20  # steps; shorter episodes of equal length are usual
 PILED_UP = 0.1  # share of the episodes with the greatest length
 FEW = 10  # episodes; fewer say nothing about all
@@ -102,6 +103,11 @@ def _about_images(seen: np.ndarray) -> Iterator[str]:
         yield "every image is the same: check the observations"
     elif seen.dtype == np.uint8 and seen.max() <= 1:
         yield "the images are uint8 but hold only 0 and 1, nearly black: store them as bool, or as 0 to 255"
+    elif seen.dtype.kind == "f" and np.abs(seen).max() > LARGE_PIXEL:
+        yield (
+            f"the images are floats of up to {np.abs(seen).max():.4g}, too large for networks: store them as "
+            "uint8, 0 to 255, which are scaled, or divide them by their maximum"
+        )
 
 
 def _about_features(features: Features, name: Callable[[int], str], remedy: str) -> Iterator[str]:
