@@ -402,6 +402,25 @@ def test_without_penalties_and_normalisation_the_critics_of_rebrac_are_those_of_
     assert float(ours) == float(theirs)
 
 
+UNIT = Spec((3,), "float32", action_low=(-1.0, -1.0), action_high=(1.0, 1.0))
+MILLIGRAMS_AND_VOLTS = Spec((3,), "float32", action_low=(280.0, -0.01), action_high=(680.0, 0.01))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_unit_of_the_actions_changes_no_loss(name):
+    """Critics that read doses of hundreds beside standardised observations do not learn."""
+    agent = small(name)
+    params, targets = (agent.init(jax.random.PRNGKey(seed), UNIT) for seed in (1, 2))
+    shares = [np.clip(each, -1, 1) for each in (batch().action, batch().next_action)]
+
+    def losses(spec):
+        action, next_action = (jax.vmap(Bounds.of(spec).scaled)(each) for each in shares)
+        steps = jax.tree.map(jnp.asarray, batch()._replace(action=action, next_action=next_action))
+        return [float(each.loss(params, targets, steps, KEY)) for each in agent.objectives(spec)]
+
+    np.testing.assert_allclose(losses(MILLIGRAMS_AND_VOLTS), losses(UNIT), rtol=1e-4, atol=1e-5)
+
+
 def test_rebrac_is_not_penalised_where_no_next_action_was_logged():
     agent, steps = small("rebrac", critic_penalty=10.0), batch()
     params, targets = (agent.init(jax.random.PRNGKey(seed), SPEC) for seed in (1, 2))

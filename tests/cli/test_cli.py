@@ -344,6 +344,22 @@ def test_a_mistake_is_one_line_with_its_remedy(line, code, phrase, places, tmp_p
     assert "Traceback" not in complaint
 
 
+def test_a_home_that_the_shell_leaves_is_found(places, tmp_path, monkeypatch, capsys):
+    """bash does not expand the ~ in --out=~/page.html."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+    assert main(["data", "report", str(places / "log"), "--out=~/page.html"]) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["home"]
+    assert (tmp_path / "home" / "page.html").exists()
+
+
+def test_a_command_to_import_a_path_with_a_space_can_be_copied(tmp_path, capsys):
+    (tmp_path / "my log.csv").write_text("x,action\n1,2\n")
+    assert main(["train", "rem", str(tmp_path / "my log.csv")]) == 3
+    assert f"optimist data import parquet '{tmp_path / 'my log.csv'}' --out" in capsys.readouterr().err
+
+
 def test_version(capsys):
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"{optimist.__version__}\n"

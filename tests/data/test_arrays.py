@@ -46,6 +46,30 @@ def test_without_successors_a_truncated_episode_ends_one_step_early():
     np.testing.assert_array_equal(dataset.stops, [2, 3])
 
 
+def test_the_rewards_of_dropped_steps_are_said(caplog):
+    """A reward that is paid when the time is up would be lost without a word."""
+    Dataset.from_arrays(**log(rewards=[1, 1, 1, 1, 1, 2500.0]))
+    (line,) = caplog.messages
+    assert line == (
+        "left out: 1 last steps with an unknown successor, whose rewards sum to 2,500; next_observations= "
+        "keeps them"
+    )
+
+
+def test_an_episode_that_goes_on_after_its_end_is_said(caplog):
+    """Rows that are not in the order of time."""
+    data = Dataset.from_arrays(**log(truncations=None), episodes=["a"] * 4 + ["b"] * 2)
+    assert len(data.episodes.lengths) == 2
+    assert "episode a goes on after row 2, which is marked as an end" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["observations", "actions", "rewards", "terminals"])
+def test_masked_values_are_refused(name):
+    hidden = np.ma.masked_array(log()[name], mask=np.arange(6).reshape(log()[name].shape) == 1)
+    with pytest.raises(DataError, match=f"{name} have masked values: fill them"):
+        Dataset.from_arrays(**log(**{name: hidden}))
+
+
 def test_with_successors_nothing_is_lost():
     successors = np.array([2, 3, 30, 5, 6, 70], float)[:, None]
     dataset = Dataset.from_arrays(**log(), next_observations=successors)

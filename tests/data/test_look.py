@@ -81,9 +81,15 @@ FOUND = {
     "features have unequal scales: feature 1 spreads by 4.08e+04, feature 0 by": feature(
         1, 5e4 * (np.arange(STEPS) % 3 - 1)
     ),
-    "feature 1 varies little compared with its size (5e+04 ± 1)": feature(1, 5e4 + np.arange(STEPS) % 2 * 2),
+    "feature 1 varies little compared with its size (5e+04 ± 1), and float32 holds it in steps": feature(
+        1, 5e4 + np.arange(STEPS) % 2 * 2
+    ),
     "action dimension 1 never changes": {"actions": lambda columns: columns["observations"][:, :2] * [1, 0]},
-    "action 3 is never taken": {"actions_count": 4},
+    "action 3 is never taken: such": {"actions_count": 4},
+    "action 0 is never taken: if your actions count from 1, subtract 1": {
+        "actions": lambda columns: columns["actions"] + 1,
+        "actions_count": 4,
+    },
     "action 1 is taken in 97.": {
         "actions": lambda columns: np.where(every(50), 0, np.where(every(99), 2, 1))
     },
@@ -97,6 +103,9 @@ FOUND = {
     "the best tenth of the episodes (6, mean return 1) holds only": {
         "terminals": (np.arange(STEPS) < 10) | every(40),
         "rewards": lambda columns: np.where(np.arange(STEPS) < 10, 1.0, -every(40).astype(float)),
+    },
+    "the images are floats of up to 255, too large for networks": {
+        "observations": np.random.default_rng(0).integers(256, size=(STEPS, 8, 8, 1)).astype(float)
     },
     "every image is the same": {"observations": np.full((STEPS, 8, 8), 9, np.uint8)},
     "the images are uint8 but hold only 0 and 1": {

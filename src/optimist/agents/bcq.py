@@ -25,7 +25,7 @@ class Imitator(NamedTuple):
     bounds: Bounds
 
     def encode(self, observation, action) -> Any:
-        return self.network.encode(self.params, observation, action)
+        return self.network.encode(self.params, observation, self.bounds.read(action))
 
     def decode(self, observation, code) -> Any:
         return self.bounds.scaled(self.network.decode(self.params, observation, code))
@@ -70,7 +70,8 @@ class Bcq(ActorCritic):
     def vae_loss(self, vae, step, key):
         mean, deviation = vae.encode(step.observation, step.action)
         code = mean + deviation * jax.random.normal(key, mean.shape)
-        error = (vae.decode(step.observation, code) - step.action) ** 2
+        read = vae.bounds.read
+        error = (read(vae.decode(step.observation, code)) - read(step.action)) ** 2
         divergence = -0.5 * (1 + 2 * jnp.log(deviation) - mean**2 - deviation**2)
         return error.mean() + 0.5 * divergence.mean()
 
@@ -99,11 +100,11 @@ class Bcq(ActorCritic):
         bounds, network = Bounds.of(spec), self.perceptron(len(spec.action_low))
 
         def better(observation, action):
-            change = jnp.tanh(network(params["actor"], observation, action))
+            change = jnp.tanh(network(params["actor"], observation, bounds.read(action)))
             return bounds.clip(action + self.perturbation * bounds.reach * change)
 
         imitator = Imitator(self.vae(spec), params["vae"], bounds)
-        return Players(better, *self.judges(params), bounds, imitator)
+        return Players(better, *self.judges(spec, params), bounds, imitator)
 
     def objectives(self, spec: Spec) -> tuple[Objective, ...]:
         def vae_loss(params, targets, batch, key):

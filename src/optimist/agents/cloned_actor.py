@@ -6,7 +6,7 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
-from optimist.agents._actor_critic import ActorAgent
+from optimist.agents._actor_critic import ActorAgent, Bounds
 from optimist.agents._agent import Objective
 
 
@@ -20,7 +20,8 @@ class ClonedActor(ActorAgent):
     def objectives(self, spec):
         def loss(params, targets, batch, key):
             predicted = jax.vmap(self.actor(spec, params))(batch.observation)
-            return ((predicted - batch.action) ** 2).mean()
+            read = jax.vmap(Bounds.of(spec).read)
+            return ((read(predicted) - read(batch.action)) ** 2).mean()
 
         return (Objective("actor", loss),)
 

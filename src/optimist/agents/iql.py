@@ -49,24 +49,25 @@ class Iql(CriticAgent):
     def value(self, params: dict, observation) -> Any:
         return self.perceptron(1)(params["value"], observation)[0]
 
-    def advantage(self, params: dict, targets: dict, step) -> Any:
+    def advantage(self, spec: Spec, params: dict, targets: dict, step) -> Any:
         """The smaller of the target critics' values of the logged action, minus the value of the state."""
-        critics, _ = self.judges(targets)
+        critics, _ = self.judges(spec, targets)
         return critics(step.observation, step.action).min() - self.value(params, step.observation)
 
-    def value_loss(self, params, targets, step):
-        return expectile(self.advantage(params, targets, step), self.tau)
+    def value_loss(self, spec, params, targets, step):
+        return expectile(self.advantage(spec, params, targets, step), self.tau)
 
-    def policy_loss(self, bounds, actor, params, targets, step):
+    def policy_loss(self, spec, actor, params, targets, step):
         """The negative log likelihood of the logged action, weighted by its advantage."""
-        advantage = jax.lax.stop_gradient(self.advantage(params, targets, step))
+        advantage = jax.lax.stop_gradient(self.advantage(spec, params, targets, step))
         weight = jnp.minimum(jnp.exp(self.temperature * advantage), self.largest_weight)
         deviation = jnp.exp(jnp.clip(params["actor"]["log_deviation"], -10, 2))
+        bounds = Bounds.of(spec)
         distance = bounds.share(step.action) - bounds.share(actor(step.observation))
         return weight * gaussian_surprise(distance, deviation)
 
-    def judgement_loss(self, params, step):
-        critics, _ = self.judges(params)
+    def judgement_loss(self, spec, params, step):
+        critics, _ = self.judges(spec, params)
         next_value = jax.lax.stop_gradient(self.value(params, step.next_observation))
         return ((self.target(step, next_value) - critics(step.observation, step.action)) ** 2).sum()
 
@@ -74,14 +75,14 @@ class Iql(CriticAgent):
         """In the order of the authors' code: the actor and the critics use the updated value network."""
 
         def value_loss(params, targets, batch, key):
-            return jax.vmap(partial(self.value_loss, params, targets))(batch).mean()
+            return jax.vmap(partial(self.value_loss, spec, params, targets))(batch).mean()
 
         def actor_loss(params, targets, batch, key):
             actor = self.actor(spec, params)
-            return jax.vmap(partial(self.policy_loss, Bounds.of(spec), actor, params, targets))(batch).mean()
+            return jax.vmap(partial(self.policy_loss, spec, actor, params, targets))(batch).mean()
 
         def critic_loss(params, targets, batch, key):
-            return jax.vmap(partial(self.judgement_loss, params))(batch).mean()
+            return jax.vmap(partial(self.judgement_loss, spec, params))(batch).mean()
 
         return (
             Objective("value", value_loss),

@@ -125,7 +125,7 @@ class SacCql(CriticAgent):
             return jax.vmap(loss)(batch, keys_for(batch, key)[0]).mean()
 
         def critic_loss(params, targets, batch, key):
-            judges = (self.judges(params)[0], self.judges(targets)[0])
+            judges = (self.judges(spec, params)[0], self.judges(spec, targets)[0])
             return mean(partial(self.critic_loss, self.stochastic(spec, params), *judges), batch, key)
 
         def temperature_loss(params, targets, batch, key):
@@ -133,7 +133,7 @@ class SacCql(CriticAgent):
             return mean(partial(self.temperature_loss, actor, params["temperature"]), batch, key)
 
         def actor_loss(params, targets, batch, key):
-            actor, (critics, _) = self.stochastic(spec, params), self.judges(params)
+            actor, (critics, _) = self.stochastic(spec, params), self.judges(spec, params)
             return mean(partial(self.actor_loss, actor, critics, params["temperature"]), batch, key)
 
         return (
@@ -143,4 +143,4 @@ class SacCql(CriticAgent):
         )
 
     def estimate(self, spec: Spec, params: dict, observation) -> Any:
-        return self.judges(params)[0](observation, self.actor(spec, params)(observation)).mean()
+        return self.judges(spec, params)[0](observation, self.actor(spec, params)(observation)).mean()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from optimist.cli import hub, index
-from optimist.cli.options import Parser, arguments_in, command, group
+from optimist.cli.options import Parser, arguments_in, command, group, quoted
 from optimist.cli.settings import add_settings, given
 from optimist.cli.views import VIEWS, add_views, view
 from optimist.errors import DataError, UsageError
@@ -60,7 +60,8 @@ def refuse_logs(path: Path) -> None:
 
     if name := formats.detected(path):
         raise DataError(
-            f"{path} holds {name} logs; import them first: optimist data import {name} {path} --out DATA"
+            f"{path} holds {name} logs; import them first: optimist data import {name} "
+            f"{quoted(path)} --out DATA"
         )
 
 

@@ -75,7 +75,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def perform(words: list[str]) -> None:
     """Run the command that the words name; errors are raised."""
-    words = _with_own_roms(words)
+    words = _with_own_roms([_with_home(word) for word in words])
     try:
         options = parser().parse_args(["--help"] if words[:1] in ([], ["help"]) else words)
     except SystemExit:  # help or the version was printed
@@ -94,6 +94,13 @@ def parser() -> Parser:
     for group in (train, evaluate, select, report, export, data, hub, listing, scores, study, bench, doctor):
         group.add(commands)
     return top
+
+
+def _with_home(word: str) -> str:
+    """The word with the home folder in place of a ~ that the shell has left, as in --out=~/runs: a folder
+    with the name ~ would be made."""
+    option, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
+    return option + equals + os.path.expanduser(value) if value.startswith("~/") else word
 
 
 def _with_own_roms(words: list[str]) -> list[str]:

@@ -104,4 +104,7 @@ def _check_finite(name: str, array: np.ndarray) -> None:
     finite = np.abs(array) <= np.finfo(np.float32).max  # the stored type; false for NaN
     if not finite.all():
         row = int(np.argwhere(~finite)[0, 0])
-        raise DataError(f"{name} hold NaN or infinity (first in row {row}); remove or mend those steps")
+        raise DataError(
+            f"{name} hold NaN or infinity (first in row {row}); mend it, "
+            "or leave the row out and end the episode before it"
+        )

@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 
 from optimist.data.array_actions import Actions, discrete_or_vectors
 from optimist.data.array_observations import Layout, checked_observations
-from optimist.data.checking import check_values, checked_rows
-from optimist.data.joining import Columns, Joining
+from optimist.data.checking import check_values, checked_rows, goes_on
+from optimist.data.joining import Columns, Joining, left_out
 from optimist.data.timeline import Masks, MemoryFrames, Timeline
 from optimist.data.transition import Spec
-from optimist.errors import DataError, in_one_line
+from optimist.errors import DataError, in_one_line, log
 
 
 class Parts(NamedTuple):
@@ -37,9 +37,12 @@ class Log(NamedTuple):
 def parts(**arrays: Any) -> Parts:
     """The parts of a dataset in memory; `Dataset.from_arrays` says what the arrays mean."""
     spec, frames, successors, rows = checked_log(**arrays)
-    whole = Joining().whole(frames, successors, rows)
+    joining = Joining()
+    whole = joining.whole(frames, successors, rows)
     if not len(whole):
         raise DataError("no transition is left: give next_observations, or longer episodes")
+    if joining.dropped:
+        log.warning("%s; next_observations= keeps them", left_out(joining.dropped, joining.dropped_reward))
     columns: dict[str, Any] = dict(whole.steps)
     if "allowed" in columns:
         columns["allowed"] = Masks(columns["allowed"], spec.actions)
@@ -54,7 +57,10 @@ def parts(**arrays: Any) -> Parts:
 
 
 def _even(name: str, rows: ArrayLike) -> np.ndarray:
-    """The rows as an array; DataError if they have different lengths."""
+    """The rows as an array; DataError if they have different lengths, or if some are masked: a plain array
+    would hold what is behind the mask."""
+    if np.ma.is_masked(rows):
+        raise DataError(f"{name} have masked values: fill them first, with numpy.ma.filled")
     try:
         return np.asarray(rows)
     except ValueError as problem:  # numpy calls it inhomogeneous
@@ -115,7 +121,7 @@ def checked_log(
 
 
 def _rows(name: str, values: ArrayLike, count: int, dtype: str, shape: tuple[int, ...] = ()) -> np.ndarray:
-    array = np.asarray(values)
+    array = _even(name, values)
     if array.shape[:1] != (count,) or array.dtype.kind not in "fiub":
         raise DataError(
             f"{name} are {array.shape} {array.dtype}: give {count} numbers, one for each observation"
@@ -147,7 +153,11 @@ def _truncations(
         flags = np.full(count, bool(flags)) & ~terminal
     truncated = _rows("truncations", flags, count, "bool").copy()
     if episodes is not None:
-        truncated |= _last_rows(np.asarray(episodes), count) & ~terminal
+        labels = np.asarray(episodes)
+        last = _last_rows(labels, count)
+        if early := goes_on(labels.reshape(-1), last, terminal | truncated, first=0):
+            log.warning(early)
+        truncated |= last & ~terminal
     return truncated
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from optimist.data.joining import Columns, Joining, Piece
 from optimist.data.timeline import Masks
 from optimist.data.transition import Spec
-from optimist.errors import DataError
+from optimist.errors import DataError, in_one_line
 
 _ACCEPTED = {"f": "fiu", "i": "iu", "b": "b", "u": "u"}  # the kinds of numbers that each stored kind accepts
 
@@ -53,7 +53,8 @@ def checked_rows(name: str, array: np.ndarray, shape: tuple[int, ...], dtype: An
         wrong = ~np.isin(array, (0, 1))
         if wrong.any():
             raise DataError(
-                f"{name} hold other values than true and false (first in row {_row(wrong) + first})"
+                f"{name} hold other values than true and false (first in row {_row(wrong) + first}); is it "
+                "the right column? 1 and 0 are taken too"
             )
     elif array.dtype.kind not in _ACCEPTED[dtype.kind] or (dtype.kind == "u" and array.dtype != dtype):
         raise DataError(f"{name} have type {array.dtype} instead of {dtype}; convert them first")
@@ -61,8 +62,24 @@ def checked_rows(name: str, array: np.ndarray, shape: tuple[int, ...], dtype: An
         kept = array.astype(dtype, copy=False)
     if dtype.kind == "f" and not np.isfinite(kept).all():
         row = _row(~np.isfinite(kept)) + first
-        raise DataError(f"{name} hold NaN or infinity (first in row {row}); remove or mend those steps")
+        raise DataError(
+            f"{name} hold NaN or infinity (first in row {row}); mend it, "
+            "or leave the row out and end the episode before it"
+        )
     return kept
+
+
+def goes_on(labels: np.ndarray, last: np.ndarray, ended: np.ndarray, first: int) -> str | None:
+    """A warning if an episode's label goes on after a row that is marked as an end: rows that are not in the
+    order of time look like this, and become many short episodes."""
+    early = np.flatnonzero(ended & ~last)
+    if not len(early):
+        return None
+    row = int(early[0])
+    return (
+        f"episode {in_one_line(labels[row])} goes on after row {row + first}, which is marked as an end: "
+        "the rows after it count as another episode; if they are not, sort the rows by episode and time"
+    )
 
 
 def _row(wrong: np.ndarray) -> int:

@@ -18,7 +18,7 @@ from optimist.data.disk.leftovers import APPENDING, clean_up, discard_held
 from optimist.data.disk.lock import HOLDER, LOCK, writing
 from optimist.data.disk.manifest import OPTIONAL_COLUMNS, Manifest
 from optimist.data.disk.shard_stream import ShardStream, steps_per_shard
-from optimist.data.joining import Joining, Piece
+from optimist.data.joining import Joining, Piece, left_out
 from optimist.data.transition import Spec
 from optimist.errors import DataError, OptimistError, in_one_line
 
@@ -34,9 +34,10 @@ class Counts:
     steps: int
     episodes: int
     dropped: int = 0  # the last steps of episodes whose successor is unknown
+    dropped_reward: float = 0.0  # the sum of their rewards
 
     def lines(self) -> list[str]:
-        lost = [f"left out: {self.dropped:,} last steps with an unknown successor"] if self.dropped else []
+        lost = [left_out(self.dropped, self.dropped_reward)] if self.dropped else []
         return [f"{self.steps:,} steps in {self.episodes:,} episodes", *lost]
 
 
@@ -162,7 +163,7 @@ class Intake:
         remove(self.folder / APPENDING)
         self._lock.release()
         steps, episodes = whole.steps - before.steps, whole.episodes - before.episodes
-        self.counts = Counts(steps, episodes, self._joining.dropped)
+        self.counts = Counts(steps, episodes, self._joining.dropped, self._joining.dropped_reward)
         return self.counts
 
     def cancel(self) -> None:

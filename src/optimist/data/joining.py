@@ -30,6 +30,7 @@ class Joining:
     def __init__(self) -> None:
         self.rows = 0  # so far
         self.dropped = 0  # rows whose successor is unknown
+        self.dropped_reward = 0.0  # the sum of their rewards
         self._next: np.ndarray | None = None  # the successor of the last row, if its episode continues
         self._held: tuple[np.ndarray, Columns] | None = None  # the last row, while its successor is unknown
         self._held_begins = False
@@ -53,8 +54,12 @@ class Joining:
         """The observation after the last step if its episode has no end; call it after the last row."""
         if self._held is None:
             return self._next
-        self.dropped += 1
+        self._drop(self._held[1]["reward"])
         return None if self._held_begins else self._held[0][0]
+
+    def _drop(self, rewards: np.ndarray) -> None:
+        self.dropped += len(rewards)
+        self.dropped_reward += float(rewards.sum(dtype=np.float64))
 
     def _with_successors(self, frames: np.ndarray, successors: np.ndarray, steps: Columns) -> Piece:
         ended = steps["terminal"] | steps["truncated"]
@@ -84,7 +89,7 @@ class Joining:
             self._held = (frames[-1:].copy(), {name: column[-1:].copy() for name, column in steps.items()})
             self._held_begins = bool(begins[-1])
             known[-1], frames = False, frames[:-1]
-        self.dropped += int(truncated.sum())
+        self._drop(steps["reward"][truncated])
         # The step before a dropped one is now the last of its episode, which was truncated.
         columns = {**steps, "truncated": np.append(truncated[1:] & ~begins[1:], False)}
         places = np.flatnonzero(terminal) + 1
@@ -111,6 +116,12 @@ def with_inserted(
 
 def _copies(columns: Mapping[str, np.ndarray]) -> Columns:
     return {name: column.copy() for name, column in columns.items()}
+
+
+def left_out(steps: int, reward: float) -> str:
+    """The line about steps that were dropped: returns lack their rewards."""
+    lost = f", whose rewards sum to {reward:,.6g}" if reward else ""
+    return f"left out: {steps:,} last steps with an unknown successor{lost}"
 
 
 def jump(row: int) -> DataError:

@@ -14,6 +14,7 @@ DOMINANT = 0.95  # share of one action, beside which others are hardly tried
 RARE_EPISODES, RARE_STEPS = 0.05, 1e-4  # shares with an unusual reward, below which rewards are sparse
 UNEQUAL = 1e3  # ratio of the largest spread of a feature to the smallest
 FAR = 1e3  # ratio of a feature's mean to its spread
+LARGE_PIXEL = 10  # floats are read as they are; bytes are divided by 255
 TIME_LIMIT = 20  # steps; shorter episodes of equal length are usual
 PILED_UP = 0.1  # share of the episodes with the greatest length
 FEW = 10  # episodes; fewer say nothing about all
@@ -80,7 +81,7 @@ def _about_ends(look: Look) -> Iterator[str]:
 def _about_observations(look: Look) -> Iterator[str]:
     seen, features = look.sample.observations, look.features
     if seen.dtype.kind == "f" and not np.isfinite(seen).all():
-        yield "some observations hold NaN or infinity: remove those rows, or fill them"
+        yield "some observations hold NaN or infinity: fill them, or end the episodes before them"
         return
     if features is None:
         yield from _about_images(seen)
@@ -102,6 +103,11 @@ def _about_images(seen: np.ndarray) -> Iterator[str]:
         yield "every image is the same: check the observations"
     elif seen.dtype == np.uint8 and seen.max() <= 1:
         yield "the images are uint8 but hold only 0 and 1, nearly black: store them as bool, or as 0 to 255"
+    elif seen.dtype.kind == "f" and np.abs(seen).max() > LARGE_PIXEL:
+        yield (
+            f"the images are floats of up to {np.abs(seen).max():.4g}, too large for networks: store them as "
+            "uint8, 0 to 255, which are scaled, or divide them by their maximum"
+        )
 
 
 def _about_features(features: Features, name: Callable[[int], str], remedy: str) -> Iterator[str]:
@@ -124,8 +130,9 @@ def _about_features(features: Features, name: Callable[[int], str], remedy: str)
     if far:
         yield (
             f"{_listed('feature', map(name, far))} varies little compared with its size ("
-            f"{features.mean[far[0]]:.4g} ± {features.spread[far[0]]:.2g}); standardise the features: "
-            f"{remedy}"
+            f"{features.mean[far[0]]:.4g} ± {features.spread[far[0]]:.2g}), and float32 holds it in steps "
+            f"of {np.spacing(np.float32(abs(features.mean[far[0]]))):.2g}: subtract a constant before it is "
+            f"logged; standardise the features: {remedy}"
         )
 
 
@@ -139,9 +146,11 @@ def _about_actions(look: Look) -> Iterator[str]:
         never = np.flatnonzero(look.action_counts == 0).tolist()
         if never:
             names, verb = map(look.name_of, never), "is" if len(never) == 1 else "are"
+            from_one = never == [0] and not look.spec.action_names and look.spec.actions > 2
             yield (
                 f"{_listed('action', names)} {verb} never taken: "
-                "such values are guesses; take a conservative agent (cql, discrete_bcq, discrete_iql)"
+                + "if your actions count from 1, subtract 1, or a policy may answer 0; else " * from_one
+                + "such values are guesses; take a conservative agent (cql, discrete_bcq, discrete_iql)"
             )
         if look.most_common > DOMINANT and len(never) < look.spec.actions - 1:
             yield (

@@ -136,7 +136,10 @@ class Run:
         """The name of the environment to play, after a check that it fits the policies."""
         name = environment or envs.from_data(self.environment)
         if not name:
-            raise UsageError(f"{self.path} has no environment: name one with --environment")
+            raise UsageError(
+                f"{self.path} has no environment: name one with --environment; without one, optimist select "
+                "ranks its policies by the log"
+            )
         check_playable(self.learner.spec, name, self.environment)
         return name
 

@@ -37,9 +37,10 @@ def test_d4rls_layout_is_read_like_from_arrays_and_the_rest_is_said(tmp_path):
     log = arrays()
     saved(tmp_path / "log.hdf5", {**log, "infos/goal": np.zeros(60), "metadata/algorithm": "SAC"})
     summary = FORMAT.read(tmp_path / "log.hdf5", tmp_path / "data", FORMAT.ReadOptions(), None)
+    lost = log["rewards"][log["timeouts"]].sum()
     assert summary.lines() == [
         "57 steps in 6 episodes",
-        "left out: 3 last steps with an unknown successor",
+        f"left out: 3 last steps with an unknown successor, whose rewards sum to {lost:,.6g}",
         "left out: infos, metadata",
     ]
     names = {"timeouts": "truncations"}

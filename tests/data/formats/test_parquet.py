@@ -382,3 +382,22 @@ def test_the_command_takes_columns_as_options(tmp_path, capsys):
     assert "columns left out: is_new, name" in said and "observations from x, y" in said
     assert main([*words[:-1], str(tmp_path / "no"), "--obs", "x"]) == 2
     assert 'has no option "--obs": did you mean "--observations"' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("save", [in_parquet, in_csv])
+def test_times_in_seconds_are_not_rounded(tmp_path, save):
+    """float32 would hold 1,700,000,000 in steps of 128."""
+    table = columns() | {"y": 1_700_000_000 + 60 * np.arange(60)}
+    with pytest.raises(
+        DataError, match=r'"y" hold whole numbers .* \(first in row 0\), which float32 cannot'
+    ):
+        read(save(table, tmp_path), tmp_path / "data", observations="x,y")
+    large = save(columns() | {"y": 2.0**28 * np.arange(60)}, tmp_path)  # float32 holds these
+    assert read(large, tmp_path / "data", observations="x,y").counts.steps == 57
+
+
+def test_an_episode_that_goes_on_after_its_end_is_said_once(tmp_path, caplog):
+    table = columns() | {"terminal": np.arange(60) % 10 == 4}
+    read(in_parquet(table, tmp_path), tmp_path / "data", observations="x,y")
+    (line,) = [each for each in caplog.messages if "goes on" in each]
+    assert line.startswith("episode 0 goes on after row 4, which is marked as an end")

@@ -47,7 +47,8 @@ class _Seen:
             if wrong.any():
                 row = int(wrong.reshape(len(values), -1).any(axis=1).argmax()) + self.rows
                 raise DataError(
-                    f"actions hold NaN or infinity (first in row {row}); remove or mend those steps"
+                    f"actions hold NaN or infinity (first in row {row}); mend it, "
+                    "or leave the row out and end the episode before it"
                 )
         self.rows += len(values)
         flat = values.reshape(len(values), -1)

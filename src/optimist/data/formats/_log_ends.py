@@ -4,8 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from optimist.data.checking import goes_on
 from optimist.data.formats._log import Asked, Log, Part
-from optimist.errors import DataError, in_one_line
+from optimist.errors import DataError, in_one_line, log
 
 
 class Labels:
@@ -13,6 +14,7 @@ class Labels:
 
     def __init__(self) -> None:
         self.seen: set[Any] = set()
+        self.is_warned = False
 
     def ends(self, part: Part, following: Part | None, first: int) -> np.ndarray:
         """Whether a row is truncated: where its column says so, and where the label changes."""
@@ -32,8 +34,17 @@ class Labels:
                     "one: sort the rows by episode and time"
                 )
             self.seen.add(label)
-        last &= ~part["terminals"].reshape(-1).astype(bool)
-        return last | part["truncations"].reshape(-1).astype(bool) if "truncations" in part else last
+        terminal, truncated = (_flags(part, name) for name in ("terminals", "truncations"))
+        early = None if self.is_warned else goes_on(labels, last, terminal | truncated, first)
+        if early:
+            self.is_warned = True
+            log.warning(early)
+        return (last & ~terminal) | truncated
+
+
+def _flags(part: Part, name: str) -> np.ndarray:
+    """A column of ends; none if the log lacks it."""
+    return part[name].reshape(-1).astype(bool) if name in part else np.zeros(len(part["rewards"]), bool)
 
 
 def check_ends(log: Log, asked: Asked) -> None:

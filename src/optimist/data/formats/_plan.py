@@ -135,7 +135,7 @@ def exact(name: str, array: np.ndarray, first: int, dtype: str = "float32") -> n
         row = int(((array < low) | (array > high)).reshape(len(array), -1).any(axis=1).argmax()) + first
         raise DataError(
             f"{name} hold whole numbers outside {low:,} to {high:,} (first in row {row}), which "
-            f" {dtype} cannot hold; are they ids? leave them out, or scale them"
+            f"{dtype} cannot hold; are they ids? leave them out, or scale them"
         )
     return array.astype(dtype)
 

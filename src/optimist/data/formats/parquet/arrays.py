@@ -67,7 +67,10 @@ def _is_bytes(kind: pa.DataType) -> bool:
 def refuse_nulls(name: str, column: pa.Array, first: int) -> None:
     if column.null_count:
         row = int(np.argmax(plain(column.is_null().cast(pa.uint8())))) + first
-        raise DataError(f'the column "{name}" is empty in row {row}; fill it, or remove that row')
+        raise DataError(
+            f'the column "{name}" is empty in row {row}; fill it, '
+            "or leave the row out and end the episode before it"
+        )
 
 
 def _nested(name: str, column: pa.Array, field: pa.Field, first: int) -> np.ndarray:
@@ -83,7 +86,10 @@ def _nested(name: str, column: pa.Array, field: pa.Field, first: int) -> np.ndar
     values = column.flatten()
     if values.null_count:
         row = int(np.argmax(plain(values.is_null().cast(pa.uint8())))) // max(1, width) + first
-        raise DataError(f'the column "{name}" holds an empty value in row {row}; fill it, or remove that row')
+        raise DataError(
+            f'the column "{name}" holds an empty value in row {row}; fill it, '
+            "or leave the row out and end the episode before it"
+        )
     inner = numbers(name, values, pa.field("", values.type), first)  # rows of inner lists are not counted
     stored = (field.metadata or {}).get(b"shape")
     shape = _shape(name, stored) if stored else (width, *inner.shape[1:])

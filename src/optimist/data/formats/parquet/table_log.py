@@ -64,6 +64,9 @@ class TableLog:
         ):
             return labels(uses[0], batch.column(uses[0]), first)
         found = [numbers(use, batch.column(use), schema.field(use), first) for use in uses]
+        if self.table.kind == "csv" and name in ("observations", "next_observations"):
+            for use, column in zip(uses, found, strict=True):
+                _check_whole(use, column, first)
         array = found[0] if len(uses) == 1 else _side_by_side(uses, found, first)
         if name in ("observations", "next_observations"):
             return array.reshape(-1, 1) if array.ndim == 1 else array
@@ -109,6 +112,14 @@ def _sparse(name: str, column: pa.Array, field: pa.Field, first: int) -> tuple[n
     """The rows that have a value, and these values."""
     rows = np.flatnonzero(plain(column.is_valid().cast(pa.uint8())))
     return rows, numbers(name, column.drop_null(), field, first)
+
+
+def _check_whole(name: str, column: np.ndarray, first: int) -> None:
+    """Raise DataError for whole numbers, such as times in seconds, that float32 would round. A .csv file has
+    no types, so they come as floats."""
+    kept = column.astype(np.float32)
+    if (kept != column).any() and np.isfinite(kept).all() and (column == np.floor(column)).all():
+        exact(f'values of "{name}"', column, first)
 
 
 def _side_by_side(names: list[str], columns: list[np.ndarray], first: int) -> np.ndarray:
