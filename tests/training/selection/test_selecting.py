@@ -255,6 +255,17 @@ def test_a_damaged_or_foreign_selection_is_refused(selection, runs, tmp_path):
         file.write_text(text)
 
 
+def test_a_choice_among_earlier_policies_is_refused(log, tmp_path):
+    data = Dataset.open(log)
+    run = train(data, tmp_path / "run")
+    optimist.select([run], updates=3)
+    train(data, run, steps=2 * SHORT["steps"])
+    with pytest.raises(RunError, match="has kept policies since one was chosen"):
+        optimist.load(run, step="chosen")
+    optimist.select([run], updates=3)
+    optimist.load(run, step="chosen")
+
+
 def test_the_order_of_the_choice():
     scores = {name: np.array([1.0, 2.0, np.nan, 2.0]) for name in ("supported", "fqe", "bellman_error")}
     scores["support"] = np.array([0.5, 0.4, 0.9, 0.95])

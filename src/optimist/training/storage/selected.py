@@ -10,6 +10,7 @@ from optimist.data.disk.files import naming, write_whole
 from optimist.data.disk.records import json_value
 from optimist.errors import RunError, in_one_line
 from optimist.training.kinds import fits
+from optimist.training.storage.policies import kept_steps
 
 NAME = "selection.json"
 VERSION = 1
@@ -60,6 +61,10 @@ def chosen_policy(folder: Path, fingerprint: str) -> tuple[int, int]:
         raise RunError(f'{folder} has no "chosen" step yet: run optimist select {folder}')
     if found.get("fingerprint") != fingerprint:
         raise RunError(f"{folder / NAME} is about another run: run optimist select {folder} again")
+    if not is_of_all(found, kept_steps(folder)):
+        raise RunError(
+            f"{folder} has kept policies since one was chosen: run optimist select {folder} again"
+        )
     return int(found["chosen"]["step"]), int(found["chosen"]["seed"])
 
 
