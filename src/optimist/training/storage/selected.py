@@ -62,9 +62,7 @@ def chosen_policy(folder: Path, fingerprint: str) -> tuple[int, int]:
     if found.get("fingerprint") != fingerprint:
         raise RunError(f"{folder / NAME} is about another run: run optimist select {folder} again")
     if not is_of_all(found, kept_steps(folder)):
-        raise RunError(
-            f"{folder} has kept policies since one was chosen: run optimist select {folder} again"
-        )
+        raise RunError(f"{folder} has kept policies since one was chosen: run optimist select {folder} again")
     return int(found["chosen"]["step"]), int(found["chosen"]["seed"])
 
 
