@@ -51,7 +51,7 @@ def test_the_rewards_of_dropped_steps_are_said(caplog):
     Dataset.from_arrays(**log(rewards=[1, 1, 1, 1, 1, 2500.0]))
     (line,) = caplog.messages
     assert line == (
-        "left out: 1 last steps with an unknown successor, whose rewards sum to 2,500; next_observations= "
+        "left out: 1 last step with an unknown successor, whose rewards sum to 2,500; next_observations= "
         "keeps them"
     )
 

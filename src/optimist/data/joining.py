@@ -121,7 +121,8 @@ def _copies(columns: Mapping[str, np.ndarray]) -> Columns:
 def left_out(steps: int, reward: float) -> str:
     """The line about steps that were dropped: returns lack their rewards."""
     lost = f", whose rewards sum to {reward:,.6g}" if reward else ""
-    return f"left out: {steps:,} last steps with an unknown successor{lost}"
+    those = "1 last step" if steps == 1 else f"{steps:,} last steps"
+    return f"left out: {those} with an unknown successor{lost}"
 
 
 def jump(row: int) -> DataError:

@@ -32,7 +32,7 @@ def random_log(network: str, transitions: int | None = None) -> Dataset:
     (shape, stack, actions), count = NETWORKS[network], transitions or TRANSITIONS[network]
     common: dict[str, Any] = {
         "rewards": random.random(count),
-        "terminals": random.random(count) < 0.01,
+        "terminals": (random.random(count) < 0.01) | (np.arange(count) == count - 1),
         "truncations": False,
     }
     if network == "control":
