@@ -3,6 +3,7 @@
 import csv
 import importlib.util
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -122,3 +123,13 @@ def test_a_command_can_be_stopped_although_its_shell_ignores_the_signal(tmp_path
         work.stop([started])
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_the_tables_of_large_batches_follow_from_their_scores(tmp_path):
+    page = RESULTS / "large-batches"
+    for name in ("scores.csv", "rates.csv"):
+        shutil.copy(page / name, tmp_path)
+    subprocess.run([sys.executable, page / "table.py", "table", tmp_path], check=True)
+    assert (tmp_path / "table.csv").read_bytes() == (page / "table.csv").read_bytes()
+    again = subprocess.run([sys.executable, page / "times_again.py"], check=True, capture_output=True)
+    assert again.stdout == (page / "draws.csv").read_bytes()
