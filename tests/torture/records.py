@@ -21,7 +21,7 @@ from optimist.training.loggers._told import FOLDER, Told
 from optimist.training.run import load_run
 from optimist.training.storage import alarms, checked_lines, selected
 from optimist.training.storage.policies import kept_steps
-from optimist.training.storage.run_folder import METRICS, fingerprint, read_config
+from optimist.training.storage.run_folder import METRICS, fingerprint, read_config, read_versions
 from torture.campaign import SURVIVED, Campaign
 from torture.files import forge, log, one_line, trained
 
@@ -82,7 +82,7 @@ def took(run: Path, random: np.random.Generator) -> None:
 
 def versions(run: Path, random: np.random.Generator) -> None:
     forged_in(run / "versions.json", random)
-    provenance._versions_of(run)
+    read_versions(run)
     rates._device(run)
 
 
