@@ -90,22 +90,22 @@ def test_convolve_is_the_librarys_convolution(convolution, size, form):
     assert_same_convolution(convolution, (*size, 3), form=form)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
-@given(
-    height=st.integers(1, 17),
-    width=st.integers(1, 17),
-    inputs=st.integers(1, 3),
-    channels=st.integers(1, 3),
-    stride=st.integers(1, 4),
-    reach=st.integers(1, 3),
-    padding=st.sampled_from(["SAME", "VALID"]),
-    form=st.sampled_from([convolve, convolve_by_rows]),
-)
-def test_any_size_and_stride_is_the_librarys(height, width, inputs, channels, stride, reach, padding, form):
-    size = stride * reach
+@st.composite
+def convolved(draw) -> tuple[Convolution, tuple[int, int, int]]:
+    """Any convolution, and the shape of an image for it."""
+    stride, reach = draw(st.integers(1, 4)), draw(st.integers(1, 3))
+    size, padding = stride * reach, draw(st.sampled_from(["SAME", "VALID"]))
+    height, width = draw(st.integers(1, 17)), draw(st.integers(1, 17))
     if padding == "VALID":  # an image of whole strides that holds at least one window
         height, width = (size + stride * (length // stride) for length in (height, width))
-    assert_same_convolution(Convolution(channels, size, stride, padding), (height, width, inputs), form=form)
+    convolution = Convolution(draw(st.integers(1, 3)), size, stride, padding)
+    return convolution, (height, width, draw(st.integers(1, 4)))
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(convolved(), st.sampled_from([convolve, convolve_by_rows]))
+def test_any_size_and_stride_is_the_librarys(subject, form):
+    assert_same_convolution(*subject, form=form)
 
 
 @pytest.mark.parametrize("form", [convolve, convolve_by_rows])
@@ -114,20 +114,11 @@ def test_a_valid_convolution_drops_the_rows_that_fill_no_window(form):
 
 
 @settings(max_examples=20, deadline=None, derandomize=True)
-@given(
-    height=st.integers(1, 17),
-    width=st.integers(1, 17),
-    inputs=st.integers(1, 4),
-    stride=st.integers(1, 4),
-    reach=st.integers(1, 3),
-    padding=st.sampled_from(["SAME", "VALID"]),
-)
-def test_an_image_of_bytes_is_one_of_numbers_from_0_to_1(height, width, inputs, stride, reach, padding):
-    rng, convolution = np.random.default_rng(0), Convolution(3, stride * reach, stride, padding)
-    if padding == "VALID":
-        height, width = (convolution.size + stride * (length // stride) for length in (height, width))
-    image = jnp.asarray(rng.integers(0, 256, (height, width, inputs)), jnp.uint8)
-    layer = random_layer(rng, convolution, inputs)
+@given(convolved())
+def test_an_image_of_bytes_is_one_of_numbers_from_0_to_1(subject):
+    (convolution, shape), rng = subject, np.random.default_rng(0)
+    image = jnp.asarray(rng.integers(0, 256, shape), jnp.uint8)
+    layer = random_layer(rng, convolution, shape[2])
 
     def both_ways(image):
         output, pull = jax.vjp(lambda layer: convolve_by_rows(layer, image, convolution), layer)
