@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optimist.data.checking import not_finite
 from optimist.errors import DataError, in_one_line, log
 
 MOST_DISTINCT = 10_000  # a network has an output for every action
@@ -180,7 +181,4 @@ def _check_finite(array: np.ndarray) -> None:
     finite = np.abs(array) <= np.finfo(np.float32).max  # the stored type; false for NaN
     if not finite.all():
         row = int(np.argwhere(~finite)[0, 0])
-        raise DataError(
-            f"actions hold NaN or infinity (first in row {row}); mend it, "
-            "or leave the row out and end the episode before it"
-        )
+        raise not_finite("actions", row)

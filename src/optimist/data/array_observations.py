@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optimist.data.checking import not_finite
 from optimist.errors import DataError, log
 
 FEW_CHANNELS, LARGE_SIDE = 4, 8  # an axis of up to 4 beside one of at least 8: the first is the channels
@@ -104,7 +105,4 @@ def _check_finite(name: str, array: np.ndarray) -> None:
     finite = np.abs(array) <= np.finfo(np.float32).max  # the stored type; false for NaN
     if not finite.all():
         row = int(np.argwhere(~finite)[0, 0])
-        raise DataError(
-            f"{name} hold NaN or infinity (first in row {row}); mend it, "
-            "or leave the row out and end the episode before it"
-        )
+        raise not_finite(name, row)

@@ -10,6 +10,8 @@ from optimist.data.timeline import Masks
 from optimist.data.transition import Spec
 from optimist.errors import DataError, in_one_line
 
+OR_LEAVE_OUT = "or leave the row out and end the episode before it"
+
 _ACCEPTED = {"f": "fiu", "i": "iu", "b": "b", "u": "u"}  # the kinds of numbers that each stored kind accepts
 
 
@@ -62,11 +64,13 @@ def checked_rows(name: str, array: np.ndarray, shape: tuple[int, ...], dtype: An
         kept = array.astype(dtype, copy=False)
     if dtype.kind == "f" and not np.isfinite(kept).all():
         row = _row(~np.isfinite(kept)) + first
-        raise DataError(
-            f"{name} hold NaN or infinity (first in row {row}); mend it, "
-            "or leave the row out and end the episode before it"
-        )
+        raise not_finite(name, row)
     return kept
+
+
+def not_finite(name: str, row: int) -> DataError:
+    """Without the row its neighbours would be one step, unless an episode ends between them."""
+    return DataError(f"{name} hold NaN or infinity (first in row {row}); mend it, {OR_LEAVE_OUT}")
 
 
 def goes_on(labels: np.ndarray, last: np.ndarray, ended: np.ndarray, first: int) -> str | None:

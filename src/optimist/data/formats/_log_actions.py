@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from optimist.data.array_actions import Actions, discrete_or_vectors
+from optimist.data.checking import not_finite
 from optimist.data.formats._log import Asked, Log
 from optimist.errors import DataError
 
@@ -46,10 +47,7 @@ class _Seen:
             wrong = ~np.isfinite(values)
             if wrong.any():
                 row = int(wrong.reshape(len(values), -1).any(axis=1).argmax()) + self.rows
-                raise DataError(
-                    f"actions hold NaN or infinity (first in row {row}); mend it, "
-                    "or leave the row out and end the episode before it"
-                )
+                raise not_finite("actions", row)
         self.rows += len(values)
         flat = values.reshape(len(values), -1)
         are_whole = values.dtype.kind != "f" or (flat == np.floor(flat)).all()

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from optimist.data.checking import OR_LEAVE_OUT
 from optimist.data.disk.records import json_value
 from optimist.errors import DataError, in_one_line
 
@@ -67,10 +68,7 @@ def _is_bytes(kind: pa.DataType) -> bool:
 def refuse_nulls(name: str, column: pa.Array, first: int) -> None:
     if column.null_count:
         row = int(np.argmax(plain(column.is_null().cast(pa.uint8())))) + first
-        raise DataError(
-            f'the column "{name}" is empty in row {row}; fill it, '
-            "or leave the row out and end the episode before it"
-        )
+        raise DataError(f'the column "{name}" is empty in row {row}; fill it, {OR_LEAVE_OUT}')
 
 
 def _nested(name: str, column: pa.Array, field: pa.Field, first: int) -> np.ndarray:
@@ -86,10 +84,7 @@ def _nested(name: str, column: pa.Array, field: pa.Field, first: int) -> np.ndar
     values = column.flatten()
     if values.null_count:
         row = int(np.argmax(plain(values.is_null().cast(pa.uint8())))) // max(1, width) + first
-        raise DataError(
-            f'the column "{name}" holds an empty value in row {row}; fill it, '
-            "or leave the row out and end the episode before it"
-        )
+        raise DataError(f'the column "{name}" holds an empty value in row {row}; fill it, {OR_LEAVE_OUT}')
     inner = numbers(name, values, pa.field("", values.type), first)  # rows of inner lists are not counted
     stored = (field.metadata or {}).get(b"shape")
     shape = _shape(name, stored) if stored else (width, *inner.shape[1:])
