@@ -5,10 +5,11 @@
     python docs/results/large-batches/table.py draw docs/results/large-batches  # needs optimist
 
 Seconds are those of one seed alone on the device: updates, divided by the rate of that batch size in
-rates.csv. Cross-chosen best: each run at the evaluation that is best for the mean of the other runs of its
-game and arm. Differences from the batch of 32 are paired by log, with Student's 95% interval; the scores
-at the cross-chosen best depend on each other, so its interval is too narrow. `all` is relative to the mean of
-the batch of 32 in each MinAtar game.
+rates.csv; a batch size that is not there has no seconds. Cross-chosen best: each run at the evaluation that
+is best for the mean of the other runs of its game and arm. Mean in the same seconds: of the evaluations in
+the seconds that both the arm and the batch of 32 have. Differences from the batch of 32 are paired by log,
+with Student's 95% interval; the scores at the cross-chosen best depend on each other, so its interval is too
+narrow. `all` is relative to the mean of the batch of 32 in each MinAtar game.
 """
 
 import csv
@@ -71,13 +72,18 @@ def rates(folder: Path) -> dict[tuple[str, int], float]:
 
 
 def seconds(game: str, batch: int, updates, rate: dict[tuple[str, int], float]):
-    """How long one seed alone takes for so many updates."""
-    return updates / rate[SCALES.get(game, "mini"), batch]
+    """How long one seed alone takes for so many updates; NaN if that was not timed."""
+    return updates / rate.get((SCALES.get(game, "mini"), batch), np.nan)
 
 
 def chosen(scores: np.ndarray) -> np.ndarray:
     """The evaluation of each run that is best for the others."""
     return np.array([np.delete(scores, run, 0).mean(0).argmax() for run in range(len(scores))])
+
+
+def at_best(scores: np.ndarray) -> np.ndarray:
+    """The score of each run at the evaluation that is best for the others."""
+    return scores[np.arange(len(scores)), chosen(scores)]
 
 
 def bounds(values: np.ndarray) -> list[str]:
@@ -86,8 +92,8 @@ def bounds(values: np.ndarray) -> list[str]:
 
 
 def table(folder: Path) -> None:
-    """For each arm: its cross-chosen best and mean of all, when it is reached, and when it first has nine
-    tenths of what the batch of 32 has at best."""
+    """For each arm: its measures, when its best is reached, and when its mean curve first has nine tenths of
+    what the batch of 32 has at best."""
     curves, rate = read(folder), rates(folder)
     heads = ["game", "batch", "rule", "evaluated_to", "measure", "score", "seconds", "seconds_to_90_percent"]
     with (folder / "table.csv").open("w", newline="") as file:
@@ -95,34 +101,41 @@ def table(folder: Path) -> None:
         out.writerow([*heads, "difference", "low", "high"])
         relative: dict = defaultdict(list)
         for game, arms in curves.items():
+            usual_steps, usual = arms[USUAL]
+            usual_times = seconds(game, USUAL[0], usual_steps, rate)
             lowest = LOWEST.get(game, 0.0)
-            enough = lowest + 0.9 * (arms[USUAL][1].mean(0).max() - lowest)
+            enough = lowest + 0.9 * (usual.mean(0).max() - lowest)
             for arm, (steps, scores) in arms.items():
-                best = chosen(scores)
+                times = seconds(game, arm[0], steps, rate)
                 reached = scores.mean(0) >= enough
-                soonest = ""
-                if reached.any():
-                    soonest = f"{seconds(game, arm[0], steps[reached.argmax()], rate):.2f}"
+                soonest = _two_digits(times[reached.argmax()]) if reached.any() else ""
                 measures = {
-                    "cross-chosen best": (lambda s: s[np.arange(len(s)), chosen(s)], steps[best].mean()),
-                    "mean of all": (lambda s: s.mean(1), steps[-1]),
+                    "cross-chosen best": (at_best(scores), at_best(usual), times[chosen(scores)].mean()),
+                    "mean of all": (scores.mean(1), usual.mean(1), times[-1]),
                 }
-                for measure, (of, at) in measures.items():
-                    usual, score = of(arms[USUAL][1]), of(scores)
-                    difference = score - usual
+                if not np.isnan(times[-1]):
+                    last = min(times[-1], usual_times[-1])
+                    means = scores[:, times <= last].mean(1), usual[:, usual_times <= last].mean(1)
+                    measures["mean in the same seconds"] = (*means, last)
+                for measure, (score, usual_score, at) in measures.items():
+                    difference = score - usual_score
                     if game not in SCALES:
-                        relative[arm, measure].append(difference / usual.mean())
-                    row = [game, *arm, steps[-1], measure, f"{score.mean():.3f}"]
-                    took = f"{seconds(game, arm[0], at, rate):.2f}"
-                    out.writerow([*row, took, soonest, *bounds(difference)])
+                        relative[arm, measure].append(difference / usual_score.mean())
+                    row = [game, *arm, steps[-1], measure, f"{score.mean():.3f}", _two_digits(at), soonest]
+                    out.writerow([*row, *bounds(difference)])
         for (arm, measure), each in relative.items():
             values = np.concatenate(each)
             out.writerow(["all", *arm, "", measure, "", "", "", *bounds(values)])
 
 
+def _two_digits(time: float) -> str:
+    return "" if np.isnan(time) else f"{time:.2f}"
+
+
 def draw(folder: Path) -> None:
     """The mean over logs against the seconds of one seed alone; a panel for each game and rule."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     from optimist.studies.report import figures
 
@@ -138,12 +151,17 @@ def draw(folder: Path) -> None:
     for line, (game, arms) in enumerate(curves.items()):
         for column, (rule, title) in enumerate(titles.items()):
             axes = panels[line, column]
-            shown = [USUAL, *(arm for arm in arms if arm[1] == rule and arm != USUAL)]
+            timed = [arm for arm in arms if (SCALES.get(game, "mini"), arm[0]) in rate]
+            shown = [USUAL, *(arm for arm in timed if arm[1] == rule and arm != USUAL)]
             for arm, colour in zip(shown, figures.COLOURS, strict=False):
                 steps, scores = arms[arm]
                 at = seconds(game, arm[0], steps, rate)
                 axes.plot(at, scores.mean(0), color=colour, label=f"batch {arm[0]:,}")
+            axes.set_visible(shown != [USUAL])
             axes.set_xscale("log")
+            axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axes.xaxis.set_major_formatter("{x:g}")
+            axes.xaxis.set_minor_formatter(NullFormatter())
             if line == 0:
                 axes.set_title(title, fontsize=10)
             if column == 0:
