@@ -307,6 +307,7 @@ optimist study run mine.toml --scale mine --dry-run
     "docs/results/large-batches/README.md": Reading(
         not_run={
             "python docs/results/large-batches/large_batches.py": ON_A_GPU,
+            "python docs/results/own_logs.py": ON_A_GPU,
             "python docs/results/large-batches/table.py gather": "needs the runs of the line before",
         }
     ),
