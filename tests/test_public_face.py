@@ -60,5 +60,20 @@ def test_naming_the_package_imports_neither_jax_nor_numpy() -> None:
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
+def test_the_commands_of_datasets_do_without_jax(tmp_path) -> None:
+    """Its import takes a second, and logs are looked at on machines that cannot train."""
+    rows = "".join(f"{n // 10},{n},{n % 3},1.0,{int(n % 10 == 9)}\n" for n in range(40))
+    (tmp_path / "log.csv").write_text("episode,x,action,reward,done\n" + rows)
+    columns = "--observations x --terminals done --episodes episode"
+    commands = (f"import log.csv --out log {columns}", "info log", "verify log", "report log --out page.html")
+    code = f"""
+import sys
+sys.modules["jax"] = None  # it cannot be imported
+from optimist.cli.main import main
+sys.exit(max(main(["data", *words.split()]) for words in {commands}))
+"""
+    assert subprocess.run([sys.executable, "-c", code], cwd=tmp_path).returncode == 0
+
+
 def test_the_package_says_that_it_is_typed() -> None:
     assert (Path(optimist.__file__).parent / "py.typed").exists()

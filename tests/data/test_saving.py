@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from little import pixels, vectors
-from optimist.cli.tables import card_table
+from optimist.cli.dataset_tables import card_table
 from optimist.data import Dataset, Sampler, transitions
 from optimist.data.card import card
 from optimist.data.verify import verify

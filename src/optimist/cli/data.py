@@ -39,7 +39,7 @@ def _info_options(parser: Parser, words: list[str]) -> None:
 def info(options: argparse.Namespace) -> None:
     """Describe a dataset, or a view of it, and warn of what may hinder learning from it."""
     refuse_logs(options.data)
-    from optimist.cli.tables import card_table
+    from optimist.cli.dataset_tables import card_table
     from optimist.data.card import card
     from optimist.data.warnings import warnings
     from optimist.studies.sheet import print_sheet
@@ -112,7 +112,7 @@ def verify(options: argparse.Namespace) -> None:
 
 
 def _verify_logs(format: Any, path: str) -> None:
-    from optimist.cli.tables import report_table
+    from optimist.cli.dataset_tables import report_table
     from optimist.studies.sheet import print_sheet
 
     report = format.verify(path)

@@ -1,41 +1,16 @@
-"""Tables of the command line."""
+"""Tables of runs and studies on the command line."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
-from optimist.data.formats import Report
-from optimist.errors import in_one_line, some_of
+from optimist.errors import in_one_line
 from optimist.studies.job import Job
-from optimist.studies.sheet import Sheet, in_words, number
+from optimist.studies.sheet import Sheet, number
 from optimist.studies.status import JobStatus
 from optimist.training.evaluation import EpisodeScore, mean_scores
 
 REASONS = 10  # runs whose failure `study status` explains
-SKIPPED = ("provenance",)  # too long for a terminal; --json has it
-LONG = ("action_names", "action_frequency")  # one entry per action, of which there may be thousands
-
-
-def card_table(card: Mapping, title: str) -> Sheet:
-    """The facts about a dataset, one per line."""
-    rows = [
-        [name.replace("_", " "), _briefly(value) if name in LONG else in_words(value)]
-        for name, value in card.items()
-        if name not in SKIPPED and value is not None
-    ]
-    origin = card.get("provenance", {}).get("environment")
-    return Sheet(title, ("", ""), [*rows, *([["environment", origin]] if origin else [])])
-
-
-def _briefly(values: Sequence[Any]) -> str:
-    """The first of many names or numbers; names as they are, without commas in numbers."""
-    return some_of([in_words(v) if isinstance(v, float) else in_one_line(v, 40) for v in values], 20)
-
-
-def report_table(report: Report, title: str) -> Sheet:
-    """The content of logs of another program."""
-    return Sheet(title, report.heads, report.rows)
 
 
 def evaluation_table(step: int, rows: list[EpisodeScore]) -> Sheet:

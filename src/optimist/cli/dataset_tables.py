@@ -1,0 +1,32 @@
+"""Tables of datasets on the command line. Nothing here needs JAX, which takes a second to import."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from optimist.data.formats import Report
+from optimist.errors import in_one_line, some_of
+from optimist.studies.sheet import Sheet, in_words
+
+SKIPPED = ("provenance",)  # too long for a terminal; --json has it
+LONG = ("action_names", "action_frequency")  # one entry per action, of which there may be thousands
+
+
+def card_table(card: Mapping, title: str) -> Sheet:
+    """The facts about a dataset, one per line."""
+    rows = [
+        [name.replace("_", " "), _briefly(value) if name in LONG else in_words(value)]
+        for name, value in card.items()
+        if name not in SKIPPED and value is not None
+    ]
+    origin = card.get("provenance", {}).get("environment")
+    return Sheet(title, ("", ""), [*rows, *([["environment", origin]] if origin else [])])
+
+
+def _briefly(values: Sequence[Any]) -> str:
+    """The first of many names or numbers; names as they are, without commas in numbers."""
+    return some_of([in_words(v) if isinstance(v, float) else in_one_line(v, 40) for v in values], 20)
+
+
+def report_table(report: Report, title: str) -> Sheet:
+    """The content of logs of another program."""
+    return Sheet(title, report.heads, report.rows)
