@@ -60,7 +60,7 @@ def test_naming_the_package_imports_neither_jax_nor_numpy() -> None:
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
-def test_the_commands_of_datasets_do_without_jax(tmp_path) -> None:
+def test_the_commands_of_datasets_do_without_jax(tmp_path: Path) -> None:
     """Its import takes a second, and logs are looked at on machines that cannot train."""
     rows = "".join(f"{n // 10},{n},{n % 3},1.0,{int(n % 10 == 9)}\n" for n in range(40))
     (tmp_path / "log.csv").write_text("episode,x,action,reward,done\n" + rows)
