@@ -6,10 +6,11 @@
     python docs/results/large-batches/large_batches.py rates FOLDER
 
 Seed i learns from the log of player i: with 32 transitions in a minibatch as the recipe says, and with k
-times as many by one of four rules. An arm makes 1/sqrt(k) of the updates, so a larger batch sees more
-transitions. Several arms share the device, so their own clocks say nothing: `rates` times each batch size
-alone. A run that is not done at `--until` seconds is asked to stop; the same command continues it. What has
-been evaluated is in FOLDER/found.tar.gz.
+times as many by one of four rules. The control, `32:root@256`, has 32 transitions, and rate and period of
+`256:root`. An arm makes 1/sqrt(k) of the updates, so a larger batch sees more transitions. Several arms share
+the device, so their own clocks say nothing: `rates` times each batch size alone. A run that is not done at
+`--until` seconds is asked to stop; the same command continues it. What has been evaluated is in
+FOLDER/found.tar.gz.
 """
 
 import argparse
@@ -60,12 +61,13 @@ SCALES = {
 
 def options(scale: Scale, batch: int, rule: str, updates: int) -> list[str]:
     """What an arm says of itself."""
-    k = batch / BASE
+    rule, _, like = rule.partition("@")
+    k = int(like or batch) / BASE
     rate, epsilon, period = (
         value * k**power
         for value, power in zip((scale.rate, scale.epsilon, scale.period), RULES[rule], strict=True)
     )
-    every = max(1, round(updates / k**0.5 / scale.evaluations))
+    every = max(1, round(updates / (batch / BASE) ** 0.5 / scale.evaluations))
     return [
         *("--batch", str(batch), "--optimizer.learning-rate", f"{rate:.6g}"),
         *("--optimizer.epsilon", f"{epsilon:.6g}", "--target-period", str(max(1, round(period)))),

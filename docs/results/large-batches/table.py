@@ -132,6 +132,11 @@ def _two_digits(time: float) -> str:
     return "" if np.isnan(time) else f"{time:.2f}"
 
 
+def _label(batch: int, rule: str) -> str:
+    like = rule.partition("@")[2]
+    return f"batch {batch:,}" + f", rate and period of {like}" * bool(like)
+
+
 def draw(folder: Path) -> None:
     """The mean over logs against the seconds of one seed alone; a panel for each game and rule."""
     from matplotlib.figure import Figure
@@ -152,11 +157,11 @@ def draw(folder: Path) -> None:
         for column, (rule, title) in enumerate(titles.items()):
             axes = panels[line, column]
             timed = [arm for arm in arms if (SCALES.get(game, "mini"), arm[0]) in rate]
-            shown = [USUAL, *(arm for arm in timed if arm[1] == rule and arm != USUAL)]
+            shown = [USUAL, *(arm for arm in timed if arm[1].split("@")[0] == rule and arm != USUAL)]
             for arm, colour in zip(shown, figures.COLOURS, strict=False):
                 steps, scores = arms[arm]
                 at = seconds(game, arm[0], steps, rate)
-                axes.plot(at, scores.mean(0), color=colour, label=f"batch {arm[0]:,}")
+                axes.plot(at, scores.mean(0), color=colour, label=_label(*arm))
             axes.set_visible(shown != [USUAL])
             axes.set_xscale("log")
             axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
