@@ -108,7 +108,7 @@ GUARDS = (
     Guard(
         "the hash of a frames file is checked before its first use",
         "data/disk/reader.py",
-        "        check_hash(self.folder, shard.frames)\n",
+        "        check_hash(self.folder, shard.frames, held)\n",
         "",
         "training/test_checked_frames.py::test_flipped_bits_are_refused_in_every_home_and_view",
     ),
@@ -213,7 +213,7 @@ GUARDS = (
     Guard(
         "shards that an old manifest does not name are not overwritten",
         "data/disk/leftovers.py",
-        "    if unlisted - unfinished:\n",
+        "    if newer:\n",
         "    if False:\n",
         "data/test_recorder.py::test_another_spec_or_an_old_manifest_is_not_recorded_over",
     ),
