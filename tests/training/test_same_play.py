@@ -103,21 +103,22 @@ def test_killed_play_comes_to_the_same_bits(tmp_path, monkeypatch, game, often):
 def test_the_recording_does_not_depend_on_when_checkpoints_are_saved(tmp_path, monkeypatch, game):
     """After every turn, after some of them, and at the end only; with a stop in the middle of a shard."""
     monkeypatch.setattr(services, "SHARE_OF_TIME", 0)
-    collect(tmp_path / "never", game, replace(COLLECTION, checkpoint_seconds=1e9))
-    collect(tmp_path / "always", game, replace(COLLECTION, checkpoint_seconds=0))
+    short = replace(COLLECTION, steps=240)
+    collect(tmp_path / "never", game, replace(short, checkpoint_seconds=1e9))
+    collect(tmp_path / "always", game, replace(short, checkpoint_seconds=0))
     turns = iter(range(10**6))
     monkeypatch.setattr(services.Services, "late", property(lambda self: next(turns) % 7 == 6))
-    collect(tmp_path / "sometimes", game)
+    collect(tmp_path / "sometimes", game, short)
     leave = services.Services.leave_if_asked
 
     def stopped(self, step):
-        self.stop.received = self.stop.received or (signal.SIGTERM if step >= 320 else 0)
+        self.stop.received = self.stop.received or (signal.SIGTERM if step >= 130 else 0)
         leave(self, step)
 
     with monkeypatch.context() as patch, pytest.raises(Interrupted):
         patch.setattr(services.Services, "leave_if_asked", stopped)
-        collect(tmp_path / "stopped", game)
-    collect(tmp_path / "stopped", game)
+        collect(tmp_path / "stopped", game, short)
+    collect(tmp_path / "stopped", game, short)
     for name in ("always", "sometimes", "stopped"):
         assert_same_minibatches(tmp_path / "never", tmp_path / name)
         assert verify(tmp_path / name) == []
