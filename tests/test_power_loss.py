@@ -88,6 +88,31 @@ def test_flushed_steps_outlive_a_power_loss(disk, left):
                 assert len(Dataset.open(data)) == 2 * number and not verify(data)
 
 
+def test_a_shard_that_is_replaced_outlives_a_power_loss_at_any_moment(disk, left, monkeypatch):
+    """What a checkpoint wrote of a shard is replaced by a longer one; one of them is there, and whole."""
+    reported, moments = 0, 0
+
+    def power_loss():
+        nonlocal moments
+        if reported:
+            data = left() / "data"
+            recorded = Dataset.open(data)
+            recorded.timeline.decoded()
+            assert len(recorded) >= 2 * reported
+            assert all("is not in the manifest" in problem for problem in verify(data))
+            moments += 1
+
+    with Recorder(disk.folder / "data", PIXELS, lanes=2, shard_steps=20) as recorder:
+        for number, step in enumerate(random_play(PIXELS, rows=15, lanes=2), 1):
+            recorder.add(*step)
+            if number % 3 == 0:
+                with monkeypatch.context() as patch:
+                    after_every(["replace", "unlink"], power_loss, patch)
+                    recorder.flush()
+                reported = number
+    assert moments >= 15
+
+
 def test_what_was_not_synced_is_forgotten(disk, left):
     """The disk of these tests is as forgetful as they need it."""
     file = disk.folder / "file"

@@ -89,7 +89,7 @@ def test_a_reset_before_the_end_truncates(tmp_path):
 
 def test_a_reset_truncates_also_what_a_shard_has_just_taken(tmp_path, monkeypatch):
     """The newest step of an episode is not written before it is known how the episode goes on."""
-    monkeypatch.setattr("optimist.data.lane_recorder.SECONDS", -1)  # a shard after every step
+    monkeypatch.setattr("optimist.data.lane_recorder.SHARD_STEPS", 0)  # a shard after every step
     env = optimist.record(Counting(), tmp_path)
     env.reset()
     env.step(5)
@@ -229,7 +229,7 @@ def test_steps_stay_in_memory_when_the_disk_refuses(tmp_path, monkeypatch):
     def full(*_):
         raise StorageError("cannot write: no space left")
 
-    monkeypatch.setattr("optimist.data.lane_recorder.write_shard", full)
+    monkeypatch.setattr("optimist.data.disk.growth.write_shard", full)
     monkeypatch.setattr("optimist.data.lane_recorder.SECONDS", -1)
     with pytest.raises(StorageError):
         env.step(5)

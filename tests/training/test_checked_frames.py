@@ -124,10 +124,10 @@ def test_a_file_is_hashed_once_however_many_threads_ask(tmp_path, monkeypatch):
     data, hashed, check = Dataset.open(tmp_path), [], reading.check_hash
     lock = threading.Lock()
 
-    def counted(folder, file):
+    def counted(folder, file, held):
         with lock:
             hashed.append(file.file)
-        return check(folder, file)
+        return check(folder, file, held)
 
     monkeypatch.setattr(reading, "check_hash", counted)
     everything = np.arange(data.timeline.frame_count)

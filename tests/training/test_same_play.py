@@ -13,10 +13,12 @@ from little import GAME, begin, played, small, small_words, wait_for
 from optimist import envs
 from optimist.data import Dataset
 from optimist.data import recorder as recorders
+from optimist.data.sampling import Sampler
 from optimist.data.verify import verify
 from optimist.envs import _lanes, _workers, minatar
 from optimist.training import services
 from optimist.training.beginning import beginning
+from optimist.training.interrupt import Interrupted
 from optimist.training.online import Collection, OnlineTraining
 from optimist.training.play import playing
 from optimist.training.run import load_run
@@ -67,6 +69,14 @@ def assert_same(one, other, state, other_state) -> None:
     for ours, theirs in zip(jax.tree.leaves(state), jax.tree.leaves(other_state), strict=True):
         np.testing.assert_array_equal(ours, theirs)
     assert verify(other) == []
+    assert_same_minibatches(one, other)
+
+
+def assert_same_minibatches(one, other) -> None:
+    """Agents that learn from either recording draw the same steps."""
+    data, more = Dataset.open(one), Dataset.open(other)
+    assert data.fingerprint == more.fingerprint
+    np.testing.assert_array_equal(Sampler(data).positions(0, 300), Sampler(more).positions(0, 300))
 
 
 @pytest.mark.parametrize(
@@ -87,6 +97,31 @@ def test_killed_play_comes_to_the_same_bits(tmp_path, monkeypatch, game, often):
         killed(tmp_path / "killed", game, monkeypatch, at)
     other_state = collect(tmp_path / "killed", game)
     assert_same(tmp_path / "whole", tmp_path / "killed", state, other_state)
+
+
+@pytest.mark.parametrize("game", [GAME, "minatar_jax/breakout"])
+def test_the_recording_does_not_depend_on_when_checkpoints_are_saved(tmp_path, monkeypatch, game):
+    """After every turn, after some of them, and at the end only; with a stop in the middle of a shard."""
+    monkeypatch.setattr(services, "SHARE_OF_TIME", 0)
+    short = replace(COLLECTION, steps=240)
+    collect(tmp_path / "never", game, replace(short, checkpoint_seconds=1e9))
+    collect(tmp_path / "always", game, replace(short, checkpoint_seconds=0))
+    turns = iter(range(10**6))
+    monkeypatch.setattr(services.Services, "late", property(lambda self: next(turns) % 7 == 6))
+    collect(tmp_path / "sometimes", game, short)
+    leave = services.Services.leave_if_asked
+
+    def stopped(self, step):
+        self.stop.received = self.stop.received or (signal.SIGTERM if step >= 130 else 0)
+        leave(self, step)
+
+    with monkeypatch.context() as patch, pytest.raises(Interrupted):
+        patch.setattr(services.Services, "leave_if_asked", stopped)
+        collect(tmp_path / "stopped", game, short)
+    collect(tmp_path / "stopped", game, short)
+    for name in ("always", "sometimes", "stopped"):
+        assert_same_minibatches(tmp_path / "never", tmp_path / name)
+        assert verify(tmp_path / name) == []
 
 
 def test_killed_play_that_goes_on_from_a_run_comes_to_the_same_bits(tmp_path, monkeypatch):

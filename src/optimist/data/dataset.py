@@ -35,6 +35,16 @@ class Dataset(View):
         """Open a dataset folder: its steps are read and checked, its frames stay on disk."""
         folder = Path(path)
         manifest = manifests.read(folder)
+        while True:
+            try:
+                return Dataset._of(folder, manifest)
+            except DataError:  # a recording may have replaced its last shard since the manifest was read
+                before, manifest = manifest, manifests.read(folder)
+                if manifest == before:
+                    raise
+
+    @staticmethod
+    def _of(folder: Path, manifest: Manifest) -> "Dataset":
         if "unfinished" in manifest.provenance:
             reason = in_one_line(manifest.provenance["unfinished"])
             raise DataError(f"{folder} is not complete: {reason}")

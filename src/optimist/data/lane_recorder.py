@@ -9,15 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from optimist.data.disk.codec import frame_bytes
-from optimist.data.disk.manifest import Block, Manifest
-from optimist.data.disk.shard import Steps, write_shard
+from optimist.data.disk.growth import grown
+from optimist.data.disk.manifest import Block
+from optimist.data.disk.shard import Steps
 from optimist.data.disk.write_buffer import checked
 from optimist.data.recorder import locked_manifest
 from optimist.data.transition import Spec
 from optimist.errors import DataError
 
 SHARD_STEPS, SHARD_BYTES = 16384, 2**26  # a shard is written when either is reached
-SECONDS = 60  # or after this long, so that a crash loses no more
+SECONDS = 60  # after this long what there is of a shard is written, so that a crash loses no more
 
 
 class Part(NamedTuple):
@@ -37,7 +38,8 @@ class LaneRecorder:
         self._lock, self._manifest = locked_manifest(self.path, spec, provenance)
         recorded = (block.lane for shard in self._manifest.shards for block in shard.blocks)
         self._next_lane = 1 + max(recorded, default=-1)
-        self._clock = self._manifest.steps
+        self._clock = self._before = self._manifest.steps  # the second: in whole shards
+        self._whole = len(self._manifest.shards)
         self._most = min(SHARD_STEPS, max(1, SHARD_BYTES // frame_bytes(spec)))
         self._written_at = time.monotonic()
         self._process = os.getpid()
@@ -59,33 +61,31 @@ class LaneRecorder:
         return self._clock - 1
 
     def flush_if_due(self) -> None:
-        due = time.monotonic() - self._written_at > SECONDS
-        if due or self._clock - self._manifest.steps >= self._most + len(self._lanes):
+        if self._clock - self._before >= self._most + len(self._lanes):
             self.flush()
+        elif time.monotonic() - self._written_at > SECONDS:
+            self._write()
 
     def flush(self) -> None:
-        """Write the steps in memory as a shard, but for the newest step of each episode that goes on: a reset
-        may yet truncate it. If writing fails, the steps stay in memory."""
+        """Write the steps in memory and end the shard. If writing fails, the steps stay in memory."""
+        for lane, part in self._write().items():
+            lane.drop(part)
+        self._whole, self._before = len(self._manifest.shards), self._manifest.steps
+
+    def _write(self) -> "dict[Lane, Part]":
+        """Write the steps in memory, but for the newest step of each episode that goes on: a reset may yet
+        truncate it. They are the shard after the whole ones; until it ends, a longer one takes its place."""
         if os.getpid() != self._process:
-            return  # after a fork the parent writes the steps, and holds the lock
+            return {}  # after a fork the parent writes the steps, and holds the lock
         self._written_at = time.monotonic()
         parts = {lane: part for lane in self._lanes if (part := lane.part())}
-        if not parts:
-            return
-        columns = zip(*(part.columns for part in parts.values()), strict=True)
-        shard = write_shard(
-            self.path,
-            len(self._manifest.shards),
-            Steps(*map(np.concatenate, columns)),
-            np.stack([frame for part in parts.values() for frame in part.frames]),
-            tuple(part.block for part in parts.values()),
-            self.spec,
-        )
-        grown = Manifest(self.spec, self._manifest.provenance, [*self._manifest.shards, shard])
-        grown.write(self.path)
-        self._manifest = grown
-        for lane, part in parts.items():
-            lane.drop(part)
+        blocks = tuple(part.block for part in parts.values())
+        if self._before + sum(block.steps for block in blocks) > self._manifest.steps:
+            columns = zip(*(part.columns for part in parts.values()), strict=True)
+            steps = Steps(*map(np.concatenate, columns))
+            frames = np.stack([frame for part in parts.values() for frame in part.frames])
+            self._manifest = grown(self.path, self._manifest, self._whole, steps, frames, blocks)
+        return parts
 
     def leave(self, lane: "Lane") -> None:
         """Write all steps of a closed lane; after the last lane, release the folder."""

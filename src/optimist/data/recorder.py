@@ -10,23 +10,28 @@ from numpy.typing import ArrayLike
 
 from optimist.data.disk import manifest as manifests
 from optimist.data.disk.codec import frame_bytes
+from optimist.data.disk.growth import grown
 from optimist.data.disk.leftovers import clean_up
 from optimist.data.disk.lock import FolderLock, writing
 from optimist.data.disk.manifest import Block, Manifest
 from optimist.data.disk.reader import read_timeline
-from optimist.data.disk.shard import write_shard
 from optimist.data.disk.write_buffer import Buffer
+from optimist.data.timeline import Timeline
 from optimist.data.transition import Spec
 from optimist.errors import DataError, StorageError, in_one_line
 
 SHARD_STEPS, SHARD_ROWS = 16384, 1024  # the least of each in a shard; fewer rows if they exceed SHARD_BYTES
 SHARD_BYTES = 2**26
 WORTH_A_THREAD = 2**20  # bytes of frames; fewer are written before a second buffer is full
+ROWS_AT_ONCE = 256  # rows that are read back together
 
 
 class Recorder:
     """Appends the steps of `lanes` parallel environments to a dataset folder. Recording again into a folder
     adds new lanes, so that a lane is always one uninterrupted sequence of steps.
+
+    Shards are cut by their number of rows alone. What `flush` writes of an unfinished shard is replaced by a
+    longer version later, so equal steps give equal shards however often they were flushed.
 
     A thread writes a full buffer of images while a second buffer takes the next steps. If writing fails, the
     next call raises the error and records nothing; the call after that tries again with the kept buffer."""
@@ -54,7 +59,8 @@ class Recorder:
         self._writing: Future[Manifest] | None = None
         self._thread = ThreadPoolExecutor(1, "recorder")
         self._skipped = 0  # coming rows that are recorded already
-        self._flushed = self._manifest.steps
+        self._whole, self._before = 0, 0  # shards that grow no more, and their steps
+        self._end_shard()
         recorded = (block.lane for shard in self._manifest.shards for block in shard.blocks)
         self._first_lane = 1 + max(recorded, default=-1)
 
@@ -62,12 +68,17 @@ class Recorder:
     def steps(self) -> int:
         """All steps so far, including those of earlier sessions and those not yet flushed."""
         waiting = self._handed_over.filled if self._handed_over else 0
-        return self._flushed + (waiting + self._buffer.filled) * self.lanes
+        return self._before + (waiting + self._buffer.filled) * self.lanes
 
     @property
     def shard_rows(self) -> int:
         """The number of steps of every lane in a full shard."""
         return self._rows
+
+    @property
+    def whole_steps(self) -> int:
+        """The steps in shards that are written and will not grow."""
+        return self._before
 
     def go_on(self, steps: int) -> bool:
         """Continue the newest lanes from this step on; False if they do not reach back that far. Steps added
@@ -77,11 +88,25 @@ class Recorder:
         lanes = sorted({block.lane for block in blocks})[-self.lanes :]
         recorded = sum(block.steps for block in blocks if block.lane in lanes)
         newest = sorted(block.lane for block in self._manifest.shards[-1].blocks) if blocks else []
-        if newest != lanes or len(lanes) != self.lanes or not 0 <= self._flushed - steps <= recorded:
+        behind = self._manifest.steps - steps
+        if newest != lanes or len(lanes) != self.lanes or not 0 <= behind <= recorded:
             return False
-        self._first_lane, self._skipped = lanes[0], (self._flushed - steps) // self.lanes
-        self._buffer.lead_to(*_last_frames(self.path, self._manifest, lanes))
+        self._first_lane, self._skipped = lanes[0], behind // self.lanes
+        self._take_up(lanes)
         return True
+
+    def _take_up(self, lanes: list[int]) -> None:
+        """Continue after the last steps of these lanes; an unfinished last shard is read back."""
+        timeline = read_timeline(self.path, self._manifest)
+        last = np.append(timeline.lane_starts[1:], len(timeline))[np.searchsorted(timeline.lanes, lanes)] - 1
+        counts = {block.steps for block in self._manifest.shards[-1].blocks}
+        rows = max(counts)
+        if len(counts) > 1 or rows >= self._rows:
+            goes_on = ~(timeline.terminal[last] | timeline.truncated[last])
+            self._buffer.lead_to(timeline.frames(last + timeline.episode_of(last) + 1), goes_on)
+            return
+        _read_back(timeline, last + np.arange(1 - rows, 1)[:, None], self._buffer)
+        self._whole, self._before = self._whole - 1, self._before - rows * self.lanes
 
     def add(
         self,
@@ -107,10 +132,12 @@ class Recorder:
             self._hand_over()
 
     def flush(self) -> None:
-        """Write the steps in memory as a shard; every recorded step is on disk afterwards."""
+        """Write the steps in memory; every recorded step is on disk afterwards."""
         self._settle()
-        if self._buffer.filled:
-            self._adopt(self._grown(self._buffer))
+        if self.steps > self._manifest.steps:
+            self._manifest = self._grown(self._buffer)
+        if self._buffer.full:
+            self._end_shard()
             self._buffer.clear()
 
     def _hand_over(self) -> None:
@@ -128,24 +155,22 @@ class Recorder:
         if self._handed_over is None:
             return
         try:
-            grown = self._writing.result() if self._writing else self._grown(self._handed_over)
+            self._manifest = self._writing.result() if self._writing else self._grown(self._handed_over)
         except Exception:  # not KeyboardInterrupt: the thread would still be writing
             self._writing = None
             raise
-        self._adopt(grown)
+        self._end_shard()
         self._spare, self._handed_over, self._writing = self._handed_over, None, None
 
-    def _adopt(self, manifest: Manifest) -> None:
-        self._manifest, self._flushed = manifest, manifest.steps
+    def _end_shard(self) -> None:
+        """Let no shard on disk grow any more: remember how many there are, and their steps."""
+        self._whole, self._before = len(self._manifest.shards), self._manifest.steps
 
     def _grown(self, buffer: Buffer) -> Manifest:
-        """Write this buffer as a shard; the manifest with it. Nothing in memory changes."""
-        number = len(self._manifest.shards)
-        steps = buffer.steps(self._first_lane, first_time=self._flushed)
-        shard = write_shard(self.path, number, steps, buffer.frames(), self._blocks(buffer), self.spec)
-        grown = Manifest(self.spec, self._manifest.provenance, [*self._manifest.shards, shard])
-        grown.write(self.path)
-        return grown
+        """Write this buffer as the shard after the whole ones; the manifest with it. Nothing in memory
+        changes."""
+        steps = buffer.steps(self._first_lane, first_time=self._before)
+        return grown(self.path, self._manifest, self._whole, steps, buffer.frames(), self._blocks(buffer))
 
     def _blocks(self, buffer: Buffer) -> tuple[Block, ...]:
         steps = buffer.filled
@@ -174,12 +199,15 @@ class Recorder:
             self.close()
 
 
-def _last_frames(folder: Path, manifest: Manifest, lanes: list[int]) -> tuple[np.ndarray, np.ndarray]:
-    """The frame after the last step of each of these lanes, and whether its episode continues."""
-    timeline = read_timeline(folder, manifest)
-    last = np.append(timeline.lane_starts[1:], len(timeline))[np.searchsorted(timeline.lanes, lanes)] - 1
-    goes_on = ~(timeline.terminal[last] | timeline.truncated[last])
-    return timeline.frames(last + timeline.episode_of(last) + 1), goes_on
+def _read_back(timeline: Timeline, steps: np.ndarray, buffer: Buffer) -> None:
+    """Put these recorded steps, (rows, lanes), into an empty buffer."""
+    for first in range(0, len(steps), ROWS_AT_ONCE):
+        part = steps[first : first + ROWS_AT_ONCE]
+        frame = part + timeline.episode_of(part)
+        shown, following = (timeline.frames(numbers) for numbers in (frame, frame + 1))
+        columns = (timeline.action, timeline.reward, timeline.terminal, timeline.truncated)
+        for row in zip(shown, *(column[part] for column in columns), following, strict=True):
+            buffer.put(*row)
 
 
 def usual_shard_steps(spec: Spec, lanes: int) -> int:

@@ -32,9 +32,23 @@ def verify(path: str | Path) -> list[str]:
             f"{folder / manifests.NAME} is not written as optimist writes it; restore it from a copy"
         )
     hashes = {file.sha256: file.file for shard in manifest.shards for file in (shard.steps, shard.frames)}
-    for shard in manifest.shards:
-        problems += _wrong_files(folder, shard, manifest.spec, hashes) or _wrong_rows(folder, shard, manifest)
-    return problems or _does_not_open(folder)
+
+    def wrong(shard: Shard) -> list[str]:
+        return _wrong_files(folder, shard, manifest.spec, hashes) or _wrong_rows(folder, shard, manifest)
+
+    # The last one first: a recording that goes on may replace it, and names its successor in a new manifest.
+    newest = [problem for shard in manifest.shards[-1:] for problem in wrong(shard)]
+    if newest and _is_old(folder, manifest):
+        return verify(folder)
+    problems += [problem for shard in manifest.shards[:-1] for problem in wrong(shard)]
+    return problems + newest or _does_not_open(folder)
+
+
+def _is_old(folder: Path, manifest: Manifest) -> bool:
+    try:
+        return manifests.read(folder) != manifest
+    except DataError:
+        return True
 
 
 def _unlisted(folder: Path, manifest: Manifest) -> list[str]:

@@ -176,26 +176,24 @@ class PlayServices(Services):
 
     def __init__(self, recorder: Recorder, *arguments: Any, **more: Any):
         super().__init__(*arguments, **more)
-        self._recorder, self._flushed_at = recorder, recorder.steps // len(self.seeds)
+        self._recorder, self._shards_begin = recorder, recorder.whole_steps // len(self.seeds)
 
     def due(self, step: int, rows: int) -> bool:
         """Is it time for a checkpoint, if each turn plays so many rows?"""
         # The first shard always gets one: before it nothing was saved, which took no time.
         cheap = (time.monotonic() - self._saved_at) * SHARE_OF_TIME >= self._saver.seconds
-        return self.late or (cheap and self._ends_a_shard(step, rows))
+        return self.late or (cheap and self._ended_a_shard(step, rows))
 
-    def _ends_a_shard(self, step: int, rows: int) -> bool:
-        """Is the recorder's buffer full now, or will it be before the end of the next turn?"""
-        filled = (step - self._flushed_at) // self.settings.lanes
-        left = -filled % self._recorder.shard_rows
-        return filled > 0 and left < rows
+    def _ended_a_shard(self, step: int, rows: int) -> bool:
+        """Was a shard filled within the last turn? The next one has few rows then, which are soon written."""
+        filled = (step - self._shards_begin) // self.settings.lanes
+        return filled >= self._recorder.shard_rows and filled % self._recorder.shard_rows < rows
 
     def save(self, step: int, state: Any, playing: Playing | None = None) -> None:
         """Save the recording first: a checkpoint must not contain steps that the recording lacks. If the
         environment can be restored, save the state of `playing` too."""
         self._recorder.flush()
         self._begin(self._write, step, state, playing.saved() if playing and playing.resumable else None)
-        self._flushed_at = max(step, self._flushed_at)  # a resumed run may play recorded steps again
 
     def _write(self, step: int, state: Any, play: dict[str, np.ndarray] | None) -> None:
         if play is not None:

@@ -82,14 +82,15 @@ def test_a_shard_that_is_cut_short_within_a_use_ends_the_process_with_its_name(t
         assert found.returncode == -signal.SIGBUS and not found.stderr, found
 
 
-def test_an_unreadable_steps_file_is_named():
+@pytest.mark.parametrize("file", ["steps-000000.arrow", "steps-000001.arrow"])
+def test_an_unreadable_steps_file_is_named(file):
     with tempfile.TemporaryDirectory() as name:  # pytest's own folder is closed to another user
         folder = recorded(Path(name), SPECS["floats"])
         folder.chmod(0o755)
-        (folder / "steps-000001.arrow").chmod(0)
+        (folder / file).chmod(0)
         words = [sys.executable, "-c", READ_AS_NOBODY, str(folder)]
         found = subprocess.run(words, capture_output=True, text=True, timeout=60)
-    assert "steps-000001.arrow cannot be read (Permission denied); restore it" in found.stdout, found
+    assert f"{file} cannot be read (Permission denied); restore it" in found.stdout, found
     assert found.stdout.count("\n") == 1
 
 

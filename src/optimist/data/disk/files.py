@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from optimist.data import machine
 from optimist.errors import DataError, StorageError
@@ -80,23 +80,31 @@ def naming(path: Path) -> Iterator[None]:
         raise
 
 
-def check_hash(folder: Path, file: File) -> None:
-    """Read all of a file; raise DataError if its hash differs."""
-    path = checked_path(folder, file)
+def check_hash(folder: Path, file: File, held: Any = None) -> None:
+    """Read all of a file, or of its map if that is `held`; raise DataError if its hash differs."""
+    path = folder / file.file
     try:
-        with open(path, "rb") as stream:
-            found = hashlib.file_digest(stream, "sha256").hexdigest()
+        found = _hash_of_file(checked_path(folder, file)) if held is None else _hash_of(held)
     except OSError as problem:
         raise DataError(f"{path} cannot be read ({problem.strerror}); restore it from a copy") from problem
     if found != file.sha256:
         raise DataError(f"{path} is damaged: its hash differs; restore it from a copy")
 
 
+def _hash_of(content) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _hash_of_file(path: Path) -> str:
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
 def write_whole(path: Path, content) -> File:
     """Write a file with these bytes; after a crash it is there whole or not at all."""
     if len(content) < WORTH_A_THREAD:
         _store(path, content)
-        return File(path.name, len(content), hashlib.sha256(content).hexdigest())
+        return File(path.name, len(content), _hash_of(content))
     with ThreadPoolExecutor(1, "hashing") as thread:  # the processor hashes while the disk writes
         digest = thread.submit(hashlib.sha256, content)
         _store(path, content)

@@ -2,22 +2,23 @@
 
 import os
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from optimist.data import machine
 from optimist.data.disk.codec import Decoder
-from optimist.data.disk.files import check_hash, checked_path
-from optimist.data.disk.manifest import Manifest
+from optimist.data.disk.files import File, check_hash, checked_path
+from optimist.data.disk.manifest import Manifest, Shard
 from optimist.data.disk.mapped import check_length
-from optimist.data.disk.shard import MEND, Steps, empty_column, open_frames, read_steps
+from optimist.data.disk.shard import MEND, Steps, empty_column, mapped, open_frames, read_steps
 from optimist.data.timeline import Masks, Timeline
 from optimist.data.transition import Spec
 from optimist.errors import DataError
@@ -26,6 +27,8 @@ THREADS = min(4, os.cpu_count() or 1)  # hashing and decompressing release the i
 BYTES_WORTH_THREADS = 2**19  # smaller requests are faster without threads
 MEMORY = machine.memory()
 FEWEST_BYTES_PER_STEP = 16  # a steps file with fewer does not hold the declared steps
+Maps = dict[str, Any]  # by the names of the files
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +77,23 @@ def _spread(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return np.repeat(starts - _running_total(counts), counts) + np.arange(counts.sum())
 
 
+def _held(folder: Path, manifest: Manifest) -> Maps:
+    """The maps of the last shard's files. A recording replaces them by longer ones, and a map keeps what the
+    manifest names."""
+    files = [file for shard in manifest.shards[-1:] for file in (shard.steps, shard.frames)]
+    return {file.file: mapped(folder, file) for file in files}
+
+
+def _read(folder: Path, file: File, held: Maps, read: Callable[[Any], Found]) -> Found:
+    """Read a file, or its map if it was replaced since it was opened."""
+    try:
+        return read(None)
+    except DataError:
+        if file.file not in held or os.path.lexists(folder / file.file):
+            raise
+        return read(held[file.file])
+
+
 class ShardFrames:
     """Frames in the memory-mapped shards of a folder, decoded on request.
 
@@ -83,12 +103,13 @@ class ShardFrames:
     checksum. Each file is hashed once: the 8.5 GB of fifty million Atari steps take about half a minute of
     one slow core, spread over the first thousand batches."""
 
-    def __init__(self, folder: Path, manifest: Manifest, layout: Layout):
+    def __init__(self, folder: Path, manifest: Manifest, layout: Layout, held: Maps):
         self.folder, self.manifest, self.layout = folder, manifest, layout
         self.frame_bytes = sum(shard.frames.bytes for shard in manifest.shards)
         self.step_bytes = sum(shard.steps.bytes for shard in manifest.shards)
         self._order = np.argsort(layout.timeline_frame)
         self._borders = layout.timeline_frame[self._order]
+        self._held = held
         self._decoders: dict[int, Decoder] = {}
         self._opening = [threading.Lock() for _ in manifest.shards]  # one per shard: threads hash in parallel
 
@@ -104,8 +125,11 @@ class ShardFrames:
 
     def _checked(self, number: int) -> Decoder:
         shard = self.manifest.shards[number]
-        check_hash(self.folder, shard.frames)
-        decoder = open_frames(self.folder, shard.frames, shard.frame_rows, self.manifest.spec)
+        return _read(self.folder, shard.frames, self._held, partial(self._opened, shard))
+
+    def _opened(self, shard: Shard, held: Any) -> Decoder:
+        check_hash(self.folder, shard.frames, held)
+        decoder = open_frames(self.folder, shard.frames, shard.frame_rows, self.manifest.spec, held)
         decoder.check_size()
         decoder.check_finite()
         return decoder
@@ -178,8 +202,8 @@ def read_timeline(folder: Path, manifest: Manifest) -> Timeline:
         path = checked_path(folder, shard.steps)
         if shard.step_rows * FEWEST_BYTES_PER_STEP > shard.steps.bytes:
             raise DataError(f"{path} is too small for the {shard.step_rows} steps of the manifest; {MEND}")
-    layout = Layout.of(manifest)
-    columns = partial(_columns, folder, manifest, layout)
+    layout, held = Layout.of(manifest), _held(folder, manifest)
+    columns = partial(_columns, folder, manifest, layout, held)
     numbers, first = np.unique(layout.lane, return_index=True)
     names = ("action", "reward", "terminal", "truncated", *manifest.columns)
     found: dict[str, Any] = dict(zip(names, columns(names), strict=True))
@@ -190,21 +214,25 @@ def read_timeline(folder: Path, manifest: Manifest) -> Timeline:
         lanes=numbers.astype(np.int32),
         lane_starts=layout.timeline_step[first],
         clock=lambda: columns(("time",))[0],
-        source=ShardFrames(folder, manifest, layout),
+        source=ShardFrames(folder, manifest, layout, held),
     )
     if timeline.frame_count != layout.frames.sum():
         raise DataError(f"{folder}: steps and frames do not match; run `optimist data verify` on it")
     return timeline
 
 
-def _columns(folder: Path, manifest: Manifest, layout: Layout, names: tuple[str, ...]) -> list[np.ndarray]:
+def _columns(
+    folder: Path, manifest: Manifest, layout: Layout, held: Maps, names: tuple[str, ...]
+) -> list[np.ndarray]:
     """These columns of all steps in timeline order; every byte of every steps file is checked."""
     spec, shards = manifest.spec, manifest.shards
     columns = [empty_column(name, int(layout.steps.sum()), spec) for name in names]
 
     def fill(number: int) -> None:
         blocks = layout.blocks(number)
-        steps = read_steps(folder, shards[number].steps, shards[number].step_rows, spec, manifest.columns)
+        file, rows_there = shards[number].steps, shards[number].step_rows
+        read = partial(read_steps, folder, file, rows_there, spec, manifest.columns)
+        steps = _read(folder, file, held, read)
         _check_values(folder / shards[number].steps.file, steps, spec)
         numbers = (layout.file_step[blocks], layout.timeline_step[blocks], layout.steps[blocks])
         parts = list(zip(*(array.tolist() for array in numbers), strict=True))

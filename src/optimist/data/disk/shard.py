@@ -1,6 +1,7 @@
 """A shard: one time slice of the recording as two Arrow files, steps and frames."""
 
 import hashlib
+import os
 from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -103,12 +104,19 @@ def frames_content(frames: np.ndarray, spec: Spec) -> pa.Buffer:
 
 
 def write_shard(
-    folder: Path, number: int, steps: Steps, frames: np.ndarray, blocks: tuple[Block, ...], spec: Spec
+    folder: Path,
+    number: int,
+    steps: Steps,
+    frames: np.ndarray,
+    blocks: tuple[Block, ...],
+    spec: Spec,
+    version: str = "",
 ) -> Shard:
-    """Write both files of a shard."""
+    """Write both files of a shard; `version` is a part of their names."""
+    name = f"{number:06d}{version}.arrow"
     return Shard(
-        steps=write_whole(folder / f"steps-{number:06d}.arrow", steps_content(steps, spec)),
-        frames=write_whole(folder / f"frames-{number:06d}.arrow", frames_content(frames, spec)),
+        steps=write_whole(folder / f"steps-{name}", steps_content(steps, spec)),
+        frames=write_whole(folder / f"frames-{name}", frames_content(frames, spec)),
         blocks=blocks,
     )
 
@@ -136,11 +144,18 @@ def _arrow_file(batch: pa.RecordBatch) -> pa.Buffer:
     return sink.getvalue()
 
 
-def read_steps(folder: Path, file: File, rows: int, spec: Spec, optional: tuple[str, ...] = ()) -> Steps:
-    """The columns of a steps file, after a check of its hash."""
-    path = checked_path(folder, file)
+def read_steps(
+    folder: Path,
+    file: File,
+    rows: int,
+    spec: Spec,
+    optional: tuple[str, ...] = (),
+    held: pa.Buffer | None = None,
+) -> Steps:
+    """The columns of a steps file, after a check of its hash. `held` is its map, if the file may be gone."""
+    path = folder / file.file
     try:
-        content = path.read_bytes()
+        content = checked_path(folder, file).read_bytes() if held is None else held
     except OSError as problem:
         raise DataError(f"{path} cannot be read ({problem.strerror}); {MEND}") from problem
     if hashlib.sha256(content).hexdigest() != file.sha256:
@@ -149,14 +164,13 @@ def read_steps(folder: Path, file: File, rows: int, spec: Spec, optional: tuple[
     return Steps(**{name: _numpy_rows(batch.column(name)) for name in batch.schema.names})
 
 
-def open_frames(folder: Path, file: File, rows: int, spec: Spec) -> Decoder:
-    """A decoder over the memory map of a frames file; frames are read only when they are decoded."""
-    path = checked_path(folder, file)
+def open_frames(folder: Path, file: File, rows: int, spec: Spec, held: pa.Buffer | None = None) -> Decoder:
+    """A decoder over the memory map of a frames file; frames are read only when they are decoded. `held` is
+    its map, if the file may be gone."""
+    path = folder / file.file
     accepted = [pa.schema([("frame", kind)]) for kind in (_plain_type(spec), pa.large_binary())]
-    remember(path, file.bytes)
-    # Closing the map frees its descriptor; the column keeps the mapped pages.
-    with _mapped(path) as source:
-        batch = _batch(source, path, rows, accepted[: 1 if spec.frame_dtype == "float32" else 2])
+    source = pa.BufferReader(mapped(folder, file) if held is None else held)
+    batch = _batch(source, path, rows, accepted[: 1 if spec.frame_dtype == "float32" else 2])
     column = batch.column(0)
     if pa.types.is_large_binary(column.type):
         _, offsets, data = column.buffers()
@@ -170,11 +184,16 @@ def open_frames(folder: Path, file: File, rows: int, spec: Spec) -> Decoder:
     return Decoder(spec, encoded, str(path))
 
 
-def _mapped(path: Path) -> pa.MemoryMappedFile:
+def mapped(folder: Path, file: File) -> pa.Buffer:
+    """The memory map of a file. It can be read even if the file is removed, and has no descriptor."""
+    path = checked_path(folder, file)
+    remember(path, file.bytes)
     try:
-        return pa.memory_map(str(path))
+        with pa.memory_map(str(path)) as source:
+            return source.read_buffer()
     except OSError as problem:
-        raise DataError(f"{path} cannot be read ({problem}); {MEND}") from problem
+        reason = os.strerror(problem.errno) if problem.errno else problem
+        raise DataError(f"{path} cannot be read ({reason}); {MEND}") from problem
 
 
 def _batch(source, path: Path, rows: int, accepted: list[pa.Schema]) -> pa.RecordBatch:
