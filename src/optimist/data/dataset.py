@@ -126,7 +126,8 @@ class Dataset(View):
             probabilities=probabilities,
             allowed_actions=allowed_actions,
         )
-        return Dataset.whole(*made, dict(provenance or {}))
+        origin = made.left_out.noted_in(provenance or {})
+        return Dataset.whole(made.spec, made.timeline, made.fingerprint, origin)
 
     def save(self, folder: str | Path, append: bool = False) -> "Dataset":
         """Write these transitions into a new dataset folder and open it.
