@@ -161,6 +161,8 @@ def _check(options: argparse.Namespace) -> None:
     for name in ("rates", "price"):
         if getattr(options, name) is not None and not options.dry_run:
             raise UsageError(f"--{name} is for --dry-run: add it, or leave out --{name}")
+    if options.price is not None and options.price < 0:
+        raise UsageError(f"--price is {options.price:g}: give 0 or more for one device and one hour")
 
 
 def _proposition(options: argparse.Namespace) -> None:
