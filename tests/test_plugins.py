@@ -278,6 +278,60 @@ def test_a_file_that_cannot_be_imported_is_one_line(tmp_path, text, said):
         agents.agent_class(f"{tmp_path / 'own.py'}:Keen")
 
 
+FAILING = """
+import optimist.agents
+
+
+class Lines:
+    def __init__(self, folder, *, seeds, step):
+        pass
+
+    def add(self, step, values, seed):
+        raise {error}
+
+    def close(self):
+        pass
+
+
+class Wrong(optimist.agents.agent_class("dqn")):
+    def loss(self, q, q_target, step, key):
+        raise {error}
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "where"),
+    [("{file}:Wrong --loggers jsonl", "Wrong.loss"), ("dqn --loggers {file}:Lines", "Lines.add")],
+)
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        ('ValueError("all\\nwrong")', "ValueError: all"),
+        ('ConnectionError("no such host")', "ConnectionError: no such host"),
+        ("KeyError(3)", "KeyError: 3"),
+    ],
+)
+def test_an_error_of_ones_own_class_is_one_line_that_names_it(tmp_path, capsys, words, where, error, said):
+    file, log = tmp_path / "own.py", tmp_path / "log"
+    file.write_text(FAILING.replace("{error}", error))
+    vectors().save(log)
+    line = [
+        "train",
+        *words.format(file=file).split(),
+        str(log),
+        "--steps",
+        "4",
+        "--out",
+        str(tmp_path / "run"),
+    ]
+    assert main(line) == 1
+    told = capsys.readouterr().err.splitlines()[-1]
+    remedy = "mend it, and run the command again; --debug shows where"
+    assert told == f"optimist: {file}:{where} failed ({said}): {remedy}"
+    assert main([*line, "--debug"]) == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
 def test_the_current_folder_is_not_searched(tmp_path, monkeypatch):
     (tmp_path / "lying_here.py").write_text("from pathlib import Path\nPath('executed').touch()")
     monkeypatch.chdir(tmp_path)

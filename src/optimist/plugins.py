@@ -12,13 +12,14 @@ import importlib
 import importlib.util
 import os
 import sys
+import traceback
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from optimist.errors import DataError, UsageError, did_you_mean
+from optimist.errors import DataError, UsageError, did_you_mean, in_one_line
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -30,6 +31,7 @@ KINDS = {
     "torsos": "torso",
     "loggers": "logger",
 }
+_named: set[str] = set()  # the modules of the plug-ins that this process uses
 PACKAGES = str(Path(__file__).resolve().parents[1])  # the folder that contains this package
 
 
@@ -104,6 +106,17 @@ def code(kind: str, name: str) -> dict[str, str]:
     return {f"code of {module.__name__}": hashlib.sha256(Path(file).read_bytes()).hexdigest()[:12]}
 
 
+def failure(problem: BaseException) -> str | None:
+    """The line about an error that arose in a module that the user named; None if it did not."""
+    frames = [frame for frame, _ in traceback.walk_tb(problem.__traceback__)]
+    own = [frame for frame in frames if frame.f_globals.get("__name__") in _named]
+    if not own:
+        return None
+    where = f"{own[-1].f_globals['__name__']}:{own[-1].f_code.co_qualname}"
+    what = f"{type(problem).__name__}: {in_one_line(str(problem).partition(chr(10))[0], 300)}"
+    return f"{where} failed ({what}): mend it, and run the command again; --debug shows where"
+
+
 def search_path() -> list[str]:
     """The folders in which this process and its children look for modules. The current folder is left out,
     unless the user named it (in PYTHONPATH, or as the folder of the script) or it contains this package."""
@@ -140,6 +153,7 @@ def _attribute(place: str) -> Any:
     """The object at "module:Name", or the module at "module"."""
     module, _, path = place.partition(":")
     found: Any = _module(module)
+    _named.add(found.__name__)
     for part in filter(None, path.split(".")):
         if isinstance(found, ModuleType) and not hasattr(found, part):
             with contextlib.suppress(UsageError):
