@@ -35,6 +35,7 @@ def test_other_seeds_are_refused(text):
         "--count=3 rem log --restart",
         "--restart rem --count 3 log",
         "rem log -h",
+        "--no-select rem log",
         "--low -3 rem --high -1,-2 log",
     ],
 )

@@ -19,6 +19,7 @@ FLAGS = (
     "--restart",
     "--dry-run",
     "--prepare",
+    "--no-select",
     "--detach",
     "--checkpoints",
     "--private",
