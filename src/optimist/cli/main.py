@@ -22,7 +22,6 @@ from optimist.cli import (
     train,
 )
 from optimist.cli.options import Parser
-from optimist.data.machine import with_home
 from optimist.errors import OptimistError, StorageError, UsageError
 
 DESCRIPTION = "Offline reinforcement learning: agents that learn from logged play."
@@ -111,6 +110,10 @@ def _with_home(word: str) -> str:
     """The word with the home folder in place of a ~ that the shell has left, as in --out=~/runs: a folder
     with the name ~ would be made."""
     option, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
+    if not value.startswith("~"):
+        return word
+    from optimist.data.machine import with_home
+
     return option + equals + with_home(value)
 
 
