@@ -648,7 +648,7 @@ def qr_rem_by_loops(agent, table, next_table, step) -> float:
     """QR-DQN's loss on heads of quantiles that one alpha has mixed."""
     (alpha,) = alphas_of(agent.mixture, agent.heads)
     mixed, next_mixed = ([mixed_heads(agent, row, alpha) for row in rows] for rows in (table, next_table))
-    return qr_dqn_by_loops(agents.QrDqn(), mixed, next_mixed, step)
+    return qr_dqn_by_loops(agents.QrDqn(target_limit=agent.target_limit), mixed, next_mixed, step)
 
 
 def categorical_by_loops(atoms, distribution, next_distributions, step) -> float:
@@ -790,6 +790,7 @@ EQUATIONS = [
     (agents.HlGauss(), hl_gauss_by_loops),
     (agents.HlGauss(columns=5, low=-0.5, high=0.75, spread=1.5), hl_gauss_by_loops),  # as above
     (agents.QrRem(columns=12, heads=3), qr_rem_by_loops),
+    (agents.QrRem(columns=12, heads=3, target_limit=0.5), qr_rem_by_loops),
     (agents.QrRem(columns=12, heads=3, networks=2, mixture=Mixture("mean")), qr_rem_by_loops),
     (agents.C51Rem(columns=12, heads=3), c51_rem_by_loops),
     (agents.C51Rem(columns=12, heads=3, limit=0.5, mixture=Mixture("one_hot")), c51_rem_by_loops),

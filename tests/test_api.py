@@ -151,3 +151,24 @@ def test_the_package_offers_what_it_says():
     assert optimist.agents.QrDqn().columns == 200
     with pytest.raises(AttributeError):
         optimist.Nonsense  # noqa: B018
+
+
+def test_a_path_may_begin_at_home_as_on_the_command_line(tmp_path, monkeypatch):
+    """Nothing may be written into a folder with the name ~."""
+    (tmp_path / "home").mkdir()
+    (tmp_path / "here").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path / "here")
+    vectors().save("~/log")
+    assert optimist.open("~/log").path == tmp_path / "home" / "log"
+    settings = {"steps": 4, "evaluate_every": 4, "out": "~/run"}
+    assert optimist.train(small("dqn"), "~/log", **settings).path == tmp_path / "home" / "run"
+    assert optimist.load("~/run").seeds == (0,)
+    optimist.select("~/run", data="~/log", updates=1, out="~/page")
+    optimist.export("~/run", "~/policy.npz", data="~/log")
+    small_game = {"steps": 20, "lanes": 4, "warm_up": 100}
+    optimist.collect(GAME, agent=small("dqn"), out="~/play", **small_game)
+    optimist.collect(GAME, out="~/more", start_from="~/play/agent", **small_game)
+    found = {path.name for path in (tmp_path / "home").iterdir()}
+    assert {"log", "run", "page", "policy.npz", "play", "more"} <= found
+    assert not list((tmp_path / "here").iterdir())

@@ -1,6 +1,7 @@
 """A user's package adds agents, environments, torsos and loggers; nothing of somebody else's is imported
 because a folder names it."""
 
+import importlib
 import json
 import subprocess
 import sys
@@ -278,6 +279,60 @@ def test_a_file_that_cannot_be_imported_is_one_line(tmp_path, text, said):
         agents.agent_class(f"{tmp_path / 'own.py'}:Keen")
 
 
+FAILING = """
+import optimist.agents
+
+
+class Lines:
+    def __init__(self, folder, *, seeds, step):
+        pass
+
+    def add(self, step, values, seed):
+        raise {error}
+
+    def close(self):
+        pass
+
+
+class Wrong(optimist.agents.agent_class("dqn")):
+    def loss(self, q, q_target, step, key):
+        raise {error}
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "where"),
+    [("{file}:Wrong --loggers jsonl", "Wrong.loss"), ("dqn --loggers {file}:Lines", "Lines.add")],
+)
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        ('ValueError("all\\nwrong")', "ValueError: all"),
+        ('ConnectionError("no such host")', "ConnectionError: no such host"),
+        ("KeyError(3)", "KeyError: 3"),
+    ],
+)
+def test_an_error_of_ones_own_class_is_one_line_that_names_it(tmp_path, capsys, words, where, error, said):
+    file, log = tmp_path / "own.py", tmp_path / "log"
+    file.write_text(FAILING.replace("{error}", error))
+    vectors().save(log)
+    line = [
+        "train",
+        *words.format(file=file).split(),
+        str(log),
+        "--steps",
+        "4",
+        "--out",
+        str(tmp_path / "run"),
+    ]
+    assert main(line) == 1
+    told = capsys.readouterr().err.splitlines()[-1]
+    remedy = "mend it, and run the command again; --debug shows where"
+    assert told == f"optimist: {file}:{where} failed ({said}): {remedy}"
+    assert main([*line, "--debug"]) == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
 def test_the_current_folder_is_not_searched(tmp_path, monkeypatch):
     (tmp_path / "lying_here.py").write_text("from pathlib import Path\nPath('executed').touch()")
     monkeypatch.chdir(tmp_path)
@@ -413,6 +468,42 @@ def test_a_run_that_continues_with_edited_code_says_so_and_names_both(installed,
         assert caplog.messages.count(said) == 1 and code() == both
     finally:
         edited(installed, "")
+
+
+def test_the_code_of_a_class_has_the_users_modules_that_it_imports(tmp_path, monkeypatch):
+    """A folder on the path, and a package; what is installed, and what only lies there, is not in it."""
+    package = tmp_path / "coded_package"
+    files = {
+        tmp_path
+        / "coded_agent.py": "import json\nimport numpy\nimport coded_helper\nimport optimist\n\nclass A: ...",
+        tmp_path / "coded_helper.py": "from coded_constants import RATE",
+        tmp_path / "coded_constants.py": "RATE = 1",
+        tmp_path / "coded_stranger.py": "",
+        tmp_path / "site-packages" / "coded_library.py": "",
+        package / "__init__.py": "",
+        package / "deep" / "__init__.py": "",
+        package / "deep" / "agent.py": "from ..shared import rate\nimport coded_library\n\nclass A: ...",
+        package / "shared.py": "def rate(): ...",
+    }
+    for file, text in files.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    for folder in (tmp_path, tmp_path / "site-packages"):
+        monkeypatch.syspath_prepend(folder)
+    importlib.import_module("coded_stranger")
+    for name, modules in (
+        ("coded_agent:A", {"coded_agent", "coded_helper", "coded_constants"}),
+        ("coded_package.deep.agent:A", {"coded_package.deep.agent", "coded_package.shared"}),
+    ):
+        plugins.find("agents", name)
+        found = plugins.code("agents", name)
+        assert {each.removeprefix("code of ") for each in found} == modules
+    before = plugins.code("agents", "coded_agent:A")
+    (tmp_path / "coded_constants.py").write_text("RATE = 2")
+    after = plugins.code("agents", "coded_agent:A")
+    assert [each for each in before if before[each] != after[each]] == ["code of coded_constants"]
+    (tmp_path / "coded_helper.py").write_text("def (:")  # half-edited: it is noticed, and no error
+    assert plugins.code("agents", "coded_agent:A")["code of coded_helper"] != before["code of coded_helper"]
 
 
 def test_a_study_names_the_runs_that_other_code_made(installed, tmp_path, caplog):

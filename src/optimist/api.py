@@ -12,6 +12,7 @@ from optimist import envs
 from optimist.agents import short_name
 from optimist.agents._agent import Agent
 from optimist.data.dataset import Dataset
+from optimist.data.machine import with_home
 from optimist.errors import UsageError
 from optimist.training.run import Run, load_run
 
@@ -71,7 +72,7 @@ def train(
     )
     if environment is None:
         environment = envs.from_data(dataset.provenance.get("environment", ""))
-    out = out or Path("runs") / f"{short_name(found.agent)}-{dataset.fingerprint[:8]}"
+    out = with_home(out) if out else Path("runs") / f"{short_name(found.agent)}-{dataset.fingerprint[:8]}"
     OfflineTraining(
         found.agent,
         dataset,
@@ -111,7 +112,7 @@ def collect(
     from optimist.training.online import OnlineTraining
     from optimist.training.resolve import resolve_collection
 
-    spec, start = envs.make(environment).spec, None
+    spec, start, out = envs.make(environment).spec, None, with_home(out)
     if start_from is not None:
         start = beginning(start_from, step=step, seeds=None if seeds is None else _seeds(seeds))
     found = resolve_collection(
@@ -157,7 +158,7 @@ def select(
 
     several = [runs] if isinstance(runs, (str, Path, Run)) else list(runs)
     found = select_policy(
-        [each.path if isinstance(each, Run) else each for each in several],
+        [each.path if isinstance(each, Run) else with_home(each) for each in several],
         data=data,
         rule=rule,
         updates=updates,
@@ -167,11 +168,12 @@ def select(
         allow=allow,
         steps=steps,
     )
-    found.write(None if out is None else Path(out))
-    if out is not None:
+    page = None if out is None else Path(with_home(out))
+    found.write(page)
+    if page is not None:
         from optimist.studies.report.selection_report import write_selection_page
 
-        write_selection_page(found, Path(out), "optimist.select(...)")
+        write_selection_page(found, page, "optimist.select(...)")
     return found
 
 
@@ -189,7 +191,7 @@ def export(
     from optimist.training.export import export_policy
 
     loaded = run if isinstance(run, Run) else load_run(run, step=step)
-    return export_policy(loaded, to, seed=seed, data=data)
+    return export_policy(loaded, with_home(to), seed=seed, data=data)
 
 
 def _recipe(recipe: str, settings: dict[str, Any]) -> str:

@@ -6,19 +6,21 @@ entry point (group `optimist.agents`, `optimist.environments`, ...), or an addre
 searched, because it may hold files that the user does not trust.
 """
 
+import ast
 import contextlib
 import hashlib
 import importlib
 import importlib.util
 import os
 import sys
+import traceback
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from optimist.errors import DataError, UsageError, did_you_mean
+from optimist.errors import DataError, UsageError, did_you_mean, in_one_line
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -30,6 +32,7 @@ KINDS = {
     "torsos": "torso",
     "loggers": "logger",
 }
+_named: set[str] = set()  # the modules of the plug-ins that this process uses
 PACKAGES = str(Path(__file__).resolve().parents[1])  # the folder that contains this package
 
 
@@ -92,16 +95,67 @@ def check_trusted(kind: str, name: str) -> None:
 
 
 def code(kind: str, name: str) -> dict[str, str]:
-    """A hash of the file in which the user's own class is, by the module's name; empty for the package's own.
-    What that file imports is not in it."""
+    """Hashes of the file in which the user's own class is, and of the files that it imports from its package
+    or its folder, by the modules' names; empty for the package's own classes."""
     entry = _entries(kind).get(name.partition("/")[0])  # the family, if it is an environment
     if not entry and not is_address(name):
         return {}
     module = sys.modules.get(entry.module if entry else _key(name.partition(":")[0]))
-    file = getattr(module, "__file__", None)
-    if module is None or not file or not os.path.isfile(file):
+    if module is None or _source(module) is None:
         return {}
-    return {f"code of {module.__name__}": hashlib.sha256(Path(file).read_bytes()).hexdigest()[:12]}
+    found, waiting, home = dict[str, str](), [module], _home(module)
+    while waiting:
+        each = waiting.pop()
+        label, file = f"code of {each.__name__}", _source(each)
+        if label not in found and file and (each is module or _is_own(file, home)):
+            content = file.read_bytes()
+            found[label] = hashlib.sha256(content).hexdigest()[:12]
+            waiting += _imports(content, each)
+    return found
+
+
+def _source(module: ModuleType) -> Path | None:
+    file = getattr(module, "__file__", None)
+    return Path(file) if file and os.path.isfile(file) else None
+
+
+def _home(module: ModuleType) -> Path:
+    """The folder of the package that the module is in, or of the module."""
+    outermost = sys.modules.get(module.__name__.partition(".")[0], module)
+    return Path(str(getattr(outermost, "__file__", None) or module.__file__)).parent
+
+
+def _is_own(file: Path, home: Path) -> bool:
+    """Whether a file in `home` is the user's: of neither an installed package nor this one."""
+    if not file.is_relative_to(home) or file.is_relative_to(Path(__file__).parent):
+        return False
+    inside = file.relative_to(home) if (home / "__init__.py").exists() else file
+    return not {"site-packages", "dist-packages"} & set(inside.parts)
+
+
+def _imports(content: bytes, module: ModuleType) -> list[ModuleType]:
+    """The modules that this source of the module imports, as far as they are imported."""
+    names = list[str]()
+    with contextlib.suppress(SyntaxError, ValueError, ImportError):
+        for node in ast.walk(ast.parse(content)):
+            if isinstance(node, ast.Import):
+                names += [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                base = "." * node.level + (node.module or "")
+                base = importlib.util.resolve_name(base, module.__package__)
+                names += [base, *(f"{base}.{alias.name}" for alias in node.names)]
+    return [sys.modules[name] for name in names if name in sys.modules]
+
+
+def failure(problem: BaseException) -> str | None:
+    """The line about an error that arose in a module that the user named; None if it did not."""
+    frames = [frame for frame, _ in traceback.walk_tb(problem.__traceback__)]
+    own = [frame for frame in frames if frame.f_globals.get("__name__") in _named]
+    if not own:
+        return None
+    where = f"{own[-1].f_globals['__name__']}:{own[-1].f_code.co_qualname}"
+    what = f"{type(problem).__name__}: {in_one_line(str(problem).partition(chr(10))[0], 300)}"
+    return f"{where} failed ({what}): mend it, and run the command again; --debug shows where"
 
 
 def search_path() -> list[str]:
@@ -140,6 +194,7 @@ def _attribute(place: str) -> Any:
     """The object at "module:Name", or the module at "module"."""
     module, _, path = place.partition(":")
     found: Any = _module(module)
+    _named.add(found.__name__)
     for part in filter(None, path.split(".")):
         if isinstance(found, ModuleType) and not hasattr(found, part):
             with contextlib.suppress(UsageError):

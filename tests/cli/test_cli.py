@@ -191,6 +191,7 @@ MISTAKES = [
     ("data import dqn-replay {empty}", 2, "name the dataset's folder: --out DATA"),
     ("data import dqn-replay {nowhere} --out {nowhere}2", 3, "does not exist"),
     ("data import npz {nowhere}.npz --out {nowhere}2", 3, "nowhere.npz does not exist; check its spelling"),
+    ("data import {table} --action-low -1, --out {nowhere}2", 2, '"-1," is not a list of numbers'),
     ("data import dqn-replay {file} --out {nowhere}2", 3, "is a file; name the folder"),
     ("data import dqn-replay {log} --out {nowhere}2", 3, "holds no DQN Replay logs"),
     ("data import dqn-replay {empty} --out {nowhere}2 --action 4", 2, 'did you mean "--actions"?'),
@@ -358,6 +359,18 @@ def test_a_command_to_import_a_path_with_a_space_can_be_copied(tmp_path, capsys)
     (tmp_path / "my log.csv").write_text("x,action\n1,2\n")
     assert main(["train", "rem", str(tmp_path / "my log.csv")]) == 3
     assert f"optimist data import parquet '{tmp_path / 'my log.csv'}' --out" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words", ["{csv} --action-low -1,-300", "--action-low=-1,-300 {csv}", "--action-low -1,-300 {csv}"]
+)
+def test_a_log_is_imported_with_a_bound_for_each_number_of_an_action(words, tmp_path):
+    (tmp_path / "log.csv").write_text("x,dose,volts,reward,terminal\n1,0,-20.5,0.5,0\n2,1,5,1,1\n")
+    given = words.format(csv=tmp_path / "log.csv").split()
+    rest = ["--observations", "x", "--actions", "dose,volts", "--action-high", "40", "--truncations", "no"]
+    assert main(["data", "import", *given, *rest, "--out", str(tmp_path / "log")]) == 0
+    spec = optimist.open(tmp_path / "log").spec
+    assert (spec.action_low, spec.action_high) == ((-1.0, -300.0), (40.0, 40.0))
 
 
 def test_version(capsys):

@@ -64,6 +64,7 @@ def test_what_nobody_measured_is_said_to_be_unknown(tmp_path, capsys):
     ("words", "phrase"),
     [
         ("--dry-run --rates nowhere", "--rates nowhere is not a study's folder: it has no study.json"),
+        ("--dry-run --price -1", "--price is -1: give 0 or more for one device and one hour"),
         ("--price 3", "--price is for --dry-run: add it, or leave out --price"),
         ("--rates nowhere", "--rates is for --dry-run: add it"),
     ],

@@ -35,6 +35,8 @@ def test_other_seeds_are_refused(text):
         "--count=3 rem log --restart",
         "--restart rem --count 3 log",
         "rem log -h",
+        "--no-select rem log",
+        "--low -3 rem --high -1,-2 log",
     ],
 )
 def test_arguments_are_told_from_options_and_their_values(words):

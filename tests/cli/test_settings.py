@@ -25,6 +25,7 @@ class Outer:
     limit: int | None = None
     name: str = "auto"
     bold: bool = False
+    reach: Annotated[tuple[float, ...] | float | None, "one or all"] = None
     inner: Inner = Inner()
 
 
@@ -60,6 +61,13 @@ def parsed(words: str) -> Outer:
         ("--bold yes", {"bold": True}),
         ("--bold FALSE", {"bold": False}),
         ("--inner.rate 2", {"inner": Inner(rate=2.0)}),
+        ("--share -1e-3", {"share": -0.001}),
+        ("--reach 5", {"reach": 5.0}),
+        ("--reach 0,-300", {"reach": (0.0, -300.0)}),
+        ("--reach -300,5", {"reach": (-300.0, 5.0)}),
+        ("--reach -.5,1e3", {"reach": (-0.5, 1000.0)}),
+        ("--reach=-1,-2", {"reach": (-1.0, -2.0)}),
+        ("--reach none", {"reach": None}),
     ],
 )
 def test_words_become_values(words, changes):
@@ -80,6 +88,8 @@ def test_words_become_values(words, changes):
         ("--share half", '"half" is not a number'),
         ("--share nan", '"nan" is not a number'),
         ("--share -inf", "expected one argument"),
+        ("--reach -1,", '"-1," is not a list of numbers: write one, or several as in -1,2.5'),
+        ("--reach 1,nan", '"1,nan" is not a list of numbers'),
         ("--bold maybe", '"maybe" is neither yes nor no'),
         ("--count", "expected one argument"),
         ("--cuont 3", 'no option "--cuont": did you mean "--count"'),
@@ -110,6 +120,7 @@ def test_help_has_the_words_and_the_default():
     assert "--count int how many, 100% sure [3]" in text
     assert "--share number|none none for no share [0.25]" in text
     assert "--inner.rate number how fast [0.5]" in text
+    assert "--reach numbers|none one or all [none]" in text
 
 
 def test_help_has_the_default_of_each_recipe_where_they_differ():
@@ -121,10 +132,12 @@ def test_help_has_the_default_of_each_recipe_where_they_differ():
     assert "none for no share [0.25]" in text
 
 
-@pytest.mark.parametrize("value", [12_500_000, 5e-05, -0.5, None, True, False, "auto"])
+@pytest.mark.parametrize("value", [12_500_000, 5e-05, -0.5, None, True, False, "auto", (-1.0, 0.5)])
 def test_a_default_may_be_written_back(value):
     record = replace(Outer(), **{"count" if type(value) is int else "limit": value})
-    kind = {int: "--count", float: "--share", bool: "--bold", str: "--name"}.get(type(value), "--share")
+    kind = {int: "--count", float: "--share", bool: "--bold", str: "--name", tuple: "--reach"}.get(
+        type(value), "--share"
+    )
     found = given(parser(record).parse_args([f"{kind}={shown(value)}"]), "setting")
     assert next(iter(found.values())) == value
 

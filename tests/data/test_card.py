@@ -7,6 +7,7 @@ import pytest
 
 from optimist.data import from_arrays, open_dataset
 from optimist.data.card import card
+from optimist.data.intake import Intake
 from reference import SPECS, record
 
 
@@ -35,3 +36,27 @@ def test_the_card_of_unfinished_play_has_no_returns(tmp_path):
     figures = card(open_dataset(tmp_path))
     assert figures["return_mean"] is None and figures["complete_episodes"] == 0
     assert len(figures["action_mean"]) == 2
+
+
+def test_the_card_says_which_steps_the_import_left_out(tmp_path):
+    """Their rewards are missing in the returns of episodes that are called complete."""
+    ends = np.arange(10) % 5 == 4
+    given = {"observations": np.arange(10.0)[:, None], "actions": np.arange(10) % 2}
+    given |= {"rewards": np.where(ends, 100.0, 1.0), "terminals": ends & False, "truncations": ends}
+    data = from_arrays(**given)
+    line = "2 last steps with an unknown successor, whose rewards sum to 200; lengths and returns lack them"
+    assert card(data)["return_mean"] == 4.0 and card(data)["left_out"] == line
+    assert card(data.save(tmp_path / "saved"))["left_out"] == line
+    with Intake(tmp_path / "taken", data.spec) as intake:
+        intake.add({**given, "observations": given["observations"].astype(np.float32)})
+    assert card(open_dataset(tmp_path / "taken"))["left_out"] == line
+    grown = data.save(tmp_path / "taken", append=True)
+    assert card(grown)["left_out"] == line.replace("2 last", "4 last").replace("200", "400")
+
+
+@pytest.mark.parametrize("record", [None, [], {"steps": "x", "rewards": 1}, {"steps": 10**400}, {}])
+def test_a_damaged_record_of_left_out_steps_says_nothing(record):
+    data = from_arrays(
+        np.zeros((4, 1)), [0, 1, 0, 1], np.ones(4), np.ones(4), provenance={"left_out": record}
+    )
+    assert card(data)["left_out"] is None

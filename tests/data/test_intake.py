@@ -66,7 +66,7 @@ def test_the_parts_in_which_a_log_comes_do_not_matter(data, tmp_path_factory):
     assert verify(folder) == []
     for one, other in zip(everything(found), everything(expected), strict=True):
         np.testing.assert_array_equal(one, other)
-    assert intake.counts.steps == len(expected) and intake.counts.dropped == count - len(expected)
+    assert intake.counts.steps == len(expected) and intake.counts.left_out.steps == count - len(expected)
     assert intake.counts.episodes == len(expected.episodes)
 
 

@@ -140,7 +140,8 @@ def test_appending_adds_a_lane_and_needs_the_same_kind_of_steps(tmp_path):
 def test_a_log_of_ones_own_can_be_saved_with_its_names_and_its_origin(tmp_path):
     made = vectors(50, action_names=["skip", "buy"], provenance={"source": "shop"})
     saved = made.save(tmp_path / "shop")
-    assert saved.provenance == {"source": "shop"} and saved.action_name(1) == "buy"
+    assert saved.provenance == made.provenance and made.provenance["source"] == "shop"
+    assert saved.action_name(1) == "buy"
     assert card(saved)["action_names"] == ["skip", "buy"] and "skip" in card(saved)["spec"]
     assert "2 actions (skip, buy)" in repr(saved)
 

@@ -16,6 +16,7 @@ from optimist.studies.job import Job
 from optimist.studies.job_run import perform_job
 from optimist.studies.results.regrets import ALL
 from optimist.studies.results.runs import evaluated
+from optimist.studies.status import read_record
 from optimist.training.storage.selected import NAME, read_selection
 
 GAME = "minatar/breakout"
@@ -89,6 +90,13 @@ def test_a_continued_run_is_selected_again(chosen, tmp_path):
 @pytest.mark.parametrize("size", ["mini", "tiny"])
 def test_the_papers_studies_of_discrete_actions_choose_policies(name, size):
     assert study_file.load(name, size).select is not None
+
+
+@pytest.mark.parametrize(("words", "selects"), [(["--no-select"], False), ([], True)])
+def test_the_list_of_runs_says_whether_policies_are_chosen(tmp_path, words, selects):
+    line = ["study", "run", "selection", "--scale", "tiny", "--out", str(tmp_path / "study"), "--prepare"]
+    assert main(line + words) == 0
+    assert read_record(tmp_path / "study").selects is selects
 
 
 @pytest.mark.slow

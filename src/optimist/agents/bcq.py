@@ -113,13 +113,18 @@ class Bcq(ActorCritic):
 
         return (Objective("vae", vae_loss), *super().objectives(spec))
 
-    def action(self, spec: Spec, params: dict, observation, key) -> Any:
-        """The candidate with the highest value by the first critic."""
+    def choices(self, spec: Spec, params: dict, observation, key) -> tuple[Any, Any]:
+        """The candidates in play, (C, A), and their values by the first critic, (C,)."""
         players = self.players(spec, params)
         imagined = players.vae.imagine(observation, key, self.candidates_at_play)
         better = jax.vmap(partial(players.actor, observation))(imagined)
         values = jax.vmap(partial(players.first_critic, observation))(better)
-        return better[jnp.argmax(values)]
+        return better, values
+
+    def action(self, spec: Spec, params: dict, observation, key) -> Any:
+        """The candidate with the highest value."""
+        actions, values = self.choices(spec, params, observation, key)
+        return actions[jnp.argmax(values)]
 
     def estimate(self, spec: Spec, params: dict, observation) -> Any:
         players = self.players(spec, params)

@@ -4,13 +4,18 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 
+from optimist.agents._agent import LearnsValues
 from optimist.agents._ensemble import DistributionalEnsemble
 from optimist.equations.losses import quantile_huber
 
 
 @dataclass(frozen=True, kw_only=True)
-class QrRem(DistributionalEnsemble):
+class QrRem(LearnsValues, DistributionalEnsemble):
     """Distributional REM on QR-DQN: Agarwal et al. 2020 name it as future work and do not evaluate it."""
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.check_limit()
 
     def values(self, table):
         return table.mean()
@@ -19,5 +24,5 @@ class QrRem(DistributionalEnsemble):
         mix = jnp.kron(self.alpha(key)[:, None], jnp.eye(self.width))
         next_quantiles = q_target(step.next_observation) @ mix
         best = next_quantiles.mean(axis=1).argmax()
-        target = step.reward + step.discount * next_quantiles[best]
+        target = self.target(step, next_quantiles[best])
         return quantile_huber((q(step.observation) @ mix)[step.action], target)

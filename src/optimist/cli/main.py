@@ -6,6 +6,7 @@ import os
 import sys
 import traceback
 
+from optimist import plugins
 from optimist.cli import (
     bench,
     data,
@@ -53,24 +54,33 @@ def main(arguments: list[str] | None = None) -> int:
         perform(words)
         sys.stdout.flush()
         return 0
-    except OptimistError as problem:
-        if debug:
-            traceback.print_exc()
-        print(f"optimist: {problem}", file=sys.stderr)
-        return problem.exit_code
     except BrokenPipeError:  # the reader of the output closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except OSError as problem:
+    except Exception as problem:
+        line, code = _told(problem)
+        if line is None:
+            raise
         if debug:
             traceback.print_exc()
-        print(f"optimist: {problem.filename or 'a file'}: {problem.strerror or problem}", file=sys.stderr)
-        return StorageError.exit_code
+        print(f"optimist: {line}", file=sys.stderr)
+        return code
     except KeyboardInterrupt:
         saves = " ".join(_with_own_roms(words)).startswith(WITH_CHECKPOINTS)
         how = "continues from the last checkpoint" if saves else "begins again"
         print(f"optimist: stopped at once; the same command {how}", file=sys.stderr)
         return 130
+
+
+def _told(problem: Exception) -> tuple[str | None, int]:
+    """The line about an error that the user can correct, and the exit code; no line for any other."""
+    if isinstance(problem, OptimistError):
+        return str(problem), problem.exit_code
+    if line := plugins.failure(problem):
+        return line, 1
+    if isinstance(problem, OSError):
+        return f"{problem.filename or 'a file'}: {problem.strerror or problem}", StorageError.exit_code
+    return None, 1
 
 
 def perform(words: list[str]) -> None:
@@ -100,7 +110,11 @@ def _with_home(word: str) -> str:
     """The word with the home folder in place of a ~ that the shell has left, as in --out=~/runs: a folder
     with the name ~ would be made."""
     option, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
-    return option + equals + os.path.expanduser(value) if value.startswith("~/") else word
+    if not value.startswith("~"):
+        return word
+    from optimist.data.machine import with_home
+
+    return option + equals + with_home(value)
 
 
 def _with_own_roms(words: list[str]) -> list[str]:

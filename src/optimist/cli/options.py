@@ -2,6 +2,7 @@
 
 import argparse
 import math
+import re
 import shlex
 import shutil
 import textwrap
@@ -18,6 +19,7 @@ FLAGS = (
     "--restart",
     "--dry-run",
     "--prepare",
+    "--no-select",
     "--detach",
     "--checkpoints",
     "--private",
@@ -27,6 +29,7 @@ FLAGS = (
     "--quick",
     "--peers",
 )  # options without a value
+NEGATIVE = re.compile(r"-\.?\d")  # how a number, or a list of them, begins that is not an option
 
 
 class Parser(argparse.ArgumentParser):
@@ -45,6 +48,7 @@ class Parser(argparse.ArgumentParser):
     ):
         super().__init__(prog, allow_abbrev=False, formatter_class=HelpFormatter, **texts)
         self._positionals.title = "arguments"
+        self._negative_number_matcher = NEGATIVE  # argparse's own takes -1,2 and -1e3 for options
         self.fill, self.missing = fill, dict[str, str]()
         if run:
             self.set_defaults(run=run)
@@ -140,7 +144,7 @@ def arguments_in(words: Iterable[str]) -> list[str]:
     """The words that are neither options nor their values."""
     found, is_value = [], False
     for word in words:
-        if word.startswith("-"):
+        if word.startswith("-") and not NEGATIVE.match(word):
             is_value = "=" not in word and word not in FLAGS
         elif is_value:
             is_value = False
@@ -189,6 +193,17 @@ def number(text: str) -> float:
     if not math.isfinite(value):
         raise argparse.ArgumentTypeError(f'"{text}" is not a number')
     return value
+
+
+def numbers(text: str) -> float | tuple[float, ...]:
+    """One number, or several with commas between them."""
+    try:
+        found = tuple(map(number, text.split(",")))
+    except argparse.ArgumentTypeError:
+        raise argparse.ArgumentTypeError(
+            f'"{text}" is not a list of numbers: write one, or several as in -1,2.5'
+        ) from None
+    return found if len(found) > 1 else found[0]
 
 
 def yes_or_no(text: str) -> bool:

@@ -10,16 +10,17 @@ import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
-from optimist.cli.options import number, whole_number, yes_or_no
+from optimist.cli.options import number, numbers, whole_number, yes_or_no
 from optimist.errors import UsageError
 
 READERS: dict[str, Callable[[str], Any]] = {
     "int": whole_number,
     "number": number,
+    "numbers": numbers,
     "yes|no": yes_or_no,
     "name": str,
 }
-KINDS = {int: "int", float: "number", bool: "yes|no"}  # all others are names
+KINDS = {int: "int", float: "number", bool: "yes|no", tuple[float, ...]: "numbers"}  # all others are names
 
 
 class Setting(NamedTuple):
@@ -122,6 +123,8 @@ def shown(value: Any) -> str:
     """A value as it is written on the command line: 12_500_000, 5e-05, yes, none."""
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return ",".join(map(shown, value))
     return "none" if value is None else f"{value:_}" if isinstance(value, int) else str(value)
 
 

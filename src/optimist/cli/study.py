@@ -83,7 +83,7 @@ def _run_options(parser: Parser, words: list[str]) -> None:
         "--restart", action="store_true", help="start again the runs in the folder that have other settings"
     )
     parser.add_argument(
-        "--no-select", action="store_true", help="choose no policies by the logs, if the study's file asks to"
+        "--no-select", action="store_true", help="choose no policies by the logs, and show none"
     )
     parser.add_argument(
         "--prepare", action="store_true", help="check the study and write its list of runs, and run nothing"
@@ -117,7 +117,7 @@ def run(options: argparse.Namespace) -> None:
         jobs = with_logs_of(options.logs, read_jobs(options.logs)[1], jobs)
         words += f" --logs {options.logs}"
     if options.no_select:
-        asked = replace(asked, select=None)
+        asked = replace(asked, selects=False)
         words += " --no-select"
     if options.dry_run:
         from optimist.cli.estimates import print_estimates
@@ -161,6 +161,8 @@ def _check(options: argparse.Namespace) -> None:
     for name in ("rates", "price"):
         if getattr(options, name) is not None and not options.dry_run:
             raise UsageError(f"--{name} is for --dry-run: add it, or leave out --{name}")
+    if options.price is not None and options.price < 0:
+        raise UsageError(f"--price is {options.price:g}: give 0 or more for one device and one hour")
 
 
 def _proposition(options: argparse.Namespace) -> None:

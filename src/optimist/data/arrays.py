@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from optimist.data.array_actions import Actions, discrete_or_vectors
 from optimist.data.array_observations import Layout, checked_observations
 from optimist.data.checking import check_values, checked_rows, goes_on
-from optimist.data.joining import Columns, Joining, left_out
+from optimist.data.joining import Columns, Joining, LeftOut
 from optimist.data.timeline import Masks, MemoryFrames, Timeline
 from optimist.data.transition import Spec
 from optimist.errors import DataError, in_one_line, log
@@ -23,6 +23,7 @@ class Parts(NamedTuple):
     spec: Spec
     timeline: Timeline
     fingerprint: str
+    left_out: LeftOut
 
 
 class Log(NamedTuple):
@@ -41,8 +42,8 @@ def parts(**arrays: Any) -> Parts:
     whole = joining.whole(frames, successors, rows)
     if not len(whole):
         raise DataError("no transition is left: give next_observations, or longer episodes")
-    if joining.dropped:
-        log.warning("%s; next_observations= keeps them", left_out(joining.dropped, joining.dropped_reward))
+    if joining.left_out.steps:
+        log.warning("left out: %s; next_observations= keeps them", joining.left_out)
     columns: dict[str, Any] = dict(whole.steps)
     if "allowed" in columns:
         columns["allowed"] = Masks(columns["allowed"], spec.actions)
@@ -53,7 +54,7 @@ def parts(**arrays: Any) -> Parts:
         clock=partial(np.arange, len(whole)),
         source=MemoryFrames(whole.frames),
     )
-    return Parts(spec, timeline, _fingerprint(spec, whole.frames, whole.steps))
+    return Parts(spec, timeline, _fingerprint(spec, whole.frames, whole.steps), joining.left_out)
 
 
 def _even(name: str, rows: ArrayLike) -> np.ndarray:

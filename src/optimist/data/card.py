@@ -5,6 +5,7 @@ from math import prod
 import numpy as np
 
 from optimist.data.dataset import Dataset
+from optimist.data.joining import LeftOut
 
 FEWEST_WINDOW_EPISODES = 20  # a mean over fewer says little about their policy
 
@@ -14,10 +15,12 @@ def card(dataset: Dataset) -> dict:
     episodes, undiscounted and unclipped; they are None if no episode is complete."""
     episodes = dataset.episodes
     returns, time = episodes.returns[episodes.complete], episodes.time[episodes.complete]
+    left_out = LeftOut.said(dataset.provenance)
     return {
         "steps": len(dataset),
         "episodes": len(episodes),
         "complete_episodes": len(returns),
+        "left_out": f"{left_out}; lengths and returns lack them" if left_out.steps else None,
         "spec": dataset.spec.in_words(),
         **_return_figures(returns[np.argsort(time)]),
         "return_per_tenth": _return_per_tenth(dataset, returns, time),

@@ -14,6 +14,7 @@ from optimist.data.disk import manifest as manifests
 from optimist.data.disk.manifest import Manifest
 from optimist.data.disk.reader import read_timeline
 from optimist.data.intake import Intake
+from optimist.data.machine import with_home
 from optimist.data.sampling import Sampler, transitions
 from optimist.data.saving import copy_into
 from optimist.data.stacking import decoded_stacks
@@ -33,7 +34,7 @@ class Dataset(View):
     @staticmethod
     def open(path: str | Path) -> "Dataset":
         """Open a dataset folder: its steps are read and checked, its frames stay on disk."""
-        folder = Path(path)
+        folder = Path(with_home(path))
         manifest = manifests.read(folder)
         while True:
             try:
@@ -136,7 +137,8 @@ class Dataset(View):
             probabilities=probabilities,
             allowed_actions=allowed_actions,
         )
-        return Dataset.whole(*made, dict(provenance or {}))
+        origin = made.left_out.noted_in(provenance or {})
+        return Dataset.whole(made.spec, made.timeline, made.fingerprint, origin)
 
     def save(self, folder: str | Path, append: bool = False) -> "Dataset":
         """Write these transitions into a new dataset folder and open it.
@@ -145,6 +147,7 @@ class Dataset(View):
         saved as what it shows: where it cuts an episode, the saved episode is truncated, and frames from
         before the cut are black in later stacks. An interrupted save leaves a folder that cannot be opened,
         or, with `append`, the dataset as it was."""
+        folder = Path(with_home(folder))
         with Intake(folder, self.spec, provenance=self.provenance, append=append) as intake:
             copy_into(intake, self)
         return Dataset.open(folder)

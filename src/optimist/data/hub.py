@@ -31,7 +31,7 @@ SIZES = (
     (10**7, "1M<n<10M"),
 )
 FACTS = (  # of a dataset's card, with their names there
-    *("environment", "spec", "steps", "episodes", "complete_episodes", "action_names"),
+    *("environment", "spec", "steps", "episodes", "complete_episodes", "left_out", "action_names"),
     *("return_mean", "return_median", "return_best", "return_worst", "fingerprint"),
 )
 

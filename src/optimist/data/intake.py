@@ -18,7 +18,7 @@ from optimist.data.disk.leftovers import APPENDING, clean_up, discard_held
 from optimist.data.disk.lock import HOLDER, LOCK, writing
 from optimist.data.disk.manifest import OPTIONAL_COLUMNS, Manifest
 from optimist.data.disk.shard_stream import ShardStream, steps_per_shard
-from optimist.data.joining import Joining, Piece, left_out
+from optimist.data.joining import Joining, LeftOut, Piece
 from optimist.data.transition import Spec
 from optimist.errors import DataError, OptimistError, in_one_line
 
@@ -33,11 +33,10 @@ class Counts:
 
     steps: int
     episodes: int
-    dropped: int = 0  # the last steps of episodes whose successor is unknown
-    dropped_reward: float = 0.0  # the sum of their rewards
+    left_out: LeftOut = LeftOut()
 
     def lines(self) -> list[str]:
-        lost = [left_out(self.dropped, self.dropped_reward)] if self.dropped else []
+        lost = [f"left out: {self.left_out}"] if self.left_out.steps else []
         return [f"{self.steps:,} steps in {self.episodes:,} episodes", *lost]
 
 
@@ -62,9 +61,12 @@ class Intake:
         append: bool = False,
         restart: bool = False,
         shard_steps: int | None = None,
+        is_padded: bool = False,
     ):
         self.folder, self.spec = Path(folder), spec
         self.counts = Counts(0, 0)
+        self._is_padded = is_padded  # rows without successors are not steps: they hold final observations
+        self._given_left_out = LeftOut.said(provenance or {})
         self._is_new_folder = not self.folder.exists()
         existing = _to_extend(self.folder, spec, append, restart)
         self._lock = writing(self.folder)
@@ -151,6 +153,7 @@ class Intake:
     def close(self) -> Counts:
         """Write the rest and make the steps part of the dataset; returns the counts of what was written."""
         self._stream.end(self._joining.end())
+        left_out = LeftOut() if self._is_padded else self._joining.left_out
         shards = self._stream.finish()
         before = self._manifest
         if not shards:
@@ -158,12 +161,13 @@ class Intake:
         provenance = {name: value for name, value in before.provenance.items() if name != "unfinished"}
         if self._appends:
             provenance["appended"] = True  # the players of these steps are not those of the recording before
-        whole = Manifest(self.spec, provenance, [*before.shards, *shards], before.columns)
+            provenance = self._given_left_out.noted_in(provenance)
+        whole = Manifest(self.spec, left_out.noted_in(provenance), [*before.shards, *shards], before.columns)
         whole.write(self.folder)
         remove(self.folder / APPENDING)
         self._lock.release()
         steps, episodes = whole.steps - before.steps, whole.episodes - before.episodes
-        self.counts = Counts(steps, episodes, self._joining.dropped, self._joining.dropped_reward)
+        self.counts = Counts(steps, episodes, left_out)
         return self.counts
 
     def cancel(self) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,6 +11,35 @@ from optimist.errors import DataError
 
 Columns = dict[str, np.ndarray]
 MANY_PLACES = 16  # frames per place
+
+
+class LeftOut(NamedTuple):
+    """The steps that a dataset lacks because their successors are unknown, and the sum of their rewards."""
+
+    steps: int = 0
+    rewards: float = 0.0
+
+    @classmethod
+    def said(cls, provenance: Mapping[str, Any]) -> "LeftOut":
+        """What the provenance says of them; nothing if that is damaged."""
+        try:
+            found = provenance["left_out"]
+            return cls(int(found["steps"]), float(found["rewards"]))
+        except (KeyError, TypeError, ValueError, OverflowError):
+            return cls()
+
+    def noted_in(self, provenance: Mapping[str, Any]) -> dict[str, Any]:
+        """The provenance that says of these steps too."""
+        if not self.steps:
+            return dict(provenance)
+        before = LeftOut.said(provenance)
+        both = {"steps": before.steps + self.steps, "rewards": before.rewards + self.rewards}
+        return {**provenance, "left_out": both}
+
+    def __str__(self) -> str:
+        lost = f", whose rewards sum to {self.rewards:,.6g}" if self.rewards else ""
+        those = "1 last step" if self.steps == 1 else f"{self.steps:,} last steps"
+        return f"{those} with an unknown successor{lost}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,8 +59,7 @@ class Joining:
 
     def __init__(self) -> None:
         self.rows = 0  # so far
-        self.dropped = 0  # rows whose successor is unknown
-        self.dropped_reward = 0.0  # the sum of their rewards
+        self.left_out = LeftOut()
         self._next: np.ndarray | None = None  # the successor of the last row, if its episode continues
         self._held: tuple[np.ndarray, Columns] | None = None  # the last row, while its successor is unknown
         self._held_begins = False
@@ -58,8 +87,8 @@ class Joining:
         return None if self._held_begins else self._held[0][0]
 
     def _drop(self, rewards: np.ndarray) -> None:
-        self.dropped += len(rewards)
-        self.dropped_reward += float(rewards.sum(dtype=np.float64))
+        steps, total = self.left_out
+        self.left_out = LeftOut(steps + len(rewards), total + float(rewards.sum(dtype=np.float64)))
 
     def _with_successors(self, frames: np.ndarray, successors: np.ndarray, steps: Columns) -> Piece:
         ended = steps["terminal"] | steps["truncated"]
@@ -116,13 +145,6 @@ def with_inserted(
 
 def _copies(columns: Mapping[str, np.ndarray]) -> Columns:
     return {name: column.copy() for name, column in columns.items()}
-
-
-def left_out(steps: int, reward: float) -> str:
-    """The line about steps that were dropped: returns lack their rewards."""
-    lost = f", whose rewards sum to {reward:,.6g}" if reward else ""
-    those = "1 last step" if steps == 1 else f"{steps:,} last steps"
-    return f"left out: {those} with an unknown successor{lost}"
 
 
 def jump(row: int) -> DataError:

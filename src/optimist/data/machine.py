@@ -1,4 +1,4 @@
-"""Calls in which machines differ: cores, memory, the user's cache folder, and files that reach the disk."""
+"""Calls in which machines differ: cores, memory, the user's folders, and files that reach the disk."""
 
 import os
 from pathlib import Path
@@ -29,6 +29,12 @@ def memory() -> int:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # Windows has no sysconf; a sandbox may refuse to answer
         return ASSUMED_MEMORY
+
+
+def with_home(path: str | os.PathLike[str]) -> str:
+    """The path with the home folder in place of a ~ at its beginning, as a shell has it."""
+    text = os.fspath(path)
+    return os.path.expanduser(text) if text == "~" or text.startswith("~/") else text
 
 
 def cache_folder() -> Path:

@@ -11,6 +11,7 @@ from gymnasium.vector import VectorEnv, VectorWrapper
 from gymnasium.vector.utils import iterate
 
 from optimist.data.lane_recorder import Lane, LaneRecorder
+from optimist.data.machine import with_home
 from optimist.data.transition import Spec
 from optimist.envs._spaces import encoding_of
 from optimist.envs.gym import spec_of, versions_of
@@ -116,7 +117,7 @@ class _Log:
         name = _name(env)
         self._frame = encoding_of(gymnasium, observations, name)
         self._spec = spec_of(gymnasium, actions, self._frame, name)
-        self._actions, self._count, self._folder = actions, lanes, Path(folder).absolute()
+        self._actions, self._count, self._folder = actions, lanes, Path(with_home(folder)).absolute()
         self._provenance = _provenance(env, name, self._frame.words, self._spec)
         self._clipped = False
         self._open_lanes()

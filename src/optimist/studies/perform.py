@@ -46,7 +46,7 @@ def perform_study(
             f"or optimist study report {out} to see the others"
         )
     _film(study, jobs, out)
-    if study.select is not None:
+    if study.select is not None and study.selects:
         choose_policies(jobs, out, study.select)
     return write_findings(out)
 
@@ -76,6 +76,7 @@ def _write(study: Study, jobs: list[Job], out: Path, command: str) -> None:
         figures=study.figures,
         command=command,
         normaliser=study.normaliser,
+        selects=study.selects,
     )
 
 

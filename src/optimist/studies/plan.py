@@ -33,6 +33,7 @@ class Study:
     figures: tuple[str, ...] = ()  # of the report; if empty, those that fit any study
     film: str = ""  # the label of an agent that is filmed
     select: dict[str, Any] | None = None  # settings of `optimist select` for the runs, if it is wanted
+    selects: bool = True  # False: not now, and the report has no earlier choices
     normaliser: str = ""  # of the report, as in `optimist scores`; "" is the study's player and random play
 
     @cached_property

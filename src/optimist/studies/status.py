@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from optimist.data.disk.files import make_folder, remove, write_whole
 from optimist.data.disk.records import json_value
@@ -26,6 +27,7 @@ class StudyRecord:
     figures: tuple[str, ...] = ()  # those that the study's file names
     command: str = ""  # the command that runs the study
     normaliser: str = ""  # of the report, unless --normaliser names another
+    selects: bool = True  # whether the report has policies that were chosen by the logs
 
 
 @dataclass(frozen=True)
@@ -50,10 +52,12 @@ def write_jobs(
     figures: Sequence[str] = (),
     command: str = "",
     normaliser: str = "",
+    selects: bool = True,
 ) -> None:
     make_folder(out)
-    record = {"title": title, "command": command, "read_at": dict(read_at or {}), "figures": list(figures)}
-    record |= {"normaliser": normaliser, "jobs": [json.loads(job.written_down()) for job in jobs]}
+    record: dict[str, Any] = {"title": title, "command": command, "read_at": dict(read_at or {})}
+    record |= {"figures": list(figures), "normaliser": normaliser, "selects": selects}
+    record |= {"jobs": [json.loads(job.written_down()) for job in jobs]}
     write_whole(out / FILE, json.dumps(record, indent=1).encode())
 
 

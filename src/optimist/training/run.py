@@ -12,6 +12,7 @@ import numpy as np
 
 from optimist import envs, plugins
 from optimist.agents import from_description, short_name
+from optimist.data.machine import with_home
 from optimist.data.transition import Spec
 from optimist.envs._environment import named_failures
 from optimist.errors import RunError, UsageError, in_one_line, some_of
@@ -154,7 +155,7 @@ def load_run(path: str | Path, allow: Iterable[str] = (), step: int | str = "las
 
     The modules in `allow` are imported first. Any other module that the folder names must be a plug-in or
     imported already."""
-    path = Path(path)
+    path = Path(with_home(path))
     plugins.allow(allow)
     config = read_config(path)
     try:

@@ -138,6 +138,8 @@ def test_d3rlpys_file_holds_every_transition(tmp_path):
             assert rewards.shape == file[f"actions_{number}"].shape == (len(observations), 1)
             assert rewards.sum() == pytest.approx(episodes.returns[number], abs=1e-4)
             first += steps + 1
+    summary = FORMAT.read(tmp_path / "log.h5", tmp_path / "back", FORMAT.ReadOptions())
+    assert not summary.counts.left_out.steps and "left_out" not in open_dataset(tmp_path / "back").provenance
 
 
 def test_a_file_of_d3rlpy_is_read_without_our_attributes(tmp_path):

@@ -11,6 +11,7 @@ from made_study import (
     STEPS,
     fqe,
     height,
+    jobs,
     write_selections,
     write_study,
 )
@@ -19,6 +20,7 @@ from optimist.studies.report.study_tables import facts
 from optimist.studies.results import regrets
 from optimist.studies.results.findings import find
 from optimist.studies.results.runs import score_file
+from optimist.studies.status import write_jobs
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +95,20 @@ def test_an_earlier_reading_has_the_choice_among_the_policies_up_to_there(study)
 
 def test_the_page_says_by_what_policies_were_chosen(study):
     assert facts(find(study))["chosen offline by"] == "fqe, 50 updates; a note"  # noted in every game
+
+
+def test_a_study_that_does_not_select_shows_no_earlier_choice_and_says_so(tmp_path):
+    out = write_selections(write_study(tmp_path / "out"))
+    write_findings(out)
+    write_jobs(out, "the same", jobs(), selects=False)
+    _, warned = write_findings(out)
+    assert "policies that were chosen by the logs earlier are not shown, because of --no-select" in warned
+    findings = find(out)
+    assert not findings.losses and "chosen offline by" not in facts(findings)
+    assert "chosen" not in {row.kind for row in findings.found[0].certainty}
+    assert not (out / "results" / "selection.csv").exists()
+    write_jobs(out, "the same", jobs())
+    assert find(out).losses  # nothing was deleted
 
 
 def test_without_a_selection_nothing_is_shown_about_it(tmp_path):

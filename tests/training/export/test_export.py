@@ -99,6 +99,43 @@ def test_every_agent_has_the_same_actions_in_numpy_and_in_onnx(name, spec, tmp_p
         assert made.checked == 50 and made.different == 0
 
 
+def bcq(*, alike: bool) -> Run:
+    """Its candidates are all worth the same, or each something else."""
+    run = untrained("bcq", BOX)
+    if not alike:
+        return run
+    equal = jax.tree.map(lambda leaf: 0 * leaf + 1, run.params["critic"])
+    equal[0] = equal[0]._replace(weight=0 * equal[0].weight)
+    return replace(run, params={**run.params, "critic": equal})
+
+
+@pytest.mark.parametrize(
+    ("alike", "place", "moved", "ties"), [(True, 5, 0, 50), (False, 5, 0, None), (True, 5, 0.01, None)]
+)
+def test_of_candidates_with_the_same_value_any_may_be_chosen(
+    alike, place, moved, ties, tmp_path, monkeypatch
+):
+    """Rounding decides between them; a worse candidate, or an action that is none, is a fault."""
+    run = bcq(alike=alike)
+
+    def other(observation):
+        actions, values = run.learner.agent.choices(
+            BOX, run.params_of(7), observation, jax.random.PRNGKey(exporting.POLICY)
+        )
+        return actions[np.argsort(-values)[place]] + moved
+
+    monkeypatch.setattr(exporting, "_write_onnx", lambda path, *rest: path.touch() or other)
+    if ties is None:
+        with pytest.raises(RunError, match="50 of its 50 actions are not the policy's"):
+            exporting.export_policy(run, tmp_path / "policy.onnx")
+        return
+    made = exporting.export_policy(run, tmp_path / "policy.onnx")
+    assert (made.different, made.ties) == (0, ties)
+    assert made.lines()[1].endswith(
+        "50 of 50 actions are the policy's, 50 of them by another candidate of the same value"
+    )
+
+
 @pytest.mark.parametrize("spec", [BOARD, SCREEN], ids=["board", "screen"])
 @pytest.mark.parametrize("suffix", exporting.SUFFIXES)
 def test_images_are_read_by_the_networks_own_convolutions(spec, suffix, tmp_path, monkeypatch):

@@ -53,12 +53,15 @@ def bring_in(
     provenance: dict[str, Any],
     progress: Progress | None = None,
     notes: Iterable[str] = (),
+    *,
+    is_padded: bool = False,
 ) -> Imported:
-    """Write the log into the new folder `out`."""
+    """Write the log into the new folder `out`; `is_padded` says that its last rows of truncated episodes hold
+    final observations and are no steps."""
     check_ends(log, asked)
     plan = Plan.of(log, asked)
     origin = {"environment": asked.environment or "", **provenance}
-    with Intake(out, plan.spec, provenance=origin) as intake:
+    with Intake(out, plan.spec, provenance=origin, is_padded=is_padded) as intake:
         done, total, last_frame = 0, log.rows, None
         for part in _read_ahead(plan.parts(log)):
             if "frames" in part:

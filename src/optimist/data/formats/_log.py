@@ -55,8 +55,8 @@ class Asked:
     stack: int = 1
     channels: str | None = None
     every_end_is_terminal: bool = False
-    action_low: float | None = None  # of every number of an action vector
-    action_high: float | None = None
+    action_low: tuple[float, ...] | float | None = None  # of each number of an action vector, or of all
+    action_high: tuple[float, ...] | float | None = None
 
 
 def with_following(parts: Iterator[Part]) -> Iterator[tuple[Part, Part | None]]:

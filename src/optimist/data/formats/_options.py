@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-BOUND = "of every number of an action vector; none: that of the log"
+BOUND = "of every number of an action vector, or of each as in 0,-300; none: that of the log"
 
 
 @dataclass(frozen=True)
@@ -13,5 +13,5 @@ class ArrayFacts:
     environment: Annotated[str | None, "the environment, such as gym/CartPole-v1"] = None
     channels: Annotated[str | None, "first or last: the axis of an image that counts its channels"] = None
     stack: Annotated[int, "frames in an observation"] = 1
-    action_low: Annotated[float | None, BOUND] = None
-    action_high: Annotated[float | None, BOUND] = None
+    action_low: Annotated[tuple[float, ...] | float | None, BOUND] = None
+    action_high: Annotated[tuple[float, ...] | float | None, BOUND] = None

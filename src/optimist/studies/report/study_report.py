@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from optimist.data.disk.files import make_folder, write_whole
+from optimist.data.disk.files import make_folder, remove, write_whole
 from optimist.errors import some_of
 from optimist.studies.report import paper_figures, study_tables
 from optimist.studies.report.chart import chart_data
@@ -18,6 +18,7 @@ from optimist.studies.results.provenance import Version, diverged, read_versions
 from optimist.studies.scores import intervals, table_one
 from optimist.studies.scores.normalisation import Normaliser
 from optimist.studies.sheet import Sheet, as_csv, as_markdown
+from optimist.training.storage.selected import NAME as SELECTION
 
 FILM = Path("results") / "film.gif"  # if the study films an agent
 WARNED_GAMES = 5  # left-out games that a warning names; the notes below the tables name all
@@ -30,6 +31,7 @@ def write_findings(out: Path, by: Normaliser | None = None) -> tuple[list[Path],
     written = [path for finding in findings.found for path in _write_tables(findings, finding)]
     write_whole(out / "results" / "normaliser.csv", _normaliser_csv(findings).encode())
     remember(findings.logs, out)
+    remove(out / "results" / "selection.csv")  # of an earlier report
     if findings.losses:
         write_whole(out / "results" / "selection.csv", regrets.csv_text(findings.losses).encode())
     drawn, left_out = draw(findings)
@@ -95,6 +97,10 @@ def warnings(findings: StudyResults, versions: Sequence[Version]) -> list[str]:
             f"{findings.yardstick} is worse than random play in {some_of(worse, WARNED_GAMES)}: there 1 is "
             "random play, and 0 is the player"
         )
+    if not findings.record.selects and any(
+        (job.run_folder(findings.out) / SELECTION).exists() for job in findings.record.jobs
+    ):
+        lines.append("policies that were chosen by the logs earlier are not shown, because of --no-select")
     lines += findings.empty_parts
     for finding in findings.found:
         if finding.left_out:

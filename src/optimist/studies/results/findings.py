@@ -100,6 +100,8 @@ def find(out: Path, by: Normaliser | None = None) -> StudyResults:
     """Read the folder of a study; scores are normalised by `by`, or by the study's own scores."""
     record = read_record(out)
     runs, logs = results.evaluated(record.jobs, out), read_logs(record.jobs, out)
+    if not record.selects:
+        runs = [replace(run, selection=None) for run in runs]
     by = by or (normaliser(record.normaliser) if record.normaliser else None)
     given = by is not None
     by = _by_environment(by, record) if by else own_normaliser(record, out, logs)

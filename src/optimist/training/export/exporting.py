@@ -30,6 +30,7 @@ CHECKED = 10_000  # logged observations, or as many as CHECK_SECONDS allow
 CHECK_SECONDS = 20.0
 ROUNDING = 1e-4  # of the largest action: allowed difference of action vectors
 CLOSE_CALLS = 1e-3  # share of discrete actions that may differ: two values may be equal but for rounding
+SAME_VALUE = 1e-5  # of the largest value: within it, rounding decides which of several candidates is the best
 Action = Callable[[np.ndarray], Any]
 
 
@@ -42,11 +43,13 @@ class Exported:
     observations: str  # which were checked
     checked: int
     different: int
+    ties: int = 0  # other candidates than the policy's, with the same value
 
     def lines(self) -> list[str]:
         if not self.checked:
             return [f"wrote {self.path} ({self.size})", f"not checked: {self.observations}"]
         equal = f"{self.checked - self.different:,} of {self.checked:,} actions are the policy's"
+        equal += f", {self.ties:,} of them by another candidate of the same value" if self.ties else ""
         return [f"wrote {self.path} ({self.size})", f"checked on {self.observations}: {equal}"]
 
 
@@ -73,14 +76,16 @@ def export_policy(
         return Exported(path, size, written, 0, 0)
     observations, whose = _observations(run, data)
     observations = np.moveaxis(observations, -1, -3) if spec.channels_first else observations
-    checked, different = _compare(spec, action, written, observations)
+    found, apart = _compare(spec, action, written, observations)
+    checked, ties = len(found), int(_ties(run, chosen, observations[: len(found)][apart], found[apart]).sum())
+    different = int(apart.sum()) - ties
     if different > CLOSE_CALLS * checked:
         path.unlink()
         raise RunError(
             f"{path} was not kept: {different:,} of its {checked:,} actions are not the policy's; "
             "try another format, and report this"
         )
-    return Exported(path, size, whose, checked, different)
+    return Exported(path, size, whose, checked, different, ties)
 
 
 def _action(run: Run, params: dict, observation: Any) -> Any:
@@ -163,17 +168,40 @@ def _observations(run: Run, data: Dataset | str | Path | None) -> tuple[np.ndarr
     return (drawn > 0 if spec.frame_dtype == "bool" else drawn).astype(spec.frame_dtype), whose
 
 
-def _compare(spec: Spec, action: Action, written: Action, observations: np.ndarray) -> tuple[int, int]:
-    """How many actions were compared, and how many differ."""
+def _compare(
+    spec: Spec, action: Action, written: Action, observations: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The actions of the file, of as many observations as there is time for, and which of them differ."""
     found = [written(observations[0])]  # the first call may compile
     until = time.monotonic() + CHECK_SECONDS
     for observation in observations[1:]:
         found.append(written(observation))
         if time.monotonic() > until:
             break
+    actions = np.asarray(found)
     expected = np.asarray(jax.jit(jax.vmap(action))(jnp.asarray(observations[: len(found)])))
     if spec.discrete:
-        return len(found), int(np.sum(np.asarray(found).reshape(-1) != expected))
+        return actions, actions.reshape(-1) != expected
+    return actions, (np.abs(actions - expected) > _rounding(spec)).any(axis=-1)
+
+
+def _rounding(spec: Spec) -> np.ndarray:
     reach = np.maximum(np.abs(spec.action_low), np.abs(spec.action_high))
-    apart = np.abs(np.asarray(found) - expected) > ROUNDING * np.maximum(reach, 1e-9)
-    return len(found), int(apart.any(axis=-1).sum())
+    return ROUNDING * np.maximum(reach, 1e-9)
+
+
+def _ties(run: Run, seed: int, observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
+    """Which of these actions are candidates with the highest value, if the agent chooses among candidates."""
+    learner, params = run.learner, run.params_of(seed)
+    choices = getattr(learner.agent, "choices", None)
+    if choices is None or not len(actions):
+        return np.zeros(len(actions), bool)
+
+    def known(observation: Any) -> Any:
+        seen = learner.read(learner.spec.arranged(observation))
+        return choices(learner.spec, params, seen, jax.random.PRNGKey(POLICY))
+
+    candidates, values = map(np.asarray, jax.vmap(known)(jnp.asarray(observations)))
+    is_it = (np.abs(candidates - actions[:, None]) <= _rounding(learner.spec)).all(axis=-1)
+    lost = values.max(axis=1, keepdims=True) - values
+    return (is_it & (lost <= SAME_VALUE * np.abs(values).max(axis=1, keepdims=True))).any(axis=1)

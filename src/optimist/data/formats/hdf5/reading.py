@@ -1,7 +1,7 @@
 """Import of HDF5 files: D4RL's arrays, and d3rlpy's episodes."""
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -161,12 +161,8 @@ def read(
     notes = (
         [f"left out: {some_of([in_one_line(name, 40) for name in log.left_out], 12)}"] if log.left_out else []
     )
-    imported = _incoming.bring_in(log, out, asked, provenance, progress, notes)
-    if log.spec is None or isinstance(log, Arrays):
-        return imported
-    return replace(
-        imported, counts=replace(imported.counts, dropped=0)
-    )  # final observations that `write` added
+    adds_finals = log.spec is not None and isinstance(log, Episodes)  # as `write` does
+    return _incoming.bring_in(log, out, asked, provenance, progress, notes, is_padded=adds_finals)
 
 
 def verify(address: str | Path) -> Report:
