@@ -357,6 +357,26 @@ def test_an_exported_table_is_what_a_user_of_pandas_expects(tmp_path):
     np.testing.assert_array_equal(ends.final_observation.iloc[0], data.timeline.frames(first))
 
 
+def test_what_an_exported_file_says_of_itself_cannot_be_said_otherwise(tmp_path):
+    """Bounds that are given were left aside without a word."""
+    observations, actions = np.zeros((6, 2), np.float32), np.linspace(-1, 1, 12).reshape(6, 2)
+    log = from_arrays(observations, actions, np.ones(6), np.ones(6, bool), action_low=-1.0, action_high=1.0)
+    path = tmp_path / "log.parquet"
+    FORMAT.write(log, path, FORMAT.WriteOptions())
+    for number, same in enumerate(({}, {"action_low": -1.0}, {"action_high": (1.0, 1.0)})):
+        read(path, tmp_path / f"log-{number}", **same)
+        assert open_dataset(tmp_path / f"log-{number}").spec == log.spec
+    others = (
+        {"action_low": -300.0},
+        {"action_high": (1.0, 2.0)},
+        {"action_low": (-1.0,) * 3},
+        {"channels": "first"},
+    )
+    for number, other in enumerate(others):
+        with pytest.raises(DataError, match=f"leave --{next(iter(other)).replace('_', '-')} out"):
+            read(path, tmp_path / f"other-{number}", **other)
+
+
 def test_a_final_observation_belongs_to_the_end_of_an_episode(tmp_path):
     data = recorded(tmp_path / "data", SPECS["vectors"])
     FORMAT.write(data, tmp_path / "log.parquet", FORMAT.WriteOptions(compression="none"))

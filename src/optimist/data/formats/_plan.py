@@ -105,12 +105,28 @@ class Plan:
 
 
 def _asked_for(spec: Spec, asked: Asked) -> Spec:
-    """The spec that this package wrote, with what the user says otherwise."""
+    """The spec that this package wrote, with what the user says otherwise. Bounds of actions and the order of
+    an image's axes belong to the numbers in the file, so they cannot be said otherwise."""
+    for name, said, there in (
+        ("action-low", asked.action_low, spec.action_low),
+        ("action-high", asked.action_high, spec.action_high),
+        ("channels", asked.channels, "first" if spec.channels_first else "last"),
+    ):
+        if said is not None and not _agree(said, there):
+            found = in_one_line(there or "discrete actions")
+            raise DataError(f"optimist wrote this file, which says {found}: leave --{name} out")
     if asked.stack != 1:
         spec = replace(spec, stack=asked.stack)
     if asked.actions_count not in (None, spec.actions) and spec.discrete:
         spec = replace(spec, actions=asked.actions_count, action_names=())
     return spec
+
+
+def _agree(said: Any, there: Any) -> bool:
+    if isinstance(said, str):
+        return said == there
+    bounds = np.atleast_1d(np.asarray(said, np.float32))
+    return len(bounds) in (1, len(there)) and len(there) > 0 and bool((bounds == np.float32(there)).all())
 
 
 def signed(record: Any, place: object) -> tuple[Spec, str | None]:
