@@ -15,6 +15,7 @@ from optimist.data.lane_recorder import LaneRecorder
 from optimist.data.sampling import Sampler
 from optimist.data.verify import verify
 from optimist.errors import DataError
+from power_loss import after_every
 from reference import SPECS, random_actions, random_frames
 
 LANES, ROWS, SHARD_ROWS = 3, 50, 16
@@ -157,20 +158,14 @@ def _crashed(folder, rows: list, moment: int, monkeypatch) -> tuple[int, bool]:
     """Record, with a flush after every second row, and crash: the flushed rows, and whether it crashed."""
     left, durable, recorder = moment, 0, None
 
-    def then(real):
-        def called(*words, **named):
-            nonlocal left
-            result = real(*words, **named)
-            left -= 1
-            if not left:
-                raise Crash
-            return result
-
-        return called
+    def happened():
+        nonlocal left
+        left -= 1
+        if not left:
+            raise Crash
 
     with monkeypatch.context() as patch:
-        for name in ("fsync", "replace", "unlink"):
-            patch.setattr(os, name, then(getattr(os, name)))
+        after_every(["fsync", "replace", "unlink"], happened, patch)
         try:
             recorder = recorder_of(folder, PIXELS, shard_rows=5)
             for number, step in enumerate(rows, 1):

@@ -10,9 +10,9 @@ from contextlib import redirect_stderr, suppress
 from functools import cache
 from pathlib import Path
 from tempfile import gettempdir, mkdtemp
-from unittest import mock
 
 import numpy as np
+import pytest
 
 from little import GAME, PATIENCE, add_metrics, begin, lines, outcome, played, random_play, small_words
 from optimist.cli.main import main
@@ -22,7 +22,7 @@ from optimist.errors import DataError
 from optimist.training.storage import checked_lines
 from optimist.training.storage.checkpoint import load_state
 from optimist.training.storage.run_folder import RunFolder
-from power_loss import ForgetfulDisk
+from power_loss import ForgetfulDisk, after_every
 from torture.campaign import LOST, SILENT, SURVIVED, TRACEBACK, Campaign
 from torture.subjects import SPECS, recorded, state
 
@@ -84,19 +84,15 @@ def lose_power(random: np.random.Generator, folder: Path) -> str:
     disk, left = ForgetfulDisk(folder / "disk"), int(random.integers(1, 60))
     reported = {"step": 0, "rows": 0, "recorded": 0}
 
-    def then(real):
-        def called(*words, **named):
-            nonlocal left
-            result = real(*words, **named)
-            left -= 1
-            if not left:
-                raise PowerLoss
-            return result
+    def happened():
+        nonlocal left
+        left -= 1
+        if not left:
+            raise PowerLoss
 
-        return called
-
-    patched = {"fsync": then(disk.fsync), "replace": then(os.replace), "unlink": then(os.unlink)}
-    with mock.patch.multiple(os, **patched), suppress(PowerLoss):
+    with pytest.MonkeyPatch.context() as patch, suppress(PowerLoss):
+        patch.setattr(os, "fsync", disk.fsync)
+        after_every(["fsync", "replace", "unlink"], happened, patch)
         _use(folder / "disk", reported)
     result = _what_is_left(disk.after_loss(folder / "left"), reported)
     disk.close()
