@@ -55,8 +55,8 @@ class Monitor:
         self._slow.add(part)
         name = part.removeprefix("step_share_")
         log.warning(
-            "step %s: the %s take %.1f%% of a full Adam step, because epsilon %.1e is large compared with "
-            "their gradients: they learn slowly; try a smaller --optimizer.epsilon%s",
+            "step %s: a step of the %s is %.1f%% of a full Adam step, because epsilon %.1e is large compared "
+            "with the gradients: learning is slow; try a smaller --optimizer.epsilon%s",
             f"{step:,}",
             name.replace("_", " "),
             100 * shares.mean(),
