@@ -201,6 +201,10 @@ def test_a_label_alone_keeps_its_legible_folder():
         ({"views": {"all": {"frist": 3}}}, 'no view "frist": did you mean "first"?'),
         ({"data": "logs/{game}"}, "give exactly one of data"),
         ({"recipe": "smal"}, 'there is no recipe "smal": did you mean "small"?'),
+        (
+            {"recipe": "auto"},
+            'the recipe "auto" follows the data, which a study knows only when it runs: name',
+        ),
         ({"collect": {"agnet": "dqn"}}, 'there is no key "agnet": did you mean "agent"?'),
         ({"figures": ["bar"]}, 'no figure "bar": did you mean "bars"?'),
         ({"figures": "bars"}, "figures is 'bars', not a list of texts"),
