@@ -26,6 +26,7 @@ class View:
     fingerprint: str
     provenance: dict[str, Any]
     path: Path | None = None
+    recording: str = ""  # of a part: the fingerprint of the whole log
 
     def __len__(self) -> int:
         return int(self.offsets[-1])
@@ -144,7 +145,10 @@ class View:
     def _view(self, starts: np.ndarray, stops: np.ndarray, recipe: str) -> Self:
         kept = stops > starts
         fingerprint = hashlib.sha256(f"{self.fingerprint} {recipe}".encode()).hexdigest()
-        part = replace(self, starts=starts[kept], stops=stops[kept], fingerprint=fingerprint)
+        recording = self.recording or self.fingerprint
+        part = replace(
+            self, starts=starts[kept], stops=stops[kept], fingerprint=fingerprint, recording=recording
+        )
         return part if len(part) == len(self) else replace(part, provenance=part._provenance_of_part())
 
     def _provenance_of_part(self) -> dict[str, Any]:
