@@ -129,6 +129,25 @@ def test_a_whole_number_where_fractions_are_taken_is_one_setting(logs, tmp_path,
     assert "reward_scale = 2.0" in toml(runs[0]) and "epsilon = 1.0" in toml(runs[0])
 
 
+@pytest.mark.parametrize(("word", "found"), [("none", ""), ("", ""), (None, "minatar/breakout")])
+def test_no_environment_is_the_same_word_in_python_and_on_the_command_line(logs, monkeypatch, word, found):
+    log, asked_for = logs["minatar/breakout"], []
+
+    def begin(self, *_, environment, **__):
+        asked_for.append(environment)
+        raise AskedError(environment)
+
+    monkeypatch.setattr(offline.OfflineTraining, "__init__", begin)
+    words = [] if word is None else ["--environment", word]
+    for call in (
+        lambda: optimist.train("dqn", log, environment=word),
+        lambda: perform(["train", "dqn", str(log), *words]),
+    ):
+        with pytest.raises(AskedError):
+            call()
+    assert asked_for == [found] * 2
+
+
 def test_an_agent_is_taken_as_it_is_and_a_name_is_fitted():
     spec = envs.make("minatar/breakout").spec
     own = agents.Rem(columns=7)
