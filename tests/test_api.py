@@ -1,11 +1,14 @@
 """Three lines of Python: open a log, train on it, act by what was learned."""
 
+import gymnasium
 import jax
 import numpy as np
 import pytest
 
 import optimist
 from little import GAME, outcome, played, small, vectors
+from optimist.data.intake import Intake
+from optimist.data.saving import copy_into
 from optimist.errors import DataError, RunError, UsageError
 from optimist.training.recipes import RECIPES
 
@@ -169,6 +172,11 @@ def test_a_path_may_begin_at_home_as_on_the_command_line(tmp_path, monkeypatch):
     small_game = {"steps": 20, "lanes": 4, "warm_up": 100}
     optimist.collect(GAME, agent=small("dqn"), out="~/play", **small_game)
     optimist.collect(GAME, out="~/more", start_from="~/play/agent", **small_game)
+    with optimist.Recorder("~/recorded", vectors().spec, lanes=1) as recorder:
+        assert recorder.path == tmp_path / "home" / "recorded"
+    with Intake("~/taken", vectors().spec) as intake:
+        copy_into(intake, vectors())
+    optimist.record(gymnasium.make("CartPole-v1"), "~/cart").close()
     found = {path.name for path in (tmp_path / "home").iterdir()}
-    assert {"log", "run", "page", "policy.npz", "play", "more"} <= found
+    assert {"log", "run", "page", "policy.npz", "play", "more", "recorded", "taken", "cart"} <= found
     assert not list((tmp_path / "here").iterdir())

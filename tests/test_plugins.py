@@ -19,6 +19,7 @@ from optimist.cli.main import main
 from optimist.data import formats
 from optimist.errors import DataError, UsageError
 from optimist.networks import Network
+from optimist.studies.engines.local import performed
 from optimist.studies.job import Job
 from optimist.studies.preparation import by_other_code, warn_of_other_code
 from optimist.training.loggers import logger_classes
@@ -297,6 +298,16 @@ class Lines:
 class Wrong(optimist.agents.agent_class("dqn")):
     def loss(self, q, q_target, step, key):
         raise {error}
+
+
+class Games:
+    @staticmethod
+    def games():
+        return ["one"]
+
+    @staticmethod
+    def make(game, *, seeds):
+        raise {error}
 """
 
 
@@ -331,6 +342,41 @@ def test_an_error_of_ones_own_class_is_one_line_that_names_it(tmp_path, capsys, 
     assert told == f"optimist: {file}:{where} failed ({said}): {remedy}"
     assert main([*line, "--debug"]) == 1
     assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("changed", "what"),
+    [
+        (
+            {"agent": "{file}:Wrong"},
+            "{file}:Wrong.loss failed (KeyError: 3): mend it, and run the command again",
+        ),
+        (
+            {"loggers": "{file}:Lines"},
+            "{file}:Lines.add failed (KeyError: 3): mend it, and run the command again",
+        ),
+        (
+            {"environment": "{file}:Games/one"},
+            "the environment {file}:Games/one failed (KeyError: 3): mend it",
+        ),
+    ],
+)
+def test_a_worker_of_a_study_names_an_error_of_ones_own_class_too(tmp_path, changed, what):
+    """And the file with its traceback, which --debug does not show."""
+    file = tmp_path / "own.py"
+    file.write_text(FAILING.replace("{error}", "KeyError(3)"))
+    vectors().save(tmp_path / "log")
+    words = {name: value.format(file=file) for name, value in changed.items()}
+    settings = {
+        "steps": 4,
+        "evaluate_every": 4,
+        **{name: words.pop(name) for name in ("loggers",) if name in words},
+    }
+    common = {"environment": "", "agent": "dqn", "preset": None, "recipe": "small", **words}
+    one = Job(name="runs/one", data=str(tmp_path / "log"), seeds=(0,), settings=settings, **common)
+    told, log = performed(one, tmp_path), tmp_path / "runs/one/log.txt"
+    assert told.startswith(what.format(file=file)) and told.count(f"{log} shows where") == 1
+    assert "--debug" not in told and f'File "{file}"' in log.read_text()
 
 
 def test_the_current_folder_is_not_searched(tmp_path, monkeypatch):

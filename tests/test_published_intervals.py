@@ -6,6 +6,7 @@ import csv
 import re
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -15,6 +16,21 @@ RESULTS = ROOT / "docs" / "results"
 NUMBER = r"[-+]?\d[\d,]*(?:\.\d+)?"
 INTERVAL = re.compile(rf"({NUMBER})%?\s+\[({NUMBER}),\s+({NUMBER})\]")
 ESTIMATES = ("estimate", "mean", "value", "difference", "difference_of_iqm")  # beside plain `low` and `high`
+NAMES = ("agent", "minus", "other", "game", "rule", "precision", "one", "setting")  # whom a row is about
+EMPTY = {"the", "all", "relative", "minus", "over", "then"}  # words of names that name nobody
+OTHER_WORDS = {  # for those of the files
+    "averaged": ("average",),
+    "both": ("two repetitions",),
+    "cautious": ("default rule", "ranking"),
+    "first": ("50,000 steps",),
+    "player": ("policy",),
+    "quantiles": ("place of the sum",),
+    "same": ("best in the",),
+    "supported": ("within the support",),
+    "tenth": ("50,000 steps",),
+    "tf32": ("precision",),
+}
+REPEATS = re.compile(r"\|\s*(?:\||the same)")  # a row of a table whose label is that of a row before
 BESIDE = {
     "epsilon-and-heads": ["asymptotic"],
     "dataset-quality": ["dataset-size"],
@@ -50,8 +66,20 @@ def scripts():
     sys.path.remove(str(RESULTS))
 
 
-def published(folders) -> np.ndarray:
-    """Estimate, low and high of every row of the CSV files in these folders."""
+class Row(NamedTuple):
+    """Estimate, low and high of a row of a CSV file, and whom it is about."""
+
+    numbers: tuple[float, ...]
+    names: tuple[str, ...]
+
+    def is_told_of_in(self, text: str) -> bool:
+        """Whether each word of its names, or other words for it, are there."""
+        words = set(re.findall(r"[a-z][a-z0-9]{2,}", " ".join(self.names).lower().replace("_", " "))) - EMPTY
+        return all(any(each in text for each in (word, *OTHER_WORDS.get(word, ()))) for word in words)
+
+
+def published(folders) -> list[Row]:
+    """The intervals of the CSV files in these folders."""
     found = []
     for path in (path for folder in folders for path in sorted((RESULTS / folder).glob("*.csv"))):
         with open(path, newline="", encoding="utf-8") as file:
@@ -65,21 +93,47 @@ def published(folders) -> np.ndarray:
                 if estimate in heads and estimate != low
             ]
             found += [
-                [float(row[name]) for name in triple] for row in rows for triple in triples if row[triple[1]]
+                Row(
+                    tuple(float(row[name]) for name in triple),
+                    tuple(row[name].rpartition("/")[2] for name in NAMES if row.get(name)),
+                )
+                for row in rows
+                for triple in triples
+                if row[triple[1]]
             ]
-    return np.array(found)
+    return found
+
+
+def told(text: str, start: int, stop: int) -> str:
+    """The words that say whom a number of a page is about: its paragraph, or the row of its table with the
+    heads and with the label that "the same" or an empty cell repeats; the paragraph and the heading before,
+    and the title of the page."""
+    above = text[:start].rsplit("\n\n", 1)
+    paragraph = above[-1] + text[start:].partition("\n\n")[0]
+    line = above[-1].rpartition("\n")[2] + text[start:].partition("\n")[0]
+    if line.startswith("|"):
+        heads, *earlier = [*above[-1].splitlines()[:-1], ""]
+        labels = [row for row in earlier if row[2:] and not REPEATS.match(row)]
+        paragraph = " ".join([line, heads, *(labels[-1:] if REPEATS.match(line) else [])])
+    before = above[0].rsplit("\n\n", 1)[-1] if len(above) > 1 else ""
+    heading = [row for row in text[:start].splitlines() if row.startswith("#")][-1:]
+    return " ".join([paragraph, before, *heading, text.partition("\n")[0]]).lower()
 
 
 def missing(page: Path, folders) -> list[str]:
-    """The intervals of a page that no row has, up to rounding, sign and percent."""
-    rows = published(folders)
-    mirrored = -rows[:, [0, 2, 1]]
-    rows = np.concatenate([rows, mirrored, 100 * rows, 100 * mirrored])
+    """The intervals of a page that no row has, up to rounding, sign and percent, or only rows about others
+    than those that the page names beside it."""
+    rows, text = published(folders), page.read_text("utf-8")
+    known = np.array([row.numbers for row in rows])
+    mirrored = -known[:, [0, 2, 1]]
+    forms = np.stack([known, mirrored, 100 * known, 100 * mirrored])
     lost = []
-    for match in INTERVAL.finditer(page.read_text("utf-8")):
-        shown = [float(text.replace(",", "")) for text in match.groups()]
+    for match in INTERVAL.finditer(text):
+        shown = [float(number.replace(",", "")) for number in match.groups()]
         unit = 10.0 ** -len(match[1].partition(".")[2])
-        if not (abs(rows - shown) <= 0.51 * unit + 1e-9).all(axis=1).any():
+        equal = (abs(forms - shown) <= 0.51 * unit + 1e-9).all(axis=2).any(axis=0)
+        words = told(text, *match.span())
+        if not any(rows[number].is_told_of_in(words) for number in np.flatnonzero(equal)):
             lost.append(match[0])
     return lost
 
@@ -95,9 +149,21 @@ def test_every_interval_of_the_claims_is_in_a_file():
 
 def test_an_interval_that_no_file_has_is_found(tmp_path):
     (tmp_path / "page.md").write_text(
-        "REM gains +0.45 [+0.28, +0.63]\nand +0.45 [+0.28,\n+0.64], 93% [92, 94]\n"
+        "REM, pooled, gains +0.45 [+0.28, +0.63]\nand +0.45 [+0.28,\n+0.64], 93% [92, 94]\n"
     )
     assert missing(tmp_path / "page.md", ["asymptotic"]) == ["+0.45 [+0.28,\n+0.64]", "93% [92, 94]"]
+
+
+def test_so_is_one_of_another_agent(tmp_path):
+    """The first and the last row are right."""
+    lines = [
+        *("# Asymptotic", "", "| | gain |", "|---|---|", "| C51 | +0.32 [+0.08, +0.60] |"),
+        *("| DQN (Adam) | +0.35 [+0.15, +0.61] |", "| the same | +0.32 [+0.08, +0.60] |"),
+        "| | -0.01 [-0.18, +0.15] |",
+    ]
+    (tmp_path / "page.md").write_text("\n".join(lines))
+    lost = ["+0.35 [+0.15, +0.61]", "+0.32 [+0.08, +0.60]"]
+    assert missing(tmp_path / "page.md", ["asymptotic"]) == lost
 
 
 def numbers(text: str) -> list[list[float | str]]:

@@ -56,7 +56,7 @@ def train(
     An agent given by name gets the recipe's settings; an agent such as `optimist.agents.Rem()` keeps its own.
     `options` are fields of the agent, {"optimizer.epsilon": 1e-4}; further keywords are fields of `Training`:
     steps, batch, evaluate_every. Evaluation plays the environment of the data unless `environment` names
-    another, or is "" for none. The same call continues an unfinished run.
+    another, or is "none" or "". The same call continues an unfinished run.
     """
     from optimist.training.offline import OfflineTraining
     from optimist.training.resolve import resolve_training
@@ -72,6 +72,7 @@ def train(
     )
     if environment is None:
         environment = envs.from_data(dataset.provenance.get("environment", ""))
+    environment = "" if environment == "none" else environment
     out = with_home(out) if out else Path("runs") / f"{short_name(found.agent)}-{dataset.fingerprint[:8]}"
     OfflineTraining(
         found.agent,

@@ -54,6 +54,27 @@ def test_the_card_says_which_steps_the_import_left_out(tmp_path):
     assert card(grown)["left_out"] == line.replace("2 last", "4 last").replace("200", "400")
 
 
+def test_a_part_says_how_many_steps_it_may_lack_at_most(tmp_path):
+    """Where an import left out steps is not recorded; those of other episodes are not of the part."""
+    ends = np.arange(40) % 5 == 4
+    terminals = ends & (np.arange(40) < 10)  # the first two of eight episodes lack nothing
+    rewards = np.where(ends, 100.0, np.arange(40) // 5)
+    data = from_arrays(np.arange(40.0)[:, None], np.arange(40) % 2, rewards, terminals, ends & ~terminals)
+    whole = "6 last steps with an unknown successor, whose rewards sum to 600; lengths and returns lack them"
+    lines = {
+        data.first(10): None,
+        data.first(12): None,  # the third episode is cut before its end
+        data.last(5): "at most 2 last steps with an unknown successor; lengths and returns lack them",
+        data.best(0.375): "at most 1 last step with an unknown successor; lengths and returns lack them",
+        data.first(100): whole,
+    }
+    for number, (part, line) in enumerate(lines.items()):
+        assert card(part)["left_out"] == line
+        assert card(part.save(tmp_path / f"{number}"))["left_out"] == line
+    grown = data.save(tmp_path / "2", append=True)
+    assert card(grown)["left_out"].startswith("at most 8 last steps with an unknown successor;")
+
+
 @pytest.mark.parametrize("record", [None, [], {"steps": "x", "rewards": 1}, {"steps": 10**400}, {}])
 def test_a_damaged_record_of_left_out_steps_says_nothing(record):
     data = from_arrays(

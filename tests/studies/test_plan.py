@@ -83,6 +83,14 @@ def test_logs_that_are_not_there_are_told_of_before_any_run(tmp_path):
     check_logs(study_file.read("mine", table(), "tiny").jobs(), tmp_path)  # those that will be collected
 
 
+def test_logs_may_be_in_the_home_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    changed = table(data="~/logs/{game}")
+    del changed["scales"]["tiny"]["collect"]
+    found = {job.data_folder(tmp_path / "study") for job in study_file.read("mine", changed, "tiny").jobs()}
+    assert found == {tmp_path / "logs" / "breakout", tmp_path / "logs" / "CartPole-v1"}
+
+
 def test_agents_that_play_are_measured_by_the_first_of_them():
     changed = table(play={"steps": 400, "evaluate_every": 100})
     del changed["scales"]["tiny"]["collect"], changed["scales"]["tiny"]["views"]
@@ -193,6 +201,10 @@ def test_a_label_alone_keeps_its_legible_folder():
         ({"views": {"all": {"frist": 3}}}, 'no view "frist": did you mean "first"?'),
         ({"data": "logs/{game}"}, "give exactly one of data"),
         ({"recipe": "smal"}, 'there is no recipe "smal": did you mean "small"?'),
+        (
+            {"recipe": "auto"},
+            'the recipe "auto" follows the data, which a study knows only when it runs: name',
+        ),
         ({"collect": {"agnet": "dqn"}}, 'there is no key "agnet": did you mean "agent"?'),
         ({"figures": ["bar"]}, 'no figure "bar": did you mean "bars"?'),
         ({"figures": "bars"}, "figures is 'bars', not a list of texts"),

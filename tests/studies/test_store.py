@@ -8,10 +8,14 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from little import outcome
 from optimist.cli.main import main
+from optimist.data import Recorder, Spec, open_dataset
+from optimist.data.disk.files import remove
+from optimist.data.verify import verify
 from optimist.errors import DataError, StorageError
 from optimist.studies import store as stores
 from optimist.studies.preparation import check_logs
@@ -184,6 +188,32 @@ def test_a_log_at_an_address_is_staged_once(memory, tmp_path, monkeypatch):
     assert stage(memory) == staged_path(memory) == stage(memory)
     assert tree(staged_path(memory)) == {"manifest.json": "{}"}
     assert staged_path(memory) != staged_path(f"{memory}/other")
+
+
+def test_a_log_that_has_grown_is_staged_without_its_earlier_last_shard(memory, tmp_path, monkeypatch):
+    """A recording replaces its unfinished shard by a longer one under another name; the old one stayed."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    removals: list[int] = []
+
+    def removed(*paths: Path) -> None:
+        """Whoever opens the log before the old files are gone finds all files of the new manifest."""
+        removals.append(len(open_dataset(staged_path(memory))))
+        remove(*paths)
+
+    monkeypatch.setattr(stores, "remove", removed)
+    row = np.zeros((1, 2), np.float32)
+    with Recorder(tmp_path / "log", Spec((2,), "float32", actions=3), lanes=1) as recorder:
+        for steps in (3, 8):
+            while recorder.steps < steps:
+                recorder.add(row, [0], [0.0], [False], [False], row)
+            recorder.flush()
+            Store(memory).send(tmp_path / "log", "")
+            assert len(open_dataset(stage(memory))) == steps == removals[-1]
+            assert verify(staged_path(memory)) == []
+    Store(memory)._files.rm_file("/bucket/study/manifest.json")
+    with pytest.raises(DataError, match=r"has no manifest.json"):
+        stage(memory)
+    assert len(open_dataset(staged_path(memory))) == 8
 
 
 def test_a_study_on_a_log_that_is_not_there_is_refused(memory, tmp_path):

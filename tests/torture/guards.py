@@ -521,8 +521,8 @@ GUARDS = (
     Guard(
         "a child process ends with its parent",
         "envs/_processes.py",
-        "    elif os.getppid() != parent:",
-        "    elif False:",
+        "    if told and os.getppid() != parent:",
+        "    if False:",
         "studies/engines/test_processes.py::test_a_parent_that_was_gone_before_anybody_asked_is_noticed",
     ),
     Guard(
@@ -619,9 +619,16 @@ GUARDS = (
     Guard(
         "a child watches its parent where the kernel does not",
         "envs/_processes.py",
-        "        threading.Thread(target=_watch, args=(parent,), daemon=True).start()\n",
-        "        pass\n",
+        "    if not told:\n",
+        "    if False:\n",
         "studies/engines/test_processes.py::test_without_help_of_the_kernel_the_parent_is_watched",
+    ),
+    Guard(
+        "a child that sees no signal is killed after its parent",
+        "envs/_processes.py",
+        "    time.sleep(LEAVING_SECONDS)\n",
+        "    return\n",
+        "studies/engines/test_processes.py::test_a_child_that_sees_no_signal_is_killed_after_a_while",
     ),
     Guard(
         "processes of lanes import nothing of the current folder",

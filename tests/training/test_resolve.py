@@ -17,6 +17,7 @@ from optimist.studies.job import Job
 from optimist.studies.job_run import perform_job
 from optimist.training import offline, online
 from optimist.training.resolve import resolve_collection, resolve_training
+from optimist.training.storage.configuration import toml
 from optimist.training.storage.run_folder import as_config
 
 CLIPPED = ("atari", "minatar", "minatar_jax")
@@ -113,6 +114,38 @@ def test_a_precision_is_the_same_setting_in_python_and_on_the_command_line(logs,
             asked(lambda: perform(["collect", game, "--out", str(tmp_path), *words])),
         ]
     assert [run["training"]["precision"] for run in runs] == ["bf16"] * 4
+
+
+def test_a_whole_number_where_fractions_are_taken_is_one_setting(logs, tmp_path, monkeypatch):
+    """config.toml had 2 from Python and 2.0 from the command line, and so two fingerprints."""
+    log, options = logs["minatar/breakout"], {"optimizer.epsilon": 1}
+    words = ["--reward-scale", "2", "--optimizer.epsilon", "1", "--clip-rewards", "3"]
+    with only_asked(monkeypatch):
+        runs = [
+            asked(lambda: optimist.train("dqn", log, reward_scale=2, clip_rewards=3, options=options)),
+            asked(lambda: perform(["train", "dqn", str(log), *words])),
+        ]
+    assert toml(runs[0]) == toml(runs[1])
+    assert "reward_scale = 2.0" in toml(runs[0]) and "epsilon = 1.0" in toml(runs[0])
+
+
+@pytest.mark.parametrize(("word", "found"), [("none", ""), ("", ""), (None, "minatar/breakout")])
+def test_no_environment_is_the_same_word_in_python_and_on_the_command_line(logs, monkeypatch, word, found):
+    log, asked_for = logs["minatar/breakout"], []
+
+    def begin(self, *_, environment, **__):
+        asked_for.append(environment)
+        raise AskedError(environment)
+
+    monkeypatch.setattr(offline.OfflineTraining, "__init__", begin)
+    words = [] if word is None else ["--environment", word]
+    for call in (
+        lambda: optimist.train("dqn", log, environment=word),
+        lambda: perform(["train", "dqn", str(log), *words]),
+    ):
+        with pytest.raises(AskedError):
+            call()
+    assert asked_for == [found] * 2
 
 
 def test_an_agent_is_taken_as_it_is_and_a_name_is_fitted():

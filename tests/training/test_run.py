@@ -89,6 +89,18 @@ def test_many_differences_are_counted_and_settings_come_first(begun):
     assert "fingerprint" not in told
 
 
+@pytest.mark.parametrize(("saved", "asked"), [(1, 1.0), (1.0, 1)])
+def test_a_number_that_is_written_otherwise_is_the_same(tmp_path, saved, asked):
+    """The checkpoints have the fingerprint of the configuration as it was written first."""
+    with RunFolder(tmp_path / "run", changed(gamma=saved)) as folder:
+        save_state(folder.checkpoints, 10, {"step": np.int32(10)}, folder.fingerprint)
+    with RunFolder(tmp_path / "run", changed(gamma=asked, steps=500)) as folder:
+        found = folder.load_state({"step": np.zeros((), np.int32)})
+        assert found and found[0] == 10
+    assert fingerprint(read_config(tmp_path / "run")) == fingerprint(changed(gamma=saved))
+    assert read_config(tmp_path / "run")["training"]["steps"] == 500
+
+
 def test_more_steps_may_be_asked_for_later(begun):
     with RunFolder(begun, changed(steps=500)):
         assert read_config(begun)["training"]["steps"] == 500

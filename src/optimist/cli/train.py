@@ -149,7 +149,9 @@ def train(options: argparse.Namespace) -> None:
     from optimist.training.storage.policies import kept_steps
 
     agent, settings = resolve_training(dataset.spec, options.agent, **_asked(options))
-    environment = options.environment or envs.from_data(dataset.provenance.get("environment", ""))
+    environment = options.environment
+    if environment is None:
+        environment = envs.from_data(dataset.provenance.get("environment", ""))
     environment = "" if environment == "none" else environment
     out = options.out or Path("runs") / f"{agents.short_name(agent)}-{options.data.resolve().name}"
     OfflineTraining(

@@ -147,7 +147,6 @@ class Dataset(View):
         saved as what it shows: where it cuts an episode, the saved episode is truncated, and frames from
         before the cut are black in later stacks. An interrupted save leaves a folder that cannot be opened,
         or, with `append`, the dataset as it was."""
-        folder = Path(with_home(folder))
         with Intake(folder, self.spec, provenance=self.provenance, append=append) as intake:
             copy_into(intake, self)
         return Dataset.open(folder)

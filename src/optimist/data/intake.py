@@ -19,6 +19,7 @@ from optimist.data.disk.lock import HOLDER, LOCK, writing
 from optimist.data.disk.manifest import OPTIONAL_COLUMNS, Manifest
 from optimist.data.disk.shard_stream import ShardStream, steps_per_shard
 from optimist.data.joining import Joining, LeftOut, Piece
+from optimist.data.machine import with_home
 from optimist.data.transition import Spec
 from optimist.errors import DataError, OptimistError, in_one_line
 
@@ -63,7 +64,7 @@ class Intake:
         shard_steps: int | None = None,
         is_padded: bool = False,
     ):
-        self.folder, self.spec = Path(folder), spec
+        self.folder, self.spec = Path(with_home(folder)), spec
         self.counts = Counts(0, 0)
         self._is_padded = is_padded  # rows without successors are not steps: they hold final observations
         self._given_left_out = LeftOut.said(provenance or {})

@@ -14,17 +14,19 @@ MANY_PLACES = 16  # frames per place
 
 
 class LeftOut(NamedTuple):
-    """The steps that a dataset lacks because their successors are unknown, and the sum of their rewards."""
+    """The steps that a dataset lacks because their successors are unknown, and the sum of their rewards. Of a
+    part of a log only the most that there can be is known, and no sum."""
 
     steps: int = 0
     rewards: float = 0.0
+    at_most: bool = False
 
     @classmethod
     def said(cls, provenance: Mapping[str, Any]) -> "LeftOut":
         """What the provenance says of them; nothing if that is damaged."""
         try:
             found = provenance["left_out"]
-            return cls(int(found["steps"]), float(found["rewards"]))
+            return cls(int(found["steps"]), float(found["rewards"]), bool(found.get("at_most")))
         except (KeyError, TypeError, ValueError, OverflowError):
             return cls()
 
@@ -34,12 +36,13 @@ class LeftOut(NamedTuple):
             return dict(provenance)
         before = LeftOut.said(provenance)
         both = {"steps": before.steps + self.steps, "rewards": before.rewards + self.rewards}
-        return {**provenance, "left_out": both}
+        at_most = {"at_most": True} if before.at_most or self.at_most else {}
+        return {**provenance, "left_out": {**both, **at_most}}
 
     def __str__(self) -> str:
-        lost = f", whose rewards sum to {self.rewards:,.6g}" if self.rewards else ""
+        lost = f", whose rewards sum to {self.rewards:,.6g}" if self.rewards and not self.at_most else ""
         those = "1 last step" if self.steps == 1 else f"{self.steps:,} last steps"
-        return f"{those} with an unknown successor{lost}"
+        return f"{'at most ' if self.at_most else ''}{those} with an unknown successor{lost}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +90,7 @@ class Joining:
         return None if self._held_begins else self._held[0][0]
 
     def _drop(self, rewards: np.ndarray) -> None:
-        steps, total = self.left_out
+        steps, total, _ = self.left_out
         self.left_out = LeftOut(steps + len(rewards), total + float(rewards.sum(dtype=np.float64)))
 
     def _with_successors(self, frames: np.ndarray, successors: np.ndarray, steps: Columns) -> Piece:

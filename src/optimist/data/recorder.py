@@ -16,6 +16,7 @@ from optimist.data.disk.lock import FolderLock, writing
 from optimist.data.disk.manifest import Block, Manifest
 from optimist.data.disk.reader import read_timeline
 from optimist.data.disk.write_buffer import Buffer
+from optimist.data.machine import with_home
 from optimist.data.timeline import Timeline
 from optimist.data.transition import Spec
 from optimist.errors import DataError, StorageError, in_one_line
@@ -49,7 +50,7 @@ class Recorder:
             shard_steps = usual_shard_steps(spec, lanes)
         if lanes < 1 or shard_steps < 1:
             raise DataError(f"{lanes} lanes in shards of {shard_steps} steps: both must be at least 1")
-        self.path, self.spec, self.lanes = Path(path), spec, lanes
+        self.path, self.spec, self.lanes = Path(with_home(path)), spec, lanes
         self._lock, self._manifest = locked_manifest(self.path, spec, provenance)
         self._closed = False
         self._rows = max(1, shard_steps // lanes)

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from optimist.data.episodes import Episodes
+from optimist.data.joining import LeftOut
 from optimist.data.timeline import Timeline
 from optimist.data.transition import Spec
 from optimist.errors import DataError, in_one_line
@@ -25,6 +26,7 @@ class View:
     fingerprint: str
     provenance: dict[str, Any]
     path: Path | None = None
+    recording: str = ""  # of a part: the fingerprint of the whole log
 
     def __len__(self) -> int:
         return int(self.offsets[-1])
@@ -143,7 +145,22 @@ class View:
     def _view(self, starts: np.ndarray, stops: np.ndarray, recipe: str) -> Self:
         kept = stops > starts
         fingerprint = hashlib.sha256(f"{self.fingerprint} {recipe}".encode()).hexdigest()
-        return replace(self, starts=starts[kept], stops=stops[kept], fingerprint=fingerprint)
+        recording = self.recording or self.fingerprint
+        part = replace(
+            self, starts=starts[kept], stops=stops[kept], fingerprint=fingerprint, recording=recording
+        )
+        return part if len(part) == len(self) else replace(part, provenance=part._provenance_of_part())
+
+    def _provenance_of_part(self) -> dict[str, Any]:
+        """That of the log, with the steps that this part may lack. Where an import left out steps is not
+        recorded, but each was the last of an episode without a terminal step."""
+        whole = LeftOut.said(self.provenance)
+        if not whole.steps:
+            return self.provenance
+        ends = np.append(self.timeline.episode_starts[1:], len(self.timeline))
+        lacking = np.isin(self.stops, ends) & ~self.timeline.terminal[self.stops - 1]
+        others = {name: value for name, value in self.provenance.items() if name != "left_out"}
+        return LeftOut(min(whole.steps, int(lacking.sum())), at_most=True).noted_in(others)
 
 
 def _players(provenance: dict[str, Any]) -> tuple[list[int], int]:

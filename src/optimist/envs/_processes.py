@@ -19,7 +19,8 @@ from optimist.plugins import search_path
 SAFELY = "-P"  # option of the interpreter: do not search the current folder
 VARIABLE = "PYTHONSAFEPATH"  # the same for an interpreter whose command line we cannot change
 PR_SET_PDEATHSIG = 1  # of prctl on Linux
-PATIENCE = 0.5  # seconds between checks of the parent, where the kernel sends no signal
+PATIENCE = 0.5  # seconds between checks of the parent
+LEAVING_SECONDS = 30  # to save; Python sees no signal while XLA compiles
 
 
 def variables() -> dict[str, str]:
@@ -63,13 +64,14 @@ def serve(parent: int, module: str, function: str, *arguments) -> None:
 
 
 def leave_with(parent: int) -> None:
-    """Have SIGTERM sent to this process when its parent ends, for whatever reason.
+    """Have SIGTERM sent to this process when its parent ends, for whatever reason, and SIGKILL if it is still
+    there much later.
 
     The parent passes its own id: if it has ended already, os.getppid() is another process."""
-    if not _kernel_tells():
-        threading.Thread(target=_watch, args=(parent,), daemon=True).start()
-    elif os.getppid() != parent:  # it ended before the kernel was asked
+    told = _kernel_tells()
+    if told and os.getppid() != parent:  # it ended before the kernel was asked
         os.kill(os.getpid(), signal.SIGTERM)
+    threading.Thread(target=_watch, args=(parent, told), daemon=True).start()
 
 
 def _kernel_tells() -> bool:
@@ -79,7 +81,11 @@ def _kernel_tells() -> bool:
         return False
 
 
-def _watch(parent: int) -> None:
+def _watch(parent: int, told: bool) -> None:
+    """`told`: the kernel sends SIGTERM. A second one would end the process before it has saved."""
     while os.getppid() == parent:
         time.sleep(PATIENCE)
-    os.kill(os.getpid(), signal.SIGTERM)
+    if not told:
+        os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(LEAVING_SECONDS)
+    os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))  # Windows has only the second

@@ -13,6 +13,7 @@ from optimist.agents._agent import Agent
 from optimist.data.dataset import Dataset, fingerprint_of
 from optimist.data.disk import manifest
 from optimist.data.disk.files import stays_inside
+from optimist.data.machine import with_home
 from optimist.errors import UsageError, did_you_mean
 from optimist.studies.store import is_address, staged_path
 from optimist.training import automatic
@@ -65,7 +66,7 @@ class Job:
         assert self.data is not None, f"{self.name} has no data: it plays"
         if is_address(self.data):
             return staged_path(self.data)
-        return out / self.data if self.data in self.needs else Path(self.data)
+        return out / self.data if self.data in self.needs else Path(with_home(self.data))
 
     def done(self, out: Path) -> bool:
         """Does its folder hold a finished run with these settings?"""

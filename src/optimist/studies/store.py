@@ -46,8 +46,10 @@ def stage(address: str) -> Path:
     folder = staged_path(address)
     make_folder(folder.parent)
     with FileLock(folder.with_name(folder.name + ".lock")):  # runs that start together bring it once
-        if not Store(address).bring("", folder):
+        store = Store(address)
+        if not store.has(manifest.NAME):
             raise DataError(f"{address} has no {manifest.NAME}: correct the address of the log")
+        store.bring("", folder, exactly=True)
     return folder
 
 
@@ -68,10 +70,9 @@ class Store:
     def bring(self, name: str, folder: Path, without: tuple[str, ...] = (), *, exactly: bool = False) -> bool:
         """Make `folder` hold the files at `name`; False if there are none. A large file of the same size is
         not brought again; a file that has grown is brought as a whole. `exactly` removes other files: what a
-        lost process wrote after it last sent would not fit to what it sent."""
+        lost process wrote after it last sent would not fit to what it sent, and a recording replaces its last
+        shard."""
         there = self.listed(name, without)
-        if exactly:
-            remove(*(local for path, local in _kept_files(folder).items() if path not in there))
         for path in sorted(there, key=_order):
             local = folder / path
             if not local.exists() or local.stat().st_size != there[path] or _is_small(there[path]):
@@ -81,6 +82,8 @@ class Store:
                     self._files.get_file(self._remote(name, path), str(partial))
                 partial.replace(local)
             self._sent[f"{name}/{path}"] = _mark(local)
+        if exactly:  # at the end: until its new manifest is here, a staged log may be opened with the old one
+            remove(*(local for path, local in _kept_files(folder).items() if path not in there))
         return bool(there)
 
     def send(self, folder: Path, name: str) -> int:

@@ -49,6 +49,11 @@ def may_be_none(kind: Any) -> bool:
     return fits(None, kind) and not fits("none", kind)
 
 
+def takes_fractions(kind: Any) -> bool:
+    """Is it a number, and not a kind that every value fits?"""
+    return fits(0.5, kind) and not fits(object(), kind)
+
+
 def _plain(kind: Any) -> Any:
     """The kind without its help."""
     kind = kind.type if isinstance(kind, InitVar) else kind

@@ -63,7 +63,10 @@ class OfflineTraining:
         check_seeds(seeds)
         refuse_other_use(Path(out))  # before the data is read
         before = begun(out, restart=restart)
-        self.recording, self._asked, self.seeds = dataset.fingerprint, training, tuple(seeds)
+        self._asked, self.seeds = training, tuple(seeds)
+        known = before.get("dataset", {}).get("recording")  # runs of before have that of a part there
+        whole_log = dataset.recording or dataset.fingerprint
+        self.recording = known if known == dataset.fingerprint else whole_log
         self._part_name = part_name
         self.data = SeedLogs(dataset, training, self.seeds, part)
         scale = partial(suggested_scale, self.data.logs, training.gamma, agent)

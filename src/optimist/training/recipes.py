@@ -84,7 +84,12 @@ RECIPES = {
 
 def recipe_for(spec: Spec | None, name: str = "auto") -> Recipe:
     """The named recipe; "auto" is "control" for vector actions, "paper" for large images, else "small"."""
-    if name == "auto" and spec is not None:
+    if name == "auto":
+        if spec is None:
+            raise UsageError(
+                'the recipe "auto" follows the data, which a study knows only when it runs: name one of '
+                f"{', '.join(RECIPES)}"
+            )
         shape = spec.observation_shape
         large = len(shape) == 3 and min(shape[:2]) >= 36
         name = "control" if not spec.discrete else "paper" if large else "small"

@@ -15,7 +15,7 @@ from optimist.data.transition import Spec
 from optimist.errors import UsageError, closest, did_you_mean, in_one_line
 from optimist.training.automatic import AUTO
 from optimist.training.beginning import Beginning
-from optimist.training.kinds import fits, in_words, may_be_none
+from optimist.training.kinds import fits, in_words, may_be_none, takes_fractions
 from optimist.training.offline_settings import Training
 from optimist.training.online import Collection
 from optimist.training.recipes import Recipe, recipe_for
@@ -144,7 +144,8 @@ def with_values(record: Any, values: Mapping[str, Any], place: str) -> Any:
 
 
 def _fitting(record: Any, name: str, value: Any, place: str) -> Any:
-    """The value of a field, None for "none"; UsageError if a number, a text or a list cannot be its value."""
+    """The value of a field, None for "none", 2.0 for 2 as on the command line; UsageError if a number, a text
+    or a list cannot be its value."""
     field = type(record).__dataclass_fields__.get(name)
     if field is None or (name in LISTS and isinstance(value, (list, tuple))):
         return value
@@ -153,4 +154,4 @@ def _fitting(record: Any, name: str, value: Any, place: str) -> Any:
     plain = value is None or isinstance(value, (bool, int, float, str, list, tuple))
     if plain and not fits(value, field.type):
         raise UsageError(f"{place}: {name} is {in_one_line(repr(value))}, not {in_words(field.type)}")
-    return value
+    return float(value) if type(value) is int and takes_fractions(field.type) else value

@@ -267,15 +267,22 @@ def test_a_parent_that_was_gone_before_anybody_asked_is_noticed(there):
     assert (found.returncode, found.stdout) == expected
 
 
-def test_without_help_of_the_kernel_the_parent_is_watched(tmp_path):
-    script = (
-        "import os, time; from optimist.envs import _processes\n"
-        "_processes._kernel_tells = lambda: False; _processes.PATIENCE = 0.01\n"
-        "parent = os.getpid()\n"
-        "if not os.fork():\n"
-        "    _processes.leave_with(parent); print(os.getpid(), flush=True)\n"
-        f"time.sleep({PATIENCE})"
-    )
+WATCHED = """
+import os, signal, time
+from optimist.envs import _processes
+_processes.PATIENCE = 0.01
+{before}
+parent = os.getpid()
+if not os.fork():
+    _processes.leave_with(parent)
+    print(os.getpid(), flush=True)
+time.sleep({patience})
+"""
+
+
+def ends_with_its_parent(before: str) -> bool:
+    """Whether a child ends soon after its parent was killed; `before` is done before it begins."""
+    script = WATCHED.format(before=before, patience=PATIENCE)
     variables = {**os.environ, "PYTHONPATH": SOURCE}
     with subprocess.Popen([sys.executable, "-c", script], env=variables, stdout=subprocess.PIPE) as parent:
         child = int(parent.stdout.readline())
@@ -285,4 +292,15 @@ def test_without_help_of_the_kernel_the_parent_is_watched(tmp_path):
         deadline = time.monotonic() + PATIENCE / 4  # it would sleep for longer
         while state(child) != "Z" and time.monotonic() < deadline:
             time.sleep(0.01)
-        assert state(child) == "Z"
+        return state(child) == "Z"
+
+
+def test_without_help_of_the_kernel_the_parent_is_watched():
+    never = f"_processes.LEAVING_SECONDS = {PATIENCE}"  # before it is killed: a signal ends it
+    assert ends_with_its_parent(f"_processes._kernel_tells = lambda: False; {never}")
+
+
+def test_a_child_that_sees_no_signal_is_killed_after_a_while():
+    """As one that compiles for long."""
+    before = "signal.signal(signal.SIGTERM, signal.SIG_IGN); _processes.LEAVING_SECONDS = 0.5"
+    assert ends_with_its_parent(before)

@@ -19,6 +19,7 @@ from optimist.training.selection import choice, evidence
 from optimist.training.selection.candidates import candidates_of, read_sources
 from optimist.training.selection.decisions import answers
 from optimist.training.selection.evidence import Steps, gather
+from optimist.training.storage.run_folder import read_config
 from optimist.training.storage.selected import NAME, read_selection
 
 GAME = "gym/CartPole-v1"
@@ -213,6 +214,22 @@ def test_a_folder_that_is_no_run_is_named_for_what_it_is(runs, log, tmp_path):
 def test_a_rule_without_a_score_says_what_it_needs_before_anything_is_fitted(runs):
     with pytest.raises(UsageError, match="it needs logged probabilities"):
         optimist.select(runs, rule="importance", updates=10**9)
+
+
+def test_a_run_that_learned_from_a_part_in_python_is_as_that_of_the_command_line(log, tmp_path):
+    """It knew only its part, so that select called its own log another one."""
+    part = Dataset.open(log).first(50).fraction(0.5)
+    words = ["--first", "50", "--fraction", "0.5", "--out", str(tmp_path / "words"), "--steps", "4"]
+    assert main(["train", "dqn", str(log), *words, "--evaluate-every", "2", "--environment", "none"]) == 0
+    run = optimist.train("dqn", part, out=tmp_path / "run", steps=4, evaluate_every=2, environment="")
+    configs = [read_config(tmp_path / name)["dataset"] for name in ("words", "run")]
+    assert configs[0] == configs[1]
+    for data in (None, log, part):
+        assert optimist.select(run, data=data, updates=2).chosen
+    old = (tmp_path / "run" / "config.toml").read_text().replace(part.recording, part.fingerprint)
+    (tmp_path / "run" / "config.toml").write_text(old)  # as it was written before
+    again = optimist.train("dqn", part, out=run.path, steps=6, evaluate_every=2, environment="")
+    assert again.step == 6 and optimist.select(again, data=part, updates=2).chosen
 
 
 def test_one_policy_is_no_choice(log, tmp_path):

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from optimist import plugins
 from optimist.data import machine
 from optimist.envs._processes import isolated, serve, setting
 from optimist.errors import OptimistError, UsageError, in_one_line
@@ -166,9 +167,17 @@ def performed(job: Job, out: Path, leaving_seconds: int = LEAVING_SECONDS) -> st
                 _performed_when_free(job, out, leaving_seconds)
         except Interrupted:
             sys.exit(0)
-        except OptimistError as problem:
-            return str(problem)
-        except Exception as problem:  # a bug: the other jobs continue, and the traceback is in the log
+        except Exception as problem:  # the other jobs continue
             traceback.print_exc()
-            return f"{type(problem).__name__}: {in_one_line(problem, 400)} (see {log})"
+            return _told(problem, log)
     return ""
+
+
+def _told(problem: Exception, log: Path) -> str:
+    """The line about an error, as a command of one run has it; the traceback is in the log."""
+    if isinstance(problem, OptimistError):
+        line = str(problem)
+    else:
+        usual = f"{type(problem).__name__}: {in_one_line(problem, 400)} (see {log})"
+        line = plugins.failure(problem) or usual
+    return line.replace("--debug shows", f"{log} shows")

@@ -176,7 +176,7 @@ def _opened(source: Source, data: Dataset | str | Path | None) -> Dataset:
             raise DataError(
                 f"{path}, the data of {source.path}, is missing: name its folder with --data DATA"
             ) from problem
-    if dataset.fingerprint != source.recording:
+    if source.recording not in (dataset.fingerprint, dataset.recording):
         raise RunError(f"{data or source.run.data} is not the data that {source.path} learned from")
     return dataset
 

@@ -106,6 +106,19 @@ def changes(before: dict, asked: dict) -> list[str]:
     ]
 
 
+def as_saved(asked: dict, before: dict) -> dict:
+    """The requested configuration; what equals a saved value is written as it is there, because 2 and 2.0 are
+    one setting and have two fingerprints."""
+    found = {}
+    for name, value in asked.items():
+        old = before.get(name)
+        if isinstance(value, dict) and isinstance(old, dict):
+            found[name] = as_saved(value, old)
+        else:
+            found[name] = old if name in before and old == value else value
+    return found
+
+
 def _usual(place: str, value: Any) -> Any:
     """The value that stands for all that give the same results."""
     return SAME[place].get(value, value) if place in SAME and isinstance(value, str) else value

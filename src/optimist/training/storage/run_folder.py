@@ -22,7 +22,7 @@ from optimist.errors import RunError, StorageError, UsageError, in_one_line, som
 from optimist.training.evaluation import EpisodeScore
 from optimist.training.storage import alarms, checkpoint, episodes
 from optimist.training.storage import checked_lines as rows
-from optimist.training.storage.configuration import changes, fingerprint, toml, updated
+from optimist.training.storage.configuration import as_saved, changes, fingerprint, toml, updated
 from optimist.training.storage.selected import NAME as SELECTION
 
 EPISODES, METRICS = "episodes.csv", "metrics.jsonl"
@@ -89,13 +89,15 @@ class RunFolder:
         if not file.exists():
             self._refuse_foreign_checkpoints()
         elif self.checkpoints.exists():
-            changed = changes(read_config(self.path), self.config)
+            before = read_config(self.path)
+            changed = changes(before, self.config)
             if changed:
                 changed.sort(key=lambda line: line.startswith(("dataset.", "spec.")))  # settings come first
                 raise RunError(
                     f"{self.path} holds another run ({some_of(changed, SHOWN, '; ')}): "
                     "choose another --out, or start again with --restart"
                 )
+            self.config = as_saved(self.config, before)
         write_whole(file, toml(self.config).encode())
 
     def _refuse_foreign_checkpoints(self) -> None:
