@@ -10,6 +10,7 @@ import jax
 import pytest
 from hypothesis import settings
 
+from longest_first import place_of
 from traces import Trace, recorder
 
 # A busy machine is slow, not wrong: pytest's own timeout is the limit.
@@ -18,6 +19,10 @@ settings.load_profile("suite")
 
 # (B, 1) - (B,) is nearly always a mistake; here it is an error.
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: place_of(item.nodeid))
 
 
 def pytest_addoption(parser):

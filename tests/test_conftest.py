@@ -1,9 +1,14 @@
 """The suite's own instruments work: recorded traces notice a change, and silent broadcasting is an error."""
 
+import os
+import sys
+from pathlib import Path
+
 import jax.numpy as jnp
 import pytest
 
 import traces
+from longest_first import LONGEST, place_of
 
 TRACE = {"loss": [1.0, 0.5]}
 
@@ -41,3 +46,14 @@ def test_a_missing_trace_fails_with_the_command_that_makes_it(recorded):
 def test_silent_broadcasting_is_an_error():
     with pytest.raises(ValueError, match="rank promotion|rank_promotion"):
         jnp.ones((3, 1)) - jnp.ones(3)
+
+
+def test_the_longest_files_begin_first_and_the_others_keep_their_order():
+    assert all((Path(__file__).parents[1] / file).is_file() for file in LONGEST)
+    first, second = (f"{file}::test" for file in LONGEST[:2])
+    found = sorted(["tests/b.py::test", second, "tests/a.py::test", first], key=place_of)
+    assert found == [first, second, "tests/b.py::test", "tests/a.py::test"]
+
+
+def test_what_python_compiled_is_kept_for_the_processes_of_tests():
+    assert not sys.dont_write_bytecode and "PYTHONDONTWRITEBYTECODE" not in os.environ

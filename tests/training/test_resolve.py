@@ -30,10 +30,8 @@ GAMES = {  # one of every family
 }
 
 
-@functools.cache
-def spec_of(game: str):
-    """An emulator takes a quarter of a second to start."""
-    return envs.make(game).spec
+# Nobody plays here, and an emulator takes a quarter of a second to start.
+made = functools.cache(envs.make)
 
 
 class AskedError(Exception):
@@ -45,7 +43,7 @@ def only_asked(monkeypatch):
     """Training ends where it would begin: with its agent and its settings known."""
 
     def begin(self, agent, where, settings, *, out, environment=None, **_):
-        agent.check(where.spec if hasattr(where, "spec") else spec_of(where))
+        agent.check(where.spec if hasattr(where, "spec") else made(where).spec)
         if isinstance(where, str):
             settings = online.settled_for(settings, where, {}, out)
         else:
@@ -55,6 +53,7 @@ def only_asked(monkeypatch):
     with monkeypatch.context() as patch:
         for kind in (offline.OfflineTraining, online.OnlineTraining):
             patch.setattr(kind, "__init__", begin)
+        patch.setattr(envs, "make", made)
         yield
 
 

@@ -15,6 +15,9 @@ from optimist.training.stretches import pays, scan_in_stretches
 SPEC = Spec(frame_shape=(5,), frame_dtype="float32", actions=3)
 PERIOD = 7
 LEARNER = Learner(Rem(columns=4, optimizer=Adam(learning_rate=1e-3), target_period=PERIOD), SPEC)
+# Each is compiled once for a number of steps, whatever was before them.
+WALK = jax.jit(partial(scan_in_stretches, LEARNER.descended, follow=LEARNER.followed, period=PERIOD))
+SCAN = jax.jit(partial(jax.lax.scan, LEARNER.update))
 
 
 def batches(steps: int) -> Transition:
@@ -34,10 +37,8 @@ def batches(steps: int) -> Transition:
 def test_stretches_take_the_steps_of_a_scan(steps, before):
     """From the first step, where the target moves at once, and from the middle and the end of a period."""
     one = jax.tree.map(lambda leaf: leaf[0], LEARNER.init((3,))._replace(step=np.zeros(1, np.int32)))
-    begun, _ = jax.lax.scan(LEARNER.update, one, batches(before)) if before else (one, None)
-    walk = partial(scan_in_stretches, follow=LEARNER.followed, period=PERIOD)
-    found = jax.jit(partial(walk, LEARNER.descended))(begun, batches(steps))
-    expected = jax.jit(partial(jax.lax.scan, LEARNER.update))(begun, batches(steps))
+    begun, _ = SCAN(one, batches(before)) if before else (one, None)
+    found, expected = WALK(begun, batches(steps)), SCAN(begun, batches(steps))
     assert int(found[0].step) == before + steps
     for ours, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-7)

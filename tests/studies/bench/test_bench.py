@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from optimist.cli.main import main
-from optimist.studies.bench import peers
+from optimist.studies.bench import feeds, peers
 from optimist.studies.bench.learners import learning, random_log
 from optimist.studies.bench.measuring import Row, measured
 from optimist.studies.bench.plan import PARTS, Plan, quick, whole
@@ -26,6 +26,14 @@ print(json.dumps({{"form": "stands in", "version": "1"}}), flush=True)
 for _ in sys.stdin:
     print(json.dumps({{"updates": 7}}), flush=True)
 """
+
+
+@pytest.fixture(scope="module", autouse=True)
+def two_batches_at_once():
+    """In place of 20: the rates of this file are only looked at for their sign."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(feeds, "STEPS", 2)
+        yield
 
 
 def test_the_progress_of_a_timed_run_is_not_shown(capfd):

@@ -40,17 +40,7 @@ def words(study: Path, out: Path | str, *more: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def variables(tmp_path_factory):
-    """What the processes of this file inherit: programs are compiled once."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")  # they take longer than the runs
-        patch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path_factory.mktemp("compiled")))
-        patch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
-        yield
-
-
-@pytest.fixture(scope="module")
-def straight(variables, tmp_path_factory):
+def straight(tmp_path_factory):
     """The study as a process of this machine performs it."""
     out = tmp_path_factory.mktemp("straight")
     assert main(words(study_file(out), out, "--workers", "1")) == 0
@@ -58,7 +48,7 @@ def straight(variables, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def cluster(variables):
+def cluster():
     with ray_cluster() as cluster:
         yield cluster
 
@@ -211,7 +201,7 @@ def test_a_mistake_is_one_line_at_once(more, phrase, tmp_path, monkeypatch, capf
     assert not (tmp_path / "out").exists()
 
 
-def test_what_is_no_cluster_is_given_up_in_one_line(variables, tmp_path, monkeypatch, capfd):
+def test_what_is_no_cluster_is_given_up_in_one_line(tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(connection, "ANSWER_SECONDS", 3)
     with socket.create_server(("127.0.0.1", 0)) as other:
         address = f"127.0.0.1:{other.getsockname()[1]}"

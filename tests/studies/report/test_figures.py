@@ -3,6 +3,7 @@
 import xml.etree.ElementTree as ElementTree
 
 import pytest
+from matplotlib.figure import Figure
 
 from optimist.studies.report import figures, paper_figures
 from optimist.studies.scores.intervals import Certainty
@@ -62,6 +63,14 @@ def test_any_label_can_be_drawn(label):
 def test_a_png_is_written(tmp_path):
     figures.save_png(paper_figures.medians(CURVES), tmp_path / "curves.png")
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_figure_that_is_laid_out_is_drawn_once_for_each_file(tmp_path, monkeypatch):
+    figure, drawn, draw = figures.laid_out(paper_figures.medians(CURVES)), [], Figure.draw
+    monkeypatch.setattr(Figure, "draw", lambda self, renderer: drawn.append(self) or draw(self, renderer))
+    figures.save_png(figure, tmp_path / "curves.png")
+    figures.svg(figure)
+    assert len(drawn) == 2
 
 
 @pytest.mark.parametrize(("count", "short"), [(0, "0"), (500, "500"), (20_000, "20k"), (1_500_000, "1.5M")])

@@ -12,7 +12,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from browser import Browser
 from made_study import (
@@ -24,6 +23,7 @@ from made_study import (
     SEEDS,
     STEPS,
     VERSIONS,
+    empty_drawings,
     height,
     jobs,
     write_selections,
@@ -52,12 +52,8 @@ def made(tmp_path):
 
 @pytest.fixture
 def study(made, monkeypatch):
-    """Its figures are empty: they take seconds to draw, and the pages of `shown` have real ones."""
-
-    def empty(findings, name):
-        return [(f"{each.name}/{name}", name, "", Figure(figsize=(1, 1))) for each in findings.longest]
-
-    monkeypatch.setattr(study_figures, "drawings", empty)
+    """Its figures are empty: the pages of `shown` have real ones."""
+    monkeypatch.setattr(study_figures, "drawings", empty_drawings)
     return made
 
 

@@ -9,12 +9,14 @@ from made_study import (
     RANDOM,
     SEEDS,
     STEPS,
+    empty_drawings,
     fqe,
     height,
     jobs,
     write_selections,
     write_study,
 )
+from optimist.studies.report import study_figures
 from optimist.studies.report.study_report import write_findings
 from optimist.studies.report.study_tables import facts
 from optimist.studies.results import regrets
@@ -68,7 +70,8 @@ def test_ranks_of_equal_values_are_shared():
     assert np.isnan(regrets.rank_correlation(np.array([1.0, 1.0]), np.array([5.0, 9.0])))
 
 
-def test_the_report_shows_what_was_chosen_offline(study):
+def test_the_report_shows_what_was_chosen_offline(study, monkeypatch):
+    monkeypatch.setattr(study_figures, "drawings", empty_drawings)
     finding = find(study).found[0]
     for rows in finding.games.values():
         for row in rows:
@@ -97,7 +100,8 @@ def test_the_page_says_by_what_policies_were_chosen(study):
     assert facts(find(study))["chosen offline by"] == "fqe, 50 updates; a note"  # noted in every game
 
 
-def test_a_study_that_does_not_select_shows_no_earlier_choice_and_says_so(tmp_path):
+def test_a_study_that_does_not_select_shows_no_earlier_choice_and_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(study_figures, "drawings", empty_drawings)
     out = write_selections(write_study(tmp_path / "out"))
     write_findings(out)
     write_jobs(out, "the same", jobs(), selects=False)

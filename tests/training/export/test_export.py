@@ -118,10 +118,13 @@ def test_of_candidates_with_the_same_value_any_may_be_chosen(
     """Rounding decides between them; a worse candidate, or an action that is none, is a fault."""
     run = bcq(alike=alike)
 
+    @jax.jit
+    def choices(observation):
+        key = jax.random.PRNGKey(exporting.POLICY)
+        return run.learner.agent.choices(BOX, run.params_of(7), observation, key)
+
     def other(observation):
-        actions, values = run.learner.agent.choices(
-            BOX, run.params_of(7), observation, jax.random.PRNGKey(exporting.POLICY)
-        )
+        actions, values = choices(observation)
         return actions[np.argsort(-values)[place]] + moved
 
     monkeypatch.setattr(exporting, "_write_onnx", lambda path, *rest: path.touch() or other)

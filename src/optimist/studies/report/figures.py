@@ -52,7 +52,7 @@ def laid_out(figure: Figure) -> Figure:
     if engine is not None:
         with mpl.rc_context(STYLE):
             engine.execute(figure)
-        figure.set_layout_engine("none")
+        figure.set_layout_engine(None)  # with "none" Matplotlib draws every file twice
     return figure
 
 
