@@ -194,6 +194,7 @@ def test_a_label_alone_keeps_its_legible_folder():
         ({"data": "logs/{game}"}, "give exactly one of data"),
         ({"recipe": "smal"}, 'there is no recipe "smal": did you mean "small"?'),
         ({"collect": {"agnet": "dqn"}}, 'there is no key "agnet": did you mean "agent"?'),
+        ({"collect": {"agent": "dqn", "steps": 9}}, '"steps" is a setting of play: write settings ='),
         ({"figures": ["bar"]}, 'no figure "bar": did you mean "bars"?'),
         ({"figures": "bars"}, "figures is 'bars', not a list of texts"),
         ({"figures": [4]}, "figures is [4], not a list of texts"),
