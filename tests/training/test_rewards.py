@@ -183,6 +183,7 @@ def test_a_single_large_reward_does_not_make_the_others_small():
     assert suggested_scale([purchases(1000.0)], 0.99, dqn) == 0.01  # 900 of 20,900 are above 100
     assert suggested_scale([purchases(2000.0)], 0.99, dqn) == 0.001  # 1,900 of 21,900
     assert suggested_scale([purchases(2000.0).first(500)], 0.99, dqn) == 0.01  # it is not in this part
+    assert suggested_scale([purchases(1000.0).first(600)], 0.99, dqn) == 0.001  # 900 of 6,900 in this part
 
 
 def balanced() -> optimist.Dataset:
