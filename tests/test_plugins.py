@@ -264,6 +264,8 @@ def test_a_file_is_named_by_its_whole_path(packages, tmp_path, monkeypatch):
     other = file.rename(tmp_path / "other.py")
     with pytest.raises(UsageError, match=f'"other.py" is not a whole path: write its whole path, {other}'):
         agents.agent_class("other.py:Keen")
+    with pytest.raises(UsageError, match='there is no file "/gone/own.py": put it there'):
+        agents.agent_class("/gone/own.py:Keen")
 
 
 @pytest.mark.parametrize(

@@ -156,10 +156,13 @@ def select(
     real episodes in all, which then decide.
     """
     from optimist.training.selection import select_policy
+    from optimist.training.storage.selected import refuse_read_only
 
     several = [runs] if isinstance(runs, (str, Path, Run)) else list(runs)
+    folders = [each.path if isinstance(each, Run) else with_home(each) for each in several]
+    refuse_read_only(folders)
     found = select_policy(
-        [each.path if isinstance(each, Run) else with_home(each) for each in several],
+        folders,
         data=data,
         rule=rule,
         updates=updates,

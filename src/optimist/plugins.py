@@ -236,7 +236,9 @@ def _key(module: str) -> str:
 
 
 def _file(path: str) -> ModuleType:
-    if not os.path.isabs(path) or not os.path.isfile(path):
+    if os.path.isabs(path) and not os.path.isfile(path):  # such as that of a run from another machine
+        raise UsageError(f'there is no file "{path}": put it there, or correct its path')
+    if not os.path.isabs(path):
         whole = os.path.abspath(path) if os.path.isfile(path) else "/folder/file.py:Name"
         problem = "is not a whole path" if os.path.isfile(path) else "is not a file"
         raise UsageError(f'"{path}" {problem}: write its whole path, {whole}')

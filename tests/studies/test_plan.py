@@ -206,6 +206,7 @@ def test_a_label_alone_keeps_its_legible_folder():
             'the recipe "auto" follows the data, which a study knows only when it runs: name',
         ),
         ({"collect": {"agnet": "dqn"}}, 'there is no key "agnet": did you mean "agent"?'),
+        ({"collect": {"agent": "dqn", "steps": 9}}, '"steps" is a setting of play: write settings ='),
         ({"figures": ["bar"]}, 'no figure "bar": did you mean "bars"?'),
         ({"figures": "bars"}, "figures is 'bars', not a list of texts"),
         ({"figures": [4]}, "figures is [4], not a list of texts"),

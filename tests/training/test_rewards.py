@@ -168,6 +168,24 @@ def test_agents_with_a_huber_loss_are_told_of_rewards_above_one(name, rewards, s
     assert remarks([data], given, small(name), asked=given) == []
 
 
+def purchases(largest: float) -> optimist.Dataset:
+    """Two thousand visits; every tenth one buys for about 100, and one of them for `largest`."""
+    reward = np.where(np.arange(2000) % 10 == 0, 100.0, 0.0)
+    reward[500] = largest
+    return bandit(lambda action: reward, steps=2000)
+
+
+def test_a_single_large_reward_does_not_make_the_others_small():
+    """With rewards of about 0.01 nothing is learned: what a network says at first is larger. A Huber loss
+    may count a twentieth of the rewards' sum too little."""
+    dqn = small("dqn")
+    assert suggested_scale([purchases(100.0)], 0.99, dqn) == 0.01
+    assert suggested_scale([purchases(1000.0)], 0.99, dqn) == 0.01  # 900 of 20,900 are above 100
+    assert suggested_scale([purchases(2000.0)], 0.99, dqn) == 0.001  # 1,900 of 21,900
+    assert suggested_scale([purchases(2000.0).first(500)], 0.99, dqn) == 0.01  # it is not in this part
+    assert suggested_scale([purchases(1000.0).first(600)], 0.99, dqn) == 0.001  # 900 of 6,900 in this part
+
+
 def balanced() -> optimist.Dataset:
     """Two episodes of 500 steps with a reward of 1 each."""
     ends = np.zeros(1000, bool)

@@ -8,6 +8,7 @@ import logging
 import string
 import tomllib
 from collections.abc import Mapping
+from dataclasses import fields
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -18,6 +19,7 @@ from optimist.errors import UsageError, did_you_mean, in_one_line
 from optimist.studies.plan import WHOLE, Study
 from optimist.studies.scores.normalisation import normaliser
 from optimist.training.kinds import fits, in_words
+from optimist.training.online import Collection
 
 KEYS = {  # every key of a study's file, and its kind
     "title": str,
@@ -48,6 +50,7 @@ COLLECT_KEYS = {
     "kept": int,
     "settings": dict,
 }
+PLAY = frozenset(field.name for field in fields(Collection))
 PLACES = ("environment", "game", "run")  # what a path of data may have in braces
 FIGURES = ("intervals", "iqm", "medians", "bars", "curves", "spread", "profiles", "parts")
 MOST_SEEDS = 1000  # as on the command line
@@ -181,6 +184,10 @@ def environments(study: str, names: list[str]) -> tuple[str, ...]:
 def _check_kinds(place: str, keys: dict) -> None:
     """Raise UsageError for an unknown key, and for a value that is not of its kind, also in inner tables."""
     _check(place, keys, KEYS)
+    for word in keys.get("collect", {}):
+        if word not in COLLECT_KEYS and word in PLAY:
+            message = f'"{word}" is a setting of play: write settings = {{ {word} = ... }}'
+            raise UsageError(f"{place}, collect: {message}")
     for part, known in (("select", SELECT_KEYS), ("collect", COLLECT_KEYS)):
         _check(f"{place}, {part}", keys.get(part, {}), known)
     for label, view in keys.get("views", {}).items():

@@ -260,6 +260,40 @@ def test_a_csv_file_with_another_sign_between_its_cells_is_refused(tmp_path, sig
         read(tmp_path / "log.csv", tmp_path / "data", observations="x")
 
 
+@pytest.mark.parametrize("heading", ["x;y;is_new", "a long name;of a column"])
+def test_decimal_commas_are_refused_as_signs_between_cells(tmp_path, heading):
+    """The heading has one cell for pyarrow, and the rows have as many as they have commas."""
+    (tmp_path / "log.csv").write_text(heading + "\n" + "1,5;2,5;0\n" * 5)
+    with pytest.raises(DataError, match="has one column, .*must be separated by commas"):
+        read(tmp_path / "log.csv", tmp_path / "data", observations="x")
+
+
+@pytest.mark.parametrize("name", ["log.tsv", "log.csv.gz", "log"])
+def test_a_file_of_no_known_kind_is_refused_by_its_name(tmp_path, name):
+    (tmp_path / name).write_text("x\ty\n")
+    with pytest.raises(DataError, match=f"{name} is no table of a known kind: .*ends in .parquet, .*or .csv"):
+        read(tmp_path / name, tmp_path / "data", observations="x")
+
+
+@pytest.mark.parametrize("save", [in_parquet, in_csv])
+@pytest.mark.parametrize("column", ["action", "episode"])
+def test_an_empty_name_is_an_empty_cell(tmp_path, save, column):
+    """An empty cell of a .csv file is an empty text: it became an action without a name."""
+    table = columns() | {column: np.where(np.arange(60) == 7, "", "some name")}
+    with pytest.raises(DataError, match=f'the column "{column}" is empty in row 7; fill it, or leave'):
+        read(save(table, tmp_path), tmp_path / "data", observations="x,y")
+
+
+def test_files_of_one_log_have_the_same_columns(tmp_path):
+    (tmp_path / "parts").mkdir()
+    table = pd.DataFrame(columns())
+    table[:30].to_csv(tmp_path / "parts" / "a.csv", index=False)
+    table[30:].drop(columns="y").to_csv(tmp_path / "parts" / "b.csv", index=False)
+    with pytest.raises(DataError, match='b.csv lacks the column "y" that a.csv has; give all files the same'):
+        read(tmp_path / "parts", tmp_path / "data", observations="x,y")
+    assert read(tmp_path / "parts", tmp_path / "data", observations="x").counts.steps == 57  # it needs no y
+
+
 @pytest.mark.parametrize(
     ("metadata", "said"),
     [

@@ -1,6 +1,7 @@
 """`select` ranks every kept policy and writes the choice down; the choice can be loaded and exported."""
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -13,9 +14,9 @@ from little import played, small
 from optimist.cli import select
 from optimist.cli.main import main
 from optimist.data import Dataset
-from optimist.errors import DataError, RunError, UsageError
+from optimist.errors import DataError, RunError, StorageError, UsageError
 from optimist.training.offline import OfflineTraining, Training
-from optimist.training.selection import choice, evidence
+from optimist.training.selection import choice, evidence, selecting
 from optimist.training.selection.candidates import candidates_of, read_sources
 from optimist.training.selection.decisions import answers
 from optimist.training.selection.evidence import Steps, gather
@@ -175,6 +176,17 @@ def test_real_episodes_reorder_the_best(runs, selection):
 
 def test_the_command_line_knows_every_rule():
     assert tuple(choice.RULES) == select.RULES
+
+
+def test_a_run_that_cannot_be_written_is_refused_before_the_long_work(runs, monkeypatch, capsys):
+    """Root may write anywhere, so the answer of the system is replaced."""
+    monkeypatch.setattr(selecting, "gather", None)
+    monkeypatch.setattr(os, "access", lambda folder, mode: Path(folder) != runs[1])
+    said = f"{runs[1]} is read-only, and select writes its choice into it: select in a copy of it"
+    with pytest.raises(StorageError, match=re.escape(said)):
+        optimist.select(runs)
+    assert main(["select", *map(str, runs)]) == StorageError.exit_code
+    assert said in capsys.readouterr().err
 
 
 def test_mistakes_are_one_line(runs, log, tmp_path):

@@ -1,6 +1,7 @@
 """selection.json: which policy of a run was chosen, and why. `optimist select` writes it."""
 
 import json
+import os
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 
 from optimist.data.disk.files import naming, write_whole
 from optimist.data.disk.records import json_value
-from optimist.errors import RunError, in_one_line
+from optimist.errors import RunError, StorageError, in_one_line
 from optimist.training.kinds import fits
 from optimist.training.storage.policies import kept_steps
 
@@ -16,6 +17,15 @@ NAME = "selection.json"
 VERSION = 1
 CHECK = "crc"
 KINDS = {"rule": str, "updates": int, "notes": list[str], "fingerprint": str | None}
+
+
+def refuse_read_only(runs: Iterable[str | Path]) -> None:
+    """Raise StorageError for a folder that cannot hold the choice, before hours are spent on it."""
+    for run in runs:
+        if os.path.isdir(run) and not os.access(run, os.W_OK):
+            raise StorageError(
+                f"{run} is read-only, and select writes its choice into it: select in a copy of it"
+            )
 
 
 def write_selection(folder: Path, record: dict[str, Any]) -> None:

@@ -46,7 +46,9 @@ def labels(name: str, column: pa.Array, first: int) -> np.ndarray:
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if is_text(column.type):
-        return np.asarray(column.to_pylist(), dtype=str)
+        found = np.asarray(column.to_pylist(), dtype=str)
+        _refuse_empty(name, found == "", first)  # what an empty cell of a .csv file is
+        return found
     is_number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
     return plain(column) if is_number else column.to_numpy(zero_copy_only=False)
 
@@ -67,7 +69,12 @@ def _is_bytes(kind: pa.DataType) -> bool:
 
 def refuse_nulls(name: str, column: pa.Array, first: int) -> None:
     if column.null_count:
-        row = int(np.argmax(plain(column.is_null().cast(pa.uint8())))) + first
+        _refuse_empty(name, plain(column.is_null().cast(pa.uint8())), first)
+
+
+def _refuse_empty(name: str, empty: np.ndarray, first: int) -> None:
+    if empty.any():
+        row = int(np.argmax(empty)) + first
         raise DataError(f'the column "{name}" is empty in row {row}; fill it, {OR_LEAVE_OUT}')
 
 

@@ -58,16 +58,18 @@ class Table:
         """These columns of all rows, at most `rows` rows at a time."""
         for file in self.files:
             with _readable(file):
-                self._check(file)
+                self._check(file, names)
                 for batch in _BATCHES[self.kind](file, list(names), rows, self.schema):
                     for start in range(0, batch.num_rows, rows):
                         yield batch.slice(start, rows)
 
-    def _check(self, file: Path) -> None:
-        """The columns of all files must be those of the first."""
+    def _check(self, file: Path, names: Sequence[str]) -> None:
+        """The columns of all files must be those of the first; of a .csv file, which has no types, those that
+        are read."""
         schema = _SCHEMAS[self.kind](file)
-        if self.kind != "csv" and not schema.equals(self.schema):
-            missing = sorted(set(self.schema.names) - set(schema.names))
+        needed = names if self.kind == "csv" else self.schema.names
+        missing = sorted(set(needed) - set(schema.names))
+        if missing or (self.kind != "csv" and not schema.equals(self.schema)):
             what = f'lacks the column "{missing[0]}"' if missing else "has columns of other types"
             raise DataError(f"{file} {what} that {self.files[0].name} has; give all files the same columns")
 
@@ -98,8 +100,11 @@ def open_table(address: str | Path) -> Table:
     if not path.exists():
         raise DataError(f"{path} does not exist; check its spelling")
     files = [path] if path.is_file() else _in_folder(path)
-    kinds = sorted({KINDS.get(file.suffix, "?") for file in files})
-    if len(kinds) != 1 or kinds == ["?"]:
+    kinds = sorted({KINDS.get(file.suffix, "") for file in files})
+    if "" in kinds:
+        known = ", ".join(KINDS).replace(", .csv", " or .csv")
+        raise DataError(f"{path} is no table of a known kind: convert it to a file that ends in {known}")
+    if len(kinds) != 1:
         known = ", ".join(KINDS)
         raise DataError(f"{path} holds {' and '.join(kinds)} files; name one kind of file ({known})")
     with _readable(files[0]):
@@ -217,11 +222,12 @@ def _csv(file: Path, names: list[str] | None, schema: pa.Schema | None) -> "pa.c
 def _csv_schema(file: Path) -> pa.Schema:
     """The types that fit the first block; whole numbers may be followed by fractions, so they are floats
     unless a column of actions or flags needs them: these are checked when they are read."""
-    schema = _csv(file, None, None).schema
-    if len(schema) == 1 and any(sign in schema.names[0] for sign in ";\t|"):
-        only = in_one_line(schema.names[0], 40)
+    with file.open("rb") as opened:  # pyarrow would count the cells of a row with decimal commas first
+        heading = opened.readline(CSV_BLOCK).decode("utf-8-sig", "replace").strip()
+    if "," not in heading and any(sign in heading for sign in ";\t|"):
+        only = in_one_line(heading, 40)
         raise DataError(f"{file} has one column, {only}: its cells must be separated by commas")
-    return schema
+    return _csv(file, None, None).schema
 
 
 def _csv_batches(file: Path, names: list[str], rows: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
