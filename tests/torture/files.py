@@ -12,7 +12,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from functools import cache
 from io import StringIO
 from pathlib import Path
-from tempfile import TemporaryDirectory, mkdtemp
+from tempfile import TemporaryDirectory
 
 import jax
 import numpy as np
@@ -38,7 +38,7 @@ from optimist.training.storage.checkpoint import load_state
 from optimist.training.storage.configuration import changes, toml
 from optimist.training.storage.run_folder import RunFolder, read_config, read_episodes
 from torture.campaign import EXECUTED, LOST, SILENT, SURVIVED, TRACEBACK, Campaign
-from torture.subjects import SPECS, recorded, state, two_checkpoints
+from torture.subjects import SPECS, folder_until_exit, recorded, state, two_checkpoints
 
 HOMES = [home for home in PLACES if home != "auto"]
 WRONG = (-1, 0, 2**31, 2**40, 2**63, 10**30, 0.5, 1e308, "", "../x", "/etc/passwd", "a\nb", "\x1b[2J", "\0")
@@ -57,7 +57,7 @@ def one_line(problem: OptimistError) -> str:
 
 @cache
 def log(number: int) -> Path:
-    return recorded(Path(mkdtemp(prefix="torture-log-")), SPECS[number], rows=60, shard_steps=40)
+    return recorded(folder_until_exit("torture-log-"), SPECS[number], rows=60, shard_steps=40)
 
 
 def damaged_log(random: np.random.Generator, folder: Path) -> tuple[int, Path, Path]:
@@ -214,7 +214,7 @@ def forge_a_list_of_runs(random: np.random.Generator, folder: Path) -> str:
 @cache
 def trained() -> Path:
     """A run of two steps, and its configuration."""
-    run = Path(mkdtemp(prefix="torture-run-")) / "run"
+    run = folder_until_exit("torture-run-") / "run"
     words = ["train", "dqn", str(log(0)), "--out", str(run), "--environment", "none", "--steps", "2"]
     with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
         assert main([*words, "--network", "mlp", "--batch", "4"]) == 0

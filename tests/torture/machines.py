@@ -9,7 +9,7 @@ import time
 from contextlib import redirect_stderr, suppress
 from functools import cache
 from pathlib import Path
-from tempfile import gettempdir, mkdtemp
+from tempfile import gettempdir
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ from optimist.training.storage.checkpoint import load_state
 from optimist.training.storage.run_folder import RunFolder
 from power_loss import ForgetfulDisk, after_every
 from torture.campaign import LOST, SILENT, SURVIVED, TRACEBACK, Campaign
-from torture.subjects import SPECS, recorded, state
+from torture.subjects import SPECS, folder_until_exit, recorded, state
 
 COMPILED = Path(gettempdir()) / "torture-compiled"  # programs that every case shares
 WIDE = {"w": np.zeros(200_000, np.float32), "step": np.int32(0)}
@@ -176,12 +176,12 @@ def cut_a_shard_short(random: np.random.Generator, folder: Path) -> str:
 
 @cache
 def training_log() -> Path:
-    return played(Path(mkdtemp(prefix="torture-played-")) / "data")
+    return played(folder_until_exit("torture-played-") / "data")
 
 
 @cache
 def straight() -> dict:
-    out = Path(mkdtemp(prefix="torture-straight-"))
+    out = folder_until_exit("torture-straight-")
     with (
         redirect_stderr(io.StringIO()),
         begin(*_words(out), compiled=COMPILED) as child,

@@ -5,7 +5,6 @@ import shutil
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -24,6 +23,7 @@ from optimist.training.storage.policies import kept_steps
 from optimist.training.storage.run_folder import METRICS, fingerprint, read_config, read_versions
 from torture.campaign import SURVIVED, Campaign
 from torture.files import forge, log, one_line, trained
+from torture.subjects import folder_until_exit
 
 POLICY = {"run": "run", "agent": "dqn", "step": 2, "seed": 0, "value": 1.5, "scores": {"fqe": None}}
 
@@ -117,7 +117,7 @@ def forged_in(file: Path, random: np.random.Generator) -> None:
 @cache
 def exported(kind: str) -> Path:
     """The same log in another format."""
-    out = Path(mkdtemp(prefix="torture-foreign-")) / f"log{FOREIGN[kind]}"
+    out = folder_until_exit("torture-foreign-") / f"log{FOREIGN[kind]}"
     formats.find(kind).write(Dataset.open(log(0)), out, formats.find(kind).WriteOptions())
     return out
 

@@ -1,6 +1,9 @@
 """What the campaigns damage: recordings of random play and checkpoints."""
 
+import atexit
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -13,6 +16,14 @@ SPECS = (
     Spec((6, 5, 1), "uint8", actions=3, stack=4),
     Spec((4, 4, 2), "bool", actions=3),
 )
+
+UNTIL_EXIT = ExitStack()
+atexit.register(UNTIL_EXIT.close)
+
+
+def folder_until_exit(prefix: str) -> Path:
+    """A folder that many cases read: it is removed with this process."""
+    return Path(UNTIL_EXIT.enter_context(TemporaryDirectory(prefix=prefix)))
 
 
 def recorded(folder: Path, spec: Spec, *, rows: int, shard_steps: int) -> Path:
