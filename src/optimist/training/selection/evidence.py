@@ -148,7 +148,9 @@ def gather(
     for owner in dict.fromkeys(owners):
         log = part(dataset if owner is None else dataset.played_by(owner))
         known[owner] = _thinned(_divided(log, share), candidates, len(set(owners)), most, notes)
-    if not unseen:
+    if any(log.held is log.learned for log in known.values()):
+        notes.append("the log has one episode, so the policies are scored on what they learned from")
+    elif not unseen:
         notes.append(
             "the policies are scored on episodes from which they learned; --hold-out 0.1 avoids this"
         )
