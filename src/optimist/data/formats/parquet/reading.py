@@ -13,6 +13,7 @@ from optimist.data.formats import _incoming
 from optimist.data.formats._incoming import Asked, Imported, Report
 from optimist.data.formats._options import ArrayFacts
 from optimist.data.formats._plan import signed
+from optimist.data.formats.parquet.order import RowOrder, clock_of
 from optimist.data.formats.parquet.table_log import MOST_ROWS, TableLog
 from optimist.data.formats.parquet.tables import Table, columns_in, is_table, open_table
 from optimist.errors import DataError, UsageError, did_you_mean, in_one_line, some_of
@@ -67,7 +68,8 @@ def read(
     provenance: dict[str, Any] = {"format": "parquet", "source": Path(address).name}
     if len(log.uses["observations"]) > 1:
         provenance["features"] = log.uses["observations"]
-    return _incoming.bring_in(log, out, asked(log, options), provenance, progress, _notes(log, options))
+    found = _incoming.bring_in(log, out, asked(log, options), provenance, progress, _notes(log, options))
+    return replace(found, notes=(*found.notes, *(log.order.notes() if log.order else ())))
 
 
 def verify(address: str | Path) -> Report:
@@ -123,7 +125,12 @@ def opened(address: str | Path, options: ReadOptions) -> TableLog:
         table = replace(table, schema=_with_shape(table.schema, uses, _shape(options.shape)))
     if table.kind == "csv":
         table = replace(table, schema=_with_fractions(table.schema, uses))
-    return TableLog(table, {name: found for name, found in uses.items() if found}, spec, environment)
+    uses = {name: found for name, found in uses.items() if found}
+    if spec is not None:
+        return TableLog(table, uses, spec, environment)
+    clock = clock_of(table.schema, set(kept).difference(*uses.values()))
+    uses |= {"times": [clock]} if clock else {}
+    return TableLog(table, uses, order=RowOrder(clock))
 
 
 def _uses(table: Table, kept: list[str], name: str, options: ReadOptions) -> list[str]:
@@ -195,8 +202,9 @@ def _notes(log: TableLog, options: ReadOptions) -> list[str]:
     """Which columns were used for what, and which were left out."""
     if log.spec is not None:
         return []
-    used = [f"{name} from {some_of(found, 4)}" for name, found in log.uses.items() if found != [name]]
-    left = [name for name in log.table.schema.names if all(name not in found for found in log.uses.values())]
+    uses = {name: found for name, found in log.uses.items() if name != "times"}  # these are not kept
+    used = [f"{name} from {some_of(found, 4)}" for name, found in uses.items() if found != [name]]
+    left = [name for name in log.table.schema.names if all(name not in found for found in uses.values())]
     return [
         *([f"columns: {'; '.join(used)}"] if used else []),
         *([f"columns left out: {some_of(left, 12)}"] if left else []),
