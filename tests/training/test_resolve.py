@@ -192,7 +192,11 @@ def test_who_plays_is_dqn_or_whom_the_preset_names():
         ({"batch_size": 3}, 'training: there is no setting "batch_size": did you mean "batch"?'),
         ({"learning_rate": 3}, 'options={"optimizer.learning_rate": 3}'),
         ({"lr": 3}, 'options={"optimizer.learning_rate": 3}'),
-        ({"columns": 3}, 'options={"columns": 3}'),
+        (
+            {"columns": 3},
+            '"columns" is an option of rem, not a setting of the training: pass options={"columns": 3}',
+        ),
+        ({"options": {"steps": 3}}, '"steps" is no option of rem: outside options, pass steps=3'),
         ({"seeds": 3}, r"seeds is 3: list them, as in seeds=(0, 1, 2) or seeds=range(3)"),
         ({"preset": "papre"}, 'rem has no preset "papre": did you mean "paper"?'),
         ({"options": {"colums": 3}}, 'rem: there is no setting "colums": did you mean "columns"?'),
@@ -203,6 +207,13 @@ def test_unknown_keywords_get_the_help_of_the_command_line(words, complaint, log
         optimist.train("rem", logs["minatar/breakout"], out=tmp_path / "run", **words)
     assert complaint in str(caught.value) and "\n" not in str(caught.value)
     assert not (tmp_path / "run").exists()
+
+
+def test_an_option_of_the_agent_is_not_taken_for_a_setting_of_a_similar_name(logs, tmp_path):
+    with pytest.raises(
+        UsageError, match='"conservatism" is an option of cql.*pass options={"conservatism": 5}'
+    ):
+        optimist.train("cql", logs["minatar/breakout"], out=tmp_path / "run", conservatism=5)
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,7 @@ def collect(options: argparse.Namespace) -> None:
 
 def _train_options(parser: Parser, words: list[str]) -> None:
     name = next(iter(arguments_in(words)), None)
+    _refuse_exchanged(arguments_in(words))
     parser.epilog = index.preset_line(name) if name else index.agent_lines()
     known = ", ".join(index.read()["agents"])
     parser.demand("agent", f"name an agent: {known}", metavar="AGENT", help="see optimist agents")
@@ -131,6 +132,17 @@ def _train_options(parser: Parser, words: list[str]) -> None:
     _add_settings(parser, "training", name, value_in(words, "--preset"), value_in(words, "--recipe"))
     _add_environments(parser, index.read()["environments"])
     _add_former_names(parser)
+
+
+def _refuse_exchanged(words: list[str]) -> None:
+    """Raise UsageError if the dataset comes first, and then an agent."""
+    if len(words) == 2 and Path(words[0]).is_dir() and not Path(words[1]).exists():
+        known = index.read()["agents"]
+        first, second = (word.replace("-", "_").lower() for word in words)
+        if first not in known and second in known:
+            raise UsageError(
+                f"the agent comes first, then the dataset: optimist train {words[1]} {quoted(words[0])}"
+            )
 
 
 def train(options: argparse.Namespace) -> None:

@@ -215,7 +215,7 @@ def test_mistakes_are_one_line(runs, log, tmp_path):
 def test_a_folder_that_is_no_run_is_named_for_what_it_is(runs, log, tmp_path):
     for folder, said in (
         (runs[0].parent, f"holds some: name them, such as {runs[1]}, {runs[0]}"),
-        (log, "is a dataset: name runs that learned from it"),
+        (log, "it is a dataset: name a run that learned from it"),
         (tmp_path, "has no config.toml: name the --out"),
         (tmp_path / "nowhere", "does not exist: name the --out"),
     ):
