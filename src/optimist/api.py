@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optimist import envs
-from optimist.agents import short_name
 from optimist.agents._agent import Agent
 from optimist.data.dataset import Dataset
 from optimist.data.machine import with_home
@@ -56,9 +55,10 @@ def train(
     An agent given by name gets the recipe's settings; an agent such as `optimist.agents.Rem()` keeps its own.
     `options` are fields of the agent, {"optimizer.epsilon": 1e-4}; further keywords are fields of `Training`:
     steps, batch, evaluate_every. Evaluation plays the environment of the data unless `environment` names
-    another, or is "none" or "". The same call continues an unfinished run.
+    another, or is "none" or "". The run is in `out`, or in runs/AGENT-DATA as on the command line; data in
+    memory has letters of its own in place of DATA. The same call continues an unfinished run.
     """
-    from optimist.training.offline import OfflineTraining
+    from optimist.training.offline import OfflineTraining, usual_folder
     from optimist.training.resolve import resolve_training
 
     dataset = data if isinstance(data, Dataset) else Dataset.open(data)
@@ -73,7 +73,7 @@ def train(
     if environment is None:
         environment = envs.from_data(dataset.provenance.get("environment", ""))
     environment = "" if environment == "none" else environment
-    out = with_home(out) if out else Path("runs") / f"{short_name(found.agent)}-{dataset.fingerprint[:8]}"
+    out = with_home(out) if out else usual_folder(found.agent, dataset)
     OfflineTraining(
         found.agent,
         dataset,

@@ -4,7 +4,9 @@ import contextlib
 import functools
 import io
 from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 import optimist
@@ -12,6 +14,7 @@ from little import played
 from optimist import agents, envs
 from optimist.agents import described
 from optimist.cli.main import perform
+from optimist.data import from_arrays
 from optimist.errors import DataError, UsageError
 from optimist.studies.job import Job
 from optimist.studies.job_run import perform_job
@@ -145,6 +148,30 @@ def test_no_environment_is_the_same_word_in_python_and_on_the_command_line(logs,
         with pytest.raises(AskedError):
             call()
     assert asked_for == [found] * 2
+
+
+def test_a_run_without_a_place_is_in_the_same_place_from_python_and_from_the_command_line(logs, monkeypatch):
+    log, places = logs["minatar/breakout"], []
+
+    def begin(self, *_, out, **__):
+        places.append(str(out))
+        raise AskedError(out)
+
+    monkeypatch.setattr(offline.OfflineTraining, "__init__", begin)
+    data = optimist.open(log)
+    in_memory = from_arrays(np.zeros((9, 2)), np.zeros(9, int), np.zeros(9), np.ones(9, bool))
+    for call in (
+        lambda: optimist.train("dqn", log),
+        lambda: optimist.train("dqn", data),
+        lambda: perform(["train", "dqn", str(log)]),
+        lambda: optimist.train("dqn", data.first(9)),
+        lambda: perform(["train", "dqn", str(log), "--first", "9"]),
+        lambda: optimist.train("dqn", in_memory),
+    ):
+        with pytest.raises(AskedError):
+            call()
+    whole, part = f"runs/dqn-{Path(log).name}", f"runs/dqn-{Path(log).name}-{data.first(9).fingerprint[:8]}"
+    assert places == [*[whole] * 3, *[part] * 2, f"runs/dqn-{in_memory.fingerprint[:8]}"]
 
 
 def test_an_agent_is_taken_as_it_is_and_a_name_is_fitted():

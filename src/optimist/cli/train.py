@@ -122,7 +122,12 @@ def _train_options(parser: Parser, words: list[str]) -> None:
         type=Path,
         help="a dataset's folder",
     )
-    parser.add_argument("--out", type=Path, metavar="RUN", help="the run's folder [runs/AGENT-DATA]")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="RUN",
+        help="the run's folder [runs/AGENT-DATA, and letters for a part of the data]",
+    )
     parser.add_argument("--seeds", type=seeds, default=(0,), metavar="0,1,2", help="trained together [0]")
     parser.add_argument(
         "--environment", metavar="ENV", help="where to evaluate, or none [the data's environment]"
@@ -155,7 +160,7 @@ def train(options: argparse.Namespace) -> None:
         refuse_logs(options.data)  # a better message, if it is a log of another program
         raise
     from optimist import agents, envs
-    from optimist.training.offline import OfflineTraining
+    from optimist.training.offline import OfflineTraining, usual_folder
     from optimist.training.resolve import resolve_training
     from optimist.training.storage.alarms import read_alarms
     from optimist.training.storage.policies import kept_steps
@@ -165,7 +170,7 @@ def train(options: argparse.Namespace) -> None:
     if environment is None:
         environment = envs.from_data(dataset.provenance.get("environment", ""))
     environment = "" if environment == "none" else environment
-    out = options.out or Path("runs") / f"{agents.short_name(agent)}-{options.data.resolve().name}"
+    out = options.out or usual_folder(agent, part_of(dataset, options))
     OfflineTraining(
         agent,
         dataset,

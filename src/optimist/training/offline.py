@@ -40,6 +40,15 @@ CHUNK = 250  # gradient steps between checks of the clock, the losses and the si
 LARGE_CHUNK = 50  # the same for large images on a CPU, so that Ctrl-C takes effect within seconds
 
 
+def usual_folder(agent: Agent, data: Dataset) -> Path:
+    """Where a run is written if nobody says: runs/AGENT-DATA, by the name of the dataset's folder. A part of
+    the data adds letters of its own; data in memory has only these."""
+    named = data.path.resolve().name if data.path else ""
+    is_whole = named and not data.recording
+    letters = "" if is_whole else data.fingerprint[:8]
+    return Path("runs") / "-".join(filter(None, [short_name(agent), named, letters]))
+
+
 class OfflineTraining:
     """One agent, one dataset, one or more seeds, one folder."""
 
