@@ -27,7 +27,7 @@ from optimist.training.interrupt import StopRequest
 from optimist.training.learner import Learner, TrainState, advance, check_seeds
 from optimist.training.loggers import logger_classes
 from optimist.training.measures import Measures
-from optimist.training.offline_settings import Training, settled_for
+from optimist.training.offline_settings import IN_MEMORY, Training, settled_for
 from optimist.training.rewards import remarks, suggested_scale
 from optimist.training.seed_logs import SeedLogs, whole
 from optimist.training.services import Services, owes_evaluation
@@ -126,7 +126,7 @@ class OfflineTraining:
             "seeds": list(self.seeds),
             "environment": self.environment or "",
             "dataset": {
-                "path": str(self.data.dataset.path or "in memory"),
+                "path": str(self.data.dataset.path or IN_MEMORY),
                 "fingerprint": self.data.fingerprint,
                 "recording": self.recording,  # the whole dataset, of which this may be a part
                 **({"part": self._part_name} if self._part_name else {}),

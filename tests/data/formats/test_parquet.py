@@ -12,7 +12,7 @@ from format_logs import SPECS, assert_equal_steps, recorded
 
 from optimist.cli.main import main
 from optimist.data import formats, from_arrays, open_dataset
-from optimist.data.formats.parquet import table_log
+from optimist.data.formats.parquet import table_log, tables
 from optimist.data.look import Look
 from optimist.data.warnings import warnings
 from optimist.errors import DataError, UsageError
@@ -226,6 +226,13 @@ def changed(name, row, value):
             "no column for the observations: name one, or several as a,b,c, with --observations; it has x, y",
         ),
         ({}, {"episodes": "episode", "drop": "episode"}, "--drop leaves out every column of --episodes"),
+        ({}, {"drop": "terminal"}, "no column for the terminals: name one with --terminals; it has x, y"),
+        (
+            {"done": np.zeros(60, bool)},
+            {"drop": "terminal"},
+            "name one with --terminals; --terminals done if no time limit is among its ends; it has x, y",
+        ),
+        ({"reward": ["5 EUR"] * 60}, {}, r"not numbers \(5 EUR in row 0\); convert it, or name another"),
     ],
 )
 def test_wrong_tables_are_refused_in_one_line(tmp_path, change, options, said):
@@ -520,6 +527,29 @@ def test_rows_that_are_there_twice_are_counted(tmp_path, monkeypatch, written):
         "3 of 63 rows equal the row before in every column that is read (first: row 5); if rows were written "
         "twice, remove them"
     )
+
+
+def test_one_row_that_is_there_twice_is_counted_in_the_singular(tmp_path):
+    path = in_csv(reordered(stepped(), [0, *range(60)]), tmp_path)
+    line = read(path, tmp_path / "data", observations="x,y,is_new").lines()[-1]
+    assert line.startswith("1 of 61 rows equals the row before") and "(first: row 1)" in line
+
+
+def test_the_numbers_of_rows_that_pandas_writes_have_no_name(tmp_path):
+    pd.DataFrame(columns()).to_csv(tmp_path / "log.csv")
+    lines = read(tmp_path / "log.csv", tmp_path / "data", observations="x,y,is_new").lines()
+    assert "columns left out: (without a name), name" in lines
+
+
+def test_a_file_that_may_not_be_read_is_not_called_damaged(tmp_path, monkeypatch):
+    path = in_csv(columns(), tmp_path)
+
+    def refused(*_):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setitem(tables._SCHEMAS, "csv", refused)
+    with pytest.raises(DataError, match="log.csv may not be read: Permission denied; change its rights"):
+        read(path, tmp_path / "data", observations="x")
 
 
 def test_honest_rows_are_taken_without_a_remark(tmp_path, caplog):

@@ -17,7 +17,7 @@ from optimist.errors import DataError, RunError
 from optimist.training.automatic import takes_scaling
 from optimist.training.feeding import DeviceFeed, frame_bytes
 from optimist.training.inputs import Inputs, measured
-from optimist.training.offline_settings import Training
+from optimist.training.offline_settings import IN_MEMORY, Training
 from optimist.training.seed_logs import SeedLogs, whole
 from optimist.training.selection.candidates import Candidate, Source
 
@@ -175,6 +175,11 @@ def _opened(source: Source, data: Dataset | str | Path | None) -> Dataset:
         except (DataError, OSError) as problem:
             if data is not None or path.exists():
                 raise
+            if source.run.data == IN_MEMORY:
+                raise DataError(
+                    f"{source.path} learned from data in memory: pass it as data=, or save it and name its "
+                    "folder with --data DATA"
+                ) from problem
             raise DataError(
                 f"{path}, the data of {source.path}, is missing: name its folder with --data DATA"
             ) from problem

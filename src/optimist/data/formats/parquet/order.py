@@ -56,10 +56,10 @@ class RowOrder:
         """Rows may repeat honestly, so this is a remark."""
         if not self.repeated:
             return []
-        verb = "row equals" if self.repeated == 1 else "rows equal"
+        counted = f"{self.repeated:,} of {self.rows:,} rows {'equals' if self.repeated == 1 else 'equal'}"
         return [
-            f"{self.repeated:,} of {self.rows:,} {verb} the row before in every column that is read (first: "
-            f"row {self.first_repeated}); if rows were written twice, remove them"
+            f"{counted} the row before in every column that is read (first: row {self.first_repeated}); if "
+            "rows were written twice, remove them"
         ]
 
     def _look(self, part: Part, before: Part | None) -> None:

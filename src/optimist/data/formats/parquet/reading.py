@@ -15,7 +15,7 @@ from optimist.data.formats._options import ArrayFacts
 from optimist.data.formats._plan import signed
 from optimist.data.formats.parquet.order import RowOrder, clock_of
 from optimist.data.formats.parquet.table_log import MOST_ROWS, TableLog
-from optimist.data.formats.parquet.tables import Table, columns_in, is_table, open_table
+from optimist.data.formats.parquet.tables import Table, columns_in, is_table, open_table, shown
 from optimist.errors import DataError, UsageError, did_you_mean, in_one_line, some_of
 
 detect = is_table
@@ -113,9 +113,12 @@ def opened(address: str | Path, options: ReadOptions) -> TableLog:
     uses = {name: _uses(table, kept, name, options) for name in USUAL}
     missing = [name for name in NEEDED if not uses[name]]
     if missing:
+        several = ", or several as a,b,c," if missing[0] in ("observations", "actions") else ""
+        done = [name for name in kept if missing[0] == "terminals" and name.lower() in ("done", "dones")]
+        hint = f"; --terminals {done[0]} if no time limit is among its ends" if done else ""
         raise DataError(
-            f"{address} has no column for the {missing[0]}: name one, or several as a,b,c, "
-            f"with --{missing[0]}; it has {columns_in(table.schema)}"
+            f"{address} has no column for the {missing[0]}: name one{several} with --{missing[0]}{hint}; "
+            f"it has {columns_in(table.schema)}"
         )
     stored = (table.schema.metadata or {}).get(METADATA)
     spec, environment = signed(stored, address) if stored else (None, None)
@@ -207,5 +210,5 @@ def _notes(log: TableLog, options: ReadOptions) -> list[str]:
     left = [name for name in log.table.schema.names if all(name not in found for found in uses.values())]
     return [
         *([f"columns: {'; '.join(used)}"] if used else []),
-        *([f"columns left out: {some_of(left, 12)}"] if left else []),
+        *([f"columns left out: {some_of(list(map(shown, left)), 12)}"] if left else []),
     ]

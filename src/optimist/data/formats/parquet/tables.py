@@ -181,6 +181,8 @@ def _readable(file: Path) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise DataError(f"{file} is missing; fetch the whole folder again") from None
+    except PermissionError:
+        raise DataError(f"{file} may not be read: Permission denied; change its rights") from None
     except (pa.ArrowException, OSError, MemoryError) as problem:
         reason = in_one_line(str(problem).partition("\n")[0], 160)
         raise DataError(f"{file} is not readable ({reason}); {MEND}") from None
@@ -244,4 +246,9 @@ _BATCHES = {"parquet": _parquet_batches, "arrow": _arrow_batches, "csv": _csv_ba
 
 def columns_in(schema: pa.Schema) -> str:
     """The names of the columns, for a message."""
-    return some_of([in_one_line(name, 40) for name in schema.names], 20)
+    return some_of([shown(name) for name in schema.names], 20)
+
+
+def shown(name: str) -> str:
+    """The name of a column in a message; pandas writes the numbers of rows into a column without one."""
+    return in_one_line(name, 40) or "(without a name)"
