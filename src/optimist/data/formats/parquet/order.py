@@ -93,9 +93,10 @@ class RowOrder:
 
 
 def _equal_to_the_row_before(part: Part) -> np.ndarray:
-    """The smallest columns first: of the others only those rows are compared that are still equal."""
+    """By the rewards first: of the other columns only those rows are compared that are still equal."""
     count = len(part["rewards"])
-    same = np.arange(count) > 0
+    same, rewards = np.zeros(count, bool), part["rewards"].reshape(count, -1)[:, 0]
+    same[1:] = rewards[1:] == rewards[:-1]
     for column in sorted(part.values(), key=lambda column: column.nbytes):
         rows, flat = np.flatnonzero(same), column.reshape(count, -1)
         same[rows] = (flat[rows] == flat[rows - 1]).all(axis=1)
