@@ -552,6 +552,18 @@ def test_a_file_that_may_not_be_read_is_not_called_damaged(tmp_path, monkeypatch
         read(path, tmp_path / "data", observations="x")
 
 
+def test_a_csv_file_without_names_of_columns_or_in_utf_16_is_refused_in_these_words(tmp_path):
+    table = pd.DataFrame({"x": [0, 1], "action": [0, 1], "reward": [0, 1], "terminal": [0, 1]})
+    table.to_csv(tmp_path / "log.csv", index=False, header=False)
+    with pytest.raises(
+        DataError, match='two columns with the name "0": rename one, or put a line with the names'
+    ):
+        read(tmp_path / "log.csv", tmp_path / "data", observations="x")
+    table.to_csv(tmp_path / "log.csv", index=False, encoding="utf-16")
+    with pytest.raises(DataError, match="log.csv is UTF-16, as spreadsheets save it: save it as UTF-8"):
+        read(tmp_path / "log.csv", tmp_path / "data", observations="x")
+
+
 def test_honest_rows_are_taken_without_a_remark(tmp_path, caplog):
     """Equal play in other steps, empty times, times that stand still, and a clock among the features."""
     still = stepped(x=np.ones(60), y=np.ones(60), reward=np.ones(60), action=np.ones(60, int))

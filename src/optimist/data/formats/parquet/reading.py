@@ -109,7 +109,11 @@ def opened(address: str | Path, options: ReadOptions) -> TableLog:
     dropped = _matching(table, options.drop, "drop") if options.drop else []
     kept = [name for name in table.schema.names if name not in dropped]
     if len(set(kept)) < len(kept):
-        raise DataError(f"{address} has two columns of the same name; rename one")
+        twice = next(name for name in kept if kept.count(name) > 1)
+        raise DataError(
+            f'{address} has two columns with the name "{in_one_line(twice)}": rename one, or put a line with '
+            "the names of the columns first"
+        )
     uses = {name: _uses(table, kept, name, options) for name in USUAL}
     missing = [name for name in NEEDED if not uses[name]]
     if missing:

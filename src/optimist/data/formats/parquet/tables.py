@@ -1,6 +1,7 @@
 """Tables in files: Parquet, Arrow (Feather), CSV, folders of them, and folders of Hugging Face `datasets`."""
 
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -225,7 +226,10 @@ def _csv_schema(file: Path) -> pa.Schema:
     """The types that fit the first block; whole numbers may be followed by fractions, so they are floats
     unless a column of actions or flags needs them: these are checked when they are read."""
     with file.open("rb") as opened:  # pyarrow would count the cells of a row with decimal commas first
-        heading = opened.readline(CSV_BLOCK).decode("utf-8-sig", "replace").strip()
+        line = opened.readline(CSV_BLOCK)
+    if line.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        raise DataError(f"{file} is UTF-16, as spreadsheets save it: save it as UTF-8")
+    heading = line.decode("utf-8-sig", "replace").strip()
     if "," not in heading and any(sign in heading for sign in ";\t|"):
         only = in_one_line(heading, 40)
         raise DataError(f"{file} has one column, {only}: its cells must be separated by commas")
