@@ -94,8 +94,8 @@ class View:
         trajectories = len(self.starts)
         if not 0 < share < 1 or trajectories < 2:
             raise DataError(
-                f"a share of {share} of {episodes_in_words(trajectories)} cannot be held back; choose one above "
-                "0 and below 1, of at least 2 episodes"
+                f"a share of {share} of {episodes_in_words(trajectories)} cannot be held back; choose one "
+                "above 0 and below 1, of at least 2 episodes"
             )
         count = min(_count(trajectories, share), trajectories - 1)
         order = np.random.default_rng(seed).permutation(trajectories)
