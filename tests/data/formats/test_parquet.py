@@ -226,6 +226,12 @@ def changed(name, row, value):
             "no column for the observations: name one, or several as a,b,c, with --observations; it has x, y",
         ),
         ({}, {"episodes": "episode", "drop": "episode"}, "--drop leaves out every column of --episodes"),
+        (
+            {"reward": pa.array([[]] * 60, pa.list_(pa.float64()))},
+            {},
+            r"rewards have rows of shape \(0,\) instead",
+        ),
+        ({"terminal": [[0, 1]] * 60}, {}, r"terminals have rows of shape \(2,\) instead of \(\)"),
         ({}, {"drop": "terminal"}, "no column for the terminals: name one with --terminals; it has x, y"),
         (
             {"done": np.zeros(60, bool)},

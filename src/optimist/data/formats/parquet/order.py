@@ -11,6 +11,11 @@ from optimist.errors import DataError, in_one_line, log
 
 COUNTS = ("step", "steps", "step_id", "timestep", "time_step", "t")
 USUAL = (*COUNTS, "time", "timestamp")
+FLAT = (
+    "rewards",
+    "terminals",
+    "truncations",
+)  # one value a row; other shapes are refused where they are stored
 
 
 def clock_of(schema: pa.Schema, free: Collection[str]) -> str | None:
@@ -46,7 +51,7 @@ class RowOrder:
         self.rows = self.repeated = 0
         for part in parts:
             count = len(part["rewards"])
-            if count:
+            if count and all(part[name].size == count for name in FLAT if name in part):
                 self._look(part, before)
                 before = {name: column[-1:].copy() for name, column in part.items()}
             self.rows += count
@@ -95,7 +100,7 @@ class RowOrder:
 def _equal_to_the_row_before(part: Part) -> np.ndarray:
     """By the rewards first: of the other columns only those rows are compared that are still equal."""
     count = len(part["rewards"])
-    same, rewards = np.zeros(count, bool), part["rewards"].reshape(count, -1)[:, 0]
+    same, rewards = np.zeros(count, bool), part["rewards"].reshape(count)
     same[1:] = rewards[1:] == rewards[:-1]
     for column in sorted(part.values(), key=lambda column: column.nbytes):
         rows, flat = np.flatnonzero(same), column.reshape(count, -1)
@@ -109,7 +114,7 @@ def _goes_on(part: Part) -> np.ndarray:
     ended = np.zeros(count, bool)
     for name in ("terminals", "truncations"):
         if name in part:
-            ended |= part[name].reshape(count, -1)[:, 0].astype(bool)
+            ended |= part[name].reshape(count).astype(bool)
     if "episodes" in part:
         ended[:-1] |= part["episodes"][1:] != part["episodes"][:-1]
     return ~ended[:-1]
