@@ -180,3 +180,31 @@ def test_a_path_may_begin_at_home_as_on_the_command_line(tmp_path, monkeypatch):
     found = {path.name for path in (tmp_path / "home").iterdir()}
     assert {"log", "run", "page", "policy.npz", "play", "more", "recorded", "taken", "cart"} <= found
     assert not list((tmp_path / "here").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            lambda log: (optimist.open(log), "cql"),
+            'the agent comes first, then the data, as in optimist.train("cql"',
+        ),
+        (lambda log: (str(log), "cql"), "the agent comes first, then the data"),
+        (
+            lambda log: ("cql", np.zeros((4, 2))),
+            "the data is of type ndarray: give the folder of a dataset, or",
+        ),
+    ],
+)
+def test_what_is_given_in_place_of_the_data_is_one_line(log, given, said):
+    with pytest.raises(UsageError) as caught:
+        optimist.train(*given(log))
+    assert said in str(caught.value)
+
+
+def test_select_asks_for_data_that_was_in_memory(tmp_path):
+    run = optimist.train("dqn", vectors(), out=tmp_path / "run", steps=2, batch=4, evaluate_every=2)
+    with pytest.raises(DataError, match="learned from data in memory: pass it as data=, or save it and name"):
+        optimist.select(run)
+    found = optimist.select(run, data=vectors(), updates=1)
+    assert repr(found).startswith("Selection of 1 policy of 1 run by cautious")

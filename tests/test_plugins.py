@@ -268,6 +268,24 @@ def test_a_file_is_named_by_its_whole_path(packages, tmp_path, monkeypatch):
         agents.agent_class("/gone/own.py:Keen")
 
 
+def test_a_run_that_was_moved_is_told_where_its_file_is_now(packages, tmp_path, capsys, monkeypatch):
+    """The configuration has the path of the machine that trained."""
+    monkeypatch.setattr(plugins, "_allowed_files", {})
+    there, here = tmp_path / "there" / "mine.py", tmp_path / "here" / "mine.py"
+    for file in (there, here):
+        file.parent.mkdir()
+        file.write_text(PACKAGE)
+    run = trained_in_python(f"{there}:Keen", tmp_path / "run")
+    there.unlink()
+    del sys.modules[str(there)]
+    assert main(["export", str(run), "--to", str(tmp_path / "policy.npz")]) == 3
+    complaint = capsys.readouterr().err
+    assert f'names the agent "{there}:Keen", and that file is not here' in complaint
+    assert "name its place: --allow /folder/mine.py, in Python" in complaint and complaint.count("\n") == 1
+    found = optimist.load(run, allow=[str(here)]).learner.agent
+    assert type(found).__module__ == str(here) and agents.short_name(found) == "Keen"
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

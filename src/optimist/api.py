@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optimist import envs
-from optimist.agents import short_name
+from optimist import agents, envs
 from optimist.agents._agent import Agent
 from optimist.data.dataset import Dataset
 from optimist.data.machine import with_home
@@ -56,12 +55,13 @@ def train(
     An agent given by name gets the recipe's settings; an agent such as `optimist.agents.Rem()` keeps its own.
     `options` are fields of the agent, {"optimizer.epsilon": 1e-4}; further keywords are fields of `Training`:
     steps, batch, evaluate_every. Evaluation plays the environment of the data unless `environment` names
-    another, or is "none" or "". The same call continues an unfinished run.
+    another, or is "none" or "". The run is in `out`, or in runs/AGENT-DATA as on the command line; data in
+    memory has letters of its own in place of DATA. The same call continues an unfinished run.
     """
-    from optimist.training.offline import OfflineTraining
+    from optimist.training.offline import OfflineTraining, usual_folder
     from optimist.training.resolve import resolve_training
 
-    dataset = data if isinstance(data, Dataset) else Dataset.open(data)
+    dataset = _dataset(agent, data)
     found = resolve_training(
         dataset.spec,
         agent,
@@ -73,7 +73,7 @@ def train(
     if environment is None:
         environment = envs.from_data(dataset.provenance.get("environment", ""))
     environment = "" if environment == "none" else environment
-    out = with_home(out) if out else Path("runs") / f"{short_name(found.agent)}-{dataset.fingerprint[:8]}"
+    out = with_home(out) if out else usual_folder(found.agent, dataset)
     OfflineTraining(
         found.agent,
         dataset,
@@ -196,6 +196,21 @@ def export(
 
     loaded = run if isinstance(run, Run) else load_run(run, step=step)
     return export_policy(loaded, with_home(to), seed=seed, data=data)
+
+
+def _dataset(agent: Any, data: Any) -> Dataset:
+    """The data to learn from; UsageError if it is something else, or where the agent should be."""
+    is_folder = isinstance(agent, (str, Path)) and Path(with_home(agent)).is_dir()
+    if isinstance(agent, Dataset) or (is_folder and str(data) in agents.available()):
+        raise UsageError('the agent comes first, then the data, as in optimist.train("cql", data)')
+    if isinstance(data, Dataset):
+        return data
+    if not isinstance(data, (str, Path)):
+        raise UsageError(
+            f"the data is of type {type(data).__name__}: give the folder of a dataset, or a dataset, as "
+            "optimist.Dataset.from_arrays makes one"
+        )
+    return Dataset.open(data)
 
 
 def _recipe(recipe: str, settings: dict[str, Any]) -> str:

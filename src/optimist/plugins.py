@@ -33,6 +33,7 @@ KINDS = {
     "loggers": "logger",
 }
 _named: set[str] = set()  # the modules of the plug-ins that this process uses
+_allowed_files: dict[str, str] = {}  # by their names: a run that was moved has the path of another machine
 PACKAGES = str(Path(__file__).resolve().parents[1])  # the folder that contains this package
 
 
@@ -73,8 +74,10 @@ def address(kind: str, thing: type) -> str:
 
 def allow(modules: Iterable[str]) -> None:
     """Import these modules, because the user named them; folders may then refer to what is in them."""
-    for module in modules:
-        _module(module.partition(":")[0])
+    for module in (each.partition(":")[0] for each in modules):
+        _module(module)
+        if module.endswith(".py"):
+            _allowed_files[os.path.basename(module)] = os.path.realpath(module)
 
 
 def trusted(kind: str, name: str) -> bool:
@@ -88,6 +91,12 @@ def check_trusted(kind: str, name: str) -> None:
     """Raise DataError if a name that was found in a folder is not trusted."""
     if not trusted(kind, name):
         module = name.partition(":")[0]
+        if module.endswith(".py") and not os.path.isfile(module):
+            file = os.path.basename(module)
+            raise DataError(
+                f'the folder names the {KINDS[kind]} "{name}", and that file is not here; if you trust it, '
+                f'name its place: --allow /folder/{file}, in Python allow=["/folder/{file}"]'
+            )
         raise DataError(
             f'the folder names the {KINDS[kind]} "{name}", which imports "{module}"; if you trust it: '
             f'--allow {module}, in Python allow=["{module}"]'
@@ -231,8 +240,12 @@ def _module(name: str) -> ModuleType:
 
 
 def _key(module: str) -> str:
-    """The module's name in sys.modules; for a file it is the path, so that its classes have an address."""
-    return os.path.realpath(module) if module.endswith(".py") else module
+    """The module's name in sys.modules; for a file it is the path, so that its classes have an address. In
+    place of a file that is not here, the user may have allowed one of the same name."""
+    if not module.endswith(".py"):
+        return module
+    moved = None if os.path.isfile(module) else _allowed_files.get(os.path.basename(module))
+    return moved or os.path.realpath(module)
 
 
 def _file(path: str) -> ModuleType:

@@ -313,7 +313,10 @@ def test_item_ids_become_few_actions_with_the_ids_as_names(caplog):
     data = Dataset.from_arrays(**log(actions=ids))
     assert data.spec.actions == 3 and data.spec.action_names == (17, 404, 2_000_000)
     np.testing.assert_array_equal(data.timeline.action, [2, 0, 1, 0, 2])
-    assert data.action_name(2) == 2_000_000 and "3 different actions, 17 to 2000000," in caplog.text
+    assert (
+        data.action_name(2) == 2_000_000
+        and "the actions 17, 404, 2000000 have the numbers 0 to 2, in this order;" in caplog.text
+    )
     np.testing.assert_array_equal(data.spec.named(data.timeline.action), ids[:5])
     assert "3 actions (17, 404, 2000000)" in repr(data)
 
@@ -363,7 +366,7 @@ def test_whole_number_floats_are_discrete_and_it_is_said(caplog, shape):
     with caplog.at_level(logging.WARNING):
         data = Dataset.from_arrays(**log(actions=whole))
     assert data.spec.actions == 3 and data.timeline.action.dtype == np.int32
-    assert "for vectors give action_low= and action_high=" in caplog.text
+    assert "give their bounds, action_low and action_high (--action-low, --action-high)" in caplog.text
     assert Dataset.from_arrays(**log(actions=whole), action_low=0, action_high=2).spec.action_shape == (1,)
     assert Dataset.from_arrays(**log(actions=whole + 0.5)).spec.action_shape == (1,)
 

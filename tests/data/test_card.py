@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from optimist.cli.dataset_tables import card_table
 from optimist.data import from_arrays, open_dataset
 from optimist.data.card import card
 from optimist.data.intake import Intake
@@ -81,3 +82,30 @@ def test_a_damaged_record_of_left_out_steps_says_nothing(record):
         np.zeros((4, 1)), [0, 1, 0, 1], np.ones(4), np.ones(4), provenance={"left_out": record}
     )
     assert card(data)["left_out"] is None
+
+
+@pytest.mark.parametrize(
+    ("episodes", "shown"),
+    [
+        (1, None),
+        (2, "-, -, -, -, 15, -, -, -, -, 15 (-: no episode ended there)"),
+        (30, ", ".join(["1"] * 10)),
+    ],
+)
+def test_the_table_of_a_card_has_no_word_for_nothing(episodes, shown):
+    ends = np.arange(30) % (30 // episodes) == 30 // episodes - 1
+    data = from_arrays(np.zeros((30, 1)), np.zeros(30, int), np.ones(30), ends, truncations=False)
+    rows = dict(card_table(card(data), "log").rows)
+    assert rows.get("return per tenth") == shown
+    assert not any("None" in str(value) for value in rows.values())
+
+
+def test_one_episode_is_counted_in_the_singular(tmp_path):
+    data = from_arrays(
+        np.zeros((30, 1)), np.zeros(30, int), np.ones(30), np.arange(30) == 29, truncations=False
+    )
+    assert repr(data.episodes).startswith("1 episode, 1 of them complete")
+    with Intake(tmp_path / "taken", data.spec) as intake:
+        rows = {"observations": np.zeros((30, 1), data.spec.frame_dtype), "actions": np.zeros(30, int)}
+        intake.add({**rows, "rewards": np.ones(30), "terminals": np.arange(30) == 29})
+    assert intake.counts.lines() == ["30 steps in 1 episode"]

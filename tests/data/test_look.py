@@ -1,5 +1,7 @@
 """A look at a log warns of what may hinder learning, in one line each, and is quiet about good logs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -118,6 +120,15 @@ FOUND = {
 def test_a_hindrance_is_one_line(line):
     found = [each for each in warnings(log_of(**FOUND[line])) if line in each]
     assert len(found) == 1 and "\n" not in found[0] and len(found[0]) < 240
+
+
+def test_what_train_does_by_itself_is_not_asked_for():
+    unequal = log_of(**feature(1, 5e4 * (np.arange(STEPS) % 3 - 1)))
+    [line] = [each for each in warnings(unequal) if "unequal scales" in each]
+    assert line.endswith("; train standardises them") and "standardise them" not in line
+    recorded = replace(unequal, provenance={"collection": {}})  # these are learned from as they are
+    [line] = [each for each in warnings(recorded) if "unequal scales" in each]
+    assert line.endswith("; standardise them: --observations standard")
 
 
 @pytest.mark.parametrize(

@@ -120,3 +120,5 @@ def test_neither_part_is_ever_empty(dataset):
     for data, share in ((dataset, 0), (dataset, 1), (dataset, -0.1), (dataset.first(1), 0.5)):
         with pytest.raises(DataError, match="cannot be held back"):
             data.hold_out(share)
+    with pytest.raises(DataError, match="a share of 0.5 of 1 episode cannot be held back"):
+        dataset.first(1).hold_out(0.5)

@@ -216,6 +216,36 @@ def test_a_log_that_has_grown_is_staged_without_its_earlier_last_shard(memory, t
     assert len(open_dataset(staged_path(memory))) == 8
 
 
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_log_that_was_replaced_by_one_of_equal_sizes_is_staged_anew(
+    memory, tmp_path, monkeypatch, interrupted
+):
+    """Large files are compared by their hashes too, not by their sizes alone."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(stores, "_is_small", lambda size: False)
+    for value in (1.0, 2.0):
+        row = np.full((1, 2), value, np.float32)
+        with Recorder(tmp_path / str(value), Spec((2,), "float32", actions=3), lanes=1) as recorder:
+            for _ in range(8):
+                recorder.add(row, [0], [value], [False], [False], row)
+        Store(memory).send(tmp_path / str(value), "")
+        assert open_dataset(stage(memory)).timeline.reward.tolist() == [value] * 8
+        assert verify(staged_path(memory)) == []
+        if interrupted:  # without a manifest, nothing says what the files of equal sizes are
+            (staged_path(memory) / "manifest.json").unlink()
+
+
+def test_a_staged_log_is_not_brought_again(memory, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(stores, "_is_small", lambda size: False)
+    with Recorder(tmp_path / "log", Spec((2,), "float32", actions=3), lanes=1) as recorder:
+        row = np.zeros((1, 2), np.float32)
+        recorder.add(row, [0], [0.0], [False], [False], row)
+    Store(memory).send(tmp_path / "log", "")
+    times = [{path: path.stat().st_mtime_ns for path in stage(memory).glob("*.arrow")} for _ in range(2)]
+    assert len(times[0]) == 2 and times[0] == times[1]
+
+
 def test_a_study_on_a_log_that_is_not_there_is_refused(memory, tmp_path):
     study = written(tmp_path, **{"s.toml": STUDY}) / "s.toml"
     [run] = [job for job in load(str(study)).jobs() if job.label]

@@ -4,7 +4,9 @@ import contextlib
 import functools
 import io
 from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 import optimist
@@ -12,6 +14,7 @@ from little import played
 from optimist import agents, envs
 from optimist.agents import described
 from optimist.cli.main import perform
+from optimist.data import from_arrays
 from optimist.errors import DataError, UsageError
 from optimist.studies.job import Job
 from optimist.studies.job_run import perform_job
@@ -147,6 +150,30 @@ def test_no_environment_is_the_same_word_in_python_and_on_the_command_line(logs,
     assert asked_for == [found] * 2
 
 
+def test_a_run_without_a_place_is_in_the_same_place_from_python_and_from_the_command_line(logs, monkeypatch):
+    log, places = logs["minatar/breakout"], []
+
+    def begin(self, *_, out, **__):
+        places.append(str(out))
+        raise AskedError(out)
+
+    monkeypatch.setattr(offline.OfflineTraining, "__init__", begin)
+    data = optimist.open(log)
+    in_memory = from_arrays(np.zeros((9, 2)), np.zeros(9, int), np.zeros(9), np.ones(9, bool))
+    for call in (
+        lambda: optimist.train("dqn", log),
+        lambda: optimist.train("dqn", data),
+        lambda: perform(["train", "dqn", str(log)]),
+        lambda: optimist.train("dqn", data.first(9)),
+        lambda: perform(["train", "dqn", str(log), "--first", "9"]),
+        lambda: optimist.train("dqn", in_memory),
+    ):
+        with pytest.raises(AskedError):
+            call()
+    whole, part = f"runs/dqn-{Path(log).name}", f"runs/dqn-{Path(log).name}-{data.first(9).fingerprint[:8]}"
+    assert places == [*[whole] * 3, *[part] * 2, f"runs/dqn-{in_memory.fingerprint[:8]}"]
+
+
 def test_an_agent_is_taken_as_it_is_and_a_name_is_fitted():
     spec = envs.make("minatar/breakout").spec
     own = agents.Rem(columns=7)
@@ -192,7 +219,11 @@ def test_who_plays_is_dqn_or_whom_the_preset_names():
         ({"batch_size": 3}, 'training: there is no setting "batch_size": did you mean "batch"?'),
         ({"learning_rate": 3}, 'options={"optimizer.learning_rate": 3}'),
         ({"lr": 3}, 'options={"optimizer.learning_rate": 3}'),
-        ({"columns": 3}, 'options={"columns": 3}'),
+        (
+            {"columns": 3},
+            '"columns" is an option of rem, not a setting of the training: pass options={"columns": 3}',
+        ),
+        ({"options": {"steps": 3}}, '"steps" is no option of rem: outside options, pass steps=3'),
         ({"seeds": 3}, r"seeds is 3: list them, as in seeds=(0, 1, 2) or seeds=range(3)"),
         ({"preset": "papre"}, 'rem has no preset "papre": did you mean "paper"?'),
         ({"options": {"colums": 3}}, 'rem: there is no setting "colums": did you mean "columns"?'),
@@ -203,6 +234,13 @@ def test_unknown_keywords_get_the_help_of_the_command_line(words, complaint, log
         optimist.train("rem", logs["minatar/breakout"], out=tmp_path / "run", **words)
     assert complaint in str(caught.value) and "\n" not in str(caught.value)
     assert not (tmp_path / "run").exists()
+
+
+def test_an_option_of_the_agent_is_not_taken_for_a_setting_of_a_similar_name(logs, tmp_path):
+    with pytest.raises(
+        UsageError, match='"conservatism" is an option of cql.*pass options={"conservatism": 5}'
+    ):
+        optimist.train("cql", logs["minatar/breakout"], out=tmp_path / "run", conservatism=5)
 
 
 @pytest.mark.parametrize(

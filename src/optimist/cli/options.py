@@ -135,7 +135,7 @@ def _wrapped(line: str, width: int) -> str:
     return textwrap.fill(line, width, subsequent_indent=" " * below)
 
 
-def quoted(path: Path) -> str:
+def quoted(path: Path | str) -> str:
     """The path in a command that people copy: a space in it does not make two words."""
     return shlex.quote(str(path))
 

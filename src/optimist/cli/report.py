@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from optimist.cli.options import Parser, command
+from optimist.cli.options import Parser, command, quoted
 from optimist.errors import UsageError
 
 
@@ -22,6 +22,7 @@ def report(options: argparse.Namespace) -> None:
     run, out = options.run_folder, options.out or options.run_folder / "report.html"
     if out.is_dir():
         raise UsageError(f"{out} is a folder: name a file, as in --out {out / 'page.html'}")
+    _refuse_other_folders(run)
     from optimist.studies.report.run_report import write_run_report
 
     line = " ".join([f"optimist report {run}", *([f"--out {out}"] if options.out else [])])
@@ -29,3 +30,14 @@ def report(options: argparse.Namespace) -> None:
     print(f"wrote {out}")
     for each in warned:
         print(f"warning: {each}")
+
+
+def _refuse_other_folders(folder: Path) -> None:
+    """Raise UsageError for a folder whose page another command writes."""
+    if (folder / "config.toml").exists():
+        return
+    if (folder / "manifest.json").exists():
+        page = f"optimist data report {quoted(folder)} --out page.html"
+        raise UsageError(f"{folder} is a dataset, not a run: {page}")
+    if (folder / "study.json").exists():
+        raise UsageError(f"{folder} is a study, not a run: optimist study report {quoted(folder)}")

@@ -12,7 +12,7 @@ from optimist.cli.engines import add_engines, check_engine, pool_of
 from optimist.cli.options import Parser, arguments_in, command, group, number, whole_number
 from optimist.cli.settings import add_settings, given
 from optimist.cli.work import pull, pull_options, push, push_options, work, work_options
-from optimist.errors import UsageError, did_you_mean
+from optimist.errors import StorageError, UsageError, did_you_mean
 
 CATALOG = Path(__file__).parents[1] / "studies" / "catalog"
 PROPOSITION = "proposition-1"  # this study is not a grid of runs
@@ -196,7 +196,8 @@ def _report_options(parser: Parser, words: list[str]) -> None:
         "--out",
         type=Path,
         metavar="PAGE.html",
-        help="the page of two studies [compared.html]; that of one is report.html in its folder",
+        help="the page [of one study: FOLDER/report.html, with tables and figures in FOLDER/results; of two: "
+        "compared.html]",
     )
     parser.add_argument(
         "--normaliser",
@@ -209,18 +210,18 @@ def report(options: argparse.Namespace) -> None:
     """Write the report of a study, finished or not, or of two studies side by side."""
     if len(options.folders) > 2:
         raise UsageError(f"{len(options.folders)} folders: name one study, or two to compare")
-    if len(options.folders) == 1 and options.out:
-        raise UsageError(
-            "--out is for two studies; the page of one is report.html in its folder: leave out --out"
-        )
+    if options.out and options.out.is_dir():
+        raise UsageError(f"{options.out} is a folder: name a file, as in --out {options.out / 'page.html'}")
     from optimist.studies.scores.normalisation import normaliser
 
     by = normaliser(options.normaliser) if options.normaliser else None
-    if len(options.folders) == 1:
-        from optimist.studies.report.study_report import write_findings
+    if len(options.folders) == 1 and options.out:
+        from optimist.studies.report.study_report import write_page
 
-        written, warned = write_findings(options.folders[0], by)
-        print(f"wrote {written[0]}, with its tables and figures in {options.folders[0] / 'results'}")
+        warned = write_page(options.folders[0], options.out, by)
+        print(f"wrote {options.out}")
+    elif len(options.folders) == 1:
+        warned = _report_in(options.folders[0], by)
     else:
         from optimist.studies.report.side_by_side import write_side_by_side
 
@@ -229,6 +230,18 @@ def report(options: argparse.Namespace) -> None:
         warned = write_side_by_side(page, first, second, by)
         print(f"wrote {page}")
     _print_warnings(warned)
+
+
+def _report_in(folder: Path, by: Any) -> list[str]:
+    """Write the report of a study into its folder; return the warnings."""
+    from optimist.studies.report.study_report import write_findings
+
+    try:
+        written, warned = write_findings(folder, by)
+    except StorageError as problem:
+        raise StorageError(f"{problem}; to write the page alone elsewhere: --out page.html") from problem
+    print(f"wrote {written[0]}, with its tables and figures in {folder / 'results'}")
+    return warned
 
 
 def _print_warnings(warned: list[str]) -> None:

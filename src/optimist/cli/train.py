@@ -111,6 +111,7 @@ def collect(options: argparse.Namespace) -> None:
 
 def _train_options(parser: Parser, words: list[str]) -> None:
     name = next(iter(arguments_in(words)), None)
+    _refuse_exchanged(arguments_in(words))
     parser.epilog = index.preset_line(name) if name else index.agent_lines()
     known = ", ".join(index.read()["agents"])
     parser.demand("agent", f"name an agent: {known}", metavar="AGENT", help="see optimist agents")
@@ -121,7 +122,12 @@ def _train_options(parser: Parser, words: list[str]) -> None:
         type=Path,
         help="a dataset's folder",
     )
-    parser.add_argument("--out", type=Path, metavar="RUN", help="the run's folder [runs/AGENT-DATA]")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="RUN",
+        help="the run's folder [runs/AGENT-DATA, and letters for a part of the data]",
+    )
     parser.add_argument("--seeds", type=seeds, default=(0,), metavar="0,1,2", help="trained together [0]")
     parser.add_argument(
         "--environment", metavar="ENV", help="where to evaluate, or none [the data's environment]"
@@ -131,6 +137,17 @@ def _train_options(parser: Parser, words: list[str]) -> None:
     _add_settings(parser, "training", name, value_in(words, "--preset"), value_in(words, "--recipe"))
     _add_environments(parser, index.read()["environments"])
     _add_former_names(parser)
+
+
+def _refuse_exchanged(words: list[str]) -> None:
+    """Raise UsageError if the dataset comes first, and then an agent."""
+    if len(words) == 2 and Path(words[0]).is_dir() and not Path(words[1]).exists():
+        known = index.read()["agents"]
+        first, second = (word.replace("-", "_").lower() for word in words)
+        if first not in known and second in known:
+            raise UsageError(
+                f"the agent comes first, then the dataset: optimist train {words[1]} {quoted(words[0])}"
+            )
 
 
 def train(options: argparse.Namespace) -> None:
@@ -143,7 +160,7 @@ def train(options: argparse.Namespace) -> None:
         refuse_logs(options.data)  # a better message, if it is a log of another program
         raise
     from optimist import agents, envs
-    from optimist.training.offline import OfflineTraining
+    from optimist.training.offline import OfflineTraining, usual_folder
     from optimist.training.resolve import resolve_training
     from optimist.training.storage.alarms import read_alarms
     from optimist.training.storage.policies import kept_steps
@@ -153,7 +170,7 @@ def train(options: argparse.Namespace) -> None:
     if environment is None:
         environment = envs.from_data(dataset.provenance.get("environment", ""))
     environment = "" if environment == "none" else environment
-    out = options.out or Path("runs") / f"{agents.short_name(agent)}-{options.data.resolve().name}"
+    out = options.out or usual_folder(agent, part_of(dataset, options))
     OfflineTraining(
         agent,
         dataset,

@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optimist.data.checking import not_finite
-from optimist.errors import DataError, in_one_line, log
+from optimist.errors import DataError, in_one_line, log, some_of
 
 MOST_DISTINCT = 10_000  # a network has an output for every action
+SHOWN = 6  # names in a message
 SURELY_FEW = 64  # ids below are taken as they are: actions that never occur cost little
 
 
@@ -86,8 +87,8 @@ def _whole(array: np.ndarray) -> np.ndarray:
     if np.abs(array).max(initial=0) >= 2**53:
         raise DataError("actions are floats above 2**53, which are not exact: give whole numbers or names")
     log.warning(
-        "actions are whole numbers of type %s: they are taken as discrete; for vectors give action_low= and "
-        "action_high=",
+        "actions are whole numbers of type %s: they are taken as discrete; for vectors give their bounds, "
+        "action_low and action_high (--action-low, --action-high)",
         array.dtype,
     )
     return array.astype(np.int64)
@@ -139,10 +140,8 @@ def _mapped(array: np.ndarray, actions_count: int | None) -> Actions:
             "action_names instead"
         )
     log.warning(
-        "%d different actions, %s to %s, have the numbers 0 to %d; a policy answers with their names",
-        len(names),
-        in_one_line(names[0], 20),
-        in_one_line(names[-1], 20),
+        "the actions %s have the numbers 0 to %d, in this order; a policy answers with their names",
+        some_of([in_one_line(name, 20) for name in names], SHOWN),
         len(names) - 1,
     )
     return Actions(place.reshape(array.shape), len(names), names)

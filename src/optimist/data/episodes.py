@@ -12,6 +12,10 @@ from optimist.data.timeline import Timeline
 from optimist.data.transition import Spec, Transition
 
 
+def episodes_in_words(count: int) -> str:
+    return "1 episode" if count == 1 else f"{count:,} episodes"
+
+
 @dataclass(frozen=True, eq=False)
 class Episode:
     """One episode, or its part in a view. Iterating gives its transitions, undiscounted: the discount is 0
@@ -143,4 +147,4 @@ class Episodes(Sequence[Episode]):
     def __repr__(self) -> str:
         complete = self.returns[self.complete]
         mean = f", mean return {complete.mean():.4g}" if len(complete) else ""
-        return f"{len(self):,} episodes, {len(complete):,} of them complete{mean}"
+        return f"{episodes_in_words(len(self))}, {len(complete):,} of them complete{mean}"

@@ -18,6 +18,7 @@ from optimist.data.disk.leftovers import APPENDING, clean_up, discard_held
 from optimist.data.disk.lock import HOLDER, LOCK, writing
 from optimist.data.disk.manifest import OPTIONAL_COLUMNS, Manifest
 from optimist.data.disk.shard_stream import ShardStream, steps_per_shard
+from optimist.data.episodes import episodes_in_words
 from optimist.data.joining import Joining, LeftOut, Piece
 from optimist.data.machine import with_home
 from optimist.data.transition import Spec
@@ -38,7 +39,7 @@ class Counts:
 
     def lines(self) -> list[str]:
         lost = [f"left out: {self.left_out}"] if self.left_out.steps else []
-        return [f"{self.steps:,} steps in {self.episodes:,} episodes", *lost]
+        return [f"{self.steps:,} steps in {episodes_in_words(self.episodes)}", *lost]
 
 
 class Intake:

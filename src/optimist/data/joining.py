@@ -154,6 +154,6 @@ def jump(row: int) -> DataError:
     """The error for a row whose successor is not the observation of the row after it."""
     return DataError(
         f"the next observation of row {row} is not the observation of row {row + 1}, and row {row} is not "
-        "marked as an end: mark the ends with truncations= or episodes= (truncations=True: every row is an "
-        "episode of its own)"
+        "marked as an end: mark the ends with truncations or episodes (--truncations, --episodes); in Python "
+        "truncations=True says that every row is an episode of its own"
     )

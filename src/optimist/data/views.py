@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from optimist.data.episodes import Episodes
+from optimist.data.episodes import Episodes, episodes_in_words
 from optimist.data.joining import LeftOut
 from optimist.data.timeline import Timeline
 from optimist.data.transition import Spec
@@ -94,8 +94,8 @@ class View:
         trajectories = len(self.starts)
         if not 0 < share < 1 or trajectories < 2:
             raise DataError(
-                f"a share of {share} of {trajectories} episodes cannot be held back; choose one above 0 and "
-                "below 1, of at least 2 episodes"
+                f"a share of {share} of {episodes_in_words(trajectories)} cannot be held back; choose one "
+                "above 0 and below 1, of at least 2 episodes"
             )
         count = min(_count(trajectories, share), trajectories - 1)
         order = np.random.default_rng(seed).permutation(trajectories)

@@ -89,7 +89,7 @@ def _about_observations(look: Look) -> Iterator[str]:
         yield "the observation is always the same: an agent can only learn which action is best on average"
     elif not _is_flags(features):
         own = "collection" in look.dataset.provenance  # by default these are not standardised
-        remedy = "--observations standard" if own else "train does so by default"
+        remedy = "standardise them: --observations standard" if own else "train standardises them"
         yield from _about_features(features, look.feature, remedy)
 
 
@@ -124,7 +124,7 @@ def _about_features(features: Features, name: Callable[[int], str], remedy: str)
     if features.spread[large] > UNEQUAL * features.spread[small]:
         yield (
             f"features have unequal scales: feature {name(large)} spreads by {features.spread[large]:.3g}, "
-            f"feature {name(small)} by {features.spread[small]:.3g}; standardise them: {remedy}"
+            f"feature {name(small)} by {features.spread[small]:.3g}; {remedy}"
         )
     far = [number for number in vary.tolist() if abs(features.mean[number]) > FAR * features.spread[number]]
     if far:
@@ -132,7 +132,7 @@ def _about_features(features: Features, name: Callable[[int], str], remedy: str)
             f"{_listed('feature', map(name, far))} varies little compared with its size ("
             f"{features.mean[far[0]]:.4g} ± {features.spread[far[0]]:.2g}), and float32 holds it in steps "
             f"of {np.spacing(np.float32(abs(features.mean[far[0]]))):.2g}: subtract a constant before it is "
-            f"logged; standardise the features: {remedy}"
+            f"logged; {remedy}, but what is rounded off is lost"
         )
 
 

@@ -6,8 +6,9 @@ any time.
 """
 
 import hashlib
+import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from typing import Any
 from optimist.data.disk import manifest
 from optimist.data.disk.files import (
     TEMPORARY,
+    File,
+    check_hash,
     check_no_link_leads_out,
     make_folder,
     remove,
@@ -49,8 +52,32 @@ def stage(address: str) -> Path:
         store = Store(address)
         if not store.has(manifest.NAME):
             raise DataError(f"{address} has no {manifest.NAME}: correct the address of the log")
-        store.bring("", folder, exactly=True)
+        store.bring("", folder, exactly=True, anew=_of_another_log(store, folder))
     return folder
+
+
+def _of_another_log(store: "Store", folder: Path) -> set[str]:
+    """The manifest, and the files of the staged folder that are not those of the log at the address, whatever
+    their sizes: the log was replaced since, or staging was interrupted."""
+    with tempfile.TemporaryDirectory() as there:
+        wanted = _shard_files(store.bring_file(manifest.NAME, Path(there)).parent)
+    had, found = _shard_files(folder), {manifest.NAME}
+    for name, file in wanted.items():
+        if (folder / name).exists() and had.get(name) != file:
+            try:
+                check_hash(folder, file)
+            except DataError:
+                found.add(name)
+    return found
+
+
+def _shard_files(folder: Path) -> dict[str, File]:
+    """The files that a manifest names; none if it is missing or damaged, which `Dataset.open` reports."""
+    try:
+        shards = manifest.read(folder).shards
+    except DataError:
+        return {}
+    return {file.file: file for shard in shards for file in (shard.steps, shard.frames)}
 
 
 class Store:
@@ -67,15 +94,24 @@ class Store:
             self._files.auto_mkdir = True
         self._sent: dict[str, tuple[int, int] | None] = {}
 
-    def bring(self, name: str, folder: Path, without: tuple[str, ...] = (), *, exactly: bool = False) -> bool:
+    def bring(
+        self,
+        name: str,
+        folder: Path,
+        without: tuple[str, ...] = (),
+        *,
+        exactly: bool = False,
+        anew: Collection[str] = (),
+    ) -> bool:
         """Make `folder` hold the files at `name`; False if there are none. A large file of the same size is
-        not brought again; a file that has grown is brought as a whole. `exactly` removes other files: what a
-        lost process wrote after it last sent would not fit to what it sent, and a recording replaces its last
-        shard."""
+        not brought again, unless it is in `anew`; a file that has grown is brought as a whole. `exactly`
+        removes other files: what a lost process wrote after it last sent would not fit to what it sent, and
+        a recording replaces its last shard."""
         there = self.listed(name, without)
         for path in sorted(there, key=_order):
             local = folder / path
-            if not local.exists() or local.stat().st_size != there[path] or _is_small(there[path]):
+            is_kept = local.exists() and local.stat().st_size == there[path] and not _is_small(there[path])
+            if not is_kept or path in anew:
                 make_folder(local.parent)
                 partial = local.with_name(local.name + TEMPORARY)
                 with self._problems(path):

@@ -27,7 +27,7 @@ from optimist.training.interrupt import StopRequest
 from optimist.training.learner import Learner, TrainState, advance, check_seeds
 from optimist.training.loggers import logger_classes
 from optimist.training.measures import Measures
-from optimist.training.offline_settings import Training, settled_for
+from optimist.training.offline_settings import IN_MEMORY, Training, settled_for
 from optimist.training.rewards import remarks, suggested_scale
 from optimist.training.seed_logs import SeedLogs, whole
 from optimist.training.services import Services, owes_evaluation
@@ -38,6 +38,15 @@ from optimist.training.storage.run_folder import RunFolder, as_config, begun, re
 log = logging.getLogger("optimist")
 CHUNK = 250  # gradient steps between checks of the clock, the losses and the signals
 LARGE_CHUNK = 50  # the same for large images on a CPU, so that Ctrl-C takes effect within seconds
+
+
+def usual_folder(agent: Agent, data: Dataset) -> Path:
+    """Where a run is written if nobody says: runs/AGENT-DATA, by the name of the dataset's folder. A part of
+    the data adds letters of its own; data in memory has only these."""
+    named = data.path.resolve().name if data.path else ""
+    is_whole = named and not data.recording
+    letters = "" if is_whole else data.fingerprint[:8]
+    return Path("runs") / "-".join(filter(None, [short_name(agent), named, letters]))
 
 
 class OfflineTraining:
@@ -117,7 +126,7 @@ class OfflineTraining:
             "seeds": list(self.seeds),
             "environment": self.environment or "",
             "dataset": {
-                "path": str(self.data.dataset.path or "in memory"),
+                "path": str(self.data.dataset.path or IN_MEMORY),
                 "fingerprint": self.data.fingerprint,
                 "recording": self.recording,  # the whole dataset, of which this may be a part
                 **({"part": self._part_name} if self._part_name else {}),

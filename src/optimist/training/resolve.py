@@ -92,17 +92,25 @@ def _agent(
         raise UsageError(f'preset "{preset}" needs an agent given by name: pass a name, or no preset')
     if not isinstance(agent, Agent):
         raise UsageError(f'{agent!r} is not an agent: pass a name such as "rem", or optimist.agents.Rem()')
+    for name, value in (options or {}).items():
+        if name not in _taken(agent) and name in _taken(recipe.training):
+            whose = agents.name_of(agent)
+            raise UsageError(f'"{name}" is no option of {whose}: outside options, pass {name}={value!r}')
     return with_values(agent, options or {}, agents.name_of(agent))
 
 
 def _settings(record: Any, settings: Mapping[str, Any] | None, place: str, agent: Agent) -> Any:
     """The record with these fields; the error for a field of the agent says that it is an option."""
     for name, value in (settings or {}).items():
-        if name not in _taken(record) and closest(name, field_names(record)) is None:
-            meant = name if name in _taken(agent) else closest(name, field_names(agent))
-            if meant:
-                where = f'options={{"{meant}": {value!r}}}'
-                raise UsageError(f'{place}: there is no setting "{name}"; for the agent, pass {where}')
+        if name in _taken(record):
+            continue
+        if name in _taken(agent) or name in field_names(agent):
+            whose, where = agents.name_of(agent), f'options={{"{name}": {value!r}}}'
+            raise UsageError(f'"{name}" is an option of {whose}, not a setting of the {place}: pass {where}')
+        meant = closest(name, field_names(agent))
+        if meant and closest(name, field_names(record)) is None:
+            where = f'options={{"{meant}": {value!r}}}'
+            raise UsageError(f'{place}: there is no setting "{name}"; for the agent, pass {where}')
     return with_values(record, settings or {}, place)
 
 

@@ -12,6 +12,7 @@ from format_logs import SPECS, assert_equal_steps, recorded
 
 from optimist.cli.main import main
 from optimist.data import formats, from_arrays, open_dataset
+from optimist.data.formats.parquet import table_log, tables
 from optimist.data.look import Look
 from optimist.data.warnings import warnings
 from optimist.errors import DataError, UsageError
@@ -225,6 +226,19 @@ def changed(name, row, value):
             "no column for the observations: name one, or several as a,b,c, with --observations; it has x, y",
         ),
         ({}, {"episodes": "episode", "drop": "episode"}, "--drop leaves out every column of --episodes"),
+        (
+            {"reward": pa.array([[]] * 60, pa.list_(pa.float64()))},
+            {},
+            r"rewards have rows of shape \(0,\) instead",
+        ),
+        ({"terminal": [[0, 1]] * 60}, {}, r"terminals have rows of shape \(2,\) instead of \(\)"),
+        ({}, {"drop": "terminal"}, "no column for the terminals: name one with --terminals; it has x, y"),
+        (
+            {"done": np.zeros(60, bool)},
+            {"drop": "terminal"},
+            "name one with --terminals; --terminals done if no time limit is among its ends; it has x, y",
+        ),
+        ({"reward": ["5 EUR"] * 60}, {}, r"not numbers \(5 EUR in row 0\); convert it, or name another"),
     ],
 )
 def test_wrong_tables_are_refused_in_one_line(tmp_path, change, options, said):
@@ -455,3 +469,123 @@ def test_an_episode_that_goes_on_after_its_end_is_said_once(tmp_path, caplog):
     read(in_parquet(table, tmp_path), tmp_path / "data", observations="x,y")
     (line,) = [each for each in caplog.messages if "goes on" in each]
     assert line.startswith("episode 0 goes on after row 4, which is marked as an end")
+
+
+def reordered(table: dict, order) -> dict:
+    return {name: np.asarray(column)[order] for name, column in table.items()}
+
+
+def stepped(**more) -> dict:
+    """Six episodes of ten steps; the rows are told apart by the step alone."""
+    return {**columns(), "step": np.arange(60) % 10, **more}
+
+
+SWAPPED = [*range(24), 25, 24, *range(26, 60)]
+INTERLEAVED = np.arange(60).reshape(3, 2, 10).swapaxes(1, 2).ravel()  # two episodes step by step
+
+
+@pytest.mark.parametrize("written", [in_parquet, in_csv])
+@pytest.mark.parametrize(
+    ("order", "clock", "row"),
+    [(SWAPPED, "step", 25), (SWAPPED, "time", 25), (SWAPPED, "timestamp", 25), (range(59, -1, -1), "t", 1)],
+)
+def test_rows_that_go_back_in_time_are_refused(tmp_path, monkeypatch, written, order, clock, row):
+    """The border between two parts is looked at too: the rows are read in parts of five."""
+    monkeypatch.setattr(table_log, "MOST_ROWS", 5)
+    table = stepped()
+    table[clock] = table.pop("step")
+    if clock == "timestamp":
+        table[clock] = np.datetime64("2026-03-01T10:00:00", "s") + table[clock]
+    path = written(reordered(table, list(order)), tmp_path)
+    with pytest.raises(
+        DataError, match=f'the column "{clock}" goes back in row {row}, within an episode: sort'
+    ):
+        read(path, tmp_path / "data", observations="x,y,is_new")
+    assert not (tmp_path / "data").exists()
+    read(path, tmp_path / "data", observations="x,y,is_new", drop=clock)  # the user says that it is no time
+    assert len(open_dataset(tmp_path / "data")) > 0
+
+
+def test_interleaved_episodes_without_a_column_of_episodes_are_told(tmp_path, caplog):
+    table = stepped(terminal=np.arange(60) % 10 == 9)
+    del table["episode"]
+    path = in_csv(reordered(table, INTERLEAVED), tmp_path)
+    read(path, tmp_path / "data", observations="x,y,is_new", truncations="no")
+    assert [each.message for each in caplog.records] == [
+        'the column "step" stays the same from row 0 to 1, within an episode: sort the rows by episode and '
+        "time, or mark where episodes end"
+    ]
+
+
+def test_unmarked_ends_are_found_by_the_steps(tmp_path):
+    table = stepped()  # every second episode ends without a terminal step
+    del table["episode"]
+    with pytest.raises(DataError, match='"step" goes back in row 20, .* or mark where episodes end'):
+        read(in_csv(table, tmp_path), tmp_path / "data", observations="x,y,is_new", truncations="no")
+
+
+@pytest.mark.parametrize("written", [in_parquet, in_csv])
+def test_rows_that_are_there_twice_are_counted(tmp_path, monkeypatch, written):
+    monkeypatch.setattr(table_log, "MOST_ROWS", 5)
+    path = written(reordered(stepped(), [*range(5), 4, *range(5, 32), 31, 31, *range(32, 60)]), tmp_path)
+    lines = read(path, tmp_path / "data", observations="x,y,is_new").lines()
+    assert lines[-1] == (
+        "3 of 63 rows equal the row before in every column that is read (first: row 5); if rows were written "
+        "twice, remove them"
+    )
+
+
+def test_one_row_that_is_there_twice_is_counted_in_the_singular(tmp_path):
+    path = in_csv(reordered(stepped(), [0, *range(60)]), tmp_path)
+    line = read(path, tmp_path / "data", observations="x,y,is_new").lines()[-1]
+    assert line.startswith("1 of 61 rows equals the row before") and "(first: row 1)" in line
+
+
+def test_the_numbers_of_rows_that_pandas_writes_have_no_name(tmp_path):
+    pd.DataFrame(columns()).to_csv(tmp_path / "log.csv")
+    lines = read(tmp_path / "log.csv", tmp_path / "data", observations="x,y,is_new").lines()
+    assert "columns left out: (without a name), name" in lines
+
+
+def test_a_file_that_may_not_be_read_is_not_called_damaged(tmp_path, monkeypatch):
+    path = in_csv(columns(), tmp_path)
+
+    def refused(*_):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setitem(tables._SCHEMAS, "csv", refused)
+    with pytest.raises(DataError, match="log.csv may not be read: Permission denied; change its rights"):
+        read(path, tmp_path / "data", observations="x")
+
+
+def test_a_csv_file_without_names_of_columns_or_in_utf_16_is_refused_in_these_words(tmp_path):
+    table = pd.DataFrame({"x": [0, 1], "action": [0, 1], "reward": [0, 1], "terminal": [0, 1]})
+    table.to_csv(tmp_path / "log.csv", index=False, header=False)
+    with pytest.raises(
+        DataError, match='two columns with the name "0": rename one, or put a line with the names'
+    ):
+        read(tmp_path / "log.csv", tmp_path / "data", observations="x")
+    table.to_csv(tmp_path / "log.csv", index=False, encoding="utf-16")
+    with pytest.raises(DataError, match="log.csv is UTF-16, as spreadsheets save it: save it as UTF-8"):
+        read(tmp_path / "log.csv", tmp_path / "data", observations="x")
+
+
+def test_honest_rows_are_taken_without_a_remark(tmp_path, caplog):
+    """Equal play in other steps, empty times, times that stand still, and a clock among the features."""
+    still = stepped(x=np.ones(60), y=np.ones(60), reward=np.ones(60), action=np.ones(60, int))
+    still["terminal"] = np.zeros(60, bool)
+    hours = {**stepped(), "time": np.arange(60) // 3 % 24 * 1.0}
+    del hours["step"]
+    shuffled = reordered({**stepped(truncated=np.ones(60, bool)), "x_next": columns()["x"] + 1}, SWAPPED)
+    del shuffled["episode"]
+    given = [
+        (still, {"observations": "x,y"}),
+        (stepped(step=[None, *range(59)]), {"observations": "x,y"}),
+        (hours, {"observations": "x,y,time"}),
+        (shuffled, {"observations": "x", "next_observations": "x_next"}),  # rows are whole transitions
+    ]
+    for number, (table, options) in enumerate(given):
+        path = in_parquet(table, tmp_path)
+        lines = read(path, tmp_path / f"data-{number}", **options).lines()
+        assert not any("equal the row" in line for line in lines)
+    assert not caplog.records

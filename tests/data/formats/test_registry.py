@@ -30,6 +30,16 @@ def test_names_have_dashes_and_close_ones_are_suggested():
     assert formats.find("dqn_replay") is formats.find("dqn-replay")
     with pytest.raises(UsageError, match='there is no format "dqn-reply": did you mean "dqn-replay"?'):
         formats.find("dqn-reply")
+    with pytest.raises(UsageError, match='there is no format "CSV": the format parquet reads such files too'):
+        formats.find("CSV")
+
+
+def test_a_log_in_no_known_format_is_told_what_to_do(tmp_path):
+    with pytest.raises(DataError, match=r"log.csv does not exist; check its spelling"):
+        formats.detect(tmp_path / "log.csv")
+    (tmp_path / "log.json").write_text("{}")
+    with pytest.raises(DataError, match=r"none of the known formats .* or convert it to a .csv or .parquet"):
+        formats.detect(tmp_path / "log.json")
 
 
 def test_a_recording_of_ours_is_none_of_the_formats(tmp_path):
@@ -82,6 +92,17 @@ def test_other_npz_files_are_refused_in_one_line(tmp_path, arrays, said):
         formats.find("npz").read(tmp_path / "log.npz", tmp_path / "out", None, None)
     assert "\n" not in str(refused.value)
     assert formats.find("npz").verify(tmp_path / "log.npz").problems == [str(refused.value)]
+
+
+def test_an_npz_file_that_may_not_be_read_is_not_called_damaged(tmp_path, monkeypatch):
+    np.savez(tmp_path / "log.npz", observations=np.zeros((3, 2)))
+
+    def refused(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(formats.find("npz").zipfile, "ZipFile", refused)
+    with pytest.raises(DataError, match="log.npz may not be read: Permission denied; change its rights"):
+        formats.find("npz").read(tmp_path / "log.npz", tmp_path / "data")
 
 
 def test_a_file_that_is_no_npz_is_refused(tmp_path):

@@ -14,7 +14,8 @@ import pytest
 from little import outcome
 from optimist.cli.tables import status_table
 from optimist.errors import RunError, UsageError
-from optimist.studies.engines.engine import perform_all
+from optimist.studies.engines import engine
+from optimist.studies.engines.engine import Progress, perform_all
 from optimist.studies.engines.local import LocalPool, cores_each
 from optimist.studies.job import Job
 from optimist.studies.preparation import check_settings, restarted, with_logs_of
@@ -222,3 +223,19 @@ def test_a_study_tells_how_far_it_is(straight, tmp_path):
 def test_jobs_share_the_cores_where_there_are_many(monkeypatch, cores, jobs, each):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)))
     assert cores_each(jobs) == each
+
+
+def test_the_progress_of_a_run_that_begins_anew_does_not_count_its_old_steps(tmp_path, monkeypatch):
+    monkeypatch.setattr(engine, "LOOK_SECONDS", 0)
+    run = replace(jobs()[1], restart=True)
+    metrics = run.run_folder(tmp_path) / "metrics.jsonl"
+    metrics.parent.mkdir(parents=True)
+    metrics.write_text('{"step": 40}\n')
+    progress, shown = Progress([run], tmp_path, ()), []
+    monkeypatch.setattr(progress._bar, "update", lambda steps, note: shown.append(steps))
+    for step in (40, None, 20, 40, 60):  # the worker deletes the old run, and the new one passes its steps
+        metrics.unlink()
+        metrics.write_text(f'{{"step": {step}}}\n' if step else "")
+        progress.show((), [run.name])
+    progress.close()
+    assert shown == [0, 0, 20, 40, 60]

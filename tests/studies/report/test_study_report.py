@@ -280,6 +280,48 @@ def test_a_player_that_is_worse_than_random_play_is_a_warning(study):
     ]
 
 
+@pytest.mark.parametrize(
+    ("returns", "is_warned"),
+    [
+        ((PLAYER - 0.1, PLAYER - 0.1), True),  # agents score far beyond ten times this difference
+        ((PLAYER - 7, PLAYER + 5), True),  # on average 1 below the player, but their spread is 6
+        ((RANDOM, RANDOM), False),
+        ((RANDOM - 1, RANDOM + 1), False),
+    ],
+)
+def test_a_player_that_is_hardly_better_than_random_play_is_a_warning(study, returns, is_warned):
+    """Normalised scores are divided by the difference."""
+    random_play = next(job.run_folder(study) for job in jobs() if job.agent == "random")
+    rows = "".join(f"1,0,{number},{value},7\n" for number, value in enumerate(returns))
+    (random_play / "episodes.csv").write_text(f"step,seed,episode,return,length\n{rows}")
+    said = f"the online DQN is hardly better than random play in {GAMES[0]} ("
+    assert [line.startswith(said) for line in write_findings(study)[1]] == [True] * is_warned
+    assert (said in html.unescape((study / "report.html").read_text())) == is_warned
+
+
+def contents(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_the_page_of_a_study_can_be_written_elsewhere(study, tmp_path, capsys):
+    """A study on a read-only disk has no place for it."""
+    before, page = contents(study), tmp_path / "pages" / "mine.html"
+    assert main(["study", "report", str(study), "--out", str(page)]) == 0
+    assert f"wrote {page}\n" in capsys.readouterr().out
+    assert contents(study) == before and list(page.parent.iterdir()) == [page]
+    assert main(["study", "report", str(study)]) == 0
+    written = page.read_text().replace(f" --out {page}", "")
+    assert written == (study / "report.html").read_text()
+
+
+def test_a_study_that_cannot_be_written_says_where_the_page_can_go(study, capsys):
+    (study / "results").write_text("a file in the way")
+    assert main(["study", "report", str(study)]) == 6
+    complaint = capsys.readouterr().err
+    assert f"cannot make {study / 'results'}" in complaint and complaint.count("\n") == 1
+    assert complaint.endswith("; to write the page alone elsewhere: --out page.html\n")
+
+
 def test_half_finished_and_failed_runs_are_listed_and_not_averaged(study):
     stopped, failed = (f"runs/{GAMES[n]}/all/REM" for n in (0, 1))
     for name in (stopped, failed):
@@ -311,7 +353,7 @@ def test_a_study_that_has_no_finished_run_says_so(study):
     [
         ("{out}", 4, "is not a study's folder: it has no study.json; name the --out of a study"),
         ("{made} {made} {made}", 2, "3 folders: name one study, or two"),
-        ("{made} --out x.html", 2, "--out is for two studies"),
+        ("{made} --out {out}", 2, "is a folder: name a file, as in --out"),
         ("{made} --normaliser dqn-random", 2, 'dqn-random has no DQN score of "minatar/breakout"'),
         ("{made} --normaliser mine", 2, 'there is no normaliser "mine"'),
     ],

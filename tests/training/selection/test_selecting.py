@@ -48,7 +48,7 @@ def train(data, out: Path, agent: str = "dqn", seeds=(3, 5), **settings) -> Path
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory) -> Path:
-    return played(tmp_path_factory.mktemp("log") / "data", game=GAME, rows=60, lanes=2)
+    return played(tmp_path_factory.mktemp("log") / "data", game=GAME, rows=200, lanes=2)
 
 
 @pytest.fixture(scope="module")
@@ -215,7 +215,7 @@ def test_mistakes_are_one_line(runs, log, tmp_path):
 def test_a_folder_that_is_no_run_is_named_for_what_it_is(runs, log, tmp_path):
     for folder, said in (
         (runs[0].parent, f"holds some: name them, such as {runs[1]}, {runs[0]}"),
-        (log, "is a dataset: name runs that learned from it"),
+        (log, "it is a dataset: name a run that learned from it"),
         (tmp_path, "has no config.toml: name the --out"),
         (tmp_path / "nowhere", "does not exist: name the --out"),
     ):
@@ -330,3 +330,22 @@ def test_the_interval_is_the_bootstraps():
     random = np.random.default_rng(0)
     means = [np.mean(values[row]) for row in random.integers(4, size=(choice.DRAWS, 4))]
     np.testing.assert_allclose(choice.interval(values), np.quantile(means, [0.025, 0.975]))
+
+
+@pytest.mark.parametrize("episodes", [1, 5])  # of five, one is held out
+def test_one_episode_has_no_interval_and_a_note_says_why(episodes, tmp_path, capsys):
+    """An interval of width zero would say that the value is exact."""
+    ends = np.arange(40) % (40 // episodes) == 40 // episodes - 1
+    random = np.random.default_rng(0)
+    given = (random.normal(size=(40, 3)), random.integers(2, size=40), random.normal(size=40), ends)
+    Dataset.from_arrays(*given, truncations=False).save(tmp_path / "log")
+    train(Dataset.open(tmp_path / "log"), tmp_path / "run", seeds=(0,))
+    assert main(["select", str(tmp_path / "run"), "--updates", "2", "--out", str(tmp_path / "page")]) == 0
+    shown = capsys.readouterr().out
+    assert "the values come from one episode, which shows no spread: they have no interval" in shown
+    assert "[" not in shown
+    assert ("the log has one episode" in shown) == (episodes == 1)
+    assert ("--hold-out 0.1 avoids this" in shown) == (episodes > 1)  # one episode cannot be held out
+    assert "bootstrap over held-out" not in (tmp_path / "page" / "selection.html").read_text()
+    chosen = read_selection(tmp_path / "run")["candidates"][0]
+    assert chosen["low"] is None and chosen["high"] is None

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from optimist import plugins
-from optimist.errors import DataError
+from optimist.errors import DataError, UsageError
 
 Address = str | Path  # a path, or an address such as gs://bucket/folder
+TABLES = ("csv", "arrow", "feather")  # files that people may take for formats
 
 
 class Summary(Protocol):
@@ -80,6 +81,10 @@ def available() -> list[str]:
 def find(name: str) -> Format:
     """The format with this name, from this folder or another package."""
     known = available()
+    if name.lower() in TABLES:
+        raise UsageError(
+            f'there is no format "{name}": the format parquet reads such files too; name parquet'
+        )
     if name.replace("_", "-") not in known:
         return cast(Format, plugins.find("formats", name, known))
     return cast(Format, importlib.import_module(f"{__name__}.{name.replace('-', '_')}"))
@@ -93,8 +98,13 @@ def detected(address: Address) -> str | None:
 def detect(address: Address) -> str:
     """The name of the format of the logs at this address, or a DataError."""
     found = detected(address)
+    if found is None and "://" not in str(address) and not Path(address).exists():
+        raise DataError(f"{address} does not exist; check its spelling")
     if found is None:
-        raise DataError(f"{address} is in none of the known formats ({', '.join(_all())}); name one")
+        raise DataError(
+            f"{address} is in none of the known formats ({', '.join(_all())}); name one, or convert it to a "
+            ".csv or .parquet file"
+        )
     return found
 
 

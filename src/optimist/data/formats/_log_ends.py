@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from optimist.data.checking import goes_on
+from optimist.data.checking import checked_rows, goes_on
 from optimist.data.formats._log import Asked, Log, Part
 from optimist.errors import DataError, in_one_line, log
 
@@ -34,7 +34,7 @@ class Labels:
                     "one: sort the rows by episode and time"
                 )
             self.seen.add(label)
-        terminal, truncated = (_flags(part, name) for name in ("terminals", "truncations"))
+        terminal, truncated = (_flags(part, name, first) for name in ("terminals", "truncations"))
         early = None if self.is_warned else goes_on(labels, last, terminal | truncated, first)
         if early:
             self.is_warned = True
@@ -42,9 +42,11 @@ class Labels:
         return (last & ~terminal) | truncated
 
 
-def _flags(part: Part, name: str) -> np.ndarray:
+def _flags(part: Part, name: str, first: int) -> np.ndarray:
     """A column of ends; none if the log lacks it."""
-    return part[name].reshape(-1).astype(bool) if name in part else np.zeros(len(part["rewards"]), bool)
+    if name not in part:
+        return np.zeros(len(part["rewards"]), bool)
+    return checked_rows(name, part[name], (), "bool", first)
 
 
 def check_ends(log: Log, asked: Asked) -> None:

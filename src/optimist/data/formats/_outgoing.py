@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from optimist.data.dataset import Dataset
+from optimist.data.episodes import episodes_in_words
 from optimist.data.transition import Spec
 from optimist.errors import DataError, in_one_line
 
@@ -32,17 +33,13 @@ class Written:
 
     def lines(self) -> list[str]:
         notes = [f"note: {note}" for note in self.notes]
-        return [f"{self.steps:,} steps in {episodes(self.episodes)}", *notes]
-
-
-def episodes(count: int) -> str:
-    return "1 episode" if count == 1 else f"{count:,} episodes"
+        return [f"{self.steps:,} steps in {episodes_in_words(self.episodes)}", *notes]
 
 
 def written(dataset: Dataset, *notes: str) -> Written:
     """The summary, with a line about the episodes that have no end."""
     cut = int((~(dataset.episodes.terminal | dataset.episodes.truncated)[:-1]).sum())
-    marked = (f"marked as truncated: {episodes(cut)} without an end",) if cut else ()
+    marked = (f"marked as truncated: {episodes_in_words(cut)} without an end",) if cut else ()
     return Written(len(dataset), len(dataset.episodes), (*marked, *notes))
 
 

@@ -95,6 +95,8 @@ def _rows(stream: IO[bytes], shape: tuple[int, ...], dtype: np.dtype, count: int
 def _readable(path: Path) -> Iterator[None]:
     try:
         yield
+    except PermissionError:
+        raise DataError(f"{path} may not be read: Permission denied; change its rights") from None
     except (OSError, ValueError, EOFError, MemoryError, KeyError, zipfile.BadZipFile) as problem:
         raise DataError(
             f"{path} is not a readable .npz file ({in_one_line(problem)}); save it again"

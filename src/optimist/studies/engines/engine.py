@@ -121,6 +121,8 @@ class Progress:
     def __init__(self, jobs: list[Job], out: Path, done: Collection[str]):
         self._jobs, self._out, self._last = {job.name: job for job in jobs}, out, 0.0
         self._steps = {job.name: job.steps() for job in jobs}
+        # What the folder of a run that begins anew holds until its worker has deleted it.
+        self._old = {job.name: steps_done(job, out) for job in jobs if job.restart}
         total, before = sum(self._steps.values()), sum(self._steps[name] for name in done)
         self._bar = Bar("all runs", total, "step", before).__enter__()
 
@@ -129,8 +131,15 @@ class Progress:
             return
         self._last = time.monotonic()
         steps = sum(self._steps[name] for name in done)
-        steps += sum(min(self._steps[name], steps_done(self._jobs[name], self._out)) for name in running)
+        steps += sum(min(self._steps[name], self._done(name)) for name in running)
         self._bar.update(steps, note=f"{len(done)} of {len(self._jobs)} runs done")
+
+    def _done(self, name: str) -> int:
+        steps = steps_done(self._jobs[name], self._out)
+        if steps == self._old.get(name):
+            return 0
+        self._old.pop(name, None)
+        return steps
 
     def close(self) -> None:
         self._bar.__exit__()

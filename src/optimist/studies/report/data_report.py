@@ -6,6 +6,7 @@ from typing import Any
 from optimist.data.card import card
 from optimist.data.dataset import Dataset
 from optimist.data.disk.files import make_folder, write_whole
+from optimist.data.episodes import episodes_in_words
 from optimist.data.look import Look
 from optimist.data.warnings import warnings_of
 from optimist.studies.report.data_figures import example_frames, pictures
@@ -46,7 +47,7 @@ def write_data_report(dataset: Dataset, out: Path, *, title: str, command: str) 
 
 def headline(look: Look, warned: list[str]) -> str:
     dataset, episodes = look.dataset, look.episodes
-    counts = f"{len(dataset):,} steps in {len(episodes):,} {'episode' if len(episodes) == 1 else 'episodes'}"
+    counts = f"{len(dataset):,} steps in {episodes_in_words(len(episodes))}"
     returns, best = episodes.returns[episodes.complete], look.best_tenth
     if best:
         mean, top = number(returns.mean()), number(best.mean_return)
@@ -79,9 +80,8 @@ def _facts(look: Look) -> dict[str, str]:
     facts = {name: value for name, value in known.items() if name not in SHOWN_ELSEWHERE}
     best = look.best_tenth
     if best:
-        facts["best tenth"] = (
-            f"{best.episodes:,} episodes, {best.steps:,} steps, {best.steps / len(look.dataset):.1%} of all"
-        )
+        share = f"{best.steps:,} steps, {best.steps / len(look.dataset):.1%} of all"
+        facts["best tenth"] = f"{episodes_in_words(best.episodes)}, {share}"
     return _in_words(facts)
 
 

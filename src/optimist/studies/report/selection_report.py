@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from optimist.data.disk.files import make_folder, write_whole
+from optimist.data.episodes import episodes_in_words
 from optimist.studies.report.figures import colour, dash, dress, laid_out, legend, svg
 from optimist.studies.report.page import Picture, page, picture
 from optimist.studies.sheet import Cell, Sheet, in_words, number
@@ -59,15 +60,16 @@ def _played(each: Ranked) -> Cell:
     if not each.returns:
         return Cell("")
     mean = float(np.mean(each.returns))
-    return Cell(f"{number(mean)} in {len(each.returns)} episodes", mean)
+    return Cell(f"{number(mean)} in {episodes_in_words(len(each.returns))}", mean)
 
 
 def write_selection_page(selection: Selection, out: Path, command: str) -> Path:
     """Write the page into a folder; return its path."""
     chosen, facts = selection.chosen, {**selection.facts, "rule": RULES[selection.rule].about}
-    facts["intervals"] = (
-        "95%, bootstrap over held-out episodes; errors of the fitted networks are not in them"
-    )
+    if chosen.low is not None:
+        facts["intervals"] = (
+            "95%, bootstrap over held-out episodes; errors of the fitted networks are not in them"
+        )
     count = len(selection.ranking)
     choice = "The only policy" if count == 1 else f"Chosen of {count} policies"
     content = page(

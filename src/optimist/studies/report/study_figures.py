@@ -22,7 +22,7 @@ ACROSS = 3  # panels in a row of a page; four if there are many, which are small
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure on disk and in the page."""
+    """A figure in the page, and on disk if it is written there."""
 
     name: str  # its kind, one of study_file.FIGURES
     path: Path
@@ -32,7 +32,7 @@ class Drawn:
     inches: float  # its width
 
 
-def draw(findings: StudyResults) -> tuple[list[Drawn], list[str]]:
+def draw(findings: StudyResults, *, are_files: bool = True) -> tuple[list[Drawn], list[str]]:
     """Draw every figure of the study; return them and the reasons why others are left out."""
     drawn: list[Drawn] = []
     left_out = []
@@ -40,7 +40,9 @@ def draw(findings: StudyResults) -> tuple[list[Drawn], list[str]]:
         before = len(drawn)
         for place, title, caption, figure in drawings(findings, name):
             path = findings.out / "results" / f"{place}.png"
-            figures.save_png(figures.laid_out(figure), path)
+            laid_out = figures.laid_out(figure)
+            if are_files:
+                figures.save_png(laid_out, path)
             drawn.append(Drawn(name, path, title, caption, figures.svg(figure), figure.get_figwidth()))
         if len(drawn) == before:
             left_out.append(f'the figure "{name}" is left out: {_NEEDS[name]}')

@@ -12,16 +12,29 @@ from optimist.studies.report.page import CHART, Link, csv_link, data_link, inlin
 from optimist.studies.report.study_figures import Drawn, draw
 from optimist.studies.results import regrets
 from optimist.studies.results import runs as results
-from optimist.studies.results.findings import Finding, StudyResults, find
+from optimist.studies.results.findings import OWN, Finding, StudyResults, find
 from optimist.studies.results.logs import remember
 from optimist.studies.results.provenance import Version, diverged, read_versions
 from optimist.studies.scores import intervals, table_one
 from optimist.studies.scores.normalisation import Normaliser
-from optimist.studies.sheet import Sheet, as_csv, as_markdown
+from optimist.studies.sheet import Sheet, as_csv, as_markdown, number
 from optimist.training.storage.selected import NAME as SELECTION
 
 FILM = Path("results") / "film.gif"  # if the study films an agent
+BEYOND = 10  # times the difference of player and random play
 WARNED_GAMES = 5  # left-out games that a warning names; the notes below the tables name all
+
+
+def write_page(out: Path, page: Path, by: Normaliser | None = None) -> list[str]:
+    """Write the page of a study alone, outside its folder, which may be read-only; return the warnings."""
+    findings = find(out, by)
+    drawn, left_out = draw(findings, are_files=False)
+    versions = read_versions(findings.record.jobs, out)
+    warned = warnings(findings, versions)
+    command = f"optimist study report {out} --out {page}"
+    make_folder(page.parent)
+    write_whole(page, study_page(findings, drawn, left_out, versions, warned, command))
+    return [*warned, *left_out]
 
 
 def write_findings(out: Path, by: Normaliser | None = None) -> tuple[list[Path], list[str]]:
@@ -37,7 +50,8 @@ def write_findings(out: Path, by: Normaliser | None = None) -> tuple[list[Path],
     drawn, left_out = draw(findings)
     versions = read_versions(findings.record.jobs, out)
     warned = warnings(findings, versions)
-    write_whole(out / "report.html", study_page(findings, drawn, left_out, versions, warned))
+    command = f"optimist study report {out}"
+    write_whole(out / "report.html", study_page(findings, drawn, left_out, versions, warned, command))
     return [out / "report.html", *written, *(figure.path for figure in drawn)], [*warned, *left_out]
 
 
@@ -47,6 +61,7 @@ def study_page(
     left_out: Sequence[str],
     versions: Sequence[Version],
     warned: Sequence[str],
+    command: str,
 ) -> bytes:
     verdict, film = findings.longest[-1], findings.out / FILM
     wide = [each for each in drawn if each.name == "intervals"][-1]
@@ -74,7 +89,7 @@ def study_page(
         offline=findings.offline,
         selected=bool(findings.selections),
         command=findings.record.command,
-        page_command=f"optimist study report {findings.out}",
+        page_command=command,
         downloads=_downloads(findings),
     )
 
@@ -97,6 +112,11 @@ def warnings(findings: StudyResults, versions: Sequence[Version]) -> list[str]:
             f"{findings.yardstick} is worse than random play in {some_of(worse, WARNED_GAMES)}: there 1 is "
             "random play, and 0 is the player"
         )
+    if close := _close_to_random(findings):
+        lines.append(
+            f"{findings.yardstick} is hardly better than random play in {some_of(close, WARNED_GAMES)}: "
+            "scores there are divided by this small difference, so they say little"
+        )
     if not findings.record.selects and any(
         (job.run_folder(findings.out) / SELECTION).exists() for job in findings.record.jobs
     ):
@@ -114,6 +134,27 @@ def _worse_than_random(findings: StudyResults) -> list[str]:
     games = dict.fromkeys(game for finding in findings.found for game in finding.file.games)
     by = findings.by
     return [game for game in games if by.yardstick_scores[game] < by.random_scores[game]]
+
+
+def _close_to_random(findings: StudyResults) -> list[str]:
+    """The games in which the player gains less than episodes of random play differ among themselves, or so
+    little that an agent's score is beyond ten times 0 to 1."""
+    by, found = findings.by, []
+    spreads = results.random_spreads(findings.record.jobs, findings.out) if by.name == OWN else {}
+    for game, spread in spreads.items():
+        if game not in by.yardstick_scores:
+            continue
+        random, player = by.random_scores[game], by.yardstick_scores[game]
+        reached = [
+            abs(score - random)
+            for finding in findings.found
+            for games in finding.file.agents.values()
+            for curve in games.get(game, {}).values()
+            for score in curve.values()
+        ]
+        if 0 < player - random < max(spread, max(reached, default=0) / BEYOND):
+            found.append(f"{game} ({number(player)} and {number(random)})")
+    return found
 
 
 def _downloads(findings: StudyResults) -> list[Link]:

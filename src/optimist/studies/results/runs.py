@@ -79,8 +79,14 @@ def csv_text(file: ScoreFile) -> str:
 
 def random_scores(jobs: list[Job], out: Path) -> dict[str, float]:
     """The score of random play in each environment of the study."""
-    return {
-        job.environment: scores.scores(job.run_folder(out))[0].last
-        for job in jobs
-        if job.agent == "random" and not job.collects and job.done(out)
-    }
+    return {job.environment: scores.scores(job.run_folder(out))[0].last for job in _random_play(jobs, out)}
+
+
+def random_spreads(jobs: list[Job], out: Path) -> dict[str, float]:
+    """By how much single episodes of random play differ in each environment: the standard deviation."""
+    played = {job.environment: scores.episodes(job.run_folder(out)) for job in _random_play(jobs, out)}
+    return {environment: float(episodes.score.std()) for environment, episodes in played.items()}
+
+
+def _random_play(jobs: list[Job], out: Path) -> list[Job]:
+    return [job for job in jobs if job.agent == "random" and not job.collects and job.done(out)]

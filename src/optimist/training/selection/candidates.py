@@ -6,13 +6,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from optimist.agents import short_name
-from optimist.data.disk import manifest
-from optimist.errors import RunError, UsageError, some_of
+from optimist.errors import RunError, UsageError
 from optimist.training.run import Run, load_run
 from optimist.training.storage.policies import kept_steps, load_policy
-from optimist.training.storage.run_folder import fingerprint, read_config
-
-NAMED = 3  # runs that an error names; it counts the others
+from optimist.training.storage.run_folder import fingerprint, read_config, refuse_unless_run
 
 
 class Candidate(NamedTuple):
@@ -80,7 +77,7 @@ def read_sources(paths: Iterable[str | Path], allow: Iterable[str] = ()) -> list
 
 
 def _source(folder: Path, allow: tuple[str, ...]) -> Source:
-    _check_is_run(folder)
+    refuse_unless_run(folder)
     config = read_config(folder)
     if "fingerprint" not in config.get("dataset", {}) or "training" not in config:
         raise RunError(f"{folder} learned from its own play, not from a dataset: select among offline runs")
@@ -90,19 +87,6 @@ def _source(folder: Path, allow: tuple[str, ...]) -> Source:
             f"{folder} keeps no policies: train again with --keep-policies above 0, into another folder"
         )
     return Source(load_run(folder, allow, steps[0]), config)
-
-
-def _check_is_run(folder: Path) -> None:
-    """Raise RunError for a folder without a run, with what it is instead."""
-    if (folder / "config.toml").exists():
-        return
-    inside = sorted(str(file.parent) for file in folder.glob("*/config.toml"))
-    if inside:
-        raise RunError(f"{folder} is no run, it holds some: name them, such as {some_of(inside, NAMED)}")
-    if (folder / manifest.NAME).exists():
-        raise RunError(f"{folder} is a dataset: name runs that learned from it (optimist train)")
-    problem = "has no config.toml" if folder.exists() else "does not exist"
-    raise RunError(f"{folder} is not a run folder, it {problem}: name the --out of optimist train")
 
 
 def candidates_of(sources: Sequence[Source]) -> list[Candidate]:

@@ -81,8 +81,11 @@ def check_scored(rule: str, scores: Scores) -> None:
         )
 
 
-def interval(values: np.ndarray) -> tuple[float, float]:
-    """The 95% bootstrap interval of the mean over held-out episodes, (episodes,)."""
+def interval(values: np.ndarray) -> tuple[float | None, float | None]:
+    """The 95% bootstrap interval of the mean over held-out episodes, (episodes,). One episode has none:
+    drawn again and again it shows no spread."""
+    if len(values) < 2:
+        return None, None
     drawn = np.random.default_rng(0).integers(len(values), size=(DRAWS, len(values)))
     low, high = np.quantile(values[drawn].mean(axis=1), [0.025, 0.975])
     return float(low), float(high)

@@ -17,7 +17,7 @@ from optimist.errors import DataError, RunError
 from optimist.training.automatic import takes_scaling
 from optimist.training.feeding import DeviceFeed, frame_bytes
 from optimist.training.inputs import Inputs, measured
-from optimist.training.offline_settings import Training
+from optimist.training.offline_settings import IN_MEMORY, Training
 from optimist.training.seed_logs import SeedLogs, whole
 from optimist.training.selection.candidates import Candidate, Source
 
@@ -148,7 +148,9 @@ def gather(
     for owner in dict.fromkeys(owners):
         log = part(dataset if owner is None else dataset.played_by(owner))
         known[owner] = _thinned(_divided(log, share), candidates, len(set(owners)), most, notes)
-    if not unseen:
+    if any(log.held is log.learned for log in known.values()):
+        notes.append("the log has one episode, so the policies are scored on what they learned from")
+    elif not unseen:
         notes.append(
             "the policies are scored on episodes from which they learned; --hold-out 0.1 avoids this"
         )
@@ -173,6 +175,11 @@ def _opened(source: Source, data: Dataset | str | Path | None) -> Dataset:
         except (DataError, OSError) as problem:
             if data is not None or path.exists():
                 raise
+            if source.run.data == IN_MEMORY:
+                raise DataError(
+                    f"{source.path} learned from data in memory: pass it as data=, or save it and name its "
+                    "folder with --data DATA"
+                ) from problem
             raise DataError(
                 f"{path}, the data of {source.path}, is missing: name its folder with --data DATA"
             ) from problem

@@ -56,7 +56,9 @@ class Selection:
         return {each.run: each for each in reversed(self.ranking)}
 
     def __repr__(self) -> str:
-        lines = [f"Selection of {len(self.ranking)} policies of {len(self.runs)} runs by {self.rule}"]
+        policies = "1 policy" if len(self.ranking) == 1 else f"{len(self.ranking)} policies"
+        runs = "1 run" if len(self.runs) == 1 else f"{len(self.runs)} runs"
+        lines = [f"Selection of {policies} of {runs} by {self.rule}"]
         for place, each in enumerate(self.ranking[:SHOWN], 1):
             lines.append(f"  {place}. {each.name:40} {value_in_words(each)}, support {each.support:.0%}")
         return "\n".join([*lines, *(f"  {note}" for note in self.notes)])

@@ -56,6 +56,8 @@ def select_policy(
     names = [f"{sources[each.source].path} step {each.step:,} seed {each.seed}" for each in candidates]
     order = choice.ranked(rule, scores)
     notes = [*choice.doubts(order, scores, names), *evidence.notes]
+    if rule in VALUES and any(len(log.held.starts) == 1 for log in evidence.logs):
+        notes.append("the values come from one episode, which shows no spread: they have no interval")
     returns = dict[int, list[float]]()
     if play:
         order, returns = halved(order, episodes, play)

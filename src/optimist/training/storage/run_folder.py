@@ -29,6 +29,7 @@ EPISODES, METRICS = "episodes.csv", "metrics.jsonl"
 THEN = " then "  # between the versions of the user's code by which a run was made
 EVALUATOR = "evaluator.txt"  # only if the process that evaluates failed: its last output
 PACKAGES = ("optimist-rl", "jax", "jaxlib", "numpy", "pyarrow", "zstandard")
+NAMED = 3  # runs that an error names; it counts the others
 OTHER_USES = (  # contents of a folder, by a pattern of their names
     ("a dataset", "manifest.json"),
     ("a dataset", "steps-*.arrow"),
@@ -204,7 +205,7 @@ def read_config(path: Path) -> dict:
     """The resolved configuration of a run, with the current names of settings."""
     file = Path(path) / "config.toml"
     if not file.exists():
-        raise RunError(f"{path} is not a run folder: it has no config.toml")
+        refuse_unless_run(Path(path))
     try:
         with naming(file):
             return updated(toml_table(file.read_text(encoding="utf-8")))
@@ -212,6 +213,21 @@ def read_config(path: Path) -> dict:
         raise RunError(
             f"{file} cannot be read ({problem}): restore it, or start again with --restart"
         ) from problem
+
+
+def refuse_unless_run(folder: Path) -> None:
+    """Raise RunError for a folder without a run, with what it is instead."""
+    if (folder / "config.toml").exists():
+        return
+    if (folder / "manifest.json").exists():
+        raise RunError(
+            f"{folder} is not a run folder, it is a dataset: name a run that learned from it (optimist train)"
+        )
+    inside = sorted(str(file.parent) for file in folder.glob("*/config.toml"))
+    if inside:
+        raise RunError(f"{folder} is no run, it holds some: name them, such as {some_of(inside, NAMED)}")
+    problem = "has no config.toml" if folder.exists() else "does not exist"
+    raise RunError(f"{folder} is not a run folder, it {problem}: name the --out of optimist train")
 
 
 def refuse_other_use(path: Path) -> None:

@@ -14,6 +14,7 @@ from optimist.data.disk import manifest as manifests
 from optimist.data.disk.files import TEMPORARY, remove
 from optimist.data.disk.lock import HOLDER, LOCK, writing
 from optimist.data.disk.manifest import Manifest
+from optimist.data.episodes import episodes_in_words
 from optimist.data.formats.dqn_replay.log import STACK, Log
 from optimist.data.formats.dqn_replay.opening import in_ranges, read_log
 from optimist.data.formats.dqn_replay.plan import Plan, plan
@@ -56,8 +57,9 @@ class Imported:
 
     def lines(self) -> list[str]:
         stretches = f" in {self.lanes} stretches" if self.lanes > 1 else ""
+        counted = f"{self.steps:,} steps in {episodes_in_words(self.episodes)}"
         said = [
-            f"{self.steps:,} steps in {self.episodes:,} episodes from {self.windows} windows{stretches}",
+            f"{counted} from {self.windows} windows{stretches}",
             f"left out: {self.padding_dropped:,} padding entries, {self.steps_without_successor} last steps",
         ]
         if self.steps_with_unknown_past:

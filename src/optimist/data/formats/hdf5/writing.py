@@ -8,6 +8,7 @@ import numpy as np
 
 from optimist.data.dataset import Dataset
 from optimist.data.disk.files import TEMPORARY, storage_error
+from optimist.data.episodes import episodes_in_words
 from optimist.data.formats import _hdf5
 from optimist.data.formats._outgoing import (
     WRITTEN,
@@ -20,7 +21,6 @@ from optimist.data.formats._outgoing import (
     signature,
     written,
 )
-from optimist.data.formats._outgoing import episodes as episodes_in_words
 from optimist.data.formats.hdf5.reading import D3RLPY, OURS, SUFFIXES
 from optimist.data.transition import Spec
 from optimist.errors import UsageError

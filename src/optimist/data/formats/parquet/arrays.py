@@ -31,7 +31,7 @@ def numbers(name: str, column: pa.Array, field: pa.Field, first: int) -> np.ndar
     if pa.types.is_decimal(kind):
         return plain(column.cast(pa.float64()))
     sample = f" ({in_one_line(column[0], 20)} in row {first})" if is_text(kind) and len(column) else ""
-    raise DataError(f'the column "{name}" holds {kind}, not numbers{sample}; convert it, or leave it out')
+    raise DataError(f'the column "{name}" holds {kind}, not numbers{sample}; convert it, or name another')
 
 
 def plain(column: pa.Array) -> np.ndarray:

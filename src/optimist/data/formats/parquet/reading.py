@@ -13,8 +13,9 @@ from optimist.data.formats import _incoming
 from optimist.data.formats._incoming import Asked, Imported, Report
 from optimist.data.formats._options import ArrayFacts
 from optimist.data.formats._plan import signed
+from optimist.data.formats.parquet.order import RowOrder, clock_of
 from optimist.data.formats.parquet.table_log import MOST_ROWS, TableLog
-from optimist.data.formats.parquet.tables import Table, columns_in, is_table, open_table
+from optimist.data.formats.parquet.tables import Table, columns_in, is_table, open_table, shown
 from optimist.errors import DataError, UsageError, did_you_mean, in_one_line, some_of
 
 detect = is_table
@@ -67,7 +68,8 @@ def read(
     provenance: dict[str, Any] = {"format": "parquet", "source": Path(address).name}
     if len(log.uses["observations"]) > 1:
         provenance["features"] = log.uses["observations"]
-    return _incoming.bring_in(log, out, asked(log, options), provenance, progress, _notes(log, options))
+    found = _incoming.bring_in(log, out, asked(log, options), provenance, progress, _notes(log, options))
+    return replace(found, notes=(*found.notes, *(log.order.notes() if log.order else ())))
 
 
 def verify(address: str | Path) -> Report:
@@ -107,13 +109,20 @@ def opened(address: str | Path, options: ReadOptions) -> TableLog:
     dropped = _matching(table, options.drop, "drop") if options.drop else []
     kept = [name for name in table.schema.names if name not in dropped]
     if len(set(kept)) < len(kept):
-        raise DataError(f"{address} has two columns of the same name; rename one")
+        twice = next(name for name in kept if kept.count(name) > 1)
+        raise DataError(
+            f'{address} has two columns with the name "{in_one_line(twice)}": rename one, or put a line with '
+            "the names of the columns first"
+        )
     uses = {name: _uses(table, kept, name, options) for name in USUAL}
     missing = [name for name in NEEDED if not uses[name]]
     if missing:
+        several = ", or several as a,b,c," if missing[0] in ("observations", "actions") else ""
+        done = [name for name in kept if missing[0] == "terminals" and name.lower() in ("done", "dones")]
+        hint = f"; --terminals {done[0]} if no time limit is among its ends" if done else ""
         raise DataError(
-            f"{address} has no column for the {missing[0]}: name one, or several as a,b,c, "
-            f"with --{missing[0]}; it has {columns_in(table.schema)}"
+            f"{address} has no column for the {missing[0]}: name one{several} with --{missing[0]}{hint}; "
+            f"it has {columns_in(table.schema)}"
         )
     stored = (table.schema.metadata or {}).get(METADATA)
     spec, environment = signed(stored, address) if stored else (None, None)
@@ -123,7 +132,12 @@ def opened(address: str | Path, options: ReadOptions) -> TableLog:
         table = replace(table, schema=_with_shape(table.schema, uses, _shape(options.shape)))
     if table.kind == "csv":
         table = replace(table, schema=_with_fractions(table.schema, uses))
-    return TableLog(table, {name: found for name, found in uses.items() if found}, spec, environment)
+    uses = {name: found for name, found in uses.items() if found}
+    if spec is not None:
+        return TableLog(table, uses, spec, environment)
+    clock = clock_of(table.schema, set(kept).difference(*uses.values()))
+    uses |= {"times": [clock]} if clock else {}
+    return TableLog(table, uses, order=RowOrder(clock))
 
 
 def _uses(table: Table, kept: list[str], name: str, options: ReadOptions) -> list[str]:
@@ -195,9 +209,10 @@ def _notes(log: TableLog, options: ReadOptions) -> list[str]:
     """Which columns were used for what, and which were left out."""
     if log.spec is not None:
         return []
-    used = [f"{name} from {some_of(found, 4)}" for name, found in log.uses.items() if found != [name]]
-    left = [name for name in log.table.schema.names if all(name not in found for found in log.uses.values())]
+    uses = {name: found for name, found in log.uses.items() if name != "times"}  # these are not kept
+    used = [f"{name} from {some_of(found, 4)}" for name, found in uses.items() if found != [name]]
+    left = [name for name in log.table.schema.names if all(name not in found for found in uses.values())]
     return [
         *([f"columns: {'; '.join(used)}"] if used else []),
-        *([f"columns left out: {some_of(left, 12)}"] if left else []),
+        *([f"columns left out: {some_of(list(map(shown, left)), 12)}"] if left else []),
     ]

@@ -10,6 +10,7 @@ import pyarrow as pa
 from optimist.data.formats._log import Part, with_following
 from optimist.data.formats._plan import exact
 from optimist.data.formats.parquet.arrays import is_text, labels, numbers, plain
+from optimist.data.formats.parquet.order import RowOrder, times
 from optimist.data.formats.parquet.tables import Table
 from optimist.data.joining import with_inserted
 from optimist.data.transition import Spec
@@ -28,6 +29,7 @@ class TableLog:
     uses: dict[str, list[str]]  # the table's columns of each column of the log
     spec: Spec | None = None
     environment: str | None = None
+    order: RowOrder | None = None  # looks at the rows of a log that this package did not write
     actions = None
     actions_are_named = True
 
@@ -37,11 +39,13 @@ class TableLog:
 
     @property
     def columns(self) -> set[str]:
-        return {"frames" if name == "final_observations" else name for name in self.uses}
+        return {"frames" if name == "final_observations" else name for name in self.uses if name != "times"}
 
     def parts(self, names: Collection[str]) -> Iterator[Part]:
         if "frames" in names:
             return self._with_finals({*names, "observations", "final_observations"} & set(self.uses))
+        if self.order is not None and "rewards" in names:
+            return self.order.watched(self._plain({*names, "times"} & set(self.uses)))
         return self._plain({*names} & set(self.uses))
 
     def _plain(self, names: Collection[str]) -> Iterator[Part]:
@@ -57,6 +61,8 @@ class TableLog:
 
     def _array(self, name: str, batch: pa.RecordBatch, first: int) -> Any:
         uses, schema = self.uses[name], self.table.schema
+        if name == "times":
+            return times(batch.column(uses[0]))
         if name == "final_observations":
             return _sparse(uses[0], batch.column(uses[0]), schema.field(uses[0]), first)
         if name == "episodes" or (

@@ -1,6 +1,7 @@
 """Tables in files: Parquet, Arrow (Feather), CSV, folders of them, and folders of Hugging Face `datasets`."""
 
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -181,6 +182,8 @@ def _readable(file: Path) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise DataError(f"{file} is missing; fetch the whole folder again") from None
+    except PermissionError:
+        raise DataError(f"{file} may not be read: Permission denied; change its rights") from None
     except (pa.ArrowException, OSError, MemoryError) as problem:
         reason = in_one_line(str(problem).partition("\n")[0], 160)
         raise DataError(f"{file} is not readable ({reason}); {MEND}") from None
@@ -223,7 +226,10 @@ def _csv_schema(file: Path) -> pa.Schema:
     """The types that fit the first block; whole numbers may be followed by fractions, so they are floats
     unless a column of actions or flags needs them: these are checked when they are read."""
     with file.open("rb") as opened:  # pyarrow would count the cells of a row with decimal commas first
-        heading = opened.readline(CSV_BLOCK).decode("utf-8-sig", "replace").strip()
+        line = opened.readline(CSV_BLOCK)
+    if line.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        raise DataError(f"{file} is UTF-16, as spreadsheets save it: save it as UTF-8")
+    heading = line.decode("utf-8-sig", "replace").strip()
     if "," not in heading and any(sign in heading for sign in ";\t|"):
         only = in_one_line(heading, 40)
         raise DataError(f"{file} has one column, {only}: its cells must be separated by commas")
@@ -244,4 +250,9 @@ _BATCHES = {"parquet": _parquet_batches, "arrow": _arrow_batches, "csv": _csv_ba
 
 def columns_in(schema: pa.Schema) -> str:
     """The names of the columns, for a message."""
-    return some_of([in_one_line(name, 40) for name in schema.names], 20)
+    return some_of([shown(name) for name in schema.names], 20)
+
+
+def shown(name: str) -> str:
+    """The name of a column in a message; pandas writes the numbers of rows into a column without one."""
+    return in_one_line(name, 40) or "(without a name)"
