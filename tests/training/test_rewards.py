@@ -54,7 +54,7 @@ def test_the_better_arm_of_a_bandit_is_found_unless_rewards_are_clipped(tmp_path
     data = bandit(one_or_ten)
     free = optimist.train(agent, data, out=tmp_path / "free", **steps)
     assert said(caplog, "errors") == [
-        "errors up to 10 count squared, because of rewards up to 10; --huber-limit 1 is the loss of the paper"
+        "errors up to 10 count squared, because of rewards up to 10; --huber-limit 1 is the published loss"
     ]
     paper = replace(agent, huber_limit=1.0)
     median = optimist.train(paper, data, out=tmp_path / "median", **steps)

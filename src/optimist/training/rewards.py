@@ -95,7 +95,7 @@ def _limit_remarks(logs: Sequence[View], scale: float, agent: Agent) -> list[str
         words = f"errors above {limit:g} count linearly, so a rare reward above it counts too little"
         return [f"{words}; try --huber-limit {best:g}"]
     largest = f"because of rewards up to {scale * _largest(logs):g}"
-    return [f"errors up to {limit:g} count squared, {largest}; --huber-limit 1 is the loss of the paper"]
+    return [f"errors up to {limit:g} count squared, {largest}; --huber-limit 1 is the published loss"]
 
 
 def _largest(logs: Sequence[View]) -> float:
