@@ -5,12 +5,11 @@ optimist train "$PWD/examples/double_dqn.py:DoubleDqn" DATA --out runs/double
 
 from dataclasses import dataclass
 
-from optimist.agents import ValueAgent
-from optimist.equations.losses import huber
+from optimist.agents import HuberAgent
 
 
 @dataclass(frozen=True, kw_only=True)
-class DoubleDqn(ValueAgent):
+class DoubleDqn(HuberAgent):
     """The online network names the best next action, the target network its worth (equation 4)."""
 
     def values(self, table):
@@ -19,4 +18,4 @@ class DoubleDqn(ValueAgent):
     def loss(self, q, q_target, step, key):
         best = q(step.next_observation).mean().argmax()
         target = self.target(step, q_target(step.next_observation).mean()[best])
-        return huber(target - q(step.observation).mean()[step.action])
+        return self.error_loss(target - q(step.observation).mean()[step.action])

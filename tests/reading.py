@@ -321,6 +321,9 @@ optimist study run mine.toml --scale mine --dry-run
             "python docs/results/selection/too_early.py studies": MINUTES,
         },
     ),
+    "docs/results/reward-scale/README.md": Reading(
+        not_run={"python docs/results/reward-scale/scale.py OUT": MINUTES},
+    ),
     "docs/results/small-scale/README.md": Reading(smaller=PREPARED),
     "docs/results/ten-times-the-log/README.md": Reading(smaller=PREPARED, not_run=BY_THE_CLOCK),
 }

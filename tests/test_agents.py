@@ -569,8 +569,9 @@ def alphas_of(mixture: Mixture, heads: int) -> list[list[float]]:
     return mixture.draw(LOSS_KEY, heads).T.tolist()
 
 
-def huber_by_definition(error: float) -> float:
-    return 0.5 * error**2 if abs(error) <= 1 else abs(error) - 0.5
+def huber_by_definition(agent, error: float) -> float:
+    limit = 1 if agent.huber_limit == "auto" else agent.huber_limit
+    return 0.5 * error**2 if abs(error) <= limit else limit * (abs(error) - 0.5 * limit)
 
 
 def mean(numbers) -> float:
@@ -592,7 +593,7 @@ def target_by_hand(agent, step, value: float) -> float:
 def dqn_by_loops(agent, table, next_table, step) -> float:
     """Mnih et al. 2015, algorithm 1: the target is r + gamma max_a Q(s', a)."""
     best = max(row[0] for row in next_table)
-    return huber_by_definition(target_by_hand(agent, step, best) - table[step.action][0])
+    return huber_by_definition(agent, target_by_hand(agent, step, best) - table[step.action][0])
 
 
 def rem_by_loops(agent, table, next_table, step) -> float:
@@ -605,7 +606,7 @@ def rem_by_loops(agent, table, next_table, step) -> float:
         mixed = [sum(a * value for a, value in zip(alpha, row, strict=True)) for row in table]
         next_mixed = [sum(a * value for a, value in zip(alpha, row, strict=True)) for row in next_table]
         target = target_by_hand(agent, step, max(next_mixed))
-        losses.append(huber_by_definition(target - mixed[step.action]))
+        losses.append(huber_by_definition(agent, target - mixed[step.action]))
     return mean(losses)
 
 
@@ -614,20 +615,20 @@ def ensemble_by_loops(agent, table, next_table, step) -> float:
     losses = []
     for k in range(agent.columns):
         best = max(row[k] for row in next_table)
-        losses.append(huber_by_definition(target_by_hand(agent, step, best) - table[step.action][k]))
+        losses.append(huber_by_definition(agent, target_by_hand(agent, step, best) - table[step.action][k]))
     return mean(losses)
 
 
 def averaged_by_loops(agent, table, next_table, step) -> float:
     """Anschel et al. 2017, algorithm 3: every head against the maximum of the averaged target."""
     target = target_by_hand(agent, step, max(mean(row) for row in next_table))
-    return mean(huber_by_definition(target - value) for value in table[step.action])
+    return mean(huber_by_definition(agent, target - value) for value in table[step.action])
 
 
 def minimum_by_loops(agent, table, next_table, step) -> float:
     """Agarwal et al. 2020, section 5.2: of each action the most pessimistic head, then the best action."""
     target = target_by_hand(agent, step, max(min(row) for row in next_table))
-    return mean(huber_by_definition(target - value) for value in table[step.action])
+    return mean(huber_by_definition(agent, target - value) for value in table[step.action])
 
 
 def qr_dqn_by_loops(agent, table, next_table, step) -> float:
@@ -734,7 +735,7 @@ def discrete_bcq_by_loops(agent, table, next_table, step) -> float:
     error = target_by_hand(agent, step, next_table[best][0]) - table[step.action][0]
     logits = [row[1] for row in table]
     return (
-        huber_by_definition(error)
+        huber_by_definition(agent, error)
         - math.log(softmax(logits)[step.action])
         + agent.logit_decay * mean(logit**2 for logit in logits)
     )
@@ -768,6 +769,11 @@ EQUATIONS = [
     (agents.DiscreteIql(tau=0.9, temperature=0.5, largest_weight=1.1), discrete_iql_by_loops),
     (agents.Dqn(), dqn_by_loops),
     (agents.Dqn(target_limit=0.5), dqn_by_loops),
+    (agents.Dqn(huber_limit=0.25), dqn_by_loops),
+    (agents.Dqn(huber_limit=100.0), dqn_by_loops),
+    (agents.DiscreteBcq(huber_limit=0.25), discrete_bcq_by_loops),
+    (agents.Rem(columns=3, huber_limit=0.25), rem_by_loops),
+    (agents.EnsembleDqn(columns=3, huber_limit=0.25), ensemble_by_loops),
     (agents.QrDqn(columns=5, target_limit=0.5), qr_dqn_by_loops),
     (agents.QrDqn(columns=5, over_quantiles="mean"), qr_dqn_by_loops),
     (agents.Rem(columns=3, target_limit=0.5), rem_by_loops),

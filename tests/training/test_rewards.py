@@ -19,7 +19,7 @@ from optimist.training.automatic import clipping, is_own, scaling
 from optimist.training.offline import OfflineTraining, Training, settled_for
 from optimist.training.online import Collection, OnlineTraining
 from optimist.training.play.memory import Memory, Recall
-from optimist.training.rewards import remarks, suggested_scale, value_size
+from optimist.training.rewards import remarks, suggested_limit, suggested_scale, value_size
 from optimist.training.seed_logs import SeedLogs
 from optimist.training.storage.run_folder import begun, read_config
 
@@ -48,36 +48,47 @@ def said(caplog, about: str = "") -> list[str]:
 
 
 def test_the_better_arm_of_a_bandit_is_found_unless_rewards_are_clipped(tmp_path, caplog):
-    """REM's loss is Huber's: of rewards above 1 it learns the middle one rather than the mean, so they are
-    multiplied by a tenth. Training says so, and says how to keep them."""
+    """REM's loss is Huber's: of rewards above its limit it learns the middle one rather than the mean, so the
+    limit follows the rewards. Training says so, and says how to have the published one."""
     agent, steps = small("rem", **QUICK), {"steps": 400, "evaluate_every": 400}
     data = bandit(one_or_ten)
     free = optimist.train(agent, data, out=tmp_path / "free", **steps)
-    assert said(caplog, "rewards") == [
-        "rewards 0 to 10 are multiplied by 0.1, because in a Huber loss a rare reward above 1 counts too "
-        "little; --reward-scale 1 keeps them"
+    assert said(caplog, "errors") == [
+        "errors up to 10 count squared, because of rewards up to 10; --huber-limit 1 is the published loss"
     ]
-    optimist.train(agent, data, out=tmp_path / "kept", reward_scale=1.0, **steps)
-    assert said(caplog, "rewards")[1:] == [
-        "rewards 0 to 10: in a Huber loss a rare reward above 1 counts too little; try --reward-scale 0.1"
+    paper = replace(agent, huber_limit=1.0)
+    median = optimist.train(paper, data, out=tmp_path / "median", **steps)
+    assert said(caplog, "errors")[1:] == [
+        "errors above 1 count linearly, so a rare reward above it counts too little; try --huber-limit 10"
     ]
     clipped = optimist.train(agent, data, out=tmp_path / "clipped", clip_rewards=1.0, **steps)
-    assert said(caplog, "rewards")[2:] == [
-        "rewards 0 to 10 are clipped to +-1; --clip-rewards none keeps them"
-    ]
+    assert said(caplog, "rewards") == ["rewards 0 to 10 are clipped to +-1; --clip-rewards none keeps them"]
     assert [run.policy(np.ones(2)) for run in (free, clipped)] == [1, 0]
-    settings = [read_config(tmp_path / name)["training"] for name in ("free", "kept", "clipped")]
-    assert [each["reward_scale"] for each in settings] == [0.1, 1.0, 1.0]
-    assert [each.get("clip_rewards") for each in settings] == [None, None, 1.0]
+    assert [run.learner.agent.huber_limit for run in (free, median, clipped)] == [10, 1, 1]
+    settings = [read_config(tmp_path / name) for name in ("free", "median", "clipped")]
+    assert [each["training"]["reward_scale"] for each in settings] == [1.0, 1.0, 1.0]
+    assert [each["agent"]["huber_limit"] for each in settings] == [10.0, 1.0, 1.0]
+    assert [each["training"].get("clip_rewards") for each in settings] == [None, None, 1.0]
 
 
 def test_our_own_logs_and_given_scales_are_left_alone(tmp_path):
-    data, rem = bandit(one_or_ten), small("rem")
-    own = bandit(one_or_ten, provenance={"collection": {}})
-    assert OfflineTraining(rem, data, SHORT, out=tmp_path / "a").training.reward_scale == 0.1
-    assert OfflineTraining(rem, own, SHORT, out=tmp_path / "b").training.reward_scale == 1.0
-    given = replace(SHORT, reward_scale=0.25)
-    assert OfflineTraining(rem, data, given, out=tmp_path / "c").training.reward_scale == 0.25
+    """The logs of the published results: scale and limit are those of the paper."""
+
+    def settled(name, settings=SHORT, agent="rem", huber=None, **options) -> tuple[float, float]:
+        data = bandit(lambda action: 100 * one_or_ten(action), **options)
+        given = {} if huber is None else {"huber_limit": huber}
+        found = OfflineTraining(small(agent, **given), data, settings, out=tmp_path / name)
+        return found.training.reward_scale, found.learner.agent.huber_limit
+
+    assert settled("others") == (0.1, 100.0)
+    assert settled("collected", provenance={"collection": {}}) == (1.0, 1.0)
+    assert settled("replayed", provenance={"format": "dqn-replay"}) == (1.0, 1.0)
+    for game in ("atari/Pong", "minatar/breakout", "minatar_jax/breakout"):
+        assert settled(game.replace("/", "-"), provenance={"environment": game}) == (1.0, 1.0)
+    assert settled("clipped", replace(SHORT, clip_rewards=1.0)) == (1.0, 1.0)
+    assert settled("scaled", replace(SHORT, reward_scale=0.25)) == (0.25, 1000.0)
+    assert settled("small", replace(SHORT, reward_scale=1e-4)) == (1e-4, 1.0)
+    assert settled("limited", huber=3.0) == (0.1, 3.0)
 
 
 @pytest.mark.parametrize(
@@ -147,43 +158,62 @@ def test_large_rewards_get_the_suggestion_of_a_scale(size, scale):
 
 
 @pytest.mark.parametrize(
-    ("name", "rewards", "scale"),
+    ("name", "rewards", "limit"),
     [
-        ("rem", [0, 10], "0.1"),
-        ("dqn", [-11, 0], "0.01"),
-        ("cql", [-2, 1], "0.1"),
-        ("rem", [0, 2000], "0.0001"),
+        ("rem", [0, 10], "10"),
+        ("dqn", [-11, 0], "100"),
+        ("cql", [-2, 1], "10"),
+        ("discrete_bcq", [0, 200], "1000"),
         ("rem", [-1, 1], None),
-        ("rem", [7, 7], None),  # nothing to confuse
         ("qr_dqn", [0, 10], None),
         ("discrete_iql", [0, 10], None),
         ("td3", [0, 10], None),
     ],
 )
-def test_agents_with_a_huber_loss_are_told_of_rewards_above_one(name, rewards, scale):
+def test_agents_with_a_huber_loss_are_told_of_rewards_above_its_limit(name, rewards, limit):
     data = bandit(lambda action: np.array(rewards, float)[action])
-    found = remarks([data], replace(PLAIN, clip_rewards=None), small(name))
-    assert [line.rpartition(" ")[2] for line in found] == ([scale] if scale else [])
-    given = replace(SHORT, clip_rewards=None, reward_scale=0.9)
-    assert remarks([data], given, small(name), asked=given) == []
+    found = remarks([data], replace(PLAIN, clip_rewards=None), small(name).settled())
+    assert [line.rpartition(" ")[2] for line in found] == ([limit] if limit else [])
+    given = replace(SHORT, clip_rewards=None, reward_scale=1e-3)
+    assert remarks([data], given, small(name).settled(), asked=given) == []
 
 
-def purchases(largest: float) -> optimist.Dataset:
-    """Two thousand visits; every tenth one buys for about 100, and one of them for `largest`."""
-    reward = np.where(np.arange(2000) % 10 == 0, 100.0, 0.0)
-    reward[500] = largest
-    return bandit(lambda action: reward, steps=2000)
+@pytest.mark.parametrize("limit", [0, -1.0, float("inf"), "most"])
+def test_a_limit_of_hubers_loss_is_a_number_above_zero(limit):
+    with pytest.raises(UsageError, match="huber_limit is"):
+        small("dqn", huber_limit=limit)
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "scale"),
+    [
+        ("dqn", 250, 1.0),
+        ("dqn", 400, 0.1),
+        ("cql", 600, 0.1),
+        ("qr_dqn", 3_000, 0.1),
+        ("rem", -30_000, 0.01),
+        ("discrete_iql", 3_000, 0.001),
+        ("c51", 3_000, 0.001),  # its values end at 10
+    ],
+)
+def test_rewards_are_divided_no_more_than_they_must_be(name, size, scale):
+    """What a network says at first, and a step of Adam, are not divided: small values are lost in them."""
+    data = bandit(lambda action: np.full(len(action), float(size)))
+    assert suggested_scale([data], 0.99, small(name)) == scale
 
 
 def test_a_single_large_reward_does_not_make_the_others_small():
-    """With rewards of about 0.01 nothing is learned: what a network says at first is larger. A Huber loss
-    may count a twentieth of the rewards' sum too little."""
+    """Two thousand visits; every tenth one buys for 100, and one of them for 2,000 or for millions."""
+
+    def purchases(largest: float) -> optimist.Dataset:
+        reward = np.where(np.arange(2000) % 10 == 0, 100.0, 0.0)
+        reward[500] = largest
+        return bandit(lambda action: reward, steps=2000)
+
     dqn = small("dqn")
-    assert suggested_scale([purchases(100.0)], 0.99, dqn) == 0.01
-    assert suggested_scale([purchases(1000.0)], 0.99, dqn) == 0.01  # 900 of 20,900 are above 100
-    assert suggested_scale([purchases(2000.0)], 0.99, dqn) == 0.001  # 1,900 of 21,900
-    assert suggested_scale([purchases(2000.0).first(500)], 0.99, dqn) == 0.01  # it is not in this part
-    assert suggested_scale([purchases(1000.0).first(600)], 0.99, dqn) == 0.001  # 900 of 6,900 in this part
+    assert (suggested_scale([purchases(2e3)], 0.99, dqn), suggested_limit([purchases(2e3)], 1.0)) == (1, 1e4)
+    assert suggested_limit([purchases(2e3).first(500)], 1.0) == 100  # it is not in this part
+    assert suggested_scale([purchases(2e7)], 0.99, dqn) == 0.0001  # this one decides the mean
 
 
 def balanced() -> optimist.Dataset:
@@ -284,3 +314,18 @@ def test_a_collection_keeps_what_it_was_settled_to(game, limit, encoding, tmp_pa
     assert provenance["collection"]["reward_scale"] == 0.5
     assert provenance.get("observations") == encoding
     assert is_own(provenance)
+
+
+def test_a_run_of_before_keeps_its_scale_and_its_loss(tmp_path, caplog):
+    """Its configuration has no limit of Huber's loss: it was 1, and the scale was chosen for that."""
+    data, agent, out = bandit(lambda action: 100 * one_or_ten(action)), small("dqn"), tmp_path / "run"
+    short = {"out": out, "evaluate_every": 20, "batch": 8}
+    optimist.train(replace(agent, huber_limit=1.0), data, reward_scale=0.01, steps=20, **short)
+    config = out / "config.toml"
+    kept = [line for line in config.read_text().splitlines() if not line.startswith("huber_limit")]
+    config.write_text("\n".join(kept) + "\n")
+    run = optimist.train(agent, data, steps=40, **short)
+    assert (run.step, read_config(out)["training"]["reward_scale"]) == (40, 0.01)
+    assert run.learner.agent.huber_limit == 1
+    line = "was begun by an older version: it continues with huber_limit 1 (the default is now 10)"
+    assert f"{out} {line}" in said(caplog)

@@ -11,7 +11,7 @@ from optimist import plugins
 from optimist.agents._actor_critic import ActorAgent, ActorCritic
 from optimist.agents._agent import Agent, Objective
 from optimist.agents._ensemble import DistributionalEnsemble, EnsembleAgent, ManyHeads
-from optimist.agents._table_agent import TableAgent, ValueAgent
+from optimist.agents._table_agent import HuberAgent, TableAgent, ValueAgent
 from optimist.equations.optimizers import Adam, RmsProp
 from optimist.errors import UsageError, did_you_mean, renamed
 
@@ -21,6 +21,7 @@ __all__ = [  # base classes for new agents; `__getattr__` finds the agents thems
     "Agent",
     "DistributionalEnsemble",
     "EnsembleAgent",
+    "HuberAgent",
     "ManyHeads",
     "Objective",
     "TableAgent",

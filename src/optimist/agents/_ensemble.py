@@ -7,16 +7,15 @@ from typing import Annotated, Any
 
 import jax.numpy as jnp
 
-from optimist.agents._table_agent import TableAgent, ValueAgent
+from optimist.agents._table_agent import HuberAgent, TableAgent
 from optimist.data.transition import Transition
-from optimist.equations.losses import huber
 from optimist.equations.mixtures import Mixture
 from optimist.errors import UsageError
 from optimist.networks import AllowedTable, SplitTable, Table
 
 
 @dataclass(frozen=True, kw_only=True)
-class ManyHeads(ValueAgent):
+class ManyHeads(HuberAgent):
     """An agent whose columns are Q-functions. It acts by their mean, and may explore with a mixture of them
     that stays the same for an episode."""
 
@@ -47,7 +46,7 @@ class EnsembleAgent(ManyHeads):
 
     def loss(self, q: Callable, q_target: Callable, step: Transition, key) -> Any:
         targets = self.target(step, self.next_values(q_target(step.next_observation)))
-        return huber(targets - q(step.observation).columns()[step.action]).mean()
+        return self.error_loss(targets - q(step.observation).columns()[step.action]).mean()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,13 +4,14 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
 
 from optimist.agents._agent import Agent, LearnsValues, Objective
 from optimist.data.transition import MaskedTransition, Spec, Transition
+from optimist.equations.losses import huber
 from optimist.errors import DataError, UsageError
 from optimist.networks import (
     AllowedTable,
@@ -150,8 +151,33 @@ def _among_allowed(q: Callable, step: MaskedTransition) -> Callable:
 class ValueAgent(LearnsValues, TableAgent):
     """An agent whose columns are trained towards reward plus discounted value of the next state."""
 
-    huber_loss: ClassVar[bool] = True  # errors above 1 count linearly: a rare large reward counts too little
-
     def __post_init__(self):
         super().__post_init__()
         self.check_limit()
+
+
+@dataclass(frozen=True, kw_only=True)
+class HuberAgent(ValueAgent):
+    """A value agent with a Huber loss. Where its errors count linearly it learns something near the median,
+    so that a rare large reward counts too little."""
+
+    huber_limit: Annotated[
+        float | Literal["auto"],
+        "errors above this count linearly, others squared; auto: 1, or in another's log its largest reward",
+    ] = "auto"
+
+    def __post_init__(self):
+        super().__post_init__()
+        limit = self.huber_limit
+        if limit != "auto" and not (isinstance(limit, (int, float)) and 0 < limit < jnp.inf):
+            raise UsageError(f"huber_limit is {limit}: choose a number above zero, or auto")
+
+    def settled(self) -> "HuberAgent":
+        return replace(self, initializer=self._initializer, huber_limit=self._huber_limit)
+
+    @property
+    def _huber_limit(self) -> float:
+        return 1.0 if self.huber_limit == "auto" else self.huber_limit
+
+    def error_loss(self, error) -> Any:
+        return huber(error, self._huber_limit)

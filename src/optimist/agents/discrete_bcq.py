@@ -6,13 +6,13 @@ from typing import Annotated
 import jax
 import jax.numpy as jnp
 
-from optimist.agents._table_agent import ValueAgent
-from optimist.equations.losses import cross_entropy, huber
+from optimist.agents._table_agent import HuberAgent
+from optimist.equations.losses import cross_entropy
 from optimist.errors import UsageError
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiscreteBcq(ValueAgent):
+class DiscreteBcq(HuberAgent):
     """Discrete BCQ (Fujimoto et al. 2019, "Benchmarking batch deep RL", algorithm 1), on one torso."""
 
     columns: Annotated[int, "2: the values, and the logits of the cloned policy"] = 2
@@ -39,4 +39,5 @@ class DiscreteBcq(ValueAgent):
         best = self.values(q(step.next_observation)).argmax()
         target = self.target(step, q_target(step.next_observation).columns()[best, 0])
         imitation = cross_entropy(logits, jax.nn.one_hot(step.action, logits.size))
-        return huber(target - values[step.action]) + imitation + self.logit_decay * (logits**2).mean()
+        error = target - values[step.action]
+        return self.error_loss(error) + imitation + self.logit_decay * (logits**2).mean()

@@ -2,13 +2,12 @@
 
 from dataclasses import dataclass
 
-from optimist.agents._table_agent import ValueAgent
-from optimist.equations.losses import huber
+from optimist.agents._table_agent import HuberAgent
 from optimist.equations.optimizers import Adam, RmsProp
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dqn(ValueAgent):
+class Dqn(HuberAgent):
     """DQN (Mnih et al. 2015, algorithm 1), with the centred RMSProp of Agarwal et al. 2020."""
 
     initializer: str = "glorot"
@@ -19,7 +18,7 @@ class Dqn(ValueAgent):
 
     def loss(self, q, q_target, step, key):
         next_value = q_target(step.next_observation).mean().max()
-        return huber(self.target(step, next_value) - q(step.observation).mean()[step.action])
+        return self.error_loss(self.target(step, next_value) - q(step.observation).mean()[step.action])
 
 
 # DQN (Nature), online and offline, and DQN (Adam), offline (Agarwal et al. 2020, sections 5.1 and 5.2).

@@ -1,7 +1,7 @@
 """Quantile regression DQN: trains quantiles of the return towards those of the best next action."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from optimist.agents._table_agent import ValueAgent
 from optimist.equations.losses import quantile_huber
@@ -12,7 +12,6 @@ from optimist.errors import UsageError
 class QrDqn(ValueAgent):
     """QR-DQN (Dabney et al. 2018, algorithm 1), with the offline settings of Agarwal et al. 2020."""
 
-    huber_loss: ClassVar[bool] = False
     columns: int = 200
     over_quantiles: Annotated[str, "sum or mean of the quantiles' losses; sum: as published"] = "sum"
 

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from optimist.agents._ensemble import ManyHeads
-from optimist.equations.losses import huber
 from optimist.equations.mixtures import Mixture
 from optimist.equations.optimizers import Adam
 
@@ -17,7 +16,8 @@ class Rem(ManyHeads):
     def loss(self, q, q_target, step, key):
         alpha = self.mixture.draw(key, self.columns)
         next_value = (q_target(step.next_observation) @ alpha).max(axis=0)
-        return huber(self.target(step, next_value) - (q(step.observation) @ alpha)[step.action]).mean()
+        error = self.target(step, next_value) - (q(step.observation) @ alpha)[step.action]
+        return self.error_loss(error).mean()
 
 
 PRESETS = {

@@ -37,7 +37,7 @@ def _learn(job: Job, out: Path) -> None:
     if training.reward_scale == automatic.AUTO:
         training = replace(training, reward_scale=COMPARED_AT)
     OfflineTraining(
-        job.built_agent(),
+        job.built_agent().settled(),  # all agents of a study have the loss of the paper
         dataset,
         training,
         out=job.run_folder(out),

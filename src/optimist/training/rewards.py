@@ -7,22 +7,21 @@ from typing import Any
 import numpy as np
 
 from optimist.agents._agent import Agent
+from optimist.agents._table_agent import ValueAgent
 from optimist.data.views import View
 
 # Measured with a choice between rewards of k and 0.8 k: REM learns it in 10,000 updates for k up to 300, not
 # for 1,000; DQN and TD3 for k up to 1,000. For k up to 10 all of them learn it in 2,000 updates.
 LARGE = 500.0
 GOOD = 10.0
+# Value agents, on six simulated logs (docs/results/reward-scale): what a network says at first, and a step of
+# its optimiser, are not divided with the rewards, so small values are lost in them. DQN, CQL, REM, discrete
+# BCQ and QR-DQN learn worse with values of 3 than of 30 to 300, and REM and QR-DQN learn more slowly above.
+MOST = 300.0
 # Discrete IQL on a narrow CartPole log whose values are about 100 (docs/results/narrow-log): five seeds play
 # 326 of 500 on average. With a tenth of the rewards, or of the temperature, all five play 500: in an
 # exponent, the errors of large values decide which actions are imitated.
 LARGE_IN_AN_EXPONENT = 30.0
-# A Huber loss counts what a reward has above 1 too little, but rewards of a hundredth are lost in what a
-# network says at first. Measured with one simulated log of a shop, one seed: 20,000 steps, one reward of
-# 2,030 and a mean of 300 where something was paid. With 0.0001, by which the largest reward is below 1, DQN
-# and BCQ gained a tenth of what there was to gain in 4,000 updates; with 0.001, which leaves 3% of the
-# rewards' sum above 1, half of it.
-UNCOUNTED = 0.05
 
 
 def extremes(logs: Sequence[View]) -> tuple[float, float]:
@@ -34,14 +33,15 @@ def extremes(logs: Sequence[View]) -> tuple[float, float]:
 
 
 def value_size(logs: Sequence[View], gamma: float) -> float:
-    """The size of the values that have to be learned: the discounted sum of an episode's mean reward, larger
-    than in 99 of 100 episodes."""
+    """The size of the values that have to be learned: of the discounted sums of the episodes' mean rewards,
+    what 99 of 100 do not exceed, or their root mean square if a few are so large that it is larger."""
     sizes = []
     for log in logs:
         lengths = log.episodes.lengths
         horizon = lengths if gamma == 1 else (1 - gamma**lengths) / (1 - gamma)
         sizes.append(np.abs(log.episodes.returns / lengths * horizon))
-    return float(np.quantile(np.concatenate(sizes), 0.99))
+    found = np.concatenate(sizes)
+    return float(max(np.quantile(found, 0.99), np.sqrt((found**2).mean())))
 
 
 def suggested_scale(logs: Sequence[View], gamma: float, agent: Agent) -> float:
@@ -49,17 +49,20 @@ def suggested_scale(logs: Sequence[View], gamma: float, agent: Agent) -> float:
     return _suggestion(logs, gamma, agent)[0]
 
 
+def suggested_limit(logs: Sequence[View], scale: float) -> float:
+    """The power of ten, at least 1, up to which a Huber loss must count errors squared: there it learns the
+    mean of the rewards, and above it something near their median, which overlooks a rare large reward."""
+    return max(1.0, 10.0 ** math.ceil(math.log10(max(1.0, scale * _largest(logs))) - 1e-6))
+
+
 def _suggestion(logs: Sequence[View], gamma: float, agent: Agent) -> tuple[float, str]:
     """The scale of rewards, and the reason for it."""
-    (low, high), size = extremes(logs), value_size(logs, gamma)
-    largest, huber = max(-low, high), getattr(agent, "huber_loss", False)
-    if size > LARGE:
-        most = min(GOOD / size, _counted_scale(logs, largest) if huber else math.inf)
-        return _scale(most), f"they sum to about {size:,.0f}, which is learned slowly"
-    if getattr(agent, "weighs_by_exponent", False) and size > LARGE_IN_AN_EXPONENT:
+    size, exponent = value_size(logs, gamma), getattr(agent, "weighs_by_exponent", False)
+    most, good = (MOST, MOST) if isinstance(agent, ValueAgent) and not exponent else (LARGE, GOOD)
+    if size > most:
+        return _scale(good / size), f"they sum to about {size:,.0f}, which is learned slowly"
+    if exponent and size > LARGE_IN_AN_EXPONENT:
         return _scale(GOOD / size), f"they sum to about {size:,.0f}, too much for its exponential weights"
-    if huber and largest > 1 and low != high:
-        return _counted_scale(logs, largest), "in a Huber loss a rare reward above 1 counts too little"
     return 1.0, ""
 
 
@@ -74,30 +77,30 @@ def remarks(logs: Sequence[View], training: Any, agent: Agent, asked: Any = None
         rewards = f"rewards {scale * low:g} to {scale * high:g}"
         return [f"{rewards} are clipped to +-{clip:g}; --clip-rewards none keeps them"] * changes
     best, why = _suggestion(logs, training.gamma, agent)
+    limits = _limit_remarks(logs, scale, agent)
     if best == 1 or asked is not None and asked.reward_scale == scale != 1:
-        return []
+        return limits
     rewards = f"rewards {low:g} to {high:g}"
     if scale == 1:
-        return [f"{rewards}: {why}; try --reward-scale {best:g}"]
-    return [f"{rewards} are multiplied by {scale:g}, because {why}; --reward-scale 1 keeps them"]
+        return [f"{rewards}: {why}; try --reward-scale {best:g}", *limits]
+    return [f"{rewards} are multiplied by {scale:g}, because {why}; --reward-scale 1 keeps them", *limits]
 
 
-def _counted_scale(logs: Sequence[View], largest: float) -> float:
-    """The largest power of ten, at most 1, at which a Huber loss counts the rewards almost whole."""
-    scale = _scale(1 / largest)
-    while scale < 1 and _share_above(logs, 1 / _scale(10 * scale)) <= UNCOUNTED:
-        scale = _scale(10 * scale)
-    return scale
+def _limit_remarks(logs: Sequence[View], scale: float, agent: Agent) -> list[str]:
+    """What to know about the limit of a Huber loss."""
+    limit, best = getattr(agent, "huber_limit", None), suggested_limit(logs, scale)
+    if limit is None or limit == best == 1:
+        return []
+    if limit < best:
+        words = f"errors above {limit:g} count linearly, so a rare reward above it counts too little"
+        return [f"{words}; try --huber-limit {best:g}"]
+    largest = f"because of rewards up to {scale * _largest(logs):g}"
+    return [f"errors up to {limit:g} count squared, {largest}; --huber-limit 1 is the published loss"]
 
 
-def _share_above(logs: Sequence[View], limit: float) -> float:
-    """The share of the sum of the rewards, in absolute value, by which they exceed the limit."""
-    above = total = 0.0
-    for log in logs:
-        sizes = np.abs(log.timeline.reward, dtype=np.float64)
-        total += np.add.reduceat(sizes, log.borders())[::2].sum()
-        above += np.add.reduceat(np.maximum(sizes - limit, 0), log.borders())[::2].sum()
-    return above / total
+def _largest(logs: Sequence[View]) -> float:
+    low, high = extremes(logs)
+    return max(-low, high)
 
 
 def _scale(most: float) -> float:

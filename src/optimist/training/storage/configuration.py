@@ -14,6 +14,7 @@ FREE = {"dataset.path", "start.path"} | {
 MAY_CHANGE = {*FREE, "training.home", "training.steps"}  # a run may continue with more steps
 # Settings that were added later, and their values in runs that do not have them.
 LATER = {
+    "agent.huber_limit": 1.0,
     "agent.over_quantiles": "sum",
     "agent.late_action": False,
     "agent.layer_norm": False,
