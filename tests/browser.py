@@ -10,8 +10,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from patience import PATIENCE
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-PATIENCE = 60  # seconds for an answer
 
 
 def program() -> str:

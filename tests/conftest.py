@@ -10,7 +10,7 @@ import jax
 import pytest
 from hypothesis import settings
 
-from longest_first import place_of
+from longest_first import LONGEST, place_of
 from traces import Trace, recorder
 
 # A busy machine is slow, not wrong: pytest's own timeout is the limit.
@@ -23,6 +23,13 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 
 def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: place_of(item.nodeid))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item, nextitem):
+    """Forget the programs of a long file: others use few of them, and a process grew to gigabytes."""
+    if place_of(item.nodeid) < len(LONGEST) and (nextitem is None or nextitem.path != item.path):
+        jax.clear_caches()
 
 
 def pytest_addoption(parser):

@@ -23,10 +23,11 @@ from optimist.data import Dataset, Recorder, Spec, from_arrays
 from optimist.training.loggers.jsonl import Jsonl
 from optimist.training.resolve import with_values
 from optimist.training.storage.run_folder import RunFolder
+from patience import PATIENCE
 
 GAME = "minatar/breakout"
 PIXELS = Spec((6, 5, 1), "uint8", actions=3, stack=4)
-PATIENCE = 600  # seconds that a busy machine may take to get going
+STOPPING = 10  # seconds that a command has to save and leave
 
 
 def played(path: Path, *, game: str = GAME, rows: int = 150, lanes: int = 4, **options) -> Path:
@@ -125,7 +126,20 @@ def begin(*words, compiled: Path | None = None, program: str | None = None) -> s
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     kept = {"JAX_COMPILATION_CACHE_DIR": str(compiled), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1"}
     more = {"JAX_PLATFORMS": "cpu", **(kept if compiled else {})}
-    return subprocess.Popen(line, env={**os.environ, **more}, **pipes)
+    child = subprocess.Popen(line, env={**os.environ, **more}, **pipes)
+    child.begun = time.monotonic()
+    return child
+
+
+def interrupted(child: subprocess.Popen, number: int) -> str:
+    """What a command says when a signal stops it. It has ten seconds; on a busy machine, as long as it took
+    to get so far."""
+    begun = time.monotonic()
+    limit = max(STOPPING, begun - child.begun)
+    child.send_signal(number)
+    _, complaint = child.communicate(timeout=PATIENCE)
+    assert time.monotonic() - begun < limit
+    return complaint
 
 
 def plain_python(program: str, **variables) -> str:

@@ -10,9 +10,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from patience import PATIENCE
 from slurm_cluster import free_ports
-
-PATIENCE = 300  # seconds for the server to get going
 
 
 @contextmanager

@@ -12,8 +12,9 @@ import subprocess
 import time
 from pathlib import Path
 
+from patience import PATIENCE
+
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue")
-PATIENCE = 300  # seconds for the daemons to get going
 
 CONFIGURATION = """
 ClusterName=test

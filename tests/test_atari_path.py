@@ -14,7 +14,6 @@ from optimist.studies.scores import reference
 from optimist.training.resolve import resolve_training
 from optimist.training.storage.run_folder import read_config, read_episodes
 
-pytestmark = pytest.mark.timeout(240)
 SMALL = ["--network", "mlp"]  # the paper's network takes minutes here
 COLLECT = ["collect", "atari/Breakout", "--preset", "dqn-nature", "--lanes", "4", "--warm-up", "160"]
 

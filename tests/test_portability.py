@@ -7,6 +7,8 @@ of the operating system is Linux, so this is no proof for macOS or Windows; it f
 import subprocess
 import sys
 
+from patience import PATIENCE
+
 ONLY_LINUX = {
     "os": """sched_getaffinity sched_setaffinity process_cpu_count posix_fadvise posix_fallocate memfd_create
         eventfd copy_file_range splice pidfd_open getxattr setxattr O_DIRECT O_TMPFILE O_PATH getrandom""",
@@ -64,6 +66,6 @@ print("reached the end")
 
 def test_the_core_runs_without_the_calls_of_linux(tmp_path):
     script = HIDE.format(hidden=HIDDEN, modules=HIDDEN_MODULES) + CORE.format(out=str(tmp_path))
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=240)
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE)
     assert ended.returncode == 0, ended.stderr
     assert "reached the end" in ended.stdout

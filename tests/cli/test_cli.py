@@ -16,6 +16,7 @@ from optimist.data import Recorder, Spec
 from optimist.envs.atari import ROMS
 from optimist.training.run import load_run
 from optimist.training.storage.run_folder import read_episodes
+from patience import PATIENCE
 
 TRAIN = ["--steps", "20", "--evaluate-every", "10", "--episodes", "2", "--seeds", "0,1", *small_words("dqn")]
 
@@ -559,7 +560,11 @@ SHELL = {**os.environ, "JAX_PLATFORMS": "cpu"}
 
 def test_a_mistake_in_the_shell_is_the_process_exit_code():
     found = subprocess.run(
-        [sys.executable, "-m", "optimist", "trian"], capture_output=True, text=True, env=SHELL, timeout=120
+        [sys.executable, "-m", "optimist", "trian"],
+        capture_output=True,
+        text=True,
+        env=SHELL,
+        timeout=PATIENCE,
     )
     assert found.returncode == 2
     assert found.stderr == 'optimist: there is no command "trian": did you mean "train"?\n'
@@ -610,7 +615,7 @@ def test_it_works_without_home_terminal_locale_or_network_in_any_folder(places, 
         capture_output=True,
         env={**kept, "LC_ALL": "C", "MPLCONFIGDIR": str(tmp_path)},
         stdin=subprocess.DEVNULL,
-        timeout=200,
+        timeout=PATIENCE,
     )
     assert found.returncode == 0, found.stderr.decode()
     assert (folder / "Lauf" / "evaluation.csv").exists()
@@ -628,7 +633,7 @@ def test_an_interrupted_command_without_checkpoints_promises_none(tmp_path):
     with running as process, open(pipe, "w"):  # it opens when the command waits for the first line
         process.send_signal(signal.SIGINT)
         try:
-            said = process.communicate(timeout=60)[1]
+            said = process.communicate(timeout=PATIENCE)[1]
         finally:
             process.kill()
     assert (process.returncode, said) == (130, "optimist: stopped at once; the same command begins again\n")

@@ -12,6 +12,7 @@ import pytest
 from optimist.data import Recorder, Spec, open_dataset
 from optimist.data.verify import verify
 from optimist.errors import DataError
+from patience import PATIENCE
 
 SPEC = Spec((8, 8), "uint8", actions=2)
 HEAD = """
@@ -64,7 +65,7 @@ def test_kill_9_at_random_moments_leaves_a_valid_prefix(tmp_path):
     before = 0
     for _ in range(6):
         child = subprocess.Popen([sys.executable, "-c", ENDLESS, str(tmp_path)])
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE
         while not (tmp_path / f"steps-{before:06d}.arrow").exists() and time.monotonic() < deadline:
             time.sleep(0.01)
         time.sleep(random.uniform(0, 0.4))
@@ -83,7 +84,7 @@ def test_kill_9_at_random_moments_leaves_a_valid_prefix(tmp_path):
 def test_a_full_disk_is_one_line_and_keeps_the_earlier_shards(tmp_path):
     # The manifest grows with every shard, so some write reaches the limit.
     found = subprocess.run(
-        [sys.executable, "-c", FULL, str(tmp_path), "20000"], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", FULL, str(tmp_path), "20000"], capture_output=True, text=True, timeout=PATIENCE
     )
     assert found.returncode == 6, found.stderr
     assert "needed" in found.stderr and "are free" in found.stderr and found.stderr.count("\n") == 1

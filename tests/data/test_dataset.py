@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from optimist.data import Recorder, Sampler, Spec, open_dataset, transitions
 from optimist.errors import DataError
+from patience import PATIENCE
 from reference import SPECS, episodes_of, record
 
 
@@ -155,7 +156,7 @@ def test_recording_into_a_read_only_folder_is_refused_in_one_line():
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o555)
         words = [sys.executable, "-c", RECORD_AS_NOBODY, folder]
-        found = subprocess.run(words, capture_output=True, text=True, timeout=60)
+        found = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE)
         Path(folder).chmod(0o755)
     assert found.stdout.startswith(f"cannot write {folder}"), found
     assert "make the folder writable" in found.stdout and found.stdout.count("\n") == 1

@@ -17,9 +17,10 @@ from optimist.data.disk import manifest as manifests
 from optimist.data.disk import reader as reading
 from optimist.data.verify import verify
 from optimist.errors import DataError, OptimistError
+from patience import is_quick
 from replay_ring import Ring, import_dqn_replay, play
 
-SECONDS, BYTES = 1.0, 2**25  # of processor time and memory: the limits of one attempt
+SECONDS, BYTES = 1.0, 2**25  # of a quiet machine's processor, and of memory: the limits of one attempt
 KEPT = "deleted"
 
 numbers = st.one_of(
@@ -79,17 +80,22 @@ def read_all(folder) -> None:
 
 
 def assert_one_line_soon(work) -> None:
+    """The work may be done more than once."""
+
+    def spent() -> float:
+        begun = time.process_time()
+        try:
+            work()
+        except OptimistError as refused:
+            assert str(refused).isprintable(), str(refused)
+        return time.process_time() - begun
+
     tracemalloc.start()
-    begun = time.process_time()
     try:
-        work()
-    except OptimistError as refused:
-        assert str(refused).isprintable(), str(refused)
+        assert is_quick(spent, SECONDS)
+        assert tracemalloc.get_traced_memory()[1] < BYTES
     finally:
-        _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-    assert time.process_time() - begun < SECONDS
-    assert peak < BYTES
 
 
 @settings(max_examples=400, deadline=None)
@@ -202,7 +208,8 @@ def test_flipped_and_replaced_bytes_in_logs_are_one_line(tmp_path_factory, logs,
     for _ in range(data.draw(st.integers(1, 4))):
         content[data.draw(near)] = data.draw(st.integers(0, 255))
     file.write_bytes(bytes(content) if packed else gzip.compress(bytes(content)))
-    assert_one_line_soon(lambda: import_dqn_replay(folder, folder.parent / "out"))
+    out = folder.parent / "out"
+    assert_one_line_soon(lambda: (shutil.rmtree(out, ignore_errors=True), import_dqn_replay(folder, out)))
 
 
 @pytest.fixture(scope="module")

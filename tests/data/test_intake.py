@@ -16,6 +16,7 @@ from optimist.data.disk.shard_stream import steps_per_shard
 from optimist.data.intake import Intake
 from optimist.data.verify import verify
 from optimist.errors import DataError
+from patience import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 SPEC = Spec((2,), "float32", actions=3)
@@ -148,7 +149,7 @@ with Intake(sys.argv[1], Spec((2,), "float32", actions=3), append=True, shard_st
 
 def killed_in_mid_write(folder, shard):
     child = subprocess.Popen([sys.executable, "-c", ENDLESS, str(folder)])
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while not (folder / f"steps-{shard:06d}.arrow").exists() and time.monotonic() < deadline:
         time.sleep(0.01)
     child.send_signal(signal.SIGKILL)

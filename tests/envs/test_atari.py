@@ -15,8 +15,6 @@ from optimist import envs
 from optimist.envs import atari, lane_seeds
 from optimist.errors import UsageError
 
-# The emulator hangs on an unknown action.
-pytestmark = pytest.mark.timeout(120)
 DIFFERENT_ROMS = 29  # of the 60 in ale-py differ from those of the public data
 
 

@@ -13,6 +13,7 @@ import pytest
 from optimist import envs
 from optimist.envs import _workers
 from optimist.errors import RunError, UsageError
+from patience import PATIENCE
 
 LANES = 7
 
@@ -39,8 +40,8 @@ def members(play) -> list[int]:
 
 
 def gone(pid: int) -> bool:
-    """Whether a process ends within ten seconds."""
-    deadline = time.monotonic() + 10
+    """Whether a process ends."""
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         try:
             os.kill(pid, 0)

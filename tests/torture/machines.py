@@ -14,7 +14,7 @@ from tempfile import gettempdir
 import numpy as np
 import pytest
 
-from little import GAME, PATIENCE, add_metrics, begin, lines, outcome, played, random_play, small_words
+from little import GAME, add_metrics, begin, lines, outcome, played, random_play, small_words
 from optimist.cli.main import main
 from optimist.data import Dataset, Recorder
 from optimist.data.verify import verify
@@ -22,6 +22,7 @@ from optimist.errors import DataError
 from optimist.training.storage import checked_lines
 from optimist.training.storage.checkpoint import load_state
 from optimist.training.storage.run_folder import RunFolder
+from patience import PATIENCE
 from power_loss import ForgetfulDisk, after_every
 from torture.campaign import LOST, SILENT, SURVIVED, TRACEBACK, Campaign
 from torture.subjects import SPECS, folder_until_exit, recorded, state
@@ -169,7 +170,7 @@ def cut_a_shard_short(random: np.random.Generator, folder: Path) -> str:
         time.sleep(random.uniform(0, 0.1))
         file = files[int(random.integers(len(files)))]
         os.truncate(file, int(random.integers(file.stat().st_size // 2)))
-        _, complaint = reader.communicate(timeout=60)
+        _, complaint = reader.communicate(timeout=PATIENCE)
     one_line = complaint.count(b"\n") == 1 and file.name.encode() in complaint
     return SURVIVED if reader.returncode == DataError.exit_code and one_line else TRACEBACK
 

@@ -20,6 +20,7 @@ from optimist.training import online, services
 from optimist.training.interrupt import Interrupted
 from optimist.training.online import Collection, OnlineTraining
 from optimist.training.storage import checkpoint
+from patience import PATIENCE
 
 SHORT = Collection(
     steps=240, lanes=4, window=100, warm_up=40, epsilon_decay=100, batch=8, checkpoint_seconds=1e9
@@ -168,7 +169,7 @@ def test_no_kill_shortens_a_recording(tmp_path):
             checkpoints.rename(aside)
         with begin(*words, compiled=tmp_path / "compiled", program=SMALL_SHARDS) as child:
             if without:
-                _, complaint = child.communicate(timeout=60)
+                _, complaint = child.communicate(timeout=PATIENCE)
                 assert child.returncode == 4
                 assert f"{before:,} recorded steps" in complaint and "Traceback" not in complaint
             else:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from little import begin, lines, outcome, wait_for
+from patience import PATIENCE
 
 KILLS = int(os.environ.get("OPTIMIST_KILLS", "5"))
 TESTS = str(Path(__file__).parents[1])  # where a child process finds what tests share
@@ -47,7 +48,7 @@ def test_a_killed_run_raises_the_same_alarms(tmp_path, response):
         assert child.returncode == -signal.SIGKILL, "it was done before it was killed"
     for out in (killed, straight):
         with run(out, response, tmp_path / "compiled") as child:
-            assert child.wait(timeout=120) == 0, child.communicate()[1]
+            assert child.wait(timeout=PATIENCE) == 0, child.communicate()[1]
     assert outcome(killed) == outcome(straight)
     alarms = [(out / "alarms.json").read_bytes() for out in (killed, straight)]
     assert alarms[0] == alarms[1] and b'"3"' in alarms[0]

@@ -7,11 +7,12 @@ import time
 import numpy as np
 import pytest
 
-from little import PATIENCE, begin, lines, outcome, small, small_words, wait_for
+from little import begin, lines, outcome, small, small_words, wait_for
 from optimist.agents import available, preset
 from optimist.agents._actor_critic import ActorAgent
 from optimist.data import Dataset
 from optimist.training.offline import OfflineTraining, Training
+from patience import PATIENCE
 
 
 @pytest.fixture

@@ -31,6 +31,7 @@ from optimist.training.storage.run_folder import (
     toml,
     write_episodes,
 )
+from patience import PATIENCE
 
 CONFIG = {
     "kind": "offline",
@@ -321,7 +322,7 @@ def test_a_read_only_folder_is_told_in_one_line():
         folder.chmod(0o755)
         outs = [folder / "shelf", folder / "shelf" / "run"]
         words = [sys.executable, "-c", DROP, *map(str, (folder / "data", *outs))]
-        found = subprocess.run(words, capture_output=True, text=True, timeout=120)
+        found = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE)
     assert found.stdout.split() == [str(StorageError.exit_code)] * 2, found.stderr
     for out, complaint in zip(outs, found.stderr.splitlines(), strict=True):
         assert complaint.startswith("optimist: cannot ")

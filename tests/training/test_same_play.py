@@ -22,6 +22,7 @@ from optimist.training.interrupt import Interrupted
 from optimist.training.online import Collection, OnlineTraining
 from optimist.training.play import playing
 from optimist.training.run import load_run
+from patience import PATIENCE
 
 COLLECTION = Collection(
     steps=600, lanes=2, window=240, warm_up=60, epsilon=0.1, epsilon_decay=200, update_period=2, batch=4
@@ -229,7 +230,7 @@ def test_kill_9_of_the_command(tmp_path):
         assert child.returncode == -signal.SIGKILL
     for folder in (out, whole):
         with begin("collect", *words, folder, compiled=tmp_path / "compiled") as child:
-            _, complaint = child.communicate(timeout=240)
+            _, complaint = child.communicate(timeout=PATIENCE)
             assert child.returncode == 0, complaint
     one, other = load_run(whole / "agent"), load_run(out / "agent")
     assert_same(whole, out, one.params, other.params)

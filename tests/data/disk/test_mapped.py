@@ -13,6 +13,7 @@ import pytest
 from little import PIXELS, random_play
 from optimist.data import Dataset, Recorder, Spec
 from optimist.errors import DataError
+from patience import PATIENCE
 
 SPECS = {"floats": Spec((2000,), "float32", actions=3), "compressed": PIXELS}
 
@@ -73,7 +74,7 @@ else:
 def test_a_shard_that_is_cut_short_within_a_use_ends_the_process_with_its_name(tmp_path, whose):
     folder = str(recorded(tmp_path, SPECS["floats"]))
     words = [sys.executable, "-c", CUT_WITHIN_A_USE, folder, whose]
-    found = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    found = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE)
     if whose == "ours":
         assert found.returncode == DataError.exit_code, found
         [line] = found.stderr.splitlines()
@@ -89,7 +90,7 @@ def test_an_unreadable_steps_file_is_named(file):
         folder.chmod(0o755)
         (folder / file).chmod(0)
         words = [sys.executable, "-c", READ_AS_NOBODY, str(folder)]
-        found = subprocess.run(words, capture_output=True, text=True, timeout=60)
+        found = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE)
     assert f"{file} cannot be read (Permission denied); restore it" in found.stdout, found
     assert found.stdout.count("\n") == 1
 

@@ -16,6 +16,7 @@ from optimist.data import open_dataset
 from optimist.data.formats.dqn_replay import verify as verify_dqn_replay
 from optimist.data.verify import verify
 from optimist.errors import DataError
+from patience import is_quick
 from replay_ring import Ring, import_dqn_replay, play, put
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
@@ -296,14 +297,16 @@ except DataError as problem:
 def test_a_mebibyte_that_declares_a_tebibyte_is_refused_at_once(logs, tmp_path):
     noise = np.random.default_rng(0).bytes(2**20)
     (logs / OBSERVATION).write_bytes(npy(head(shape="(40, 131072, 209716)"), noise))
-    found = subprocess.run(
-        [sys.executable, "-c", BOMB, str(logs), str(tmp_path / "out")],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    message, seconds, mebibytes = found.stdout.split("|")
-    assert "more than" in message and float(seconds) < 1 and float(mebibytes) < 200
+    words = [sys.executable, "-c", BOMB, str(logs), str(tmp_path / "out")]
+
+    def spent() -> float:
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)
+        found = subprocess.run(words, capture_output=True, text=True, check=True)
+        message, seconds, mebibytes = found.stdout.split("|")
+        assert "more than" in message and float(mebibytes) < 200
+        return float(seconds)
+
+    assert is_quick(spent, 1)
 
 
 def test_random_headers_never_do_more_than_refuse(logs, tmp_path):

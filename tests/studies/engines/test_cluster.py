@@ -20,7 +20,7 @@ from optimist.studies.job import Job
 from optimist.studies.report.study_report import write_findings
 from optimist.studies.status import write_jobs
 from optimist.studies.study_file import load
-from ray_cluster import SMALL, ray_cluster
+from ray_cluster import COMMAND, add_node, ray_cluster
 
 # Ray starts its processes by a plain fork, of which JAX warns where it has run before in the same process.
 pytestmark = pytest.mark.filterwarnings("ignore:os.fork")
@@ -76,7 +76,8 @@ def is_learning(run: Path) -> bool:
 
 def test_a_cluster_comes_to_the_same_numbers_and_tables(straight, cluster, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # where the workers are not
-    command = begin(*words(study_file(tmp_path), "out", "--engine", "ray", "--address", cluster.address))
+    engine = ("--engine", "ray", "--address", cluster.address)
+    command = begin(*words(study_file(tmp_path), "out", *engine), program=COMMAND)
     told, complaints = command.communicate()
     assert command.returncode == 0, complaints
     assert complaints.count("\n") == 4 == complaints.count(" is done after ")  # and nothing from Ray
@@ -105,7 +106,7 @@ def test_a_node_that_is_lost_costs_nothing_but_time(straight, cluster, tmp_path)
     finally:
         over.set()
         killer.join()
-        cluster.add_node(num_cpus=1, **SMALL)
+        add_node(cluster)
     [lost] = [line for line in told if line.endswith("another worker continues it")]
     assert lost.startswith(f"{DQN}: its node or worker was lost")
     assert "taking over" in (tmp_path / DQN / "log.txt").read_text()
@@ -120,7 +121,7 @@ def test_a_node_that_is_lost_costs_nothing_but_time(straight, cluster, tmp_path)
 def test_a_command_that_is_stopped_has_every_run_save_and_leave(number, code, straight, cluster, tmp_path):
     begun(straight, tmp_path, steps=1_000_000)
     engine = ("--engine", "ray", "--address", cluster.address)
-    command = begin(*words(tmp_path / "little.toml", tmp_path, *engine))
+    command = begin(*words(tmp_path / "little.toml", tmp_path, *engine), program=COMMAND)
     runs = [tmp_path / DQN, tmp_path / REM]
     wait_for(lambda: all(map(is_learning, runs)), command)
     for run in runs:  # one core, one thread

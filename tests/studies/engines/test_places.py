@@ -14,7 +14,7 @@ from optimist.studies.engines.places import Address, LocalCopy
 from optimist.studies.status import write_jobs
 from optimist.studies.store import Store
 from optimist.studies.study_file import load
-from ray_cluster import ray_cluster
+from ray_cluster import COMMAND, ray_cluster
 from s3_server import s3_server
 from slurm_cluster import SlurmCluster
 
@@ -66,14 +66,14 @@ def test_ray_nodes_need_share_no_disk(server, straight, tmp_path):
             "--scratch",
             str(scratch),
         ]
-        command = begin(*words(tmp_path, tmp_path / "out", *engine))
+        command = begin(*words(tmp_path, tmp_path / "out", *engine), program=COMMAND)
         told, complaints = command.communicate()
         assert command.returncode == 0, complaints
         assert "all 4 runs are done" in told
         check(tmp_path / "out", straight)
         assert not list(scratch.glob("*/runs/*/*/*"))  # they are in the store
         shutil.rmtree(tmp_path / "out")  # another machine continues
-        again = begin(*words(tmp_path, tmp_path / "out", *engine))
+        again = begin(*words(tmp_path, tmp_path / "out", *engine), program=COMMAND)
         _, complaints = again.communicate()
     assert again.returncode == 0 and "4 of 4 runs are done already" in complaints
     check(tmp_path / "out", straight)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from wandb.proto.wandb_internal_pb2 import Record
 
+from patience import PATIENCE
+
 BLOCK, HEADER = 2**15, 7  # a .wandb file is a LevelDB log
 LOG = """
 import sys
@@ -54,7 +56,9 @@ def test_a_continued_run_is_the_same_run_and_logs_nothing_twice(tmp_path):
         "WANDB_CONFIG_DIR": str(tmp_path),
     }
     words = [sys.executable, "-c", LOG, str(tmp_path)]
-    ended = subprocess.run(words, env={**os.environ, **quiet}, capture_output=True, text=True, timeout=120)
+    ended = subprocess.run(
+        words, env={**os.environ, **quiet}, capture_output=True, text=True, timeout=PATIENCE
+    )
     assert ended.returncode == 0, ended.stderr
     files = sorted((tmp_path / "loggers").glob("wandb/offline-run-*/*.wandb"))
     assert len(files) == 4
