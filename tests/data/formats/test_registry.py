@@ -78,6 +78,23 @@ def test_arrays_of_ones_own_are_imported_without_naming_the_format(tmp_path, cap
     assert main(["data", "import", str(log), "--out", str(tmp_path / "out")]) == 3
 
 
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_arrays_in_fortran_order_as_a_data_frame_gives_them_are_the_same_log(tmp_path, save):
+    observations = np.random.default_rng(0).normal(size=(5_000, 3)).astype("float32")
+    rest = {
+        "actions": np.arange(5_000) % 3,
+        "rewards": np.arange(5_000.0),
+        "terminals": np.arange(5_000) % 9 == 8,
+    }
+    for name, turn in (("rows", np.ascontiguousarray), ("columns", np.asfortranarray)):
+        save(tmp_path / f"{name}.npz", observations=turn(observations), **rest)
+        words = ["data", "import", str(tmp_path / f"{name}.npz"), "--out", str(tmp_path / name)]
+        assert main([*words, "--truncations", "no"]) == 0
+    by_rows, by_columns = (open_dataset(tmp_path / name) for name in ("rows", "columns"))
+    assert by_columns.fingerprint == by_rows.fingerprint
+    np.testing.assert_array_equal(by_columns.observation(1_234), observations[1_234])
+
+
 @pytest.mark.parametrize(
     ("arrays", "said"),
     [

@@ -1,5 +1,7 @@
 """One .npz file of named arrays: observations, actions, rewards, terminals and others of from_arrays."""
 
+import io
+import math
 import zipfile
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
@@ -55,7 +57,8 @@ def detect(address: str | Path) -> bool:
 
 @dataclass(frozen=True)
 class Arrays(NamedArrays):
-    """The arrays of a file, which are read as streams: all of them together may exceed the memory."""
+    """The arrays of a file, which are read as streams: all of them together may exceed the memory. One in
+    Fortran order, as `DataFrame.to_numpy` gives it, is turned in memory first."""
 
     actions_are_named = True
 
@@ -65,30 +68,39 @@ class Arrays(NamedArrays):
             for name in names:
                 if name in self.uses:
                     stream = stack.enter_context(archive.open(f"{self.uses[name]}.npy"))
-                    streams[name] = (stream, *_header(stream))
+                    shape, dtype, is_turned = _header(stream)
+                    streams[name] = (_by_rows(stream, shape, dtype) if is_turned else stream, shape, dtype)
             size = rows_at_once((shape, dtype) for _, shape, dtype in streams.values())
             for start in range(0, self.rows, size):
                 count = min(size, self.rows - start)
                 yield {name: _rows(*stream, count) for name, stream in streams.items()}
 
 
-def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
+def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype, bool]:
+    """Shape, type, and whether the first index is the fastest: the array is stored by columns."""
     version = npy.read_magic(stream)
     read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
     shape, fortran, dtype = read(stream)
     if dtype.hasobject:
         raise ValueError("it holds Python objects")
-    if fortran and len(shape) > 1:
-        raise ValueError("its arrays are in Fortran order; save np.ascontiguousarray of them")
-    return shape, dtype
+    return shape, dtype, fortran and len(shape) > 1
 
 
 def _rows(stream: IO[bytes], shape: tuple[int, ...], dtype: np.dtype, count: int) -> np.ndarray:
-    size = count * int(np.prod(shape[1:])) * dtype.itemsize
+    return _next(stream, (count, *shape[1:]), dtype).reshape(count, *shape[1:])
+
+
+def _by_rows(stream: IO[bytes], shape: tuple[int, ...], dtype: np.dtype) -> IO[bytes]:
+    return io.BytesIO(np.ascontiguousarray(_next(stream, shape, dtype).reshape(shape, order="F")))
+
+
+def _next(stream: IO[bytes], shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """The next elements, as many as an array of this shape has."""
+    size = math.prod(shape) * dtype.itemsize
     content = stream.read(size)
     if len(content) != size:
         raise EOFError("an array ends too early")
-    return np.frombuffer(content, dtype).reshape(count, *shape[1:])
+    return np.frombuffer(content, dtype)
 
 
 @contextmanager
@@ -129,7 +141,7 @@ def opened(address: str | Path, options: ReadOptions) -> Arrays:
 
 def _shape(archive: zipfile.ZipFile, name: str) -> tuple[tuple[int, ...], np.dtype]:
     with archive.open(f"{name}.npy") as stream:
-        return _header(stream)
+        return _header(stream)[:2]
 
 
 def _whole(archive: zipfile.ZipFile, name: str) -> Any:
