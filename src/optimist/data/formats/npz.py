@@ -91,7 +91,7 @@ def _rows(stream: IO[bytes], shape: tuple[int, ...], dtype: np.dtype, count: int
 
 
 def _by_rows(stream: IO[bytes], shape: tuple[int, ...], dtype: np.dtype) -> IO[bytes]:
-    return io.BytesIO(np.ascontiguousarray(_next(stream, shape, dtype).reshape(shape, order="F")))
+    return io.BytesIO(_next(stream, shape, dtype).reshape(shape, order="F").tobytes("C"))
 
 
 def _next(stream: IO[bytes], shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
