@@ -115,7 +115,7 @@ def test_an_empty_environment_means_no_evaluation(log, tmp_path):
 
 def test_the_name_of_an_agent_is_fitted_to_the_data(log, tmp_path):
     run = optimist.train("dqn", log, out=tmp_path, environment="", **SHORT)
-    assert run.learner.agent == RECIPES["small"].fitted(optimist.agents.Dqn())
+    assert run.learner.agent == RECIPES["small"].fitted(optimist.agents.Dqn()).settled()
 
 
 @pytest.mark.parametrize("agent", [None, optimist.agents.Rem])

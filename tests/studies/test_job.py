@@ -3,6 +3,7 @@
 import shutil
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from little import played
@@ -41,6 +42,17 @@ def test_settings_that_follow_the_data_are_no_difference(log, tmp_path):
     assert job(log).done(tmp_path) and job(log).changes(tmp_path) == []
     read_back = Job.from_json(job(log).written_down())  # as a report finds it in study.json
     assert read_back.done(tmp_path) and read_back.changes(tmp_path) == []
+
+
+def test_the_agents_of_a_study_have_the_published_scale_and_loss(tmp_path):
+    """Of somebody else's log `optimist train` would choose both by its rewards."""
+    steps = np.arange(400)
+    seen, ends = np.ones((400, 4)), np.ones(400, bool)
+    Dataset.from_arrays(seen, steps % 2, 1_000.0 * (steps % 2), ends).save(tmp_path / "log")
+    perform_job(job(tmp_path / "log"), tmp_path)
+    config = read_config(tmp_path / "runs/one")
+    assert (config["training"]["reward_scale"], config["agent"]["huber_limit"]) == (1.0, 1.0)
+    assert job(tmp_path / "log").done(tmp_path)
 
 
 @pytest.mark.parametrize(
