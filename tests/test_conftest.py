@@ -7,6 +7,7 @@ from pathlib import Path
 import jax.numpy as jnp
 import pytest
 
+import patience
 import traces
 from longest_first import LONGEST, place_of
 
@@ -57,3 +58,20 @@ def test_the_longest_files_begin_first_and_the_others_keep_their_order():
 
 def test_what_python_compiled_is_kept_for_the_processes_of_tests():
     assert not sys.dont_write_bytecode and "PYTHONDONTWRITEBYTECODE" not in os.environ
+
+
+@pytest.mark.parametrize(
+    ("works", "loop", "quick"),
+    [
+        ([0.9], 1.0, True),
+        ([5.0, 5.0], 10.0, True),  # all is ten times slower
+        ([5.0, 5.0, 0.9], 1.0, True),  # it was slow for a moment
+        ([5.0] * 6, 1.0, False),
+        ([50.0] * 6, 10.0, False),
+    ],
+)
+def test_slow_work_is_told_from_a_slow_machine(works, loop, quick, monkeypatch):
+    monkeypatch.setattr(patience, "_loop", lambda seconds: loop)
+    left = iter(works)
+    assert patience.is_quick(lambda: next(left), seconds=1.0) == quick
+    assert not list(left)
