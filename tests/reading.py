@@ -270,7 +270,7 @@ optimist study run mine.toml --scale mine --dry-run
     "docs/results/exploration/README.md": Reading(
         smaller=PREPARED | {" --logs studies/exploration-mini": ""}
     ),
-    "docs/results/figure-7-atari/README.md": Reading(smaller={"--collected-by 740 --until 1600": TWO_GAMES}),
+    "docs/results/figure-7-atari/README.md": Reading(smaller={"--collected-by 740 --until 1650": TWO_GAMES}),
     "docs/results/final-buffer/README.md": Reading(
         given=TWO_TASKS,
         smaller=PREPARED

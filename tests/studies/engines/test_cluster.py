@@ -80,7 +80,9 @@ def test_a_cluster_comes_to_the_same_numbers_and_tables(straight, cluster, tmp_p
     command = begin(*words(study_file(tmp_path), "out", *engine), program=COMMAND)
     told, complaints = command.communicate()
     assert command.returncode == 0, complaints
-    assert complaints.count("\n") == 4 == complaints.count(" is done after ")  # and nothing from Ray
+    assert complaints.count(" is done after ") == 4
+    assert complaints.count("scores there are divided by this small difference") == 1  # it hardly learned
+    assert complaints.count("\n") == 5  # nothing from Ray
     assert "all 4 runs are done in out" in told
     for run in (DQN, REM, "random/minatar-breakout"):
         assert outcome(tmp_path / "out" / run) == outcome(straight / run)

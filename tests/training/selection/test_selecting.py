@@ -341,7 +341,7 @@ def test_one_episode_has_no_interval_and_a_note_says_why(episodes, tmp_path, cap
     Dataset.from_arrays(*given, truncations=False).save(tmp_path / "log")
     train(Dataset.open(tmp_path / "log"), tmp_path / "run", seeds=(0,))
     assert main(["select", str(tmp_path / "run"), "--updates", "2", "--out", str(tmp_path / "page")]) == 0
-    shown = capsys.readouterr().out
+    shown = " ".join(capsys.readouterr().out.split())  # lines are as wide as the terminal
     assert "the values come from one episode, which shows no spread: they have no interval" in shown
     assert "[" not in shown
     assert ("the log has one episode" in shown) == (episodes == 1)
