@@ -89,7 +89,7 @@ def draw(path):
 
     norm, found = bounds(HERE), all_curves()
     games, shown = sorted(norm), (*SHARED, "C51")
-    figure = Figure(figsize=(11, 2.6 * len(games)), layout="constrained")
+    figure = Figure(figsize=(9, 2.1 * len(games)), layout="constrained")
     panels = figure.subplots(len(games), len(shown), sharex=True, sharey="row")
     for game, line in zip(games, panels, strict=True):
         for agent, axes in zip(shown, line, strict=True):
