@@ -5,15 +5,16 @@
 `optimist study report` reads finished runs only. Here a run that the clock ended counts with what it has.
 Games, agents and seeds accumulate, as in `gathering.py`: scores.csv has every evaluation (the part of the
 data is in the agent's name, as in "REM, 20%"), player-scores.csv those of the players, players.csv their
-returns while they played (if `study_players.py` wrote them), and normaliser.csv random play and the best
-evaluation of the mean over the DQN players.
+returns while they played (if `study_players.py` wrote them), normaliser.csv random play and the best
+evaluation of the mean over the DQN players, and estimates.csv what each run thought of its log at its end:
+the mean estimate, the mean return to come in the log, and how often both choose the same action.
 """
 
 import csv
 import sys
 from pathlib import Path
 
-from gathering import add, episodes_of
+from gathering import add, episodes_of, lines
 
 from optimist.studies.job import Job
 from optimist.studies.results.runs import random_scores
@@ -21,6 +22,7 @@ from optimist.studies.scores.curves import Curve, mean_curve
 from optimist.studies.status import read_record
 
 ALL = "all"  # the part of a study without parts
+ESTIMATES = ("estimate", "logged_value", "agreement")  # names in metrics.jsonl
 
 
 def curves_of(run: Path) -> dict[int, Curve]:
@@ -31,15 +33,34 @@ def curves_of(run: Path) -> dict[int, Curve]:
     return found
 
 
+def agent_of(job: Job) -> str:
+    """Its name on the page."""
+    return job.label + f", {job.part}" * (job.part not in ("", ALL))
+
+
 def write_scores(jobs: list[Job], study: Path, out: Path) -> None:
     rows = [
-        [job.environment, job.label + f", {job.part}" * (job.part not in ("", ALL)), seed, step, score]
+        [job.environment, agent_of(job), seed, step, score]
         for job in jobs
         for seed, curve in curves_of(job.run_folder(study)).items()
         for step, score in curve.items()
         if job.label
     ]
     add(out / "scores.csv", ["game", "agent", "seed", "step", "score"], rows)
+
+
+def write_estimates(jobs: list[Job], study: Path, out: Path) -> None:
+    rows = []
+    for job in (job for job in jobs if job.label):
+        ends = {
+            figures["seed"]: figures
+            for figures in lines(job.run_folder(study) / "metrics.jsonl")
+            if "estimate" in figures
+        }
+        for seed, figures in ends.items():
+            read = (f"{figures[name]:.4g}" for name in ESTIMATES)
+            rows.append([job.environment, agent_of(job), seed, figures["step"], *read])
+    add(out / "estimates.csv", ["game", "agent", "seed", "step", *ESTIMATES], rows)
 
 
 def write_players(jobs: list[Job], study: Path, out: Path) -> None:
@@ -64,6 +85,7 @@ def main() -> None:
     out.mkdir(parents=True, exist_ok=True)
     jobs = read_record(study).jobs
     write_scores(jobs, study, out)
+    write_estimates(jobs, study, out)
     write_players(jobs, study, out)
 
 

@@ -68,7 +68,7 @@ class Game:
         self.best_evaluation = player.scores(sorted(player.steps)).mean(axis=0).max()
 
     def exploring(self, name: str) -> np.ndarray:
-        """What the log of each player says about its play."""
+        """What the cards of the logs say about the players' play; logs of one stretch share a card."""
         return np.array([card[EXPLORING[name]] for card in self.cards], float)
 
     def rows(self) -> Iterator[list]:
@@ -93,8 +93,8 @@ class Game:
     def row(self, who: str, reading: str, at, values: np.ndarray, error: str) -> list:
         deviation = f"{values.std(ddof=1):.2f}" if len(values) > 1 else ""
         percent = 100 * (values.mean() - self.random) / (self.best_evaluation - self.random)
-        score = f"{values.mean():.2f}"
-        return [self.name, len(values), who, reading, at, score, error, deviation, f"{percent:.0f}"]
+        score, logs = f"{values.mean():.2f}", len(self.player.seeds)
+        return [self.name, logs, who, reading, at, score, error, deviation, f"{percent:.0f}"]
 
 
 def episodes(path: Path) -> dict[str, dict[str, Curves]]:

@@ -89,7 +89,7 @@ def draw(path):
 
     norm, found = bounds(HERE), all_curves()
     games, shown = sorted(norm), (*SHARED, "C51")
-    figure = Figure(figsize=(9, 2.1 * len(games)), layout="constrained")
+    figure = Figure(figsize=(8, 1.6 * len(games)), layout="constrained")
     panels = figure.subplots(len(games), len(shown), sharex=True, sharey="row")
     for game, line in zip(games, panels, strict=True):
         for agent, axes in zip(shown, line, strict=True):
@@ -105,8 +105,9 @@ def draw(path):
                 axes.set_title(agent, fontsize=10)
             if game == games[-1]:
                 axes.set_xlabel("million updates")
-        line[0].set_ylabel(f"return in {game.rpartition('/')[2].replace('_', ' ').capitalize()}")
-    panels[0][0].legend(frameon=False, fontsize=8)
+        line[0].set_ylabel(game.rpartition("/")[2].replace("_", " ").title())
+    kinds = panels[0][0].get_legend_handles_labels()
+    figure.legend(*kinds, loc="outside lower center", ncol=3, frameon=False)
     figures.save_png(figures.laid_out(figure), Path(path))
 
 
