@@ -65,6 +65,7 @@ class SlurmCluster:
 
     def __init__(self, folder: Path, more: str = ""):
         """`more` are other lines of its configuration."""
+        assert not missing(), f"this machine lacks {missing()}: apt-get install slurm-wlm munge, as root"
         self.folder, self._daemons = folder, dict[str, subprocess.Popen]()
         for name in ("munge", "state", "spool-one", "spool-two"):
             (folder / name).mkdir(mode=0o711)

@@ -23,7 +23,7 @@ from optimist.studies.engines.local import performed
 from optimist.studies.job import Job
 from optimist.studies.preparation import by_other_code, warn_of_other_code
 from optimist.training.loggers import logger_classes
-from optimist.training.storage.run_folder import own_code
+from optimist.training.storage.code_versions import own_code
 
 PACKAGE = '''
 """Four plug-ins, as somebody would write them who read CONTRIBUTING."""

@@ -20,7 +20,7 @@ from optimist.errors import OptimistError
 from optimist.studies import rates, status, study_file
 from optimist.studies.results import logs, run_curves
 from optimist.training.loggers._told import Told
-from optimist.training.storage import alarms, checked_lines, run_folder, selected
+from optimist.training.storage import alarms, checked_lines, code_versions, run_folder, selected
 from optimist.training.storage.checkpoint import load_state
 
 numbers = st.integers() | st.sampled_from([-1, 0, 2**31, 2**63, 10**30]) | st.floats()
@@ -215,7 +215,7 @@ def test_figures_of_any_values_under_their_checks(rows):
 @given(plain | st.dictionaries(words, plain))
 def test_versions_of_any_values(record):
     def read(folder: Path) -> None:
-        assert all(isinstance(each, str) for each in run_folder.read_versions(folder).values())
+        assert all(isinstance(each, str) for each in code_versions.read_versions(folder).values())
         assert isinstance(rates._device(folder), str)
 
     refused_in_one_line("versions.json", json.dumps(record).encode(), read)
@@ -227,7 +227,7 @@ DEEP = {
     "selection.json": selected.read_selection,
     "study.json": status.read_record,
     "took.json": rates.took,
-    "versions.json": run_folder.read_versions,
+    "versions.json": code_versions.read_versions,
     "logs.json": lambda folder: logs._remembered(folder / "logs.json"),
     "metrics.jsonl": run_curves.read_metrics,
     "config.toml": run_folder.read_config,

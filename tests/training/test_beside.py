@@ -15,6 +15,7 @@ from types import ModuleType
 import gated_game
 import jax
 import pytest
+from fuse import Fuse
 
 from little import begin, interrupted, lines, outcome, played, small, small_words, wait_for
 from optimist.agents import described
@@ -38,6 +39,7 @@ SHORT = Training(steps=50, evaluate_every=20, episodes=2, batch=8, checkpoint_se
 WAITS = replace(SHORT, checkpoint_seconds=1000)  # nothing is saved before the signal
 # Long enough between two evaluations that a signal comes there.
 AHEAD = replace(SHORT, steps=6000, evaluate_every=3000, batch=64)
+OVER = threading.Event()  # the block of `meanwhile` has ended
 
 
 @pytest.fixture(scope="module")
@@ -83,17 +85,22 @@ def player(gate: Path) -> int:
     """The process that plays, once it has come to the gate."""
     path, deadline = gate.with_name("playing"), time.monotonic() + PATIENCE
     while not path.exists() or not path.read_text():
-        assert time.monotonic() < deadline, "nobody plays"
+        assert time.monotonic() < deadline and not OVER.is_set(), "nobody plays"
         time.sleep(0.01)
     return int(path.read_text())
 
 
 @contextlib.contextmanager
 def meanwhile(do: Callable[[], object]) -> Iterator[None]:
+    """Do it in a thread beside the block. A thread that waits for a player ends with the block."""
     thread = threading.Thread(target=do)
     thread.start()
-    yield
-    thread.join()
+    try:
+        yield
+    finally:
+        OVER.set()
+        thread.join()
+        OVER.clear()
 
 
 def ends(pid: int) -> bool:
@@ -300,23 +307,24 @@ def test_the_child_draws_random_numbers_as_this_process_does(log, tmp_path):
 # While an evaluation is pending a seed diverges.
 
 
-def wild(rate: float):
-    return small("dqn", **{"target_period": 1, "optimizer.learning_rate": rate})
+WILD = small("dqn", **{"target_period": 1, "optimizer.learning_rate": 3.0})
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("rate", "changes"),
+    ("agent", "changes"),
     [
-        pytest.param(3.0, {"steps": 3000, "evaluate_every": 1500, "on_divergence": "stop"}, id="too large"),
-        pytest.param(1e8, {"steps": 80, "evaluate_every": 40}, id="not finite"),
+        pytest.param(WILD, {"steps": 3000, "evaluate_every": 1500, "on_divergence": "stop"}, id="too large"),
+        pytest.param(Fuse(burns_after=60.0), {"steps": 80, "evaluate_every": 40}, id="not finite"),
     ],
 )
-def test_a_run_that_diverges_ends_after_its_evaluation(log, tmp_path, gate, rate, changes):
+def test_a_run_that_diverges_ends_after_its_evaluation(log, tmp_path, gate, agent, changes):
     def open_late():
-        player(gate)
-        time.sleep(0.5)
-        gate.unlink()
+        try:
+            player(gate)
+            time.sleep(0.5)
+        finally:
+            gate.unlink()  # or the run that waits would wait here
 
     found = {}
     for way in ("beside", "wait"):
@@ -325,7 +333,7 @@ def test_a_run_that_diverges_ends_after_its_evaluation(log, tmp_path, gate, rate
             meanwhile(open_late) if way == "beside" else contextlib.nullcontext(),
             pytest.raises(DivergedError) as caught,
         ):
-            train(log, out, SHORT, wild(rate), evaluation=way, **changes)
+            train(log, out, SHORT, agent, evaluation=way, **changes)
         kept = [path.name for path in (out / "diverged").glob("*")]
         found[way] = str(caught.value), outcome(out), read_alarms(out), kept
     assert found["beside"] == found["wait"]
@@ -334,7 +342,7 @@ def test_a_run_that_diverges_ends_after_its_evaluation(log, tmp_path, gate, rate
 
 @pytest.mark.slow
 def test_an_alarm_after_a_pending_evaluation_is_raised_again(log, tmp_path, gate, caplog):
-    agent, out, straight = wild(3.0), tmp_path / "stopped", tmp_path / "straight"
+    agent, out, straight = WILD, tmp_path / "stopped", tmp_path / "straight"
     training = replace(SHORT, steps=3000, evaluate_every=1500, checkpoint_seconds=1000)
 
     def stop_after_the_alarm():

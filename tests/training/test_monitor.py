@@ -1,13 +1,10 @@
 """Numbers that are not finite stop a run at once and leave something to look at; small steps warn once."""
 
-from dataclasses import dataclass
-
-import jax.numpy as jnp
 import numpy as np
 import pytest
+from fuse import Fuse
 
 from little import small, small_words, vectors
-from optimist.agents._agent import Agent, Objective
 from optimist.cli.main import main
 from optimist.equations.optimizers import Adam
 from optimist.errors import DivergedError
@@ -16,38 +13,8 @@ from optimist.training.monitor import Monitor, check_finite
 from optimist.training.offline import OfflineTraining, Training
 from optimist.training.storage.checkpoint import load_state
 
-
-@dataclass(frozen=True, kw_only=True)
-class Fuse(Agent):
-    """Counts its own steps, and burns out after so many."""
-
-    burns_after: float = 45.0
-
-    def check(self, spec):
-        pass
-
-    def init(self, key, spec):
-        return {"count": jnp.zeros(())}
-
-    def objectives(self, spec):
-        def loss(params, targets, batch, key):
-            spent = params["count"] <= -self.burns_after
-            return params["count"] + jnp.where(spent, jnp.nan, 0.0)
-
-        return (Objective("count", loss),)
-
-    def action(self, spec, params, observation, key):
-        return jnp.int32(0)
-
-    def online_action(self, spec, params, observation, key, episode_key):
-        return self.action(spec, params, observation, key)
-
-    def estimate(self, spec, params, observation):
-        return params["count"] * 0
-
-
 BOTH = np.array([True, True])
-FUSE = Fuse(optimizer=Adam(learning_rate=1.0, epsilon=0.0))  # every step is one step down
+FUSE = Fuse()
 SHORT = Training(steps=100, evaluate_every=20, batch=4, clip_rewards=1.0, checkpoint_seconds=0)
 
 

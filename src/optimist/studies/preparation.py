@@ -8,7 +8,7 @@ from optimist.data.disk import manifest
 from optimist.errors import DataError, RunError, UsageError, some_of
 from optimist.studies.job import Job
 from optimist.studies.store import Store, is_address
-from optimist.training.storage.run_folder import other_code, own_code, read_versions
+from optimist.training.storage.code_versions import other_code, own_code, read_versions
 
 log = logging.getLogger("optimist")
 NAMED = 3  # runs that an error names; it counts the others

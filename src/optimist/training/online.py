@@ -32,7 +32,8 @@ from optimist.training.play.replay import Replay
 from optimist.training.services import PlayServices, owes_evaluation
 from optimist.training.sizes import check_memory_to_play
 from optimist.training.storage import checkpoint
-from optimist.training.storage.run_folder import RunFolder, as_config, begun, demand, versions
+from optimist.training.storage.code_versions import versions
+from optimist.training.storage.run_folder import RunFolder, as_config, begun, demand
 
 LOG_SECONDS = 2.0
 UPDATES_AT_ONCE = 250  # gradient steps between checks of the signals, while a resumed run catches up

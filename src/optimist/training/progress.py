@@ -43,6 +43,7 @@ class Bar:
 
     def update(self, done: int, note: str = "") -> None:
         now, self._total = time.monotonic(), max(self._total, done)  # a vector step may exceed the total
+        self._begun_at = min(self._begun_at, done)  # a continued run may go back to its checkpoint
         rate = (done - self._begun_at) / max(now - self._start, 1e-9)
         shown = f"{rate:,.0f} {self._unit}/s" if rate > 0 else ""  # nothing is done yet, or all came at once
         self._bar.update(self._task, completed=done, total=self._total, rate=shown, note=note)

@@ -8,6 +8,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -20,6 +21,7 @@ from optimist.studies.engines.local import LocalPool, cores_each
 from optimist.studies.job import Job
 from optimist.studies.preparation import check_settings, restarted, with_logs_of
 from optimist.studies.status import job_status, read_jobs, write_jobs
+from optimist.training import progress
 from optimist.training.online import OnlineTraining
 
 GAME = "minatar/breakout"
@@ -239,3 +241,25 @@ def test_the_progress_of_a_run_that_begins_anew_does_not_count_its_old_steps(tmp
         progress.show((), [run.name])
     progress.close()
     assert shown == [0, 0, 20, 40, 60]
+
+
+def test_the_rate_of_a_continued_study_does_not_count_what_was_done_before(tmp_path, monkeypatch, capsys):
+    clock = [0.0]
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(engine, "LOOK_SECONDS", 0)
+    known = jobs()
+    active, waits = (job.run_folder(tmp_path) / "metrics.jsonl" for job in known[1:])
+    for metrics in (active, waits):
+        metrics.parent.mkdir(parents=True)
+        metrics.write_text('{"step": 40}\n')
+    bar = Progress(known, tmp_path, [known[0].name])
+    for step in (40, 20, 60):  # the run goes back to its checkpoint, and on from there
+        clock[0] += 20
+        active.write_text(f'{{"step": {step}}}\n')
+        bar.show([known[0].name], [known[1].name])
+    bar.close()
+    assert capsys.readouterr().out.splitlines() == [
+        "all runs: 280/320 steps  1 of 3 runs done",
+        "all runs: 260/320 steps  1 of 3 runs done",
+        "all runs: 300/320 steps, 1/s, 30 s left  1 of 3 runs done",
+    ]

@@ -12,7 +12,7 @@ from optimist.data.verify import verify
 from optimist.errors import DataError, RunError, StorageError, UsageError, some_of
 from optimist.studies import status
 from optimist.studies.diagnosis.finding import Finding
-from optimist.training.storage import alarms, checkpoint, run_folder
+from optimist.training.storage import alarms, checkpoint, code_versions, run_folder
 from optimist.training.storage import checked_lines as rows
 
 SHOWN = 5  # most problems of one kind, and most names in one line
@@ -108,7 +108,7 @@ def _alarms(path: Path) -> Iterator[Finding]:
 def _versions(path: Path) -> Iterator[Finding]:
     try:
         made_with = json_value((path / "versions.json").read_text("utf-8"))
-        now = run_folder.versions()
+        now = code_versions.versions()
         other = [f"{name} {made_with[name]}" for name in now if made_with.get(name, now[name]) != now[name]]
     except (OSError, ValueError, AttributeError, TypeError):
         yield Finding(f"{path / 'versions.json'} is missing or damaged: the run works without it", note=True)

@@ -123,23 +123,26 @@ class Progress:
         self._steps = {job.name: job.steps() for job in jobs}
         # What the folder of a run that begins anew holds until its worker has deleted it.
         self._old = {job.name: steps_done(job, out) for job in jobs if job.restart}
-        total, before = sum(self._steps.values()), sum(self._steps[name] for name in done)
-        self._bar = Bar("all runs", total, "step", before).__enter__()
+        # What was last seen of each run; one that waits may have steps from before the study was stopped.
+        self._seen = {job.name: self._done(job.name) for job in jobs if job.name not in done}
+        self._bar = Bar("all runs", sum(self._steps.values()), "step", self._all(done)).__enter__()
 
     def show(self, done: Collection[str], running: Collection[str]) -> None:
         if running and time.monotonic() - self._last < LOOK_SECONDS:
             return
         self._last = time.monotonic()
-        steps = sum(self._steps[name] for name in done)
-        steps += sum(min(self._steps[name], self._done(name)) for name in running)
-        self._bar.update(steps, note=f"{len(done)} of {len(self._jobs)} runs done")
+        self._seen.update({name: self._done(name) for name in running})
+        self._bar.update(self._all(done), note=f"{len(done)} of {len(self._jobs)} runs done")
+
+    def _all(self, done: Collection[str]) -> int:
+        return sum(steps if name in done else self._seen[name] for name, steps in self._steps.items())
 
     def _done(self, name: str) -> int:
         steps = steps_done(self._jobs[name], self._out)
         if steps == self._old.get(name):
             return 0
         self._old.pop(name, None)
-        return steps
+        return min(self._steps[name], steps)
 
     def close(self) -> None:
         self._bar.__exit__()

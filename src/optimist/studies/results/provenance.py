@@ -9,8 +9,8 @@ from typing import Any
 from optimist.errors import some_of
 from optimist.studies.job import Job
 from optimist.training.storage.alarms import Alarm, read_alarms
+from optimist.training.storage.code_versions import read_versions as versions_of_run
 from optimist.training.storage.run_folder import read_config
-from optimist.training.storage.run_folder import read_versions as versions_of_run
 
 NAMED = 3  # runs that a line names; the others are counted
 NAMED_DIVERGED = 5

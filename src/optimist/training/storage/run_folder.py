@@ -2,33 +2,25 @@
 
 import contextlib
 import dataclasses
-import importlib.metadata
-import json
 import logging
 import math
-import platform
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import jax
-
-from optimist import plugins
 from optimist.data.disk.files import make_folder, naming, remove, write_whole
 from optimist.data.disk.lock import FolderLock, HeldError
-from optimist.data.disk.records import json_value, toml_table
+from optimist.data.disk.records import toml_table
 from optimist.errors import RunError, StorageError, UsageError, in_one_line, some_of
 from optimist.training.evaluation import EpisodeScore
-from optimist.training.storage import alarms, checkpoint, episodes
+from optimist.training.storage import alarms, checkpoint, code_versions, episodes
 from optimist.training.storage import checked_lines as rows
 from optimist.training.storage.configuration import as_saved, changes, fingerprint, toml, updated
 from optimist.training.storage.selected import NAME as SELECTION
 
 EPISODES, METRICS = "episodes.csv", "metrics.jsonl"
-THEN = " then "  # between the versions of the user's code by which a run was made
 EVALUATOR = "evaluator.txt"  # only if the process that evaluates failed: its last output
-PACKAGES = ("optimist-rl", "jax", "jaxlib", "numpy", "pyarrow", "zstandard")
 NAMED = 3  # runs that an error names; it counts the others
 OTHER_USES = (  # contents of a folder, by a pattern of their names
     ("a dataset", "manifest.json"),
@@ -80,7 +72,7 @@ class RunFolder:
         for name in ("checkpoints", "diverged", "policies", "tensorboard", "loggers"):
             _remove_tree(self.path / name)
         grown = [self.path / name for name in (METRICS, EPISODES)]
-        names = ("config.toml", "versions.json", alarms.NAME, SELECTION, EVALUATOR, "DONE")
+        names = ("config.toml", code_versions.NAME, alarms.NAME, SELECTION, EVALUATOR, "DONE")
         whole = [self.path / name for name in names]
         remove(*map(rows.checks_of, grown), *grown, *whole)
 
@@ -139,16 +131,7 @@ class RunFolder:
         return checkpoint.load_health(self.checkpoints, step, like)
 
     def record_versions(self, more: dict) -> None:
-        """Write versions.json. A run that goes on after its user's code changed names both versions of it."""
-        now, before = own_code(self.config), read_versions(self.path)
-        for name in other_code(now, before):
-            log.warning(
-                "%s: the %s changed since it was last started; --restart begins anew", self.path, name
-            )
-            before[name] += f"{THEN}{now[name]}"
-        now |= {name: before[name] for name in now if name in before}
-        record = {**versions(), **now, **more}
-        write_whole(self.path / "versions.json", json.dumps(record, indent=2).encode())
+        code_versions.record(self.path, self.config, more)
 
     def rewind(self, step: int) -> None:
         """Drop what was written after the checkpoint from which the run continues; it is written again."""
@@ -258,47 +241,6 @@ def read_episodes(path: Path) -> list[EpisodeScore]:
 def write_episodes(path: Path, played: list[EpisodeScore]) -> None:
     """A file of evaluation episodes, one a row."""
     episodes.write(path, played)
-
-
-def read_versions(folder: Path) -> dict[str, str]:
-    """The content of versions.json; empty if it is missing or damaged."""
-    try:
-        record = json_value((folder / "versions.json").read_text(encoding="utf-8"))
-        return {str(name): str(version) for name, version in record.items()}
-    except (OSError, ValueError, AttributeError):
-        return {}
-
-
-def own_code(config: dict) -> dict[str, str]:
-    """Hashes of the files of the user's own agent, torso and environment, by "code of module"."""
-    agent = config.get("agent", {})
-    network = agent.get("network")
-    torso = network.get("torso") if isinstance(network, dict) else network
-    named = {"agents": agent.get("name"), "torsos": torso, "environments": config.get("environment")}
-    found: dict[str, str] = {}
-    for kind, name in named.items():
-        found |= plugins.code(kind, name) if isinstance(name, str) else {}
-    return found
-
-
-def other_code(now: dict[str, str], before: dict[str, str]) -> list[str]:
-    """The names whose code is not what it was when the run was last started."""
-    return [name for name in now if name in before and before[name].rpartition(THEN)[2] != now[name]]
-
-
-def versions() -> dict:
-    """The versions of packages and Python, and the device, with which a result is made."""
-    installed = {}
-    for name in PACKAGES:
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            installed[name.removesuffix("-rl")] = importlib.metadata.version(name)
-    device = jax.devices()[0]
-    return {
-        "python": platform.python_version(),
-        **installed,
-        "device": device.device_kind,
-        "platform": device.platform,
-    }
 
 
 def demand(record, names: tuple[str, ...], holds: Callable[[Any], bool], rule: str) -> None:
