@@ -258,6 +258,7 @@ def test_a_file_is_named_by_its_whole_path(packages, tmp_path, monkeypatch):
     assert name == f"{file}:Keen"
     assert agents.short_name(optimist.load(run).learner.agent) == "Keen"
     assert envs.make(f"{file}:Corridor/short?", lanes=2).reset().shape == (2, 1)
+    assert envs.games_of(f"{file}:Corridor") == [f"{file}:Corridor/short"]
     with pytest.raises(UsageError, match='"own.py" is not a file: write its whole path'):
         agents.agent_class("own.py:Keen")
     monkeypatch.chdir(tmp_path)
@@ -426,6 +427,13 @@ def test_an_agent_that_could_not_be_read_back_is_refused_before_training(tmp_pat
     with pytest.raises(UsageError, match="test_plugins:Listed could not be read back from a run folder"):
         optimist.train(Listed(), vectors(), out=tmp_path / "run", steps=4)
     assert not (tmp_path / "run").exists()
+
+
+def test_presets_are_agents(tmp_path, monkeypatch):
+    (tmp_path / "own_presets.py").write_text(PACKAGE + '\nPRESETS = {"calm": {"bonus": 0.1}}\n')
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(UsageError, match="\"calm\" is {'bonus': 0.1}, not an agent such as Keen()"):
+        agents.preset("own_presets:Keen")
 
 
 def test_names_and_classes_lead_to_each_other(installed):
