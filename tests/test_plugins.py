@@ -603,13 +603,18 @@ def test_a_study_names_the_runs_that_other_code_made(installed, tmp_path, caplog
 
 
 @pytest.mark.parametrize("name", ["numbers", "my_plugin:Numbers"])
-def test_a_format_of_ones_own_is_imported(installed, tmp_path, name):
+def test_a_format_of_ones_own_is_imported(installed, tmp_path, name, capsys):
     file = tmp_path / "log.numbers"
     file.write_text("1\n2\n3\n")
     words = ["data", "import", name, str(file), "--out", str(tmp_path / "data"), "--scale", "2"]
     assert main(words) == 0
     assert optimist.open(tmp_path / "data").timeline.reward.tolist() == [2, 4, 6]
     assert formats.detect(file) == "numbers"
+    assert main(["data", "export", name, str(tmp_path / "data"), "--out", str(tmp_path / "back")]) == 2
+    assert main(["data", "verify", str(file)]) == 2
+    written, verified = capsys.readouterr().err.splitlines()[-2:]
+    assert written == f'optimist: the format "{name}" can only be read: it has no function write'
+    assert verified == 'optimist: the format "numbers" can only be read: it has no function verify'
 
 
 def test_a_module_of_a_package_is_found_by_its_name(tmp_path, monkeypatch):
