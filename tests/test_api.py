@@ -113,6 +113,13 @@ def test_an_empty_environment_means_no_evaluation(log, tmp_path):
     assert run.episodes() == []
 
 
+def test_seeds_may_be_numbers_of_numpy(log, tmp_path):
+    made = optimist.train(
+        small("dqn"), log, seeds=np.arange(2), steps=4, evaluate_every=4, environment="", out=tmp_path / "run"
+    )
+    assert made.seeds == (0, 1)
+
+
 def test_the_name_of_an_agent_is_fitted_to_the_data(log, tmp_path):
     run = optimist.train("dqn", log, out=tmp_path, environment="", **SHORT)
     assert run.learner.agent == RECIPES["small"].fitted(optimist.agents.Dqn()).settled()

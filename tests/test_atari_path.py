@@ -53,7 +53,7 @@ def test_an_agent_learns_from_it_and_is_evaluated_by_steps(log, tmp_path, capsys
         "five-buffers",
     ]
     assert main(words) == 0
-    assert "best of n evaluations" in capsys.readouterr().out
+    assert "each seed's best of n" in capsys.readouterr().out
     rows = read_episodes(run)
     for step in (3, 6):
         lengths = [row.length for row in rows if row.step == step]

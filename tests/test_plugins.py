@@ -258,6 +258,7 @@ def test_a_file_is_named_by_its_whole_path(packages, tmp_path, monkeypatch):
     assert name == f"{file}:Keen"
     assert agents.short_name(optimist.load(run).learner.agent) == "Keen"
     assert envs.make(f"{file}:Corridor/short?", lanes=2).reset().shape == (2, 1)
+    assert envs.games_of(f"{file}:Corridor") == [f"{file}:Corridor/short"]
     with pytest.raises(UsageError, match='"own.py" is not a file: write its whole path'):
         agents.agent_class("own.py:Keen")
     monkeypatch.chdir(tmp_path)
@@ -428,6 +429,13 @@ def test_an_agent_that_could_not_be_read_back_is_refused_before_training(tmp_pat
     assert not (tmp_path / "run").exists()
 
 
+def test_presets_are_agents(tmp_path, monkeypatch):
+    (tmp_path / "own_presets.py").write_text(PACKAGE + '\nPRESETS = {"calm": {"bonus": 0.1}}\n')
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(UsageError, match="\"calm\" is {'bonus': 0.1}, not an agent such as Keen()"):
+        agents.preset("own_presets:Keen")
+
+
 def test_names_and_classes_lead_to_each_other(installed):
     import my_plugin
 
@@ -595,13 +603,18 @@ def test_a_study_names_the_runs_that_other_code_made(installed, tmp_path, caplog
 
 
 @pytest.mark.parametrize("name", ["numbers", "my_plugin:Numbers"])
-def test_a_format_of_ones_own_is_imported(installed, tmp_path, name):
+def test_a_format_of_ones_own_is_imported(installed, tmp_path, name, capsys):
     file = tmp_path / "log.numbers"
     file.write_text("1\n2\n3\n")
     words = ["data", "import", name, str(file), "--out", str(tmp_path / "data"), "--scale", "2"]
     assert main(words) == 0
     assert optimist.open(tmp_path / "data").timeline.reward.tolist() == [2, 4, 6]
     assert formats.detect(file) == "numbers"
+    assert main(["data", "export", name, str(tmp_path / "data"), "--out", str(tmp_path / "back")]) == 2
+    assert main(["data", "verify", str(file)]) == 2
+    written, verified = capsys.readouterr().err.splitlines()[-2:]
+    assert written == f'optimist: the format "{name}" can only be read: it has no function write'
+    assert verified == 'optimist: the format "numbers" can only be read: it has no function verify'
 
 
 def test_a_module_of_a_package_is_found_by_its_name(tmp_path, monkeypatch):

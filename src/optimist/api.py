@@ -5,6 +5,7 @@ Each function imports what only it needs, so that a policy is loaded quickly.
 
 import logging
 from collections.abc import Iterable, Mapping
+from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -185,17 +186,21 @@ def export(
     run: Run | str | Path,
     to: str | Path,
     *,
-    step: int | str = "last",
+    step: int | str | None = None,
     seed: int | None = None,
     data: Dataset | str | Path | None = None,
 ) -> "Exported":
     """Write the policy of one seed to a file that needs neither this package nor JAX, as `optimist export`
-    does: policy.npz for NumPy, policy.onnx, or policy.stablehlo. Its actions are compared with the policy's
-    on observations of `data`, by default the data of the run."""
+    does: policy.npz for NumPy, policy.onnx, or policy.stablehlo. Without a `step` it is the one of the loaded
+    run, or the last of a folder. Its actions are compared with the policy's on observations of `data`, by
+    default the data of the run."""
     from optimist.training.export import export_policy
 
-    loaded = run if isinstance(run, Run) else load_run(run, step=step)
-    return export_policy(loaded, with_home(to), seed=seed, data=data)
+    if not isinstance(run, Run):
+        run = load_run(run, step="last" if step is None else step)
+    elif step is not None:
+        run = load_run(run.path, step=step)
+    return export_policy(run, with_home(to), seed=seed, data=data)
 
 
 def _dataset(agent: Any, data: Any) -> Dataset:
@@ -223,6 +228,6 @@ def _recipe(recipe: str, settings: dict[str, Any]) -> str:
 
 def _seeds(seeds: Iterable[int]) -> tuple[int, ...]:
     try:
-        return tuple(seeds)
+        return tuple(index(seed) for seed in seeds)  # NumPy's whole numbers too
     except TypeError:
         raise UsageError(f"seeds is {seeds!r}: list them, as in seeds=(0, 1, 2) or seeds=range(3)") from None

@@ -190,7 +190,9 @@ def test_a_label_alone_keeps_its_legible_folder():
         ({"enviroments": []}, 'there is no key "enviroments": did you mean "environments"?'),
         ({"environments": ["minatar/brakeout"]}, 'did you mean "breakout"?'),
         ({"environments": []}, "the key environments is missing or empty"),
-        ({"environments": ["minitar"]}, "there are no environments minitar: see optimist environments"),
+        ({"environments": ["minitar"]}, '"minitar" is neither a family of environments nor of the form'),
+        ({"environments": ["minatar/breakout", "minitar"]}, 'did you mean "minatar"?'),
+        ({"environments": ["minatar/breakout", "asterix"]}, "minatar/asterix"),
         ({"seeds": "three"}, "seeds is 'three', not a whole number"),
         ({"agents": {"REM": {"agent": "rem", "presets": "x"}}}, 'did you mean "preset"?'),
         ({"agents": {"REM": {"preset": "paper"}}}, "the key agent is missing"),
@@ -250,6 +252,12 @@ def test_mistakes_are_answered_in_one_line(changes, complaint):
     with pytest.raises(UsageError) as caught:
         study_file.read("mine", table(**changes), "tiny")
     assert complaint in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_family_stands_for_its_games_and_no_game_is_played_twice():
+    asked = ["mujoco", "mujoco/Hopper"]
+    names = ("mujoco/HalfCheetah", "mujoco/Hopper", "mujoco/Walker2d")
+    assert study_file.environments("mine", asked) == names
 
 
 @pytest.mark.parametrize("path", ["{", "logs/{gmae}", "{}", "{run.real}", "{run:99d}", "{run!r}"])

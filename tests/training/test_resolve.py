@@ -225,6 +225,8 @@ def test_who_plays_is_dqn_or_whom_the_preset_names():
         ),
         ({"options": {"steps": 3}}, '"steps" is no option of rem: outside options, pass steps=3'),
         ({"seeds": 3}, r"seeds is 3: list them, as in seeds=(0, 1, 2) or seeds=range(3)"),
+        ({"seeds": "0,1"}, "seeds is '0,1': list them, as in seeds=(0, 1, 2)"),
+        ({"seeds": [0.5]}, "seeds is [0.5]: list them, as in seeds=(0, 1, 2)"),
         ({"preset": "papre"}, 'rem has no preset "papre": did you mean "paper"?'),
         ({"options": {"colums": 3}}, 'rem: there is no setting "colums": did you mean "columns"?'),
     ],
@@ -234,6 +236,14 @@ def test_unknown_keywords_get_the_help_of_the_command_line(words, complaint, log
         optimist.train("rem", logs["minatar/breakout"], out=tmp_path / "run", **words)
     assert complaint in str(caught.value) and "\n" not in str(caught.value)
     assert not (tmp_path / "run").exists()
+
+
+def test_numbers_of_numpy_are_numbers(logs, monkeypatch):
+    log = logs["minatar/breakout"]
+    with only_asked(monkeypatch):
+        plain = asked(lambda: optimist.train("rem", log, batch=8, options={"columns": 4}))
+        given = {"batch": np.int64(8), "options": {"columns": np.int32(4)}}
+        assert asked(lambda: optimist.train("rem", log, **given)) == plain
 
 
 def test_an_option_of_the_agent_is_not_taken_for_a_setting_of_a_similar_name(logs, tmp_path):

@@ -54,6 +54,11 @@ def presets(name: str) -> dict[str, Agent]:
     """The named settings of an agent; the first is the default."""
     kind = agent_class(name)
     defined = vars(sys.modules[kind.__module__]).get("PRESETS", {})
+    for label, agent in defined.items():
+        if not isinstance(agent, Agent):
+            raise UsageError(
+                f'PRESETS of {name}: "{label}" is {agent!r}, not an agent such as {kind.__name__}()'
+            )
     return {label: agent for label, agent in defined.items() if type(agent) is kind} or {"paper": kind()}
 
 

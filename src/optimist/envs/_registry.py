@@ -75,6 +75,21 @@ def available() -> list[str]:
     return [f"{name}/{game}" for name in _families() for game in _family(name).games()]
 
 
+def games_of(name: str) -> list[str]:
+    """The names of all games of a family, "minatar" or "my_package:Corridor"; a game's name is itself."""
+    _, colon, rest = _address(name)
+    if "/" in (rest if colon else name):
+        return [name]
+    if not colon and name not in [*_families(), *plugins.names("environments")]:
+        close = closest(name, _families())
+        hint = f'did you mean "{close}"?' if close else _families_with(name)
+        raise UsageError(f'"{name}" is neither a family of environments nor of the form family/game: {hint}')
+    games: list[str] = getattr(found(f"{name}/")[0], "games", list)()
+    if not games:
+        raise UsageError(f"{name} lists no games: name one of them, {name}/GAME")
+    return [f"{name}/{game}" for game in games]
+
+
 def found(name: str) -> tuple[Any, str]:
     """The family and the game of a name."""
     module, colon, rest = _address(name)

@@ -164,17 +164,12 @@ def _check_players(study: str, keys: dict) -> None:
 
 
 def environments(study: str, names: list[str]) -> tuple[str, ...]:
-    """The names, with a family replaced by its games: "minatar" is all of them."""
+    """The names, each once, with a family replaced by its games: "minatar" is all of them."""
     known = envs.available()
-    every = [
-        name
-        for asked in names
-        for name in ([asked] if "/" in asked else [n for n in known if n.startswith(f"{asked}/")])
-    ]
-    if not every:
-        raise UsageError(
-            f"study {study}: there are no environments {', '.join(names)}: see optimist environments"
-        )
+    try:
+        every = list(dict.fromkeys(name for asked in names for name in envs.games_of(asked)))
+    except UsageError as problem:
+        raise UsageError(f"study {study}: {problem}") from None
     for name in every:
         if name not in known:
             envs.make(name).close()  # raises if it does not exist; Gymnasium's are not listed

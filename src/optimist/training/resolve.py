@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
+import numpy as np
+
 from optimist import agents
 from optimist.agents._agent import Agent
 from optimist.data.transition import Spec
@@ -154,6 +156,7 @@ def with_values(record: Any, values: Mapping[str, Any], place: str) -> Any:
 def _fitting(record: Any, name: str, value: Any, place: str) -> Any:
     """The value of a field, None for "none", 2.0 for 2 as on the command line; UsageError if a number, a text
     or a list cannot be its value."""
+    value = value.item() if isinstance(value, np.generic) else value
     field = type(record).__dataclass_fields__.get(name)
     if field is None or (name in LISTS and isinstance(value, (list, tuple))):
         return value

@@ -311,5 +311,9 @@ def test_the_command_exports_a_kept_policy_and_checks_it_on_the_log(log, tmp_pat
     assert [NumpyPolicy(file).facts["step"] for file in files] == [20, 40]
     made = optimist.export(tmp_path / "run", tmp_path / "policy.onnx", step=20, data=log)
     assert made.checked == 500
+    loaded, file = optimist.load(tmp_path / "run", step=20), tmp_path / "loaded.npz"
+    for step, exported in ((None, 20), ("last", 40), (20, 20)):
+        optimist.export(loaded, file, step=step, data=log)
+        assert NumpyPolicy(file).facts["step"] == exported
     assert main(["export", str(tmp_path / "run"), "--to", "policy.pt"]) == 2
     assert "choose one of policy.npz, policy.onnx, policy.stablehlo" in capsys.readouterr().err

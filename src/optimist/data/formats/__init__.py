@@ -90,6 +90,14 @@ def find(name: str) -> Format:
     return cast(Format, importlib.import_module(f"{__name__}.{name.replace('-', '_')}"))
 
 
+def able_to(action: str, name: str) -> Format:
+    """The format with this name; UsageError if it lacks this function: one of a user may only read."""
+    format = find(name)
+    if not hasattr(format, action):
+        raise UsageError(f'the format "{name}" can only be read: it has no function {action}')
+    return format
+
+
 def detected(address: Address) -> str | None:
     """The name of the format of the logs at this address; None if no format recognises them."""
     return next((name for name in _all() if find(name).detect(address)), None)

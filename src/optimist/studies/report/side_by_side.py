@@ -97,9 +97,8 @@ def _aggregates(pairs: list[Pair], by: Normaliser, other_by: Normaliser, names: 
     rows = []
     for pair in pairs:
         ones, others = intervals.matrices(pair.first, by), intervals.matrices(pair.second, other_by)
-        same = intervals.matrices(
-            pair.second, by
-        )  # comparing runs needs one normaliser; any gives the same order
+        # Comparing runs needs one normaliser; any gives the same order.
+        same = intervals.matrices(pair.second, by)
         for agent in pair.first.agents:
             for kind in (kind for kind in ones if kind in others):
                 x, y = ones[kind][agent], others[kind][agent]

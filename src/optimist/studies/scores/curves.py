@@ -108,7 +108,7 @@ def summary(rows: list[SeedScore]) -> Summary:
 def sheet(summaries: Mapping[str, Summary], levels: Mapping[str, float | None]) -> Sheet:
     """The average return of every agent, and levels of the data such as its best policy."""
     recent = min(RECENT, max(summary.evaluations for summary in summaries.values()))
-    heads = ["", "last", "best of n evaluations", *([f"mean of last {recent}"] if recent > 1 else [])]
+    heads = ["", "last", "each seed's best of n", *([f"mean of last {recent}"] if recent > 1 else [])]
     rows = [
         [
             label,

@@ -92,7 +92,7 @@ def _write_episodes(dataset: Dataset, path: Path) -> None:
                 else:
                     first = rows.start - int(dataset.offsets[number]) + episode - number
                     count = rows.stop - rows.start + 1
-                    group.create_dataset("observations", data=_shaped(frames[first : first + count], spec))
+                    group.create_dataset("observations", data=frames[first : first + count])
                 group.create_dataset("actions", data=_actions(timeline.action[steps], spec))
                 group.create_dataset("rewards", data=timeline.reward[steps])
                 group.create_dataset("terminations", data=timeline.terminal[steps])
@@ -114,18 +114,10 @@ def _write_frames(dataset: Dataset, group: Any, episode: int, at_once: int) -> N
     start, count = int(dataset.starts[episode]), int(dataset.stops[episode] - dataset.starts[episode]) + 1
     first = start + int(dataset.timeline.episode_of(np.array([start]))[0])
     spec = dataset.spec
-    target = group.create_dataset("observations", (count, *_shape(spec)), spec.frame_dtype)
+    target = group.create_dataset("observations", (count, *spec.frame_shape), spec.frame_dtype)
     for place in range(0, count, at_once):
         numbers = np.arange(place, min(place + at_once, count))
-        target[place : place + len(numbers)] = _shaped(dataset.timeline.frames(first + numbers), spec)
-
-
-def _shape(spec: Spec) -> tuple[int, ...]:
-    return spec.frame_shape
-
-
-def _shaped(frames: np.ndarray, spec: Spec) -> np.ndarray:
-    return frames
+        target[place : place + len(numbers)] = dataset.timeline.frames(first + numbers)
 
 
 def _actions(actions: np.ndarray, spec: Spec) -> np.ndarray:
@@ -157,7 +149,7 @@ def _id_of(out: Path) -> str:
 
 
 def _observation_space(spec: Spec) -> dict[str, Any]:
-    shape, number = _shape(spec), spec.frame_dtype == "float32"
+    shape, number = spec.frame_shape, spec.frame_dtype == "float32"
     low, high = (-np.inf, np.inf) if number else (0, 255 if spec.frame_dtype == "uint8" else 1)
     return {
         "type": "Box",

@@ -57,7 +57,7 @@ def write(
         pq.ParquetWriter(stream, schema, compression=options.compression) as writer,
     ):
         for part, is_last in _with_last(dataset):
-            writer.write_batch(_batch(part, schema, dataset.spec, is_last))
+            writer.write_batch(_batch(part, schema, is_last))
     return written(dataset)
 
 
@@ -94,7 +94,7 @@ def _action_type(spec: Spec) -> pa.DataType:
     return pa.int32() if spec.discrete else pa.list_(pa.float32(), len(spec.action_low))
 
 
-def _batch(part: Part, schema: pa.Schema, spec: Spec, is_last: bool) -> pa.RecordBatch:
+def _batch(part: Part, schema: pa.Schema, is_last: bool) -> pa.RecordBatch:
     count = len(part["rewards"])
     ends = part["terminals"] | part["truncations"]
     ends[-1] |= is_last
