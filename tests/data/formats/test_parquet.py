@@ -506,6 +506,18 @@ def test_rows_that_go_back_in_time_are_refused(tmp_path, monkeypatch, written, o
     assert len(open_dataset(tmp_path / "data")) > 0
 
 
+def test_a_time_of_day_that_passes_midnight_is_told_how_to_come_in(tmp_path):
+    """A clock that begins again at 0 cannot be told from an end that is not marked, so the user is asked."""
+    path = in_csv({**columns(), "time": (np.arange(60) % 10 + 18) % 24}, tmp_path)
+    with pytest.raises(DataError) as caught:
+        read(path, tmp_path / "data", observations="x,y,is_new")
+    assert str(caught.value).endswith(
+        "a time of day that passes midnight, or has another meaning, leave it out: --drop time"
+    )
+    read(path, tmp_path / "data", observations="x,y,is_new,time")  # as a feature it is no clock
+    assert open_dataset(tmp_path / "data").spec.frame_shape == (4,)
+
+
 def test_interleaved_episodes_without_a_column_of_episodes_are_told(tmp_path, caplog):
     table = stepped(terminal=np.arange(60) % 10 == 9)
     del table["episode"]
