@@ -19,7 +19,7 @@ from optimist.agents import available
 from optimist.cli.main import main
 from optimist.data import Spec
 from optimist.errors import DataError, RunError, UsageError
-from optimist.training.export import exporting, program
+from optimist.training.export import exporting, onnx_file, program
 from optimist.training.export.numpy_policy import NumpyPolicy
 from optimist.training.inputs import Inputs
 from optimist.training.learner import Learner
@@ -89,6 +89,30 @@ def test_an_exported_policy_scales_observations_itself(stack, tmp_path):
         assert exporting.export_policy(run, tmp_path / f"policy{suffix}").different == 0
     numpy_policy = NumpyPolicy(tmp_path / "policy.npz")
     np.testing.assert_array_equal([numpy_policy(each) for each in observations], expected)
+
+
+@pytest.mark.parametrize("suffix", exporting.SUFFIXES)
+def test_an_exported_policy_limits_observations_as_in_training(suffix, tmp_path):
+    """Far from the mean too; without the limit the policy would take other actions there."""
+    scale, random = Inputs((5.0, 0.0, 0.0, 1e4), (2.0, 1.0, 0.5, 3e3), limit=10.0), np.random.default_rng(0)
+    run = untrained("dqn", VECTORS, inputs=scale)
+    rows = (random.normal(size=(200, 4)) * 30 * scale.spread + scale.centre).astype(np.float32)
+    expected, free = (
+        run.policy(rows),
+        untrained("dqn", VECTORS, inputs=replace(scale, limit=None)).policy(rows),
+    )
+    assert (expected != free).sum() > 10
+    file = tmp_path / f"policy{suffix}"
+    assert exporting.export_policy(run, file).different == 0
+    action = FILES[suffix](file)
+    np.testing.assert_array_equal([int(np.asarray(action(row))) for row in rows], expected)
+
+
+FILES = {  # how a program reads a policy of each kind
+    ".npz": NumpyPolicy,
+    ".onnx": onnx_file.runner,
+    ".stablehlo": lambda file: jax.export.deserialize(bytearray(file.read_bytes())).call,
+}
 
 
 @pytest.mark.parametrize(("name", "spec"), CASES)
