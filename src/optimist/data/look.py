@@ -110,10 +110,8 @@ class Look:
 
     def feature(self, number: int) -> str:
         """The name of a feature in the table that it comes from, or its number."""
-        names = self.dataset.provenance.get("features")
-        if isinstance(names, list) and self.spec.frame_shape == (len(names),):
-            return in_one_line(names[number])
-        return str(number)
+        names = feature_names(self.dataset)
+        return names[number] if names else str(number)
 
     @cached_property
     def predicted(self) -> float | None:
@@ -170,6 +168,15 @@ class Look:
         far = np.where(np.abs(rows - mean) > FARTHEST * spread, rows, np.nan)
         alike = [number for number in range(rows.shape[1]) if _differ(far[:, number], mean[number])]
         return Features(mean, spread, low, high, constant, repeats, alike)
+
+
+def feature_names(dataset: Dataset) -> list[str]:
+    """The names of the features in the table that they come from, in the order in which an agent reads them;
+    empty if they are not known."""
+    names = dataset.provenance.get("features")
+    if not isinstance(names, list) or dataset.spec.frame_shape != (len(names),):
+        return []
+    return [in_one_line(name) for name in names]
 
 
 def _differ(values: np.ndarray, middle: float) -> bool:

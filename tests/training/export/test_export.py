@@ -337,3 +337,21 @@ def test_the_command_exports_a_kept_policy_and_checks_it_on_the_log(log, tmp_pat
     assert made.checked == 500
     assert main(["export", str(tmp_path / "run"), "--to", "policy.pt"]) == 2
     assert "choose one of policy.npz, policy.onnx, policy.stablehlo" in capsys.readouterr().err
+
+
+def test_the_order_of_the_features_goes_with_the_policy(tmp_path, capsys):
+    """A pattern takes the columns as the table has them, and a policy cannot see that two are exchanged."""
+    rows = [f"{age},{hour},{age % 2},{age % 3},1" for age, hour in zip(range(20, 60), range(40), strict=True)]
+    (tmp_path / "log.csv").write_text("\n".join(["x_old,x_new,action,reward,terminal", *rows]))
+    told = ["--observations", "x_*", "--truncations", "no", "--out", str(tmp_path / "log")]
+    assert main(["data", "import", "parquet", str(tmp_path / "log.csv"), *told]) == 0
+    assert main(["data", "info", str(tmp_path / "log")]) == 0
+    assert "features x_old, x_new" in " ".join(capsys.readouterr().out.split())
+    short = ["--steps", "20", "--evaluate-every", "20", "--out", str(tmp_path / "run")]
+    assert main(["train", "dqn", str(tmp_path / "log"), *short]) == 0
+    for suffix in exporting.SUFFIXES:
+        assert main(["export", str(tmp_path / "run"), "--to", str(tmp_path / f"policy{suffix}")]) == 0
+        assert "an observation is, in this order: x_old, x_new" in capsys.readouterr().out
+    assert NumpyPolicy(tmp_path / "policy.npz").facts["features"] == ["x_old", "x_new"]
+    facts = {each.key: json.loads(each.value) for each in onnx.load(tmp_path / "policy.onnx").metadata_props}
+    assert facts["features"] == ["x_old", "x_new"]
