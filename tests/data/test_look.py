@@ -86,6 +86,9 @@ FOUND = {
     "feature 1 varies little compared with its size (5e+04 ± 1), and float32 holds it in steps": feature(
         1, 5e4 + np.arange(STEPS) % 2 * 2
     ),
+    "feature 1: there are values more than 10 deviations from the mean, and train reads": feature(
+        1, np.where(np.arange(STEPS) < 4, np.arange(STEPS) + 9.0, np.arange(STEPS) % 3 / 10)
+    ),
     "action dimension 1 never changes": {"actions": lambda columns: columns["observations"][:, :2] * [1, 0]},
     "action 3 is never taken: such": {"actions_count": 4},
     "action 0 is never taken: if your actions count from 1, subtract 1": {
@@ -120,6 +123,11 @@ FOUND = {
 def test_a_hindrance_is_one_line(line):
     found = [each for each in warnings(log_of(**FOUND[line])) if line in each]
     assert len(found) == 1 and "\n" not in found[0] and len(found[0]) < 240
+
+
+def test_a_rare_flag_loses_nothing_when_it_is_standardised():
+    rare = log_of(**feature(1, np.arange(STEPS) < 4))
+    assert not [line for line in warnings(rare) if "deviations from the mean" in line]
 
 
 def test_what_train_does_by_itself_is_not_asked_for():

@@ -1,6 +1,7 @@
 """Observations of vectors are scaled by the data, and everything that acts with a run scales them alike."""
 
 from dataclasses import replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -72,6 +73,51 @@ def test_every_way_to_act_sees_what_training_saw(run):
     np.testing.assert_array_equal(played[0], expected)
 
 
+def rare(steps=900) -> optimist.Dataset:
+    """The second feature is 1 in one row of 300; there the other action pays."""
+    random = np.random.default_rng(0)
+    flag, action = np.arange(steps) % 300 == 0, random.integers(2, size=steps)
+    features = np.stack([random.normal(size=steps), flag], axis=1)
+    return optimist.Dataset.from_arrays(features, action, (action == flag) * 1.0, np.ones(steps, bool))
+
+
+def test_a_standardised_feature_ends_at_ten_deviations():
+    """A network overrates a state whose feature is 47 (docs/results/reward-scale, the log of a machine)."""
+    scale = measured([rare()], "standard")
+    assert scale.limit == 10 and 1 / scale.spread[1] > 17
+    seen = np.asarray(scale(jnp.array([[0.0, 1.0], [0.0, 0.0], [-1e6, 0.5], [0.3, 1e6]])))
+    assert seen[0, 1] == 10 and -0.1 < seen[1, 1] < 0
+    assert seen[2, 0] == -10 and seen[3, 1] == 10 and np.abs(seen[3, 0] - 0.3) < 0.1
+    assert measured([rare()], "range").limit is None
+
+
+def test_a_run_acts_as_it_learned_far_from_the_mean(tmp_path):
+    """A row beyond the limit is the row at the limit, for the policy and for the loss alike."""
+    OfflineTraining(small("dqn", **QUICK), rare(), SHORT, out=tmp_path / "run").run()
+    run, far = load_run(tmp_path / "run"), np.array([[0.0, 50.0], [30.0, 0.0], [-40.0, -7.0]], np.float32)
+    assert read_config(run.path)["inputs"]["limit"] == 10.0 == run.learner.inputs.limit
+    edge = far.clip(
+        *(run.learner.inputs.centre + side * 10 * np.array(run.learner.inputs.spread) for side in (-1, 1))
+    )
+    params = jax.tree.map(lambda leaf: leaf[0], run.params)
+    values = [jax.vmap(partial(run.learner.estimate, params))(jnp.asarray(each)) for each in (far, edge)]
+    np.testing.assert_allclose(*values, rtol=1e-4, atol=1e-5)
+    free = replace(run.learner, inputs=replace(run.learner.inputs, limit=None))
+    assert np.abs(jax.vmap(partial(free.estimate, params))(jnp.asarray(far)) - values[0]).max() > 0.1
+
+
+def test_a_run_from_before_the_limit_keeps_none(tmp_path, monkeypatch):
+    """It loads, acts and continues as it began."""
+    with monkeypatch.context() as before:
+        before.setattr(inputs, "FARTHEST", None)
+        OfflineTraining(small("dqn", **QUICK), rare(), replace(SHORT, steps=100), out=tmp_path / "old").run()
+        OfflineTraining(small("dqn", **QUICK), rare(), SHORT, out=tmp_path / "straight").run()
+    assert "limit" not in read_config(tmp_path / "old")["inputs"]
+    assert load_run(tmp_path / "old").learner.inputs.limit is None
+    OfflineTraining(small("dqn", **QUICK), rare(), SHORT, out=tmp_path / "old").run()
+    assert outcome(tmp_path / "old") == outcome(tmp_path / "straight")
+
+
 def test_a_resumed_run_has_the_bits_of_a_straight_one(run, tmp_path):
     for steps in (100, 300):
         OfflineTraining(
@@ -123,6 +169,9 @@ SPEC = vectors().spec
         {"centre": [0.0] * 4, "spread": [1.0, 1.0, 0.0, 1.0]},
         {"centre": [0.0, "1", 0.0, 0.0], "spread": [1.0] * 4},
         {"centre": [0.0] * 4, "spread": [1.0, float("inf"), 1.0, 1.0]},
+        {"centre": [0.0] * 4, "spread": [1.0] * 4, "limit": 0.0},
+        {"centre": [0.0] * 4, "spread": [1.0] * 4, "limit": "10"},
+        {"centre": [0.0] * 4, "spread": [1.0] * 4, "limit": float("nan")},
     ],
 )
 def test_numbers_from_a_file_are_checked(table):

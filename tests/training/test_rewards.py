@@ -194,6 +194,9 @@ def test_a_limit_of_hubers_loss_is_a_number_above_zero(limit):
         ("rem", -30_000, 0.01),
         ("discrete_iql", 3_000, 0.001),
         ("c51", 3_000, 0.001),  # its values end at 10
+        ("c51", 100, 0.1),
+        ("hl_gauss", -11, 0.1),
+        ("c51", 10, 1.0),
     ],
 )
 def test_rewards_are_divided_no_more_than_they_must_be(name, size, scale):
@@ -214,6 +217,48 @@ def test_a_single_large_reward_does_not_make_the_others_small():
     assert (suggested_scale([purchases(2e3)], 0.99, dqn), suggested_limit([purchases(2e3)], 1.0)) == (1, 1e4)
     assert suggested_limit([purchases(2e3).first(500)], 1.0) == 100  # it is not in this part
     assert suggested_scale([purchases(2e7)], 0.99, dqn) == 0.0001  # this one decides the mean
+
+
+def sixty_or_hundred(action):
+    return np.where(action == 0, 60.0, 100.0)
+
+
+def test_values_beyond_the_atoms_are_not_cut_without_a_word(tmp_path, caplog):
+    """Both arms pay more than C51's last atom, 10: cut there, they are equal."""
+    agent, steps = small("c51", **QUICK), {"steps": 400, "evaluate_every": 400}
+    data, why = bandit(sixty_or_hundred), "they sum to up to 100, and the values of this agent end at 10"
+    run = optimist.train(agent, data, out=tmp_path / "run", **steps)
+    assert said(caplog, "rewards") == [
+        f"rewards 60 to 100 are multiplied by 0.1, because {why}; --reward-scale 1 keeps them"
+    ]
+    assert run.policy(np.ones(2)) == 1 and read_config(run.path)["training"]["reward_scale"] == 0.1
+    params = run.params_of(0)
+    np.testing.assert_allclose(run.learner.estimate(params, np.ones(2, np.float32)), 10, rtol=0.1)
+    optimist.train(agent, data, out=tmp_path / "cut", reward_scale=1.0, **steps)
+    assert said(caplog, "rewards")[1:] == [f"rewards 60 to 100: {why}; try --reward-scale 0.1"]
+
+
+def test_atoms_that_reach_the_values_keep_the_rewards():
+    data = bandit(sixty_or_hundred)
+    assert suggested_scale([data], 0.99, small("c51", low=0.0, high=200.0)) == 1
+    assert suggested_scale([data], 0.99, small("c51", low=-50.0, high=50.0)) == 0.1
+    assert suggested_scale([balanced()], 0.99, small("c51")) == 0.1  # a reward of 1, 500 times
+
+
+def test_the_papers_rewards_keep_the_atoms_as_published(tmp_path):
+    data, atari = bandit(sixty_or_hundred, provenance={"collection": {}}), {"environment": "atari/Pong"}
+    for name, log, limit in (("own", data, None), ("clipped", bandit(sixty_or_hundred, provenance=atari), 1)):
+        found = OfflineTraining(small("c51"), log, SHORT, out=tmp_path / name)
+        assert (found.training.reward_scale, found.training.clip_rewards) == (1, limit)
+
+
+def test_a_run_of_c51_from_before_keeps_its_scale(tmp_path, caplog):
+    data, short = bandit(sixty_or_hundred), {"out": tmp_path / "run", "evaluate_every": 20, "batch": 8}
+    optimist.train(small("c51"), data, steps=20, reward_scale=1.0, **short)
+    assert optimist.train(small("c51"), data, steps=40, **short).step == 40
+    assert read_config(tmp_path / "run")["training"]["reward_scale"] == 1
+    line = f"{tmp_path / 'run'} continues with reward_scale 1, as it began (the default is now 0.1)"
+    assert line in said(caplog)
 
 
 def balanced() -> optimist.Dataset:

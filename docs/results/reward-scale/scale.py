@@ -20,11 +20,12 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
-from simulated import AFTERWARDS, LOGS
+from simulated import AFTERWARDS, LOGS, Contexts, States
 
 import optimist
 from optimist import agents
 from optimist.data.transition import Transition
+from optimist.training import inputs
 from optimist.training.learner import Learner, advance
 from optimist.training.recipes import RECIPES
 from optimist.training.storage.run_folder import read_config
@@ -77,8 +78,8 @@ BEFORE = dict.fromkeys(ALL, 0.001) | {"maze": 0.01, "tickets": 0.01, "triage": 0
 TRAINED = {"DQN (Adam)": ("dqn", "adam"), "CQL": ("cql", None), "discrete BCQ": ("discrete_bcq", None)}
 
 
-def data_of(name: str, draw: int) -> optimist.Dataset:
-    rows = ALL[name].log(draw)
+def data_of(task: Contexts | States, draw: int) -> optimist.Dataset:
+    rows = task.log(draw)
     ends = {"truncations": rows.truncated, "next_observations": rows.next_observation}
     return optimist.Dataset.from_arrays(rows.observation, rows.action, rows.reward, rows.terminal, **ends)
 
@@ -87,7 +88,7 @@ class Prepared:
     """All draws of a log as transitions (draws, steps, ...), with scaled observations."""
 
     def __init__(self, name: str, in_a_range: bool = False):
-        self.task, self.spec = LOGS[name], data_of(name, 0).spec
+        self.task, self.spec = LOGS[name], data_of(LOGS[name], 0).spec
         seen = self.task.observations
         middle, size = (seen.mean(axis=0), seen.std(axis=0))
         if in_a_range:
@@ -172,7 +173,7 @@ def trained(out: Path, updates: int) -> None:
     table = Table(out / "trained.csv", header, keys=4)
     for name, label, rule, draw in product(ALL, TRAINED, RULES, DRAWS):
         if table.lacks(name, label, rule, str(draw)):
-            (agent, preset), data = TRAINED[label], data_of(name, draw)
+            (agent, preset), data = TRAINED[label], data_of(ALL[name], draw)
             settings = {"gamma": ALL[name].gamma, "steps": updates, "evaluate_every": updates}
             if rule == "before":
                 settings |= {"reward_scale": BEFORE[name], "options": {"huber_limit": 1.0}}
@@ -204,6 +205,7 @@ def show(file: Path, rows: tuple[str, ...], across: str) -> None:
 
 def main(out: Path, updates: int) -> None:
     logging.getLogger("optimist").setLevel(logging.ERROR)
+    inputs.FARTHEST = None  # the published files are older than this limit, which limit.py measures
     out.mkdir(parents=True, exist_ok=True)
     trained(out, updates)
     causes(out, updates)

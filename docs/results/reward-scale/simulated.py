@@ -271,5 +271,40 @@ def tickets() -> States:
     return States(0.99, 0.3, 50, seen, outcomes, begins / begins.sum(), usual)
 
 
+def orders() -> Contexts:
+    """One customer in 200 is a trader, who orders 1 to 100,000 pieces; the others order up to 100. Small
+    orders go by post, those of traders by rail, and from 70,000 on, 15 to 18 deviations, by ship."""
+
+    def drawn(random, n):
+        most = np.where(random.random(n) < 0.005, 100_000, 100)
+        return np.stack([random.uniform(1, most), random.random(n), random.random(n)], 1)
+
+    def expected(x):
+        return 100.0 * (np.digitize(x[:, :1], (100, 70_000)) == np.arange(3))
+
+    def paid(random, x, action):
+        return expected(x)[np.arange(len(x)), action] + random.normal(0, 20, len(x))
+
+    return Contexts(0.9, 1.0, 1, drawn, expected, paid, lambda x: np.zeros(len(x), int))
+
+
+def accounts() -> Contexts:
+    """Balances of log-normal size, in thousands: to invest one pays as much, less 1; to call pays twice as
+    much, less 5, but only from 150 on, 17 to 19 deviations."""
+
+    def drawn(random, n):
+        return np.stack([np.exp(random.normal(0, 1.5, n)), random.random(n), random.normal(size=n)], 1)
+
+    def expected(x):
+        size = x[:, :1]
+        return np.concatenate([0 * size, size - 1, np.where(size > 150, 2 * size, 0) - 5], 1)
+
+    def paid(random, x, action):
+        return expected(x)[np.arange(len(x)), action] + random.normal(0, 1, len(x))
+
+    return Contexts(0.9, 1.0, 1, drawn, expected, paid, lambda x: np.zeros(len(x), int))
+
+
 LOGS = {each.__name__: each() for each in (shop, offers, lottery, stock, maze, machine)}
 AFTERWARDS = {each.__name__: each() for each in (triage, tickets)}  # written when the rule was settled
+WIDE = {each.__name__: each() for each in (orders, accounts)}  # what is right changes far from the mean

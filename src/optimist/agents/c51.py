@@ -29,6 +29,11 @@ class C51(TableAgent):
             )
 
     @property
+    def largest_value(self) -> float:
+        """What lies beyond the atoms counts as the last one, so rewards are scaled to stay inside."""
+        return max(-self.low, self.high)
+
+    @property
     def atoms(self):
         return jnp.linspace(self.low, self.high, self.columns)
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from optimist.data.dataset import Dataset
 from optimist.data.joining import LeftOut
+from optimist.data.look import feature_names
 
 FEWEST_WINDOW_EPISODES = 20  # a mean over fewer says little about their policy
 
@@ -22,6 +23,7 @@ def card(dataset: Dataset) -> dict:
         "complete_episodes": len(returns),
         "left_out": f"{left_out}; lengths and returns lack them" if left_out.steps else None,
         "spec": dataset.spec.in_words(),
+        **({"features": names} if (names := feature_names(dataset)) else {}),
         **_return_figures(returns[np.argsort(time)]),
         "return_per_tenth": _return_per_tenth(dataset, returns, time),
         "episode_length": _length_figures(episodes.lengths),

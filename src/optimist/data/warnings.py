@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from optimist.data.dataset import Dataset
-from optimist.data.look import Features, Look
+from optimist.data.look import FARTHEST, Features, Look
 from optimist.errors import DataError, some_of
 
 NARROW = 0.9  # share of the actions that is predicted
@@ -91,6 +91,12 @@ def _about_observations(look: Look) -> Iterator[str]:
         own = "collection" in look.dataset.provenance  # by default these are not standardised
         remedy = "standardise them: --observations standard" if own else "train standardises them"
         yield from _about_features(features, look.feature, remedy)
+        if features.alike and not own:
+            whose = _listed("feature", map(look.feature, features.alike))
+            yield (
+                f"{whose}: there are values more than {FARTHEST:g} deviations from the mean, and train reads "
+                f"them all as {FARTHEST:g}; if they need different actions, log the logarithm"
+            )
 
 
 def _is_flags(features: Features) -> bool:

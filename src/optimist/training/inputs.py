@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
+from optimist.data.look import FARTHEST
 from optimist.data.transition import Spec
 from optimist.data.views import View
 from optimist.errors import RunError, UsageError, did_you_mean
@@ -24,6 +25,7 @@ class Inputs:
 
     centre: tuple[float, ...]
     spread: tuple[float, ...]
+    limit: float | None = None  # of the scaled numbers, +-; runs of older versions have none
 
     def __call__(self, observations: Any) -> Any:
         """Scale stacked observations, (..., stack * features). A missing frame before the beginning of an
@@ -31,14 +33,17 @@ class Inputs:
         frames = observations.reshape(*observations.shape[:-1], -1, len(self.centre))
         centre, spread = (jnp.array(each, jnp.float32) for each in (self.centre, self.spread))
         scaled = (frames - jnp.broadcast_to(centre, frames.shape)) / jnp.broadcast_to(spread, frames.shape)
+        if self.limit is not None:
+            scaled = jnp.clip(scaled, -self.limit, self.limit)
         if frames.shape[-2] > 1:
             older, newest = scaled[..., :-1, :], scaled[..., -1:, :]
             missing = jnp.abs(frames[..., :-1, :]).max(axis=-1, keepdims=True) == 0
             scaled = jnp.concatenate([jnp.where(missing, jnp.zeros_like(older), older), newest], axis=-2)
         return scaled.reshape(observations.shape)
 
-    def as_config(self) -> dict[str, list[float]]:
-        return {name: list(numbers) for name, numbers in asdict(self).items()}
+    def as_config(self) -> dict[str, Any]:
+        limit = {} if self.limit is None else {"limit": self.limit}
+        return {"centre": list(self.centre), "spread": list(self.spread), **limit}
 
     @staticmethod
     def from_config(table: Any, spec: Spec) -> "Inputs | None":
@@ -46,12 +51,14 @@ class Inputs:
         if table is None:
             return None
         centre, spread = (_numbers(table, name, spec) for name in ("centre", "spread"))
-        if not centre or not spread or min(spread) <= 0:
+        limit = table.get("limit") if isinstance(table, Mapping) else None
+        limited = limit is None or (type(limit) in (int, float) and 0 < limit < math.inf)
+        if not centre or not spread or min(spread) <= 0 or not limited:
             raise RunError(
                 "the configuration has [inputs] that do not fit its spec: restore config.toml, "
                 "or start again with --restart"
             )
-        return Inputs(centre, spread)
+        return Inputs(centre, spread, limit)
 
 
 def _numbers(table: Any, name: str, spec: Spec) -> tuple[float, ...]:
@@ -70,7 +77,8 @@ def check_kind(kind: str) -> None:
 
 def measured(logs: Sequence[View], kind: str) -> Inputs | None:
     """The scaling that the observations of these logs need, all logs together: "standard" has mean 0 and
-    standard deviation 1, "range" has a minimum of -1 and a maximum of 1. A constant feature becomes 0."""
+    standard deviation 1, and ends at +-FARTHEST; "range" has a minimum of -1 and a maximum of 1. A constant
+    feature becomes 0."""
     if kind == "none":
         return None
     spec = logs[0].spec
@@ -84,7 +92,7 @@ def measured(logs: Sequence[View], kind: str) -> Inputs | None:
         mean, spread = (low + high) / 2, (high - low) / 2
     constant = (low == high) | (spread < SMALLEST)
     mean, spread = np.where(constant, low, mean), np.where(constant, 1.0, spread)
-    return Inputs(tuple(mean.tolist()), tuple(spread.tolist()))
+    return Inputs(tuple(mean.tolist()), tuple(spread.tolist()), FARTHEST if kind == "standard" else None)
 
 
 def _moments(blocks: Iterator[np.ndarray], shape: tuple[int, ...]) -> tuple[np.ndarray, ...]:

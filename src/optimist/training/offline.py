@@ -49,6 +49,14 @@ def usual_folder(agent: Agent, data: Dataset) -> Path:
     return Path("runs") / "-".join(filter(None, [short_name(agent), named, letters]))
 
 
+def _kept_scale(before: dict, suggested: Callable[[], float], out: str | Path) -> float:
+    """The scale of rewards of the run in the folder; the log says if it is not the one that is suggested."""
+    kept, now = before.get("training", {}).get("reward_scale", 1.0), suggested()
+    if kept != now:
+        log.warning("%s continues with reward_scale %g, as it began (the default is now %g)", out, kept, now)
+    return kept
+
+
 class OfflineTraining:
     """One agent, one dataset, one or more seeds, one folder."""
 
@@ -82,6 +90,8 @@ class OfflineTraining:
         scale = partial(suggested_scale, self.data.logs, training.gamma, agent)
         if older and hasattr(agent, "huber_limit"):  # its scale and its limit belong together
             scale = partial(before.get("training", {}).get, "reward_scale", 1.0)
+        elif before and hasattr(agent, "largest_value"):  # its scale followed another rule before
+            scale = partial(_kept_scale, before, scale, out)
         training = settled_for(training, dataset, environment, before, out, scale)
         self.training, self.environment = training, environment
         self.versions = {"dataset": self.data.fingerprint}

@@ -52,7 +52,7 @@ class Training:
     reward_scale: Annotated[float | str, SCALED] = AUTO
     observations: Annotated[
         str,
-        "scale vectors: standard (mean 0, deviation 1), range (-1 to 1), none, or auto: standard "
+        "scale vectors: standard (mean 0, deviation 1, up to 10), range (-1 to 1), none, or auto: standard "
         "unless the log is by optimist collect",
     ] = "auto"
     precision: Annotated[str, PRECISION] = "tf32"

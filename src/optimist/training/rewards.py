@@ -8,6 +8,7 @@ import numpy as np
 
 from optimist.agents._agent import Agent
 from optimist.agents._table_agent import ValueAgent
+from optimist.data.returns_to_go import logged_values
 from optimist.data.views import View
 
 # Measured with a choice between rewards of k and 0.8 k: REM learns it in 10,000 updates for k up to 300, not
@@ -57,6 +58,11 @@ def suggested_limit(logs: Sequence[View], scale: float) -> float:
 
 def _suggestion(logs: Sequence[View], gamma: float, agent: Agent) -> tuple[float, str]:
     """The scale of rewards, and the reason for it."""
+    ends = getattr(agent, "largest_value", None)
+    if ends is not None:
+        largest = max(logged_values(log, gamma).largest for log in logs)
+        why = f"they sum to up to {largest:,.4g}, and the values of this agent end at {ends:g}"
+        return (_scale(ends / largest), why) if largest > ends else (1.0, "")
     size, exponent = value_size(logs, gamma), getattr(agent, "weighs_by_exponent", False)
     most, good = (MOST, MOST) if isinstance(agent, ValueAgent) and not exponent else (LARGE, GOOD)
     if size > most:

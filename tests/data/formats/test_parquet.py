@@ -216,7 +216,21 @@ def changed(name, row, value):
             "3 bytes in row 9",
         ),
         ({"episode": np.arange(60) // 10 % 3}, {}, "episode 0 appears again near row 30"),
-        ({}, {"observations": "x,name"}, r'"name" holds string, not numbers \(customer 0 in row 0\)'),
+        (
+            {},
+            {"observations": "x,name"},
+            r'"name" holds words, not numbers \(customer 0 in row 0\); make .* \(pandas.get_dummies\)',
+        ),
+        (
+            {"mode": pa.array(["home", "away"] * 30).dictionary_encode()},
+            {"observations": "x,mode"},
+            r'"mode" holds words, not numbers \(home in row 0\); make columns of 0 and 1',
+        ),
+        (
+            {"at": pa.array(range(60), pa.timestamp("ms", tz="Europe/Berlin"))},
+            {"observations": "x,at"},
+            r"holds timestamp\[ms, tz=Europe/Berlin\], not numbers; make features of it, such as the hour",
+        ),
         ({}, {"observations": "xx,y"}, 'there is no column "xx"'),
         ({}, {"observations": "x", "drop": "nam"}, 'no column "nam": did you mean "name"'),
         ({}, {"rewards": "x,y"}, "--rewards names x, y: name one column"),
@@ -232,7 +246,11 @@ def changed(name, row, value):
             r"rewards have rows of shape \(0,\) instead",
         ),
         ({"terminal": [[0, 1]] * 60}, {}, r"terminals have rows of shape \(2,\) instead of \(\)"),
-        ({}, {"drop": "terminal"}, "no column for the terminals: name one with --terminals; it has x, y"),
+        (
+            {},
+            {"drop": "terminal"},
+            "no column for the terminals: name one with --terminals, or say .* was cut there; it has x, y",
+        ),
         (
             {"done": np.zeros(60, bool)},
             {"drop": "terminal"},
@@ -471,6 +489,51 @@ def test_an_episode_that_goes_on_after_its_end_is_said_once(tmp_path, caplog):
     assert line.startswith("episode 0 goes on after row 4, which is marked as an end")
 
 
+@pytest.mark.parametrize("written", [in_parquet, in_csv])
+@pytest.mark.parametrize("rows", [5, 7, 100])
+def test_episodes_alone_may_say_where_the_log_ends(tmp_path, monkeypatch, written, rows):
+    """With the user's word on what their ends are; the rows are read in parts of so many."""
+    monkeypatch.setattr(table_log, "MOST_ROWS", rows)
+    table, ends = columns(), np.arange(60) % 10 == 9
+    del table["terminal"]
+    path = written(table, tmp_path)
+    with pytest.raises(DataError) as caught:
+        read(path, tmp_path / "none", observations="x,y,is_new")
+    assert "say --truncations no if every episode really ends with its last row, --terminals no" in str(
+        caught.value
+    )
+    found = read(path, tmp_path / "whole", observations="x,y,is_new", truncations="no")
+    assert "terminals: the last row of every episode" in " ".join(found.notes)
+    assert_equal_steps(open_dataset(tmp_path / "whole"), expected({**table, "terminal": ends}))
+    found = read(path, tmp_path / "cut", observations="x,y,is_new", terminals="no")
+    assert "terminals: none" in " ".join(found.notes)
+    assert_equal_steps(open_dataset(tmp_path / "cut"), expected({**table, "terminal": np.zeros(60, bool)}))
+
+
+def test_terminals_no_goes_with_a_column_of_truncations(tmp_path):
+    table, cut = columns(), np.arange(60) % 15 == 14
+    del table["terminal"], table["episode"]
+    read(in_csv({**table, "truncated": cut}, tmp_path), tmp_path / "data", observations="x,y", terminals="no")
+    data = open_dataset(tmp_path / "data")
+    assert len(data) == 56 and not data.timeline.terminal.any()
+    with pytest.raises(DataError, match="--terminals no and --truncations no leave no kind of end"):
+        read(tmp_path / "log.csv", tmp_path / "none", terminals="no", truncations="no")
+
+
+@pytest.mark.parametrize("rows", [5, 10, 100])
+def test_an_end_that_is_not_marked_contradicts_truncations_no(tmp_path, monkeypatch, rows):
+    """Before, such an end was taken for a truncation, whatever the user said."""
+    monkeypatch.setattr(table_log, "MOST_ROWS", rows)
+    path = in_parquet(columns(), tmp_path)  # every second episode ends without a terminal step
+    with pytest.raises(
+        DataError, match="episode 1 ends in row 19 without a terminal step, but --truncations no"
+    ):
+        read(path, tmp_path / "data", observations="x,y,is_new", truncations="no")
+    table = {**columns(), "terminal": np.arange(60) % 10 == 9}
+    read(in_parquet(table, tmp_path), tmp_path / "data", observations="x,y,is_new", truncations="no")
+    assert_equal_steps(open_dataset(tmp_path / "data"), expected(table))
+
+
 def reordered(table: dict, order) -> dict:
     return {name: np.asarray(column)[order] for name, column in table.items()}
 
@@ -504,6 +567,18 @@ def test_rows_that_go_back_in_time_are_refused(tmp_path, monkeypatch, written, o
     assert not (tmp_path / "data").exists()
     read(path, tmp_path / "data", observations="x,y,is_new", drop=clock)  # the user says that it is no time
     assert len(open_dataset(tmp_path / "data")) > 0
+
+
+def test_a_time_of_day_that_passes_midnight_is_told_how_to_come_in(tmp_path):
+    """A clock that begins again at 0 cannot be told from an end that is not marked, so the user is asked."""
+    path = in_csv({**columns(), "time": (np.arange(60) % 10 + 18) % 24}, tmp_path)
+    with pytest.raises(DataError) as caught:
+        read(path, tmp_path / "data", observations="x,y,is_new")
+    assert str(caught.value).endswith(
+        "a time of day that passes midnight, or has another meaning, leave it out: --drop time"
+    )
+    read(path, tmp_path / "data", observations="x,y,is_new,time")  # as a feature it is no clock
+    assert open_dataset(tmp_path / "data").spec.frame_shape == (4,)
 
 
 def test_interleaved_episodes_without_a_column_of_episodes_are_told(tmp_path, caplog):

@@ -19,7 +19,7 @@ from optimist.agents import available
 from optimist.cli.main import main
 from optimist.data import Spec
 from optimist.errors import DataError, RunError, UsageError
-from optimist.training.export import exporting, program
+from optimist.training.export import exporting, onnx_file, program
 from optimist.training.export.numpy_policy import NumpyPolicy
 from optimist.training.inputs import Inputs
 from optimist.training.learner import Learner
@@ -89,6 +89,30 @@ def test_an_exported_policy_scales_observations_itself(stack, tmp_path):
         assert exporting.export_policy(run, tmp_path / f"policy{suffix}").different == 0
     numpy_policy = NumpyPolicy(tmp_path / "policy.npz")
     np.testing.assert_array_equal([numpy_policy(each) for each in observations], expected)
+
+
+@pytest.mark.parametrize("suffix", exporting.SUFFIXES)
+def test_an_exported_policy_limits_observations_as_in_training(suffix, tmp_path):
+    """Far from the mean too; without the limit the policy would take other actions there."""
+    scale, random = Inputs((5.0, 0.0, 0.0, 1e4), (2.0, 1.0, 0.5, 3e3), limit=10.0), np.random.default_rng(0)
+    run = untrained("dqn", VECTORS, inputs=scale)
+    rows = (random.normal(size=(200, 4)) * 30 * scale.spread + scale.centre).astype(np.float32)
+    expected, free = (
+        run.policy(rows),
+        untrained("dqn", VECTORS, inputs=replace(scale, limit=None)).policy(rows),
+    )
+    assert (expected != free).sum() > 10
+    file = tmp_path / f"policy{suffix}"
+    assert exporting.export_policy(run, file).different == 0
+    action = FILES[suffix](file)
+    np.testing.assert_array_equal([int(np.asarray(action(row))) for row in rows], expected)
+
+
+FILES = {  # how a program reads a policy of each kind
+    ".npz": NumpyPolicy,
+    ".onnx": onnx_file.runner,
+    ".stablehlo": lambda file: jax.export.deserialize(bytearray(file.read_bytes())).call,
+}
 
 
 @pytest.mark.parametrize(("name", "spec"), CASES)
@@ -317,3 +341,21 @@ def test_the_command_exports_a_kept_policy_and_checks_it_on_the_log(log, tmp_pat
         assert NumpyPolicy(file).facts["step"] == exported
     assert main(["export", str(tmp_path / "run"), "--to", "policy.pt"]) == 2
     assert "choose one of policy.npz, policy.onnx, policy.stablehlo" in capsys.readouterr().err
+
+
+def test_the_order_of_the_features_goes_with_the_policy(tmp_path, capsys):
+    """A pattern takes the columns as the table has them, and a policy cannot see that two are exchanged."""
+    rows = [f"{age},{hour},{age % 2},{age % 3},1" for age, hour in zip(range(20, 60), range(40), strict=True)]
+    (tmp_path / "log.csv").write_text("\n".join(["x_old,x_new,action,reward,terminal", *rows]))
+    told = ["--observations", "x_*", "--truncations", "no", "--out", str(tmp_path / "log")]
+    assert main(["data", "import", "parquet", str(tmp_path / "log.csv"), *told]) == 0
+    assert main(["data", "info", str(tmp_path / "log")]) == 0
+    assert "features x_old, x_new" in " ".join(capsys.readouterr().out.split())
+    short = ["--steps", "20", "--evaluate-every", "20", "--out", str(tmp_path / "run")]
+    assert main(["train", "dqn", str(tmp_path / "log"), *short]) == 0
+    for suffix in exporting.SUFFIXES:
+        assert main(["export", str(tmp_path / "run"), "--to", str(tmp_path / f"policy{suffix}")]) == 0
+        assert "an observation is, in this order: x_old, x_new" in capsys.readouterr().out
+    assert NumpyPolicy(tmp_path / "policy.npz").facts["features"] == ["x_old", "x_new"]
+    facts = {each.key: json.loads(each.value) for each in onnx.load(tmp_path / "policy.onnx").metadata_props}
+    assert facts["features"] == ["x_old", "x_new"]

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from optimist.data.checking import checked_rows, goes_on
-from optimist.data.formats._log import Asked, Log, Part
+from optimist.data.formats._log import Asked, Log, Part, with_following
 from optimist.errors import DataError, in_one_line, log
 
 
@@ -51,6 +51,8 @@ def _flags(part: Part, name: str, first: int) -> np.ndarray:
 
 def check_ends(log: Log, asked: Asked) -> None:
     """Where time limits end episodes cannot be known from observations and terminals alone."""
+    if asked.every_end_is_terminal and "episodes" in log.columns and "truncations" not in log.columns:
+        _check_labelled_ends(log)
     if {"truncations", "next_observations", "episodes", "frames"} & set(log.columns):
         return
     flags = [part["terminals"].astype(bool) for part in log.parts(["terminals"])]
@@ -66,3 +68,21 @@ def check_ends(log: Log, asked: Asked) -> None:
             "terminals do not show where time limits ended episodes: name a column of truncations, episodes "
             "or next observations; --truncations no means that every episode ends with a terminal step"
         )
+
+
+def _check_labelled_ends(log: Log) -> None:
+    """Raise DataError for an episode that ends without a terminal step, although no time limit cut it."""
+    first = 0
+    for part, following in with_following(log.parts(["episodes", "terminals"])):
+        labels, terminal = part["episodes"], part["terminals"].astype(bool)
+        after = labels[-1:] if following is None else following["episodes"][:1]
+        ends = np.append(labels[1:], after) != labels
+        ends[-1] |= following is None
+        if (ends & ~terminal).any():
+            row = int((ends & ~terminal).argmax())
+            raise DataError(
+                f"episode {in_one_line(labels[row].item())} ends in row {row + first} without a terminal "
+                "step, but --truncations no says that no episode was cut: mark the row as terminal, or omit "
+                "--truncations no"
+            )
+        first += len(labels)

@@ -11,7 +11,7 @@ from optimist.data.disk.files import make_folder, write_whole
 from optimist.data.episodes import episodes_in_words
 from optimist.studies.report.figures import colour, dash, dress, laid_out, legend, svg
 from optimist.studies.report.page import Picture, page, picture
-from optimist.studies.sheet import Cell, Sheet, in_words, number
+from optimist.studies.sheet import Cell, Sheet, in_words, number, with_interval
 from optimist.training.selection import Ranked, Selection
 from optimist.training.selection.choice import RULES
 
@@ -49,7 +49,7 @@ def _row(each: Ranked) -> list[Any]:
 def _value(each: Ranked) -> Cell:
     if each.low is None or each.high is None:
         return Cell(f"{each.value:.4g}", each.value)
-    return Cell(f"{number(each.value)} [{number(each.low)}, {number(each.high)}]", each.value)
+    return Cell(with_interval(each.value, each.low, each.high), each.value)
 
 
 def _share(share: float) -> Cell:

@@ -17,6 +17,7 @@ import numpy as np
 from optimist.agents import short_name
 from optimist.data.dataset import Dataset
 from optimist.data.disk.files import make_folder, stored_whole, write_whole
+from optimist.data.look import feature_names
 from optimist.data.transition import Spec
 from optimist.errors import DataError, RunError, UsageError
 from optimist.training.export import numpy_policy
@@ -44,13 +45,15 @@ class Exported:
     checked: int
     different: int
     ties: int = 0  # other candidates than the policy's, with the same value
+    features: tuple[str, ...] = ()  # their names in order, if they are known
 
     def lines(self) -> list[str]:
+        takes = [f"an observation is, in this order: {', '.join(self.features)}"] if self.features else []
         if not self.checked:
-            return [f"wrote {self.path} ({self.size})", f"not checked: {self.observations}"]
+            return [f"wrote {self.path} ({self.size})", *takes, f"not checked: {self.observations}"]
         equal = f"{self.checked - self.different:,} of {self.checked:,} actions are the policy's"
         equal += f", {self.ties:,} of them by another candidate of the same value" if self.ties else ""
-        return [f"wrote {self.path} ({self.size})", f"checked on {self.observations}: {equal}"]
+        return [f"wrote {self.path} ({self.size})", *takes, f"checked on {self.observations}: {equal}"]
 
 
 def export_policy(
@@ -63,7 +66,8 @@ def export_policy(
         raise UsageError(f"{path} has no known ending: choose one of policy{', policy'.join(SUFFIXES)}")
     chosen = run.seeds[0] if seed is None else seed
     action = functools.partial(_action, run, run.params_of(chosen))
-    spec, facts = run.learner.spec, _facts(run, chosen)
+    spec, features = run.learner.spec, _features(run, data)
+    facts = {**_facts(run, chosen), "features": features}
     make_folder(path.parent)
     written: Action | str
     if path.suffix == ".stablehlo":
@@ -73,7 +77,7 @@ def export_policy(
         size = size_in_words(program)
         written = (_write_npz if path.suffix == ".npz" else _write_onnx)(path, program, facts)
     if isinstance(written, str):  # the reason why the file cannot be run
-        return Exported(path, size, written, 0, 0)
+        return Exported(path, size, written, 0, 0, features=tuple(features))
     observations, whose = _observations(run, data)
     observations = np.moveaxis(observations, -1, -3) if spec.channels_first else observations
     found, apart = _compare(spec, action, written, observations)
@@ -85,7 +89,7 @@ def export_policy(
             f"{path} was not kept: {different:,} of its {checked:,} actions are not the policy's; "
             "try another format, and report this"
         )
-    return Exported(path, size, whose, checked, different, ties)
+    return Exported(path, size, whose, checked, different, ties, tuple(features))
 
 
 def _action(run: Run, params: dict, observation: Any) -> Any:
@@ -116,6 +120,15 @@ def _facts(run: Run, seed: int) -> dict[str, Any]:
         "stack": spec.stack,
         "dtype": spec.frame_dtype,
     }
+
+
+def _features(run: Run, data: Dataset | str | Path | None) -> list[str]:
+    """The names of the features in the run's data; none if it cannot be opened."""
+    try:
+        dataset = data if isinstance(data, Dataset) else Dataset.open(data or run.data)
+    except DataError:
+        return []  # the check of the actions says so
+    return feature_names(dataset) if dataset.spec.frame_shape == run.learner.spec.frame_shape else []
 
 
 def _write_npz(path: Path, program: Program, facts: dict[str, Any]) -> Action:

@@ -85,8 +85,8 @@ class RowOrder:
         if back.any():
             row = int(back.argmax()) + 1 + first
             raise DataError(
-                f'the column "{name}" goes back in row {row}, within an episode: {mend}; if it has another '
-                f"meaning, leave it out: --drop {name}"
+                f'the column "{name}" goes back in row {row}, within an episode: {mend}; if it is a time of '
+                f"day that passes midnight, or has another meaning, leave it out: --drop {name}"
             )
         stays = goes_on & (passed == 0) & ~same[1:]
         if stays.any() and not self.is_warned and self.clock in COUNTS:

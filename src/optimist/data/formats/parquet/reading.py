@@ -14,7 +14,7 @@ from optimist.data.formats._incoming import Asked, Imported, Report
 from optimist.data.formats._options import ArrayFacts
 from optimist.data.formats._plan import signed
 from optimist.data.formats.parquet.order import RowOrder, clock_of
-from optimist.data.formats.parquet.table_log import MOST_ROWS, TableLog
+from optimist.data.formats.parquet.table_log import LAST, MOST_ROWS, NONE, TableLog
 from optimist.data.formats.parquet.tables import Table, columns_in, is_table, open_table, shown
 from optimist.errors import DataError, UsageError, did_you_mean, in_one_line, some_of
 
@@ -44,9 +44,15 @@ class ReadOptions(ArrayFacts):
     observations: Annotated[str | None, "a column of lists, or several of numbers: x,y,z or sensor_*"] = None
     actions: Annotated[str | None, "the column of actions (several: vectors)"] = None
     rewards: Annotated[str | None, "the column of rewards"] = None
-    terminals: Annotated[str | None, "the column that marks ends after which nothing is earned"] = None
+    terminals: Annotated[
+        str | None,
+        'the column that marks ends after which nothing is earned; "no" says that there are none, so that '
+        "every episode was only cut",
+    ] = None
     truncations: Annotated[
-        str | None, 'the column that marks ends by a time limit; "no" says that there are none'
+        str | None,
+        'the column that marks ends by a time limit; "no" says that there are none, so that every episode '
+        "ends with a terminal step",
     ] = None
     episodes: Annotated[str | None, "the column with a number or name of each episode"] = None
     next_observations: Annotated[str | None, "the column or columns of the observation after the step"] = None
@@ -115,11 +121,11 @@ def opened(address: str | Path, options: ReadOptions) -> TableLog:
             "the names of the columns first"
         )
     uses = {name: _uses(table, kept, name, options) for name in USUAL}
-    missing = [name for name in NEEDED if not uses[name]]
+    said = _terminals_said(uses, options)
+    missing = [name for name in NEEDED if not uses[name] and not (name == "terminals" and said)]
     if missing:
         several = ", or several as a,b,c," if missing[0] in ("observations", "actions") else ""
-        done = [name for name in kept if missing[0] == "terminals" and name.lower() in ("done", "dones")]
-        hint = f"; --terminals {done[0]} if no time limit is among its ends" if done else ""
+        hint = _terminals_hint(uses, kept) if missing[0] == "terminals" else ""
         raise DataError(
             f"{address} has no column for the {missing[0]}: name one{several} with --{missing[0]}{hint}; "
             f"it has {columns_in(table.schema)}"
@@ -132,12 +138,34 @@ def opened(address: str | Path, options: ReadOptions) -> TableLog:
         table = replace(table, schema=_with_shape(table.schema, uses, _shape(options.shape)))
     if table.kind == "csv":
         table = replace(table, schema=_with_fractions(table.schema, uses))
-    uses = {name: found for name, found in uses.items() if found}
+    uses = {name: found for name, found in uses.items() if found or (name == "terminals" and said)}
     if spec is not None:
         return TableLog(table, uses, spec, environment)
     clock = clock_of(table.schema, set(kept).difference(*uses.values()))
     uses |= {"times": [clock]} if clock else {}
-    return TableLog(table, uses, order=RowOrder(clock))
+    return TableLog(table, uses, order=RowOrder(clock), terminals=said)
+
+
+def _terminals_said(uses: dict[str, list[str]], options: ReadOptions) -> str | None:
+    """What the options say about terminal steps that no column marks: all ends of the labelled episodes are
+    terminal, or none."""
+    if options.terminals == "no":
+        if options.truncations == "no":
+            raise DataError("--terminals no and --truncations no leave no kind of end: omit one of them")
+        return NONE
+    return LAST if options.truncations == "no" and uses["episodes"] and not uses["terminals"] else None
+
+
+def _terminals_hint(uses: dict[str, list[str]], kept: list[str]) -> str:
+    done = [name for name in kept if name.lower() in ("done", "dones")]
+    if done:
+        return f"; --terminals {done[0]} if no time limit is among its ends"
+    if uses["episodes"]:
+        return (
+            ", or say --truncations no if every episode really ends with its last row, --terminals no if it "
+            "was cut there"
+        )
+    return ""
 
 
 def _uses(table: Table, kept: list[str], name: str, options: ReadOptions) -> list[str]:
@@ -147,7 +175,7 @@ def _uses(table: Table, kept: list[str], name: str, options: ReadOptions) -> lis
         return [next(iter([usual for usual in USUAL[name] if usual in kept]), "")][
             : bool(set(USUAL[name]) & set(kept))
         ]
-    if given == "no" and name == "truncations":
+    if given == "no" and name in ("terminals", "truncations"):
         return []
     found = [each for each in _matching(table, given, name) if each in kept]
     if not found:
@@ -210,7 +238,11 @@ def _notes(log: TableLog, options: ReadOptions) -> list[str]:
     if log.spec is not None:
         return []
     uses = {name: found for name, found in log.uses.items() if name != "times"}  # these are not kept
-    used = [f"{name} from {some_of(found, 4)}" for name, found in uses.items() if found != [name]]
+    used = [
+        f"{name} from {some_of(found, 4)}" if found else f"terminals: {log.terminals}"
+        for name, found in uses.items()
+        if found != [name]
+    ]
     left = [name for name in log.table.schema.names if all(name not in found for found in uses.values())]
     return [
         *([f"columns: {'; '.join(used)}"] if used else []),

@@ -14,11 +14,12 @@ from optimist.data.formats.parquet.order import RowOrder, times
 from optimist.data.formats.parquet.tables import Table
 from optimist.data.joining import with_inserted
 from optimist.data.transition import Spec
-from optimist.errors import DataError
+from optimist.errors import DataError, in_one_line
 
 MOST_ROWS, BYTES_AT_ONCE = 2**17, 2**24
 CACHED_ROWS = 2**12
 SEEN_ROWS = 2**10  # enough to see the shape of observations
+LAST, NONE = "the last row of every episode", "none"  # terminal steps that no column marks
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class TableLog:
     spec: Spec | None = None
     environment: str | None = None
     order: RowOrder | None = None  # looks at the rows of a log that this package did not write
+    terminals: str | None = None  # LAST or NONE if no column marks them
     actions = None
     actions_are_named = True
 
@@ -49,6 +51,21 @@ class TableLog:
         return self._plain({*names} & set(self.uses))
 
     def _plain(self, names: Collection[str]) -> Iterator[Part]:
+        if self.terminals is None or "terminals" not in names:
+            return self._columns(names)
+        known = "episodes" if self.terminals == LAST else "rewards"
+        return self._with_terminals(self._columns({*names, known} - {"terminals"}))
+
+    def _with_terminals(self, parts: Iterator[Part]) -> Iterator[Part]:
+        """The parts with the terminal steps that no column marks."""
+        for part, following in with_following(parts):
+            labels = part["episodes"] if self.terminals == LAST else np.zeros(len(part["rewards"]))
+            last = np.append(labels[1:] != labels[:-1], following is None)
+            if following is not None and self.terminals == LAST:
+                last[-1] = following["episodes"][0] != labels[-1]
+            yield {**part, "terminals": last & (self.terminals == LAST)}
+
+    def _columns(self, names: Collection[str]) -> Iterator[Part]:
         columns = list(dict.fromkeys(use for name in names for use in self.uses[name]))
         first = 0
         at_once = SEEN_ROWS if set(names) == {"observations"} else self._rows_at_once(columns)
@@ -69,6 +86,9 @@ class TableLog:
             name == "actions" and len(uses) == 1 and is_text(schema.field(uses[0]).type)
         ):
             return labels(uses[0], batch.column(uses[0]), first)
+        if name in ("observations", "next_observations"):
+            for use in uses:
+                _check_feature(use, batch.column(use), first)
         found = [numbers(use, batch.column(use), schema.field(use), first) for use in uses]
         if self.table.kind == "csv" and name in ("observations", "next_observations"):
             for use, column in zip(uses, found, strict=True):
@@ -118,6 +138,20 @@ def _sparse(name: str, column: pa.Array, field: pa.Field, first: int) -> tuple[n
     """The rows that have a value, and these values."""
     rows = np.flatnonzero(plain(column.is_valid().cast(pa.uint8())))
     return rows, numbers(name, column.drop_null(), field, first)
+
+
+def _check_feature(name: str, column: pa.Array, first: int) -> None:
+    """Raise DataError for a category or a time, with what makes features of it."""
+    if is_text(column.type) and len(column):
+        raise DataError(
+            f'the column "{name}" holds words, not numbers ({in_one_line(column[0], 20)} in row {first}); '
+            "make columns of 0 and 1 of it (pandas.get_dummies), or leave it out"
+        )
+    if pa.types.is_temporal(column.type):
+        raise DataError(
+            f'the column "{name}" holds {column.type}, not numbers; make features of it, such as the hour of '
+            "the day, or leave it out"
+        )
 
 
 def _check_whole(name: str, column: np.ndarray, first: int) -> None:
