@@ -87,7 +87,7 @@ release-check: $(INSTALLED) $(SITE_INSTALLED) site  ## build the package, try it
 lint: $(INSTALLED)  ## check format, lint and types
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers 2
 
 format: $(INSTALLED)  ## rewrite the code in the project's format
 	$(BIN)/ruff format

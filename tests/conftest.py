@@ -10,7 +10,8 @@ import jax
 import pytest
 from hypothesis import settings
 
-from longest_first import LONGEST, place_of
+from forgetting import LARGE, forget_programs, resident
+from longest_first import place_of
 from traces import Trace, recorder
 
 # A busy machine is slow, not wrong: pytest's own timeout is the limit.
@@ -27,9 +28,9 @@ def pytest_collection_modifyitems(items):
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item, nextitem):
-    """Forget the programs of a long file: others use few of them, and a process grew to gigabytes."""
-    if place_of(item.nodeid) < len(LONGEST) and (nextitem is None or nextitem.path != item.path):
-        jax.clear_caches()
+    """A large process forgets its programs at the end of a file: other files use few of them."""
+    if (nextitem is None or nextitem.path != item.path) and resident() > LARGE:
+        forget_programs()
 
 
 def pytest_addoption(parser):

@@ -19,6 +19,8 @@ os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 # Programs here run for milliseconds, and XLA takes seconds to polish them.
 os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
+# Each operation of a program would name up to 100 callers, and under pytest there are so many.
+os.environ["JAX_TRACEBACK_IN_LOCATIONS_LIMIT"] = "0"
 if version("jaxlib").startswith("0.10."):  # newer ones end the process at this flag
     # The older emitters compile in a third of the time; in one piece a program takes a sixth less than in 32.
     flags = ("--xla_cpu_use_fusion_emitters=false", "--xla_cpu_parallel_codegen_split_count=1")

@@ -9,6 +9,7 @@ import pytest
 
 import patience
 import traces
+from forgetting import forget_programs, resident
 from longest_first import LONGEST, place_of
 
 TRACE = {"loss": [1.0, 0.5]}
@@ -54,6 +55,16 @@ def test_the_longest_files_begin_first_and_the_others_keep_their_order():
     first, second = (f"{file}::test" for file in LONGEST[:2])
     found = sorted(["tests/b.py::test", second, "tests/a.py::test", first], key=place_of)
     assert found == [first, second, "tests/b.py::test", "tests/a.py::test"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other C libraries give memory back on their own")
+def test_forgotten_programs_give_their_memory_back():
+    forget_programs()
+    for size in range(100, 130):
+        jnp.zeros(size) + 1.0
+    before = resident()
+    forget_programs()
+    assert resident() < before - 5 * 2**20
 
 
 def test_what_python_compiled_is_kept_for_the_processes_of_tests():

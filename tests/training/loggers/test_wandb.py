@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from wandb.proto.wandb_internal_pb2 import Record
-
 from patience import PATIENCE
 
 BLOCK, HEADER = 2**15, 7  # a .wandb file is a LevelDB log
@@ -32,7 +30,9 @@ again.close()
 """
 
 
-def records(path: Path) -> list[Record]:
+def records(path: Path) -> list:
+    from wandb.proto.wandb_internal_pb2 import Record  # seconds, which every worker of the suite would take
+
     content, found, begun, place = path.read_bytes(), [], b"", HEADER
     while place + HEADER <= len(content):
         if BLOCK - place % BLOCK < HEADER:
