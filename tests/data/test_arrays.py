@@ -3,6 +3,7 @@
 import logging
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from optimist.data import Dataset, Sampler, transitions
@@ -145,6 +146,14 @@ def test_stacks_count_and_contents_are_the_callers_choice():
             {"actions": np.array(["a", "b", None, "a", "a", "a"])},
             "row 2 is None: give a whole number or a name",
         ),
+        (
+            {"actions": np.array(["a", "b", np.nan, "a", "a", "a"], object)},
+            "row 2 is nan: give a whole number or a name",
+        ),
+        (
+            {"episodes": [0, 0, 0, 1, 1, 1]},
+            "episode 1 ends in row 5 without a terminal step, but truncations=F",
+        ),
         ({"actions": np.array(["a", 1, "a", "a", "a", "a"], object)}, "all of them as texts"),
         ({"actions": np.full(6, 2**63, np.uint64)}, "give them as texts"),
         ({"actions": np.zeros(6, int), "action_low": 0}, "give the actions as floats"),
@@ -164,7 +173,12 @@ def test_stacks_count_and_contents_are_the_callers_choice():
         ({"actions": [[1.0], [1.0, 2.0]] * 3}, "actions have rows of different lengths"),
         ({"observations": np.full((6, 2), 2**24 + 1)}, "float32 cannot hold .first in row 0"),
         ({"observations": np.array([["a"]] * 6)}, "type <U1"),
-        ({"observations": np.array([[None]] * 6)}, "object"),
+        ({"observations": np.array([[None]] * 6)}, "hold None in row 0, which is no number"),
+        (
+            {"observations": np.array([[1.5, True]] * 5 + [[1, "2"]], object)},
+            "hold 2 in row 5, .*get_dummies",
+        ),
+        ({"observations": np.array([[0.5, 2**24 + 1]] * 6, object)}, "float32 cannot hold .first in row 0"),
         ({"observations": np.full((6, 1), np.nan)}, "NaN"),
         ({"observations": np.zeros((0, 1))}, "shape"),
         ({"terminals": np.full(6, 2)}, "true and false"),
@@ -306,6 +320,23 @@ def test_whole_number_observations_keep_their_values_and_it_is_said(caplog):
     assert data.spec.frame_dtype == "float32" and "int64 are stored as float32" in caplog.text
     pixels = images(9, 9, 3).astype(np.int32)
     assert Dataset.from_arrays(**log(observations=pixels)).spec.frame_dtype == "uint8"
+
+
+def test_a_data_frame_of_floats_and_flags_is_taken_as_numbers():
+    """NumPy makes objects of it."""
+    frame = pd.DataFrame({"inside": [20.5, 21.0] * 3, "open": [True, False] * 3, "hour": range(6)})
+    assert np.asarray(frame).dtype == object
+    found = Dataset.from_arrays(**log(observations=frame))
+    assert found.spec.frame_dtype == "float32"
+    np.testing.assert_array_equal(found.observation(0), [20.5, 1, 0])
+    for missing in (None, pd.NA, "21"):
+        frame = frame.astype(object)
+        frame.iloc[3, 0] = missing
+        with pytest.raises(DataError, match="in row 3, which is no number"):
+            Dataset.from_arrays(**log(observations=frame))
+    frame.iloc[3, 0] = np.nan
+    with pytest.raises(DataError, match="NaN or infinity .first in row 3"):
+        Dataset.from_arrays(**log(observations=frame))
 
 
 def test_item_ids_become_few_actions_with_the_ids_as_names(caplog):

@@ -74,7 +74,9 @@ def _plain(array: np.ndarray) -> np.ndarray:
     kinds = list(map(type, values))
     if any(set(kinds) <= alike for alike in ({str}, {int, bool}, {float, int})):
         return np.array(values)
-    known = [kind in (str, int, float, bool) for kind in kinds]
+    known = [
+        kind in (str, int, float, bool) and value == value for kind, value in zip(kinds, values, strict=True)
+    ]
     if not all(known):
         row = known.index(False)
         raise DataError(

@@ -1,12 +1,13 @@
 """Observations of a user's log: their type, and the layout of images."""
 
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from optimist.data.checking import not_finite
-from optimist.errors import DataError, log
+from optimist.errors import DataError, in_one_line, log
 
 FEW_CHANNELS, LARGE_SIDE = 4, 8  # an axis of up to 4 beside one of at least 8: the first is the channels
 EXACT = 2**24  # whole numbers up to here are the same as float32
@@ -62,6 +63,8 @@ def checked_observations(
 ) -> np.ndarray:
     """The frames, (n, ...) uint8, bool or float32, with the channels of images last."""
     array = np.asarray(values)
+    if array.dtype.kind == "O" and array.ndim > 1 and array.size:
+        array = _numbers(name, array)
     if array.dtype.kind in "iu" and array.dtype != np.uint8:
         array = _exact(name, array)
     if array.dtype.kind == "f":
@@ -80,6 +83,26 @@ def checked_observations(
             f"{name} are {array.shape} {array.dtype}, observations {like.shape} {like.dtype}: make them alike"
         )
     return array
+
+
+def _numbers(name: str, array: np.ndarray) -> np.ndarray:
+    """Objects as numbers: a data frame whose columns have several types, as floats and flags, is an array
+    of objects. Texts are refused, although NumPy would read them as numbers."""
+    flat = array.reshape(-1)
+    wrong = [not issubclass(kind, (Real, np.bool_)) for kind in map(type, flat)]
+    if any(wrong):
+        first = wrong.index(True)
+        found, row = in_one_line(flat[first], 20), first // (array.size // len(array))
+        raise DataError(
+            f"{name} hold {found} in row {row}, which is no number: make columns of 0 and 1 of categories "
+            "(pandas.get_dummies), and fill what is missing"
+        )
+    made = array.astype(np.float64)
+    columns = made.reshape(len(made), -1)
+    whole = np.isfinite(columns).all(axis=0) & (columns == np.floor(columns)).all(axis=0)
+    if (np.abs(columns[:, whole]) > EXACT).any():  # such as times in seconds
+        _exact(name, columns[:, whole].astype(np.int64))
+    return made
 
 
 def _exact(name: str, array: np.ndarray) -> np.ndarray:

@@ -156,6 +156,13 @@ def _truncations(
     if episodes is not None:
         labels = np.asarray(episodes)
         last = _last_rows(labels, count)
+        if given is not None and np.ndim(given) == 0 and not given and (last & ~terminal).any():
+            row = int((last & ~terminal).argmax())
+            raise DataError(
+                f"episode {in_one_line(labels.reshape(-1)[row])} ends in row {row} without a terminal step, "
+                "but truncations=False says that no episode was cut: mark the row as terminal, or omit "
+                "truncations="
+            )
         if early := goes_on(labels.reshape(-1), last, terminal | truncated, first=0):
             log.warning(early)
         truncated |= last & ~terminal

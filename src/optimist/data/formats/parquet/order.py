@@ -84,9 +84,10 @@ class RowOrder:
         back = goes_on & (passed < 0)
         if back.any():
             row = int(back.argmax()) + 1 + first
+            of_day = "is a time of day that passes midnight, or " if self.clock == "time" else ""
             raise DataError(
-                f'the column "{name}" goes back in row {row}, within an episode: {mend}; if it is a time of '
-                f"day that passes midnight, or has another meaning, leave it out: --drop {name}"
+                f'the column "{name}" goes back in row {row}, within an episode: {mend}; if it {of_day}has '
+                f"another meaning, leave it out: --drop {name}"
             )
         stays = goes_on & (passed == 0) & ~same[1:]
         if stays.any() and not self.is_warned and self.clock in COUNTS:
