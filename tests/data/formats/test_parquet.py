@@ -207,6 +207,12 @@ def changed(name, row, value):
         (changed("reward", 58, float("inf")), {}, r"rewards hold NaN or infinity \(first in row 58\)"),
         (changed("y", 45, 2**30), {}, 'values of "y" hold whole numbers.*first in row 45'),
         ({"terminal": np.arange(60)}, {}, "terminals hold other values"),
+        (
+            changed("terminal", 14, None),
+            {},
+            '"terminal" is empty in row 14; write 1 where it marks an end, 0 elsewhere',
+        ),
+        ({"terminal": ["no"] * 60}, {}, r'"terminal" holds words \(no in row 0\); write 1 where it marks'),
         ({"action": np.full(60, np.nan)}, {}, r"actions hold NaN or infinity \(first in row 0\)"),
         ({"x": [[1.0]] * 40 + [[1.0, 2.0]] * 20}, {"observations": "x"}, "2 values in row 40 and 1 in row 0"),
         ({"x": [[1.0]] * 40 + [[None]] * 20}, {"observations": "x"}, "empty value in row 40"),

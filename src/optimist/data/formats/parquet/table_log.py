@@ -89,6 +89,8 @@ class TableLog:
         if name in ("observations", "next_observations"):
             for use in uses:
                 _check_feature(use, batch.column(use), first)
+        if name in ("terminals", "truncations"):
+            _check_flags(uses[0], batch.column(uses[0]), first)
         found = [numbers(use, batch.column(use), schema.field(use), first) for use in uses]
         if self.table.kind == "csv" and name in ("observations", "next_observations"):
             for use, column in zip(uses, found, strict=True):
@@ -151,6 +153,18 @@ def _check_feature(name: str, column: pa.Array, first: int) -> None:
         raise DataError(
             f'the column "{name}" holds {column.type}, not numbers; make features of it, such as the hour of '
             "the day, or leave it out"
+        )
+
+
+def _check_flags(name: str, column: pa.Array, first: int) -> None:
+    """Raise DataError for ends that are marked by words, or with empty cells between them."""
+    if column.null_count and not is_text(column.type):
+        row = int(np.argmax(plain(column.is_null().cast(pa.uint8())))) + first
+        raise DataError(f'the column "{name}" is empty in row {row}; write 1 where it marks an end, 0 elsewhere')
+    if is_text(column.type) and len(column):
+        raise DataError(
+            f'the column "{name}" holds words ({in_one_line(column[0], 20)} in row {first}); write 1 where it '
+            "marks an end, 0 elsewhere"
         )
 
 
