@@ -158,14 +158,13 @@ def _check_feature(name: str, column: pa.Array, first: int) -> None:
 
 def _check_flags(name: str, column: pa.Array, first: int) -> None:
     """Raise DataError for ends that are marked by words, or with empty cells between them."""
-    if column.null_count and not is_text(column.type):
-        row = int(np.argmax(plain(column.is_null().cast(pa.uint8())))) + first
-        raise DataError(f'the column "{name}" is empty in row {row}; write 1 where it marks an end, 0 elsewhere')
+    remedy = "write 1 where it marks an end, 0 elsewhere"
     if is_text(column.type) and len(column):
-        raise DataError(
-            f'the column "{name}" holds words ({in_one_line(column[0], 20)} in row {first}); write 1 where it '
-            "marks an end, 0 elsewhere"
-        )
+        word = in_one_line(column[0], 20)
+        raise DataError(f'the column "{name}" holds words ({word} in row {first}); {remedy}')
+    if column.null_count:
+        row = int(np.argmax(plain(column.is_null().cast(pa.uint8())))) + first
+        raise DataError(f'the column "{name}" is empty in row {row}; {remedy}')
 
 
 def _check_whole(name: str, column: np.ndarray, first: int) -> None:
