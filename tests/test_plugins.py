@@ -429,6 +429,54 @@ def test_an_agent_that_could_not_be_read_back_is_refused_before_training(tmp_pat
     assert not (tmp_path / "run").exists()
 
 
+UNFINISHED = """
+from dataclasses import dataclass
+
+from optimist.agents import HuberAgent
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vector(HuberAgent):
+    def values(self, table):
+        return table.mean()
+
+    def loss(self, q, q_target, step, key):
+        return self.error_loss(step.reward - q(step.observation).mean())  # of every action
+
+
+class Plain(Vector):
+    bonus: float = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Valueless(HuberAgent):
+    def loss(self, q, q_target, step, key):
+        return 0.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("Vector", "Vector.loss returns an array of (2,) for a transition: return one number"),
+        (
+            "Plain",
+            "unfinished:Plain is not a dataclass: write @dataclass(frozen=True, kw_only=True) above it",
+        ),
+        ("Valueless", "unfinished:Valueless is not complete: it must define values"),
+    ],
+)
+def test_an_agent_that_is_not_finished_is_told_what_it_lacks(
+    name, said, packages, tmp_path, monkeypatch, capsys
+):
+    (tmp_path / "unfinished.py").write_text(UNFINISHED)
+    monkeypatch.syspath_prepend(tmp_path)
+    vectors().save(tmp_path / "log")
+    words = ["--steps", "4", "--evaluate-every", "4", "--out", str(tmp_path / "run")]
+    assert main(["train", f"unfinished:{name}", str(tmp_path / "log"), *words]) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == f"optimist: {said}"
+
+
 def test_presets_are_agents(tmp_path, monkeypatch):
     (tmp_path / "own_presets.py").write_text(PACKAGE + '\nPRESETS = {"calm": {"bonus": 0.1}}\n')
     monkeypatch.syspath_prepend(tmp_path)

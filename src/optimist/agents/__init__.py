@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+import inspect
 import json
 import pkgutil
 import sys
@@ -43,11 +44,20 @@ def agent_class(name: str) -> type[Agent]:
         kind = plugins.find("agents", name if others else own, available())
         if not (isinstance(kind, type) and issubclass(kind, Agent)):
             raise UsageError(f'"{name}" is not an agent: it does not inherit optimist.agents.Agent')
+        _check_whole(kind, name)
         return kind
     module = importlib.import_module(f"{__name__}.{own}")
     found = [c for c in vars(module).values() if isinstance(c, type) and c.__module__ == module.__name__]
     (only,) = [c for c in found if issubclass(c, Agent)]
     return only
+
+
+def _check_whole(kind: type[Agent], name: str) -> None:
+    """Raise UsageError for a user's class that lacks a method, or whose fields would be no settings."""
+    if missing := sorted(kind.__abstractmethods__):
+        raise UsageError(f"{name} is not complete: it must define {', '.join(missing)}")
+    if inspect.get_annotations(kind) and "__dataclass_fields__" not in vars(kind):
+        raise UsageError(f"{name} is not a dataclass: write @dataclass(frozen=True, kw_only=True) above it")
 
 
 def presets(name: str) -> dict[str, Agent]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from optimist.agents._agent import Agent, LearnsValues, Objective
+from optimist.agents._agent import Agent, LearnsValues, Objective, mean_loss
 from optimist.data.transition import Spec, Transition
 from optimist.equations.optimizers import Adam, RmsProp
 from optimist.errors import DataError, UsageError, renamed
@@ -214,7 +214,8 @@ class ActorCritic(CriticAgent):
 
     def actor_batch_loss(self, now: Any, batch: Transition, keys) -> Any:
         """The actor's loss of a minibatch: the mean, unless its transitions are compared with each other."""
-        return jax.vmap(partial(self.actor_loss, now))(batch, keys).mean()
+        losses = jax.vmap(partial(self.actor_loss, now))(batch, keys)
+        return mean_loss(losses, f"{type(self).__name__}.actor_loss")
 
     def players(self, spec: Spec, params: dict) -> Any:
         return Players(self.actor(spec, params), *self.judges(spec, params), Bounds.of(spec))
@@ -223,9 +224,8 @@ class ActorCritic(CriticAgent):
         def critic_loss(params, targets, batch, key):
             now, target = self.players(spec, params), self.players(spec, targets)
             keys, shared_key = keys_for(batch, key)
-            return jax.vmap(lambda step, k: self.critic_loss(now, target, step, k, shared_key))(
-                batch, keys
-            ).mean()
+            losses = jax.vmap(lambda step, k: self.critic_loss(now, target, step, k, shared_key))(batch, keys)
+            return mean_loss(losses, f"{type(self).__name__}.critic_loss")
 
         def actor_loss(params, targets, batch, key):
             return self.actor_batch_loss(self.players(spec, params), batch, keys_for(batch, key)[0])

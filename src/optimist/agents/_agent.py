@@ -95,3 +95,13 @@ class LearnsValues:
         target = step.reward + step.discount * next_value
         limit: Any = self.target_limit
         return target if limit is None else jnp.clip(target, -limit, limit)
+
+
+def mean_loss(losses: Any, whose: str) -> Any:
+    """The mean over a minibatch of the loss of each transition. UsageError if a transition has more than one:
+    their mean would be learned without a word, as when an agent forgets to take the logged action's value."""
+    if losses.ndim != 1:
+        raise UsageError(
+            f"{whose} returns an array of {losses.shape[1:]} for a transition: return one number"
+        )
+    return losses.mean()

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import jax
 import jax.numpy as jnp
 
-from optimist.agents._agent import Agent, LearnsValues, Objective
+from optimist.agents._agent import Agent, LearnsValues, Objective, mean_loss
 from optimist.data.transition import MaskedTransition, Spec, Transition
 from optimist.equations.losses import huber
 from optimist.errors import DataError, UsageError
@@ -98,7 +98,7 @@ class TableAgent(Agent):
                     return self.loss(now, then, Transition(*step[:-1]), key)
                 return self.loss(q, q_target, step, key)
 
-            return jax.vmap(loss_of)(batch).mean()
+            return mean_loss(jax.vmap(loss_of)(batch), f"{type(self).__name__}.loss")
 
         return (Objective("q", loss),)
 
