@@ -54,6 +54,34 @@ def test_what_a_killed_process_left_half_written_is_compiled_again(tmp_path):
     assert "cache hit" in compiles(tmp_path)
 
 
+def kept_before(cache, size: int):
+    """A program of this size that was used long ago."""
+    [folder] = (cache / "optimist" / "compiled").iterdir()
+    (folder / "old-cache").write_bytes(bytes(size))
+    (folder / "old-atime").write_bytes(bytes(8))
+    return folder / "old-cache"
+
+
+def test_keeping_a_program_reads_none_of_the_others(tmp_path):
+    compiles(tmp_path)
+    for program in programs(tmp_path):
+        program.unlink()
+    last_use = kept_before(tmp_path, 10).with_name("old-atime")
+    last_use.unlink()
+    last_use.mkdir()  # reading it fails
+    said = compiles(tmp_path)
+    assert "cache hit" not in said and "Error" not in said
+    assert "cache hit" in compiles(tmp_path)
+
+
+def test_the_programs_that_were_not_used_for_longest_are_removed(tmp_path):
+    compiles(tmp_path)
+    old = kept_before(tmp_path, 2**20)
+    assert "cache hit" in compiles(tmp_path) and old.exists()
+    small = "import optimist.training.compiled as compiled; compiled.LARGEST = 2**20"
+    assert "cache hit" in compiles(tmp_path, before=small) and not old.exists()
+
+
 @pytest.mark.parametrize(
     ("variable", "value"), [("JAX_COMPILATION_CACHE_DIR", "mine"), ("JAX_ENABLE_COMPILATION_CACHE", "false")]
 )

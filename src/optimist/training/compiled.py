@@ -3,15 +3,25 @@
 JAX keeps no lock unless the folder has a largest size; with one, several processes can use the folder. A CPU
 program may use instructions that another processor lacks, and a home folder may serve different nodes: each
 kind of processor has its own folder.
+
+With a largest size JAX reads a file of every kept program before it keeps another, 0.1 ms each: with 5,000 of
+them every new program took half a second. Here the size is checked once, when a process begins.
 """
 
 import hashlib
+import os
 import platform
+from collections.abc import Callable
 from pathlib import Path
 
 import filelock
 import jax
 from jax.experimental.compilation_cache import compilation_cache
+
+try:
+    from jax._src.lru_cache import LRUCache
+except ImportError:  # not public: a later version of JAX may do without
+    LRUCache = None  # type: ignore[assignment, misc]
 
 from optimist.data.machine import cache_folder
 
@@ -26,7 +36,7 @@ def share_compiled() -> None:
     folder = cache_folder() / "compiled" / _processor()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _remove_interrupted(folder)
+        _tidy(folder, _eviction_from(folder))
     except OSError:  # a home folder that cannot be written: every process compiles for itself
         return
     jax.config.update("jax_compilation_cache_max_size", LARGEST)
@@ -35,17 +45,35 @@ def share_compiled() -> None:
     compilation_cache.reset_cache()  # JAX looks for a folder once, and the user may have compiled before
 
 
-def _remove_interrupted(folder: Path) -> None:
-    """Remove what a killed process left half written: JAX would fail on it, and keep nothing more.
+def _tidy(folder: Path, evict: Callable | None) -> None:
+    """Remove what a killed process left half written, on which JAX would fail, and what is beyond the largest
+    size, the programs that were not used for longest first.
 
     JAX writes the time of a program's last use after the program itself."""
     try:
         with filelock.FileLock(folder / ".lockfile", timeout=0):
-            for program in folder.glob("*-cache"):
-                if not program.with_name(f"{program.name.removesuffix('-cache')}-atime").exists():
-                    program.unlink()
+            sizes = {file.name: file.stat().st_size for file in os.scandir(folder)}
+            for name in sizes:
+                if name.endswith("-cache") and f"{name.removesuffix('-cache')}-atime" not in sizes:
+                    (folder / name).unlink()
+            if evict and sum(sizes.values()) > LARGEST:
+                evict(LRUCache(str(folder), max_size=LARGEST))
     except filelock.Timeout:  # another process writes now; the next one looks
         return
+
+
+def _eviction_from(folder: Path) -> Callable | None:
+    """JAX's removal of programs, which from now on it does not begin by itself in this folder; None if this
+    version of JAX has no such method, and goes on as it does."""
+    evict = getattr(LRUCache, "_evict_if_needed", None)
+
+    def elsewhere(cache, **size) -> None:
+        if str(cache.path) != str(folder):
+            evict(cache, **size)
+
+    if evict is not None:
+        LRUCache._evict_if_needed = elsewhere
+    return evict
 
 
 def _processor() -> str:
