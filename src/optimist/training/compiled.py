@@ -65,14 +65,15 @@ def _tidy(folder: Path, evict: Callable | None) -> None:
 def _eviction_from(folder: Path) -> Callable | None:
     """JAX's removal of programs, which from now on it does not begin by itself in this folder; None if this
     version of JAX has no such method, and goes on as it does."""
-    evict = getattr(LRUCache, "_evict_if_needed", None)
+    evict: Callable | None = getattr(LRUCache, "_evict_if_needed", None)
+    if evict is None:
+        return None
 
     def elsewhere(cache, **size) -> None:
         if str(cache.path) != str(folder):
             evict(cache, **size)
 
-    if evict is not None:
-        LRUCache._evict_if_needed = elsewhere
+    LRUCache._evict_if_needed = elsewhere  # type: ignore[method-assign, assignment]
     return evict
 
 
