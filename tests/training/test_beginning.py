@@ -14,7 +14,7 @@ from optimist.data import Dataset, Sampler, transitions
 from optimist.errors import RunError, UsageError
 from optimist.training.beginning import ONLINE, beginning, split
 from optimist.training.learner import advance
-from optimist.training.online import Collection
+from optimist.training.online_settings import Collection
 from optimist.training.play.memory import Mixed
 from optimist.training.play.replay import Replay
 from optimist.training.resolve import resolve_collection

@@ -17,7 +17,8 @@ from optimist.data.sampling import Sampler
 from optimist.errors import RunError, UsageError
 from optimist.training.automatic import clipping, is_own, scaling
 from optimist.training.offline import OfflineTraining, Training, settled_for
-from optimist.training.online import Collection, OnlineTraining
+from optimist.training.online import OnlineTraining
+from optimist.training.online_settings import Collection
 from optimist.training.play.memory import Memory, Recall
 from optimist.training.rewards import remarks, suggested_limit, suggested_scale, value_size
 from optimist.training.seed_logs import SeedLogs

@@ -1,7 +1,6 @@
 """The least memory that an experiment needs, computed before any of it is allocated."""
 
 import math
-from typing import Any
 
 import jax
 import numpy as np
@@ -12,6 +11,7 @@ from optimist.data.transition import Spec
 from optimist.errors import UsageError
 from optimist.training import memory
 from optimist.training.learner import Learner
+from optimist.training.online_settings import Collection
 
 MOST_STEPS = 2**31 - 1  # JAX counts steps in 32 bits
 LANE = 1024  # bytes of an environment besides its frames, at least
@@ -64,7 +64,7 @@ def _gib(size: int) -> str:
     return f"{size / 2**30:,.1f} GiB"
 
 
-def check_memory_to_play(agent: Agent, environment: str, collection: Any, seeds: int) -> None:
+def check_memory_to_play(agent: Agent, environment: str, collection: Collection, seeds: int) -> None:
     """Raise UsageError if a collection does not fit into memory; only one lane is created to find out."""
     one = envs.make(environment)
     one.close()
