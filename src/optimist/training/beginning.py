@@ -11,7 +11,6 @@ import jax.numpy as jnp
 
 from optimist import envs
 from optimist.agents._agent import Agent
-from optimist.data.dataset import Dataset
 from optimist.data.views import View
 from optimist.errors import DataError, RunError, UsageError
 from optimist.training.evaluation import check_playable
@@ -78,7 +77,7 @@ class Beginning:
         """The log that each seed of the run learned from."""
         own = self.config.get("kind") == "online"
         try:
-            whole = Dataset.open(self.run.path.parent if own else self.run.data)
+            whole = self.run.log()
         except (DataError, OSError) as problem:
             raise RunError(
                 f"the log of {self.run.path} cannot be mixed in ({problem}): leave --mix out"

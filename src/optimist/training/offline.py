@@ -27,12 +27,13 @@ from optimist.training.interrupt import StopRequest
 from optimist.training.learner import Learner, TrainState, advance, check_seeds
 from optimist.training.loggers import logger_classes
 from optimist.training.measures import Measures
-from optimist.training.offline_settings import IN_MEMORY, Training, settled_for
+from optimist.training.offline_settings import Training, settled_for
 from optimist.training.rewards import remarks, suggested_limit, suggested_scale
 from optimist.training.seed_logs import SeedLogs, whole
 from optimist.training.services import Services, owes_evaluation
 from optimist.training.sizes import batch_bytes, check_memory, lanes_bytes, state_bytes
 from optimist.training.storage.alarms import Alarm, read_alarms, write_alarms
+from optimist.training.storage.configuration import IN_MEMORY
 from optimist.training.storage.run_folder import RunFolder, as_config, begun, refuse_other_use
 
 log = logging.getLogger("optimist")

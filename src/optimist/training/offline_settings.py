@@ -29,7 +29,6 @@ from optimist.training.loggers import USUAL
 from optimist.training.storage.run_folder import demand
 
 LOGS = ("whole", "own")
-IN_MEMORY = "in memory"  # in a configuration, in place of the folder of the data
 MOST_STEPS_AHEAD = 1000  # largest n of an n-step return: each step takes a pass over all transitions
 
 

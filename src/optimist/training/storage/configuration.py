@@ -7,6 +7,7 @@ from typing import Any
 
 from optimist.networks import widths
 
+IN_MEMORY = "in memory"  # in place of the folder of the data
 # No result depends on these: every feed gives the same batches, and dataset.fingerprint identifies the data.
 FREE = {"dataset.path", "start.path"} | {
     f"training.{name}" for name in ("checkpoint_seconds", "feed", "keep_policies", "memory_gib")
