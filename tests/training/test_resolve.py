@@ -18,7 +18,7 @@ from optimist.data import from_arrays
 from optimist.errors import DataError, UsageError
 from optimist.studies.job import Job
 from optimist.studies.job_run import perform_job
-from optimist.training import offline, online
+from optimist.training import offline, online, settling
 from optimist.training.resolve import resolve_collection, resolve_training
 from optimist.training.storage.configuration import toml
 from optimist.training.storage.run_folder import as_config
@@ -50,7 +50,7 @@ def only_asked(monkeypatch):
         if isinstance(where, str):
             settings = online.settled_for(settings, where, {}, out)
         else:
-            settings = offline.settled_for(settings, where, environment, {}, out)
+            settings = settling.settled_for(settings, where, environment, {}, out)
         raise AskedError({"agent": described(agent), "training": as_config(settings)})
 
     with monkeypatch.context() as patch:

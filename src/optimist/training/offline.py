@@ -16,7 +16,6 @@ from optimist.agents._agent import Agent
 from optimist.data.dataset import Dataset
 from optimist.data.warnings import warnings
 from optimist.errors import RunError
-from optimist.training.automatic import AUTO, is_own
 from optimist.training.beside import BESIDE
 from optimist.training.estimators import in_words
 from optimist.training.evaluation import check_playable, plays_on_device
@@ -27,10 +26,11 @@ from optimist.training.interrupt import StopRequest
 from optimist.training.learner import Learner, TrainState, advance, check_seeds
 from optimist.training.loggers import logger_classes
 from optimist.training.measures import Measures
-from optimist.training.offline_settings import Training, settled_for
-from optimist.training.rewards import remarks, suggested_limit, suggested_scale
+from optimist.training.offline_settings import Training
+from optimist.training.rewards import remarks
 from optimist.training.seed_logs import SeedLogs, whole
 from optimist.training.services import Services, owes_evaluation
+from optimist.training.settling import settled_run
 from optimist.training.sizes import batch_bytes, check_memory, lanes_bytes, state_bytes
 from optimist.training.storage.alarms import Alarm, read_alarms, write_alarms
 from optimist.training.storage.configuration import IN_MEMORY
@@ -48,14 +48,6 @@ def usual_folder(agent: Agent, data: Dataset) -> Path:
     is_whole = named and not data.recording
     letters = "" if is_whole else data.fingerprint[:8]
     return Path("runs") / "-".join(filter(None, [short_name(agent), named, letters]))
-
-
-def _kept_scale(before: dict, suggested: Callable[[], float], out: str | Path) -> float:
-    """The scale of rewards of the run in the folder; the log says if it is not the one that is suggested."""
-    kept, now = before.get("training", {}).get("reward_scale", 1.0), suggested()
-    if kept != now:
-        log.warning("%s continues with reward_scale %g, as it began (the default is now %g)", out, kept, now)
-    return kept
 
 
 class OfflineTraining:
@@ -87,46 +79,17 @@ class OfflineTraining:
         self.recording = known if known == dataset.fingerprint else whole_log
         self._part_name = part_name
         self.data = SeedLogs(dataset, training, self.seeds, part)
-        older = bool(before) and "huber_limit" not in before.get("agent", {})
-        scale = partial(suggested_scale, self.data.logs, training.gamma, agent)
-        if older and hasattr(agent, "huber_limit"):  # its scale and its limit belong together
-            scale = partial(before.get("training", {}).get, "reward_scale", 1.0)
-        elif before and hasattr(agent, "largest_value"):  # its scale followed another rule before
-            scale = partial(_kept_scale, before, scale, out)
-        training = settled_for(training, dataset, environment, before, out, scale)
+        agent, training = settled_run(agent, training, self.data, dataset, environment, before, out)
         self.training, self.environment = training, environment
         self.versions = {"dataset": self.data.fingerprint}
         if environment:
             trained_on = dataset.provenance.get("environment", "")
             self.versions |= check_playable(dataset.spec, environment, trained_on)
-        as_published = training.clip_rewards is not None or is_own(dataset.provenance)
-        agent = self._limited(self._counting(agent, as_published, out if older else None))
         self.learner = Learner(agent, dataset.spec, precision=training.precision)
         logger_classes(training.loggers)  # raises for an unknown logger
         self._check_memory()
         self.learner = replace(self.learner, inputs=self._inputs(before))
         self.folder = RunFolder(out, self._config(), restart=restart)
-
-    def _counting(self, agent: Agent, as_published: bool, older: str | Path | None) -> Agent:
-        """The agent; if its limit of Huber's loss is "auto", it becomes the published one, or one at which
-        every reward of the logs counts whole. `older` is the folder of a run that had the published one."""
-        if getattr(agent, "huber_limit", None) != AUTO:
-            return agent
-        scale: Any = self.training.reward_scale  # settled: a number
-        limit = 1.0 if as_published else suggested_limit(self.data.logs, scale)
-        if older and limit != 1:
-            line = "%s was begun by an older version: it continues with huber_limit 1 (the default is now %g)"
-            log.warning(line, older, limit)
-        changes: dict[str, Any] = {"huber_limit": 1.0 if older else limit}
-        return replace(agent, **changes)
-
-    def _limited(self, agent: Agent) -> Agent:
-        """The agent; if its limit of targets is "auto", it becomes the largest return-to-go of all logs."""
-        if getattr(agent, "target_limit", None) != AUTO:
-            return agent
-        largest = max(each.largest for each in self.data.logged_values(self.training))
-        limit: dict[str, Any] = {"target_limit": largest or None}  # a log without rewards has none
-        return replace(agent, **limit)
 
     def _check_memory(self) -> None:
         training, spec, seeds = self.training, self.data.dataset.spec, len(self.seeds)
