@@ -59,11 +59,10 @@ class Beginning:
         """The run's learner with this agent; UsageError if the environment or the agent does not fit."""
         theirs = self.run.learner
         check_playable(theirs.spec, environment)
-        play = envs.make(environment)
-        play.close()
-        if (play.spec.stack, play.spec.frame_dtype) != (theirs.spec.stack, theirs.spec.frame_dtype):
+        spec = envs.spec_of(environment)
+        if (spec.stack, spec.frame_dtype) != (theirs.spec.stack, theirs.spec.frame_dtype):
             raise UsageError(
-                f"{environment} has {play.spec.in_words()}; {self.run.path} learned from "
+                f"{environment} has {spec.in_words()}; {self.run.path} learned from "
                 f"{theirs.spec.in_words()}: name an environment with the same observations"
             )
         found = replace(theirs, agent=agent)

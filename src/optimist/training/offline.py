@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 
+from optimist import envs
 from optimist.agents import described, short_name
 from optimist.agents._agent import Agent
 from optimist.data.dataset import Dataset
@@ -39,6 +40,13 @@ from optimist.training.storage.run_folder import RunFolder, as_config, begun, re
 log = logging.getLogger("optimist")
 CHUNK = 250  # gradient steps between checks of the clock, the losses and the signals
 LARGE_CHUNK = 50  # the same for large images on a CPU, so that Ctrl-C takes effect within seconds
+
+
+def usual_environment(data: Dataset, asked: str | None) -> str:
+    """Where a run is evaluated, "" for nowhere: where the data was played, unless another environment or
+    "none" is asked for."""
+    name = envs.from_data(data.provenance.get("environment", "")) if asked is None else asked
+    return "" if name == "none" else name
 
 
 def usual_folder(agent: Agent, data: Dataset) -> Path:

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -106,7 +107,7 @@ class OnlineTraining:
     def run(self) -> TrainState:
         """Play to the end. A resumed run keeps every recorded step. If the environment can be restored, its
         result has the same bits as without the interruption; otherwise new episodes begin."""
-        with self.folder, StopRequest() as stop:
+        with self.folder, closing(self.play), StopRequest() as stop:
             self.folder.record_versions(self.play.versions())
             try:
                 state = self._continue(stop, same_episodes=getattr(self.play, "resumable", False))

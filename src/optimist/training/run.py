@@ -132,14 +132,14 @@ class Run:
         params = jax.tree.map(lambda leaf: leaf[None], self.params_of(chosen))
         play = envs.make(self.playable(environment), lanes=1, seed=chosen)
         player, key = Player(self.learner, 1), jax.random.PRNGKey(POLICY)
-        frame, began, seen = play.reset(), np.ones(1, bool), [play.render()]
-        for turn in range(frames - 1):
-            action = player(params, frame, began, epsilon, key, turn)
-            with named_failures(play.name):
-                taken = play.step(np.asarray(action)[0])
-            frame, began = taken.observation, taken.terminal | taken.truncated
-            seen.append(play.render())
-        play.close()
+        with contextlib.closing(play):
+            frame, began, seen = play.reset(), np.ones(1, bool), [play.render()]
+            for turn in range(frames - 1):
+                action = player(params, frame, began, epsilon, key, turn)
+                with named_failures(play.name):
+                    taken = play.step(np.asarray(action)[0])
+                frame, began = taken.observation, taken.terminal | taken.truncated
+                seen.append(play.render())
         return seen
 
     def playable(self, environment: str = "") -> str:

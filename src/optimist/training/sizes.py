@@ -66,16 +66,15 @@ def _gib(size: int) -> str:
 
 def check_memory_to_play(agent: Agent, environment: str, collection: Collection, seeds: int) -> None:
     """Raise UsageError if a collection does not fit into memory; only one lane is created to find out."""
-    one = envs.make(environment)
-    one.close()
-    agent.check(one.spec)
-    slots = max(collection.window // collection.lanes, one.spec.stack + 2)
+    spec = envs.spec_of(environment)
+    agent.check(spec)
+    slots = max(collection.window // collection.lanes, spec.stack + 2)
     evaluated = collection.evaluate_every is not None and collection.evaluation_steps is None
     check_memory(
         {
-            "parameters": state_bytes(Learner(agent, one.spec), seeds),
-            "batches": batch_bytes(one.spec, collection.batch, seeds),
-            "lanes and replay window": lanes_bytes(one.spec, seeds * collection.lanes, slots),
-            "evaluation": lanes_bytes(one.spec, seeds * collection.episodes) if evaluated else 0,
+            "parameters": state_bytes(Learner(agent, spec), seeds),
+            "batches": batch_bytes(spec, collection.batch, seeds),
+            "lanes and replay window": lanes_bytes(spec, seeds * collection.lanes, slots),
+            "evaluation": lanes_bytes(spec, seeds * collection.episodes) if evaluated else 0,
         }
     )

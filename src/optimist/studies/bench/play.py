@@ -73,7 +73,7 @@ def _turns_on_device(play):
 
 def evaluating(game: str, games: Gauge) -> Work:
     """Full episodes of an untrained policy, in as many lanes as collection has."""
-    learner = Learner(preset(AGENT), envs.make(game).spec)
+    learner = Learner(preset(AGENT), envs.spec_of(game))
     params, numbers = learner.init((0,)).params, itertools.count()
 
     def do() -> int:
