@@ -20,8 +20,7 @@ from optimist.studies.job import Job
 from optimist.studies.job_run import perform_job
 from optimist.training import offline, online, settling
 from optimist.training.resolve import resolve_collection, resolve_training
-from optimist.training.storage.configuration import toml
-from optimist.training.storage.run_folder import as_config
+from optimist.training.storage.configuration import as_config, toml
 
 CLIPPED = ("atari", "minatar", "minatar_jax")
 GAMES = {  # one of every family

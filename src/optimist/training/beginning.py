@@ -17,7 +17,8 @@ from optimist.training.evaluation import check_playable
 from optimist.training.learner import Learner, TrainState
 from optimist.training.run import Run, load_run
 from optimist.training.storage import checkpoint
-from optimist.training.storage.run_folder import fingerprint, read_config
+from optimist.training.storage.configuration import fingerprint
+from optimist.training.storage.run_folder import read_config
 
 ONLINE = 0x0417  # folded into the keys, so that play does not repeat the draws of the training
 CARRIED = ("gamma", "clip_rewards", "reward_scale")  # values mean the same only with the same rewards

@@ -34,8 +34,8 @@ from optimist.training.services import Services, owes_evaluation
 from optimist.training.settling import settled_run
 from optimist.training.sizes import batch_bytes, check_memory, lanes_bytes, state_bytes
 from optimist.training.storage.alarms import Alarm, read_alarms, write_alarms
-from optimist.training.storage.configuration import IN_MEMORY
-from optimist.training.storage.run_folder import RunFolder, as_config, begun, refuse_other_use
+from optimist.training.storage.configuration import IN_MEMORY, as_config
+from optimist.training.storage.run_folder import RunFolder, begun, refuse_log_or_study
 
 log = logging.getLogger("optimist")
 CHUNK = 250  # gradient steps between checks of the clock, the losses and the signals
@@ -79,7 +79,7 @@ class OfflineTraining:
         configuration, so that a study can compare the part without opening the log."""
         agent.check(dataset.spec)
         check_seeds(seeds)
-        refuse_other_use(Path(out))  # before the data is read
+        refuse_log_or_study(Path(out))  # before the data is read
         before = begun(out, restart=restart)
         self._asked, self.seeds = training, tuple(seeds)
         known = before.get("dataset", {}).get("recording")  # runs of before have that of a part there

@@ -12,8 +12,8 @@ from optimist.training.beside import WAIT, WAYS
 from optimist.training.evaluation import check_length
 from optimist.training.guard import CONTINUE, RESPONSES
 from optimist.training.inputs import check_kind
+from optimist.training.kinds import demand
 from optimist.training.loggers import USUAL
-from optimist.training.storage.run_folder import demand
 
 LOGS = ("whole", "own")
 MOST_STEPS_AHEAD = 1000  # largest n of an n-step return: each step takes a pass over all transitions

@@ -14,7 +14,7 @@ from optimist import envs
 from optimist.agents import described, short_name
 from optimist.agents._agent import Agent
 from optimist.data.disk.leftovers import discard
-from optimist.data.disk.lock import refuse_other_use
+from optimist.data.disk.lock import refuse_run_or_study
 from optimist.data.disk.write_buffer import DepartedError
 from optimist.data.recorder import Recorder
 from optimist.data.views import View
@@ -31,7 +31,8 @@ from optimist.training.services import PlayServices, owes_evaluation
 from optimist.training.sizes import check_memory_to_play
 from optimist.training.storage import checkpoint
 from optimist.training.storage.code_versions import versions
-from optimist.training.storage.run_folder import RunFolder, as_config, begun
+from optimist.training.storage.configuration import as_config
+from optimist.training.storage.run_folder import RunFolder, begun
 
 LOG_SECONDS = 2.0
 UPDATES_AT_ONCE = 250  # gradient steps between checks of the signals, while a resumed run catches up
@@ -67,7 +68,7 @@ class OnlineTraining:
         check_seeds(seeds)
         if collection.mix and start is None:
             raise UsageError("mix is a share of the log of another run: name that run with --from RUN")
-        refuse_other_use(Path(out))
+        refuse_run_or_study(Path(out))
         collection = settled_for(collection, environment, begun(Path(out) / "agent", restart=restart), out)
         self.path, self.seeds, self.collection = Path(out), tuple(seeds), collection
         self.lanes = collection.lanes * len(seeds)

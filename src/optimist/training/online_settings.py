@@ -10,8 +10,8 @@ import numpy as np
 from optimist.networks.precision import PRECISION, check_precision
 from optimist.training.automatic import CLIPPED, check_clipping, clipping, settled
 from optimist.training.evaluation import check_length
+from optimist.training.kinds import demand
 from optimist.training.loggers import USUAL
-from optimist.training.storage.run_folder import demand
 
 
 @dataclass(frozen=True)
