@@ -97,13 +97,15 @@ def test_what_is_written_down_is_the_ranking(selection, runs, tmp_path):
     assert of_run["seeds"] == first and len(of_run["candidates"]) == 4
 
 
-def test_the_command_line_and_python_choose_alike(selection, runs, tmp_path, capsys):
-    assert main(["select", *map(str, runs), "--updates", "3", "--out", str(tmp_path)]) == 0
+def test_the_command_line_and_python_choose_alike(selection, runs, log, tmp_path, capsys):
+    words = ["--rule", "cautious", "--updates", "3", "--data", str(log), "--out", str(tmp_path)]
+    assert main(["select", *map(str, runs), *words]) == 0
     said = capsys.readouterr().out
     assert f"chosen: {selection.chosen.name}" in said
     record = read_selection(tmp_path)
     assert record["candidates"] == [each.record() for each in selection.ranking]
     page = (tmp_path / "selection.html").read_text()
+    assert " ".join(["optimist select", *map(str, runs), *words]) in page
     assert "Which policy to ship" in page and "episodes from which they learned" in page
     assert main(["export", str(runs[0]), "--step", "chosen", "--to", str(tmp_path / "p.npz")]) == 0
     assert "actions are the policy" in capsys.readouterr().out

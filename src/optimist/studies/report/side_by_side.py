@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from optimist.data.disk.files import make_folder, write_whole
-from optimist.errors import DataError
+from optimist.errors import DataError, command_line
 from optimist.studies.report.page import page
 from optimist.studies.report.study_report import warnings
 from optimist.studies.results.findings import Finding, StudyResults, find
@@ -47,7 +47,7 @@ def write_side_by_side(path: Path, first: Path, second: Path, by: Normaliser | N
         *(f"{names[0]}: {line}" for line in warnings(one, versions[0])),
         *(f"{names[1]}: {line}" for line in warnings(other, versions[1])),
     ]
-    command = f"optimist study report {first} {second} --out {path}"
+    command = command_line("study", "report", first, second, "--out", path)
     content = page(
         "side_by_side.html.j2",
         title=f"{names[0]} and {names[1]} side by side",
