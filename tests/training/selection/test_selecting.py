@@ -15,6 +15,7 @@ from optimist.cli import select
 from optimist.cli.main import main
 from optimist.data import Dataset
 from optimist.errors import DataError, RunError, StorageError, UsageError
+from optimist.studies.report.selection_report import ranking_sheet
 from optimist.training.offline import OfflineTraining, Training
 from optimist.training.selection import choice, evidence, selecting
 from optimist.training.selection.candidates import candidates_of, read_sources
@@ -142,6 +143,9 @@ def test_agents_without_values_have_no_bellman_error_and_rank_last(runs):
     known = [each.scores["bellman_error"] is not None for each in found.ranking]
     assert known == [True] * 4 + [False] * 4
     assert {each.agent for each in found.ranking[4:]} == {"behaviour_cloning"}
+    assert [each.value is not None for each in found.ranking] == known and "no score, support" in repr(found)
+    assert all("NaN" not in (run / "selection.json").read_text() for run in runs)  # JSON has no NaN
+    assert "nan" not in str(ranking_sheet(found).cells())
 
 
 @pytest.mark.slow
