@@ -10,7 +10,6 @@ from optimist.data.sampling import Sampler
 from optimist.data.views import View
 from optimist.training.feeding import DeviceFeed
 from optimist.training.learner import Learner, TrainState, advance
-from optimist.training.online_settings import Collection
 from optimist.training.play.memory import Memory, Mixed, Recall, empty_memory, grown, remember
 
 ROWS_AT_ONCE = 256  # rows that a refill decodes together; a row is one step of every lane
@@ -19,13 +18,13 @@ ROWS_AT_ONCE = 256  # rows that a refill decodes together; a row is one step of 
 class Replay:
     """Online agents, one for each seed, that learn from a window of their last steps. Each seed has the same
     number of consecutive lanes and learns only from them; with `older`, the log of each seed, a share
-    `settings.mix` of each of its minibatches is from there."""
+    `settings.mix` of each of its minibatches is from there. The settings are a Collection."""
 
     def __init__(
         self,
         learner: Learner,
         state: TrainState,
-        settings: Collection,
+        settings: Any,
         seeds: tuple[int, ...],
         older: list[View] | None = None,
     ):
@@ -33,8 +32,7 @@ class Replay:
         self._lanes, self._stack = settings.lanes * len(seeds), learner.spec.stack
         self._slots = max(settings.window // settings.lanes, self._stack + 2)
         self._window = empty_memory(learner.spec, self._slots, self._lanes)
-        clip: Any = settings.clip_rewards  # settled: a number or None
-        self._rewards = settings.gamma, clip, settings.reward_scale
+        self._rewards = settings.gamma, settings.clip_rewards, settings.reward_scale
         self.recall = Recall(self._stack, *self._rewards, learner.agent.reads_next_action)
         self._older = self._feed(older) if older and settings.mixed else None
         self._batch = settings.batch - settings.mixed
