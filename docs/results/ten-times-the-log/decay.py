@@ -3,10 +3,11 @@
     python docs/results/ten-times-the-log/decay.py > docs/results/ten-times-the-log/decay.csv
     python docs/results/ten-times-the-log/decay.py decay.png
 
-The first tenth of each log is the log of the study `asymptotic`; its scores are read from there. 1 is the
-best evaluation of the players of the whole logs, for all three. IQM is the mean of the middle half of the
-runs of all games that normaliser.csv has. Scores of one game are the means of its five runs, in points. The
-bounds are 95% bootstrap intervals (`resampling.py`); pairs have the same logs.
+The first tenth of each log is the log of the study `asymptotic`; its scores are read from there (in Breakout
+two of its five players are other ones). 1 is the best evaluation of the players of the whole logs, for all
+three. IQM is the mean of the middle half of the runs of all games that normaliser.csv has. Scores of one game
+are the means of its five runs, in points. The bounds are 95% bootstrap intervals (`resampling.py`); pairs
+have the same logs.
 """
 
 import csv
