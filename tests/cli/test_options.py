@@ -27,6 +27,11 @@ def test_other_seeds_are_refused(text):
         seeds(text)
 
 
+def test_a_range_that_counts_down_has_no_seeds():
+    with pytest.raises(argparse.ArgumentTypeError, match='"4-0" counts down: write 0-4'):
+        seeds("4-0")
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -14,12 +14,13 @@ from optimist.data import Dataset, Sampler, transitions
 from optimist.errors import RunError, UsageError
 from optimist.training.beginning import ONLINE, beginning, split
 from optimist.training.learner import advance
-from optimist.training.online import Collection
+from optimist.training.online_settings import Collection
 from optimist.training.play.memory import Mixed
 from optimist.training.play.replay import Replay
 from optimist.training.resolve import resolve_collection
 from optimist.training.storage import checkpoint
-from optimist.training.storage.run_folder import fingerprint, read_config
+from optimist.training.storage.configuration import fingerprint
+from optimist.training.storage.run_folder import read_config
 
 CART, PENDULUM = "gym/CartPole-v1", "gym/Pendulum-v1"
 PLAY = {"steps": 48, "lanes": 4, "window": 40, "batch": 8, "checkpoint_seconds": 1e9}

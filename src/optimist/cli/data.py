@@ -216,7 +216,7 @@ def _actions_of(environment: str) -> int | None:
     """The number of discrete actions of the game, or None; a log may not contain all of them."""
     from optimist import envs
 
-    return envs.make(environment).spec.actions or None
+    return envs.spec_of(environment).actions or None
 
 
 def game_of(address: str) -> str:

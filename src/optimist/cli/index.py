@@ -92,7 +92,7 @@ def build() -> dict[str, Any]:
     from optimist.studies.demo import Demo
     from optimist.studies.proposition import Proposition
     from optimist.training.offline_settings import Training
-    from optimist.training.online import Collection
+    from optimist.training.online_settings import Collection
     from optimist.training.recipes import RECIPES
 
     records = {

@@ -168,6 +168,8 @@ def seeds(text: str) -> tuple[int, ...]:
     try:
         if dash and int(last) - int(first) >= MOST_SEEDS:
             raise argparse.ArgumentTypeError(f'"{text}" has too many seeds: at most {MOST_SEEDS} at once')
+        if dash and int(last) < int(first):
+            raise argparse.ArgumentTypeError(f'"{text}" counts down: write {last}-{first}')
         return tuple(range(int(first), int(last) + 1)) if dash else tuple(map(int, text.split(",")))
     except ValueError:
         raise argparse.ArgumentTypeError(f'"{text}" is not a list of seeds: write 0,1,2 or 0-4') from None

@@ -19,7 +19,7 @@ from optimist.errors import UsageError, did_you_mean, in_one_line
 from optimist.studies.plan import WHOLE, Study
 from optimist.studies.scores.normalisation import normaliser
 from optimist.training.kinds import fits, in_words
-from optimist.training.online import Collection
+from optimist.training.online_settings import Collection
 
 KEYS = {  # every key of a study's file, and its kind
     "title": str,

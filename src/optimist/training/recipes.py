@@ -15,7 +15,7 @@ from optimist.data.transition import Spec
 from optimist.equations.optimizers import Adam
 from optimist.errors import UsageError, did_you_mean
 from optimist.training.offline_settings import Training
-from optimist.training.online import Collection
+from optimist.training.online_settings import Collection
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from optimist.training.automatic import AUTO
 from optimist.training.beginning import Beginning
 from optimist.training.kinds import fits, in_words, may_be_none, takes_fractions
 from optimist.training.offline_settings import Training
-from optimist.training.online import Collection
+from optimist.training.online_settings import Collection
 from optimist.training.recipes import Recipe, recipe_for
 
 PLAYER = "dqn"  # the default agent of a collection

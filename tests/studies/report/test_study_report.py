@@ -40,7 +40,7 @@ from optimist.studies.scores import intervals
 from optimist.studies.scores.normalisation import Normaliser, dqn_random
 from optimist.studies.status import job_status, note_failure, write_jobs
 from optimist.training.storage.alarms import Alarm, write_alarms
-from optimist.training.storage.run_folder import toml
+from optimist.training.storage.configuration import toml
 
 KINDS = ("best", "cross", "last", "mean_of_last", "area")
 

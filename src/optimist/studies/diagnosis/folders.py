@@ -14,6 +14,7 @@ from optimist.studies import status
 from optimist.studies.diagnosis.finding import Finding
 from optimist.training.storage import alarms, checkpoint, code_versions, run_folder
 from optimist.training.storage import checked_lines as rows
+from optimist.training.storage.configuration import IN_MEMORY
 
 SHOWN = 5  # most problems of one kind, and most names in one line
 FAILURES = {  # the states of runs that need action, with the remedy
@@ -87,7 +88,7 @@ def _progress(path: Path, config: dict) -> Iterator[Finding]:
 def _its_log(config: dict) -> Iterator[Finding]:
     """The dataset that the run was trained on: a run continues only with it."""
     log = config.get("dataset", {}).get("path", "")
-    if log and not Path(log).exists():
+    if log not in ("", IN_MEMORY) and not Path(log).exists():
         yield Finding(
             f"its dataset {log} is missing: to continue the run, name the folder where it is now", note=True
         )

@@ -66,7 +66,8 @@ def export_policy(
         raise UsageError(f"{path} has no known ending: choose one of policy{', policy'.join(SUFFIXES)}")
     chosen = run.seeds[0] if seed is None else seed
     action = functools.partial(_action, run, run.params_of(chosen))
-    spec, features = run.learner.spec, _features(run, data)
+    spec, log = run.learner.spec, _log(run, data)
+    features = feature_names(log) if log else []
     facts = {**_facts(run, chosen), "features": features}
     make_folder(path.parent)
     written: Action | str
@@ -78,7 +79,7 @@ def export_policy(
         written = (_write_npz if path.suffix == ".npz" else _write_onnx)(path, program, facts)
     if isinstance(written, str):  # the reason why the file cannot be run
         return Exported(path, size, written, 0, 0, features=tuple(features))
-    observations, whose = _observations(run, data)
+    observations, whose = _observations(run, log)
     observations = np.moveaxis(observations, -1, -3) if spec.channels_first else observations
     found, apart = _compare(spec, action, written, observations)
     checked, ties = len(found), int(_ties(run, chosen, observations[: len(found)][apart], found[apart]).sum())
@@ -122,13 +123,19 @@ def _facts(run: Run, seed: int) -> dict[str, Any]:
     }
 
 
-def _features(run: Run, data: Dataset | str | Path | None) -> list[str]:
-    """The names of the features in the run's data; none if it cannot be opened."""
+def _log(run: Run, data: Dataset | str | Path | None) -> Dataset | None:
+    """The data to compare on, by default that of the run; None if the run's cannot be opened."""
     try:
-        dataset = data if isinstance(data, Dataset) else Dataset.open(data or run.data)
+        log = run.log() if data is None else data if isinstance(data, Dataset) else Dataset.open(data)
     except DataError:
-        return []  # the check of the actions says so
-    return feature_names(dataset) if dataset.spec.frame_shape == run.learner.spec.frame_shape else []
+        if data is not None:
+            raise
+        return None
+    if log.spec.observation_shape == run.learner.spec.observation_shape:
+        return log
+    if data is not None:
+        raise UsageError(f"{data} has observations of {log.spec.observation_shape}")
+    return None
 
 
 def _write_npz(path: Path, program: Program, facts: dict[str, Any]) -> Action:
@@ -163,21 +170,14 @@ def _write_stablehlo(path: Path, action: Action, spec: Spec) -> tuple[str, Actio
     return f"{path.stat().st_size:,} bytes", jax.jit(read.call)
 
 
-def _observations(run: Run, data: Dataset | str | Path | None) -> tuple[np.ndarray, str]:
+def _observations(run: Run, log: Dataset | None) -> tuple[np.ndarray, str]:
     """Observations to compare on, and whose they are."""
+    if log:
+        return log.batch(min(CHECKED, len(log))).observation, "logged observations"
     spec = run.learner.spec
-    try:
-        dataset = data if isinstance(data, Dataset) else Dataset.open(data or run.data)
-        if dataset.spec.observation_shape == spec.observation_shape:
-            return dataset.batch(min(CHECKED, len(dataset))).observation, "logged observations"
-        if data is not None:
-            raise UsageError(f"{data} has observations of {dataset.spec.observation_shape}")
-    except DataError:
-        if data is not None:
-            raise
     random, shape = np.random.default_rng(0), (CHECKED // 10, *spec.observation_shape)
     drawn = random.integers(0, 256, shape) if spec.frame_dtype == "uint8" else random.normal(size=shape)
-    whose = f"random observations, because {run.data} cannot be opened"
+    whose = f"random observations, because the log of {run.path} cannot be opened"
     return (drawn > 0 if spec.frame_dtype == "bool" else drawn).astype(spec.frame_dtype), whose
 
 

@@ -10,6 +10,7 @@ from optimist.data.sampling import Sampler
 from optimist.data.views import View
 from optimist.training.feeding import DeviceFeed
 from optimist.training.learner import Learner, TrainState, advance
+from optimist.training.online_settings import Collection
 from optimist.training.play.memory import Memory, Mixed, Recall, empty_memory, grown, remember
 
 ROWS_AT_ONCE = 256  # rows that a refill decodes together; a row is one step of every lane
@@ -24,7 +25,7 @@ class Replay:
         self,
         learner: Learner,
         state: TrainState,
-        settings,
+        settings: Collection,
         seeds: tuple[int, ...],
         older: list[View] | None = None,
     ):
@@ -32,13 +33,9 @@ class Replay:
         self._lanes, self._stack = settings.lanes * len(seeds), learner.spec.stack
         self._slots = max(settings.window // settings.lanes, self._stack + 2)
         self._window = empty_memory(learner.spec, self._slots, self._lanes)
-        self.recall = Recall(
-            self._stack,
-            settings.gamma,
-            settings.clip_rewards,
-            settings.reward_scale,
-            learner.agent.reads_next_action,
-        )
+        clip: Any = settings.clip_rewards  # settled: a number or None
+        self._rewards = settings.gamma, clip, settings.reward_scale
+        self.recall = Recall(self._stack, *self._rewards, learner.agent.reads_next_action)
         self._older = self._feed(older) if older and self._older_batch else None
         self._batch = settings.batch - self._older_batch
         self._rows, self._updates = 0, int(state.step)
@@ -53,11 +50,10 @@ class Replay:
         return min(round(self._settings.mix * self._settings.batch), self._settings.batch - 1)
 
     def _feed(self, logs: list[View]) -> DeviceFeed:
-        settings, reads = self._settings, self.learner.agent.reads_next_action
-        rewards = {"gamma": settings.gamma, "clip": settings.clip_rewards, "scale": settings.reward_scale}
+        (gamma, clip, scale), reads = self._rewards, self.learner.agent.reads_next_action
         return DeviceFeed(
             [
-                Sampler(log, self._older_batch, seed=seed, next_actions=reads, **rewards)
+                Sampler(log, self._older_batch, gamma, clip=clip, seed=seed, scale=scale, next_actions=reads)
                 for log, seed in zip(logs, self._seeds, strict=True)
             ]
         )
