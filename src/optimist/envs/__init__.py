@@ -7,6 +7,7 @@ from optimist.envs._lanes import Lane, Lanes
 from optimist.envs._registry import (
     available,
     base_name,
+    code,
     families,
     found,
     from_data,
@@ -24,6 +25,7 @@ __all__ = [
     "Step",
     "available",
     "base_name",
+    "code",
     "families",
     "from_data",
     "games_of",
