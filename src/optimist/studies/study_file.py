@@ -91,6 +91,7 @@ def read(name: str, table: dict, size: str) -> Study:
         raise UsageError(f"study {name}: scales is {in_one_line(repr(scales))}, not a table of tables")
     if size not in scales:
         raise UsageError(f'study {name} has no scale "{size}": {did_you_mean(size, scales)}')
+    _check_nothing_is_lost(name, size, table, scales[size])
     keys = {**table, **scales[size]}
     if "scale" in keys:
         log.warning("study %s: the key `scale` is now called `recipe`, as in optimist train --recipe", name)
@@ -107,7 +108,10 @@ def read(name: str, table: dict, size: str) -> Study:
             f"study {name}: give exactly one of data (existing logs), collect (an agent to log) "
             "and play (the agents learn online)"
         )
-    keys["agents"] = {**keys["agents"], **keys.pop("beside", {})}
+    beside = keys.pop("beside", {})
+    if twice := ", ".join(label for label in keys["agents"] if label in beside):
+        raise UsageError(f"study {name}: {twice} is in agents and in beside: give one of them another label")
+    keys["agents"] = {**keys["agents"], **beside}
     for figure in keys.get("figures", ()):
         if figure not in FIGURES:
             raise UsageError(f'study {name}: no figure "{figure}": {did_you_mean(figure, FIGURES)}')
@@ -131,6 +135,18 @@ def read(name: str, table: dict, size: str) -> Study:
         job.check()
     _check_readings(study)
     return study
+
+
+def _check_nothing_is_lost(study: str, size: str, table: dict, scale: dict) -> None:
+    """Raise UsageError for settings outside the scales in a table that the scale replaces as a whole."""
+    for word in ("training", "collect", "play", "select"):
+        outside, inside = table.get(word, {}), scale.get(word, {})
+        if word in scale and fits(outside, dict) and fits(inside, dict) and outside.keys() - inside.keys():
+            lost = ", ".join(sorted(outside.keys() - inside.keys()))
+            raise UsageError(
+                f"study {study}: scales.{size} has a table {word} of its own, so {lost} outside the scales "
+                f"would not count: write it in scales.{size} too"
+            )
 
 
 def _check_readings(study: Study) -> None:
