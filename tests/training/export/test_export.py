@@ -259,6 +259,51 @@ def test_what_is_not_an_observation_is_refused(spec, tmp_path):
         assert action == -1 if spec.discrete else np.isnan(action).all()
 
 
+PIXELS = np.random.default_rng(4).integers(0, 256, (40, 36, 1))
+
+
+@pytest.mark.parametrize(
+    ("spec", "same", "others"),
+    [
+        (
+            replace(SCREEN, stack=1),
+            [PIXELS, PIXELS.astype(np.float64), PIXELS.astype(np.uint8).tolist()],
+            [
+                (PIXELS / 255, "whole number from 0 to 255"),
+                (PIXELS - 1, "holds -1, and"),
+                (PIXELS + 9, "to 255"),
+            ],
+        ),
+        (
+            BOARD,
+            [np.ones((10, 10, 3), kind) for kind in ("bool", "uint8", "float64")],
+            [(np.full((10, 10, 3), 2), "0 or 1")],
+        ),
+        (
+            Spec((40, 36, 1), "float32", actions=3),
+            [PIXELS / 255, (PIXELS / 255).astype(np.float32)],
+            [(PIXELS.astype(np.uint8), "is uint8, and the log's images are floats")],
+        ),
+        (VECTORS, [np.array([1, 0, 255, 3], kind) for kind in ("uint8", "int64", "float32")], []),
+    ],
+    ids=["bytes", "flags", "floats", "vectors"],
+)
+def test_an_observation_means_the_same_in_any_type(spec, same, others, tmp_path):
+    """Networks divide bytes by 255, and pixels of another type were not."""
+    run = untrained("dqn", spec)
+    exporting.export_policy(run, tmp_path / "policy.npz")
+    in_numpy, params = NumpyPolicy(tmp_path / "policy.npz"), run.params_of(7)
+    logged = np.asarray(same[0]).astype(spec.frame_dtype)
+    expected = int(run.learner.action(params, logged, jax.random.PRNGKey(0)))
+    for each in same:
+        assert run.policy(each) == in_numpy(each) == expected
+    for bad, message in others:
+        with pytest.raises(UsageError, match=message):
+            run.policy(bad)
+        with pytest.raises(ValueError, match=message):
+            in_numpy(bad)
+
+
 def test_the_onnx_file_says_what_it_is(tmp_path):
     exporting.export_policy(untrained("td3", BOX), tmp_path / "policy.onnx", seed=8)
     told = {each.key: json.loads(each.value) for each in onnx.load(tmp_path / "policy.onnx").metadata_props}

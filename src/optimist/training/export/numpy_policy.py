@@ -109,4 +109,15 @@ class NumpyPolicy:
             raise ValueError(f"an observation of shape {found.shape}: this policy takes {tuple(shape)}")
         if found.dtype.kind == "f" and not np.isfinite(found).all():
             raise ValueError("the observation holds NaN or infinity: this policy takes finite numbers")
-        return found.astype(self.facts["dtype"])
+        dtype = np.dtype(self.facts["dtype"])
+        if dtype.kind == "f" and found.dtype == np.uint8 and len(shape) == 3:
+            raise ValueError(
+                "the observation is uint8, and the log's images are floats: make it one like them"
+            )
+        with np.errstate(all="ignore"):
+            taken = found.astype(dtype)
+        if dtype.kind != "f" and not (taken == found).all():
+            known = "0 or 1" if dtype.kind == "b" else "a whole number from 0 to 255"
+            wrong = found[taken != found][0]
+            raise ValueError(f"the observation holds {wrong:g}, and in the log each number is {known}")
+        return taken
