@@ -74,11 +74,16 @@ def test_rows_with_other_columns_are_not_mixed(tmp_path):
     assert (tmp_path / "page" / "scores.csv").read_text() == "agent,score\n"
 
 
-def table(page: Path) -> dict[tuple[str, str], dict[str, str]]:
-    """The rows of Figure 7's table by agent and reading."""
-    spec = importlib.util.spec_from_file_location("figure_7_table", RESULTS / "figure-7-atari" / "table.py")
+def module_of(path: Path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+def table(page: Path) -> dict[tuple[str, str], dict[str, str]]:
+    """The rows of Figure 7's table by agent and reading."""
+    module = module_of(RESULTS / "figure-7-atari" / "table.py")
     rows = [dict(zip(module.HEADS, row, strict=True)) for game in module.games(page) for row in game.rows()]
     return {(row["who"], row["reading"]): row for row in rows}
 
@@ -133,3 +138,41 @@ def test_the_tables_of_large_batches_follow_from_their_scores(tmp_path):
     assert (tmp_path / "table.csv").read_bytes() == (page / "table.csv").read_bytes()
     again = subprocess.run([sys.executable, page / "times_again.py"], check=True, capture_output=True)
     assert again.stdout == (page / "draws.csv").read_bytes()
+
+
+def evaluations_of(file: str, game: str) -> dict[int, dict[int, float]]:
+    """By player and step."""
+    found: dict[int, dict[int, float]] = {}
+    with (RESULTS / file).open() as rows:
+        for row in csv.DictReader(rows):
+            if row["game"] == game:
+                found.setdefault(int(row["seed"]), {})[int(row["step"])] = float(row["score"])
+    return found
+
+
+def test_the_first_tenths_of_long_logs_are_of_the_same_players():
+    """Data quality has every evaluation of the short logs' players, the other studies each player's best."""
+    decay = module_of(RESULTS / "ten-times-the-log" / "decay.py")
+    for game in decay.bounds("ten-times-the-log"):
+        short = evaluations_of("dataset-quality/players.csv", game)
+        study = decay.SHORT.get(game, "asymptotic")
+        best = json.loads((RESULTS / study / "logs.json").read_text())[game]["players"]
+        assert {int(seed): score for seed, score in best.items()} == {
+            seed: max(scores.values()) for seed, scores in short.items()
+        }, (game, study)
+        for seed, scores in evaluations_of("ten-times-the-log/player-scores.csv", game).items():
+            assert [scores[step] for step in (250_000, 500_000)] == [
+                short[seed][step] for step in (250_000, 500_000)
+            ]
+
+
+def test_an_agent_without_runs_on_the_right_logs_has_empty_cells():
+    decay = module_of(RESULTS / "ten-times-the-log" / "decay.py")
+    breakout, games = "minatar_jax/breakout", decay.bounds("ten-times-the-log")
+    whole = [agent for agent, data in decay.all_curves() if data == "whole"]
+    without = {agent for agent in whole if breakout not in decay.first_tenths(agent)}
+    assert without == {"C51", "DQN (Nature)"}
+    for agent in whole:
+        sides = [("last", decay.first_tenths(agent))]
+        assert (decay.cells(sides, [breakout], decay.mean) == [""] * 3) == (agent in without)
+        assert (decay.cells(sides, games, decay.iqm) == [""] * 3) == (agent in without)
