@@ -12,13 +12,13 @@ are the means of its five runs, in points. The bounds are 95% bootstrap interval
 have the same logs.
 """
 
-import csv
 import sys
 from pathlib import Path
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from command import call, print_table
 from resampling import CROSS, LAST, MEASURES, bounds, first, interval, normalised, points, tables
 
 from optimist.studies.scores.statistics import iqm, mean
@@ -127,7 +127,4 @@ def draw(path):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        draw(sys.argv[1])
-    else:
-        csv.writer(sys.stdout, lineterminator="\n").writerows([HEADS, *lines()])
+    call(__doc__, lambda: print_table(HEADS, lines()), draw)
