@@ -197,7 +197,12 @@ def test_stacks_count_and_contents_are_the_callers_choice():
         ({"probabilities": np.full(6, 1.5)}, "probability in row 0 is 1.5"),
         ({"probabilities": np.array([1, np.nan, 1, 1, 1, 1])}, "row 1"),
         ({"allowed_actions": np.ones((6, 2), bool)}, r"shape \(2,\) instead of \(3,\)"),
+        ({"allowed_actions": np.ones((6, 2), bool)}, r"one value for each of 0, 1, 2; .*--actions-count"),
         ({"allowed_actions": np.arange(18).reshape(6, 3) > 5}, "action in row 0 is 0, which .* exclude"),
+        (
+            {"actions": np.array(list("badbad")), "allowed_actions": np.arange(18).reshape(6, 3) > 5},
+            "action in row 0 is b, which .* exclude; .*: a mask has the order a, b, d",
+        ),
         ({"actions": BOXED, "allowed_actions": np.ones((6, 2), bool)}, "these are vectors"),
         ({"next_observations": np.zeros((6, 2))}, "alike"),
         ({"stack": 0}, "stack"),

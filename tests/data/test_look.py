@@ -98,6 +98,10 @@ FOUND = {
     "action 1 is taken in 97.": {
         "actions": lambda columns: np.where(every(50), 0, np.where(every(99), 2, 1))
     },
+    "action 2 is taken in every step: there is nothing to compare": {
+        "actions": np.full(STEPS, 2),
+    },
+    "action 0 is taken in every step": {"actions": np.zeros(STEPS, int), "actions_count": 1},
     "% of the actions are predicted from the observation (35% by the most common action alone)": {
         "actions": lambda columns: np.digitize(columns["observations"][:, 0], (-0.43, 0.43))
     },
@@ -113,6 +117,9 @@ FOUND = {
         "observations": np.random.default_rng(0).integers(256, size=(STEPS, 8, 8, 1)).astype(float)
     },
     "every image is the same": {"observations": np.full((STEPS, 8, 8), 9, np.uint8)},
+    "the images are uint8 but hold only 0 to 5, and networks divide them by 255": {
+        "observations": np.random.default_rng(0).integers(6, size=(STEPS, 8, 8)).astype(np.uint8)
+    },
     "the images are uint8 but hold only 0 and 1": {
         "observations": np.random.default_rng(0).integers(2, size=(STEPS, 8, 8)).astype(np.uint8)
     },

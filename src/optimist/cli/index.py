@@ -124,7 +124,8 @@ def _agent(presets: dict[str, Any]) -> dict[str, Any]:
 
 
 def _first_line(described: Any) -> str:
-    return (described.__doc__ or "").partition("\n")[0]
+    line, name = (described.__doc__ or "").partition("\n")[0], described.__name__
+    return name if line.startswith(f"{name}(") else line  # a dataclass without one describes its fields
 
 
 def _preset(agent: Any) -> dict[str, Any]:

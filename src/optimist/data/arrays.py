@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from optimist.data.array_actions import Actions, discrete_or_vectors
 from optimist.data.array_observations import Layout, checked_observations
-from optimist.data.checking import check_values, checked_rows, goes_on
+from optimist.data.checking import check_mask_width, check_values, checked_rows, goes_on
 from optimist.data.joining import Columns, Joining, LeftOut
 from optimist.data.timeline import Masks, MemoryFrames, Timeline
 from optimist.data.transition import Spec
@@ -115,6 +115,7 @@ def checked_log(
             raise DataError(
                 "allowed_actions belong to discrete actions, and these are vectors; leave them out"
             )
+        check_mask_width(_even("allowed_actions", allowed_actions), spec)
         allowed = _rows("allowed_actions", allowed_actions, count, "bool", (spec.actions,))
         steps["allowed"] = np.packbits(allowed, axis=1)
     check_values(steps, spec, first=0)

@@ -8,10 +8,11 @@ import numpy as np
 from optimist.data.joining import Columns, Joining, Piece
 from optimist.data.timeline import Masks
 from optimist.data.transition import Spec
-from optimist.errors import DataError, in_one_line
+from optimist.errors import DataError, in_one_line, some_of
 
 OR_LEAVE_OUT = "or leave the row out and end the episode before it"
 
+SHOWN = 20  # names of actions in a message
 _ACCEPTED = {"f": "fiu", "i": "iu", "b": "b", "u": "u"}  # the kinds of numbers that each stored kind accepts
 
 
@@ -38,10 +39,26 @@ def checked_steps(rows: Mapping[str, np.ndarray], spec: Spec, first: int) -> Col
     if "probabilities" in rows:
         steps["probability"] = checked_rows("probabilities", rows["probabilities"], (), "float32", first)
     if "allowed_actions" in rows:
+        check_mask_width(rows["allowed_actions"], spec)
         mask = checked_rows("allowed_actions", rows["allowed_actions"], (spec.actions,), "bool", first)
         steps["allowed"] = np.packbits(mask, axis=1)
     check_values(steps, spec, first)
     return steps
+
+
+def check_mask_width(values: np.ndarray, spec: Spec) -> None:
+    """Raise DataError if the rows of the masks have another number of values than there are actions."""
+    if values.ndim == 2 and values.shape[1] != spec.actions:
+        raise DataError(
+            f"allowed_actions have rows of shape {values.shape[1:]} instead of {(spec.actions,)}, one value "
+            f"for each of {some_of(_named(spec), SHOWN)}; if some actions were never taken, give their "
+            "number, actions_count (--actions-count), or all action_names"
+        )
+
+
+def _named(spec: Spec) -> list[str]:
+    """The actions in the order of their numbers, for a message."""
+    return [in_one_line(name, 40) for name in spec.action_names or range(spec.actions)]
 
 
 def checked_rows(name: str, array: np.ndarray, shape: tuple[int, ...], dtype: Any, first: int) -> np.ndarray:
@@ -112,7 +129,8 @@ def check_values(steps: Columns, spec: Spec, first: int) -> None:
         wrong = ~Masks(steps["allowed"], spec.actions).allow(steps["action"])
         if wrong.any():
             row = int(wrong.argmax())
+            names = _named(spec)
             raise DataError(
-                f"the action in row {row + first} is {steps['action'][row]}, which its allowed_actions "
-                "exclude; correct one of them"
+                f"the action in row {row + first} is {names[int(steps['action'][row])]}, which its "
+                f"allowed_actions exclude; correct one of them: a mask has the order {some_of(names, SHOWN)}"
             )

@@ -14,6 +14,7 @@ DOMINANT = 0.95  # share of one action, beside which others are hardly tried
 RARE_EPISODES, RARE_STEPS = 0.05, 1e-4  # shares with an unusual reward, below which rewards are sparse
 UNEQUAL = 1e3  # ratio of the largest spread of a feature to the smallest
 FAR = 1e3  # ratio of a feature's mean to its spread
+DARK = 25  # the largest byte of images of which nearly nothing is left when they are divided by 255
 LARGE_PIXEL = 10  # floats are read as they are; bytes are divided by 255
 TIME_LIMIT = 20  # steps; shorter episodes of equal length are usual
 PILED_UP = 0.1  # share of the episodes with the greatest length
@@ -109,6 +110,11 @@ def _about_images(seen: np.ndarray) -> Iterator[str]:
         yield "every image is the same: check the observations"
     elif seen.dtype == np.uint8 and seen.max() <= 1:
         yield "the images are uint8 but hold only 0 and 1, nearly black: store them as bool, or as 0 to 255"
+    elif seen.dtype == np.uint8 and seen.max() <= DARK:
+        yield (
+            f"the images are uint8 but hold only 0 to {seen.max()}, and networks divide them by 255: "
+            "nearly black; give each kind of thing a channel of bool, or spread the values over 0 to 255"
+        )
     elif seen.dtype.kind == "f" and np.abs(seen).max() > LARGE_PIXEL:
         yield (
             f"the images are floats of up to {np.abs(seen).max():.4g}, too large for networks: store them as "
@@ -148,6 +154,11 @@ def _about_actions(look: Look) -> Iterator[str]:
         constant = np.flatnonzero((actions == actions[0]).all(axis=0)).tolist()
         if constant:
             yield f"{_listed('action dimension', constant)} never changes: what it does cannot be learned"
+    elif look.most_common == 1:
+        yield (
+            f"action {look.name_of(int(look.action_counts.argmax()))} is taken in every step: there is "
+            "nothing to compare it with, and no agent can learn when to take another"
+        )
     else:
         never = np.flatnonzero(look.action_counts == 0).tolist()
         if never:
@@ -158,7 +169,7 @@ def _about_actions(look: Look) -> Iterator[str]:
                 + "if your actions count from 1, subtract 1, or a policy may answer 0; else " * from_one
                 + "such values are guesses; take a conservative agent (cql, discrete_bcq, discrete_iql)"
             )
-        if look.most_common > DOMINANT and len(never) < look.spec.actions - 1:
+        if look.most_common > DOMINANT:
             yield (
                 f"action {look.name_of(int(look.action_counts.argmax()))} is taken in "
                 f"{look.most_common:.1%} of the steps: there is little to compare it with"

@@ -8,6 +8,7 @@ from optimist.envs._lanes import Lane, Lanes
 from optimist.envs._registry import (
     available,
     base_name,
+    code,
     families,
     found,
     from_data,
@@ -25,6 +26,7 @@ __all__ = [
     "Step",
     "available",
     "base_name",
+    "code",
     "families",
     "from_data",
     "games_of",

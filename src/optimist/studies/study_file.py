@@ -89,7 +89,7 @@ def read(name: str, table: dict, size: str) -> Study:
     keys = _at_scale(name, table, size)
     _check_kinds(f"study {name}", keys)
     _check_whole(name, keys)
-    keys["agents"] = {**keys["agents"], **keys.pop("beside", {})}
+    keys["agents"] = _all_agents(name, keys["agents"], keys.pop("beside", {}))
     _check_names(name, keys)
     if "data" in keys:
         _check_data(name, keys["data"])
@@ -116,11 +116,24 @@ def _at_scale(name: str, table: dict, size: str) -> dict[str, Any]:
         raise UsageError(f"study {name}: scales is {in_one_line(repr(scales))}, not a table of tables")
     if size not in scales:
         raise UsageError(f'study {name} has no scale "{size}": {did_you_mean(size, scales)}')
+    _check_nothing_is_lost(name, size, keys, scales[size])
     keys |= scales[size]
     if "scale" in keys:
         log.warning("study %s: the key `scale` is now called `recipe`, as in optimist train --recipe", name)
         keys["recipe"] = keys.pop("scale")
     return keys
+
+
+def _check_nothing_is_lost(study: str, size: str, table: dict, scale: dict) -> None:
+    """Raise UsageError for settings outside the scales in a table that the scale replaces as a whole."""
+    for word in ("training", "collect", "play", "select"):
+        outside, inside = table.get(word, {}), scale.get(word, {})
+        if word in scale and fits(outside, dict) and fits(inside, dict) and outside.keys() - inside.keys():
+            lost = ", ".join(sorted(outside.keys() - inside.keys()))
+            raise UsageError(
+                f"study {study}: scales.{size} has a table {word} of its own, so {lost} outside the scales "
+                f"would not count: write it in scales.{size} too"
+            )
 
 
 def _check_whole(name: str, keys: dict) -> None:
@@ -136,6 +149,12 @@ def _check_whole(name: str, keys: dict) -> None:
             f"study {name}: give exactly one of data (existing logs), collect (an agent to log) "
             "and play (the agents learn online)"
         )
+
+
+def _all_agents(name: str, agents: dict, beside: dict) -> dict:
+    if twice := ", ".join(label for label in agents if label in beside):
+        raise UsageError(f"study {name}: {twice} is in agents and in beside: give one of them another label")
+    return {**agents, **beside}
 
 
 def _check_names(name: str, keys: dict) -> None:

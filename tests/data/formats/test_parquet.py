@@ -228,6 +228,11 @@ def changed(name, row, value):
             r'"name" holds words, not numbers \(customer 0 in row 0\); make .* \(pandas.get_dummies\)',
         ),
         (
+            {"name": pa.array(["1,234", "$ 5"] * 30)},
+            {"observations": "x,name"},
+            r"\(1,234 in row 0\); write a number plainly, as 1234.5; if it is a category, make columns",
+        ),
+        (
             {"mode": pa.array(["home", "away"] * 30).dictionary_encode()},
             {"observations": "x,mode"},
             r'"mode" holds words, not numbers \(home in row 0\); make columns of 0 and 1',
@@ -649,6 +654,12 @@ def test_a_csv_file_without_names_of_columns_or_in_utf_16_is_refused_in_these_wo
     table.to_csv(tmp_path / "log.csv", index=False, encoding="utf-16")
     with pytest.raises(DataError, match="log.csv is UTF-16, as spreadsheets save it: save it as UTF-8"):
         read(tmp_path / "log.csv", tmp_path / "data", observations="x")
+    table["action"], table["name"] = "süd", "Müller"
+    table.to_csv(tmp_path / "log.csv", index=False, encoding="latin-1")
+    with pytest.raises(DataError, match=r'log.csv is not UTF-8 \(column "action"\): save it as UTF-8'):
+        read(tmp_path / "log.csv", tmp_path / "data", observations="x", truncations="no")
+    table.assign(action=0).to_csv(tmp_path / "log.csv", index=False, encoding="latin-1")
+    read(tmp_path / "log.csv", tmp_path / "data", observations="x", truncations="no")
 
 
 def test_honest_rows_are_taken_without_a_remark(tmp_path, caplog):

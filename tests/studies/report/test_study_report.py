@@ -314,6 +314,22 @@ def test_the_page_of_a_study_can_be_written_elsewhere(study, tmp_path, capsys):
     assert written == (study / "report.html").read_text()
 
 
+def test_tables_of_readings_that_the_study_no_longer_has_are_removed(study):
+    """A part that was renamed, or begun again, would keep numbers of other settings beside the new ones."""
+    write_findings(study)
+    results = study / "results"
+    (results / "all" / "notes.png").write_text("mine")
+    (results / "mine").mkdir()
+    (results / "mine" / "table.csv").write_text("mine")
+    before = {path.name for path in (results / "all").iterdir()}
+    write_jobs(study, "The same runs", jobs(), read_at={"half": 200, "whole": 400})
+    write_findings(study)
+    assert {path.name for path in results.iterdir() if path.is_dir()} == {"all", "half", "whole", "mine"}
+    assert [path.name for path in (results / "all").iterdir()] == ["notes.png"]
+    assert {path.name for path in (results / "whole").iterdir()} == before - {"notes.png"}
+    assert (results / "mine" / "table.csv").exists()
+
+
 def test_a_study_that_cannot_be_written_says_where_the_page_can_go(study, capsys):
     (study / "results").write_text("a file in the way")
     assert main(["study", "report", str(study)]) == 6

@@ -259,6 +259,51 @@ def test_what_is_not_an_observation_is_refused(spec, tmp_path):
         assert action == -1 if spec.discrete else np.isnan(action).all()
 
 
+PIXELS = np.random.default_rng(4).integers(0, 256, (40, 36, 1))
+
+
+@pytest.mark.parametrize(
+    ("spec", "same", "others"),
+    [
+        (
+            replace(SCREEN, stack=1),
+            [PIXELS, PIXELS.astype(np.float64), PIXELS.astype(np.uint8).tolist()],
+            [
+                (PIXELS / 255, "whole number from 0 to 255"),
+                (PIXELS - 1, "holds -1, and"),
+                (PIXELS + 9, "to 255"),
+            ],
+        ),
+        (
+            BOARD,
+            [np.ones((10, 10, 3), kind) for kind in ("bool", "uint8", "float64")],
+            [(np.full((10, 10, 3), 2), "0 or 1")],
+        ),
+        (
+            Spec((40, 36, 1), "float32", actions=3),
+            [PIXELS / 255, (PIXELS / 255).astype(np.float32)],
+            [(PIXELS.astype(np.uint8), "is uint8, and the log's images are floats")],
+        ),
+        (VECTORS, [np.array([1, 0, 255, 3], kind) for kind in ("uint8", "int64", "float32")], []),
+    ],
+    ids=["bytes", "flags", "floats", "vectors"],
+)
+def test_an_observation_means_the_same_in_any_type(spec, same, others, tmp_path):
+    """Networks divide bytes by 255, and pixels of another type were not."""
+    run = untrained("dqn", spec)
+    exporting.export_policy(run, tmp_path / "policy.npz")
+    in_numpy, params = NumpyPolicy(tmp_path / "policy.npz"), run.params_of(7)
+    logged = np.asarray(same[0]).astype(spec.frame_dtype)
+    expected = int(run.learner.action(params, logged, jax.random.PRNGKey(0)))
+    for each in same:
+        assert run.policy(each) == in_numpy(each) == expected
+    for bad, message in others:
+        with pytest.raises(UsageError, match=message):
+            run.policy(bad)
+        with pytest.raises(ValueError, match=message):
+            in_numpy(bad)
+
+
 def test_the_onnx_file_says_what_it_is(tmp_path):
     exporting.export_policy(untrained("td3", BOX), tmp_path / "policy.onnx", seed=8)
     told = {each.key: json.loads(each.value) for each in onnx.load(tmp_path / "policy.onnx").metadata_props}
@@ -287,7 +332,7 @@ def odd(x):
 
 
 def test_other_operations_of_a_users_own_network_have_the_same_results(tmp_path):
-    traced = program.trace(odd, (4,), "float32")
+    traced = program.trace(odd, [((4,), "float32")])
     facts = {
         "actions": 0,
         "action_names": [],
@@ -305,7 +350,7 @@ def test_other_operations_of_a_users_own_network_have_the_same_results(tmp_path)
 
 def test_an_operation_that_no_file_can_hold_is_named_with_the_remedy():
     with pytest.raises(UsageError, match="uses sort, .*policy.stablehlo"):
-        program.trace(jnp.sort, (4,), "float32")
+        program.trace(jnp.sort, [((4,), "float32")])
 
 
 def test_a_file_with_other_actions_is_not_kept(tmp_path, monkeypatch):
@@ -375,3 +420,50 @@ def test_the_order_of_the_features_goes_with_the_policy(tmp_path, capsys):
     assert NumpyPolicy(tmp_path / "policy.npz").facts["features"] == ["x_old", "x_new"]
     facts = {each.key: json.loads(each.value) for each in onnx.load(tmp_path / "policy.onnx").metadata_props}
     assert facts["features"] == ["x_old", "x_new"]
+
+
+def masked_log(names: tuple[str, ...] = ()) -> optimist.Dataset:
+    random = np.random.default_rng(3)
+    allowed, actions = random.random((120, 3)) < 0.6, random.integers(0, 3, 120)
+    allowed[np.arange(120), actions] = True
+    return optimist.Dataset.from_arrays(
+        random.normal(size=(120, 4)).astype(np.float32),
+        np.array(names)[actions] if names else actions,
+        random.normal(size=120),
+        np.ones(120, bool),
+        truncations=False,
+        allowed_actions=allowed,
+    )
+
+
+@pytest.mark.parametrize("name", ["dqn", "rem", "c51", "bootstrapped_dqn", "discrete_bcq", "random"])
+def test_an_exported_policy_of_a_log_with_masks_takes_a_mask(name, tmp_path):
+    """It answered with actions that are not allowed, because it could not be told."""
+    run, log = untrained(name, VECTORS), masked_log()
+    for suffix in exporting.SUFFIXES:
+        made = exporting.export_policy(run, tmp_path / f"policy{suffix}", data=log)
+        assert (made.checked, made.different, made.masked) == (120, 0, ("0", "1", "2"))
+        assert "each call takes one beside the observation, in this order: 0, 1, 2" in made.lines()[1]
+    in_numpy = NumpyPolicy(tmp_path / "policy.npz")
+    session = onnxruntime.InferenceSession(tmp_path / "policy.onnx")
+    for number, mask in enumerate(log.timeline.allowed):
+        row = log.observation(number)
+        action = in_numpy(row, mask)
+        assert mask[action]
+        assert session.run(["action"], {"observation": row, "allowed": mask})[0] == action
+    assert in_numpy(row) == in_numpy(row, [True] * 3)
+
+
+def test_a_mask_that_is_none_is_refused_by_an_exported_policy(tmp_path):
+    run, log = untrained("dqn", VECTORS), masked_log()
+    for suffix in (".npz", ".onnx"):
+        exporting.export_policy(run, tmp_path / f"policy{suffix}", data=log)
+    row, nothing = log.observation(0), np.zeros(3, bool)
+    for bad in (nothing, np.ones(4, bool), np.ones(3)):
+        with pytest.raises(ValueError, match="allowed is not 3 values"):
+            NumpyPolicy(tmp_path / "policy.npz")(row, bad)
+    session = onnxruntime.InferenceSession(tmp_path / "policy.onnx")
+    assert session.run(["action"], {"observation": row, "allowed": nothing})[0] == -1
+    exporting.export_policy(run, tmp_path / "free.npz")
+    with pytest.raises(ValueError, match="takes no mask: its log had none"):
+        NumpyPolicy(tmp_path / "free.npz")(row, np.ones(3, bool))

@@ -6,7 +6,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,10 @@ import numpy as np
 from optimist.agents import short_name
 from optimist.data.dataset import Dataset
 from optimist.data.disk.files import make_folder, stored_whole, write_whole
-from optimist.data.look import feature_names
 from optimist.data.transition import Spec
-from optimist.errors import DataError, RunError, UsageError
+from optimist.errors import RunError, UsageError, some_of
 from optimist.training.export import numpy_policy
+from optimist.training.export.asked import Asked, asked
 from optimist.training.export.numpy_policy import NumpyPolicy
 from optimist.training.export.program import Program, size_in_words, trace
 from optimist.training.play.acting import POLICY
@@ -31,8 +31,9 @@ CHECKED = 10_000  # logged observations, or as many as CHECK_SECONDS allow
 CHECK_SECONDS = 20.0
 ROUNDING = 1e-4  # of the largest action: allowed difference of action vectors
 CLOSE_CALLS = 1e-3  # share of discrete actions that may differ: two values may be equal but for rounding
+SHOWN = 20  # names in a line
 SAME_VALUE = 1e-5  # of the largest value: within it, rounding decides which of several candidates is the best
-Action = Callable[[np.ndarray], Any]
+Action = Callable[..., Any]  # of one observation, and of a mask if the log has masks
 
 
 @dataclass(frozen=True)
@@ -46,9 +47,15 @@ class Exported:
     different: int
     ties: int = 0  # other candidates than the policy's, with the same value
     features: tuple[str, ...] = ()  # their names in order, if they are known
+    masked: tuple[str, ...] = ()  # the actions of a mask in order, if it takes one
 
     def lines(self) -> list[str]:
         takes = [f"an observation is, in this order: {', '.join(self.features)}"] if self.features else []
+        if self.masked:
+            takes.append(
+                "the log has masks of allowed actions, so each call takes one beside the observation, in "
+                f"this order: {some_of(self.masked, SHOWN)}"
+            )
         if not self.checked:
             return [f"wrote {self.path} ({self.size})", *takes, f"not checked: {self.observations}"]
         equal = f"{self.checked - self.different:,} of {self.checked:,} actions are the policy's"
@@ -65,38 +72,43 @@ def export_policy(
     if path.suffix not in SUFFIXES:
         raise UsageError(f"{path} has no known ending: choose one of policy{', policy'.join(SUFFIXES)}")
     chosen = run.seeds[0] if seed is None else seed
-    action = functools.partial(_action, run, run.params_of(chosen))
-    spec, log = run.learner.spec, _log(run, data)
-    features = feature_names(log) if log else []
-    facts = {**_facts(run, chosen), "features": features}
+    action, spec = functools.partial(_action, run, run.params_of(chosen)), run.learner.spec
+    questions = asked(run, data, CHECKED)
+    facts = _facts(run, chosen, questions)
     make_folder(path.parent)
     written: Action | str
     if path.suffix == ".stablehlo":
-        size, written = _write_stablehlo(path, action, spec)
+        size, written = _write_stablehlo(path, action, questions)
     else:
-        program = trace(action, _layout(spec, spec.observation_shape), spec.frame_dtype)
+        program = trace(action, questions.types)
         size = size_in_words(program)
         written = (_write_npz if path.suffix == ".npz" else _write_onnx)(path, program, facts)
+    exported = Exported(path, size, questions.whose, 0, 0, 0, questions.features, _masked(spec, questions))
     if isinstance(written, str):  # the reason why the file cannot be run
-        return Exported(path, size, written, 0, 0, features=tuple(features))
-    observations, whose = _observations(run, log)
-    observations = np.moveaxis(observations, -1, -3) if spec.channels_first else observations
-    found, apart = _compare(spec, action, written, observations)
-    checked, ties = len(found), int(_ties(run, chosen, observations[: len(found)][apart], found[apart]).sum())
+        return replace(exported, observations=written)
+    found, apart = _compare(spec, action, written, questions.arguments)
+    observations = questions.arguments[0][: len(found)]
+    ties = int(_ties(run, chosen, observations[apart], found[apart]).sum())
     different = int(apart.sum()) - ties
-    if different > CLOSE_CALLS * checked:
+    if different > CLOSE_CALLS * len(found):
         path.unlink()
         raise RunError(
-            f"{path} was not kept: {different:,} of its {checked:,} actions are not the policy's; "
+            f"{path} was not kept: {different:,} of its {len(found):,} actions are not the policy's; "
             "try another format, and report this"
         )
-    return Exported(path, size, whose, checked, different, ties, tuple(features))
+    return replace(exported, checked=len(found), different=different, ties=ties)
 
 
-def _action(run: Run, params: dict, observation: Any) -> Any:
+def _action(run: Run, params: dict, observation: Any, *mask: Any) -> Any:
     """The policy; one that draws random numbers gets the same ones each time."""
-    learner = run.learner
-    return learner.action(params, learner.spec.arranged(observation), jax.random.PRNGKey(POLICY))
+    learner, key = run.learner, jax.random.PRNGKey(POLICY)
+    choose = learner.allowed_action if mask else learner.action
+    return choose(params, learner.spec.arranged(observation), key, *mask)
+
+
+def _masked(spec: Spec, questions: Asked) -> tuple[str, ...]:
+    """The actions in the order of a mask, if the policy takes one."""
+    return tuple(map(str, spec.action_names or range(spec.actions))) if questions.has_masks else ()
 
 
 def _layout(spec: Spec, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -104,7 +116,7 @@ def _layout(spec: Spec, shape: tuple[int, ...]) -> tuple[int, ...]:
     return (shape[2], *shape[:2]) if spec.channels_first else shape
 
 
-def _facts(run: Run, seed: int) -> dict[str, Any]:
+def _facts(run: Run, seed: int, questions: Asked) -> dict[str, Any]:
     spec = run.learner.spec
     return {
         "agent": short_name(run.learner.agent),
@@ -120,22 +132,9 @@ def _facts(run: Run, seed: int) -> dict[str, Any]:
         "frames_axis": -3 if spec.channels_first else -1,
         "stack": spec.stack,
         "dtype": spec.frame_dtype,
+        "features": list(questions.features),
+        "takes_mask": questions.has_masks,
     }
-
-
-def _log(run: Run, data: Dataset | str | Path | None) -> Dataset | None:
-    """The data to compare on, by default that of the run; None if the run's cannot be opened."""
-    try:
-        log = run.log() if data is None else data if isinstance(data, Dataset) else Dataset.open(data)
-    except DataError:
-        if data is not None:
-            raise
-        return None
-    if log.spec.observation_shape == run.learner.spec.observation_shape:
-        return log
-    if data is not None:
-        raise UsageError(f"{data} has observations of {log.spec.observation_shape}")
-    return None
 
 
 def _write_npz(path: Path, program: Program, facts: dict[str, Any]) -> Action:
@@ -161,38 +160,29 @@ def _write_onnx(path: Path, program: Program, facts: dict[str, Any]) -> Action |
         return "pip install onnxruntime, which runs the file"
 
 
-def _write_stablehlo(path: Path, action: Action, spec: Spec) -> tuple[str, Action]:
+def _write_stablehlo(path: Path, action: Action, questions: Asked) -> tuple[str, Action]:
     """The serialised program of `jax.export`, for a CPU or a GPU; it takes one observation."""
-    shape = jax.ShapeDtypeStruct(_layout(spec, spec.observation_shape), spec.frame_dtype)
-    made = jax.export.export(jax.jit(action), platforms=("cpu", "cuda"))(shape)
+    shapes = [jax.ShapeDtypeStruct(*each) for each in questions.types]
+    made = jax.export.export(jax.jit(action), platforms=("cpu", "cuda"))(*shapes)
     write_whole(path, bytes(made.serialize()))
     read = jax.export.deserialize(bytearray(path.read_bytes()))
     return f"{path.stat().st_size:,} bytes", jax.jit(read.call)
 
 
-def _observations(run: Run, log: Dataset | None) -> tuple[np.ndarray, str]:
-    """Observations to compare on, and whose they are."""
-    if log:
-        return log.batch(min(CHECKED, len(log))).observation, "logged observations"
-    spec = run.learner.spec
-    random, shape = np.random.default_rng(0), (CHECKED // 10, *spec.observation_shape)
-    drawn = random.integers(0, 256, shape) if spec.frame_dtype == "uint8" else random.normal(size=shape)
-    whose = f"random observations, because the log of {run.path} cannot be opened"
-    return (drawn > 0 if spec.frame_dtype == "bool" else drawn).astype(spec.frame_dtype), whose
-
-
 def _compare(
-    spec: Spec, action: Action, written: Action, observations: np.ndarray
+    spec: Spec, action: Action, written: Action, arguments: tuple[np.ndarray, ...]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The actions of the file, of as many observations as there is time for, and which of them differ."""
-    found = [written(observations[0])]  # the first call may compile
+    """The actions of the file, of as many calls as there is time for, and which of them differ."""
+    calls = zip(*arguments, strict=True)
+    found = [written(*next(calls))]  # the first call may compile
     until = time.monotonic() + CHECK_SECONDS
-    for observation in observations[1:]:
-        found.append(written(observation))
+    for call in calls:
+        found.append(written(*call))
         if time.monotonic() > until:
             break
     actions = np.asarray(found)
-    expected = np.asarray(jax.jit(jax.vmap(action))(jnp.asarray(observations[: len(found)])))
+    checked = [jnp.asarray(array[: len(found)]) for array in arguments]
+    expected = np.asarray(jax.jit(jax.vmap(action))(*checked))
     if spec.discrete:
         return actions, actions.reshape(-1) != expected
     return actions, (np.abs(actions - expected) > _rounding(spec)).any(axis=-1)

@@ -2,6 +2,7 @@
 
     policy = NumpyPolicy("policy.npz")
     action = policy(observation)        # as logged
+    action = policy(observation, allowed)   # if the log has masks of allowed actions
 
 If the observation is a stack of frames, their channels follow each other, oldest first. Or frame by frame:
 
@@ -37,6 +38,7 @@ OPERATIONS: dict = {
     "reduce_min": lambda x, axes: np.min(x, axis=tuple(axes)),
     "argmax": lambda x, axis, dtype: np.argmax(x, axis=axis).astype(dtype),
     "argmin": lambda x, axis, dtype: np.argmin(x, axis=axis).astype(dtype),
+    "take": lambda table, rows: np.take(table, rows.reshape(-1), axis=0),
     "rev": lambda x, axes: np.flip(x, axes),
     "transpose": lambda x, order: np.transpose(x, order),
     "concatenate": lambda *arrays, axis: np.concatenate(arrays, axis=axis),
@@ -73,15 +75,21 @@ class NumpyPolicy:
         """A new episode begins: there are no earlier frames."""
         self._seen = np.zeros(self.facts["observation_shape"], self.facts["dtype"])
 
-    def see(self, frame):
+    def see(self, frame, allowed=None):
         """The action after this frame and the earlier ones of the episode."""
         frame, axis = self._checked(frame, self.facts["frame_shape"]), self.facts["frames_axis"]
         older = np.split(self._seen, [frame.shape[axis]], axis)[1]
         self._seen = np.concatenate([older, frame], axis)
-        return self(self._seen)
+        return self(self._seen, allowed)
 
-    def __call__(self, observation):
+    def __call__(self, observation, allowed=None):
+        """The action. `allowed` is true for each action that can be chosen, in the order of their names;
+        without it all can."""
         values = {**self._constants, 0: self._checked(observation, self.facts["observation_shape"])}
+        if self.facts.get("takes_mask"):
+            values[1] = self._mask(allowed)
+        elif allowed is not None:
+            raise ValueError("this policy takes no mask: its log had none")
         with np.errstate(all="ignore"):  # a mask may divide or take a logarithm of zero, as in training
             for operation, operands, result, options in self._steps:
                 values[result] = operation(*(values[number] for number in operands), **options)
@@ -89,10 +97,27 @@ class NumpyPolicy:
         names = self.facts["action_names"]
         return (names[int(action)] if names else int(action)) if self.facts["actions"] else np.asarray(action)
 
+    def _mask(self, allowed):
+        mask = np.ones(self.facts["actions"], bool) if allowed is None else np.asarray(allowed)
+        if mask.dtype != bool or mask.shape != (self.facts["actions"],) or not mask.any():
+            raise ValueError(f"allowed is not {self.facts['actions']} values of which one at least is true")
+        return mask
+
     def _checked(self, observation, shape):
         found = np.asarray(observation)
         if list(found.shape) != list(shape):
             raise ValueError(f"an observation of shape {found.shape}: this policy takes {tuple(shape)}")
         if found.dtype.kind == "f" and not np.isfinite(found).all():
             raise ValueError("the observation holds NaN or infinity: this policy takes finite numbers")
-        return found.astype(self.facts["dtype"])
+        dtype = np.dtype(self.facts["dtype"])
+        if dtype.kind == "f" and found.dtype == np.uint8 and len(shape) == 3:
+            raise ValueError(
+                "the observation is uint8, and the log's images are floats: make it one like them"
+            )
+        with np.errstate(all="ignore"):
+            taken = found.astype(dtype)
+        if dtype.kind != "f" and not (taken == found).all():
+            known = "0 or 1" if dtype.kind == "b" else "a whole number from 0 to 255"
+            wrong = found[taken != found][0]
+            raise ValueError(f"the observation holds {wrong:g}, and in the log each number is {known}")
+        return taken

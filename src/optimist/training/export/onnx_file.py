@@ -1,12 +1,13 @@
 """A program as an ONNX file, which runs wherever ONNX does.
 
-The input is one observation. The output `action` is the number of the action or the action vector. If the
-observation holds NaN or infinity, it is -1 or NaN, because ONNX cannot raise an error; if the actions have
-names, the output `name` is the name, or -1 or "".
+The input is one observation, and `allowed`, a mask of the allowed actions, if the log has masks. The output
+`action` is the number of the action or the action vector. If the observation holds NaN or infinity, or the
+mask no true value, it is -1 or NaN, because ONNX cannot raise an error; if the actions have names, the output
+`name` is the name, or -1 or "".
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ NODES = {
     **{"sqrt": "Sqrt", "abs": "Abs", "neg": "Neg", "sign": "Sign", "sin": "Sin", "cos": "Cos"},
     **{"matmul": "MatMul", "where": "Where"},
 }
+ARGUMENTS = ("observation", "allowed")
 REDUCTIONS = {"reduce_sum": "ReduceSum", "reduce_max": "ReduceMax", "reduce_min": "ReduceMin"}
 
 
@@ -38,7 +40,10 @@ class _Graph:
     def __init__(self, program: Program):
         self.program, self.nodes, self.constants = program, list[Any](), list[Any]()
         for number, array in program.constants.items():
-            self.constants.append(numpy_helper.from_array(array, _name(number)))
+            self.constants.append(numpy_helper.from_array(array, self.name(number)))
+
+    def name(self, value: int) -> str:
+        return ARGUMENTS[value] if value < self.program.arguments else f"v{value}"
 
     def node(self, kind: str, *operands: str, into: str | None = None, **options: Any) -> str:
         result = into or f"n{len(self.nodes)}"
@@ -52,7 +57,7 @@ class _Graph:
 
     def add(self, operation: Operation) -> None:
         name, numbers, result, options = operation
-        operands, into = [_name(number) for number in numbers], _name(result)
+        operands, into = [self.name(number) for number in numbers], self.name(result)
         if name in NODES:
             self.node(NODES[name], *operands, into=into)
         elif name in REDUCTIONS:
@@ -88,12 +93,18 @@ class _Graph:
         self.node("Expand", through, self.constant(shape), into=into)
 
     def _argmax(self, operands: list[str], into: str, numbers: Any, axis: int, dtype: str) -> None:
+        if self.program.shapes[numbers[0]][1] == "bool":  # which ONNX does not compare
+            operands = [self.node("Cast", *operands, to=TensorProto.INT32)]
         found = self.node("ArgMax", *operands, axis=axis, keepdims=0)
         self.node("Cast", found, into=into, to=_type(dtype))
 
     def _argmin(self, operands: list[str], into: str, numbers: Any, axis: int, dtype: str) -> None:
         found = self.node("ArgMin", *operands, axis=axis, keepdims=0)
         self.node("Cast", found, into=into, to=_type(dtype))
+
+    def _take(self, operands: list[str], into: str, numbers: Any) -> None:
+        table, rows = operands
+        self.node("Gather", table, self.node("Reshape", rows, self.constant([-1])), into=into)
 
     def _transpose(self, operands: list[str], into: str, numbers: Any, order: list[int]) -> None:
         self.node("Transpose", *operands, into=into, perm=order)
@@ -132,18 +143,15 @@ class _Graph:
 
 def content(program: Program, facts: dict[str, Any]) -> bytes:
     """The bytes of the file."""
-    graph, (shape, dtype) = _Graph(program), program.shapes[0]
+    graph = _Graph(program)
     for operation in program.operations:
         graph.add(operation)
-    action = _name(program.result)
-    if np.dtype(dtype).kind == "f":
-        flags = graph.node("Cast", graph.bad("observation"), to=TensorProto.INT32)
-        some = graph.node("ReduceMax", flags, graph.constant(list(range(len(shape)))), keepdims=0)
-        some = graph.node("Cast", some, to=TensorProto.BOOL)
-        refused = -1 if facts["actions"] else np.nan
-        action = graph.node("Where", some, graph.constant(refused, program.shapes[program.result][1]), action)
-    graph.node("Identity", action, into="action")
     made, kind = program.shapes[program.result]
+    action = graph.name(program.result)
+    for refused in _refusals(graph):
+        instead = graph.constant(-1 if facts["actions"] else np.nan, kind)
+        action = graph.node("Where", refused, instead, action)
+    graph.node("Identity", action, into="action")
     outputs = [helper.make_tensor_value_info("action", _type(kind), made)]
     if names := facts["action_names"]:
         texts = all(isinstance(name, str) for name in names)
@@ -154,14 +162,28 @@ def content(program: Program, facts: dict[str, Any]) -> bytes:
         outputs.append(
             helper.make_tensor_value_info("name", TensorProto.STRING if texts else TensorProto.INT64, made)
         )
+    return _model(graph, outputs, facts)
+
+
+def _refusals(graph: _Graph) -> Iterator[str]:
+    """For each argument that may hold nonsense, whether it does."""
+    for value in range(graph.program.arguments):
+        (shape, dtype), name = graph.program.shapes[value], graph.name(value)
+        is_mask = value == ARGUMENTS.index("allowed")
+        if is_mask or np.dtype(dtype).kind == "f":
+            flags = graph.node("Cast", name if is_mask else graph.bad(name), to=TensorProto.INT32)
+            some = graph.node("ReduceMax", flags, graph.constant(list(range(len(shape)))), keepdims=0)
+            some = graph.node("Cast", some, to=TensorProto.BOOL)
+            yield graph.node("Not", some) if is_mask else some
+
+
+def _model(graph: _Graph, outputs: list[Any], facts: dict[str, Any]) -> bytes:
+    inputs = [
+        helper.make_tensor_value_info(graph.name(value), _type(dtype), shape)
+        for value, (shape, dtype) in list(graph.program.shapes.items())[: graph.program.arguments]
+    ]
     model = helper.make_model(
-        helper.make_graph(
-            graph.nodes,
-            "policy",
-            [helper.make_tensor_value_info("observation", _type(dtype), shape)],
-            outputs,
-            graph.constants,
-        ),
+        helper.make_graph(graph.nodes, "policy", inputs, outputs, graph.constants),
         opset_imports=[helper.make_opsetid("", OPSET)],
         ir_version=IR_VERSION,
         producer_name="optimist",
@@ -171,17 +193,13 @@ def content(program: Program, facts: dict[str, Any]) -> bytes:
     return model.SerializeToString()
 
 
-def _name(value: int) -> str:
-    return f"v{value}" if value else "observation"
-
-
 def _type(dtype: str) -> int:
     return helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
 
 
-def runner(path: Path) -> Callable[[np.ndarray], Any]:
-    """The file as a function; ImportError without onnxruntime."""
+def runner(path: Path) -> Callable[..., Any]:
+    """The file as a function of its arguments; ImportError without onnxruntime."""
     import onnxruntime
 
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    return lambda observation: session.run(["action"], {"observation": observation})[0]
+    return lambda *given: session.run(["action"], dict(zip(ARGUMENTS, given, strict=False)))[0]

@@ -6,8 +6,8 @@ become constants. A few operations remain, which NumPy and ONNX both have.
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import jax
@@ -39,12 +39,14 @@ class Operation(NamedTuple):
 
 @dataclass
 class Program:
-    """The operations that lead from value 0, an observation, to the action."""
+    """The operations that lead from value 0, an observation, and value 1, if it takes a mask of the allowed
+    actions, to the action."""
 
     constants: dict[int, np.ndarray] = field(default_factory=dict)
     operations: list[Operation] = field(default_factory=list)
     shapes: dict[int, tuple[tuple[int, ...], str]] = field(default_factory=dict)  # of every value, with types
     result: int = 0
+    arguments: int = 1
 
     def used(self) -> "Program":
         """The program without values that nothing needs."""
@@ -54,7 +56,7 @@ class Program:
                 needed.update(operation.operands)
                 kept.append(operation)
         constants = {number: array for number, array in self.constants.items() if number in needed}
-        return Program(constants, kept[::-1], self.shapes, self.result)
+        return replace(self, constants=constants, operations=kept[::-1])
 
 
 class Known(NamedTuple):
@@ -63,13 +65,12 @@ class Known(NamedTuple):
     value: Any
 
 
-def trace(action: Callable[[Any], Any], shape: tuple[int, ...], dtype: str) -> Program:
-    """The program of this function of one observation."""
-    traced = jax.make_jaxpr(action)(jax.ShapeDtypeStruct(shape, dtype))
+def trace(action: Callable[..., Any], types: Sequence[tuple[tuple[int, ...], str]]) -> Program:
+    """The program of this function of one observation, and of a mask if there are two types."""
+    traced = jax.make_jaxpr(action)(*(jax.ShapeDtypeStruct(*each) for each in types))
     writer = _Writer()
-    observation = writer.new(shape, dtype)
-    (result,) = writer.run(traced, [observation])
-    writer.program.result = writer.number(result)
+    (result,) = writer.run(traced, [writer.new(*each) for each in types])
+    writer.program.result, writer.program.arguments = writer.number(result), len(types)
     return writer.program.used()
 
 
@@ -152,6 +153,8 @@ class _Writer:
             options = {"start": given["start_indices"], "stop": given["limit_indices"], "step": strides}
         elif name == "dynamic_slice":
             options = {"sizes": given["slice_sizes"]}
+        elif name == "gather" and _takes_rows(given, *map(self._shape, operands)):
+            name = "take"
         elif name == "pad":
             return self._padded(operands, given["padding_config"], made)
         elif name == "select_n" and len(operands) == 3:
@@ -220,6 +223,17 @@ def _inner(equation: JaxprEqn) -> ClosedJaxpr | None:
         return None
     found: Any = equation.params["jaxpr" if "jaxpr" in equation.params else "call_jaxpr"]
     return found if hasattr(found, "jaxpr") else ClosedJaxpr(found, [])
+
+
+def _takes_rows(given: Any, table: tuple[int, ...], rows: tuple[int, ...]) -> bool:
+    """Is it table[rows], of whole rows?"""
+    numbers = given["dimension_numbers"]
+    return (
+        rows[1:] == (1,)
+        and tuple(given["slice_sizes"]) == (1, *table[1:])
+        and (numbers.collapsed_slice_dims, numbers.start_index_map) == ((0,), (0,))
+        and numbers.offset_dims == tuple(range(1, len(table)))
+    )
 
 
 def _product(numbers: Any, left: tuple[int, ...], right: tuple[int, ...]) -> tuple[str, dict[str, Any]]:

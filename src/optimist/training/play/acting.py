@@ -121,8 +121,7 @@ class Policy:
         observation = spec.arranged(np.asarray(observation))
         if observation.shape[-len(single) :] != single or observation.ndim > len(single) + 1:
             raise UsageError(f"observations of {observation.shape}: give one {single} or a batch of them")
-        if observation.dtype.kind not in "biuf" or not np.isfinite(observation).all():  # as an exported one
-            raise UsageError("the observation holds NaN, infinity or text: give finite numbers")
+        observation = _as_logged(spec, observation)
         self.turn += 1  # the next call draws new random numbers
         mask = () if allowed is None else (self._mask(allowed, observation),)
         choose = self._one if observation.shape == single else self._many
@@ -148,3 +147,20 @@ class Policy:
         if not mask.any(axis=-1).all():
             raise UsageError("allowed has no true value for an observation: allow at least one action")
         return np.broadcast_to(mask, (*batch, spec.actions))
+
+
+def _as_logged(spec: Spec, observation: np.ndarray) -> np.ndarray:
+    """The observation in the type of the log, by which networks tell pixels of 0 to 255 from other numbers;
+    UsageError where an exported policy raises an error too."""
+    if observation.dtype.kind not in "biuf" or not np.isfinite(observation).all():
+        raise UsageError("the observation holds NaN, infinity or text: give finite numbers")
+    dtype = np.dtype(spec.frame_dtype)
+    if dtype.kind == "f" and observation.dtype == np.uint8 and len(spec.frame_shape) == 3:
+        raise UsageError("the observation is uint8, and the log's images are floats: make it one like them")
+    with np.errstate(over="ignore", invalid="ignore"):
+        taken = observation.astype(dtype, copy=False)
+    if dtype.kind != "f" and not (taken == observation).all():
+        known = "0 or 1" if dtype.kind == "b" else "a whole number from 0 to 255"
+        wrong = observation[taken != observation][0]
+        raise UsageError(f"the observation holds {wrong:g}, and in the log each number is {known}")
+    return taken

@@ -1,5 +1,6 @@
 """The rows of a table as the columns of a log."""
 
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -145,9 +146,12 @@ def _sparse(name: str, column: pa.Array, field: pa.Field, first: int) -> tuple[n
 def _check_feature(name: str, column: pa.Array, first: int) -> None:
     """Raise DataError for a category or a time, with what makes features of it."""
     if is_text(column.type) and len(column):
+        word = str(column[0])
+        remedy = "make columns of 0 and 1 of it (pandas.get_dummies), or leave it out"
+        if re.fullmatch("[^A-Za-z]*[0-9][^A-Za-z]*", word):
+            remedy = f"write a number plainly, as 1234.5; if it is a category, {remedy}"
         raise DataError(
-            f'the column "{name}" holds words, not numbers ({in_one_line(column[0], 20)} in row {first}); '
-            "make columns of 0 and 1 of it (pandas.get_dummies), or leave it out"
+            f'the column "{name}" holds words, not numbers ({in_one_line(word, 20)} in row {first}); {remedy}'
         )
     if pa.types.is_temporal(column.type):
         raise DataError(

@@ -73,6 +73,9 @@ class Table:
         if missing or (self.kind != "csv" and not schema.equals(self.schema)):
             what = f'lacks the column "{missing[0]}"' if missing else "has columns of other types"
             raise DataError(f"{file} {what} that {self.files[0].name} has; give all files the same columns")
+        odd = [name for name in names if self.kind == "csv" and pa.types.is_binary(schema.field(name).type)]
+        if odd:
+            raise DataError(f'{file} is not UTF-8 (column "{in_one_line(odd[0], 40)}"): save it as UTF-8')
 
 
 def _width(kind: pa.DataType) -> int:

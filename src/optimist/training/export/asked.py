@@ -1,0 +1,70 @@
+"""What an exported policy is asked: observations of the log, and masks of allowed actions if it has them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from optimist.data.dataset import Dataset
+from optimist.data.look import feature_names
+from optimist.data.sampling import Sampler, transitions
+from optimist.data.transition import Spec
+from optimist.errors import DataError, UsageError
+from optimist.training.run import Run
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The arguments of each call as arrays, (n, ...): observations in the user's layout, and masks (n, A)."""
+
+    arguments: tuple[np.ndarray, ...]
+    whose: str
+    features: tuple[str, ...] = ()  # their names in order, if they are known
+
+    @property
+    def has_masks(self) -> bool:
+        return len(self.arguments) > 1
+
+    @property
+    def types(self) -> list[tuple[tuple[int, ...], str]]:
+        """The shape and the type of each argument of one call."""
+        return [(array.shape[1:], array.dtype.name) for array in self.arguments]
+
+
+def asked(run: Run, data: Dataset | str | Path | None, count: int) -> Asked:
+    """Up to `count` logged questions; random observations if the run's data cannot be opened."""
+    spec = run.learner.spec
+    try:
+        dataset = run.log() if data is None else data if isinstance(data, Dataset) else Dataset.open(data)
+    except DataError:
+        if data is not None:
+            raise
+        return _random(run, count)
+    if dataset.spec.observation_shape == spec.observation_shape:
+        return _logged(spec, dataset, min(count, len(dataset)))
+    if data is not None:
+        raise UsageError(f"{data} has observations of {dataset.spec.observation_shape}")
+    return _random(run, count)
+
+
+def _logged(spec: Spec, dataset: Dataset, count: int) -> Asked:
+    sampler = Sampler(dataset, count)
+    positions = sampler.positions(0, 1)[0]
+    seen = transitions(sampler, positions, dataset.timeline.frames).observation
+    masks = dataset.timeline.allowed
+    others = () if masks is None else (masks[dataset.steps()[positions]],)
+    return Asked((_laid_out(spec, seen), *others), "logged observations", tuple(feature_names(dataset)))
+
+
+def _random(run: Run, count: int) -> Asked:
+    spec = run.learner.spec
+    random, shape = np.random.default_rng(0), (count // 10, *spec.observation_shape)
+    drawn: Any = random.integers(0, 256, shape) if spec.frame_dtype == "uint8" else random.normal(size=shape)
+    drawn = (drawn > 0 if spec.frame_dtype == "bool" else drawn).astype(spec.frame_dtype)
+    whose = f"random observations, because the log of {run.path} cannot be opened"
+    return Asked((_laid_out(spec, drawn),), whose)
+
+
+def _laid_out(spec: Spec, observations: np.ndarray) -> np.ndarray:
+    return np.moveaxis(observations, -1, -3) if spec.channels_first else observations
