@@ -1,11 +1,12 @@
 """Words on a line: seeds, numbers, and what is read before the options are known."""
 
 import argparse
+from pathlib import Path
 
 import pytest
 
 from optimist.cli.options import Parser, arguments_in, seeds, value_in, whole_number
-from optimist.errors import UsageError, closest
+from optimist.errors import UsageError, closest, command_line
 
 
 @pytest.mark.parametrize("text", ["9007199254740993", "123456789012345678901"])
@@ -82,3 +83,9 @@ def test_what_is_missing_is_asked_for_by_its_own_line():
 )
 def test_a_word_is_suggested_only_where_it_is_like_the_one_that_was_written(word, known, meant):
     assert closest(word, known) == meant
+
+
+def test_a_command_is_copied_as_it_is():
+    assert (
+        command_line("report", Path("runs/my run"), "--index", 0) == "optimist report 'runs/my run' --index 0"
+    )

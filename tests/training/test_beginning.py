@@ -168,6 +168,8 @@ def test_options_that_change_the_networks_are_refused(offline, tmp_path):
 def test_a_mix_needs_a_run_and_its_log(offline, tmp_path):
     with pytest.raises(UsageError, match="name that run with --from RUN"):
         optimist.collect(CART, out=tmp_path / "a", mix=0.5, **PLAY)
+    with pytest.raises(UsageError, match="mix is 0.01, which is none of 8 transitions"):
+        optimist.collect(CART, out=tmp_path / "a", start_from=offline / "run", mix=0.01, **PLAY)
     shutil.copytree(offline, tmp_path / "moved")
     config = tmp_path / "moved" / "run" / "config.toml"
     config.write_text(config.read_text().replace(str(offline / "log"), str(tmp_path / "nowhere")))

@@ -16,8 +16,9 @@ from optimist.cli.experiment import (
     asked,
     with_options,
 )
-from optimist.cli.options import Parser, arguments_in, command, quoted, seeds, value_in
+from optimist.cli.options import Parser, arguments_in, command, seeds, value_in
 from optimist.cli.settings import settings_of
+from optimist.errors import command_line
 
 ENVIRONMENTS = (
     "atari/<Game> as in atari/Breakout, minatar/<game> as in minatar/breakout, "
@@ -89,4 +90,4 @@ def collect(options: argparse.Namespace) -> None:
         restart=options.restart,
         start=start,
     ).run()
-    print(f"recorded in {options.out}; see: optimist data info {quoted(options.out)}")
+    print(f"recorded in {options.out}; see: {command_line('data', 'info', options.out)}")

@@ -3,7 +3,6 @@
 import argparse
 import math
 import re
-import shlex
 import shutil
 import textwrap
 from collections.abc import Callable, Iterable
@@ -133,11 +132,6 @@ def _wrapped(line: str, width: int) -> str:
     gap = line.find("  ", indent)
     below = gap + len(line[gap:]) - len(line[gap:].lstrip()) if gap > 0 else indent
     return textwrap.fill(line, width, subsequent_indent=" " * below)
-
-
-def quoted(path: Path | str) -> str:
-    """The path in a command that people copy: a space in it does not make two words."""
-    return shlex.quote(str(path))
 
 
 def arguments_in(words: Iterable[str]) -> list[str]:

@@ -17,9 +17,9 @@ from optimist.cli.experiment import (
     asked,
     with_options,
 )
-from optimist.cli.options import Parser, arguments_in, command, quoted, seeds, value_in
+from optimist.cli.options import Parser, arguments_in, command, seeds, value_in
 from optimist.cli.views import add_views, part_of
-from optimist.errors import DataError, UsageError
+from optimist.errors import DataError, UsageError, command_line
 
 
 def add(commands: Any) -> None:
@@ -62,9 +62,8 @@ def _refuse_exchanged(words: list[str]) -> None:
         known = index.read()["agents"]
         first, second = (word.replace("-", "_").lower() for word in words)
         if first not in known and second in known:
-            raise UsageError(
-                f"the agent comes first, then the dataset: optimist train {words[1]} {quoted(words[0])}"
-            )
+            right = command_line("train", words[1], words[0])
+            raise UsageError(f"the agent comes first, then the dataset: {right}")
 
 
 def train(options: argparse.Namespace) -> None:
@@ -95,17 +94,17 @@ def train(options: argparse.Namespace) -> None:
         restart=options.restart,
         part=lambda part: part_of(part, options),
     ).run()
-    named = quoted(out)
     if not environment:
         _print_estimators(out)
-        print(f"trained in {out}; its curves as a page: optimist report {named}")
+        print(f"trained in {out}; its curves as a page: {command_line('report', out)}")
         if kept_steps(out):
-            print(f"to choose a policy by the log: optimist select {named}")
-        healthy = " --step healthy" if read_alarms(out) else ""
-        print(f"to use it elsewhere: optimist export {named}{healthy} --to policy.onnx")
+            print(f"to choose a policy by the log: {command_line('select', out)}")
+        healthy = ["--step", "healthy"] if read_alarms(out) else []
+        line = command_line("export", out, *healthy, "--to", "policy.onnx")
+        print(f"to use it elsewhere: {line}")
         return
     _print_scores(agents.short_name(agent), out, part_of(dataset, options))
-    print(f"trained in {out}; to watch it: optimist play {named} --out video.gif")
+    print(f"trained in {out}; to watch it: {command_line('play', out, '--out', 'video.gif')}")
 
 
 def _print_estimators(run: Path) -> None:

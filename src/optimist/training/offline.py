@@ -142,17 +142,16 @@ class OfflineTraining:
         with self.folder:
             self.folder.record_versions(self.versions)
             found = self.folder.load_state(like=self.learner.shapes(self.seeds))
-            for line in [] if found else warnings(self.data.dataset):
-                log.warning("%s", line)
             step, state = found or (0, self.learner.init(self.seeds))
             self.folder.rewind(step)
-            begins = step < self.training.steps
-            for line in (
-                remarks(self.data.logs, self.training, self.learner.agent, self._asked) if begins else []
-            ):
+            goes_on = step < self.training.steps
+            lines = [] if found else warnings(self.data.dataset)
+            if goes_on:
+                lines += remarks(self.data.logs, self.training, self.learner.agent, self._asked)
+            for line in lines:
                 log.warning("%s", line)
             health = self.folder.load_health(step, health_like(self.learner, self.seeds)) if found else None
-            if step < self.training.steps or owes_evaluation(self.folder, self.training, step):
+            if goes_on or owes_evaluation(self.folder, self.training, step):
                 state = self._train(step, state, health)
             self.folder.finish()
             return state

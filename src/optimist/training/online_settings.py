@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
+from optimist.errors import UsageError
 from optimist.networks.precision import PRECISION, check_precision
 from optimist.training.automatic import CLIPPED, check_clipping, clipping, settled
 from optimist.training.evaluation import check_length
@@ -51,11 +52,20 @@ class Collection:
         demand(self, shares, lambda x: 0 <= x <= 1, "it must be between 0 and 1")
         demand(self, ("reward_scale",), lambda x: 0 < x < math.inf, "it must be above 0")
         demand(self, ("mix",), lambda x: 0 <= x < 1, "it must be at least 0 and below 1")
+        if self.mix and not self.mixed:
+            raise UsageError(
+                f"mix is {self.mix}, which is none of {self.batch} transitions: choose a larger mix or batch"
+            )
         check_clipping(self)
         check_precision(self.precision)
         demand(
             self, (*spans, "checkpoint_seconds", "keep_policies"), lambda x: x >= 0, "it must be at least 0"
         )
+
+    @property
+    def mixed(self) -> int:
+        """The transitions of a minibatch that are from the older log; at least one is not."""
+        return min(round(self.mix * self.batch), self.batch - 1)
 
     def evaluates(self, step: int) -> bool:
         """Is an evaluation due at this agent step? A vector step may jump over the exact number."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from optimist.data.disk.files import make_folder, remove, write_whole
-from optimist.errors import some_of
+from optimist.errors import command_line, some_of
 from optimist.studies.report import paper_figures, study_tables
 from optimist.studies.report.chart import chart_data
 from optimist.studies.report.figures import laid_out, svg
@@ -37,7 +37,7 @@ def write_page(out: Path, page: Path, by: Normaliser | None = None) -> list[str]
     drawn, left_out = draw(findings, are_files=False)
     versions = read_versions(findings.record.jobs, out)
     warned = warnings(findings, versions)
-    command = f"optimist study report {out} --out {page}"
+    command = command_line("study", "report", out, "--out", page)
     make_folder(page.parent)
     write_whole(page, study_page(findings, drawn, left_out, versions, warned, command))
     return [*warned, *left_out]
@@ -57,7 +57,7 @@ def write_findings(out: Path, by: Normaliser | None = None) -> tuple[list[Path],
     drawn, left_out = draw(findings)
     versions = read_versions(findings.record.jobs, out)
     warned = warnings(findings, versions)
-    command = f"optimist study report {out}"
+    command = command_line("study", "report", out)
     write_whole(out / "report.html", study_page(findings, drawn, left_out, versions, warned, command))
     return [out / "report.html", *written, *(figure.path for figure in drawn)], [*warned, *left_out]
 

@@ -12,7 +12,6 @@ from optimist.envs import Step
 from optimist.envs._environment import named_failures
 from optimist.errors import OptimistError
 from optimist.training.learner import Learner
-from optimist.training.online_settings import Collection
 from optimist.training.play.acting import Player, act_online
 from optimist.training.play.fused import PlannedRow, PlayedRows, PlayState, play_rows
 from optimist.training.play.replay import Replay
@@ -45,7 +44,7 @@ class Playing:
         play: Any,
         replay: Replay,
         recorder: Recorder,
-        collection: Collection,
+        collection: Any,
         seeds: tuple[int, ...],
         step: int,
     ):

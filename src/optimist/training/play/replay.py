@@ -10,7 +10,6 @@ from optimist.data.sampling import Sampler
 from optimist.data.views import View
 from optimist.training.feeding import DeviceFeed
 from optimist.training.learner import Learner, TrainState, advance
-from optimist.training.online_settings import Collection
 from optimist.training.play.memory import Memory, Mixed, Recall, empty_memory, grown, remember
 
 ROWS_AT_ONCE = 256  # rows that a refill decodes together; a row is one step of every lane
@@ -19,13 +18,13 @@ ROWS_AT_ONCE = 256  # rows that a refill decodes together; a row is one step of 
 class Replay:
     """Online agents, one for each seed, that learn from a window of their last steps. Each seed has the same
     number of consecutive lanes and learns only from them; with `older`, the log of each seed, a share
-    `settings.mix` of each of its minibatches is from there."""
+    `settings.mix` of each of its minibatches is from there. The settings are a Collection."""
 
     def __init__(
         self,
         learner: Learner,
         state: TrainState,
-        settings: Collection,
+        settings: Any,
         seeds: tuple[int, ...],
         older: list[View] | None = None,
     ):
@@ -33,30 +32,21 @@ class Replay:
         self._lanes, self._stack = settings.lanes * len(seeds), learner.spec.stack
         self._slots = max(settings.window // settings.lanes, self._stack + 2)
         self._window = empty_memory(learner.spec, self._slots, self._lanes)
-        clip: Any = settings.clip_rewards  # settled: a number or None
-        self._rewards = settings.gamma, clip, settings.reward_scale
+        self._rewards = settings.gamma, settings.clip_rewards, settings.reward_scale
         self.recall = Recall(self._stack, *self._rewards, learner.agent.reads_next_action)
-        self._older = self._feed(older) if older and self._older_batch else None
-        self._batch = settings.batch - self._older_batch
+        self._older = self._feed(older) if older and settings.mixed else None
+        self._batch = settings.batch - settings.mixed
         self._rows, self._updates = 0, int(state.step)
         self._losses: dict = {}
         self._prepared: tuple[tuple[int, int, int], Any] = (0, 0, 0), None
         self._truncated = np.zeros((self._slots, self._lanes), bool)
         self._age = np.zeros(self._lanes, np.int32)
 
-    @property
-    def _older_batch(self) -> int:
-        """The number of transitions of a minibatch that are from the older log; at least one is not."""
-        return min(round(self._settings.mix * self._settings.batch), self._settings.batch - 1)
-
     def _feed(self, logs: list[View]) -> DeviceFeed:
-        (gamma, clip, scale), reads = self._rewards, self.learner.agent.reads_next_action
-        return DeviceFeed(
-            [
-                Sampler(log, self._older_batch, gamma, clip=clip, seed=seed, scale=scale, next_actions=reads)
-                for log, seed in zip(logs, self._seeds, strict=True)
-            ]
-        )
+        (gamma, clip, scale), batch = self._rewards, self._settings.mixed
+        more = {"clip": clip, "scale": scale, "next_actions": self.learner.agent.reads_next_action}
+        each = zip(logs, self._seeds, strict=True)
+        return DeviceFeed([Sampler(log, batch, gamma, seed=seed, **more) for log, seed in each])
 
     def add(self, frame, action, reward, terminal, truncated) -> None:
         """Write one row over the oldest."""

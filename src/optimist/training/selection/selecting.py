@@ -98,7 +98,7 @@ def _ranking(
                 agent=source.agent,
                 step=candidate.step,
                 seed=candidate.seed,
-                value=float(scores[choice.RULES[rule].score][number]),
+                value=_finite(float(scores[choice.RULES[rule].score][number])),
                 low=low,
                 high=high,
                 support=float(scores["support"][number]),
