@@ -156,20 +156,24 @@ def own_normaliser(record: StudyRecord, out: Path, logs: dict[str, Log]) -> Norm
         {environment: score for environment, score in scores.items() if score is not None},
         results.random_scores(record.jobs, out),
         name=OWN,
-        yardstick=_player(record),
+        yardstick=_player(record, logs),
         provenance=f"the {measure}, the mean over its seeds, and random play, of this study",
     )
 
 
-def _player(record: StudyRecord) -> str:
-    """The name of the agent whose play is 100%; for existing logs "DQN", as in the paper.
+def _player(record: StudyRecord, logs: Mapping[str, Log]) -> str:
+    """The name of the agent whose play is 100%: "DQN", as in the paper, if it played the logs.
 
     Online agents are not in the paper's Table 1, so the name of the first one gets "in training"."""
     online = [job for job in record.jobs if job.plays and job.label]
     if online:
         return f"{online[0].label} in training"
-    players = {job.agent for job in record.jobs if job.collects} - {"dqn"}
-    return f"the logged {' and '.join(sorted(players)).upper()}" if players else "DQN"
+    players = {job.agent for job in record.jobs if job.collects}
+    players = players or {log.agent for log in logs.values() if log.agent is not None}
+    if "" in players:
+        return "the player of the log"
+    names = sorted(name.rpartition(":")[2] for name in players - {"dqn"})
+    return f"the logged {' and '.join(names).upper()}" if names else "DQN"
 
 
 def _share_logs(record: StudyRecord) -> bool:
