@@ -61,6 +61,14 @@ def base_name(name: str) -> str:
     return name.partition("?")[0]
 
 
+def game_of(name: str) -> str:
+    """The name without its family, and with its options: "Breakout?no_ops=30" of "atari/Breakout?no_ops=30".
+    The path of a user's file is no part of it."""
+    _, colon, rest = _address(name)
+    family = base_name(name).removesuffix(rest) if colon else ""
+    return name.removeprefix(family).partition("/")[2]
+
+
 def options_of(name: str) -> Any:
     """The options of a named environment, or None if its family has none."""
     options = getattr(found(name)[0], "Options", None)

@@ -10,6 +10,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from optimist import envs
 from optimist.errors import DataError
 from optimist.studies.folders import folder_names
 from optimist.studies.plan import WHOLE
@@ -229,7 +230,7 @@ def _without_yardstick(file: ScoreFile, by: Normaliser) -> dict[str, str]:
 def _by_environment(by: Normaliser, record: StudyRecord) -> Normaliser:
     """The normaliser by environment: published scores have "Breakout" for "atari/Breakout?no_ops=30"."""
     environments = dict.fromkeys(job.environment for job in record.jobs)
-    names = {name: name.partition("/")[2].partition("?")[0] for name in environments}
+    names = {name: envs.game_of(envs.base_name(name)) for name in environments}
     found = replace(
         by,
         yardstick_scores=_renamed(by.yardstick_scores, names),
