@@ -8,6 +8,7 @@ import importlib
 import inspect
 import os
 import pkgutil
+import shlex
 import sys
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -39,9 +40,9 @@ def from_data(name: Any) -> str:
         module, colon, _ = base_name(name).partition("/")[2].partition(":")
         known = not colon or module in sys.modules
     if not known:
-        raise DataError(
+        raise DataError(  # with its options: without them it is another game
             f'the data names the environment "{name}", which imports the module "{module}"; '
-            f"if you trust it: --environment {base_name(name)}"
+            f"if you trust it: --environment {shlex.quote(name)}, in Python environment={name!r}"
         )
     return name
 
