@@ -7,6 +7,7 @@ import pytest
 
 import optimist
 from little import GAME, outcome, played, small, vectors
+from optimist.cli.main import main
 from optimist.data.intake import Intake
 from optimist.data.saving import copy_into
 from optimist.errors import DataError, RunError, UsageError
@@ -118,6 +119,25 @@ def test_seeds_may_be_numbers_of_numpy(log, tmp_path):
         small("dqn"), log, seeds=np.arange(2), steps=4, evaluate_every=4, environment="", out=tmp_path / "run"
     )
     assert made.seeds == (0, 1)
+
+
+def test_a_part_of_each_players_log_is_that_of_the_command_line(tmp_path):
+    """In Python there was only the part of all players' play together, which is another log."""
+    play = {"steps": 300, "lanes": 2, "warm_up": 50, "options": {"network.torso": "mlp"}}
+    log = optimist.collect("gym/CartPole-v1", agent="dqn", seeds=(0, 1), out=tmp_path / "log", **play)
+    words = "--best 0.3 --seeds 0,1 --data-per-seed own --steps 4 --batch 4 --evaluate-every 4"
+    words += " --environment none --network.hidden 8"
+    assert main(["train", "dqn", str(tmp_path / "log"), "--out", str(tmp_path / "a"), *words.split()]) == 0
+    same = {"steps": 4, "batch": 4, "evaluate_every": 4, "environment": "none", "seeds": (0, 1)}
+    same |= {"data_per_seed": "own", "options": {"network.hidden": 8}}
+
+    def kept(name: str) -> set[str]:
+        """The names of policies have a hash of their parameters."""
+        return {path.name for path in (tmp_path / name / "policies").iterdir()}
+
+    optimist.train("dqn", log, part=lambda each: each.best(0.3), out=tmp_path / "b", **same)
+    optimist.train("dqn", log.best(0.3), out=tmp_path / "c", **same)
+    assert kept("a") == kept("b") != kept("c")
 
 
 def test_the_name_of_an_agent_is_fitted_to_the_data(log, tmp_path):

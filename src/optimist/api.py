@@ -4,7 +4,7 @@ Each function imports what only it needs, so that a policy is loaded quickly.
 """
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,6 +48,7 @@ def train(
     seeds: Iterable[int] = (0,),
     out: str | Path | None = None,
     environment: str | None = None,
+    part: Callable[[Dataset], Dataset] | None = None,
     restart: bool = False,
     **settings: Any,
 ) -> Run:
@@ -58,9 +59,13 @@ def train(
     steps, batch, evaluate_every. Evaluation plays the environment of the data unless `environment` names
     another, or is "none" or "". The run is in `out`, or in runs/AGENT-DATA as on the command line; data in
     memory has letters of its own in place of DATA. The same call continues an unfinished run.
+
+    `part` selects what is learned from: `part=lambda log: log.best(0.1)` is `--best 0.1`. It differs from the
+    data `data.best(0.1)` if `data_per_seed` is "own": then it selects from the log of each player.
     """
     from optimist.training.offline import OfflineTraining, usual_environment, usual_folder
     from optimist.training.resolve import resolve_training
+    from optimist.training.seed_logs import whole
 
     dataset = _dataset(agent, data)
     found = resolve_training(
@@ -71,7 +76,8 @@ def train(
         options=options,
         settings=settings,
     )
-    out = with_home(out) if out else usual_folder(found.agent, dataset)
+    part = part or whole
+    out = with_home(out) if out else usual_folder(found.agent, part(dataset))
     OfflineTraining(
         found.agent,
         dataset,
@@ -80,6 +86,7 @@ def train(
         seeds=_seeds(seeds),
         environment=usual_environment(dataset, environment),
         restart=restart,
+        part=part,
     ).run()
     return load_run(out)
 

@@ -141,3 +141,20 @@ def test_both_families_check_before_they_step(name):
     env = envs.make(name)
     env.reset()
     assert "action 9 in lane 0" in refusal(env.step, [9])
+
+
+@pytest.mark.parametrize(
+    ("name", "game"),
+    [
+        ("atari/Breakout", "Breakout"),
+        ("atari/Breakout?no_ops=30", "Breakout?no_ops=30"),
+        ("gym/my_package:Line-v0", "my_package:Line-v0"),
+        ("my_package:Corridor/short?length=4", "short?length=4"),
+        ("/home/me/keen.py:Corridor/short", "short"),
+        ("/home/me/keen.py:Corridor/short?length=4", "short?length=4"),
+        ("breakout", ""),
+    ],
+)
+def test_the_game_of_a_name_has_no_family(name, game):
+    """The path of a file was a part of it, so that {game} in a study named no log."""
+    assert envs.game_of(name) == game

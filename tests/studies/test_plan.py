@@ -319,6 +319,14 @@ def test_a_study_without_scales_has_one_size():
     assert one == other
 
 
+def test_the_game_in_a_path_of_data_has_no_path_of_a_file(monkeypatch):
+    monkeypatch.setattr(study_file, "environments", lambda study, names: tuple(names))
+    said = table(environments=["/home/me/keen.py:Corridor/short"], data="logs/{game}/{run}")
+    del said["scales"]["tiny"]["collect"]
+    jobs = study_file.read("mine", said, "tiny").jobs()
+    assert {job.data for job in jobs if job.label} == {f"logs/short/{run}" for run in (1, 2, 3)}
+
+
 @pytest.mark.parametrize(
     ("outside", "inside"),
     [

@@ -202,3 +202,16 @@ def test_another_game_of_the_same_shapes_is_refused():
     check_playable(LEARNER.spec, "gym/Pay-v0", trained_on="")
     with pytest.raises(UsageError, match="the data is from gym/Coin-v0, not from gym/Pay-v0"):
         check_playable(LEARNER.spec, "gym/Pay-v0", trained_on="gym/Coin-v0")
+
+
+def test_the_same_game_with_other_options_is_played_and_said(caplog):
+    """Nothing told that a log of one length was evaluated in another."""
+    spec = envs.make("minatar_jax/breakout").spec
+    check_playable(spec, "minatar_jax/breakout", trained_on="minatar_jax/breakout")
+    assert caplog.messages == []
+    check_playable(spec, "minatar_jax/breakout", trained_on="minatar_jax/breakout?max_steps=5")
+    (said,) = caplog.messages
+    assert said == (
+        "the data is from minatar_jax/breakout?max_steps=5; it is evaluated in minatar_jax/breakout, with "
+        "other options"
+    )

@@ -61,7 +61,7 @@ def test_the_same_configuration_goes_on(begun):
         ({**CONFIG, "seeds": [0]}, r"seeds: \[0, 1\] saved, \[0\] requested"),
         (
             {**CONFIG, "dataset": {"path": "data", "fingerprint": "f00"}},
-            "dataset.fingerprint: 'c0ffee' saved",
+            r"dataset.fingerprint: 'c0ffee' saved, 'f00' requested \(other data, or another part of it\)",
         ),
         ({key: CONFIG[key] for key in CONFIG if key != "kind"}, "kind: 'offline' saved, nothing requested"),
     ],

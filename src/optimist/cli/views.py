@@ -13,7 +13,7 @@ VIEWS = ("first", "last", "fraction", "best")
 
 
 def add_views(parser: Parser) -> None:
-    group = parser.add_argument_group("a part of the data")
+    group = parser.add_argument_group("a part of the data; several are taken in this order")
     group.add_argument(
         "--first", type=whole_number, metavar="int", help="only this many steps from the start"
     )

@@ -8,6 +8,7 @@ import importlib
 import inspect
 import os
 import pkgutil
+import shlex
 import sys
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -39,9 +40,9 @@ def from_data(name: Any) -> str:
         module, colon, _ = base_name(name).partition("/")[2].partition(":")
         known = not colon or module in sys.modules
     if not known:
-        raise DataError(
+        raise DataError(  # with its options: without them it is another game
             f'the data names the environment "{name}", which imports the module "{module}"; '
-            f"if you trust it: --environment {base_name(name)}"
+            f"if you trust it: --environment {shlex.quote(name)}, in Python environment={name!r}"
         )
     return name
 
@@ -59,6 +60,14 @@ def code(name: str) -> dict[str, str]:
 def base_name(name: str) -> str:
     """The name without its options."""
     return name.partition("?")[0]
+
+
+def game_of(name: str) -> str:
+    """The name without its family, and with its options: "Breakout?no_ops=30" of "atari/Breakout?no_ops=30".
+    The path of a user's file is no part of it."""
+    _, colon, rest = _address(name)
+    family = base_name(name).removesuffix(rest) if colon else ""
+    return name.removeprefix(family).partition("/")[2]
 
 
 def options_of(name: str) -> Any:

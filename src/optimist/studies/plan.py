@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from optimist import envs
 from optimist.studies.folders import Folders, folder_names
 from optimist.studies.job import Job
 
@@ -160,4 +161,4 @@ class Study:
         if self.play is not None:
             return self._run(environment, next(iter(self.agents)), seeds=()).name
         assert self.data is not None
-        return self.data.format(environment=environment, game=environment.partition("/")[2], run=run)
+        return self.data.format(environment=environment, game=envs.game_of(environment), run=run)

@@ -1,5 +1,6 @@
 """Evaluation by full episodes; the choice of episodes does not depend on their lengths."""
 
+import logging
 from collections.abc import Callable
 from contextlib import closing
 from typing import NamedTuple
@@ -18,6 +19,7 @@ from optimist.training.play.rollout import play_out_on_device
 Choice = Callable[[np.ndarray, np.ndarray, int], np.ndarray]  # (frames, episode began?, turn) -> actions
 MOST_STEPS = 100_000_000  # of one evaluation and seed; the paper has 125,000
 LANES = 16  # per seed, if an evaluation is measured in steps, as in the paper
+log = logging.getLogger("optimist")
 
 
 def check_length(steps: int | None) -> None:
@@ -189,6 +191,8 @@ def check_playable(spec: Spec, environment: str, trained_on: str = "") -> dict[s
         )
     if trained_on and envs.base_name(environment) != envs.base_name(str(trained_on)):
         raise UsageError(f"the data is from {trained_on}, not from {environment}: evaluate in {trained_on}")
+    if trained_on and environment != trained_on:
+        log.warning("the data is from %s; it is evaluated in %s, with other options", trained_on, environment)
     return versions
 
 

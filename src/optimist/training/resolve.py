@@ -178,6 +178,8 @@ def _fitting(record: Any, name: str, value: Any, place: str) -> Any:
         return value
     if value == "none" and may_be_none(field.type):
         return None
+    if name in LISTS and type(value) is int:  # one width, as in --network.hidden 8
+        return str(value)
     plain = value is None or isinstance(value, (bool, int, float, str, list, tuple))
     if plain and not fits(value, field.type):
         raise UsageError(f"{place}: {name} is {in_one_line(repr(value))}, not {in_words(field.type)}")

@@ -158,7 +158,9 @@ def test_a_run_that_learned_from_a_log_that_is_no_longer_there_is_not_done(strai
         log.built_agent(), GAME, log.record(), out=out / log.name, seeds=(7,), restart=True
     )
     again.run()
-    assert not run.done(out) and "dataset.recording" in "".join(run.changes(out))
+    (said,) = run.changes(out)
+    assert not run.done(out) and "dataset.recording" in said
+    assert said.endswith(" requested (another log, or it has grown since)")
 
 
 def test_a_run_without_its_configuration_is_not_done(straight, tmp_path):

@@ -1,6 +1,8 @@
 """Tables and figures of a study, from run folders that say what they hold."""
 
 import csv
+import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +10,7 @@ import pytest
 
 from little import random_play
 from optimist.data import Recorder, Spec
+from optimist.data.disk import manifest
 from optimist.errors import DataError, RunError
 from optimist.studies.job import Job
 from optimist.studies.report.study_report import write_findings
@@ -92,6 +95,36 @@ def test_the_studys_own_player_and_random_play_are_the_yardsticks(study):
     assert by.yardstick_scores == dict.fromkeys(GAMES, 10.0)
     assert by.random_scores == dict.fromkeys(GAMES, 2.0)
     assert by.normalised(GAMES[0], 14) == 1.5
+
+
+@pytest.mark.parametrize(
+    ("provenance", "named"),
+    [
+        ({}, "the player of the log"),
+        ({"format": "npz", "agent": {"name": "dqn"}}, "the player of the log"),
+        ({"collection": {}, "agent": {"name": "my_package:Keen"}}, "the logged KEEN"),
+        ({"collection": {}, "agent": {"name": "dqn"}}, "DQN"),
+        ({"format": "dqn-replay"}, "DQN"),
+        (None, "DQN"),  # an older version's results/logs.json does not know
+    ],
+)
+def test_who_played_existing_logs_follows_from_the_logs(study, provenance, named):
+    """The player of any log was called DQN, and stood beside the paper's numbers."""
+    made = [replace(each, needs=(), data=str(study / str(each.data))) for each in jobs() if not each.plays]
+    for each in made:
+        finish(each, study)
+    for game in GAMES:
+        log = study / "logs" / game
+        replace(manifest.read(log), provenance=provenance or {}).write(log)
+    write_jobs(study, "Existing logs", made)
+    if provenance is None:
+        write_findings(study)
+        remembered = json.loads((study / "results" / "logs.json").read_text())
+        text = json.dumps({game: {**log, "agent": None} for game, log in remembered.items()})
+        (study / "results" / "logs.json").write_text(text.replace(', "agent": null', ""))
+        shutil.rmtree(study / "logs")
+    found = find(study)
+    assert found.by.yardstick == named and found.by.yardstick_scores == dict.fromkeys(GAMES, 10.0)
 
 
 def test_the_yardstick_is_the_mean_over_players_and_not_over_their_episodes(tmp_path):

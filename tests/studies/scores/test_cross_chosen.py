@@ -10,8 +10,10 @@ from optimist.studies.scores.cross_chosen import FEW, CrossChosen
 from optimist.studies.scores.normalisation import own
 from optimist.studies.scores.score_files import ScoreFile
 from optimist.studies.scores.statistics import (
+    aggregates,
     iqm,
     mean,
+    optimality_gap,
     paired_difference,
     performance_profile,
     stratified_bootstrap,
@@ -122,3 +124,10 @@ def test_a_band_of_shares_stays_within_shares():
     free, kept = band(), intervals.profiles({"cross": {"DQN": found}})["cross"]["DQN"][1]
     assert free.low.min() < 0 and free.high.max() > 1
     assert kept.low.min() >= 0 and kept.high.max() <= 1
+
+
+def test_an_optimality_gap_is_never_below_zero():
+    """The draws are shifted: the interval of a gap began below zero."""
+    found = runs([np.array([[0.0, 1.0], [1.0, 1.0]]), np.array([[0.02, 1.0, 1.0], [1.0, 1.0, 1.0]])])
+    assert stratified_bootstrap(optimality_gap, found).low < 0
+    assert aggregates(found)["optimality_gap"].low == 0 < aggregates(found)["optimality_gap"].high

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from optimist import envs
 from optimist.studies.folders import folder_names
 from optimist.studies.report import figures, paper_figures
 from optimist.studies.report.paper_figures import MANY
@@ -242,8 +243,9 @@ def _panels(finding: Finding, games: Sequence[str]) -> dict[str, dict[str, Seeds
 
 def short_names(games: Sequence[str]) -> dict[str, str]:
     """ "Breakout" for "atari/Breakout", if all games are of one family."""
-    one = len({game.partition("/")[0] for game in games}) == 1
-    return {game: game.partition("/")[2] if one and "/" in game else game for game in games}
+    short = {game: envs.game_of(game) for game in games}
+    one = len({game.removesuffix(short[game]) for game in games}) == 1
+    return {game: short[game] if one and short[game] else game for game in games}
 
 
 def steps(findings: StudyResults) -> str:

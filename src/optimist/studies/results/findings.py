@@ -10,6 +10,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from optimist import envs
 from optimist.errors import DataError
 from optimist.studies.folders import folder_names
 from optimist.studies.plan import WHOLE
@@ -156,20 +157,24 @@ def own_normaliser(record: StudyRecord, out: Path, logs: dict[str, Log]) -> Norm
         {environment: score for environment, score in scores.items() if score is not None},
         results.random_scores(record.jobs, out),
         name=OWN,
-        yardstick=_player(record),
+        yardstick=_player(record, logs),
         provenance=f"the {measure}, the mean over its seeds, and random play, of this study",
     )
 
 
-def _player(record: StudyRecord) -> str:
-    """The name of the agent whose play is 100%; for existing logs "DQN", as in the paper.
+def _player(record: StudyRecord, logs: Mapping[str, Log]) -> str:
+    """The name of the agent whose play is 100%: "DQN", as in the paper, if it played the logs.
 
     Online agents are not in the paper's Table 1, so the name of the first one gets "in training"."""
     online = [job for job in record.jobs if job.plays and job.label]
     if online:
         return f"{online[0].label} in training"
-    players = {job.agent for job in record.jobs if job.collects} - {"dqn"}
-    return f"the logged {' and '.join(sorted(players)).upper()}" if players else "DQN"
+    players = {job.agent for job in record.jobs if job.collects}
+    players = players or {log.agent for log in logs.values() if log.agent is not None}
+    if "" in players:
+        return "the player of the log"
+    names = sorted(name.rpartition(":")[2] for name in players - {"dqn"})
+    return f"the logged {' and '.join(names).upper()}" if names else "DQN"
 
 
 def _share_logs(record: StudyRecord) -> bool:
@@ -225,7 +230,7 @@ def _without_yardstick(file: ScoreFile, by: Normaliser) -> dict[str, str]:
 def _by_environment(by: Normaliser, record: StudyRecord) -> Normaliser:
     """The normaliser by environment: published scores have "Breakout" for "atari/Breakout?no_ops=30"."""
     environments = dict.fromkeys(job.environment for job in record.jobs)
-    names = {name: name.partition("/")[2].partition("?")[0] for name in environments}
+    names = {name: envs.game_of(envs.base_name(name)) for name in environments}
     found = replace(
         by,
         yardstick_scores=_renamed(by.yardstick_scores, names),

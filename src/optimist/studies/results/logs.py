@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from optimist.studies.job import Job
 from optimist.studies.job_run import players_of
 from optimist.studies.players import final_returns
 from optimist.studies.scores.curves import Curve, curves, mean_curve
+from optimist.training.automatic import IMPORTED
 from optimist.training.kinds import fits, in_words
 
 REMEMBERED = "results/logs.json"  # logs are large and may be deleted; their returns are kept here
@@ -31,6 +33,7 @@ class Log:
     average: dict[str, float]  # of each part of the data
     evaluation: float | None = None  # the best evaluation of the player, as the paper measures it
     players: dict[str, float] = field(default_factory=dict)  # best evaluation of each player, by its seed
+    agent: str | None = None  # that played; "" in somebody else's log; None in files of older versions
 
 
 def read_logs(jobs: list[Job], out: Path) -> dict[str, Log]:
@@ -100,7 +103,16 @@ def _log(jobs: list[Job], out: Path) -> Log:
         average=_by_part(_average, logs),
         evaluation=max(together.values(), default=None),
         players={str(seed): max(curve.values()) for seed, curve in evaluated.items()},
+        agent=" and ".join(sorted({_player_of(Dataset.open(folder).provenance) for folder in players})),
     )
+
+
+def _player_of(provenance: Mapping[str, Any]) -> str:
+    """The name of the agent that played a log of ours, or of the paper; "" for any other log."""
+    if provenance.get("format") == IMPORTED:
+        return "dqn"
+    agent = provenance.get("agent")
+    return str(agent.get("name", "")) if isinstance(agent, dict) and "collection" in provenance else ""
 
 
 def _evaluated(folders: list[Path]) -> dict[int, Curve]:

@@ -108,7 +108,7 @@ def stratified_bootstrap(
     confidence: float = 0.95,
     seed: int = 0,
     paired: bool = False,
-    limits: tuple[float, float] = (-np.inf, np.inf),
+    limits: tuple[ArrayLike, ArrayLike] = (-np.inf, np.inf),
 ) -> Interval:
     """The percentile interval of statistic(*matrices) when runs are resampled, with replacement, per game.
 
@@ -119,8 +119,8 @@ def stratified_bootstrap(
 
     Every draw of `CrossChosen` runs repeats the choice of their evaluations. A draw has fewer distinct runs
     than the study, so its choice is worse and its score lower on average; the draws are shifted so that
-    their mean is the estimate. `limits` are the values that the statistic can have, such as SHARE: the shift
-    may lead beyond them.
+    their mean is the estimate. `limits` are the values that the statistic can have, such as SHARE, or that
+    each of its numbers can have: the shift may lead beyond them.
     """
     if not matrices or repetitions < 1 or not 0 < confidence < 1:
         raise UsageError(
@@ -184,6 +184,7 @@ AGGREGATES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "mean": mean,
     "optimality_gap": optimality_gap,
 }
+LOWEST = {"optimality_gap": 0.0}  # an aggregate that cannot be below this
 
 
 def aggregates(
@@ -203,6 +204,7 @@ def aggregates(
         repetitions=repetitions,
         confidence=confidence,
         seed=seed,
+        limits=([LOWEST.get(name, -np.inf) for name in AGGREGATES], np.inf),
     )
     rows = zip(together.estimate.tolist(), together.low.tolist(), together.high.tolist(), strict=True)
     return {name: Interval(*row) for name, row in zip(AGGREGATES, rows, strict=True)}

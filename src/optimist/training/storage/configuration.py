@@ -32,6 +32,10 @@ LATER = {
 SAME = {"training.on_divergence": {"stop": "continue"}}
 # Added later, with no value to compare for older runs; only the runs of studies have a part.
 UNKNOWN_BEFORE = ("dataset.recording", "dataset.part")
+MEANING = {  # of values that are hashes
+    "dataset.fingerprint": " (other data, or another part of it)",
+    "dataset.recording": " (another log, or it has grown since)",
+}
 RENAMED = {"log": "data_per_seed", "home": "feed"}  # settings of the training, since version 0.1.0
 HAD_WIDTHS = ("bcq", "cloned_actor", "ddpg", "td3", "td3_rem")  # agents with `hidden` in version 0.1.0
 
@@ -106,7 +110,7 @@ def changes(before: dict, asked: dict) -> list[str]:
     difference, nor are settings that no result depends on: the run continues."""
     before, asked = updated(before), updated(asked)
     return [
-        f"{name}: {_shown(old)} saved, {_shown(new)} requested"
+        f"{name}: {_shown(old)} saved, {_shown(new)} requested{MEANING.get(name, '')}"
         for name, old, new in differences(
             with_later_settings(before, asked), with_later_settings(asked, before)
         )
