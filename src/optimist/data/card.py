@@ -6,7 +6,7 @@ import numpy as np
 
 from optimist.data.dataset import Dataset
 from optimist.data.joining import LeftOut
-from optimist.data.look import feature_names
+from optimist.data.look import action_columns, feature_names
 
 FEWEST_WINDOW_EPISODES = 20  # a mean over fewer says little about their policy
 
@@ -77,7 +77,13 @@ def _length_figures(lengths: np.ndarray) -> dict:
 def _action_figures(dataset: Dataset) -> dict:
     actions = dataset.timeline.action[dataset.steps()]
     if not dataset.spec.discrete:
-        return {"action_mean": actions.mean(axis=0).tolist(), "action_std": actions.std(axis=0).tolist()}
+        return {
+            **({"action_columns": columns} if (columns := action_columns(dataset)) else {}),
+            "action_low": list(dataset.spec.action_low),
+            "action_high": list(dataset.spec.action_high),
+            "action_mean": actions.mean(axis=0).tolist(),
+            "action_std": actions.std(axis=0).tolist(),
+        }
     frequency = np.bincount(actions, minlength=dataset.spec.actions) / len(actions)
     seen = frequency[frequency > 0]
     names = {"action_names": list(dataset.spec.action_names)} if dataset.spec.action_names else {}

@@ -153,7 +153,8 @@ def _about_actions(look: Look) -> Iterator[str]:
         actions = look.sample.actions
         constant = np.flatnonzero((actions == actions[0]).all(axis=0)).tolist()
         if constant:
-            yield f"{_listed('action dimension', constant)} never changes: what it does cannot be learned"
+            which = _listed("action dimension", map(look.action_column, constant))
+            yield f"{which} never changes: what it does cannot be learned"
     elif look.most_common == 1:
         yield (
             f"action {look.name_of(int(look.action_counts.argmax()))} is taken in every step: there is "

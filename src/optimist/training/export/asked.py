@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from optimist.data.dataset import Dataset
-from optimist.data.look import feature_names
+from optimist.data.look import action_columns, feature_names
 from optimist.data.sampling import Sampler, transitions
 from optimist.data.transition import Spec
 from optimist.errors import DataError, UsageError
@@ -21,6 +21,7 @@ class Asked:
     arguments: tuple[np.ndarray, ...]
     whose: str
     features: tuple[str, ...] = ()  # their names in order, if they are known
+    action_columns: tuple[str, ...] = ()  # the same of the numbers of an action vector
 
     @property
     def has_masks(self) -> bool:
@@ -54,7 +55,8 @@ def _logged(spec: Spec, dataset: Dataset, count: int) -> Asked:
     seen = transitions(sampler, positions, dataset.timeline.frames).observation
     masks = dataset.timeline.allowed
     others = () if masks is None else (masks[dataset.steps()[positions]],)
-    return Asked((_laid_out(spec, seen), *others), "logged observations", tuple(feature_names(dataset)))
+    names = tuple(feature_names(dataset)), tuple(action_columns(dataset))
+    return Asked((_laid_out(spec, seen), *others), "logged observations", *names)
 
 
 def _random(run: Run, count: int) -> Asked:
