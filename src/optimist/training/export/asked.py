@@ -64,7 +64,8 @@ def _random(run: Run, count: int) -> Asked:
     random, shape = np.random.default_rng(0), (count // 10, *spec.observation_shape)
     drawn: Any = random.integers(0, 256, shape) if spec.frame_dtype == "uint8" else random.normal(size=shape)
     drawn = (drawn > 0 if spec.frame_dtype == "bool" else drawn).astype(spec.frame_dtype)
-    return Asked((_laid_out(spec, drawn),), f"random observations, because {run.data} cannot be opened")
+    lost = "; the file takes no mask of allowed actions, if the log has some" if spec.discrete else ""
+    return Asked((_laid_out(spec, drawn),), f"random observations, because {run.data} cannot be opened{lost}")
 
 
 def _laid_out(spec: Spec, observations: np.ndarray) -> np.ndarray:
