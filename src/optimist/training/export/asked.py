@@ -45,7 +45,10 @@ def asked(run: Run, data: Dataset | str | Path | None, count: int) -> Asked:
     if dataset.spec.observation_shape == spec.observation_shape:
         return _logged(spec, dataset, min(count, len(dataset)))
     if data is not None:
-        raise UsageError(f"{data} has observations of {dataset.spec.observation_shape}")
+        raise UsageError(
+            f"{data} has observations of {dataset.spec.observation_shape}, and this policy takes "
+            f"{spec.observation_shape}: name a log like the one that it learned from"
+        )
     return _random(run, count)
 
 
