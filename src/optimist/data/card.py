@@ -30,6 +30,7 @@ def card(dataset: Dataset) -> dict:
         "terminal_rate": float(episodes.terminal.mean()),
         "truncated_rate": float(episodes.truncated.mean()),
         **_action_figures(dataset),
+        **_optional_figures(dataset),
         **_size_figures(dataset),
         "provenance": dataset.provenance,
         "fingerprint": dataset.fingerprint,
@@ -93,6 +94,20 @@ def _action_figures(dataset: Dataset) -> dict:
         "action_frequency": frequency.tolist(),
         "action_entropy": float(-(seen * np.log(seen)).sum() + 0.0),
     }
+
+
+def _optional_figures(dataset: Dataset) -> dict:
+    """The probabilities of the logged actions and the numbers of allowed ones, if they were logged."""
+    timeline, steps, found = dataset.timeline, dataset.steps(), {}
+    if timeline.probability is not None:
+        found["probabilities"] = _range(timeline.probability[steps])
+    if timeline.allowed is not None:
+        found["allowed_actions"] = _range(np.bitwise_count(timeline.allowed.bits[steps]).sum(axis=1))
+    return found
+
+
+def _range(values: np.ndarray) -> dict:
+    return {"mean": float(values.mean()), "least": float(values.min()), "most": float(values.max())}
 
 
 def _size_figures(dataset: Dataset) -> dict:
