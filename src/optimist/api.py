@@ -5,6 +5,7 @@ Each function imports what only it needs, so that a policy is loaded quickly.
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from inspect import signature
 from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from optimist import agents, envs
 from optimist.agents._agent import Agent
 from optimist.data.dataset import Dataset
 from optimist.data.machine import with_home
-from optimist.errors import UsageError
+from optimist.errors import UsageError, closest
 from optimist.training.run import Run, load_run
 
 if TYPE_CHECKING:
@@ -64,10 +65,12 @@ def train(
     data `data.best(0.1)` if `data_per_seed` is "own": then it selects from the log of each player.
     """
     from optimist.training.offline import OfflineTraining, usual_environment, usual_folder
+    from optimist.training.offline_settings import Training
     from optimist.training.resolve import resolve_training
     from optimist.training.seed_logs import whole
 
     dataset = _dataset(agent, data)
+    _refuse_misspelt(settings, Training, train)
     found = resolve_training(
         dataset.spec,
         agent,
@@ -116,8 +119,10 @@ def collect(
     """
     from optimist.training.beginning import beginning
     from optimist.training.online import OnlineTraining
+    from optimist.training.online_settings import Collection
     from optimist.training.resolve import resolve_collection
 
+    _refuse_misspelt(settings, Collection, collect)
     spec, start, out = envs.spec_of(environment), None, with_home(out)
     if start_from is not None:
         start = beginning(start_from, step=step, seeds=None if seeds is None else _seeds(seeds))
@@ -220,6 +225,15 @@ def _dataset(agent: Any, data: Any) -> Dataset:
             "optimist.Dataset.from_arrays makes one"
         )
     return Dataset.open(data)
+
+
+def _refuse_misspelt(settings: Mapping[str, Any], record: type, function: Callable[..., Any]) -> None:
+    """Raise UsageError for a word that is none of the settings, and most like an argument of the function."""
+    own, known = list(signature(function).parameters), list(signature(record).parameters)
+    for name in settings:
+        meant = None if name in known else closest(name, [*known, *own])  # on ties the last
+        if meant in own:
+            raise UsageError(f'there is no setting "{name}": did you mean "{meant}"?')
 
 
 def _recipe(recipe: str, settings: dict[str, Any]) -> str:

@@ -32,6 +32,24 @@ def test_the_best_policy_is_the_best_stretch_of_play_not_the_best_episode():
     assert card(data)["best_policy_return"] == 7.0
 
 
+def test_the_card_says_that_probabilities_and_masks_were_logged():
+    masks = np.array([[1, 1, 1], [1, 0, 0]] * 5, bool)
+    data = from_arrays(
+        np.arange(10.0)[:, None],
+        np.zeros(10, int),
+        np.ones(10),
+        np.ones(10, bool),
+        probabilities=np.linspace(0.1, 1, 10),
+        allowed_actions=masks,
+        actions_count=3,
+    )
+    figures = card(data)
+    assert figures["allowed_actions"] == {"mean": 2.0, "least": 1.0, "most": 3.0}
+    assert figures["probabilities"] == pytest.approx({"mean": 0.55, "least": 0.1, "most": 1.0})
+    assert card(data.first(1))["allowed_actions"]["mean"] == 3.0
+    assert "allowed_actions" not in card(from_arrays(np.ones((2, 1)), [0, 1], [1, 1], [True, True]))
+
+
 def test_the_card_of_unfinished_play_has_no_returns(tmp_path):
     record(tmp_path, SPECS["vectors"], rows=10, ends=0)
     figures = card(open_dataset(tmp_path))

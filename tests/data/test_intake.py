@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -128,6 +129,42 @@ def test_an_intake_goes_into_a_new_folder_unless_it_appends_the_same_kind_of_ste
         with pytest.raises(DataError, match=said):
             Intake(tmp_path / name, spec, append=append)
     assert len(Dataset.open(tmp_path / "log")) == 26 and (tmp_path / "other" / "thesis.tex").exists()
+
+
+def test_an_append_has_the_same_columns_in_the_same_order(tmp_path):
+    """Two features that are exchanged have the same spec."""
+    named = {"features": ["age", "hour"]}
+    with Intake(tmp_path / "log", SPEC, provenance=named) as intake:
+        intake.add(rows(30))
+    with pytest.raises(
+        DataError, match=r"log has age where the new log has hour \(number 0 of the features\)"
+    ):
+        Intake(tmp_path / "log", SPEC, provenance={"features": ["hour", "age"]}, append=True)
+    for same in (named, {}):
+        with Intake(tmp_path / "log", SPEC, provenance=same, append=True) as intake:
+            intake.add(rows(30))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        ((0.5, 0.0), (1.0, 1.0), "import the new log with --action-low 0.1,0.0 --action-high 2.0,1.0$"),
+        (
+            (0.5, -3.0),
+            (4.0, 1.0),
+            "import both with --action-low 0.1,-3.0 --action-high 4.0,1.0, or wider bounds",
+        ),
+    ],
+)
+def test_bounds_of_actions_that_differ_are_told_with_the_words_that_make_them_equal(
+    low, high, said, tmp_path
+):
+    """Bounds are those of the log unless they are given, and the next month's differ."""
+    spec = Spec((2,), "float32", action_low=(0.1, 0.0), action_high=(2.0, 1.0))
+    with Intake(tmp_path / "log", spec) as intake:
+        intake.add({**rows(30), "actions": np.full((30, 2), 0.5)})
+    with pytest.raises(DataError, match=said):
+        Intake(tmp_path / "log", replace(spec, action_low=low, action_high=high), append=True)
 
 
 ENDLESS = """

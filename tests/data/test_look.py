@@ -90,6 +90,9 @@ FOUND = {
         1, np.where(np.arange(STEPS) < 4, np.arange(STEPS) + 9.0, np.arange(STEPS) % 3 / 10)
     ),
     "action dimension 1 never changes": {"actions": lambda columns: columns["observations"][:, :2] * [1, 0]},
+    "every action vector holds one 1 and else 0, as a coded choice": {
+        "actions": lambda columns: np.eye(3)[columns["actions"]]
+    },
     "action 3 is never taken: such": {"actions_count": 4},
     "action 0 is never taken: if your actions count from 1, subtract 1": {
         "actions": lambda columns: columns["actions"] + 1,

@@ -6,7 +6,7 @@ import numpy as np
 
 from optimist.data.dataset import Dataset
 from optimist.data.joining import LeftOut
-from optimist.data.look import feature_names
+from optimist.data.look import action_columns, feature_names
 
 FEWEST_WINDOW_EPISODES = 20  # a mean over fewer says little about their policy
 
@@ -30,6 +30,7 @@ def card(dataset: Dataset) -> dict:
         "terminal_rate": float(episodes.terminal.mean()),
         "truncated_rate": float(episodes.truncated.mean()),
         **_action_figures(dataset),
+        **_optional_figures(dataset),
         **_size_figures(dataset),
         "provenance": dataset.provenance,
         "fingerprint": dataset.fingerprint,
@@ -77,7 +78,13 @@ def _length_figures(lengths: np.ndarray) -> dict:
 def _action_figures(dataset: Dataset) -> dict:
     actions = dataset.timeline.action[dataset.steps()]
     if not dataset.spec.discrete:
-        return {"action_mean": actions.mean(axis=0).tolist(), "action_std": actions.std(axis=0).tolist()}
+        return {
+            **({"action_columns": columns} if (columns := action_columns(dataset)) else {}),
+            "action_low": list(dataset.spec.action_low),
+            "action_high": list(dataset.spec.action_high),
+            "action_mean": actions.mean(axis=0).tolist(),
+            "action_std": actions.std(axis=0).tolist(),
+        }
     frequency = np.bincount(actions, minlength=dataset.spec.actions) / len(actions)
     seen = frequency[frequency > 0]
     names = {"action_names": list(dataset.spec.action_names)} if dataset.spec.action_names else {}
@@ -87,6 +94,20 @@ def _action_figures(dataset: Dataset) -> dict:
         "action_frequency": frequency.tolist(),
         "action_entropy": float(-(seen * np.log(seen)).sum() + 0.0),
     }
+
+
+def _optional_figures(dataset: Dataset) -> dict:
+    """The probabilities of the logged actions and the numbers of allowed ones, if they were logged."""
+    timeline, steps, found = dataset.timeline, dataset.steps(), {}
+    if timeline.probability is not None:
+        found["probabilities"] = _range(timeline.probability[steps])
+    if timeline.allowed is not None:
+        found["allowed_actions"] = _range(np.bitwise_count(timeline.allowed.bits[steps]).sum(axis=1))
+    return found
+
+
+def _range(values: np.ndarray) -> dict:
+    return {"mean": float(values.mean()), "least": float(values.min()), "most": float(values.max())}
 
 
 def _size_figures(dataset: Dataset) -> dict:

@@ -4,25 +4,26 @@ by step."""
 import contextlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optimist.data.appending import to_extend
 from optimist.data.checking import checked_piece
 from optimist.data.disk import manifest as manifests
-from optimist.data.disk.files import TEMPORARY, remove, write_whole
+from optimist.data.disk.files import remove, write_whole
 from optimist.data.disk.leftovers import APPENDING, clean_up, discard_held
-from optimist.data.disk.lock import HOLDER, LOCK, writing
+from optimist.data.disk.lock import LOCK, writing
 from optimist.data.disk.manifest import OPTIONAL_COLUMNS, Manifest
 from optimist.data.disk.shard_stream import ShardStream, steps_per_shard
 from optimist.data.episodes import episodes_in_words
 from optimist.data.joining import Joining, LeftOut, Piece
 from optimist.data.machine import with_home
 from optimist.data.transition import Spec
-from optimist.errors import DataError, OptimistError, in_one_line
+from optimist.errors import DataError, OptimistError
 
 NEEDED = ("observations", "actions", "rewards", "terminals")
 KNOWN = (*NEEDED, "truncations", "next_observations", "probabilities", "allowed_actions")
@@ -70,7 +71,7 @@ class Intake:
         self._is_padded = is_padded  # rows without successors are not steps: they hold final observations
         self._given_left_out = LeftOut.said(provenance or {})
         self._is_new_folder = not self.folder.exists()
-        existing = _to_extend(self.folder, spec, append, restart)
+        existing = to_extend(self.folder, spec, provenance or {}, append, restart)
         self._lock = writing(self.folder)
         try:
             if existing is None:
@@ -206,39 +207,3 @@ def discard_unfinished(folder: Path) -> None:
         return
     with writing(folder):
         discard_held(folder)
-
-
-def _to_extend(folder: Path, spec: Spec, append: bool, restart: bool) -> Manifest | None:
-    """The manifest of the dataset to append to, or None for a folder to fill; DataError for any other."""
-    if not os.path.lexists(folder):
-        return None
-    if not folder.is_dir():
-        raise DataError(f"{folder} is not a folder; choose another one")
-    if not os.path.lexists(folder / manifests.NAME):
-        ours = (TEMPORARY, LOCK, HOLDER)
-        others = sorted(path.name for path in folder.iterdir() if not path.name.endswith(ours))
-        if others:
-            raise DataError(f"{folder} holds {in_one_line(others[0])}, not a dataset; choose a new folder")
-        return None
-    found = manifests.read(folder)
-    if "unfinished" in found.provenance:
-        if restart:
-            return None
-        raise DataError(f"{folder} is not complete: {in_one_line(found.provenance['unfinished'], 200)}")
-    if not append:
-        remedy = f"choose a new folder, or append to it: optimist data append NEW --to {folder}"
-        raise DataError(f"{folder} holds a dataset already; {remedy}")
-    if found.spec != spec:
-        raise DataError(
-            f"{folder} holds {found.spec.in_words()}, which differs from {spec.in_words()}: "
-            f"{_difference(found.spec, spec)}; choose a new folder, or give the same"
-        )
-    return found
-
-
-def _difference(one: Spec, other: Spec) -> str:
-    """The first field in which two specs differ."""
-    name = next(
-        field.name for field in fields(Spec) if getattr(one, field.name) != getattr(other, field.name)
-    )
-    return f"its {name} is {in_one_line(getattr(one, name))}, not {in_one_line(getattr(other, name))}"

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optimist.data.appending import ACTION_COLUMNS, FEATURES
 from optimist.data.dataset import Dataset
 from optimist.data.predictability import predictability
 from optimist.data.stacking import decoded_stacks
@@ -108,6 +109,11 @@ class Look:
         names = getattr(self.spec, "action_names", ())
         return str(names[action] if names else action)
 
+    def action_column(self, number: int) -> str:
+        """The name of a number of an action vector, or which it is."""
+        names = action_columns(self.dataset)
+        return names[number] if names else str(number)
+
     def feature(self, number: int) -> str:
         """The name of a feature in the table that it comes from, or its number."""
         names = feature_names(self.dataset)
@@ -173,8 +179,17 @@ class Look:
 def feature_names(dataset: Dataset) -> list[str]:
     """The names of the features in the table that they come from, in the order in which an agent reads them;
     empty if they are not known."""
-    names = dataset.provenance.get("features")
-    if not isinstance(names, list) or dataset.spec.frame_shape != (len(names),):
+    return _columns(dataset, FEATURES, dataset.spec.frame_shape)
+
+
+def action_columns(dataset: Dataset) -> list[str]:
+    """The same of the numbers of an action vector."""
+    return _columns(dataset, ACTION_COLUMNS, dataset.spec.action_shape)
+
+
+def _columns(dataset: Dataset, kind: str, shape: tuple[int, ...]) -> list[str]:
+    names = dataset.provenance.get(kind)
+    if not isinstance(names, list) or shape != (len(names),):
         return []
     return [in_one_line(name) for name in names]
 

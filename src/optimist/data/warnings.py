@@ -153,7 +153,13 @@ def _about_actions(look: Look) -> Iterator[str]:
         actions = look.sample.actions
         constant = np.flatnonzero((actions == actions[0]).all(axis=0)).tolist()
         if constant:
-            yield f"{_listed('action dimension', constant)} never changes: what it does cannot be learned"
+            which = _listed("action dimension", map(look.action_column, constant))
+            yield f"{which} never changes: what it does cannot be learned"
+        if actions.shape[1] > 1 and np.isin(actions, (0, 1)).all() and (actions.sum(axis=1) == 1).all():
+            yield (
+                "every action vector holds one 1 and else 0, as a coded choice does: give the numbers of the "
+                "chosen actions instead (argmax), and agents for discrete actions learn from them"
+            )
     elif look.most_common == 1:
         yield (
             f"action {look.name_of(int(look.action_counts.argmax()))} is taken in every step: there is "

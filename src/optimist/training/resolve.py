@@ -98,6 +98,8 @@ def _agent(
         raise UsageError(f'preset "{preset}" needs an agent given by name: pass a name, or no preset')
     if not isinstance(agent, Agent):
         raise UsageError(f'{agent!r} is not an agent: pass a name such as "rem", or optimist.agents.Rem()')
+    if not isinstance(options or {}, Mapping):
+        raise UsageError(f'options is {in_one_line(options)}: name each, as in options={{"columns": 3}}')
     for name, value in (options or {}).items():
         if name not in _taken(agent) and name in _taken(recipe.training):
             whose = agents.name_of(agent)

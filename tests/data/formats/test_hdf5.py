@@ -142,6 +142,20 @@ def test_d3rlpys_file_holds_every_transition(tmp_path):
     assert not summary.counts.left_out.steps and "left_out" not in open_dataset(tmp_path / "back").provenance
 
 
+def test_the_row_that_d3rlpy_needs_at_a_cut_has_an_action_that_can_be(tmp_path):
+    """It had zeros, which no bound need hold, and the file could not be read back."""
+    data = from_arrays(
+        np.arange(20.0)[:, None],
+        np.linspace(32, 2500, 20)[:, None],
+        np.ones(20),
+        np.zeros(20, bool),
+        truncations=np.arange(20) % 5 == 4,
+    )
+    FORMAT.write(data, tmp_path / "log.h5", FORMAT.WriteOptions())
+    FORMAT.read(tmp_path / "log.h5", tmp_path / "back", FORMAT.ReadOptions())
+    assert_equal_steps(open_dataset(tmp_path / "back"), data, but_ends=True)
+
+
 def test_a_file_of_d3rlpy_is_read_without_our_attributes(tmp_path):
     data = recorded(tmp_path / "data", SPECS["vectors"])
     FORMAT.write(data, tmp_path / "log.h5", FORMAT.WriteOptions())

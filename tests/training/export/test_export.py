@@ -467,3 +467,35 @@ def test_a_mask_that_is_none_is_refused_by_an_exported_policy(tmp_path):
     exporting.export_policy(run, tmp_path / "free.npz")
     with pytest.raises(ValueError, match="takes no mask: its log had none"):
         NumpyPolicy(tmp_path / "free.npz")(row, np.ones(3, bool))
+
+
+def test_the_order_of_an_action_vector_goes_with_the_policy(tmp_path, capsys):
+    """Its numbers have units, which nothing but the names of the columns tells apart."""
+    rows = [
+        f"{row % 7},{row % 5},{row % 11 * 9.5},{row % 13 * 200.5 - 2406},1,{row % 10 == 9:d}"
+        for row in range(60)
+    ]
+    (tmp_path / "log.csv").write_text("\n".join(["level,heat,valve_pct,heater_w,reward,terminal", *rows]))
+    told = ["--observations", "level,heat", "--actions", "valve_pct,heater_w", "--truncations", "no"]
+    assert (
+        main(["data", "import", "parquet", str(tmp_path / "log.csv"), *told, "--out", str(tmp_path / "log")])
+        == 0
+    )
+    assert main(["data", "info", str(tmp_path / "log")]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "action columns valve_pct, heater_w" in shown
+    assert "action low 0, -2,406 action high 95, 0" in shown
+    short = [
+        "--steps",
+        "20",
+        "--evaluate-every",
+        "20",
+        "--out",
+        str(tmp_path / "run"),
+        "--network.hidden",
+        "8",
+    ]
+    assert main(["train", "cloned_actor", str(tmp_path / "log"), *short]) == 0
+    made = optimist.export(tmp_path / "run", tmp_path / "policy.npz")
+    assert "an action is, in this order: valve_pct, heater_w" in made.lines()
+    assert NumpyPolicy(tmp_path / "policy.npz").facts["action_columns"] == ["valve_pct", "heater_w"]

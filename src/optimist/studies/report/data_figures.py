@@ -118,10 +118,12 @@ def _vectors(axes: Axes, look: Look) -> None:
     for number in range(min(CURVES, scaled.shape[1])):
         counts, edges = np.histogram(scaled[:, number], BINS, range=(-1, 1))
         shares = 100 * counts / len(scaled)
-        axes.stairs(shares, edges, color=colour(number), label=f"dimension {number}")
+        label = f"{number}: {look.action_column(number)}, {low[number]:g} to {high[number]:g}"
+        axes.stairs(shares, edges, color=colour(number), label=label)
     dress(axes, xlabel="from the lower to the upper bound", ylabel="% of the steps")
     axes.set_xticks([-1, 0, 1], ["low", "middle", "high"])
-    axes.legend(frameon=False, fontsize=8)
+    for text in axes.legend(frameon=False, fontsize=8).get_texts():
+        text.set_parse_math(False)
 
 
 def _caption_of_returns(look: Look) -> str:

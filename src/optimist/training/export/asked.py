@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from optimist.data.dataset import Dataset
-from optimist.data.look import feature_names
+from optimist.data.look import action_columns, feature_names
 from optimist.data.sampling import Sampler, transitions
 from optimist.data.transition import Spec
 from optimist.errors import DataError, UsageError
@@ -21,6 +21,7 @@ class Asked:
     arguments: tuple[np.ndarray, ...]
     whose: str
     features: tuple[str, ...] = ()  # their names in order, if they are known
+    action_columns: tuple[str, ...] = ()  # the same of the numbers of an action vector
 
     @property
     def has_masks(self) -> bool:
@@ -44,7 +45,10 @@ def asked(run: Run, data: Dataset | str | Path | None, count: int) -> Asked:
     if dataset.spec.observation_shape == spec.observation_shape:
         return _logged(spec, dataset, min(count, len(dataset)))
     if data is not None:
-        raise UsageError(f"{data} has observations of {dataset.spec.observation_shape}")
+        raise UsageError(
+            f"{data} has observations of {dataset.spec.observation_shape}, and this policy takes "
+            f"{spec.observation_shape}: name a log like the one that it learned from"
+        )
     return _random(run, count)
 
 
@@ -54,7 +58,8 @@ def _logged(spec: Spec, dataset: Dataset, count: int) -> Asked:
     seen = transitions(sampler, positions, dataset.timeline.frames).observation
     masks = dataset.timeline.allowed
     others = () if masks is None else (masks[dataset.steps()[positions]],)
-    return Asked((_laid_out(spec, seen), *others), "logged observations", tuple(feature_names(dataset)))
+    names = tuple(feature_names(dataset)), tuple(action_columns(dataset))
+    return Asked((_laid_out(spec, seen), *others), "logged observations", *names)
 
 
 def _random(run: Run, count: int) -> Asked:
@@ -62,7 +67,8 @@ def _random(run: Run, count: int) -> Asked:
     random, shape = np.random.default_rng(0), (count // 10, *spec.observation_shape)
     drawn: Any = random.integers(0, 256, shape) if spec.frame_dtype == "uint8" else random.normal(size=shape)
     drawn = (drawn > 0 if spec.frame_dtype == "bool" else drawn).astype(spec.frame_dtype)
-    whose = f"random observations, because the log of {run.path} cannot be opened"
+    lost = "; the file takes no mask of allowed actions, if the log has some" if spec.discrete else ""
+    whose = f"random observations, because the log of {run.path} cannot be opened{lost}"
     return Asked((_laid_out(spec, drawn),), whose)
 
 

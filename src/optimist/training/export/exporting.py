@@ -47,10 +47,13 @@ class Exported:
     different: int
     ties: int = 0  # other candidates than the policy's, with the same value
     features: tuple[str, ...] = ()  # their names in order, if they are known
+    action_columns: tuple[str, ...] = ()  # the names of the numbers of an action vector, if they are known
     masked: tuple[str, ...] = ()  # the actions of a mask in order, if it takes one
 
     def lines(self) -> list[str]:
         takes = [f"an observation is, in this order: {', '.join(self.features)}"] if self.features else []
+        if self.action_columns:
+            takes.append(f"an action is, in this order: {', '.join(self.action_columns)}")
         if self.masked:
             takes.append(
                 "the log has masks of allowed actions, so each call takes one beside the observation, in "
@@ -83,18 +86,38 @@ def export_policy(
         program = trace(action, questions.types)
         size = size_in_words(program)
         written = (_write_npz if path.suffix == ".npz" else _write_onnx)(path, program, facts)
-    exported = Exported(path, size, questions.whose, 0, 0, 0, questions.features, _masked(spec, questions))
+    exported = Exported(
+        path,
+        size,
+        questions.whose,
+        checked=0,
+        different=0,
+        features=questions.features,
+        action_columns=questions.action_columns,
+        masked=_masked(spec, questions),
+    )
     if isinstance(written, str):  # the reason why the file cannot be run
         return replace(exported, observations=written)
-    found, apart = _compare(spec, action, written, questions.arguments)
-    observations = questions.arguments[0][: len(found)]
-    ties = int(_ties(run, chosen, observations[apart], found[apart]).sum())
+    return _checked(exported, run, chosen, action, written, questions.arguments)
+
+
+def _checked(
+    exported: Exported,
+    run: Run,
+    seed: int,
+    action: Action,
+    written: Action,
+    arguments: tuple[np.ndarray, ...],
+) -> Exported:
+    """The result of the comparison; RunError if other actions are too many, and the file is removed."""
+    found, apart = _compare(run.learner.spec, action, written, arguments)
+    ties = int(_ties(run, seed, arguments[0][: len(found)][apart], found[apart]).sum())
     different = int(apart.sum()) - ties
     if different > CLOSE_CALLS * len(found):
-        path.unlink()
+        exported.path.unlink()
         raise RunError(
-            f"{path} was not kept: {different:,} of its {len(found):,} actions are not the policy's; "
-            "try another format, and report this"
+            f"{exported.path} was not kept: {different:,} of its {len(found):,} actions are not the "
+            "policy's; try another format, and report this"
         )
     return replace(exported, checked=len(found), different=different, ties=ties)
 
@@ -133,6 +156,7 @@ def _facts(run: Run, seed: int, questions: Asked) -> dict[str, Any]:
         "stack": spec.stack,
         "dtype": spec.frame_dtype,
         "features": list(questions.features),
+        "action_columns": list(questions.action_columns),
         "takes_mask": questions.has_masks,
     }
 

@@ -75,8 +75,8 @@ def _write_arrays(dataset: Dataset, file: Any) -> list[str]:
 
 def _write_episodes(dataset: Dataset, file: Any) -> list[str]:
     """d3rlpy takes the observation after a step from the next row, and none after a terminal step. So an
-    episode that was truncated gets one more row: its final observation, with an action and a reward of zero
-    that are never used."""
+    episode that was truncated gets one more row: its final observation, with the last action again, which is
+    within the bounds, and a reward of zero; neither is ever used."""
     episodes, spec = dataset.episodes, dataset.spec
     file["columns"] = ["observations", "actions", "rewards", "terminated"]
     file["num_episodes"] = len(episodes)
@@ -96,7 +96,7 @@ def _write_episode(dataset: Dataset, file: Any, number: int, start: int, stop: i
     count = stop - start + more
     action, reward = timeline.action[start:stop], timeline.reward[start:stop]
     padding = [(0, more)] + [(0, 0)] * (action.ndim - 1)
-    file[f"actions_{number}"] = np.pad(action, padding).reshape(count, -1)
+    file[f"actions_{number}"] = np.pad(action, padding, mode="edge").reshape(count, -1)
     file[f"rewards_{number}"] = np.pad(reward, (0, more)).reshape(count, 1)
     file[f"terminated_{number}"] = terminal
     first = start + int(timeline.episode_of(np.array([start]))[0])

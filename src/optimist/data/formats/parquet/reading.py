@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import pyarrow as pa
 
+from optimist.data.appending import ACTION_COLUMNS, FEATURES
 from optimist.data.formats import _incoming
 from optimist.data.formats._incoming import Asked, Imported, Report
 from optimist.data.formats._options import ArrayFacts
@@ -57,7 +58,10 @@ class ReadOptions(ArrayFacts):
     episodes: Annotated[str | None, "the column with a number or name of each episode"] = None
     next_observations: Annotated[str | None, "the column or columns of the observation after the step"] = None
     probabilities: Annotated[str | None, "the column of the probability of the logged action"] = None
-    allowed_actions: Annotated[str | None, "the column of lists that say which actions were allowed"] = None
+    allowed_actions: Annotated[
+        str | None,
+        "the column of lists that say which actions were allowed, or one column of 0 and 1 for each action",
+    ] = None
     drop: Annotated[str, "columns to leave out: name,birthday or user_*"] = ""
     shape: Annotated[str | None, "the shape of observations that are lists or bytes: 84,84,1"] = None
     actions_count: Annotated[int | None, "number of discrete actions; none: those of the log"] = None
@@ -72,8 +76,9 @@ def read(
     """Import the rows of a table, which are steps in time order."""
     log = opened(address, options)
     provenance: dict[str, Any] = {"format": "parquet", "source": Path(address).name}
-    if len(log.uses["observations"]) > 1:
-        provenance["features"] = log.uses["observations"]
+    for name, kind in ((FEATURES, "observations"), (ACTION_COLUMNS, "actions")):
+        if len(log.uses[kind]) > 1:
+            provenance[name] = log.uses[kind]
     found = _incoming.bring_in(log, out, asked(log, options), provenance, progress, _notes(log, options))
     return replace(found, notes=(*found.notes, *(log.order.notes() if log.order else ())))
 

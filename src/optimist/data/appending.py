@@ -1,0 +1,84 @@
+"""Whether steps can be appended to the dataset in a folder: they must mean the same."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from optimist.data.disk import manifest as manifests
+from optimist.data.disk.files import TEMPORARY
+from optimist.data.disk.lock import HOLDER, LOCK
+from optimist.data.disk.manifest import Manifest
+from optimist.data.transition import Spec
+from optimist.errors import DataError, in_one_line
+
+FEATURES, ACTION_COLUMNS = (
+    "features",
+    "action_columns",
+)  # of columns, in order, in the provenance
+
+
+def to_extend(
+    folder: Path, spec: Spec, provenance: Mapping[str, Any], append: bool, restart: bool
+) -> Manifest | None:
+    """The manifest of the dataset to append to, or None for a folder to fill; DataError for any other."""
+    if not os.path.lexists(folder):
+        return None
+    if not folder.is_dir():
+        raise DataError(f"{folder} is not a folder; choose another one")
+    if not os.path.lexists(folder / manifests.NAME):
+        ours = (TEMPORARY, LOCK, HOLDER)
+        others = sorted(path.name for path in folder.iterdir() if not path.name.endswith(ours))
+        if others:
+            raise DataError(f"{folder} holds {in_one_line(others[0])}, not a dataset; choose a new folder")
+        return None
+    found = manifests.read(folder)
+    if "unfinished" in found.provenance:
+        if restart:
+            return None
+        raise DataError(f"{folder} is not complete: {in_one_line(found.provenance['unfinished'], 200)}")
+    if not append:
+        remedy = f"choose a new folder, or append to it: optimist data append NEW --to {folder}"
+        raise DataError(f"{folder} holds a dataset already; {remedy}")
+    _check_same(folder, found, spec, provenance)
+    return found
+
+
+def _check_same(folder: Path, found: Manifest, spec: Spec, provenance: Mapping[str, Any]) -> None:
+    if found.spec != spec:
+        raise DataError(
+            f"{folder} holds {found.spec.in_words()}, which differs from {spec.in_words()}: "
+            f"{_difference(found.spec, spec)}; choose a new folder, or {_remedy(found.spec, spec)}"
+        )
+    for name in (FEATURES, ACTION_COLUMNS):
+        given = (found.provenance.get(name), provenance.get(name))
+        before, after = (each if isinstance(each, list) else [] for each in given)
+        for place, (one, other) in enumerate(zip(before, after, strict=False)):
+            if one != other:
+                raise DataError(
+                    f"{folder} has {in_one_line(one)} where the new log has {in_one_line(other)} (number "
+                    f"{place} of the {name.replace('_', ' ')}): import it again with the same columns in the "
+                    "same order"
+                )
+
+
+def _remedy(one: Spec, other: Spec) -> str:
+    """What makes the second spec the first: bounds of actions may be only those that occur in each log."""
+    if replace(other, action_low=one.action_low, action_high=one.action_high) != one:
+        return "give the same"
+    low, high = np.minimum(one.action_low, other.action_low), np.maximum(one.action_high, other.action_high)
+    bounds = [",".join(map(repr, each.tolist())) for each in (low, high)]
+    given = f"with --action-low {bounds[0]} --action-high {bounds[1]}"
+    has_room = (tuple(low), tuple(high)) == (one.action_low, one.action_high)
+    return f"import the new log {given}" if has_room else f"import both {given}, or wider bounds"
+
+
+def _difference(one: Spec, other: Spec) -> str:
+    """The first field in which two specs differ."""
+    name = next(
+        field.name for field in fields(Spec) if getattr(one, field.name) != getattr(other, field.name)
+    )
+    return f"its {name} is {in_one_line(getattr(one, name))}, not {in_one_line(getattr(other, name))}"
