@@ -14,7 +14,7 @@ import pytest
 
 import optimist
 from little import small, vectors
-from optimist import agents, envs, plugins
+from optimist import agents, envs, own_files, plugins
 from optimist.cli.main import main
 from optimist.data import formats
 from optimist.errors import DataError, UsageError
@@ -618,14 +618,16 @@ def test_the_code_of_a_class_has_the_users_modules_that_it_imports(tmp_path, mon
         ("coded_package.deep.agent:A", {"coded_package.deep.agent", "coded_package.shared"}),
     ):
         plugins.find("agents", name)
-        found = plugins.code("agents", name)
+        found = own_files.hashes("agents", name)
         assert {each.removeprefix("code of ") for each in found} == modules
-    before = plugins.code("agents", "coded_agent:A")
+    before = own_files.hashes("agents", "coded_agent:A")
     (tmp_path / "coded_constants.py").write_text("RATE = 2")
-    after = plugins.code("agents", "coded_agent:A")
+    after = own_files.hashes("agents", "coded_agent:A")
     assert [each for each in before if before[each] != after[each]] == ["code of coded_constants"]
     (tmp_path / "coded_helper.py").write_text("def (:")  # half-edited: it is noticed, and no error
-    assert plugins.code("agents", "coded_agent:A")["code of coded_helper"] != before["code of coded_helper"]
+    assert (
+        own_files.hashes("agents", "coded_agent:A")["code of coded_helper"] != before["code of coded_helper"]
+    )
 
 
 def test_a_study_names_the_runs_that_other_code_made(installed, tmp_path, caplog):

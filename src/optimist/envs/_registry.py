@@ -14,7 +14,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from optimist import plugins
+from optimist import own_files, plugins
 from optimist.envs._environment import Environment, named_failures
 from optimist.errors import DataError, UsageError, closest, did_you_mean
 
@@ -52,9 +52,9 @@ def code(name: str) -> dict[str, str]:
     family, game = base_name(name).partition("/")[::2]
     modules = getattr(_family(family), "modules", None) if family in _families() else None
     if modules is None:
-        return plugins.code("environments", name)
-    own = filter(plugins.is_own, modules(game))
-    return {label: mark for module in own for label, mark in plugins.code_of(module).items()}
+        return own_files.hashes("environments", name)
+    own = filter(own_files.is_own, modules(game))
+    return {label: mark for module in own for label, mark in own_files.hashes_of(module).items()}
 
 
 def base_name(name: str) -> str:

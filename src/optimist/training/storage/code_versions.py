@@ -9,7 +9,7 @@ from pathlib import Path
 
 import jax
 
-from optimist import envs, plugins
+from optimist import envs, own_files
 from optimist.data.disk.files import write_whole
 from optimist.data.disk.records import json_value
 
@@ -45,7 +45,7 @@ def own_code(config: dict) -> dict[str, str]:
     torso = network.get("torso") if isinstance(network, dict) else network
     found: dict[str, str] = {}
     for kind, name in {"agents": agent.get("name"), "torsos": torso}.items():
-        found |= plugins.code(kind, name) if isinstance(name, str) else {}
+        found |= own_files.hashes(kind, name) if isinstance(name, str) else {}
     environment = config.get("environment")
     return found | (envs.code(environment) if isinstance(environment, str) else {})
 
