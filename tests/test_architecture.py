@@ -17,7 +17,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 
 FLOORS = {
-    **dict.fromkeys(("errors", "plugins", "own_files", "data"), 0),
+    **dict.fromkeys(("errors", "plugins", "data"), 0),
     **dict.fromkeys(("envs", "equations", "networks"), 1),
     "agents": 2,
     "training": 3,
@@ -26,7 +26,7 @@ FLOORS = {
     **dict.fromkeys(("__init__", "cli"), 6),
     "__main__": 7,
 }
-SAME_FLOOR = {("data", "errors"), ("data", "plugins"), ("plugins", "errors"), ("own_files", "plugins")}
+SAME_FLOOR = {("data", "errors"), ("data", "plugins"), ("plugins", "errors")}
 
 
 def imported_parts(module: Path, source: Path) -> Iterator[str]:

@@ -14,11 +14,12 @@ import pytest
 
 import optimist
 from little import small, vectors
-from optimist import agents, envs, own_files, plugins
+from optimist import agents, envs, plugins
 from optimist.cli.main import main
 from optimist.data import formats
 from optimist.errors import DataError, UsageError
 from optimist.networks import Network
+from optimist.plugins import own_files
 from optimist.studies.engines.local import performed
 from optimist.studies.job import Job
 from optimist.studies.preparation import by_other_code, warn_of_other_code

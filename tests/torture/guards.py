@@ -450,7 +450,7 @@ GUARDS = (
     ),
     Guard(
         "a plug-in that a folder names is imported only if allowed",
-        "plugins.py",
+        "plugins/__init__.py",
         "    if not trusted(kind, name):\n",
         "    if False:\n",
         "test_plugins.py::test_what_a_folder_names_is_imported_only_if_its_user_says_so",

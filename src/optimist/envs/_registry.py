@@ -14,9 +14,10 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from optimist import own_files, plugins
+from optimist import plugins
 from optimist.envs._environment import Environment, named_failures
 from optimist.errors import DataError, UsageError, closest, did_you_mean
+from optimist.plugins import own_files
 
 
 def make_lanes(name: str, seeds: list[int], **options) -> Environment:

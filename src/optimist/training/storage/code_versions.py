@@ -9,9 +9,10 @@ from pathlib import Path
 
 import jax
 
-from optimist import envs, own_files
+from optimist import envs
 from optimist.data.disk.files import write_whole
 from optimist.data.disk.records import json_value
+from optimist.plugins import own_files
 
 NAME = "versions.json"
 PACKAGES = ("optimist-rl", "jax", "jaxlib", "numpy", "pyarrow", "zstandard")

@@ -57,7 +57,7 @@ def is_own(name: str) -> bool:
 
 def _is_own(file: Path, home: Path) -> bool:
     """Whether a file in `home` is the user's: of neither an installed package nor this one."""
-    if not file.is_relative_to(home) or file.is_relative_to(Path(__file__).parent):
+    if not file.is_relative_to(home) or file.is_relative_to(Path(__file__).parents[1]):
         return False
     inside = file.relative_to(home) if (home / "__init__.py").exists() else file
     return not {"site-packages", "dist-packages"} & set(inside.parts)

@@ -32,7 +32,7 @@ KINDS = {
 }
 _named: set[str] = set()  # the modules of the plug-ins that this process uses
 _allowed_files: dict[str, str] = {}  # by their names: a run that was moved has the path of another machine
-PACKAGES = str(Path(__file__).resolve().parents[1])  # the folder that contains this package
+PACKAGES = str(Path(__file__).resolve().parents[2])  # the folder that contains this package
 
 
 def names(kind: str) -> list[str]:
