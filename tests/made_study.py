@@ -13,7 +13,7 @@ from optimist.studies.report.study_figures import Drawing
 from optimist.studies.results.findings import StudyResults
 from optimist.studies.status import write_jobs
 from optimist.training.selection.choice import RULES
-from optimist.training.storage.run_folder import toml
+from optimist.training.storage.configuration import toml
 from optimist.training.storage.selected import write_selection
 
 # The file of a study that ends in seconds; {steps} are those of its training.

@@ -216,6 +216,7 @@ cp -r "$(cat roms)" atari-py-0.2.5/atari_py/atari_roms
     "docs/studies.md": Reading(
         given=f"""
 {LITTLE_STUDY}
+echo '"Cloning" = {{ agent = "behaviour_cloning" }}' >> mine.toml
 optimist study run mine.toml --out studies/a
 cp -r studies/a studies/b
 """,

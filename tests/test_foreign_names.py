@@ -14,7 +14,8 @@ from optimist.errors import DataError, RunError
 from optimist.training.learner import Learner
 from optimist.training.run import load_run
 from optimist.training.storage.checkpoint import load_state, save_state
-from optimist.training.storage.run_folder import fingerprint, read_config
+from optimist.training.storage.configuration import fingerprint
+from optimist.training.storage.run_folder import read_config
 
 SPEC = Spec((4,), "float32", actions=2)
 MODULE = """

@@ -23,7 +23,7 @@ from optimist.studies.engines.local import performed
 from optimist.studies.job import Job
 from optimist.studies.preparation import by_other_code, warn_of_other_code
 from optimist.training.loggers import logger_classes
-from optimist.training.storage.code_versions import own_code
+from optimist.training.storage.code_versions import other_code, own_code
 
 PACKAGE = '''
 """Four plug-ins, as somebody would write them who read CONTRIBUTING."""
@@ -673,3 +673,47 @@ def test_a_module_of_a_package_is_found_by_its_name(tmp_path, monkeypatch):
     assert plugins.find("environments", "outer_package:corridor").games() == ["short"]
     with pytest.raises(UsageError, match='outer_package has no "stairs"'):
         plugins.find("environments", "outer_package:stairs")
+
+
+LINE = """import gymnasium
+import numpy as np
+
+import line_rules
+
+
+class Line(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-1, 1, (2,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        return np.zeros(2, np.float32), line_rules.PAY, True, False, {}
+"""
+REGISTRATION = 'import gymnasium\n\ngymnasium.register("Line-v0", entry_point="line_game:Line")\n'
+
+
+@pytest.mark.parametrize("name", ["gym/line_names:Line-v0", "gym/Line-v0"])
+def test_the_code_of_a_gymnasium_environment_of_ones_own_is_recorded(tmp_path, monkeypatch, name):
+    """The module that registers it, that of its class, and what they import; none of an installed one."""
+    files = {"line_names": REGISTRATION, "line_game": LINE, "line_rules": "PAY = 1.0\n"}
+    for module, text in files.items():
+        (tmp_path / f"{module}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    try:
+        importlib.import_module("line_names")
+        envs.make(name).close()
+        before = own_code({"environment": name})
+        named = {"line_names"} if ":" in name else set()
+        assert {each.removeprefix("code of ") for each in before} == {"line_game", "line_rules"} | named
+        (tmp_path / "line_rules.py").write_text("PAY = -1.0\n")
+        assert other_code(own_code({"environment": name}), before) == ["code of line_rules"]
+        assert own_code({"environment": "gym/CartPole-v1"}) == {}
+    finally:
+        import gymnasium
+
+        gymnasium.registry.pop("Line-v0", None)
+        for module in files:
+            sys.modules.pop(module, None)

@@ -1,8 +1,10 @@
-"""The scripts of the results: games and seeds accumulate, archives stay small, commands end by the clock."""
+"""The scripts of the results: games and seeds accumulate, archives stay small, commands end by the clock, and
+a script that is called wrongly says how to call it."""
 
 import csv
 import importlib.util
 import json
+import runpy
 import shutil
 import signal
 import subprocess
@@ -74,11 +76,16 @@ def test_rows_with_other_columns_are_not_mixed(tmp_path):
     assert (tmp_path / "page" / "scores.csv").read_text() == "agent,score\n"
 
 
-def table(page: Path) -> dict[tuple[str, str], dict[str, str]]:
-    """The rows of Figure 7's table by agent and reading."""
-    spec = importlib.util.spec_from_file_location("figure_7_table", RESULTS / "figure-7-atari" / "table.py")
+def module_of(path: Path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+def table(page: Path) -> dict[tuple[str, str], dict[str, str]]:
+    """The rows of Figure 7's table by agent and reading."""
+    module = module_of(RESULTS / "figure-7-atari" / "table.py")
     rows = [dict(zip(module.HEADS, row, strict=True)) for game in module.games(page) for row in game.rows()]
     return {(row["who"], row["reading"]): row for row in rows}
 
@@ -133,3 +140,108 @@ def test_the_tables_of_large_batches_follow_from_their_scores(tmp_path):
     assert (tmp_path / "table.csv").read_bytes() == (page / "table.csv").read_bytes()
     again = subprocess.run([sys.executable, page / "times_again.py"], check=True, capture_output=True)
     assert again.stdout == (page / "draws.csv").read_bytes()
+
+
+def evaluations_of(file: str, game: str) -> dict[int, dict[int, float]]:
+    """By player and step."""
+    found: dict[int, dict[int, float]] = {}
+    with (RESULTS / file).open() as rows:
+        for row in csv.DictReader(rows):
+            if row["game"] == game:
+                found.setdefault(int(row["seed"]), {})[int(row["step"])] = float(row["score"])
+    return found
+
+
+def test_the_first_tenths_of_long_logs_are_of_the_same_players():
+    """Data quality has every evaluation of the short logs' players, the other studies each player's best."""
+    decay = module_of(RESULTS / "ten-times-the-log" / "decay.py")
+    for game in decay.bounds("ten-times-the-log"):
+        short = evaluations_of("dataset-quality/players.csv", game)
+        study = decay.SHORT.get(game, "asymptotic")
+        best = json.loads((RESULTS / study / "logs.json").read_text())[game]["players"]
+        assert {int(seed): score for seed, score in best.items()} == {
+            seed: max(scores.values()) for seed, scores in short.items()
+        }, (game, study)
+        for seed, scores in evaluations_of("ten-times-the-log/player-scores.csv", game).items():
+            assert [scores[step] for step in (250_000, 500_000)] == [
+                short[seed][step] for step in (250_000, 500_000)
+            ]
+
+
+def test_an_agent_without_runs_on_the_right_logs_has_empty_cells():
+    decay = module_of(RESULTS / "ten-times-the-log" / "decay.py")
+    breakout, games = "minatar_jax/breakout", decay.bounds("ten-times-the-log")
+    whole = [agent for agent, data in decay.all_curves() if data == "whole"]
+    without = {agent for agent in whole if breakout not in decay.first_tenths(agent)}
+    assert without == {"C51", "DQN (Nature)"}
+    for agent in whole:
+        sides = [("last", decay.first_tenths(agent))]
+        assert (decay.cells(sides, [breakout], decay.mean) == [""] * 3) == (agent in without)
+        assert (decay.cells(sides, games, decay.iqm) == [""] * 3) == (agent in without)
+
+
+TEXTS = {str(path.relative_to(RESULTS)): path.read_text("utf-8") for path in sorted(RESULTS.rglob("*.py"))}
+CALLED = [name for name, text in TEXTS.items() if "    call(__doc__" in text]
+PARSED = [name for name, text in TEXTS.items() if "ArgumentParser" in text]
+WRONG = [
+    *((name, ["--nothing"]) for name in CALLED + PARSED),
+    *((name, []) for name in PARSED),
+    *((name, []) for name in ("gathering.py", "redraw.py", "study_players.py", "study_scores.py")),
+    *((f"{page}/table.py", []) for page in ("large-batches", "precision")),
+    *((f"reward-scale/{name}.py", []) for name in ("limit", "scale")),
+    *((name, []) for name in ("growing-the-log/rounds.py", "narrow-log/narrow.py", "selection/replay.py")),
+    *((f"{page}/table.py", ["late"]) for page in ("large-batches", "precision")),
+    ("bcq-divergence/divergence.py", ["gather"]),
+    ("dataset-size/parts.py", ["one.png"]),
+    ("gathering.py", ["one"]),
+    ("growing-the-log/rounds.py", ["out", "three"]),
+    ("ten-times-the-log/decay.py", ["one.png", "two.png"]),
+]
+
+
+def exit_code(name: str, words: list[str], monkeypatch) -> int | str | None:
+    monkeypatch.setattr(sys, "argv", [name, *words])
+    monkeypatch.syspath_prepend(str((RESULTS / name).parent))
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(RESULTS / name), run_name="__main__")
+    return ended.value.code
+
+
+def test_every_script_with_words_has_one_of_two_readers():
+    own = [name for name, text in TEXTS.items() if "sys.argv" in text]
+    assert own == ["command.py", "narrow-log/narrow.py"]  # which has the program of another process as text
+    assert "gathering.py" in CALLED and "own_logs.py" in PARSED
+
+
+@pytest.mark.parametrize(
+    "name, words", WRONG, ids=lambda each: each if isinstance(each, str) else " ".join(each)
+)
+def test_a_script_that_is_called_wrongly_says_how_to_call_it(name, words, monkeypatch, capsys):
+    assert exit_code(name, words, monkeypatch) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and (f"{Path(name).name} " in err)
+
+
+@pytest.mark.parametrize("name", CALLED + PARSED)
+def test_help_is_not_taken_for_a_file(name, monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert exit_code(name, ["--help"], monkeypatch) == 0
+    assert f"{Path(name).name} " in capsys.readouterr().out
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name, words", [("recompute.py", ["nothing"]), ("redraw.py", ["nothing", "again"])])
+def test_who_names_no_page_is_told_the_pages(name, words, monkeypatch, capsys):
+    assert exit_code(name, words, monkeypatch) == 2
+    assert "of nothing: the pages are " in capsys.readouterr().err
+
+
+def test_words_are_read_as_the_function_says():
+    from command import arguments
+
+    def way(page: str, out: Path, count: int = 1): ...
+
+    assert arguments(way, ["a", "b", "3"]) == ["a", Path("b"), 3]
+    assert arguments(way, ["a", "b"]) == ["a", Path("b")]
+    assert arguments(way, ["a"]) is arguments(way, ["a", "b", "x"]) is arguments(way, ["a", "-b"]) is None
+    assert arguments(lambda *pages: None, ["a", "b"]) == ["a", "b"]

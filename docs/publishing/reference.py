@@ -23,7 +23,7 @@ PYTHON = {
     "optimist.training.export": ["Exported"],
     "Settings": "What `train` and `collect` take as further keywords. A recipe sets some of them otherwise.",
     "optimist.training.offline_settings": ["Training"],
-    "optimist.training.online": ["Collection"],
+    "optimist.training.online_settings": ["Collection"],
     "Errors": "Each is one line that names the remedy; the number is the exit code of a command.",
     "optimist.errors": [
         "OptimistError",

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+from command import call
+
 NAMES = {  # of the runs' folders, and on the page
     "dqn_nature": "DQN (Nature)",
     "dqn_adam": "DQN (Adam)",
@@ -155,8 +157,7 @@ def write_device(folder: Path, out: Path, began: float) -> None:
         write(out / "device.csv", ["seconds", "busy", "mib"], found)
 
 
-def main() -> None:
-    folder, out = map(Path, sys.argv[1:])
+def main(folder: Path, out: Path) -> None:
     for game, place, card in games(folder):
         write_runs(game, place, out)
         write_players(game, place, out)
@@ -165,4 +166,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    call(__doc__, main)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 import differences
+from command import call, refuse
 from resampling import HEADS, RESULTS
 
 from optimist.studies.scores import intervals, table_one
@@ -114,7 +115,7 @@ def recomputed(pages: list[str]) -> Iterator[tuple[str, str]]:
     """Path and text of each file of the pages, or of all pages."""
     known = {path.partition("/")[0] for path in (*STUDIES, *SCRIPTS, *DIFFERENCES)}
     if unknown := set(pages) - known:
-        sys.exit(f"no intervals of {', '.join(unknown)}: the pages are {', '.join(sorted(known))}")
+        refuse(f"no intervals of {', '.join(unknown)}: the pages are {', '.join(sorted(known))}")
 
     def wanted(path: str) -> bool:
         return not pages or path.partition("/")[0] in pages
@@ -127,7 +128,11 @@ def recomputed(pages: list[str]) -> Iterator[tuple[str, str]]:
         yield path, text_of([HEADS, *DIFFERENCES[path]()])
 
 
-if __name__ == "__main__":
-    for path, text in recomputed(sys.argv[1:]):
+def main(*pages: str) -> None:
+    for path, text in recomputed(list(pages)):
         (RESULTS / path).write_text(text)
         print(path)
+
+
+if __name__ == "__main__":
+    call(__doc__, main)

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
+from command import call, refuse
 from matplotlib.figure import Figure
 from recompute import read
 from resampling import RESULTS
@@ -33,6 +34,12 @@ EPSILON = [
     "REM",
 ]
 SLOW = ("DQN (Adam), rate / 5", "REM, rate / 5")
+
+
+PAGES = (
+    *("agents", "asymptotic", "atari", "epsilon-and-heads", "final-buffer"),
+    *("growing-the-log", "multi-network", "online", "small-scale", "ten-times-the-log"),
+)
 
 
 class Study:
@@ -209,9 +216,14 @@ def pictures(page: str) -> dict[str, Figure]:
     return drawn if page == "small-scale" else {**drawn, "medians": study.medians(), "curves": study.curves()}
 
 
-if __name__ == "__main__":
-    page, out = sys.argv[1], Path(sys.argv[2])
+def main(page: str, out: Path) -> None:
+    if page not in PAGES:
+        refuse(f"no figures of {page}: the pages are {', '.join(PAGES)}")
     out.mkdir(parents=True, exist_ok=True)
     for name, figure in pictures(page).items():
         figures.save_png(figures.laid_out(figure), out / f"{name}.png")
         print(out / f"{name}.png")
+
+
+if __name__ == "__main__":
+    call(__doc__, main)

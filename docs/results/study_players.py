@@ -5,17 +5,16 @@
 players.csv has for each player the mean return of its last tenth and of its whole log, exploration included.
 """
 
-import sys
 from pathlib import Path
 
+from command import call
 from gathering import write
 
 from optimist.data.dataset import Dataset
 from optimist.studies.players import ranked
 
 
-def main() -> None:
-    log = Path(sys.argv[1])
+def main(log: Path) -> None:
     dataset = Dataset.open(log)
     game = dataset.provenance["environment"]
     rows = [[game, player.seed, player.final_return, player.mean_return] for player in ranked(dataset)]
@@ -23,4 +22,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    call(__doc__, main)

@@ -11,9 +11,9 @@ the mean estimate, the mean return to come in the log, and how often both choose
 """
 
 import csv
-import sys
 from pathlib import Path
 
+from command import call
 from gathering import add, episodes_of, lines
 
 from optimist.studies.job import Job
@@ -80,8 +80,7 @@ def write_players(jobs: list[Job], study: Path, out: Path) -> None:
     add(out / "normaliser.csv", ["game", "random", "DQN"], limits)
 
 
-def main() -> None:
-    study, out = map(Path, sys.argv[1:])
+def main(study: Path, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     jobs = read_record(study).jobs
     write_scores(jobs, study, out)
@@ -90,4 +89,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    call(__doc__, main)

@@ -60,7 +60,7 @@ def train(
     another, or is "none" or "". The run is in `out`, or in runs/AGENT-DATA as on the command line; data in
     memory has letters of its own in place of DATA. The same call continues an unfinished run.
     """
-    from optimist.training.offline import OfflineTraining, usual_folder
+    from optimist.training.offline import OfflineTraining, usual_environment, usual_folder
     from optimist.training.offline_settings import Training
     from optimist.training.resolve import resolve_training
 
@@ -74,9 +74,6 @@ def train(
         options=options,
         settings=settings,
     )
-    if environment is None:
-        environment = envs.from_data(dataset.provenance.get("environment", ""))
-    environment = "" if environment == "none" else environment
     out = with_home(out) if out else usual_folder(found.agent, dataset)
     OfflineTraining(
         found.agent,
@@ -84,7 +81,7 @@ def train(
         found.settings,
         out=out,
         seeds=_seeds(seeds),
-        environment=environment,
+        environment=usual_environment(dataset, environment),
         restart=restart,
     ).run()
     return load_run(out)
@@ -118,7 +115,7 @@ def collect(
     from optimist.training.resolve import resolve_collection
 
     _refuse_misspelt(settings, Collection, collect)
-    spec, start, out = envs.make(environment).spec, None, with_home(out)
+    spec, start, out = envs.spec_of(environment), None, with_home(out)
     if start_from is not None:
         start = beginning(start_from, step=step, seeds=None if seeds is None else _seeds(seeds))
     found = resolve_collection(

@@ -2,6 +2,7 @@
 
 import difflib
 import logging
+import shlex
 from collections.abc import Iterable, Sequence
 
 SHOWN = 40  # known words in a message: more than there are agents
@@ -126,6 +127,11 @@ def in_one_line(value: object, most: int = 80) -> str:
     text = str(value)
     shown = "".join(letter if letter.isprintable() else "?" for letter in text[:most])
     return shown + ("..." if len(text) > most else "")
+
+
+def command_line(*words: object) -> str:
+    """A command that people copy: a space in a path does not make two words."""
+    return shlex.join(["optimist", *map(str, words)])
 
 
 def some_of(names: Sequence[str], most: int, between: str = ", ") -> str:

@@ -104,12 +104,17 @@ def check_trusted(kind: str, name: str) -> None:
 
 
 def code(kind: str, name: str) -> dict[str, str]:
-    """Hashes of the file in which the user's own class is, and of the files that it imports from its package
-    or its folder, by the modules' names; empty for the package's own classes."""
+    """`code_of` the module in which the user's own class is; empty for the package's own classes."""
     entry = _entries(kind).get(name.partition("/")[0])  # the family, if it is an environment
     if not entry and not is_address(name):
         return {}
-    module = sys.modules.get(entry.module if entry else _key(name.partition(":")[0]))
+    return code_of(entry.module if entry else _key(name.partition(":")[0]))
+
+
+def code_of(name: str) -> dict[str, str]:
+    """Hashes of the file of this module and of the files that it imports from its package or its folder, by
+    the modules' names; empty if it is not imported."""
+    module = sys.modules.get(name)
     if module is None or _source(module) is None:
         return {}
     found, waiting, home = dict[str, str](), [module], _home(module)
@@ -132,6 +137,13 @@ def _home(module: ModuleType) -> Path:
     """The folder of the package that the module is in, or of the module."""
     outermost = sys.modules.get(module.__name__.partition(".")[0], module)
     return Path(str(getattr(outermost, "__file__", None) or module.__file__)).parent
+
+
+def is_own(name: str) -> bool:
+    """Whether an imported module is the user's own file: of neither an installed package nor this one."""
+    module = sys.modules.get(name)
+    file = module and _source(module)
+    return bool(module and file and name != "__main__" and _is_own(file, _home(module)))
 
 
 def _is_own(file: Path, home: Path) -> bool:

@@ -137,7 +137,7 @@ MISTAKES = [
     ("train rem {log} --seeds a", 2, '"a" is not a list of seeds: write 0,1,2 or 0-4'),
     ("train rem {log} --seeds 0,0", 2, "seeds (0, 0): give at least one, each once"),
     ("train rem {log} --seeds=", 2, '"" is not a list of seeds'),
-    ("train rem {log} --seeds 4-0", 2, "seeds (): give at least one"),
+    ("train rem {log} --seeds 4-0", 2, '"4-0" counts down: write 0-4'),
     ("train rem {log} --seeds -1", 2, '"-1" is not a list of seeds'),
     ("train rem {log} --seeds 99999999999", 2, "from 0 to 4294967295"),
     ("train rem {log} --environment minatar/Breakout", 2, 'did you mean "breakout"?'),

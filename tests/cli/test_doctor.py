@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -134,6 +135,15 @@ def test_what_needs_no_mending_is_a_note(folder, capsys, change, words):
     code, wrong, lines = diagnosed(capsys, "run")
     assert (code, wrong) == (0, [])
     assert [line for line in lines if line.startswith("note") and words in line] != []
+
+
+def test_data_that_was_in_memory_is_not_a_missing_folder(folder, capsys):
+    file = folder / "run" / "config.toml"
+    saved = file.read_text("utf-8")
+    for path, missing in (("gone", True), ("in memory", False)):
+        file.write_text(re.sub("^path = .*", f'path = "{path}"', saved, flags=re.MULTILINE), "utf-8")
+        _, wrong, lines = diagnosed(capsys, "run")
+        assert wrong == [] and any("is missing" in line for line in lines) is missing
 
 
 @pytest.mark.parametrize("forged", ["a folder", "a link"])

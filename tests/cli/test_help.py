@@ -10,7 +10,7 @@ import pytest
 from optimist.agents import available, presets
 from optimist.cli.main import main
 from optimist.cli.settings import settings_of, shown
-from optimist.cli.study import titles
+from optimist.cli.study_run import titles
 from optimist.studies.study_file import catalogue
 from optimist.training.recipes import RECIPES
 from patience import is_quick

@@ -1,11 +1,12 @@
 """Words on a line: seeds, numbers, and what is read before the options are known."""
 
 import argparse
+from pathlib import Path
 
 import pytest
 
 from optimist.cli.options import Parser, arguments_in, seeds, value_in, whole_number
-from optimist.errors import UsageError, closest
+from optimist.errors import UsageError, closest, command_line
 
 
 @pytest.mark.parametrize("text", ["9007199254740993", "123456789012345678901"])
@@ -25,6 +26,11 @@ def test_seeds_are_listed_or_given_as_a_range(text, numbers):
 def test_other_seeds_are_refused(text):
     with pytest.raises(argparse.ArgumentTypeError, match="is not a list of seeds"):
         seeds(text)
+
+
+def test_a_range_that_counts_down_has_no_seeds():
+    with pytest.raises(argparse.ArgumentTypeError, match='"4-0" counts down: write 0-4'):
+        seeds("4-0")
 
 
 @pytest.mark.parametrize(
@@ -77,3 +83,9 @@ def test_what_is_missing_is_asked_for_by_its_own_line():
 )
 def test_a_word_is_suggested_only_where_it_is_like_the_one_that_was_written(word, known, meant):
     assert closest(word, known) == meant
+
+
+def test_a_command_is_copied_as_it_is():
+    assert (
+        command_line("report", Path("runs/my run"), "--index", 0) == "optimist report 'runs/my run' --index 0"
+    )

@@ -1,5 +1,6 @@
 """Gymnasium environments become lanes with typed frames; ends, seeds and actions stay Gymnasium's."""
 
+import contextlib
 import sys
 
 import gymnasium
@@ -7,10 +8,14 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+import optimist
+from little import small
 from optimist import envs
 from optimist.data.transition import Spec
 from optimist.envs._lanes import checked_actions
-from optimist.errors import UsageError
+from optimist.errors import RunError, UsageError
+from optimist.training.evaluation import evaluate
+from optimist.training.learner import Learner
 
 
 class Probe(gymnasium.Env):
@@ -43,6 +48,24 @@ class Blind(Probe):
     """A probe that cannot be rendered."""
 
     metadata = {"render_modes": []}
+
+
+class Counted(Probe):
+    """A probe of two numbers; the class knows how many are open."""
+
+    number = 0
+
+    def __init__(self, render_mode=None):
+        super().__init__(box((2,), np.float32), spaces.Discrete(3), render_mode=render_mode)
+        Counted.number += 1
+
+    def close(self):
+        Counted.number -= 1
+
+
+class Failing(Counted):
+    def step(self, action):
+        raise ValueError("no")
 
 
 def probe(observations, actions=None, *, kind=Probe, lanes=1, **options):
@@ -294,3 +317,19 @@ def test_a_renderer_without_its_package_says_so(monkeypatch):
 
 def test_versions_name_gymnasium():
     assert envs.make("gym/CartPole-v1").versions()["gymnasium"] == gymnasium.__version__
+
+
+@pytest.mark.parametrize("kind", [Counted, Failing])
+def test_nothing_stays_open_after_play(kind, tmp_path):
+    gymnasium.register("Counted-v0", entry_point=kind)
+    try:
+        with contextlib.suppress(RunError):
+            optimist.collect("gym/Counted-v0", out=tmp_path, agent=small("dqn"), steps=8, lanes=2, warm_up=4)
+        assert Counted.number == 0
+        learner = Learner(small("dqn"), envs.spec_of("gym/Counted-v0"))
+        with contextlib.suppress(RunError):
+            evaluate(learner, learner.init((0,)).params, "gym/Counted-v0", seeds=(0,), episodes=1)
+        assert Counted.number == 0
+    finally:
+        del gymnasium.registry["Counted-v0"]
+        Counted.number = 0

@@ -1,6 +1,7 @@
 """study.json may come from a stranger: no run that it lists leads out of the study's folder."""
 
 import json
+import shlex
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ from optimist.cli.main import main
 from optimist.errors import RunError
 from optimist.studies.engines.local import performed
 from optimist.studies.job import Job
-from optimist.studies.status import FILE, read_jobs, write_jobs
+from optimist.studies.status import FILE, read_jobs, read_record, write_jobs
 from optimist.studies.study_file import catalogue, load
 from optimist.training.loggers._told import FOLDER, Told
 
@@ -53,6 +54,14 @@ def test_a_value_that_no_study_writes_is_one_line(changes, phrase, tmp_path, cap
     assert main(["study", "status", str(tmp_path)]) == RunError.exit_code
     complaint = capsys.readouterr().err
     assert "study.json is damaged" in complaint and phrase in complaint and complaint.count("\n") == 1
+
+
+def test_the_command_of_a_study_can_be_copied(tmp_path, capsys):
+    out = tmp_path / "my study"
+    line = ["study", "run", "selection", "--scale", "tiny", "--out", str(out), "--no-select"]
+    assert main([*line, "--prepare"]) == 0
+    assert shlex.split(read_record(out).command) == ["optimist", *line]
+    assert f"optimist study work '{out}' --index 0 to " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", catalogue())

@@ -319,6 +319,35 @@ def test_a_study_without_scales_has_one_size():
     assert one == other
 
 
+@pytest.mark.parametrize(
+    ("outside", "inside"),
+    [
+        ({"training": {"batch": 4}}, {}),
+        ({"select": {"updates": 5, "rule": "fqe"}}, {"select": {"updates": 7}}),
+        ({"select": {"updates": 5}}, {"select": {}}),
+    ],
+)
+def test_settings_outside_the_scales_are_never_lost(outside, inside):
+    """A batch above a scale that has a training of its own was left out without a word."""
+    (word, lost), said = next(iter(outside.items())), table(**inside)
+    lost = ", ".join(sorted(lost.keys() - said["scales"]["tiny"][word].keys()))
+    problem = f"study mine: scales.tiny has a table {word} of its own, so {lost} outside the scales would not"
+    with pytest.raises(UsageError, match=problem):
+        study_file.read("mine", {**said, **outside}, "tiny")
+
+
+def test_settings_outside_the_scales_that_a_scale_has_too_are_replaced():
+    said = {**table(), "training": {"steps": 5}, "views": {"half": {"fraction": 0.5}}}
+    jobs = study_file.read("mine", said, "tiny").jobs()
+    assert {job.part for job in jobs if job.label} == {"all", "10%"} and jobs[-1].steps() == 200
+
+
+def test_a_label_that_agents_and_beside_share_is_refused():
+    said = {**table(), "beside": {"REM": {"agent": "dqn"}}}
+    with pytest.raises(UsageError, match="study mine: REM is in agents and in beside: give one of them"):
+        study_file.read("mine", said, "tiny")
+
+
 def test_unknown_studies_scales_and_files(tmp_path):
     with pytest.raises(UsageError, match='there is no study "asymptotics": did you mean "asymptotic"?'):
         study_file.load("asymptotics")

@@ -20,8 +20,9 @@ from optimist.training.loggers._told import FOLDER, Told
 from optimist.training.run import load_run
 from optimist.training.storage import alarms, checked_lines, selected
 from optimist.training.storage.code_versions import read_versions
+from optimist.training.storage.configuration import fingerprint
 from optimist.training.storage.policies import kept_steps
-from optimist.training.storage.run_folder import METRICS, fingerprint, read_config
+from optimist.training.storage.run_folder import METRICS, read_config
 from torture.campaign import SURVIVED, Campaign
 from torture.files import forge, log, one_line, trained
 from torture.subjects import folder_until_exit

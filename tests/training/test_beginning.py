@@ -14,12 +14,13 @@ from optimist.data import Dataset, Sampler, transitions
 from optimist.errors import RunError, UsageError
 from optimist.training.beginning import ONLINE, beginning, split
 from optimist.training.learner import advance
-from optimist.training.online import Collection
+from optimist.training.online_settings import Collection
 from optimist.training.play.memory import Mixed
 from optimist.training.play.replay import Replay
 from optimist.training.resolve import resolve_collection
 from optimist.training.storage import checkpoint
-from optimist.training.storage.run_folder import fingerprint, read_config
+from optimist.training.storage.configuration import fingerprint
+from optimist.training.storage.run_folder import read_config
 
 CART, PENDULUM = "gym/CartPole-v1", "gym/Pendulum-v1"
 PLAY = {"steps": 48, "lanes": 4, "window": 40, "batch": 8, "checkpoint_seconds": 1e9}
@@ -167,6 +168,8 @@ def test_options_that_change_the_networks_are_refused(offline, tmp_path):
 def test_a_mix_needs_a_run_and_its_log(offline, tmp_path):
     with pytest.raises(UsageError, match="name that run with --from RUN"):
         optimist.collect(CART, out=tmp_path / "a", mix=0.5, **PLAY)
+    with pytest.raises(UsageError, match="mix is 0.01, which is none of 8 transitions"):
+        optimist.collect(CART, out=tmp_path / "a", start_from=offline / "run", mix=0.01, **PLAY)
     shutil.copytree(offline, tmp_path / "moved")
     config = tmp_path / "moved" / "run" / "config.toml"
     config.write_text(config.read_text().replace(str(offline / "log"), str(tmp_path / "nowhere")))

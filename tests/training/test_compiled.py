@@ -1,5 +1,6 @@
 """A program is compiled once for all processes of a machine, whatever happens to one of them."""
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -25,15 +26,30 @@ def programs(cache) -> list:
     return sorted((cache / "optimist" / "compiled").glob("*/*-cache"))
 
 
-def test_what_one_process_compiled_serves_the_next(tmp_path):
-    assert "cache hit" not in compiles(tmp_path) and "cache hit" in compiles(tmp_path)
-    [folder] = (tmp_path / "optimist" / "compiled").iterdir()
+@pytest.fixture(scope="module")
+def user(tmp_path_factory):
+    """A user whose first process has compiled the program: the cache, and a copy of it."""
+    folder = tmp_path_factory.mktemp("user")
+    assert "cache hit" not in compiles(folder / "cache")
+    shutil.copytree(folder / "cache", folder / "copy")
+    return folder
+
+
+@pytest.fixture
+def cache(user):
+    """The cache as the first process left it; to JAX a program at another place is another program."""
+    shutil.rmtree(user / "cache")
+    return shutil.copytree(user / "copy", user / "cache")
+
+
+def test_what_one_process_compiled_serves_the_next(cache):
+    assert "cache hit" in compiles(cache)
+    [folder] = (cache / "optimist" / "compiled").iterdir()
     assert (folder / ".lockfile").exists()  # processes take turns
 
 
-def test_it_serves_a_process_that_had_compiled_before_it_imported_us(tmp_path):
-    compiles(tmp_path)
-    assert "cache hit" in compiles(tmp_path, before="jnp.ones(3) + 1")
+def test_it_serves_a_process_that_had_compiled_before_it_imported_us(cache):
+    assert "cache hit" in compiles(cache, before="jnp.ones(3) + 1")
 
 
 def test_processes_that_compile_at_once_agree(tmp_path):
@@ -44,14 +60,13 @@ def test_processes_that_compile_at_once_agree(tmp_path):
     assert "cache hit" in compiles(tmp_path)
 
 
-def test_what_a_killed_process_left_half_written_is_compiled_again(tmp_path):
-    compiles(tmp_path)
-    for program in programs(tmp_path):
+def test_what_a_killed_process_left_half_written_is_compiled_again(cache):
+    for program in programs(cache):
         program.write_bytes(program.read_bytes()[:100])
         program.with_name(program.name.replace("-cache", "-atime")).unlink()
-    said = compiles(tmp_path)
+    said = compiles(cache)
     assert "cache hit" not in said and "Error" not in said
-    assert "cache hit" in compiles(tmp_path)
+    assert "cache hit" in compiles(cache)
 
 
 def kept_before(cache, size: int):
@@ -62,24 +77,22 @@ def kept_before(cache, size: int):
     return folder / "old-cache"
 
 
-def test_keeping_a_program_reads_none_of_the_others(tmp_path):
-    compiles(tmp_path)
-    for program in programs(tmp_path):
+def test_keeping_a_program_reads_none_of_the_others(cache):
+    for program in programs(cache):
         program.unlink()
-    last_use = kept_before(tmp_path, 10).with_name("old-atime")
+    last_use = kept_before(cache, 10).with_name("old-atime")
     last_use.unlink()
     last_use.mkdir()  # reading it fails
-    said = compiles(tmp_path)
+    said = compiles(cache)
     assert "cache hit" not in said and "Error" not in said
-    assert "cache hit" in compiles(tmp_path)
+    assert "cache hit" in compiles(cache)
 
 
-def test_the_programs_that_were_not_used_for_longest_are_removed(tmp_path):
-    compiles(tmp_path)
-    old = kept_before(tmp_path, 2**20)
-    assert "cache hit" in compiles(tmp_path) and old.exists()
+def test_the_programs_that_were_not_used_for_longest_are_removed(cache):
+    old = kept_before(cache, 2**20)
+    assert "cache hit" in compiles(cache) and old.exists()
     small = "import optimist.training.compiled as compiled; compiled.LARGEST = 2**20"
-    assert "cache hit" in compiles(tmp_path, before=small) and not old.exists()
+    assert "cache hit" in compiles(cache, before=small) and not old.exists()
 
 
 @pytest.mark.parametrize(

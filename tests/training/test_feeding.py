@@ -14,8 +14,9 @@ from optimist.data.disk import reader as reading
 from optimist.data.transition import FollowedTransition
 from optimist.errors import DataError, UsageError
 from optimist.training import feeding as homes
-from optimist.training.feeding import DeviceFeed, Gather, Join, StreamedFeed, Unpack, feed_of
+from optimist.training.feeding import DeviceFeed, StreamedFeed, feed_of
 from optimist.training.learner import Learner, advance
+from optimist.training.minibatches import Gather, Join, Unpack
 from optimist.training.play.acting import blank, pushed
 
 

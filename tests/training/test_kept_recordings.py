@@ -18,7 +18,8 @@ from optimist.data.verify import verify
 from optimist.errors import RunError
 from optimist.training import online, services
 from optimist.training.interrupt import Interrupted
-from optimist.training.online import Collection, OnlineTraining
+from optimist.training.online import OnlineTraining
+from optimist.training.online_settings import Collection
 from optimist.training.storage import checkpoint
 from patience import PATIENCE
 

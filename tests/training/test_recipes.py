@@ -1,8 +1,14 @@
 """What a recipe changes in an agent, and what it leaves as it is."""
 
+import sys
+
+import pytest
+
 from optimist import agents
 from optimist.equations.optimizers import Adam
+from optimist.training import resolve
 from optimist.training.recipes import RECIPES
+from optimist.training.resolve import resolve_training
 
 
 def fitted(recipe, name, preset=None):
@@ -28,3 +34,91 @@ def test_the_paper_recipe_leaves_the_optimizer_alone():
         agent = agents.preset(name, preset)
         assert fitted("paper", name, preset).optimizer == agent.optimizer
         assert fitted("paper", name, preset).target_period == 2_000
+
+
+OWN = """
+from dataclasses import dataclass
+
+import jax
+
+from optimist.agents import ManyHeads
+from optimist.agents.dqn import Dqn
+from optimist.agents.td3 import Td3
+from optimist.equations.optimizers import Adam, Transform
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hasty(Dqn):
+    target_period: int = 5
+
+
+PRESETS = {"slow": Hasty(optimizer=Adam(learning_rate=1e-6)), "usual": Hasty(target_period=2_000)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plain(Dqn):
+    pass
+
+
+@dataclass(frozen=True)
+class Sgd:
+    rate: float = 0.1
+
+    def transform(self):
+        return Transform(lambda params: (), self._update)
+
+    def _update(self, gradients, slots, params):
+        return jax.tree.map(lambda g: -self.rate * g, gradients), slots
+
+
+@dataclass(frozen=True, kw_only=True)
+class Descending(Dqn):
+    optimizer: Sgd = Sgd()
+"""
+
+
+@pytest.fixture
+def own_agents(tmp_path, monkeypatch):
+    (tmp_path / "own_agents.py").write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield "own_agents"
+    sys.modules.pop("own_agents", None)
+    resolve._tell.cache_clear()
+
+
+def test_a_number_of_ones_own_that_the_recipe_replaces_is_said_once(own_agents, caplog):
+    """A class with target_period 5 learned with 250 without a word."""
+    for _ in range(2):
+        resolve_training(None, "own_agents:Hasty", preset="slow", recipe="small")
+    assert caplog.messages == [
+        f"own_agents:Hasty: the recipe has {name} in place of {own}; to keep yours, give it as an option"
+        for name, own in (
+            ("target_period 250", "5"),
+            ("optimizer.learning_rate 0.0005", "1e-06"),
+            ("optimizer.epsilon 3.125e-05", "0.0003125"),
+        )
+    ]
+
+
+def test_a_number_that_is_the_packages_or_an_options_is_not_said(own_agents, caplog):
+    given = {"target_period": 5, "optimizer": {"learning_rate": 1e-6, "epsilon": 0.5}}
+    resolve_training(None, "own_agents:Hasty", preset="slow", recipe="small", options=given)
+    resolve_training(None, "own_agents:Hasty", preset="usual", recipe="small")
+    resolve_training(None, "own_agents:Plain", recipe="small")
+    resolve_training(None, "rem", preset="online", recipe="small")
+    assert caplog.messages == []
+
+
+def test_a_recipe_leaves_the_numbers_of_an_actor_alone():
+    """A target that moves by 0.005 of the way every 250 steps, as `small` had it, nearly stands still."""
+    for name in ("td3", "iql", "bcq", "sac_cql"):
+        for recipe in RECIPES:
+            assert fitted(recipe, name) == agents.preset(name)
+
+
+def test_an_optimizer_of_ones_own_is_kept_and_read_back(own_agents):
+    found = resolve_training(None, "own_agents:Descending", recipe="small", options={"optimizer.rate": 0.2})
+    description = agents.described(found.agent)
+    assert description["optimizer"] == {"name": "sgd", "rate": 0.2}
+    assert agents.from_description(description).optimizer.rate == 0.2
+    assert resolve_training(None, "own_agents:Descending", recipe="paper").agent.optimizer.rate == 0.1

@@ -18,10 +18,9 @@ from optimist.data import from_arrays
 from optimist.errors import DataError, UsageError
 from optimist.studies.job import Job
 from optimist.studies.job_run import perform_job
-from optimist.training import offline, online
+from optimist.training import offline, online, settling
 from optimist.training.resolve import resolve_collection, resolve_training
-from optimist.training.storage.configuration import toml
-from optimist.training.storage.run_folder import as_config
+from optimist.training.storage.configuration import as_config, toml
 
 CLIPPED = ("atari", "minatar", "minatar_jax")
 GAMES = {  # one of every family
@@ -50,7 +49,7 @@ def only_asked(monkeypatch):
         if isinstance(where, str):
             settings = online.settled_for(settings, where, {}, out)
         else:
-            settings = offline.settled_for(settings, where, environment, {}, out)
+            settings = settling.settled_for(settings, where, environment, {}, out)
         raise AskedError({"agent": described(agent), "training": as_config(settings)})
 
     with monkeypatch.context() as patch:

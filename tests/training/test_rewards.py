@@ -16,11 +16,13 @@ from optimist.data.returns_to_go import logged_values
 from optimist.data.sampling import Sampler
 from optimist.errors import RunError, UsageError
 from optimist.training.automatic import clipping, is_own, scaling
-from optimist.training.offline import OfflineTraining, Training, settled_for
-from optimist.training.online import Collection, OnlineTraining
+from optimist.training.offline import OfflineTraining, Training
+from optimist.training.online import OnlineTraining
+from optimist.training.online_settings import Collection
 from optimist.training.play.memory import Memory, Recall
 from optimist.training.rewards import remarks, suggested_limit, suggested_scale, value_size
 from optimist.training.seed_logs import SeedLogs
+from optimist.training.settling import settled_for
 from optimist.training.storage.run_folder import begun, read_config
 
 SAMPLE = Path(__file__).parents[1] / "samples" / "0.1.0-second.tar.xz"

@@ -22,15 +22,8 @@ from optimist.errors import RunError, StorageError
 from optimist.training.evaluation import EpisodeScore
 from optimist.training.offline import Training
 from optimist.training.storage.checkpoint import save_state
-from optimist.training.storage.run_folder import (
-    RunFolder,
-    changes,
-    fingerprint,
-    read_config,
-    read_episodes,
-    toml,
-    write_episodes,
-)
+from optimist.training.storage.configuration import changes, fingerprint, toml
+from optimist.training.storage.run_folder import RunFolder, read_config, read_episodes, write_episodes
 from patience import PATIENCE
 
 CONFIG = {

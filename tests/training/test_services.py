@@ -10,7 +10,8 @@ from little import GAME, small, vectors
 from optimist.data import Dataset
 from optimist.errors import UsageError
 from optimist.training.offline import OfflineTraining, Training
-from optimist.training.online import Collection, OnlineTraining
+from optimist.training.online import OnlineTraining
+from optimist.training.online_settings import Collection
 from optimist.training.storage.run_folder import read_config, read_episodes
 
 TRAINING = Training(steps=8, evaluate_every=4, episodes=1, batch=4)

@@ -12,7 +12,8 @@ from optimist.errors import UsageError
 from optimist.training import sizes
 from optimist.training.learner import Learner
 from optimist.training.offline import OfflineTraining, Training
-from optimist.training.online import Collection, OnlineTraining
+from optimist.training.online import OnlineTraining
+from optimist.training.online_settings import Collection
 
 
 @pytest.mark.parametrize(

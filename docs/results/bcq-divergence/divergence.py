@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from command import call, print_table
 from resampling import interval, tables
 
 from optimist.studies.scores.statistics import mean
@@ -166,9 +167,4 @@ def figure(path):
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["gather"]:
-        gather(Path(sys.argv[2]))
-    elif len(sys.argv) > 1:
-        figure(sys.argv[1])
-    else:
-        csv.writer(sys.stdout, lineterminator="\n").writerows([HEADS, *lines()])
+    call(__doc__, lambda: print_table(HEADS, lines()), figure, gather=gather)

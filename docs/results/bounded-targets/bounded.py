@@ -9,13 +9,13 @@ learned from logs of the same players and are compared in pairs; "both" is the m
 each log. The bounds are 95% bootstrap intervals (`resampling.py`).
 """
 
-import csv
 import sys
 from pathlib import Path
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from command import call, print_table
 from resampling import CROSS, LAST, MEASURES, first, points, row, scores, tables
 
 from optimist.studies.scores.statistics import iqm, mean
@@ -122,7 +122,4 @@ def draw(path):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        draw(sys.argv[1])
-    else:
-        csv.writer(sys.stdout, lineterminator="\n").writerows([HEADS, *lines()])
+    call(__doc__, lambda: print_table(HEADS, lines()), draw)

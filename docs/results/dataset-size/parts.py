@@ -10,13 +10,13 @@ random play. The others are means over five logs, in points. The bounds are 95% 
 update the evaluations are read.
 """
 
-import csv
 import sys
 from pathlib import Path
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from command import call, print_table
 from resampling import CROSS, LAST, MEASURES, best_place, bounds, first, normalised, points, row, tables
 
 from optimist.studies.scores.statistics import mean
@@ -152,28 +152,26 @@ def beginners():
     return {game: runs[:, best_place(runs[:, :2])] for game, runs in players.items()}
 
 
+SIZE = [
+    ("REM, 1%", 0, "-"),
+    ("REM, targets to 10, 1%", 0, ":"),
+    ("REM, 10%", 1, "-"),
+    ("REM, 20%", 4, "-"),
+    ("REM, 50%", 5, "-"),
+    ("REM, 100%", 2, "-"),
+    ("QR-DQN, 10%", 1, "--"),
+    ("QR-DQN, 20%", 4, "--"),
+    ("QR-DQN, 50%", 5, "--"),
+    ("QR-DQN, 100%", 2, "--"),
+    ("Cloning, 1%", 3, "-"),
+]
+QUALITY = [("REM, first tenth", 0, "-"), ("QR-DQN, first tenth", 1, "-"), ("Cloning, first tenth", 3, "-")]
+
+
+def draw_both(size, quality):
+    draw(size, SIZE)
+    draw(quality, QUALITY, beginners())
+
+
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        draw(
-            sys.argv[1],
-            [
-                ("REM, 1%", 0, "-"),
-                ("REM, targets to 10, 1%", 0, ":"),
-                ("REM, 10%", 1, "-"),
-                ("REM, 20%", 4, "-"),
-                ("REM, 50%", 5, "-"),
-                ("REM, 100%", 2, "-"),
-                ("QR-DQN, 10%", 1, "--"),
-                ("QR-DQN, 20%", 4, "--"),
-                ("QR-DQN, 50%", 5, "--"),
-                ("QR-DQN, 100%", 2, "--"),
-                ("Cloning, 1%", 3, "-"),
-            ],
-        )
-        draw(
-            sys.argv[2],
-            [("REM, first tenth", 0, "-"), ("QR-DQN, first tenth", 1, "-"), ("Cloning, first tenth", 3, "-")],
-            beginners(),
-        )
-    else:
-        csv.writer(sys.stdout, lineterminator="\n").writerows([HEADS, *lines()])
+    call(__doc__, lambda: print_table(HEADS, lines()), draw_both)

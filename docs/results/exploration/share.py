@@ -8,13 +8,13 @@ players, from random play up. The bounds are 95% bootstrap intervals (`resamplin
 logs are compared in pairs; logs with another epsilon are other logs, and are drawn separately.
 """
 
-import csv
 import sys
 from pathlib import Path
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from command import call, print_table
 from resampling import DRAWS, MEASURES, bounds, interval, points, tables
 
 from optimist.studies.scores.statistics import mean, stratified_bootstrap
@@ -119,7 +119,4 @@ def draw(path):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        draw(sys.argv[1])
-    else:
-        csv.writer(sys.stdout, lineterminator="\n").writerows([HEADS, *lines()])
+    call(__doc__, lambda: print_table(HEADS, lines()), draw)

@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from command import call, print_table
 from resampling import CROSS, LAST, MEASURES, best_place
 
 from optimist import envs
@@ -115,11 +116,11 @@ def games(folder: Path) -> list[Game]:
     ]
 
 
-def draw(found: list[Game], path: Path) -> None:
+def draw(path: Path) -> None:
     from optimist.studies.report import figures, paper_figures
 
     panels, levels = {}, {}
-    for game in found:
+    for game in games(HERE):
         panels[game.title] = {agent: curves.means() for agent, curves in game.agents.items()}
         levels[game.title] = {
             "the player's best evaluation": game.best_evaluation,
@@ -132,12 +133,8 @@ def draw(found: list[Game], path: Path) -> None:
 
 
 def main() -> None:
-    found = games(HERE)
-    if sys.argv[1:]:
-        return draw(found, Path(sys.argv[1]))
-    rows = [row for game in found for row in game.rows()]
-    csv.writer(sys.stdout, lineterminator="\n").writerows([HEADS, *rows])
+    print_table(HEADS, [row for game in games(HERE) for row in game.rows()])
 
 
 if __name__ == "__main__":
-    main()
+    call(__doc__, main, draw)

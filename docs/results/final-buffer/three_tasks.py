@@ -8,7 +8,6 @@ of them have. `low` and `high` are 95% bootstrap bounds (`resampling.py`), `t_lo
 Student's t for five logs, which are few: the bootstrap is too narrow.
 """
 
-import csv
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from command import call, print_table
 from differences import STUDENT, read
 from resampling import MEASURES, Tables, interval, points, tables
 
@@ -103,7 +103,4 @@ def draw(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:]:
-        draw(Path(sys.argv[1]))
-    else:
-        csv.writer(sys.stdout, lineterminator="\n").writerows([HEADS, *lines()])
+    call(__doc__, lambda: print_table(HEADS, lines()), draw)

@@ -14,6 +14,9 @@ from collections import defaultdict
 from pathlib import Path
 from statistics import mean, stdev
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from command import call
+
 HERE = Path(__file__).parent
 TO = 1_250_000  # updates of the comparison
 
@@ -46,7 +49,6 @@ def main():
 
 
 def draw(path):
-    sys.path.insert(0, str(HERE.parent))
     from levels import draw_level
     from matplotlib.figure import Figure
 
@@ -74,4 +76,4 @@ def draw(path):
 
 
 if __name__ == "__main__":
-    draw(sys.argv[1]) if sys.argv[1:] else main()
+    call(__doc__, main, draw)

@@ -13,6 +13,9 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from command import call
+
 import optimist
 from optimist.studies.report.figures import save_png
 
@@ -90,7 +93,7 @@ def draw(scores: dict[str, list[list[float]]], out: Path) -> None:
     save_png(figure, out / "rounds.png")
 
 
-def main(out: Path, seeds: int) -> None:
+def main(out: Path, seeds: int = 3) -> None:
     out.mkdir(parents=True, exist_ok=True)
     scores: dict[str, list[list[float]]] = {way: [] for way in WAYS}
     with open(out / "returns.csv", "w", newline="") as stream:
@@ -106,4 +109,4 @@ def main(out: Path, seeds: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 3)
+    call(__doc__, main)

@@ -20,6 +20,9 @@ from pathlib import Path
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from command import call
+
 STUDENT = {5: 2.776, 10: 2.262}  # 97.5% quantile, by the number of logs
 USUAL = (32, "plain")
 LOWEST = {"pong": -21.0}  # the lowest score, where it is not 0
@@ -179,8 +182,4 @@ def draw(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    stage, *words = sys.argv[1:]
-    if stage == "gather":
-        gather(*words)
-    else:
-        {"table": table, "draw": draw}[stage](Path(words[0]))
+    call(__doc__, gather=gather, table=table, draw=draw)

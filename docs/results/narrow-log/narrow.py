@@ -14,6 +14,9 @@ from pathlib import Path
 import numpy as np
 from benchmarks.conservative import narrow_log
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from command import call
+
 from optimist import api
 
 AGENTS = ("cql", "discrete_bcq", "discrete_iql", "dqn", "rem")
@@ -39,7 +42,7 @@ print(numpy.mean(returns), numpy.min(returns))
 """
 
 
-def main(folder: Path, updates: int) -> None:
+def main(folder: Path, updates: int = 20_000) -> None:
     data = api.open(folder / "log") if (folder / "log").exists() else narrow_log(folder / "log", seed=0)
     returns = [each.return_ for each in data.episodes]
     print(f"log: {len(data):,} steps, {len(returns)} episodes, mean return {np.mean(returns):.0f}")
@@ -83,4 +86,4 @@ def scores(run) -> dict[tuple[int, int], float]:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 20_000)
+    call(__doc__, main)

@@ -17,6 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from command import call
+
 HERE = Path(__file__).parent
 STUDENT = {3: 4.303, 5: 2.776}  # 97.5% quantile, by the number of values
 DQN, REM, MATCHED, EXACT = "DQN (Adam)", "REM", "REM, head epsilon / 200", "DQN (Adam), float32"
@@ -100,7 +103,6 @@ def main():
 
 def draw(path):
     """Each run as a thin line, the mean over seeds as a thick one."""
-    sys.path.insert(0, str(HERE.parent))
     from levels import draw_level
     from matplotlib.figure import Figure
 
@@ -123,4 +125,4 @@ def draw(path):
 
 
 if __name__ == "__main__":
-    draw(sys.argv[1]) if sys.argv[1:] else main()
+    call(__doc__, main, draw)

@@ -18,6 +18,9 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from command import call
 from precision import curves
 
 NAMES = {"rem": "REM", "dqn_adam": "DQN (Adam)"}
@@ -98,13 +101,13 @@ def differences(scores: str) -> None:
             out.writerow([steps[-1], measure, precision, "all, relative", "1", *bounds(together)])
 
 
-def late(*files: str) -> None:
+def late(first: str, *others: str) -> None:
     """tf32 minus float32 at each of the last evaluations, in the two games that all experiments have; "all"
     has the logs of every experiment that was evaluated there."""
     out = csv.writer(sys.stdout, lineterminator="\n")
     out.writerow(["scores", "step", "logs", "difference", "low", "high"])
     everywhere = defaultdict(list)
-    for file in files:
+    for file in (first, *others):
         steps, runs = read(file, LATE)
         usual = np.concatenate([runs[game, "float32"] / runs[game, "float32"].mean(0) for game in LATE])
         rounded = np.concatenate([runs[game, "tf32"] / runs[game, "float32"].mean(0) for game in LATE])
@@ -145,4 +148,4 @@ def draw(scores: str, path: str) -> None:
 
 
 if __name__ == "__main__":
-    {"gather": gather, "differences": differences, "late": late, "draw": draw}[sys.argv[1]](*sys.argv[2:])
+    call(__doc__, gather=gather, differences=differences, late=late, draw=draw)

@@ -18,6 +18,9 @@ import numpy as np
 from scale import TRAINED, Table, data_of, show
 from simulated import LOGS, WIDE
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from command import call
+
 import optimist
 from optimist.data.look import FARTHEST
 from optimist.training import inputs
@@ -58,4 +61,4 @@ def main(out: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    call(__doc__, main)

@@ -22,6 +22,9 @@ import jax.numpy as jnp
 import numpy as np
 from simulated import AFTERWARDS, LOGS, Contexts, States
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from command import call
+
 import optimist
 from optimist import agents
 from optimist.data.transition import Transition
@@ -203,7 +206,7 @@ def show(file: Path, rows: tuple[str, ...], across: str) -> None:
     print()
 
 
-def main(out: Path, updates: int) -> None:
+def main(out: Path, updates: int = UPDATES) -> None:
     logging.getLogger("optimist").setLevel(logging.ERROR)
     inputs.FARTHEST = None  # the published files are older than this limit, which limit.py measures
     out.mkdir(parents=True, exist_ok=True)
@@ -216,4 +219,4 @@ def main(out: Path, updates: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else UPDATES)
+    call(__doc__, main)

@@ -17,6 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from command import call, print_table
+
 HERE = Path(__file__).parent
 AGENTS = ("REM", "QR-DQN", "DQN (Adam)", "CQL")
 ALL = "all agents"
@@ -208,13 +211,13 @@ def lines():
         yield [*words, *(f"{value:.4f}" for value in (mean, low, high))]
 
 
-def figure(found, path):
+def figure(path):
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    known = {row[:4]: row[4:] for row in rows(found)}
+    known = {row[:4]: row[4:] for row in rows(fields())}
     names = [rule for rule in (*NO_PLAY, *WITH_PLAY) if rule != ANY][::-1]
     plot, axes = plt.subplots(1, 5, figsize=(13, 4.6), sharex=True, sharey=True)
     for axis, who in zip(axes, (*AGENTS, ALL), strict=True):
@@ -240,7 +243,4 @@ def figure(found, path):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        figure(fields(), sys.argv[1])
-    else:
-        csv.writer(sys.stdout, lineterminator="\n").writerows([HEADS, *lines()])
+    call(__doc__, lambda: print_table(HEADS, lines()), figure)

@@ -22,6 +22,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from command import call
+
 from optimist import envs
 from optimist.training.learner import SIDE_BY_SIDE
 from optimist.training.play.acting import act, blank, look_and_choose
@@ -148,8 +151,8 @@ def known(fresh_games: set[str]) -> list[tuple[dict, list[float]]]:
     return [pair for pair in zip(rows, returns, strict=True) if pair[0]["game"] not in fresh_games]
 
 
-if __name__ == "__main__":
-    fresh = [row for study in sys.argv[1:] for row in policies(Path(study))]
+def main(study: Path, *more: Path) -> None:
+    fresh = [row for each in (study, *more) for row in policies(each)]
     found = known({row["game"] for row, _ in fresh}) + fresh
     with open(HERE / "policies.csv", "w", newline="") as file:
         table = csv.DictWriter(file, fresh[0][0], restval="", lineterminator="\n")
@@ -158,3 +161,7 @@ if __name__ == "__main__":
     np.savez_compressed(
         HERE / "evaluations.npz", returns=np.array([each for _, each in found], np.float32).astype(np.int16)
     )
+
+
+if __name__ == "__main__":
+    call(__doc__, main)

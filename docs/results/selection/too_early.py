@@ -16,6 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from command import call, print_table
+
 HERE = Path(__file__).parent
 EPISODES = 100
 STEPS = (500, 2_000, 3_500, 4_500)
@@ -120,11 +123,13 @@ def lines():
 HEADS = ("one", "other", "runs", "mean", "low", "high")
 TRACED = ("step", "rate", "updates", "fqe", "discounted", "error", "undiscounted", "support", "logged")
 
+
+def write_traces(run: Path) -> None:
+    with open(HERE / "too_early.csv", "w", buffering=1, newline="") as file:
+        out = csv.writer(file, lineterminator="\n")
+        out.writerow(TRACED)
+        trace(run, out.writerow)
+
+
 if __name__ == "__main__":
-    if len(sys.argv) == 1:
-        csv.writer(sys.stdout, lineterminator="\n").writerows([HEADS, *lines()])
-    else:
-        with open(HERE / "too_early.csv", "w", buffering=1, newline="") as file:
-            out = csv.writer(file, lineterminator="\n")
-            out.writerow(TRACED)
-            trace(Path(sys.argv[1]), out.writerow)
+    call(__doc__, lambda: print_table(HEADS, lines()), write_traces)

@@ -3,24 +3,28 @@
     python docs/results/ten-times-the-log/decay.py > docs/results/ten-times-the-log/decay.csv
     python docs/results/ten-times-the-log/decay.py decay.png
 
-The first tenth of each log is the log of the study `asymptotic`; its scores are read from there. 1 is the
-best evaluation of the players of the whole logs, for all three. IQM is the mean of the middle half of the
-runs of all games that normaliser.csv has. Scores of one game are the means of its five runs, in points. The
-bounds are 95% bootstrap intervals (`resampling.py`); pairs have the same logs.
+The first tenth of each log is the log of the study `asymptotic`; its scores are read from there. In Breakout
+two of its five players are other ones, and the scores are read from `epsilon-and-heads`, which has the right
+ones. C51 and DQN (Nature) did not learn there: their cells of Breakout's first tenth are empty, and so are
+those of the IQM, which needs all games. 1 is the best evaluation of the players of the whole logs, for all
+three. IQM is the mean of the middle half of the runs of all games that normaliser.csv has. Scores of one game
+are the means of its five runs, in points. The bounds are 95% bootstrap intervals (`resampling.py`); pairs
+have the same logs.
 """
 
-import csv
 import sys
 from pathlib import Path
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from command import call, print_table
 from resampling import CROSS, LAST, MEASURES, bounds, first, interval, normalised, points, tables
 
-from optimist.studies.scores.statistics import mean
+from optimist.studies.scores.statistics import iqm, mean
 
 HERE = "ten-times-the-log"
+SHORT = {"minatar_jax/breakout": "epsilon-and-heads"}  # its first tenths; those of other games: `asymptotic`
 EVERY = 25_000  # updates between evaluations
 BATCH = 32
 STEPS = {"whole": 5_000_000, "random tenth": 500_000, "first tenth": 500_000}
@@ -40,14 +44,26 @@ HEADS = ["score", "agent", "data", "updates", "passes", "minus_data", "minus_upd
 
 def all_curves():
     """By agent and data: {(agent, data): {game: (seeds, evaluations)}}, in points."""
-    games = bounds(HERE)
     found = {}
     for agent, mine in points(f"{HERE}/scores.csv").items():
         name, tenth = (agent.removesuffix(", a tenth"), ", a tenth" in agent)
         found[name, "random tenth" if tenth else "whole"] = mine
-    short = points("asymptotic/scores.csv")
-    whole = [name for name, data in found if data == "whole"]
-    return found | {(name, "first tenth"): {game: short[name][game] for game in games} for name in whole}
+    agents = [name for name, data in found if data == "whole"]
+    return found | {(agent, "first tenth"): first_tenths(agent) for agent in agents}
+
+
+def first_tenths(agent):
+    """{game: (seeds, evaluations)}, without a game in which the agent has no run on the right logs."""
+    short = {game: points(f"{SHORT.get(game, 'asymptotic')}/scores.csv") for game in bounds(HERE)}
+    return {game: found[agent][game] for game, found in short.items() if agent in found}
+
+
+def cells(sides, games, statistic):
+    """Estimate and bounds of the statistic over these games, empty if a side has no runs in one of them."""
+    if any(game not in runs for _, runs in sides for game in games):
+        return [""] * 3
+    read = (tables(measure, {game: runs[game] for game in sorted(games)}) for measure, runs in sides)
+    return [f"{number:.4f}" for number in interval(*read, statistic=statistic)]
 
 
 def lines():
@@ -59,12 +75,11 @@ def lines():
     def line(score, agent, data, updates, one, minus=None, against=("", "")):
         """`one` and `minus` are a measure and the runs that it scores, in points."""
         sides = [side for side in (one, minus) if side]
-        numbers = [*interval(*(tables(measure, normalised(runs, limits)) for measure, runs in sides))]
+        numbers = cells([(measure, normalised(runs, limits)) for measure, runs in sides], limits, iqm)
         for game in limits:
-            in_points = (tables(measure, {game: runs[game]}) for measure, runs in sides)
-            numbers += interval(*in_points, statistic=mean)
+            numbers += cells(sides, [game], mean)
         passes = f"{updates * BATCH / STEPS[data]:g}"
-        return [score, agent, data, updates, passes, *against, *(f"{number:.4f}" for number in numbers)]
+        return [score, agent, data, updates, passes, *against, *numbers]
 
     for (agent, data), games in found.items():
         length = next(iter(games.values())).shape[1] * EVERY
@@ -94,7 +109,7 @@ def draw(path):
     for game, line in zip(games, panels, strict=True):
         for agent, axes in zip(shown, line, strict=True):
             for data, colour in zip(STEPS, figures.COLOURS, strict=False):
-                if (agent, data) not in found:
+                if game not in found.get((agent, data), ()):
                     continue
                 runs = found[agent, data][game]
                 updates = EVERY * (1 + np.arange(runs.shape[1])) / 1e6
@@ -112,7 +127,4 @@ def draw(path):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        draw(sys.argv[1])
-    else:
-        csv.writer(sys.stdout, lineterminator="\n").writerows([HEADS, *lines()])
+    call(__doc__, lambda: print_table(HEADS, lines()), draw)

@@ -147,8 +147,9 @@ def from_description(description: dict) -> Agent:
 def _built(description: dict) -> Agent:
     fields = dict(description)
     kind, settings = agent_class(fields.pop("name")), dict(fields.pop("optimizer"))
-    optimizer = OPTIMIZERS[settings.pop("name")](**settings)
     inner: dict[str, Any] = {field.name: type(field.default) for field in dataclasses.fields(kind)}
+    own = inner["optimizer"]  # a user's agent may have an optimiser of its own
+    optimizer = {own.__name__.lower(): own, **OPTIMIZERS}[settings.pop("name")](**settings)
     records = {name: inner[name](**value) for name, value in fields.items() if isinstance(value, dict)}
     return kind(**{**fields, **records}, optimizer=optimizer)
 

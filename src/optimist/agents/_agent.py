@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import jax.numpy as jnp
 
@@ -35,7 +35,7 @@ class Agent(ABC):
         """The optimiser of this group of parameters."""
         return self.optimizer
 
-    def settled(self) -> "Agent":
+    def settled(self) -> Self:
         """The same agent with every "auto" replaced by its value, for a configuration file."""
         return self
 

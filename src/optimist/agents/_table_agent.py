@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import jax
 import jax.numpy as jnp
@@ -69,7 +69,7 @@ class TableAgent(Agent):
     def torso(self, spec: Spec) -> Torso:
         return torso_for(spec, self.network.torso, self.network.hidden)
 
-    def settled(self) -> "TableAgent":
+    def settled(self) -> Self:
         return replace(self, initializer=self._initializer)
 
     @property
@@ -172,8 +172,8 @@ class HuberAgent(ValueAgent):
         if limit != "auto" and not (isinstance(limit, (int, float)) and 0 < limit < jnp.inf):
             raise UsageError(f"huber_limit is {limit}: choose a number above zero, or auto")
 
-    def settled(self) -> "HuberAgent":
-        return replace(self, initializer=self._initializer, huber_limit=self._huber_limit)
+    def settled(self) -> Self:
+        return replace(super().settled(), huber_limit=self._huber_limit)
 
     @property
     def _huber_limit(self) -> float:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from optimist.cli import hub, index
-from optimist.cli.options import Parser, arguments_in, command, group, quoted
+from optimist.cli.options import Parser, arguments_in, command, group
 from optimist.cli.settings import add_settings, given
 from optimist.cli.views import VIEWS, add_views, view
-from optimist.errors import DataError, UsageError
+from optimist.errors import DataError, UsageError, command_line
 
 
 def add(commands: Any) -> None:
@@ -59,10 +59,8 @@ def refuse_logs(path: Path) -> None:
     from optimist.data import formats
 
     if name := formats.detected(path):
-        raise DataError(
-            f"{path} holds {name} logs; import them first: optimist data import {name} "
-            f"{quoted(path)} --out DATA"
-        )
+        line = command_line("data", "import", name, path, "--out", "DATA")
+        raise DataError(f"{path} holds {name} logs; import them first: {line}")
 
 
 def _report_options(parser: Parser, words: list[str]) -> None:
@@ -81,9 +79,10 @@ def report(options: argparse.Namespace) -> None:
     from optimist.studies.report.data_report import write_data_report
 
     parts = {name: getattr(options, name) for name in VIEWS if getattr(options, name) is not None}
-    words = " ".join(f"--{name} {value}" for name, value in parts.items())
-    title = f"{options.data.resolve().name}{f' ({words})' if words else ''}"
-    line = " ".join(filter(None, [f"optimist data report {options.data}", words, f"--out {options.out}"]))
+    words = [word for name, value in parts.items() for word in (f"--{name}", str(value))]
+    part = f" ({' '.join(words)})" if words else ""
+    title = f"{options.data.resolve().name}{part}"
+    line = command_line("data", "report", options.data, *words, "--out", options.out)
     warned = write_data_report(view(options), options.out, title=title, command=line)
     print(f"wrote {options.out}")
     for each in warned:
@@ -216,7 +215,7 @@ def _actions_of(environment: str) -> int | None:
     """The number of discrete actions of the game, or None; a log may not contain all of them."""
     from optimist import envs
 
-    return envs.make(environment).spec.actions or None
+    return envs.spec_of(environment).actions or None
 
 
 def game_of(address: str) -> str:

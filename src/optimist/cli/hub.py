@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from optimist.cli.options import Parser, command, group
+from optimist.errors import command_line
 
 NAME = "its name on the Hub, user/name"
 
@@ -58,7 +59,7 @@ def pull_data(options: argparse.Namespace) -> None:
     from optimist.data import hub
 
     dataset = hub.pull_data(options.repository, options.out)
-    print(f"{len(dataset):,} steps in {options.out}; see optimist data info {options.out}")
+    print(f"{len(dataset):,} steps in {options.out}; see {command_line('data', 'info', options.out)}")
 
 
 def _push_run_options(parser: Parser, words: list[str]) -> None:
@@ -106,4 +107,4 @@ def pull_run(options: argparse.Namespace) -> None:
     from optimist.data import hub
 
     hub.pull_run(options.repository, options.out)
-    print(f"{options.repository} is in {options.out}; see optimist evaluate {options.out}")
+    print(f"{options.repository} is in {options.out}; see {command_line('evaluate', options.out)}")

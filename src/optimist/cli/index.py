@@ -92,7 +92,7 @@ def build() -> dict[str, Any]:
     from optimist.studies.demo import Demo
     from optimist.studies.proposition import Proposition
     from optimist.training.offline_settings import Training
-    from optimist.training.online import Collection
+    from optimist.training.online_settings import Collection
     from optimist.training.recipes import RECIPES
 
     records = {
@@ -124,7 +124,8 @@ def _agent(presets: dict[str, Any]) -> dict[str, Any]:
 
 
 def _first_line(described: Any) -> str:
-    return (described.__doc__ or "").partition("\n")[0]
+    line, name = (described.__doc__ or "").partition("\n")[0], described.__name__
+    return name if line.startswith(f"{name}(") else line  # a dataclass without one describes its fields
 
 
 def _preset(agent: Any) -> dict[str, Any]:

@@ -9,7 +9,9 @@ import traceback
 from optimist import plugins
 from optimist.cli import (
     bench,
+    collect,
     data,
+    demo,
     doctor,
     evaluate,
     export,
@@ -101,7 +103,10 @@ def parser() -> Parser:
     )
     top.add_argument("--version", action="version", version=_version(), help="print the version")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", prog="optimist")
-    for group in (train, evaluate, select, report, export, data, hub, listing, scores, study, bench, doctor):
+    for group in (
+        *(demo, collect, train, evaluate, select, report, export),
+        *(data, hub, listing, scores, study, bench, doctor),
+    ):
         group.add(commands)
     return top
 

@@ -3,7 +3,6 @@
 import argparse
 import math
 import re
-import shlex
 import shutil
 import textwrap
 from collections.abc import Callable, Iterable
@@ -135,11 +134,6 @@ def _wrapped(line: str, width: int) -> str:
     return textwrap.fill(line, width, subsequent_indent=" " * below)
 
 
-def quoted(path: Path | str) -> str:
-    """The path in a command that people copy: a space in it does not make two words."""
-    return shlex.quote(str(path))
-
-
 def arguments_in(words: Iterable[str]) -> list[str]:
     """The words that are neither options nor their values."""
     found, is_value = [], False
@@ -168,6 +162,8 @@ def seeds(text: str) -> tuple[int, ...]:
     try:
         if dash and int(last) - int(first) >= MOST_SEEDS:
             raise argparse.ArgumentTypeError(f'"{text}" has too many seeds: at most {MOST_SEEDS} at once')
+        if dash and int(last) < int(first):
+            raise argparse.ArgumentTypeError(f'"{text}" counts down: write {last}-{first}')
         return tuple(range(int(first), int(last) + 1)) if dash else tuple(map(int, text.split(",")))
     except ValueError:
         raise argparse.ArgumentTypeError(f'"{text}" is not a list of seeds: write 0,1,2 or 0-4') from None

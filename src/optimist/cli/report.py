@@ -4,8 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from optimist.cli.options import Parser, command, quoted
-from optimist.errors import UsageError
+from optimist.cli.options import Parser, command
+from optimist.errors import UsageError, command_line
 
 
 def add(commands: Any) -> None:
@@ -25,7 +25,7 @@ def report(options: argparse.Namespace) -> None:
     _refuse_other_folders(run)
     from optimist.studies.report.run_report import write_run_report
 
-    line = " ".join([f"optimist report {run}", *([f"--out {out}"] if options.out else [])])
+    line = command_line("report", run, *(["--out", out] if options.out else []))
     warned = write_run_report(run, out, command=line)
     print(f"wrote {out}")
     for each in warned:
@@ -37,7 +37,7 @@ def _refuse_other_folders(folder: Path) -> None:
     if (folder / "config.toml").exists():
         return
     if (folder / "manifest.json").exists():
-        page = f"optimist data report {quoted(folder)} --out page.html"
+        page = command_line("data", "report", folder, "--out", "page.html")
         raise UsageError(f"{folder} is a dataset, not a run: {page}")
     if (folder / "study.json").exists():
-        raise UsageError(f"{folder} is a study, not a run: optimist study report {quoted(folder)}")
+        raise UsageError(f"{folder} is a study, not a run: {command_line('study', 'report', folder)}")

@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from optimist.cli.options import Parser, command, quoted, whole_number
+from optimist.cli.options import Parser, command, whole_number
+from optimist.errors import command_line
 
 RULES = ("cautious", "supported", "fqe", "support", "sbv", "bvft", "drift", "agreement", "importance")
 SHOWN = 10  # rows of the printed ranking
@@ -86,10 +87,17 @@ def select(options: argparse.Namespace) -> None:
     for run, each in found.runs.items():
         if run != chosen.run:
             print(f"chosen of {run}: step {each.step:,} seed {each.seed}")
-    print(f"to ship it: optimist export {quoted(chosen.run)} --step chosen --to policy.onnx")
+    line = command_line("export", chosen.run, "--step", "chosen", "--to", "policy.onnx")
+    print(f"to ship it: {line}")
     if options.out:
-        words = [*map(str, options.runs), "--rule", options.rule, "--updates", str(options.updates)]
-        words += [] if options.steps is None else ["--steps", str(options.steps)]
-        words += ["--every-rule"] * options.every_rule + ["--out", str(options.out)]
-        page = write_selection_page(found, options.out, f"optimist select {' '.join(words)}")
+        page = write_selection_page(found, options.out, _command(options))
         print(f"wrote {page}")
+
+
+def _command(options: argparse.Namespace) -> str:
+    """The command with everything on which its result depends."""
+    words = [*options.runs, "--rule", options.rule, "--updates", options.updates]
+    for name in ("steps", "episodes", "environment", "data", "out"):
+        words += [f"--{name}", value] if (value := getattr(options, name)) else []
+    words += [word for module in options.allow for word in ("--allow", module)]
+    return command_line("select", *words, *["--every-rule"] * options.every_rule)

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from optimist.cli.options import Parser, whole_number
-from optimist.errors import UsageError
+from optimist.errors import UsageError, command_line
 
 ADDRESS = "name an address, such as s3://bucket/study"
 
@@ -82,7 +82,7 @@ def pull(options: argparse.Namespace) -> None:
     store = Store(_address(options.address))
     store.bring_file("study.json", options.out)
     store.bring("", options.out, without=() if options.checkpoints else (CHECKPOINTS,))
-    print(f"{options.address} is in {options.out}; see optimist study status {options.out}")
+    print(f"{options.address} is in {options.out}; see {command_line('study', 'status', options.out)}")
 
 
 def _address(text: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from optimist.data.disk.codec import frame_bytes
+from optimist.data.disk.codec import stored_frame_bytes
 from optimist.data.disk.growth import grown
 from optimist.data.disk.manifest import Block
 from optimist.data.disk.shard import Steps
@@ -40,7 +40,7 @@ class LaneRecorder:
         self._next_lane = 1 + max(recorded, default=-1)
         self._clock = self._before = self._manifest.steps  # the second: in whole shards
         self._whole = len(self._manifest.shards)
-        self._most = min(SHARD_STEPS, max(1, SHARD_BYTES // frame_bytes(spec)))
+        self._most = min(SHARD_STEPS, max(1, SHARD_BYTES // stored_frame_bytes(spec)))
         self._written_at = time.monotonic()
         self._process = os.getpid()
         self._lanes: list[Lane] = []

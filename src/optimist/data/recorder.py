@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optimist.data.disk import manifest as manifests
-from optimist.data.disk.codec import frame_bytes
+from optimist.data.disk.codec import stored_frame_bytes
 from optimist.data.disk.growth import grown
 from optimist.data.disk.leftovers import clean_up
 from optimist.data.disk.lock import FolderLock, writing
@@ -214,7 +214,7 @@ def _read_back(timeline: Timeline, steps: np.ndarray, buffer: Buffer) -> None:
 def usual_shard_steps(spec: Spec, lanes: int) -> int:
     """The default length of a shard. It is longer for many lanes of small frames: the manifest has an entry
     for every lane of every shard, and is rewritten with each shard."""
-    return max(SHARD_STEPS, min(SHARD_ROWS * lanes, SHARD_BYTES // frame_bytes(spec)))
+    return max(SHARD_STEPS, min(SHARD_ROWS * lanes, SHARD_BYTES // stored_frame_bytes(spec)))
 
 
 def locked_manifest(

@@ -2,11 +2,13 @@
 
 import numpy as np
 
+from optimist.data.transition import Spec
 from optimist.envs._environment import Environment, Step
 from optimist.envs._lanes import Lane, Lanes
 from optimist.envs._registry import (
     available,
     base_name,
+    code,
     families,
     found,
     from_data,
@@ -24,6 +26,7 @@ __all__ = [
     "Step",
     "available",
     "base_name",
+    "code",
     "families",
     "from_data",
     "games_of",
@@ -32,6 +35,7 @@ __all__ = [
     "make_lanes",
     "named",
     "options_of",
+    "spec_of",
 ]
 
 
@@ -53,6 +57,13 @@ def make(name: str, *, lanes: int = 1, seed: int = 0, processes: int | None = No
         processes = 1
     seeds, count = lane_seeds(seed, lanes), min(lanes, processes or usual_processes(lanes))
     return Split(name, seeds, options, count) if count > 1 else make_lanes(name, seeds, **options)
+
+
+def spec_of(name: str) -> Spec:
+    """The frames and actions of the environment, which is made and closed to find out."""
+    play = make(name)
+    play.close()
+    return play.spec
 
 
 def lane_seeds(seed: int, lanes: int) -> list[int]:

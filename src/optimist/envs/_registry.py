@@ -46,6 +46,16 @@ def from_data(name: Any) -> str:
     return name
 
 
+def code(name: str) -> dict[str, str]:
+    """Hashes of the user's own files that define this environment, by "code of module"."""
+    family, game = base_name(name).partition("/")[::2]
+    modules = getattr(_family(family), "modules", None) if family in _families() else None
+    if modules is None:
+        return plugins.code("environments", name)
+    own = filter(plugins.is_own, modules(game))
+    return {label: mark for module in own for label, mark in plugins.code_of(module).items()}
+
+
 def base_name(name: str) -> str:
     """The name without its options."""
     return name.partition("?")[0]

@@ -28,6 +28,15 @@ def games() -> list[str]:
     return list(CLASSIC_CONTROL)
 
 
+def modules(game: str) -> list[str]:
+    """The modules of an environment: the one that its id names, and the one of its class."""
+    named, _, id = game.rpartition(":")
+    spec = getattr(sys.modules.get("gymnasium"), "registry", {}).get(id)
+    entry = getattr(spec, "entry_point", None) or ""
+    of_class = entry.partition(":")[0] if isinstance(entry, str) else getattr(entry, "__module__", "")
+    return [named, of_class]
+
+
 def make(game: str, *, seeds: list[int], max_steps: int | None = None, **options) -> Environment:
     gymnasium = package("gymnasium", extra="gym")
     # an id with ":" names the module that will register it

@@ -6,8 +6,9 @@ from typing import Any
 
 from optimist.studies.job import Job
 from optimist.training.selection import UPDATES, choice, select_policy
+from optimist.training.storage.configuration import fingerprint
 from optimist.training.storage.policies import kept_steps
-from optimist.training.storage.run_folder import fingerprint, read_config
+from optimist.training.storage.run_folder import read_config
 from optimist.training.storage.selected import is_of_all, read_selection
 
 log = logging.getLogger("optimist")

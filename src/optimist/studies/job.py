@@ -19,7 +19,8 @@ from optimist.studies.store import is_address, staged_path
 from optimist.training import automatic
 from optimist.training.kinds import fits, in_words
 from optimist.training.resolve import Resolved, resolve_collection, resolve_training
-from optimist.training.storage.run_folder import as_config, changes, read_config
+from optimist.training.storage.configuration import as_config, changes
+from optimist.training.storage.run_folder import read_config
 
 COMPARED_AT = 1.0  # scale of the rewards where "auto" would choose one for each agent
 VIEWS = ("first", "last", "fraction", "best")  # names of methods of Dataset

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from optimist.data.disk.files import make_folder, remove, write_whole
-from optimist.errors import RunError
+from optimist.errors import RunError, command_line
 from optimist.studies.choosing import choose_policies
 from optimist.studies.engines.engine import Pool, perform_all
 from optimist.studies.job import Job
@@ -43,7 +43,7 @@ def perform_study(
     if failed:
         raise RunError(
             f"{len(failed)} of {len(jobs)} runs failed; run the same command to try them again, "
-            f"or optimist study report {out} to see the others"
+            f"or {command_line('study', 'report', out)} to see the others"
         )
     _film(study, jobs, out)
     if study.select is not None and study.selects:

@@ -19,7 +19,7 @@ from optimist.errors import UsageError, did_you_mean, in_one_line
 from optimist.studies.plan import WHOLE, Study
 from optimist.studies.scores.normalisation import normaliser
 from optimist.training.kinds import fits, in_words
-from optimist.training.online import Collection
+from optimist.training.online_settings import Collection
 
 KEYS = {  # every key of a study's file, and its kind
     "title": str,
@@ -86,36 +86,11 @@ def _table(file: Traversable, name: str) -> dict:
 
 def read(name: str, table: dict, size: str) -> Study:
     """The study of a TOML table at one of its scales; every key and the kind of every value is checked."""
-    scales = table.pop("scales", None) or {size: {}}  # a study without scales has one size
-    if not fits(scales, dict[str, dict]):
-        raise UsageError(f"study {name}: scales is {in_one_line(repr(scales))}, not a table of tables")
-    if size not in scales:
-        raise UsageError(f'study {name} has no scale "{size}": {did_you_mean(size, scales)}')
-    keys = {**table, **scales[size]}
-    if "scale" in keys:
-        log.warning("study %s: the key `scale` is now called `recipe`, as in optimist train --recipe", name)
-        keys["recipe"] = keys.pop("scale")
+    keys = _at_scale(name, table, size)
     _check_kinds(f"study {name}", keys)
-    for place in (keys, keys.get("collect", {})):
-        if not 1 <= place.get("seeds", 5) <= MOST_SEEDS:
-            raise UsageError(f"study {name}: seeds is {place['seeds']}: choose from 1 to {MOST_SEEDS:,}")
-    for word in ("environments", "agents", "recipe"):
-        if not keys.get(word):
-            raise UsageError(f"study {name}: the key {word} is missing or empty")
-    if sum(word in keys for word in ("data", "collect", "play")) != 1:
-        raise UsageError(
-            f"study {name}: give exactly one of data (existing logs), collect (an agent to log) "
-            "and play (the agents learn online)"
-        )
-    keys["agents"] = {**keys["agents"], **keys.pop("beside", {})}
-    for figure in keys.get("figures", ()):
-        if figure not in FIGURES:
-            raise UsageError(f'study {name}: no figure "{figure}": {did_you_mean(figure, FIGURES)}')
-    if "normaliser" in keys:
-        normaliser(keys["normaliser"])  # raises if it does not exist
-    if keys.get("film", "") not in ("", *keys["agents"]):
-        hint = did_you_mean(keys["film"], keys["agents"])
-        raise UsageError(f'study {name}: no agent "{keys["film"]}" to film: {hint}')
+    _check_whole(name, keys)
+    keys["agents"] = _all_agents(name, keys["agents"], keys.pop("beside", {}))
+    _check_names(name, keys)
     if "data" in keys:
         _check_data(name, keys["data"])
     if "collect" in keys:
@@ -131,6 +106,67 @@ def read(name: str, table: dict, size: str) -> Study:
         job.check()
     _check_readings(study)
     return study
+
+
+def _at_scale(name: str, table: dict, size: str) -> dict[str, Any]:
+    """The keys that hold at this scale."""
+    keys = {word: value for word, value in table.items() if word != "scales"}
+    scales = table.get("scales") or {size: {}}  # a study without scales has one size
+    if not fits(scales, dict[str, dict]):
+        raise UsageError(f"study {name}: scales is {in_one_line(repr(scales))}, not a table of tables")
+    if size not in scales:
+        raise UsageError(f'study {name} has no scale "{size}": {did_you_mean(size, scales)}')
+    _check_nothing_is_lost(name, size, keys, scales[size])
+    keys |= scales[size]
+    if "scale" in keys:
+        log.warning("study %s: the key `scale` is now called `recipe`, as in optimist train --recipe", name)
+        keys["recipe"] = keys.pop("scale")
+    return keys
+
+
+def _check_nothing_is_lost(study: str, size: str, table: dict, scale: dict) -> None:
+    """Raise UsageError for settings outside the scales in a table that the scale replaces as a whole."""
+    for word in ("training", "collect", "play", "select"):
+        outside, inside = table.get(word, {}), scale.get(word, {})
+        if word in scale and fits(outside, dict) and fits(inside, dict) and outside.keys() - inside.keys():
+            lost = ", ".join(sorted(outside.keys() - inside.keys()))
+            raise UsageError(
+                f"study {study}: scales.{size} has a table {word} of its own, so {lost} outside the scales "
+                f"would not count: write it in scales.{size} too"
+            )
+
+
+def _check_whole(name: str, keys: dict) -> None:
+    """Raise UsageError for a study that lacks something, or has too much of it."""
+    for place in (keys, keys.get("collect", {})):
+        if not 1 <= place.get("seeds", 5) <= MOST_SEEDS:
+            raise UsageError(f"study {name}: seeds is {place['seeds']}: choose from 1 to {MOST_SEEDS:,}")
+    for word in ("environments", "agents", "recipe"):
+        if not keys.get(word):
+            raise UsageError(f"study {name}: the key {word} is missing or empty")
+    if sum(word in keys for word in ("data", "collect", "play")) != 1:
+        raise UsageError(
+            f"study {name}: give exactly one of data (existing logs), collect (an agent to log) "
+            "and play (the agents learn online)"
+        )
+
+
+def _all_agents(name: str, agents: dict, beside: dict) -> dict:
+    if twice := ", ".join(label for label in agents if label in beside):
+        raise UsageError(f"study {name}: {twice} is in agents and in beside: give one of them another label")
+    return {**agents, **beside}
+
+
+def _check_names(name: str, keys: dict) -> None:
+    """Raise UsageError for a figure, a normaliser or a filmed agent that does not exist."""
+    for figure in keys.get("figures", ()):
+        if figure not in FIGURES:
+            raise UsageError(f'study {name}: no figure "{figure}": {did_you_mean(figure, FIGURES)}')
+    if "normaliser" in keys:
+        normaliser(keys["normaliser"])  # raises if it does not exist
+    if keys.get("film", "") not in ("", *keys["agents"]):
+        hint = did_you_mean(keys["film"], keys["agents"])
+        raise UsageError(f'study {name}: no agent "{keys["film"]}" to film: {hint}')
 
 
 def _check_readings(study: Study) -> None:

@@ -11,14 +11,14 @@ import jax.numpy as jnp
 
 from optimist import envs
 from optimist.agents._agent import Agent
-from optimist.data.dataset import Dataset
 from optimist.data.views import View
 from optimist.errors import DataError, RunError, UsageError
 from optimist.training.evaluation import check_playable
 from optimist.training.learner import Learner, TrainState
 from optimist.training.run import Run, load_run
 from optimist.training.storage import checkpoint
-from optimist.training.storage.run_folder import fingerprint, read_config
+from optimist.training.storage.configuration import fingerprint
+from optimist.training.storage.run_folder import read_config
 
 ONLINE = 0x0417  # folded into the keys, so that play does not repeat the draws of the training
 CARRIED = ("gamma", "clip_rewards", "reward_scale")  # values mean the same only with the same rewards
@@ -60,11 +60,10 @@ class Beginning:
         """The run's learner with this agent; UsageError if the environment or the agent does not fit."""
         theirs = self.run.learner
         check_playable(theirs.spec, environment)
-        play = envs.make(environment)
-        play.close()
-        if (play.spec.stack, play.spec.frame_dtype) != (theirs.spec.stack, theirs.spec.frame_dtype):
+        spec = envs.spec_of(environment)
+        if (spec.stack, spec.frame_dtype) != (theirs.spec.stack, theirs.spec.frame_dtype):
             raise UsageError(
-                f"{environment} has {play.spec.in_words()}; {self.run.path} learned from "
+                f"{environment} has {spec.in_words()}; {self.run.path} learned from "
                 f"{theirs.spec.in_words()}: name an environment with the same observations"
             )
         found = replace(theirs, agent=agent)
@@ -78,7 +77,7 @@ class Beginning:
         """The log that each seed of the run learned from."""
         own = self.config.get("kind") == "online"
         try:
-            whole = Dataset.open(self.run.path.parent if own else self.run.data)
+            whole = self.run.log()
         except (DataError, OSError) as problem:
             raise RunError(
                 f"the log of {self.run.path} cannot be mixed in ({problem}): leave --mix out"

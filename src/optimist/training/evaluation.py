@@ -1,6 +1,7 @@
 """Evaluation by full episodes; the choice of episodes does not depend on their lengths."""
 
 from collections.abc import Callable
+from contextlib import closing
 from typing import NamedTuple
 
 import jax
@@ -130,10 +131,11 @@ def evaluate(
         actions = np.asarray(player(params, frames, began, epsilon, key, turn))
         return actions.reshape(play.lanes, *actions.shape[2:])
 
-    if steps is None and hasattr(play, "rules"):  # one lane per episode, and the game is a JAX program
-        played = play_out_on_device(play, learner, params, len(seeds), epsilon, key, stop)
-    else:
-        played = play_out(play, choose, [Series(episodes, steps) for _ in seeds], stop)
+    with closing(play):
+        if steps is None and hasattr(play, "rules"):  # one lane per episode, and the game is a JAX program
+            played = play_out_on_device(play, learner, params, len(seeds), epsilon, key, stop)
+        else:
+            played = play_out(play, choose, [Series(episodes, steps) for _ in seeds], stop)
     return [
         EpisodeScore(step, seed, number, *each)
         for seed, episodes_of_seed in zip(seeds, played, strict=True)
@@ -164,9 +166,7 @@ def play_out(
         frames, turn = taken.observation, turn + 1
         counted = [each.counted() for each in series] if began.any() else [None]
         if None not in counted:
-            play.close()
             return counted  # type: ignore[return-value]
-    play.close()
     return [[] for _ in series]
 
 

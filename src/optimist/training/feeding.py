@@ -5,20 +5,20 @@ item per step, and `minibatch`, which makes transitions from both inside the com
 """
 
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from math import prod
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from optimist.data.sampling import Rows, Sampler, window
-from optimist.data.stacking import earlier, stacked
-from optimist.data.transition import Spec, Transition, followed, masked
+from optimist.data.stacking import earlier
+from optimist.data.transition import Spec
 from optimist.errors import UsageError, did_you_mean
 from optimist.training.memory import device_bytes, host_bytes
-from optimist.training.packed import estimated_bytes, frames_at, on_device
+from optimist.training.minibatches import Gather, Join, StreamedBatch, Unpack, streamed
+from optimist.training.packed import estimated_bytes, on_device
 
 PLACES = ("auto", "device", "packed", "memory", "compressed")
 STREAMED_BYTES = 16 * 2**20  # largest size of one prefetched chunk; there are two at a time
@@ -99,73 +99,6 @@ def _device_bytes() -> int:
     return limit * 6 // 10 if limit else _default_budget()
 
 
-@dataclass(frozen=True)
-class Gather:
-    """Makes stacked transitions from resident frames."""
-
-    stack: int
-    actions: int = 0
-
-    def __call__(self, resident, positions) -> Transition:
-        frames, rows = resident
-        row = jax.tree.map(lambda column: column[positions], rows)
-
-        def observation(frame, age):
-            return stacked(lambda back: frames[earlier(frame, age, back)], age, self.stack)
-
-        found = Transition(
-            observation=observation(row.frame, row.age),
-            action=row.action,
-            reward=row.reward,
-            discount=row.discount,
-            next_observation=observation(row.next_frame, row.next_age),
-        )
-        return _completed(found, row, self.actions)
-
-
-def _completed(transition: Transition, row: "Rows | StreamedBatch", actions: int) -> Any:
-    """The transition with its mask, (..., actions), if one was logged, and the next logged action, if the
-    agent asks for it."""
-    bits = row.next_allowed
-    allowed = None if bits is None else jnp.unpackbits(bits, axis=-1, count=actions).astype(bool)
-    return followed(masked(transition, allowed), row.next_action, row.next_logged)
-
-
-@dataclass(frozen=True)
-class Join:
-    """Makes stacked transitions from their frames, (B, frames of a transition, ...): the observation's stack
-    comes first, the next observation's last."""
-
-    stack: int
-    actions: int = 0
-
-    def __call__(self, resident, item: "StreamedBatch") -> Transition:
-        last = self.stack - 1
-        found = Transition(
-            observation=stacked(lambda back: item.frames[:, last - back], item.age, self.stack),
-            action=item.action,
-            reward=item.reward,
-            discount=item.discount,
-            next_observation=stacked(lambda back: item.frames[:, -1 - back], item.next_age, self.stack),
-        )
-        return _completed(found, item, self.actions)
-
-
-@dataclass(frozen=True)
-class Unpack:
-    """Makes stacked transitions from resident frames that are packed."""
-
-    spec: Spec
-    n_step: int
-
-    def __call__(self, resident, positions) -> Transition:
-        packed, rows = resident
-        row = jax.tree.map(lambda column: column[positions], rows)
-        numbers = window(row, self.spec.stack, self.n_step)  # so each frame is decoded once
-        item = _streamed(frames_at(packed, numbers, self.spec), row)
-        return Join(self.spec.stack, self.spec.actions)((), item)
-
-
 class DeviceFeed:
     """All frames are on the device, decoded or packed; the item of a step is its positions, a few bytes."""
 
@@ -210,25 +143,6 @@ def _renumbered(timeline, rows: Rows, stack: int) -> tuple[Rows, np.ndarray]:
     return rows, np.flatnonzero(needed)
 
 
-class StreamedBatch(NamedTuple):
-    """Transitions with their frames, which the device stacks: so each frame is transferred once."""
-
-    frames: Any  # (B, frames of a transition, *frame_shape)
-    age: Any
-    next_age: Any
-    action: Any
-    reward: Any
-    discount: Any
-    next_allowed: Any = None
-    next_action: Any = None
-    next_logged: Any = None
-
-
-def _streamed(frames: Any, rows: Rows) -> StreamedBatch:
-    columns = rows._asdict()
-    return StreamedBatch(frames, **{name: columns[name] for name in StreamedBatch._fields[1:]})
-
-
 class StreamedFeed:
     """The host makes the batches, one chunk ahead of the learner; the first `kept` frames stay decoded."""
 
@@ -264,7 +178,7 @@ class StreamedFeed:
         rows: Rows = jax.tree.map(lambda *columns: np.stack(columns, axis=1), *drawn)
         numbers = window(rows, sampler.dataset.spec.stack, sampler.n_step)
         frames = self._frames(numbers.ravel())
-        return _streamed(frames.reshape(*numbers.shape, *sampler.dataset.spec.frame_shape), rows)
+        return streamed(frames.reshape(*numbers.shape, *sampler.dataset.spec.frame_shape), rows)
 
     def _frames(self, numbers: np.ndarray) -> np.ndarray:
         kept = len(self._decoded)

@@ -1,8 +1,11 @@
-"""Kinds: whether a value that a user gave fits an annotation, and the annotation in plain words."""
+"""Kinds: whether a value that a user gave fits an annotation or a rule, and the annotation in plain words."""
 
+from collections.abc import Callable
 from dataclasses import InitVar, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from optimist.errors import UsageError
 
 LARGEST = 2**63  # no setting is a whole number beyond it, and arithmetic with floats would overflow
 WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text", NoneType: "none"}
@@ -52,6 +55,14 @@ def may_be_none(kind: Any) -> bool:
 def takes_fractions(kind: Any) -> bool:
     """Is it a number, and not a kind that every value fits?"""
     return fits(0.5, kind) and not fits(object(), kind)
+
+
+def demand(record, names: tuple[str, ...], holds: Callable[[Any], bool], rule: str) -> None:
+    """Raise UsageError for the first of these fields that is not None and breaks the rule."""
+    for name in names:
+        value = getattr(record, name)
+        if value is not None and not holds(value):
+            raise UsageError(f"{name} is {value}: {rule}")
 
 
 def _plain(kind: Any) -> Any:

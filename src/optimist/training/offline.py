@@ -11,12 +11,12 @@ from typing import Any
 
 import jax
 
+from optimist import envs
 from optimist.agents import described, short_name
 from optimist.agents._agent import Agent
 from optimist.data.dataset import Dataset
 from optimist.data.warnings import warnings
 from optimist.errors import RunError
-from optimist.training.automatic import AUTO, is_own
 from optimist.training.beside import BESIDE
 from optimist.training.estimators import in_words
 from optimist.training.evaluation import check_playable, plays_on_device
@@ -27,17 +27,26 @@ from optimist.training.interrupt import StopRequest
 from optimist.training.learner import Learner, TrainState, advance, check_seeds
 from optimist.training.loggers import logger_classes
 from optimist.training.measures import Measures
-from optimist.training.offline_settings import IN_MEMORY, Training, settled_for
-from optimist.training.rewards import remarks, suggested_limit, suggested_scale
+from optimist.training.offline_settings import Training
+from optimist.training.rewards import remarks
 from optimist.training.seed_logs import SeedLogs, whole
 from optimist.training.services import Services, owes_evaluation
+from optimist.training.settling import settled_run
 from optimist.training.sizes import batch_bytes, check_memory, lanes_bytes, state_bytes
 from optimist.training.storage.alarms import Alarm, read_alarms, write_alarms
-from optimist.training.storage.run_folder import RunFolder, as_config, begun, refuse_other_use
+from optimist.training.storage.configuration import IN_MEMORY, as_config
+from optimist.training.storage.run_folder import RunFolder, begun, refuse_log_or_study
 
 log = logging.getLogger("optimist")
 CHUNK = 250  # gradient steps between checks of the clock, the losses and the signals
 LARGE_CHUNK = 50  # the same for large images on a CPU, so that Ctrl-C takes effect within seconds
+
+
+def usual_environment(data: Dataset, asked: str | None) -> str:
+    """Where a run is evaluated, "" for nowhere: where the data was played, unless another environment or
+    "none" is asked for."""
+    name = envs.from_data(data.provenance.get("environment", "")) if asked is None else asked
+    return "" if name == "none" else name
 
 
 def usual_folder(agent: Agent, data: Dataset) -> Path:
@@ -47,14 +56,6 @@ def usual_folder(agent: Agent, data: Dataset) -> Path:
     is_whole = named and not data.recording
     letters = "" if is_whole else data.fingerprint[:8]
     return Path("runs") / "-".join(filter(None, [short_name(agent), named, letters]))
-
-
-def _kept_scale(before: dict, suggested: Callable[[], float], out: str | Path) -> float:
-    """The scale of rewards of the run in the folder; the log says if it is not the one that is suggested."""
-    kept, now = before.get("training", {}).get("reward_scale", 1.0), suggested()
-    if kept != now:
-        log.warning("%s continues with reward_scale %g, as it began (the default is now %g)", out, kept, now)
-    return kept
 
 
 class OfflineTraining:
@@ -78,7 +79,7 @@ class OfflineTraining:
         configuration, so that a study can compare the part without opening the log."""
         agent.check(dataset.spec)
         check_seeds(seeds)
-        refuse_other_use(Path(out))  # before the data is read
+        refuse_log_or_study(Path(out))  # before the data is read
         before = begun(out, restart=restart)
         self._asked, self.seeds = training, tuple(seeds)
         known = before.get("dataset", {}).get("recording")  # runs of before have that of a part there
@@ -86,46 +87,17 @@ class OfflineTraining:
         self.recording = known if known == dataset.fingerprint else whole_log
         self._part_name = part_name
         self.data = SeedLogs(dataset, training, self.seeds, part)
-        older = bool(before) and "huber_limit" not in before.get("agent", {})
-        scale = partial(suggested_scale, self.data.logs, training.gamma, agent)
-        if older and hasattr(agent, "huber_limit"):  # its scale and its limit belong together
-            scale = partial(before.get("training", {}).get, "reward_scale", 1.0)
-        elif before and hasattr(agent, "largest_value"):  # its scale followed another rule before
-            scale = partial(_kept_scale, before, scale, out)
-        training = settled_for(training, dataset, environment, before, out, scale)
+        agent, training = settled_run(agent, training, self.data, dataset, environment, before, out)
         self.training, self.environment = training, environment
         self.versions = {"dataset": self.data.fingerprint}
         if environment:
             trained_on = dataset.provenance.get("environment", "")
             self.versions |= check_playable(dataset.spec, environment, trained_on)
-        as_published = training.clip_rewards is not None or is_own(dataset.provenance)
-        agent = self._limited(self._counting(agent, as_published, out if older else None))
         self.learner = Learner(agent, dataset.spec, precision=training.precision)
         logger_classes(training.loggers)  # raises for an unknown logger
         self._check_memory()
         self.learner = replace(self.learner, inputs=self._inputs(before))
         self.folder = RunFolder(out, self._config(), restart=restart)
-
-    def _counting(self, agent: Agent, as_published: bool, older: str | Path | None) -> Agent:
-        """The agent; if its limit of Huber's loss is "auto", it becomes the published one, or one at which
-        every reward of the logs counts whole. `older` is the folder of a run that had the published one."""
-        if getattr(agent, "huber_limit", None) != AUTO:
-            return agent
-        scale: Any = self.training.reward_scale  # settled: a number
-        limit = 1.0 if as_published else suggested_limit(self.data.logs, scale)
-        if older and limit != 1:
-            line = "%s was begun by an older version: it continues with huber_limit 1 (the default is now %g)"
-            log.warning(line, older, limit)
-        changes: dict[str, Any] = {"huber_limit": 1.0 if older else limit}
-        return replace(agent, **changes)
-
-    def _limited(self, agent: Agent) -> Agent:
-        """The agent; if its limit of targets is "auto", it becomes the largest return-to-go of all logs."""
-        if getattr(agent, "target_limit", None) != AUTO:
-            return agent
-        largest = max(each.largest for each in self.data.logged_values(self.training))
-        limit: dict[str, Any] = {"target_limit": largest or None}  # a log without rewards has none
-        return replace(agent, **limit)
 
     def _check_memory(self) -> None:
         training, spec, seeds = self.training, self.data.dataset.spec, len(self.seeds)
@@ -170,17 +142,16 @@ class OfflineTraining:
         with self.folder:
             self.folder.record_versions(self.versions)
             found = self.folder.load_state(like=self.learner.shapes(self.seeds))
-            for line in [] if found else warnings(self.data.dataset):
-                log.warning("%s", line)
             step, state = found or (0, self.learner.init(self.seeds))
             self.folder.rewind(step)
-            begins = step < self.training.steps
-            for line in (
-                remarks(self.data.logs, self.training, self.learner.agent, self._asked) if begins else []
-            ):
+            goes_on = step < self.training.steps
+            lines = [] if found else warnings(self.data.dataset)
+            if goes_on:
+                lines += remarks(self.data.logs, self.training, self.learner.agent, self._asked)
+            for line in lines:
                 log.warning("%s", line)
             health = self.folder.load_health(step, health_like(self.learner, self.seeds)) if found else None
-            if step < self.training.steps or owes_evaluation(self.folder, self.training, step):
+            if goes_on or owes_evaluation(self.folder, self.training, step):
                 state = self._train(step, state, health)
             self.folder.finish()
             return state

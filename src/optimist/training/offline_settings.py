@@ -1,35 +1,21 @@
-"""How an agent is trained on a dataset: the settings, and what "auto" becomes."""
+"""How an agent is trained on a dataset: the settings."""
 
 import math
-from collections.abc import Callable
 from dataclasses import InitVar, dataclass
-from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from optimist.data.dataset import Dataset
 from optimist.data.paper_sampling import SAMPLERS
 from optimist.errors import UsageError, did_you_mean, renamed
 from optimist.networks.precision import PRECISION, check_precision
-from optimist.training.automatic import (
-    AUTO,
-    CLIPPED,
-    SCALED,
-    check_clipping,
-    clipping,
-    is_own,
-    is_scale,
-    scaling,
-    settled,
-)
+from optimist.training.automatic import AUTO, CLIPPED, SCALED, check_clipping, is_scale
 from optimist.training.beside import WAIT, WAYS
 from optimist.training.evaluation import check_length
 from optimist.training.guard import CONTINUE, RESPONSES
 from optimist.training.inputs import check_kind
+from optimist.training.kinds import demand
 from optimist.training.loggers import USUAL
-from optimist.training.storage.run_folder import demand
 
 LOGS = ("whole", "own")
-IN_MEMORY = "in memory"  # in a configuration, in place of the folder of the data
 MOST_STEPS_AHEAD = 1000  # largest n of an n-step return: each step takes a pass over all transitions
 
 
@@ -105,25 +91,3 @@ class Training:
     def evaluates(self, step: int) -> bool:
         """Is an evaluation due at this gradient step?"""
         return step > 0 and (step % self.evaluate_every == 0 or step == self.steps)
-
-
-def settled_for(
-    training: Training,
-    dataset: Dataset,
-    environment: str | None,
-    before: dict,
-    out: str | Path,
-    scale: Callable[[], float] = lambda: 1.0,
-) -> Training:
-    """The training with every "auto" replaced by its value for this dataset; `before` is the configuration of
-    the run that continues in `out`. `scale` finds the scale for rewards that are not clipped, of a log that
-    is not our own."""
-    clip = clipping(dataset.provenance, environment)
-    clipped = clip if training.clip_rewards == AUTO else training.clip_rewards
-    as_logged = training.reward_scale != AUTO or clipped is not None or is_own(dataset.provenance)
-    found = {
-        "clip_rewards": clip,
-        "observations": scaling(dataset.spec, dataset.provenance),
-        "reward_scale": 1.0 if as_logged else scale(),
-    }
-    return settled(training, found, before.get("training"), out)

@@ -1,12 +1,12 @@
 """Training online: parallel lanes, a replay window, and a recorder of every step."""
 
 import logging
-import math
 import time
-from dataclasses import dataclass, replace
+from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,100 +14,29 @@ from optimist import envs
 from optimist.agents import described, short_name
 from optimist.agents._agent import Agent
 from optimist.data.disk.leftovers import discard
-from optimist.data.disk.lock import refuse_other_use
+from optimist.data.disk.lock import refuse_run_or_study
 from optimist.data.disk.write_buffer import DepartedError
 from optimist.data.recorder import Recorder
 from optimist.data.views import View
 from optimist.errors import RunError, UsageError
-from optimist.networks.precision import PRECISION, check_precision
-from optimist.training.automatic import CLIPPED, check_clipping, clipping, settled
 from optimist.training.beginning import Beginning
-from optimist.training.evaluation import check_length
 from optimist.training.interrupt import StopRequest
 from optimist.training.learner import Learner, TrainState, check_seeds
-from optimist.training.loggers import USUAL, logger_classes
+from optimist.training.loggers import logger_classes
 from optimist.training.monitor import check_finite
+from optimist.training.online_settings import Collection, settled_for
 from optimist.training.play.playing import LaneReturns, Playing
 from optimist.training.play.replay import Replay
 from optimist.training.services import PlayServices, owes_evaluation
 from optimist.training.sizes import check_memory_to_play
 from optimist.training.storage import checkpoint
 from optimist.training.storage.code_versions import versions
-from optimist.training.storage.run_folder import RunFolder, as_config, begun, demand
+from optimist.training.storage.configuration import as_config
+from optimist.training.storage.run_folder import RunFolder, begun
 
 LOG_SECONDS = 2.0
 UPDATES_AT_ONCE = 250  # gradient steps between checks of the signals, while a resumed run catches up
 log = logging.getLogger("optimist")
-
-
-@dataclass(frozen=True)
-class Collection:
-    """How an online agent plays and learns; all defaults but the number of lanes are the paper's."""
-
-    steps: Annotated[int, "agent steps of each seed, over all its lanes"] = 50_000_000
-    lanes: Annotated[int, "parallel environments for each seed; the paper has one"] = 16
-    window: Annotated[int, "newest transitions, from which the agent learns"] = 1_000_000
-    warm_up: Annotated[int, "random steps before it learns"] = 20_000
-    epsilon: Annotated[float, "share of random actions after the decay"] = 0.01
-    epsilon_decay: Annotated[int, "steps from all random to epsilon, after the warm-up"] = 250_000
-    update_period: Annotated[int, "agent steps per gradient step"] = 4
-    batch: Annotated[int, "transitions in a minibatch"] = 32
-    gamma: Annotated[float, "the discount of a step"] = 0.99
-    clip_rewards: Annotated[float | Literal["auto"] | None, CLIPPED] = "auto"
-    reward_scale: Annotated[float, "rewards are multiplied by this before they are clipped"] = 1.0
-    precision: Annotated[str, PRECISION] = "tf32"
-    mix: Annotated[float, "share of each minibatch from the log of the run that --from names"] = 0.0
-    evaluate_every: Annotated[int | None, "agent steps between evaluations; none: no evaluation"] = None
-    episodes: Annotated[int, "full episodes per evaluation and seed"] = 20
-    evaluation_steps: Annotated[int | None, "instead of episodes: full episodes until so many steps"] = None
-    evaluation_epsilon: Annotated[float, "share of random actions in evaluation"] = 0.001
-    checkpoint_seconds: Annotated[float, "seconds between checkpoints"] = 120.0
-    keep_policies: Annotated[float, "GiB for the policies of the evaluations; 0: none is kept"] = 2.0
-    loggers: Annotated[str, "of the figures: jsonl, tensorboard, wandb, mlflow, trackio, module:Name"] = USUAL
-    unit: ClassVar[str] = "step"
-
-    def __post_init__(self):
-        counts = (
-            *("steps", "lanes", "window", "update_period", "batch"),
-            *("evaluate_every", "episodes", "evaluation_steps"),
-        )
-        shares, spans = ("epsilon", "gamma", "evaluation_epsilon"), ("warm_up", "epsilon_decay")
-        demand(self, counts, lambda n: isinstance(n, int) and n >= 1, "it must be a whole number above 0")
-        check_length(self.evaluation_steps)
-        demand(self, shares, lambda x: 0 <= x <= 1, "it must be between 0 and 1")
-        demand(self, ("reward_scale",), lambda x: 0 < x < math.inf, "it must be above 0")
-        demand(self, ("mix",), lambda x: 0 <= x < 1, "it must be at least 0 and below 1")
-        check_clipping(self)
-        check_precision(self.precision)
-        demand(
-            self, (*spans, "checkpoint_seconds", "keep_policies"), lambda x: x >= 0, "it must be at least 0"
-        )
-
-    def evaluates(self, step: int) -> bool:
-        """Is an evaluation due at this agent step? A vector step may jump over the exact number."""
-        if self.evaluate_every is None or not step:
-            return False
-        passed = step // self.evaluate_every - (step - self.lanes) // self.evaluate_every
-        return passed > 0 or step >= self.steps
-
-    def rows_to_look(self, step: int) -> int:
-        """Vector steps from this agent step to the next evaluation, or to the end."""
-        every = self.evaluate_every or self.steps
-        return -(-(min(self.steps, (step // every + 1) * every) - step) // self.lanes)
-
-    def exploration(self, step: int) -> float:
-        """Epsilon at this agent step: 1 during the warm-up, then a linear decay; without both, epsilon."""
-        if not self.warm_up and not self.epsilon_decay:
-            return self.epsilon
-        left = 1 - (step - self.warm_up) / max(self.epsilon_decay, 1)
-        return self.epsilon + (1 - self.epsilon) * float(np.clip(left, 0, 1))
-
-
-def settled_for(collection: Collection, environment: str, before: dict, out: str | Path) -> Collection:
-    """The collection with every "auto" replaced by its value for this environment; `before` is the
-    configuration of the run that continues in `out`."""
-    found = {"clip_rewards": clipping({}, environment)}
-    return settled(collection, found, before.get("training"), out)
 
 
 class Start(NamedTuple):
@@ -139,7 +68,7 @@ class OnlineTraining:
         check_seeds(seeds)
         if collection.mix and start is None:
             raise UsageError("mix is a share of the log of another run: name that run with --from RUN")
-        refuse_other_use(Path(out))
+        refuse_run_or_study(Path(out))
         collection = settled_for(collection, environment, begun(Path(out) / "agent", restart=restart), out)
         self.path, self.seeds, self.collection = Path(out), tuple(seeds), collection
         self.lanes = collection.lanes * len(seeds)
@@ -179,7 +108,7 @@ class OnlineTraining:
     def run(self) -> TrainState:
         """Play to the end. A resumed run keeps every recorded step. If the environment can be restored, its
         result has the same bits as without the interruption; otherwise new episodes begin."""
-        with self.folder, StopRequest() as stop:
+        with self.folder, closing(self.play), StopRequest() as stop:
             self.folder.record_versions(self.play.versions())
             try:
                 state = self._continue(stop, same_episodes=getattr(self.play, "resumable", False))

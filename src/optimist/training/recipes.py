@@ -9,13 +9,15 @@ the two optimisers by this recipe is not the paper's.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
+from optimist.agents._actor_critic import ActorAgent
 from optimist.agents._agent import Agent
 from optimist.data.transition import Spec
-from optimist.equations.optimizers import Adam
+from optimist.equations.optimizers import Adam, RmsProp
 from optimist.errors import UsageError, did_you_mean
 from optimist.training.offline_settings import Training
-from optimist.training.online import Collection
+from optimist.training.online_settings import Collection
 
 
 @dataclass(frozen=True)
@@ -29,14 +31,42 @@ class Recipe:
     target_period: int | None = None
 
     def fitted(self, agent: Agent) -> Agent:
-        """The agent with the values of this recipe."""
+        """The agent with the values of this recipe. They are those of agents for discrete actions: an actor's
+        target moves a little at every step, and would stand still if it did so every 250 steps."""
+        if isinstance(agent, ActorAgent):
+            return agent
         optimizer = agent.optimizer
-        if self.learning_rate is not None:
+        if self.learning_rate is not None and isinstance(optimizer, RmsProp | Adam):
             optimizer = replace(optimizer, learning_rate=self.learning_rate)
         if self.adam_epsilon is not None and isinstance(optimizer, Adam):
             optimizer = replace(optimizer, epsilon=self.adam_epsilon)
         period = agent.target_period if self.target_period is None else self.target_period
         return replace(agent, optimizer=optimizer, target_period=period)
+
+
+def replaced(own: Agent, fitted: Agent, final: Agent) -> dict[str, tuple[float, float]]:
+    """The numbers of a user's class or preset that a recipe replaced, and by which; none of the package's
+    agents, nor numbers that the class inherits from them, nor those that options changed again."""
+    usual: Any = next(kind for kind in type(own).__mro__ if kind.__module__.startswith("optimist."))
+    if usual is type(own):
+        return {}
+    defaults = {name: usual.__dataclass_fields__[name].default for name in ("target_period", "optimizer")}
+    before, inherited = _numbers(**vars(own)), _numbers(**defaults)
+    after, at_last = _numbers(**vars(fitted)), _numbers(**vars(final))
+    return {
+        name: (value, after[name])
+        for name, value in before.items()
+        if value not in (inherited.get(name), after[name]) and at_last.get(name) == after[name]
+    }
+
+
+def _numbers(target_period: int, optimizer: RmsProp | Adam, **others: object) -> dict[str, float]:
+    """The numbers of an agent that a recipe may replace."""
+    found: dict[str, float] = {"target_period": target_period}
+    if isinstance(optimizer, RmsProp | Adam):
+        found["optimizer.learning_rate"] = optimizer.learning_rate
+        found["optimizer.epsilon"] = optimizer.epsilon
+    return found
 
 
 # The paper's online value, a tenth of its offline one. Within the 100,000 updates of `small`, REM learns more

@@ -5,8 +5,10 @@ same options give the same run.
 """
 
 import inspect
+import logging
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
+from functools import cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -19,12 +21,13 @@ from optimist.training.automatic import AUTO
 from optimist.training.beginning import Beginning
 from optimist.training.kinds import fits, in_words, may_be_none, takes_fractions
 from optimist.training.offline_settings import Training
-from optimist.training.online import Collection
-from optimist.training.recipes import Recipe, recipe_for
+from optimist.training.online_settings import Collection
+from optimist.training.recipes import Recipe, recipe_for, replaced
 
 PLAYER = "dqn"  # the default agent of a collection
 LISTS = ("hidden", "vae_hidden", "loggers")  # may be a list instead of text with commas
 Settings = TypeVar("Settings", Training, Collection)
+log = logging.getLogger("optimist")
 
 
 class Resolved(NamedTuple, Generic[Settings]):
@@ -88,8 +91,9 @@ def _player(preset: str | None) -> tuple[str, str | None]:
 def _agent(
     recipe: Recipe, agent: Agent | str, preset: str | None, options: Mapping[str, Any] | None
 ) -> Agent:
-    if isinstance(agent, str):
-        agent = recipe.fitted(agents.preset(agent, preset))
+    own = agents.preset(agent, preset) if isinstance(agent, str) else None
+    if own is not None:
+        agent = recipe.fitted(own)
     elif preset is not None:
         raise UsageError(f'preset "{preset}" needs an agent given by name: pass a name, or no preset')
     if not isinstance(agent, Agent):
@@ -100,7 +104,19 @@ def _agent(
         if name not in _taken(agent) and name in _taken(recipe.training):
             whose = agents.name_of(agent)
             raise UsageError(f'"{name}" is no option of {whose}: outside options, pass {name}={value!r}')
-    return with_values(agent, options or {}, agents.name_of(agent))
+    found = with_values(agent, options or {}, agents.name_of(agent))
+    for name, (before, now) in (replaced(own, agent, found) if own else {}).items():
+        _tell(
+            f"{agents.name_of(found)}: the recipe has {name} {now:g} in place of {before:g}; to keep yours, "
+            "give it as an option"
+        )
+    return found
+
+
+@cache
+def _tell(line: str) -> None:
+    """Warn once: the jobs of a study are resolved many times."""
+    log.warning("%s", line)
 
 
 def _settings(record: Any, settings: Mapping[str, Any] | None, place: str, agent: Agent) -> Any:

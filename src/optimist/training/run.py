@@ -12,10 +12,11 @@ import numpy as np
 
 from optimist import envs, plugins
 from optimist.agents import from_description, short_name
+from optimist.data.dataset import Dataset
 from optimist.data.machine import with_home
 from optimist.data.transition import Spec
 from optimist.envs._environment import named_failures
-from optimist.errors import RunError, UsageError, in_one_line, some_of
+from optimist.errors import DataError, RunError, UsageError, in_one_line, some_of
 from optimist.training.evaluation import EpisodeScore, check_playable, evaluate, mean_scores
 from optimist.training.guard import FREEZE, NEVER, health_like, where
 from optimist.training.inputs import Inputs
@@ -24,10 +25,12 @@ from optimist.training.play.acting import POLICY, Player, Policy
 from optimist.training.sizes import check_memory, lanes_bytes
 from optimist.training.storage import checkpoint
 from optimist.training.storage.alarms import read_alarms
+from optimist.training.storage.configuration import IN_MEMORY, fingerprint
 from optimist.training.storage.policies import kept_steps, load_policy
-from optimist.training.storage.run_folder import fingerprint, read_config, read_episodes
+from optimist.training.storage.run_folder import read_config, read_episodes
 from optimist.training.storage.selected import chosen_policy
 
+OWN_PLAY = "its own play"  # the data of an online agent
 log = logging.getLogger("optimist")
 
 
@@ -41,7 +44,7 @@ class Run:
     seeds: tuple[int, ...]
     step: int
     params: dict  # every leaf with a leading axis of seeds
-    data: str  # the path of the dataset that it learned from
+    data: str  # the path of the dataset that it learned from, or what it was instead
 
     def __repr__(self) -> str:
         lines = {
@@ -86,6 +89,12 @@ class Run:
         params = jax.tree.map(lambda leaf: leaf[None], self.params_of(seed))
         return replace(self, seeds=(seed,), params=params)
 
+    def log(self) -> Dataset:
+        """The dataset that it learned from; of an online agent the recording of its play."""
+        if self.data == IN_MEMORY:
+            raise DataError(f"{self.path} learned from data in memory")
+        return Dataset.open(self.path.parent if self.data == OWN_PLAY else self.data)
+
     def episodes(self) -> list[EpisodeScore]:
         """The evaluation episodes during training."""
         return read_episodes(self.path)
@@ -123,14 +132,14 @@ class Run:
         params = jax.tree.map(lambda leaf: leaf[None], self.params_of(chosen))
         play = envs.make(self.playable(environment), lanes=1, seed=chosen)
         player, key = Player(self.learner, 1), jax.random.PRNGKey(POLICY)
-        frame, began, seen = play.reset(), np.ones(1, bool), [play.render()]
-        for turn in range(frames - 1):
-            action = player(params, frame, began, epsilon, key, turn)
-            with named_failures(play.name):
-                taken = play.step(np.asarray(action)[0])
-            frame, began = taken.observation, taken.terminal | taken.truncated
-            seen.append(play.render())
-        play.close()
+        with contextlib.closing(play):
+            frame, began, seen = play.reset(), np.ones(1, bool), [play.render()]
+            for turn in range(frames - 1):
+                action = player(params, frame, began, epsilon, key, turn)
+                with named_failures(play.name):
+                    taken = play.step(np.asarray(action)[0])
+                frame, began = taken.observation, taken.terminal | taken.truncated
+                seen.append(play.render())
         return seen
 
     def playable(self, environment: str = "") -> str:
@@ -161,7 +170,7 @@ def load_run(path: str | Path, allow: Iterable[str] = (), step: int | str = "las
     try:
         learner = learner_of(config)
         seeds, environment = tuple(config["seeds"]), config["environment"]
-        data = config.get("dataset", {}).get("path", "its own play")
+        data = config.get("dataset", {}).get("path", OWN_PLAY)
         shapes, settings = learner.shapes(seeds), fingerprint(config)
     except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as problem:
         raise RunError(

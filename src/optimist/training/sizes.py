@@ -1,7 +1,6 @@
 """The least memory that an experiment needs, computed before any of it is allocated."""
 
 import math
-from typing import Any
 
 import jax
 import numpy as np
@@ -12,6 +11,7 @@ from optimist.data.transition import Spec
 from optimist.errors import UsageError
 from optimist.training import memory
 from optimist.training.learner import Learner
+from optimist.training.online_settings import Collection
 
 MOST_STEPS = 2**31 - 1  # JAX counts steps in 32 bits
 LANE = 1024  # bytes of an environment besides its frames, at least
@@ -64,18 +64,17 @@ def _gib(size: int) -> str:
     return f"{size / 2**30:,.1f} GiB"
 
 
-def check_memory_to_play(agent: Agent, environment: str, collection: Any, seeds: int) -> None:
+def check_memory_to_play(agent: Agent, environment: str, collection: Collection, seeds: int) -> None:
     """Raise UsageError if a collection does not fit into memory; only one lane is created to find out."""
-    one = envs.make(environment)
-    one.close()
-    agent.check(one.spec)
-    slots = max(collection.window // collection.lanes, one.spec.stack + 2)
+    spec = envs.spec_of(environment)
+    agent.check(spec)
+    slots = max(collection.window // collection.lanes, spec.stack + 2)
     evaluated = collection.evaluate_every is not None and collection.evaluation_steps is None
     check_memory(
         {
-            "parameters": state_bytes(Learner(agent, one.spec), seeds),
-            "batches": batch_bytes(one.spec, collection.batch, seeds),
-            "lanes and replay window": lanes_bytes(one.spec, seeds * collection.lanes, slots),
-            "evaluation": lanes_bytes(one.spec, seeds * collection.episodes) if evaluated else 0,
+            "parameters": state_bytes(Learner(agent, spec), seeds),
+            "batches": batch_bytes(spec, collection.batch, seeds),
+            "lanes and replay window": lanes_bytes(spec, seeds * collection.lanes, slots),
+            "evaluation": lanes_bytes(spec, seeds * collection.episodes) if evaluated else 0,
         }
     )

@@ -40,7 +40,7 @@ from optimist.studies.scores import intervals
 from optimist.studies.scores.normalisation import Normaliser, dqn_random
 from optimist.studies.status import job_status, note_failure, write_jobs
 from optimist.training.storage.alarms import Alarm, write_alarms
-from optimist.training.storage.run_folder import toml
+from optimist.training.storage.configuration import toml
 
 KINDS = ("best", "cross", "last", "mean_of_last", "area")
 
@@ -312,6 +312,22 @@ def test_the_page_of_a_study_can_be_written_elsewhere(study, tmp_path, capsys):
     assert main(["study", "report", str(study)]) == 0
     written = page.read_text().replace(f" --out {page}", "")
     assert written == (study / "report.html").read_text()
+
+
+def test_tables_of_readings_that_the_study_no_longer_has_are_removed(study):
+    """A part that was renamed, or begun again, would keep numbers of other settings beside the new ones."""
+    write_findings(study)
+    results = study / "results"
+    (results / "all" / "notes.png").write_text("mine")
+    (results / "mine").mkdir()
+    (results / "mine" / "table.csv").write_text("mine")
+    before = {path.name for path in (results / "all").iterdir()}
+    write_jobs(study, "The same runs", jobs(), read_at={"half": 200, "whole": 400})
+    write_findings(study)
+    assert {path.name for path in results.iterdir() if path.is_dir()} == {"all", "half", "whole", "mine"}
+    assert [path.name for path in (results / "all").iterdir()] == ["notes.png"]
+    assert {path.name for path in (results / "whole").iterdir()} == before - {"notes.png"}
+    assert (results / "mine" / "table.csv").exists()
 
 
 def test_a_study_that_cannot_be_written_says_where_the_page_can_go(study, capsys):

@@ -16,7 +16,7 @@ from optimist.studies.results.logs import read_logs
 from optimist.studies.results.runs import Evaluated, csv_text, evaluated, parts, score_file
 from optimist.studies.scores.score_files import ScoreFile, read_scores
 from optimist.studies.status import write_jobs
-from optimist.training.storage.run_folder import toml
+from optimist.training.storage.configuration import toml
 
 GAMES = ("minatar/breakout", "minatar/freeway")
 SPEC = Spec((2, 1, 1), "uint8", actions=2)

@@ -388,6 +388,22 @@ def test_the_command_exports_a_kept_policy_and_checks_it_on_the_log(log, tmp_pat
     assert "choose one of policy.npz, policy.onnx, policy.stablehlo" in capsys.readouterr().err
 
 
+def test_an_online_agent_is_checked_on_the_recording_of_its_play(tmp_path):
+    play = {"steps": 64, "lanes": 2, "warm_up": 16, "batch": 4}
+    optimist.collect("minatar_jax/breakout", out=tmp_path / "data", **play)
+    made = optimist.export(tmp_path / "data" / "agent", tmp_path / "policy.npz")
+    assert (made.observations, made.checked) == ("logged observations", 64)
+    (tmp_path / "data" / "manifest.json").unlink()
+    made = optimist.export(tmp_path / "data" / "agent", tmp_path / "policy.npz")
+    assert made.observations.endswith(f"the log of {tmp_path / 'data' / 'agent'} cannot be opened")
+
+
+def test_data_that_does_not_fit_is_refused_before_a_file_is_written(log, tmp_path):
+    with pytest.raises(UsageError, match="has observations of"):
+        exporting.export_policy(untrained("dqn", VECTORS), tmp_path / "policy.npz", data=log)
+    assert not (tmp_path / "policy.npz").exists()
+
+
 def test_the_order_of_the_features_goes_with_the_policy(tmp_path, capsys):
     """A pattern takes the columns as the table has them, and a policy cannot see that two are exchanged."""
     rows = [f"{age},{hour},{age % 2},{age % 3},1" for age, hour in zip(range(20, 60), range(40), strict=True)]

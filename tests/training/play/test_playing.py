@@ -10,7 +10,8 @@ import pytest
 from little import small
 from optimist.data.dataset import Dataset
 from optimist.training.interrupt import Interrupted
-from optimist.training.online import Collection, OnlineTraining
+from optimist.training.online import OnlineTraining
+from optimist.training.online_settings import Collection
 from optimist.training.play import playing
 from optimist.training.play.fused import PlannedRow, _without_cut
 

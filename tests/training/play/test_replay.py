@@ -9,7 +9,7 @@ import pytest
 from little import PIXELS, random_play, small
 from optimist.data import Dataset, Recorder, Sampler, transitions
 from optimist.training.learner import Learner
-from optimist.training.online import Collection
+from optimist.training.online_settings import Collection
 from optimist.training.play.replay import Replay
 
 LANES = 3

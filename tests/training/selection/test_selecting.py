@@ -15,6 +15,7 @@ from optimist.cli import select
 from optimist.cli.main import main
 from optimist.data import Dataset
 from optimist.errors import DataError, RunError, StorageError, UsageError
+from optimist.studies.report.selection_report import ranking_sheet
 from optimist.training.offline import OfflineTraining, Training
 from optimist.training.selection import choice, evidence, selecting
 from optimist.training.selection.candidates import candidates_of, read_sources
@@ -97,13 +98,15 @@ def test_what_is_written_down_is_the_ranking(selection, runs, tmp_path):
     assert of_run["seeds"] == first and len(of_run["candidates"]) == 4
 
 
-def test_the_command_line_and_python_choose_alike(selection, runs, tmp_path, capsys):
-    assert main(["select", *map(str, runs), "--updates", "3", "--out", str(tmp_path)]) == 0
+def test_the_command_line_and_python_choose_alike(selection, runs, log, tmp_path, capsys):
+    words = ["--rule", "cautious", "--updates", "3", "--data", str(log), "--out", str(tmp_path)]
+    assert main(["select", *map(str, runs), *words]) == 0
     said = capsys.readouterr().out
     assert f"chosen: {selection.chosen.name}" in said
     record = read_selection(tmp_path)
     assert record["candidates"] == [each.record() for each in selection.ranking]
     page = (tmp_path / "selection.html").read_text()
+    assert " ".join(["optimist select", *map(str, runs), *words]) in page
     assert "Which policy to ship" in page and "episodes from which they learned" in page
     assert main(["export", str(runs[0]), "--step", "chosen", "--to", str(tmp_path / "p.npz")]) == 0
     assert "actions are the policy" in capsys.readouterr().out
@@ -140,6 +143,9 @@ def test_agents_without_values_have_no_bellman_error_and_rank_last(runs):
     known = [each.scores["bellman_error"] is not None for each in found.ranking]
     assert known == [True] * 4 + [False] * 4
     assert {each.agent for each in found.ranking[4:]} == {"behaviour_cloning"}
+    assert [each.value is not None for each in found.ranking] == known and "no score, support" in repr(found)
+    assert all("NaN" not in (run / "selection.json").read_text() for run in runs)  # JSON has no NaN
+    assert "nan" not in str(ranking_sheet(found).cells())
 
 
 @pytest.mark.slow

@@ -52,7 +52,7 @@ class Encoded:
         return len(self.data) if self.offsets is None else len(self.offsets) - 1
 
 
-def frame_bytes(spec: Spec) -> int:
+def stored_frame_bytes(spec: Spec) -> int:
     """The bytes of one frame before compression; eight flags share a byte."""
     size = prod(spec.frame_shape)
     if spec.frame_dtype == "bool":
@@ -113,7 +113,7 @@ class Decoder:
     """Decodes the frames of one shard; threads may share it."""
 
     def __init__(self, spec: Spec, encoded: Encoded, name: str):
-        self.spec, self.name, self._frame_bytes = spec, name, frame_bytes(spec)
+        self.spec, self.name, self._frame_bytes = spec, name, stored_frame_bytes(spec)
         self._data = encoded.data
         # (start, stop) of every frame, without a copy of the offsets.
         self._borders = None if encoded.offsets is None else sliding_window_view(encoded.offsets, 2)

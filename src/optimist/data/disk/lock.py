@@ -68,7 +68,7 @@ class FolderLock:
         self.release()
 
 
-def refuse_other_use(folder: Path) -> None:
+def refuse_run_or_study(folder: Path) -> None:
     """Raise DataError for a folder that holds a run or a study: their files would be mixed with a log's."""
     for name, what in OTHER_USES.items():
         if (folder / name).exists() and not os.path.lexists(folder / MANIFEST):
@@ -79,7 +79,7 @@ def refuse_other_use(folder: Path) -> None:
 
 def writing(folder: Path) -> FolderLock:
     """Make the dataset folder if needed and lock it; the lock of a dead process is taken over."""
-    refuse_other_use(folder)
+    refuse_run_or_study(folder)
     make_folder(folder)
     lock = FolderLock(folder)
     try:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from optimist.data.disk.codec import Decoder, Encoded, encode, frame_bytes
+from optimist.data.disk.codec import Decoder, Encoded, encode, stored_frame_bytes
 from optimist.data.disk.files import File, checked_path, write_whole
 from optimist.data.disk.manifest import OPTIONAL_COLUMNS, Block, Shard
 from optimist.data.disk.mapped import remember
@@ -134,7 +134,7 @@ def _frame_column(encoded: Encoded, spec: Spec) -> pa.Array:
 def _plain_type(spec: Spec) -> pa.DataType:
     if spec.frame_dtype == "float32":
         return pa.list_(pa.float32(), prod(spec.frame_shape))
-    return pa.binary(frame_bytes(spec))
+    return pa.binary(stored_frame_bytes(spec))
 
 
 def _arrow_file(batch: pa.RecordBatch) -> pa.Buffer:
@@ -179,7 +179,7 @@ def open_frames(folder: Path, file: File, rows: int, spec: Spec, held: pa.Buffer
     elif spec.frame_dtype == "float32":
         encoded = Encoded(_numpy(column).reshape(rows, prod(spec.frame_shape)))
     else:
-        pixels = np.frombuffer(column.buffers()[1], np.uint8, rows * frame_bytes(spec))
+        pixels = np.frombuffer(column.buffers()[1], np.uint8, rows * stored_frame_bytes(spec))
         encoded = Encoded(pixels.reshape(rows, -1))
     return Decoder(spec, encoded, str(path))
 

@@ -156,7 +156,6 @@ def read(
     progress: Callable[[int, int], None] | None = None,
 ) -> Imported:
     """Check the arrays like `Dataset.from_arrays`, and write them into a new folder."""
-    options = options or ReadOptions()
     log = opened(address, options)
     asked = options.asked(log.environment, options.actions)
     provenance = {"format": "npz", "source": Path(address).name}

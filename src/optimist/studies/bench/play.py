@@ -16,7 +16,8 @@ from optimist.agents import preset
 from optimist.studies.bench.timing import Gauge, Subject, Work
 from optimist.training.evaluation import evaluate
 from optimist.training.learner import Learner
-from optimist.training.online import Collection, OnlineTraining
+from optimist.training.online import OnlineTraining
+from optimist.training.online_settings import Collection
 
 AGENT, BATCH, LANES, TURNS = "dqn", 32, 16, 100
 GAMES = {  # an environment and the extra package that it needs; "": none
@@ -72,7 +73,7 @@ def _turns_on_device(play):
 
 def evaluating(game: str, games: Gauge) -> Work:
     """Full episodes of an untrained policy, in as many lanes as collection has."""
-    learner = Learner(preset(AGENT), envs.make(game).spec)
+    learner = Learner(preset(AGENT), envs.spec_of(game))
     params, numbers = learner.init((0,)).params, itertools.count()
 
     def do() -> int:

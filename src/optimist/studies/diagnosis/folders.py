@@ -9,11 +9,12 @@ from filelock import FileLock, Timeout
 from optimist.data.disk.lock import LOCK, holder_of
 from optimist.data.disk.records import json_value
 from optimist.data.verify import verify
-from optimist.errors import DataError, RunError, StorageError, UsageError, some_of
+from optimist.errors import DataError, RunError, StorageError, UsageError, command_line, some_of
 from optimist.studies import status
 from optimist.studies.diagnosis.finding import Finding
 from optimist.training.storage import alarms, checkpoint, code_versions, run_folder
 from optimist.training.storage import checked_lines as rows
+from optimist.training.storage.configuration import IN_MEMORY
 
 SHOWN = 5  # most problems of one kind, and most names in one line
 FAILURES = {  # the states of runs that need action, with the remedy
@@ -39,7 +40,7 @@ def folder(path: Path) -> Iterator[Finding]:
 
 def dataset(path: Path) -> Iterator[Finding]:
     problems = [Finding(problem, DataError) for problem in verify(path)]
-    yield from _first(problems, f"problems: optimist data verify {path} lists them")
+    yield from _first(problems, f"problems: {command_line('data', 'verify', path)} lists them")
     if not problems:
         yield Finding(f"{path} is a dataset; every byte is as it was written")
     yield from _holder(path)
@@ -87,7 +88,7 @@ def _progress(path: Path, config: dict) -> Iterator[Finding]:
 def _its_log(config: dict) -> Iterator[Finding]:
     """The dataset that the run was trained on: a run continues only with it."""
     log = config.get("dataset", {}).get("path", "")
-    if log and not Path(log).exists():
+    if log not in ("", IN_MEMORY) and not Path(log).exists():
         yield Finding(
             f"its dataset {log} is missing: to continue the run, name the folder where it is now", note=True
         )
@@ -145,7 +146,7 @@ def study(path: Path) -> Iterator[Finding]:
     words = ", ".join(f"{count} {state}" for state, count in counts.items())
     yield Finding(f"{path} is the study {title}: {len(jobs)} runs, {words}")
     failed = [_failure(state) for state in states if state.state in FAILURES]
-    yield from _first(failed, f"runs: optimist study status {path} lists them")
+    yield from _first(failed, f"runs: {command_line('study', 'status', path)} lists them")
 
 
 def _failure(run: status.JobStatus) -> Finding:

@@ -56,53 +56,72 @@ def perform_all(
 ) -> list[Ended]:
     """Run every job, prerequisites first, and return those that failed. A failure only prevents the jobs that
     need it."""
-    tell = tell or say
-    waiting = [job for job in jobs if not job.done(out)]
-    done = {job.name for job in jobs} - {job.name for job in waiting}
-    if done:
-        tell(f"{len(done)} of {len(jobs)} runs are done already")
-    running: dict[str, float] = {}
-    attempts: dict[str, int] = {}
-    failed: list[Ended] = []
-    progress = Progress(jobs, out, done)
+    schedule = Schedule(jobs, out, tell or say)
+    progress = Progress(jobs, out, schedule.done)
     try:
-        while waiting or running:
-            ready = _ready(waiting, done, running, pool)
-            for job in ready:
-                waiting.remove(job)
-                running[job.name] = time.monotonic()
-                attempts[job.name] = attempts.get(job.name, 0) + 1
-                note_failure(job, out, "")
+        while schedule.waiting or schedule.running:
+            ready = schedule.ready(pool)
+            schedule.begin(ready)
             pool.start(ready)
-            if not running:  # every remaining job needs one that failed
-                failed += [Ended(job, f"{', '.join(job.needs)} failed") for job in waiting]
+            if not schedule.running:
+                schedule.give_up()
                 break
-            progress.show(done, running)
+            progress.show(schedule.done, schedule.running)
             for ended in pool.wait():
-                since = time.monotonic() - running.pop(ended.job.name)
-                seconds = since if ended.seconds is None else ended.seconds
-                if not ended.complaint:
-                    done.add(ended.job.name)
-                    tell(f"{ended.job.name} is done after {seconds:,.0f} s ({len(done)} of {len(jobs)})")
-                elif ended.worker_died and attempts[ended.job.name] < ATTEMPTS:
-                    tell(f"{ended.job.name}: {ended.complaint}; another worker continues it")
-                    waiting.insert(0, ended.job)
-                else:
-                    failed.append(ended)
-                    note_failure(ended.job, out, ended.complaint)
-                    tell(f"{ended.job.name} failed: {ended.complaint}")
-        progress.show(done, running)
+                schedule.end(ended)
+        progress.show(schedule.done, schedule.running)
     finally:
         progress.close()
         pool.close()
-    return failed
+    return schedule.failed
 
 
-def _ready(waiting: list[Job], done: Collection[str], running: Collection[str], pool: Pool) -> list[Job]:
-    """The jobs to start now."""
-    if pool.keeps_order:
-        return [job for wave in waves(waiting, {*done, *running}) for job in wave][: pool.free()]
-    return [job for job in waiting if set(job.needs) <= set(done)][: pool.free()]
+class Schedule:
+    """Which jobs wait, which run, which are done, and which have failed."""
+
+    def __init__(self, jobs: list[Job], out: Path, tell: Callable[[str], None]):
+        self.waiting = [job for job in jobs if not job.done(out)]
+        self.done = {job.name for job in jobs} - {job.name for job in self.waiting}
+        self.running: dict[str, float] = {}  # and since when
+        self.failed: list[Ended] = []
+        self._attempts: dict[str, int] = {}
+        self._out, self._tell, self._count = out, tell, len(jobs)
+        if self.done:
+            tell(f"{len(self.done)} of {len(jobs)} runs are done already")
+
+    def ready(self, pool: Pool) -> list[Job]:
+        """The jobs to start now."""
+        if pool.keeps_order:
+            following = waves(self.waiting, {*self.done, *self.running})
+            return [job for wave in following for job in wave][: pool.free()]
+        return [job for job in self.waiting if set(job.needs) <= self.done][: pool.free()]
+
+    def begin(self, jobs: list[Job]) -> None:
+        for job in jobs:
+            self.waiting.remove(job)
+            self.running[job.name] = time.monotonic()
+            self._attempts[job.name] = self._attempts.get(job.name, 0) + 1
+            note_failure(job, self._out, "")
+
+    def end(self, ended: Ended) -> None:
+        """Count a job that ended as done or failed; if its worker died, it waits again."""
+        job, complaint = ended.job, ended.complaint
+        since = time.monotonic() - self.running.pop(job.name)
+        seconds = since if ended.seconds is None else ended.seconds
+        if not complaint:
+            self.done.add(job.name)
+            self._tell(f"{job.name} is done after {seconds:,.0f} s ({len(self.done)} of {self._count})")
+        elif ended.worker_died and self._attempts[job.name] < ATTEMPTS:
+            self._tell(f"{job.name}: {complaint}; another worker continues it")
+            self.waiting.insert(0, job)
+        else:
+            self.failed.append(ended)
+            note_failure(job, self._out, complaint)
+            self._tell(f"{job.name} failed: {complaint}")
+
+    def give_up(self) -> None:
+        """Every job that waits needs one that failed."""
+        self.failed += [Ended(job, f"{', '.join(job.needs)} failed") for job in self.waiting]
 
 
 def waves(jobs: list[Job], known: Collection[str] = ()) -> Iterator[list[Job]]:

@@ -47,6 +47,8 @@ def _row(each: Ranked) -> list[Any]:
 
 
 def _value(each: Ranked) -> Cell:
+    if each.value is None:
+        return Cell("none")
     if each.low is None or each.high is None:
         return Cell(f"{each.value:.4g}", each.value)
     return Cell(with_interval(each.value, each.low, each.high), each.value)

@@ -1,12 +1,14 @@
 """Compares two studies on one page, for the agents and games that both have."""
 
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from optimist.data.disk.files import make_folder, write_whole
-from optimist.errors import DataError
+from optimist.errors import DataError, command_line
 from optimist.studies.report.page import page
 from optimist.studies.report.study_report import warnings
 from optimist.studies.results.findings import Finding, StudyResults, find
@@ -47,7 +49,7 @@ def write_side_by_side(path: Path, first: Path, second: Path, by: Normaliser | N
         *(f"{names[0]}: {line}" for line in warnings(one, versions[0])),
         *(f"{names[1]}: {line}" for line in warnings(other, versions[1])),
     ]
-    command = f"optimist study report {first} {second} --out {path}"
+    command = command_line("study", "report", first, second, "--out", path)
     content = page(
         "side_by_side.html.j2",
         title=f"{names[0]} and {names[1]} side by side",
@@ -119,21 +121,22 @@ def _per_game(pairs: list[Pair], names: tuple[str, str]) -> Sheet:
     rows = []
     for pair in pairs:
         scores = [_scores(file) for file in (pair.first, pair.second)]
-        for agent in pair.first.agents:
-            for game in pair.first.games:
-                cells = []
-                for kind in KINDS:
-                    before, after = (getattr(each[agent, game], kind) for each in scores)
-                    if before is None or after is None:  # with one seed there is no cross-chosen best
-                        cells += [Cell("")] * 3
-                        continue
-                    cells += [Cell(number(value), value) for value in (before, after)]
-                    cells.append(Cell(f"{after - before:+,.2f}", after - before))
-                rows.append([agent, *_place(pairs, pair), game, *cells])
+        for agent, game in product(pair.first.agents, pair.first.games):
+            one, other = (each[agent, game] for each in scores)
+            cells = [cell for kind in KINDS for cell in _both_and_difference(one, other, kind)]
+            rows.append([agent, *_place(pairs, pair), game, *cells])
     kinds = [table_one.kind_title(kind, None) for kind in KINDS]
     heads = [f"{kind}, {words}" for kind in kinds for words in (*names, "difference")]
     notes = ["average returns, mean over seeds, not normalised"]
     return Sheet("game by game", ["agent", *_place_heads(pairs), "game", *heads], _by_agent(rows), notes)
+
+
+def _both_and_difference(one: Any, other: Any, kind: str) -> list[Cell]:
+    before, after = getattr(one, kind), getattr(other, kind)
+    if before is None or after is None:  # with one seed there is no cross-chosen best
+        return [Cell("")] * 3
+    cells = [Cell(number(value), value) for value in (before, after)]
+    return [*cells, Cell(f"{after - before:+,.2f}", after - before)]
 
 
 def _by_agent(rows: list[list]) -> list[list]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from optimist.data.disk.files import make_folder, remove, write_whole
-from optimist.errors import some_of
+from optimist.errors import command_line, some_of
 from optimist.studies.report import paper_figures, study_tables
 from optimist.studies.report.chart import chart_data
 from optimist.studies.report.figures import laid_out, svg
@@ -18,8 +18,14 @@ from optimist.studies.results.provenance import Version, diverged, read_versions
 from optimist.studies.scores import intervals, table_one
 from optimist.studies.scores.normalisation import Normaliser
 from optimist.studies.sheet import Sheet, as_csv, as_markdown, number
+from optimist.studies.study_file import FIGURES
 from optimist.training.storage.selected import NAME as SELECTION
 
+MARK = "aggregates.md"  # a table that only the report of a study has
+TABLES = (
+    *("table.md", "table.csv", "per_game.csv", "scores.csv"),
+    *("aggregates.csv", MARK, "pairs.csv"),
+)
 FILM = Path("results") / "film.gif"  # if the study films an agent
 BEYOND = 10  # times the difference of player and random play
 WARNED_GAMES = 5  # left-out games that a warning names; the notes below the tables name all
@@ -31,7 +37,7 @@ def write_page(out: Path, page: Path, by: Normaliser | None = None) -> list[str]
     drawn, left_out = draw(findings, are_files=False)
     versions = read_versions(findings.record.jobs, out)
     warned = warnings(findings, versions)
-    command = f"optimist study report {out} --out {page}"
+    command = command_line("study", "report", out, "--out", page)
     make_folder(page.parent)
     write_whole(page, study_page(findings, drawn, left_out, versions, warned, command))
     return [*warned, *left_out]
@@ -45,12 +51,13 @@ def write_findings(out: Path, by: Normaliser | None = None) -> tuple[list[Path],
     write_whole(out / "results" / "normaliser.csv", _normaliser_csv(findings).encode())
     remember(findings.logs, out)
     remove(out / "results" / "selection.csv")  # of an earlier report
+    _remove_earlier(out / "results", {finding.name for finding in findings.found})
     if findings.losses:
         write_whole(out / "results" / "selection.csv", regrets.csv_text(findings.losses).encode())
     drawn, left_out = draw(findings)
     versions = read_versions(findings.record.jobs, out)
     warned = warnings(findings, versions)
-    command = f"optimist study report {out}"
+    command = command_line("study", "report", out)
     write_whole(out / "report.html", study_page(findings, drawn, left_out, versions, warned, command))
     return [out / "report.html", *written, *(figure.path for figure in drawn)], [*warned, *left_out]
 
@@ -171,6 +178,18 @@ def _downloads(findings: StudyResults) -> list[Link]:
     return links
 
 
+def _remove_earlier(results: Path, now: set[str]) -> None:
+    """Remove what an earlier report wrote about parts and readings that are no longer the study's, or not
+    finished: their numbers are of other settings. Files of the user stay."""
+    remove(results / "parts.png")
+    for folder in results.iterdir():
+        if folder.name not in now and (folder / MARK).exists():
+            drawn = [folder / f"{name}.png" for name in FIGURES]
+            remove(*(folder / name for name in TABLES), *drawn, *folder.glob("bars-*.png"))
+            if not any(folder.iterdir()):
+                folder.rmdir()
+
+
 def _normaliser_csv(findings: StudyResults) -> str:
     """The scores for 0 and 100% as CSV that --normaliser reads."""
     by = findings.by
@@ -186,7 +205,7 @@ def _write_tables(findings: StudyResults, finding: Finding) -> list[Path]:
     texts = {
         "scores.csv": results.csv_text(finding.file),
         "aggregates.csv": intervals.csv_text(finding.certainty),
-        "aggregates.md": as_markdown(intervals.sheet(finding.certainty, finding.evaluations)),
+        MARK: as_markdown(intervals.sheet(finding.certainty, finding.evaluations)),
     }
     if findings.offline:
         texts["pairs.csv"] = intervals.pairs_csv(finding.scores)

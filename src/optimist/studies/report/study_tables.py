@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from optimist.errors import command_line
 from optimist.studies.results import regrets
 from optimist.studies.results.findings import Finding, StudyResults
 from optimist.studies.results.runs import Evaluated
@@ -77,7 +78,7 @@ def cost(runs: Sequence[Evaluated]) -> Sheet:
 def unfinished(findings: StudyResults) -> Sheet:
     rows = [[each.name, each.state, each.step, each.steps, each.complaint] for each in findings.unfinished]
     heads = ["run", "state", "steps done", "of", "why"]
-    notes = [f"optimist study status {findings.out} shows their progress"]
+    notes = [f"{command_line('study', 'status', findings.out)} shows their progress"]
     return Sheet("runs that are not in these numbers", heads, rows, notes)
 
 

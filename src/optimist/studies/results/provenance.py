@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +42,10 @@ def read_versions(jobs: Sequence[Job], out: Path) -> list[Version]:
     """The versions of every finished run; "unknown" for runs without versions.json."""
     found: dict[str, dict[str, list[str]]] = {}
     by_run = {job.name: versions_of_run(job.run_folder(out)) for job in jobs if job.done(out)}
-    for name in dict.fromkeys(name for versions in by_run.values() for name in versions):
-        if name not in OF_ITS_GAME:
-            for run, versions in by_run.items():
-                if name in versions or not versions:
-                    found.setdefault(name, {}).setdefault(versions.get(name, "unknown"), []).append(run)
+    named = dict.fromkeys(name for versions in by_run.values() for name in versions)
+    for name, (run, versions) in product(named, by_run.items()):
+        if name not in OF_ITS_GAME and (name in versions or not versions):
+            found.setdefault(name, {}).setdefault(versions.get(name, "unknown"), []).append(run)
     return [
         Version(name, dict(sorted(runs.items(), key=lambda item: -len(item[1]))))
         for name, runs in found.items()

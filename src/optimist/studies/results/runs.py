@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from optimist.errors import RunError
+from optimist.errors import RunError, command_line
 from optimist.studies.job import Job
 from optimist.studies.scores import curves as scores
 from optimist.studies.scores.score_files import ScoreFile, Seeds
@@ -34,7 +34,7 @@ def evaluated(jobs: list[Job], out: Path) -> list[Evaluated]:
     """Every finished run of the study's agents."""
     done = [job for job in jobs if job.label and job.done(out)]
     if not done:
-        raise RunError(f"{out} holds no finished runs yet: see optimist study status {out}")
+        raise RunError(f"{out} holds no finished runs yet: see {command_line('study', 'status', out)}")
     return [_evaluated(job, out) for job in done]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from optimist.errors import RunError
+from optimist.errors import RunError, command_line
 from optimist.studies.sheet import Cell, Sheet, number
 from optimist.training.storage.episodes import EvaluationEpisodes, read
 
@@ -63,10 +63,10 @@ def episodes(run: Path) -> EvaluationEpisodes:
     """All rows of episodes.csv; raises an error for a row that cannot be read."""
     path = run / "episodes.csv"
     if not path.is_file():
-        raise RunError(f"{path} is missing: run `optimist evaluate {run}`")
+        raise RunError(f"{path} is missing: run `{command_line('evaluate', run)}`")
     found = read(path)
     if not len(found.step):
-        raise RunError(f"{run} holds no evaluation episodes: run `optimist evaluate {run}`")
+        raise RunError(f"{run} holds no evaluation episodes: run `{command_line('evaluate', run)}`")
     return found
 
 

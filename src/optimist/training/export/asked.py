@@ -37,7 +37,7 @@ def asked(run: Run, data: Dataset | str | Path | None, count: int) -> Asked:
     """Up to `count` logged questions; random observations if the run's data cannot be opened."""
     spec = run.learner.spec
     try:
-        dataset = data if isinstance(data, Dataset) else Dataset.open(data or run.data)
+        dataset = run.log() if data is None else data if isinstance(data, Dataset) else Dataset.open(data)
     except DataError:
         if data is not None:
             raise
@@ -67,8 +67,9 @@ def _random(run: Run, count: int) -> Asked:
     random, shape = np.random.default_rng(0), (count // 10, *spec.observation_shape)
     drawn: Any = random.integers(0, 256, shape) if spec.frame_dtype == "uint8" else random.normal(size=shape)
     drawn = (drawn > 0 if spec.frame_dtype == "bool" else drawn).astype(spec.frame_dtype)
-    lost = "; the file takes no mask of allowed actions, if the log has some" if spec.discrete else ""
-    return Asked((_laid_out(spec, drawn),), f"random observations, because {run.data} cannot be opened{lost}")
+    bare = " without masks of allowed actions, which the file does not take" if spec.discrete else ""
+    whose = f"random observations{bare}, because the log of {run.path} cannot be opened"
+    return Asked((_laid_out(spec, drawn),), whose)
 
 
 def _laid_out(spec: Spec, observations: np.ndarray) -> np.ndarray:

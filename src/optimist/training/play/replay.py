@@ -18,13 +18,13 @@ ROWS_AT_ONCE = 256  # rows that a refill decodes together; a row is one step of 
 class Replay:
     """Online agents, one for each seed, that learn from a window of their last steps. Each seed has the same
     number of consecutive lanes and learns only from them; with `older`, the log of each seed, a share
-    `settings.mix` of each of its minibatches is from there."""
+    `settings.mix` of each of its minibatches is from there. The settings are a Collection."""
 
     def __init__(
         self,
         learner: Learner,
         state: TrainState,
-        settings,
+        settings: Any,
         seeds: tuple[int, ...],
         older: list[View] | None = None,
     ):
@@ -32,35 +32,21 @@ class Replay:
         self._lanes, self._stack = settings.lanes * len(seeds), learner.spec.stack
         self._slots = max(settings.window // settings.lanes, self._stack + 2)
         self._window = empty_memory(learner.spec, self._slots, self._lanes)
-        self.recall = Recall(
-            self._stack,
-            settings.gamma,
-            settings.clip_rewards,
-            settings.reward_scale,
-            learner.agent.reads_next_action,
-        )
-        self._older = self._feed(older) if older and self._older_batch else None
-        self._batch = settings.batch - self._older_batch
+        self._rewards = settings.gamma, settings.clip_rewards, settings.reward_scale
+        self.recall = Recall(self._stack, *self._rewards, learner.agent.reads_next_action)
+        self._older = self._feed(older) if older and settings.mixed else None
+        self._batch = settings.batch - settings.mixed
         self._rows, self._updates = 0, int(state.step)
         self._losses: dict = {}
         self._prepared: tuple[tuple[int, int, int], Any] = (0, 0, 0), None
         self._truncated = np.zeros((self._slots, self._lanes), bool)
         self._age = np.zeros(self._lanes, np.int32)
 
-    @property
-    def _older_batch(self) -> int:
-        """The number of transitions of a minibatch that are from the older log; at least one is not."""
-        return min(round(self._settings.mix * self._settings.batch), self._settings.batch - 1)
-
     def _feed(self, logs: list[View]) -> DeviceFeed:
-        settings, reads = self._settings, self.learner.agent.reads_next_action
-        rewards = {"gamma": settings.gamma, "clip": settings.clip_rewards, "scale": settings.reward_scale}
-        return DeviceFeed(
-            [
-                Sampler(log, self._older_batch, seed=seed, next_actions=reads, **rewards)
-                for log, seed in zip(logs, self._seeds, strict=True)
-            ]
-        )
+        (gamma, clip, scale), batch = self._rewards, self._settings.mixed
+        more = {"clip": clip, "scale": scale, "next_actions": self.learner.agent.reads_next_action}
+        each = zip(logs, self._seeds, strict=True)
+        return DeviceFeed([Sampler(log, batch, gamma, seed=seed, **more) for log, seed in each])
 
     def add(self, frame, action, reward, terminal, truncated) -> None:
         """Write one row over the oldest."""

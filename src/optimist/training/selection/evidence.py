@@ -17,9 +17,11 @@ from optimist.errors import DataError, RunError
 from optimist.training.automatic import takes_scaling
 from optimist.training.feeding import DeviceFeed, frame_bytes
 from optimist.training.inputs import Inputs, measured
-from optimist.training.offline_settings import IN_MEMORY, Training
+from optimist.training.offline_settings import Training
+from optimist.training.run import Run
 from optimist.training.seed_logs import SeedLogs, whole
 from optimist.training.selection.candidates import Candidate, Source
+from optimist.training.storage.configuration import IN_MEMORY
 
 SHARE = 0.1  # of the episodes, held out if the runs held none out
 ROOM = 2**30  # bytes for the frames and for the actions and values of every candidate at every step
@@ -166,26 +168,27 @@ def gather(
 
 
 def _opened(source: Source, data: Dataset | str | Path | None) -> Dataset:
-    if isinstance(data, Dataset):
-        dataset = data
+    if data is None:
+        dataset = _log_of(source.run)
     else:
-        path = Path(data or source.run.data)
-        try:
-            dataset = Dataset.open(path)
-        except (DataError, OSError) as problem:
-            if data is not None or path.exists():
-                raise
-            if source.run.data == IN_MEMORY:
-                raise DataError(
-                    f"{source.path} learned from data in memory: pass it as data=, or save it and name its "
-                    "folder with --data DATA"
-                ) from problem
-            raise DataError(
-                f"{path}, the data of {source.path}, is missing: name its folder with --data DATA"
-            ) from problem
+        dataset = data if isinstance(data, Dataset) else Dataset.open(data)
     if source.recording not in (dataset.fingerprint, dataset.recording):
         raise RunError(f"{data or source.run.data} is not the data that {source.path} learned from")
     return dataset
+
+
+def _log_of(run: Run) -> Dataset:
+    try:
+        return run.log()
+    except (DataError, OSError) as problem:
+        if run.data == IN_MEMORY:
+            remedy = "pass it as data=, or save it and name its folder with --data DATA"
+            raise DataError(f"{problem}: {remedy}") from problem
+        if Path(run.data).exists():
+            raise
+        raise DataError(
+            f"{run.data}, the data of {run.path}, is missing: name its folder with --data DATA"
+        ) from problem
 
 
 def _held_out(

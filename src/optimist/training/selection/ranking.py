@@ -13,13 +13,14 @@ SHOWN = 5  # lines of a ranking
 
 @dataclass(frozen=True)
 class Ranked:
-    """A candidate in the ranking. `value` is by the rule; its interval is over held-out episodes."""
+    """A candidate in the ranking. `value` is by the rule, None if that has no score for it; its interval is
+    over held-out episodes."""
 
     run: Path
     agent: str
     step: int
     seed: int
-    value: float
+    value: float | None
     low: float | None
     high: float | None
     support: float
@@ -85,6 +86,8 @@ class Selection:
 
 
 def value_in_words(ranked: Ranked) -> str:
+    if ranked.value is None:
+        return "no score"
     if ranked.low is None:
         return f"score {ranked.value:.4g}"
     return f"value {ranked.value:.4g} ({ranked.low:.4g} to {ranked.high:.4g})"

@@ -16,7 +16,7 @@ from optimist.training.selection.estimators import Estimators
 from optimist.training.selection.evidence import gather
 from optimist.training.selection.halving import Play, halved
 from optimist.training.selection.ranking import Ranked, Selection
-from optimist.training.storage.run_folder import fingerprint
+from optimist.training.storage.configuration import fingerprint
 
 UPDATES = 10_000
 VALUES = ("cautious", "supported", "fqe")  # rules whose scores have intervals
@@ -98,7 +98,7 @@ def _ranking(
                 agent=source.agent,
                 step=candidate.step,
                 seed=candidate.seed,
-                value=float(scores[choice.RULES[rule].score][number]),
+                value=_finite(float(scores[choice.RULES[rule].score][number])),
                 low=low,
                 high=high,
                 support=float(scores["support"][number]),

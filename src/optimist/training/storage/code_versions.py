@@ -9,7 +9,7 @@ from pathlib import Path
 
 import jax
 
-from optimist import plugins
+from optimist import envs, plugins
 from optimist.data.disk.files import write_whole
 from optimist.data.disk.records import json_value
 
@@ -43,11 +43,11 @@ def own_code(config: dict) -> dict[str, str]:
     agent = config.get("agent", {})
     network = agent.get("network")
     torso = network.get("torso") if isinstance(network, dict) else network
-    named = {"agents": agent.get("name"), "torsos": torso, "environments": config.get("environment")}
     found: dict[str, str] = {}
-    for kind, name in named.items():
+    for kind, name in {"agents": agent.get("name"), "torsos": torso}.items():
         found |= plugins.code(kind, name) if isinstance(name, str) else {}
-    return found
+    environment = config.get("environment")
+    return found | (envs.code(environment) if isinstance(environment, str) else {})
 
 
 def other_code(now: dict[str, str], before: dict[str, str]) -> list[str]:

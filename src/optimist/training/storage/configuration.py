@@ -1,5 +1,6 @@
 """The configuration of a run as text, as a fingerprint, and compared with another."""
 
+import dataclasses
 import hashlib
 import json
 import tomllib
@@ -7,6 +8,8 @@ from typing import Any
 
 from optimist.networks import widths
 
+ANY_WAY = ("loggers", "evaluation")  # settings that are not written into a configuration
+IN_MEMORY = "in memory"  # in place of the folder of the data
 # No result depends on these: every feed gives the same batches, and dataset.fingerprint identifies the data.
 FREE = {"dataset.path", "start.path"} | {
     f"training.{name}" for name in ("checkpoint_seconds", "feed", "keep_policies", "memory_gib")
@@ -31,6 +34,13 @@ SAME = {"training.on_divergence": {"stop": "continue"}}
 UNKNOWN_BEFORE = ("dataset.recording", "dataset.part")
 RENAMED = {"log": "data_per_seed", "home": "feed"}  # settings of the training, since version 0.1.0
 HAD_WIDTHS = ("bcq", "cloned_actor", "ddpg", "td3", "td3_rem")  # agents with `hidden` in version 0.1.0
+
+
+def as_config(record) -> dict:
+    """A dataclass as a plain table, without fields that are None, because TOML has no null, and without
+    those that say how and not what, because a run may continue with others."""
+    table = {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
+    return {name: value for name, value in table.items() if value is not None and name not in ANY_WAY}
 
 
 def updated(config: dict) -> dict:

@@ -1,18 +1,16 @@
 """A run folder: the configuration, the results, and the checkpoints from which a run continues."""
 
 import contextlib
-import dataclasses
 import logging
 import math
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from optimist.data.disk.files import make_folder, naming, remove, write_whole
 from optimist.data.disk.lock import FolderLock, HeldError
 from optimist.data.disk.records import toml_table
-from optimist.errors import RunError, StorageError, UsageError, in_one_line, some_of
+from optimist.errors import RunError, StorageError, in_one_line, some_of
 from optimist.training.evaluation import EpisodeScore
 from optimist.training.storage import alarms, checkpoint, code_versions, episodes
 from optimist.training.storage import checked_lines as rows
@@ -30,7 +28,6 @@ OTHER_USES = (  # contents of a folder, by a pattern of their names
     ("a study", "study.json"),
 )
 SHOWN = 5  # differences between two runs in a message
-ANY_WAY = ("loggers", "evaluation")  # settings that are not written into a configuration
 log = logging.getLogger("optimist")
 
 
@@ -44,7 +41,7 @@ class RunFolder:
     def __init__(self, path: str | Path, config: dict, *, restart: bool = False):
         self.path = Path(path)
         self.config = config
-        refuse_other_use(self.path)
+        refuse_log_or_study(self.path)
         make_folder(self.path)
         self._hold()
         try:
@@ -213,7 +210,7 @@ def refuse_unless_run(folder: Path) -> None:
     raise RunError(f"{folder} is not a run folder, it {problem}: name the --out of optimist train")
 
 
-def refuse_other_use(path: Path) -> None:
+def refuse_log_or_study(path: Path) -> None:
     """Raise RunError for a folder that holds a log or a study: their files would be mixed with a run's."""
     for what, pattern in OTHER_USES:
         found = next((each.name for each in path.glob(pattern)), None)
@@ -241,18 +238,3 @@ def read_episodes(path: Path) -> list[EpisodeScore]:
 def write_episodes(path: Path, played: list[EpisodeScore]) -> None:
     """A file of evaluation episodes, one a row."""
     episodes.write(path, played)
-
-
-def demand(record, names: tuple[str, ...], holds: Callable[[Any], bool], rule: str) -> None:
-    """Raise UsageError for the first of these fields that is not None and breaks the rule."""
-    for name in names:
-        value = getattr(record, name)
-        if value is not None and not holds(value):
-            raise UsageError(f"{name} is {value}: {rule}")
-
-
-def as_config(record) -> dict:
-    """A dataclass as a plain table, without fields that are None, because TOML has no null, and without
-    those that say how and not what, because a run may continue with others."""
-    table = {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
-    return {name: value for name, value in table.items() if value is not None and name not in ANY_WAY}

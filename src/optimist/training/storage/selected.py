@@ -9,7 +9,7 @@ from typing import Any
 
 from optimist.data.disk.files import naming, write_whole
 from optimist.data.disk.records import json_value
-from optimist.errors import RunError, StorageError, in_one_line
+from optimist.errors import RunError, StorageError, command_line, in_one_line
 from optimist.training.kinds import fits
 from optimist.training.storage.policies import kept_steps
 
@@ -66,13 +66,13 @@ def _is_whole(record: dict[str, Any]) -> bool:
 
 def chosen_policy(folder: Path, fingerprint: str) -> tuple[int, int]:
     """The step and the seed that were chosen among the policies of the run in this folder."""
-    found = read_selection(folder)
+    found, select = read_selection(folder), command_line("select", folder)
     if found is None:
-        raise RunError(f'{folder} has no "chosen" step yet: run optimist select {folder}')
+        raise RunError(f'{folder} has no "chosen" step yet: run {select}')
     if found.get("fingerprint") != fingerprint:
-        raise RunError(f"{folder / NAME} is about another run: run optimist select {folder} again")
+        raise RunError(f"{folder / NAME} is about another run: run {select} again")
     if not is_of_all(found, kept_steps(folder)):
-        raise RunError(f"{folder} has kept policies since one was chosen: run optimist select {folder} again")
+        raise RunError(f"{folder} has kept policies since one was chosen: run {select} again")
     return int(found["chosen"]["step"]), int(found["chosen"]["seed"])
 
 

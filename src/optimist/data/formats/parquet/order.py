@@ -11,11 +11,7 @@ from optimist.errors import DataError, in_one_line, log
 
 COUNTS = ("step", "steps", "step_id", "timestep", "time_step", "t")
 USUAL = (*COUNTS, "time", "timestamp")
-FLAT = (
-    "rewards",
-    "terminals",
-    "truncations",
-)  # one value a row; other shapes are refused where they are stored
+FLAT = ("rewards", "terminals", "truncations")  # one value a row; others are refused where they are stored
 
 
 def clock_of(schema: pa.Schema, free: Collection[str]) -> str | None:

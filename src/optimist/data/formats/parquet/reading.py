@@ -177,9 +177,7 @@ def _uses(table: Table, kept: list[str], name: str, options: ReadOptions) -> lis
     """The table's columns for this column of the log; none if there are none."""
     given = getattr(options, name, None)
     if given is None:
-        return [next(iter([usual for usual in USUAL[name] if usual in kept]), "")][
-            : bool(set(USUAL[name]) & set(kept))
-        ]
+        return [usual for usual in USUAL[name] if usual in kept][:1]
     if given == "no" and name in ("terminals", "truncations"):
         return []
     found = [each for each in _matching(table, given, name) if each in kept]
