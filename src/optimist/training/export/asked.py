@@ -67,8 +67,8 @@ def _random(run: Run, count: int) -> Asked:
     random, shape = np.random.default_rng(0), (count // 10, *spec.observation_shape)
     drawn: Any = random.integers(0, 256, shape) if spec.frame_dtype == "uint8" else random.normal(size=shape)
     drawn = (drawn > 0 if spec.frame_dtype == "bool" else drawn).astype(spec.frame_dtype)
-    lost = "; the file takes no mask of allowed actions, if the log has some" if spec.discrete else ""
-    whose = f"random observations, because the log of {run.path} cannot be opened{lost}"
+    bare = " without masks of allowed actions, which the file does not take" if spec.discrete else ""
+    whose = f"random observations{bare}, because the log of {run.path} cannot be opened"
     return Asked((_laid_out(spec, drawn),), whose)
 
 
