@@ -157,6 +157,8 @@ MISTAKES = [
     ("train dqn {bad_frames} {trained}", 3, "frames-000000.arrow is damaged"),
     ("train rem {arms}", 3, "Rem chooses among discrete actions"),
     ("train dqn {arms}", 3, "vector actions of size 1: use an agent such as td3"),
+    ("train cql {arms}", 3, "vector actions of size 1: use an agent such as td3_bc"),
+    ("train discrete_iql {arms}", 3, "vector actions of size 1: use an agent such as iql"),
     ("train behaviour_cloning {arms}", 3, "vector actions of size 1: use an agent such as cloned_actor"),
     ("train ddpg {log}", 3, "Ddpg chooses action vectors; this data has 3 discrete actions"),
     ("train td3 {log}", 3, "Td3 chooses action vectors; this data has 3 discrete actions"),

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from optimist.equations.losses import excess_value
 from optimist.errors import UsageError
@@ -25,6 +25,7 @@ class ReadOnce:
 class Conservative:
     """CQL(H) (Kumar et al. 2020, eq. 4), added to the loss of the next base class, a table agent."""
 
+    vector_peer: ClassVar[str] = "td3_bc"
     conservatism: Annotated[float, "weight of the conservative term; 0: no such term"] = 1.0
 
     def __post_init__(self):

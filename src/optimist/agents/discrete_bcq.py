@@ -1,7 +1,7 @@
 """Batch-constrained Q-learning for discrete actions: considers only actions that are likely in the log."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +15,7 @@ from optimist.errors import UsageError
 class DiscreteBcq(HuberAgent):
     """Discrete BCQ (Fujimoto et al. 2019, "Benchmarking batch deep RL", algorithm 1), on one torso."""
 
+    vector_peer: ClassVar[str] = "bcq"
     columns: Annotated[int, "2: the values, and the logits of the cloned policy"] = 2
     threshold: Annotated[float, "smallest probability of an action, relative to the likeliest action's"] = 0.3
     logit_decay: Annotated[float, "weight of the penalty on large logits"] = 0.01

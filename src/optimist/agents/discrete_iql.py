@@ -15,6 +15,7 @@ from optimist.errors import UsageError
 class DiscreteIql(ValueAgent):
     """IQL (Kostrikov et al. 2022, algorithm 1) with a policy over discrete actions, all on one torso."""
 
+    vector_peer: ClassVar[str] = "iql"
     weighs_by_exponent: ClassVar[bool] = True  # so large values are a problem: see training/rewards.py
     columns: Annotated[
         int, "4: two Q-functions, the value of the state (the mean of its column), the policy's logits"

@@ -296,6 +296,13 @@ def test_the_ends_of_episodes_are_asked_for(tmp_path):
         read(none, tmp_path / "none", observations="x", truncations="no")
 
 
+@pytest.mark.parametrize("truncations", [None, "no"])
+def test_a_heading_without_rows_is_called_that(tmp_path, truncations):
+    pd.DataFrame(columns()).head(0).to_csv(tmp_path / "log.csv", index=False)
+    with pytest.raises(DataError, match="the log has no rows"):
+        read(tmp_path / "log.csv", tmp_path / "data", observations="x", truncations=truncations)
+
+
 @pytest.mark.parametrize("sign", [";", "\t"])
 def test_a_csv_file_with_another_sign_between_its_cells_is_refused(tmp_path, sign):
     pd.DataFrame(columns()).to_csv(tmp_path / "log.csv", index=False, sep=sign)

@@ -58,7 +58,7 @@ def check_ends(log: Log, asked: Asked) -> None:
     flags = [part["terminals"].astype(bool) for part in log.parts(["terminals"])]
     terminal = np.concatenate(flags) if flags else np.zeros(0, bool)
     if asked.every_end_is_terminal:
-        if not terminal.any():
+        if len(terminal) and not terminal.any():
             raise DataError(
                 "no step of the log is terminal, so no episode ends: give --episodes or --truncations"
             )
