@@ -296,11 +296,12 @@ def test_the_ends_of_episodes_are_asked_for(tmp_path):
         read(none, tmp_path / "none", observations="x", truncations="no")
 
 
-@pytest.mark.parametrize("truncations", [None, "no"])
-def test_a_heading_without_rows_is_called_that(tmp_path, truncations):
-    pd.DataFrame(columns()).head(0).to_csv(tmp_path / "log.csv", index=False)
+@pytest.mark.parametrize("ends", [{"episodes": "episode"}, {"truncations": "no"}])
+def test_a_heading_without_rows_is_called_that(tmp_path, ends):
+    heading = ["x", "action", "reward", "terminal", *(["episode"] if "episodes" in ends else [])]
+    (tmp_path / "log.csv").write_text(",".join(heading) + "\n")
     with pytest.raises(DataError, match="the log has no rows"):
-        read(tmp_path / "log.csv", tmp_path / "data", observations="x", truncations=truncations)
+        read(tmp_path / "log.csv", tmp_path / "data", observations="x", **ends)
 
 
 @pytest.mark.parametrize("sign", [";", "\t"])
