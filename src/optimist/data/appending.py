@@ -15,10 +15,7 @@ from optimist.data.disk.manifest import Manifest
 from optimist.data.transition import Spec
 from optimist.errors import DataError, in_one_line
 
-FEATURES, ACTION_COLUMNS = (
-    "features",
-    "action_columns",
-)  # of columns, in order, in the provenance
+FEATURES, ACTION_COLUMNS = "features", "action_columns"  # in the provenance: columns in their order
 
 
 def to_extend(
