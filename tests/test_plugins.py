@@ -713,6 +713,7 @@ def test_the_code_of_a_gymnasium_environment_of_ones_own_is_recorded(tmp_path, m
         assert {each.removeprefix("code of ") for each in before} == {"line_game", "line_rules"} | named
         (tmp_path / "line_rules.py").write_text("PAY = -1.0\n")
         assert other_code(own_code({"environment": name}), before) == ["code of line_rules"]
+        envs.make("gym/CartPole-v1").close()  # imports its module
         assert own_code({"environment": "gym/CartPole-v1"}) == {}
     finally:
         import gymnasium

@@ -14,6 +14,8 @@ from types import ModuleType
 
 from optimist import plugins
 
+INSTALLED = {"site-packages", "dist-packages"}  # folders of packages that others wrote
+
 
 def hashes(kind: str, name: str) -> dict[str, str]:
     """`hashes_of` the module in which the user's own class is; empty for the package's own classes."""
@@ -52,7 +54,9 @@ def is_own(name: str) -> bool:
     """Whether an imported module is the user's own file: of neither an installed package nor this one."""
     module = sys.modules.get(name)
     file = module and _source(module)
-    return bool(module and file and name != "__main__" and _is_own(file, _home(module)))
+    if not module or not file or name == "__main__" or INSTALLED & set(file.parts):
+        return False
+    return _is_own(file, _home(module))
 
 
 def _is_own(file: Path, home: Path) -> bool:
@@ -60,7 +64,7 @@ def _is_own(file: Path, home: Path) -> bool:
     if not file.is_relative_to(home) or file.is_relative_to(Path(__file__).parents[1]):
         return False
     inside = file.relative_to(home) if (home / "__init__.py").exists() else file
-    return not {"site-packages", "dist-packages"} & set(inside.parts)
+    return not INSTALLED & set(inside.parts)
 
 
 def _imports(content: bytes, module: ModuleType) -> list[ModuleType]:

@@ -106,7 +106,7 @@ def test_arrays_in_fortran_order_as_a_data_frame_gives_them_are_the_same_log(tmp
 def test_other_npz_files_are_refused_in_one_line(tmp_path, arrays, said):
     np.savez(tmp_path / "log.npz", **arrays)
     with pytest.raises(DataError, match=said) as refused:
-        formats.find("npz").read(tmp_path / "log.npz", tmp_path / "out", None, None)
+        formats.find("npz").read(tmp_path / "log.npz", tmp_path / "out")
     assert "\n" not in str(refused.value)
     assert formats.find("npz").verify(tmp_path / "log.npz").problems == [str(refused.value)]
 
