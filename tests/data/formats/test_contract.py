@@ -1,5 +1,6 @@
 """Every format that can hold a log gives it back: written, verified, detected and read, it is the same."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,8 @@ from format_logs import SPECS, assert_equal_steps, recorded
 
 from optimist.cli.main import main
 from optimist.data import Dataset, formats, from_arrays, open_dataset
+from optimist.data.formats._plan import signed
+from optimist.data.look import action_columns, feature_names
 from optimist.errors import DataError
 
 LAYOUTS = [(name, {}) for name in formats.available()] + [("hdf5", {"layout": "d4rl"})]
@@ -48,6 +51,30 @@ def test_a_log_comes_back_as_it_was(tmp_path, name, options, kind):
     again = open_dataset(tmp_path / "again")
     assert again.spec == data.spec
     assert_equal_steps(again, data, but_ends=name == "hdf5" and not options)
+
+
+@pytest.mark.parametrize(("name", "options"), LAYOUTS, ids=lambda value: str(value))
+def test_the_names_of_columns_come_back(tmp_path, name, options):
+    if (name, "vectors") in REFUSED:
+        return
+    header, row = "inside,outside,heat,fan,reward,terminal,episode", "20.5,{0},0.25,{0},1.0,0,{0}"
+    table = "\n".join([header, *(row.format(number // 5) for number in range(20))])
+    (tmp_path / "heater.csv").write_text(table)
+    parquet, other = formats.find("parquet"), formats.find(name)
+    columns = {"observations": "inside,outside", "actions": "heat,fan"}
+    parquet.read(tmp_path / "heater.csv", tmp_path / "data", parquet.ReadOptions(**columns), None)
+    other.write(open_dataset(tmp_path / "data"), tmp_path / "out", other.WriteOptions(**options))
+    other.read(the_log_in(tmp_path / "out"), tmp_path / "again", other.ReadOptions(), None)
+    again = open_dataset(tmp_path / "again")
+    assert feature_names(again) == ["inside", "outside"]
+    assert action_columns(again) == ["heat", "fan"]
+
+
+@pytest.mark.parametrize("names", [3, {"features": [1]}, {"modules": ["os"]}])
+def test_damaged_names_of_columns_are_refused(names):
+    spec = SPECS["vectors"].as_json()
+    with pytest.raises(DataError, match="says what it holds in a damaged way .its names."):
+        signed(json.dumps({"spec": spec, "environment": "", "names": names}), "log.npz")
 
 
 @pytest.mark.parametrize("name", ["npz", "parquet", "hdf5", "minari"])

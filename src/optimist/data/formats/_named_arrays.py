@@ -63,6 +63,7 @@ class NamedArrays:
     rows: int
     spec: Spec | None  # of a file that `write` made
     environment: str | None
+    names: Mapping[str, list[str]]  # of columns of the table that a log of ours comes from
     actions = None
 
     @property

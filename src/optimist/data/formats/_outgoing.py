@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from optimist.data.appending import ACTION_COLUMNS, FEATURES
 from optimist.data.dataset import Dataset
 from optimist.data.episodes import episodes_in_words
+from optimist.data.look import action_columns, feature_names
 from optimist.data.transition import Spec
 from optimist.errors import DataError, in_one_line
 
@@ -104,8 +106,16 @@ def left_out(dataset: Dataset) -> list[str]:
 
 def signature(dataset: Dataset) -> str:
     """What an import needs that the columns do not say, as JSON."""
-    environment = dataset.provenance.get("environment") or ""
-    return json.dumps({"spec": dataset.spec.as_json(), "environment": in_one_line(environment)})
+    environment = in_one_line(dataset.provenance.get("environment") or "")
+    return json.dumps(
+        {"spec": dataset.spec.as_json(), "environment": environment, "names": table_names(dataset)}
+    )
+
+
+def table_names(dataset: Dataset) -> dict[str, list[str]]:
+    """The names of the columns of the table that the log comes from, if they are known."""
+    found = {FEATURES: feature_names(dataset), ACTION_COLUMNS: action_columns(dataset)}
+    return {kind: each for kind, each in found.items() if each}
 
 
 def new_file(out: str | Path, suffixes: tuple[str, ...]) -> Path:

@@ -1,11 +1,13 @@
 """How the columns of another program's log become those of a dataset."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from optimist.data.appending import ACTION_COLUMNS, FEATURES
 from optimist.data.array_observations import Layout
 from optimist.data.disk.records import json_value
 from optimist.data.formats._log import Asked, Log, Part, with_following
@@ -129,17 +131,36 @@ def _agree(said: Any, there: Any) -> bool:
     return len(bounds) in (1, len(there)) and len(there) > 0 and bool((bounds == np.float32(there)).all())
 
 
-def signed(record: Any, place: object) -> tuple[Spec, str | None]:
-    """The spec and the environment in a file that this package wrote."""
+class Signed(NamedTuple):
+    """What a file that this package wrote says of itself; nothing in others."""
+
+    spec: Spec | None = None
+    environment: str | None = None
+    names: Mapping[str, list[str]] = MappingProxyType({})  # of columns of the table that it comes from
+
+
+def signed(record: Any, place: object) -> Signed:
+    """What a file that this package wrote says of itself."""
     try:
         found = json_value(record)
         environment = found["environment"]
         if not isinstance(environment, str):
             raise ValueError("its environment")
-        return Spec.from_json(found["spec"]), environment or None
+        return Signed(Spec.from_json(found["spec"]), environment or None, column_names(found))
     except (ValueError, TypeError, KeyError) as problem:
         reason = in_one_line(problem)
         raise DataError(f"{place} says what it holds in a damaged way ({reason}); export it again") from None
+
+
+def column_names(record: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The names of columns in what a file of this package says; ValueError if they are none."""
+    found = record.get("names", {})  # files of older versions have none
+    if not isinstance(found, dict) or not {*found} <= {FEATURES, ACTION_COLUMNS}:
+        raise ValueError("its names")
+    for names in found.values():
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise ValueError("its names")
+    return found
 
 
 def exact(name: str, array: np.ndarray, first: int, dtype: str = "float32") -> np.ndarray:

@@ -33,7 +33,7 @@ from optimist.data.formats._outgoing import (
     signature,
     written,
 )
-from optimist.data.formats._plan import signed
+from optimist.data.formats._plan import Signed, signed
 from optimist.errors import DataError, did_you_mean, in_one_line
 
 OURS = "optimist"  # in a file that `write` made: the spec as JSON
@@ -122,7 +122,7 @@ def opened(address: str | Path, options: ReadOptions) -> Arrays:
         raise DataError(f"{path} does not exist; check its spelling")
     with _readable(path), zipfile.ZipFile(path) as archive:
         names = [name.removesuffix(".npy") for name in archive.namelist()]
-        ours = signed(str(_whole(archive, OURS)), path) if OURS in names else (None, None)
+        ours = signed(str(_whole(archive, OURS)), path) if OURS in names else Signed()
         names = [name for name in names if name != OURS]
         dropped = options.dropped(names, path)
         unknown = sorted(set(names) - set(KNOWN) - set(dropped))
@@ -158,7 +158,7 @@ def read(
     """Check the arrays like `Dataset.from_arrays`, and write them into a new folder."""
     log = opened(address, options)
     asked = options.asked(log.environment, options.actions)
-    provenance = {"format": "npz", "source": Path(address).name}
+    provenance = {"format": "npz", "source": Path(address).name, **log.names}
     notes = [f"left out: {options.drop}"] if options.drop else []
     return _incoming.bring_in(log, out, asked, provenance, progress, notes)
 

@@ -1,6 +1,6 @@
 """Import of HDF5 files: D4RL's arrays, and d3rlpy's episodes."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,14 +17,13 @@ from optimist.data.formats._named_arrays import (
     check_lengths,
     rows_at_once,
 )
-from optimist.data.formats._plan import signed
+from optimist.data.formats._plan import Signed, signed
 from optimist.data.transition import Spec
 from optimist.errors import DataError, in_one_line, some_of
 
 SUFFIXES = (".hdf5", ".h5")
 OURS = "optimist"  # an attribute of files that `write` made: the spec as JSON
 COLUMNS = {**KNOWN, "episode_terminals": "truncations"}  # the last is an array of d3rlpy 1
-Ours = tuple[Spec | None, str | None]  # the spec and the environment in a file that `write` made
 D3RLPY = "2.1"  # the version of d3rlpy's files
 
 
@@ -71,6 +70,7 @@ class Episodes:
     rows: int
     spec: Spec | None
     environment: str | None
+    names: Mapping[str, list[str]]
     actions = None
     actions_are_named = False
     columns = frozenset(("observations", "actions", "rewards", "terminals", "truncations"))
@@ -117,13 +117,13 @@ class Episodes:
 def opened(address: str | Path, options: ReadOptions) -> Arrays | Episodes:
     path = Path(address)
     with _hdf5.opened(path) as file:
-        ours = signed(file.attrs[OURS], path) if OURS in file.attrs else (None, None)
+        ours = signed(file.attrs[OURS], path) if OURS in file.attrs else Signed()
         if "num_episodes" in file and "columns" in file:
             return _d3rlpy(file, path, ours)
         return _arrays(file, path, options, ours)
 
 
-def _d3rlpy(file: Any, path: Path, ours: Ours) -> Episodes:
+def _d3rlpy(file: Any, path: Path, ours: Signed) -> Episodes:
     found = file["version"][()] if "version" in file else b"?"
     version = found.decode() if isinstance(found, bytes) else str(found)
     if version != D3RLPY:
@@ -135,7 +135,7 @@ def _d3rlpy(file: Any, path: Path, ours: Ours) -> Episodes:
     return Episodes(path, count, rows, *ours)
 
 
-def _arrays(file: Any, path: Path, options: ReadOptions, ours: Ours) -> Arrays:
+def _arrays(file: Any, path: Path, options: ReadOptions, ours: Signed) -> Arrays:
     dropped = options.dropped(list(file), path)
     kept = [name for name in file if hasattr(file[name], "shape") and name not in dropped]
     uses = {COLUMNS[name]: name for name in reversed(list(COLUMNS)) if name in kept}
@@ -157,7 +157,7 @@ def read(
     """Import a file in D4RL's or d3rlpy's layout."""
     log = opened(address, options)
     asked = options.asked(log.environment, options.actions_count)
-    provenance = {"format": "hdf5", "source": Path(address).name}
+    provenance = {"format": "hdf5", "source": Path(address).name, **log.names}
     notes = (
         [f"left out: {some_of([in_one_line(name, 40) for name in log.left_out], 12)}"] if log.left_out else []
     )

@@ -13,13 +13,14 @@ from optimist.data.array_actions import Actions
 from optimist.data.disk.records import json_value
 from optimist.data.formats import _hdf5, _incoming
 from optimist.data.formats._incoming import Asked, Imported, Part, Report, gathered
+from optimist.data.formats._plan import column_names
 from optimist.data.formats.minari.spaces import Space, actions_of, observations_of, parsed
 from optimist.data.transition import Spec
 from optimist.errors import DataError, did_you_mean, in_one_line
 
 DATA, METADATA = "main_data.hdf5", "metadata.json"
 STORE = "MINARI_DATASETS_PATH"  # the variable that Minari itself obeys
-OURS = "optimist_spec"  # in the metadata of a dataset that `write` made
+OURS, NAMES = "optimist_spec", "optimist_names"  # in the metadata of a dataset that `write` made
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,18 @@ class MinariLog:
         if not isinstance(ours, dict):
             raise DataError(f"the {OURS} in {self.folder / METADATA} is no table; fetch the dataset again")
         return Spec.from_json(ours)
+
+    @property
+    def names(self) -> dict[str, list[str]]:
+        """Of the columns of the table that a log which `write` wrote comes from."""
+        if self.spec is None:
+            return {}
+        try:
+            return column_names({"names": self.metadata.get(NAMES, {})})
+        except ValueError:
+            raise DataError(
+                f"the {NAMES} in {self.folder / METADATA} are damaged; fetch the dataset again"
+            ) from None
 
     @cached_property
     def actions(self) -> Actions | None:
@@ -210,6 +223,7 @@ def read(
     provenance = {
         "format": "minari",
         "source": in_one_line(log.metadata.get("dataset_id", Path(address).name)),
+        **log.names,
     }
     return _incoming.bring_in(log, out, _asked(log, options), provenance, progress, _notes(log, options))
 

@@ -15,8 +15,8 @@ import numpy as np
 from optimist.data.dataset import Dataset
 from optimist.data.disk.files import TEMPORARY, make_folder, storage_error
 from optimist.data.formats import _hdf5
-from optimist.data.formats._outgoing import Written, left_out, rows_at_once, truncations, written
-from optimist.data.formats.minari.reading import DATA, METADATA, OURS
+from optimist.data.formats._outgoing import Written, left_out, rows_at_once, table_names, truncations, written
+from optimist.data.formats.minari.reading import DATA, METADATA, NAMES, OURS
 from optimist.data.transition import Spec
 from optimist.errors import DataError, UsageError
 
@@ -136,6 +136,7 @@ def _metadata(dataset: Dataset, out: Path, options: WriteOptions) -> dict[str, A
         "dataset_id": options.id or _id_of(out),
         "minari_version": VERSION,
         OURS: spec.as_json(),
+        NAMES: table_names(dataset),
     }
     if options.author:
         metadata["author"] = [options.author]

@@ -13,7 +13,7 @@ from optimist.data.appending import ACTION_COLUMNS, FEATURES
 from optimist.data.formats import _incoming
 from optimist.data.formats._incoming import Asked, Imported, Report
 from optimist.data.formats._options import ArrayFacts
-from optimist.data.formats._plan import signed
+from optimist.data.formats._plan import Signed, signed
 from optimist.data.formats.parquet.order import RowOrder, clock_of
 from optimist.data.formats.parquet.table_log import LAST, MOST_ROWS, NONE, TableLog
 from optimist.data.formats.parquet.tables import Table, columns_in, is_table, open_table, shown
@@ -75,7 +75,7 @@ def read(
 ) -> Imported:
     """Import the rows of a table, which are steps in time order."""
     log = opened(address, options)
-    provenance: dict[str, Any] = {"format": "parquet", "source": Path(address).name}
+    provenance: dict[str, Any] = {"format": "parquet", "source": Path(address).name, **log.names}
     for name, kind in ((FEATURES, "observations"), (ACTION_COLUMNS, "actions")):
         if len(log.uses[kind]) > 1:
             provenance[name] = log.uses[kind]
@@ -136,16 +136,16 @@ def opened(address: str | Path, options: ReadOptions) -> TableLog:
             f"it has {columns_in(table.schema)}"
         )
     stored = (table.schema.metadata or {}).get(METADATA)
-    spec, environment = signed(stored, address) if stored else (None, None)
-    if spec is not None:
+    ours = signed(stored, address) if stored else Signed()
+    if ours.spec is not None:
         uses["episodes"] = []  # its other columns say where episodes end; the last one may have no end
     if options.shape:
         table = replace(table, schema=_with_shape(table.schema, uses, _shape(options.shape)))
     if table.kind == "csv":
         table = replace(table, schema=_with_fractions(table.schema, uses))
     uses = {name: found for name, found in uses.items() if found or (name == "terminals" and said)}
-    if spec is not None:
-        return TableLog(table, uses, spec, environment)
+    if ours.spec is not None:
+        return TableLog(table, uses, *ours)
     clock = clock_of(table.schema, set(kept).difference(*uses.values()))
     uses |= {"times": [clock]} if clock else {}
     return TableLog(table, uses, order=RowOrder(clock), terminals=said)

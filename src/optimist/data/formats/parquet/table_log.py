@@ -1,8 +1,8 @@
 """The rows of a table as the columns of a log."""
 
 import re
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ class TableLog:
     uses: dict[str, list[str]]  # the table's columns of each column of the log
     spec: Spec | None = None
     environment: str | None = None
+    names: Mapping[str, list[str]] = field(default_factory=dict)  # of columns of the first table, in ours
     order: RowOrder | None = None  # looks at the rows of a log that this package did not write
     terminals: str | None = None  # LAST or NONE if no column marks them
     actions = None
