@@ -1,4 +1,4 @@
-"""Agents with bounded targets beside the same agents without, and C51 with a wider support.
+"""Agents with bounded targets beside the same agents without, and what sets C51 apart: its loss or its steps.
 
     python docs/results/bounded-targets/bounded.py > docs/results/bounded-targets/bounded.csv
     python docs/results/bounded-targets/bounded.py bounded.png
@@ -22,6 +22,8 @@ from optimist.studies.scores.statistics import iqm, mean
 
 DQN = "DQN (Adam)"
 LIMITED = f"{DQN}, targets to 10"
+SMALL_STEPS, LARGE_STEPS = f"{DQN}, head epsilon x 30", "C51, head epsilon / 30"
+TWICE = (DQN, "C51")  # two repetitions on the near-greedy logs
 GAME = "space_invaders, epsilon 0.01"
 READINGS = {"1X": 5, "5X": 25}  # evaluations
 PAIRS = [
@@ -35,6 +37,17 @@ PAIRS = [
     ("C51, support to 20", "QR-DQN, targets to 10"),
     ("C51, support to 20", LIMITED),
     ("C51, support to 20", "Cloning"),
+    ("HL-Gauss", f"{DQN}, both"),
+    ("HL-Gauss", "C51, both"),
+    ("HL-Gauss", "QR-DQN"),
+    ("HL-Gauss", LIMITED),
+    ("HL-Gauss", "Cloning"),
+    (SMALL_STEPS, f"{DQN}, both"),
+    (SMALL_STEPS, "C51, both"),
+    (LARGE_STEPS, "C51, both"),
+    (LARGE_STEPS, f"{DQN}, both"),
+    (LARGE_STEPS, "Cloning"),
+    ("C51, again", "C51"),
 ]
 HEADS = ("logs", "score", "agent", "minus", "estimate", "low", "high")
 
@@ -48,7 +61,7 @@ def near_greedy():
         for agent, games in points(file).items()
         if GAME in games and "quarter" not in agent
     }
-    return {**found, f"{DQN}, both": found[DQN] + found[f"{DQN}, again"]}
+    return {**found, **{f"{agent}, both": found[agent] + found[f"{agent}, again"] for agent in TWICE}}
 
 
 def whole_logs():
@@ -91,8 +104,8 @@ def draw(path):
     from optimist.studies.report import figures
 
     greedy, games = near_greedy(), whole_logs()
-    figure = Figure(figsize=(10, 4), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure = Figure(figsize=(14, 4), layout="constrained")
+    left, middle, right = figure.subplots(1, 3)
     lines = [
         (left, "DQN (Adam)", 0, "--"),
         (left, LIMITED, 0, "-"),
@@ -100,22 +113,29 @@ def draw(path):
         (left, "QR-DQN, targets to 10", 1, "-"),
         (left, "C51", 2, "--"),
         (left, "C51, support to 20", 2, "-"),
+        (middle, f"{DQN}, both", 0, "--"),
+        (middle, SMALL_STEPS, 0, "-"),
+        (middle, "HL-Gauss", 1, "-"),
+        (middle, "C51, both", 2, "--"),
+        (middle, LARGE_STEPS, 2, "-"),
     ]
     for axes, agent, colour, style in lines:
-        curves = greedy[agent][0][GAME]
+        curves = np.mean([each[GAME] for each in greedy[agent]], 0)
         updates = 25 * np.arange(1, curves.shape[1] + 1)
-        axes.plot(updates, curves.mean(0), style, color=figures.COLOURS[colour], label=agent)
+        label = agent.replace(", both", " (two repetitions)")
+        axes.plot(updates, curves.mean(0), style, color=figures.COLOURS[colour], label=label)
     for agent, colour, style in (("DQN (Adam), both", 0, "--"), (LIMITED, 0, "-"), ("C51", 2, "--")):
         runs = np.mean([np.array(list(each.values())) for each in games[agent]], 0)
         updates = 25 * np.arange(1, runs.shape[-1] + 1)
-        middle = [iqm(runs[..., i]) for i in range(runs.shape[-1])]
+        curve = [iqm(runs[..., i]) for i in range(runs.shape[-1])]
         label = agent.replace(", both", " (two repetitions)")
-        right.plot(updates, middle, style, color=figures.COLOURS[colour], label=label)
-    left.axhline(65.854, color=figures.INK, linewidth=0.8)
+        right.plot(updates, curve, style, color=figures.COLOURS[colour], label=label)
     right.axhline(1, color=figures.INK, linewidth=0.8)
-    left.set(xlabel="thousand updates", ylabel="return", title="Space Invaders, near-greedy logs")
     right.set(xlabel="thousand updates", ylabel="interquartile mean", title="five games, whole logs")
-    for axes in (left, right):
+    for axes, title in ((left, "near-greedy logs: bounds"), (middle, "near-greedy logs: loss or steps")):
+        axes.axhline(65.854, color=figures.INK, linewidth=0.8)
+        axes.set(xlabel="thousand updates", ylabel="return", title=title)
+    for axes in (left, middle, right):
         axes.set_ylim(bottom=0)
         axes.legend(frameon=False, fontsize=8)
     figures.save_png(figures.laid_out(figure), Path(path))

@@ -6,8 +6,9 @@
 Whole logs come from `asymptotic` and `epsilon-and-heads`, the mean of both for each log. Rows whose game is
 empty are interquartile means over five games and five logs; 1 is the best evaluation of the players, 0 is
 random play. The others are means over five logs, in points. The bounds are 95% bootstrap intervals
-(`resampling.py`); two kinds of data from the same players are compared in pairs. `updates` says up to which
-update the evaluations are read.
+(`resampling.py`); two kinds of data from the same players are compared in pairs. 20 and 50% are in `larger/`:
+the players of one of their games are others, so there they are compared with each other alone. `updates` says
+up to which update the evaluations are read.
 """
 
 import sys
@@ -39,16 +40,25 @@ READINGS = {  # updates at which each kind of data is read, if it was run
     "Cloning, first tenth": (CLONED,),
     "Cloning, 1%": (CLONED,),  # four games
 }
+LARGER = ("20%", "50%")
+OTHER_PLAYERS = (
+    "minatar_jax/asterix"  # of the larger parts: `player-scores.csv` differs from the first evaluation
+)
 PAIRS = [
     ("REM, targets to 10, 1%", "REM, 1%", 550_000),
     ("REM, 1%", "REM, 10%", 550_000),
     ("REM, 10%", "REM, 100%", 550_000),
     ("REM, 10%", "REM, 100%", 625_000),
     *(
-        (f"{agent}, {part}", f"{agent}, 100%", 625_000)
+        (f"{agent}, {part}", f"{agent}, 100%", updates)
         for agent in ("REM", "QR-DQN")
-        for part in ("20%", "50%")
+        for part in LARGER
+        for updates in (175_000, 625_000)
     ),
+    *((f"{agent}, 20%", f"{agent}, 50%", 625_000) for agent in ("REM", "QR-DQN")),
+    *((f"REM, {part}", f"QR-DQN, {part}", 625_000) for part in LARGER),
+    ("REM, 10%", "REM, 20%", 625_000),
+    ("QR-DQN, 10%", "QR-DQN, 20%", 175_000),
     ("QR-DQN, 10%", "QR-DQN, 100%", 175_000),
     ("REM, 10%", "QR-DQN, 10%", 175_000),
     ("REM, first tenth", "QR-DQN, first tenth", 225_000),
@@ -61,6 +71,8 @@ def all_runs():
     """{kind: [(points, the scores that are 0 and 1)]}, one entry for each repetition."""
     mine = bounds("dataset-size")
     kinds = {agent: [(games, mine)] for agent, games in points("dataset-size/scores.csv").items()}
+    larger = bounds("dataset-size/larger")
+    kinds |= {agent: [(games, larger)] for agent, games in points("dataset-size/larger/scores.csv").items()}
     early = points("dataset-quality/scores.csv")
     kinds |= {f"{agent}, first tenth": [(games, mine)] for agent, games in early.items()}
     for agent in "REM", "QR-DQN":
@@ -71,9 +83,14 @@ def all_runs():
     return kinds
 
 
+def same_logs(one, two, games):
+    """The games in which both kinds of data come from the same players."""
+    apart = one.endswith(LARGER) != two.endswith(LARGER)
+    return [game for game in games if not (apart and game == OTHER_PLAYERS)]
+
+
 def lines():
     kinds = all_runs()
-    readings_of = {kind: updates for kind, updates in READINGS.items() if kind in kinds}
     games_of = {kind: list(repetitions[0][0]) for kind, repetitions in kinds.items()}
 
     def scored(kind, measure, updates, games, in_points=False):
@@ -86,15 +103,15 @@ def lines():
         return tables(measure, *read)
 
     for measure in MEASURES:
-        for kind, readings in readings_of.items():
+        for kind, readings in READINGS.items():
             for updates in readings:
                 start, games = [measure, kind, updates, ""], games_of[kind]
                 yield row(*start, "", len(games), one=scored(kind, measure, updates, games))
                 for game in games:
                     one = scored(kind, measure, updates, [game], in_points=True)
                     yield row(*start, game, 1, one=one, statistic=mean)
-        for one, two, updates in (pair for pair in PAIRS if pair[0] in kinds):
-            games = [game for game in games_of[one] if game in games_of[two]]
+        for one, two, updates in PAIRS:
+            games = same_logs(one, two, [game for game in games_of[one] if game in games_of[two]])
             both = [scored(kind, measure, updates, games) for kind in (one, two)]
             yield row(measure, one, updates, two, "", len(games), one=both[0], minus=both[1])
         for kind in "REM, first tenth", "QR-DQN, first tenth", "Cloning, first tenth":
@@ -103,7 +120,7 @@ def lines():
                     one = scored(kind, measure, updates, [game], in_points=True)
                     words = [measure, kind, updates, "the player in the first tenth", game, 1]
                     yield row(*words, one=one, minus=[played[:, None]], statistic=mean)
-    for kind, readings in readings_of.items():
+    for kind, readings in READINGS.items():
         updates, games = readings[-1], games_of[kind]
         last, best = (scored(kind, measure, updates, games) for measure in (LAST, CROSS))
         yield row(f"{LAST} minus {CROSS}", kind, updates, "", "", len(games), one=last, minus=best)
@@ -122,7 +139,7 @@ def draw(path, lines, best_policy=None):
     figure = Figure(figsize=(14, 3.2), layout="constrained")
     for axes, game in zip(figure.subplots(1, len(limits)), sorted(limits), strict=True):
         for kind, colour, style in lines:
-            if kind not in kinds or game not in kinds[kind][0][0]:
+            if game not in kinds[kind][0][0]:
                 continue
             runs = np.mean([each[game] for each, _ in kinds[kind]], 0)
             updates = EVERY // 1000 * np.arange(1, runs.shape[1] + 1)
