@@ -54,7 +54,7 @@ PAGES = [
 QUICK = [
     *("asymptotic/repetition.csv", "bcq-divergence/divergence.csv", "bounded-targets/bounded.csv"),
     *("dataset-size/parts.csv", "exploration/share.csv"),
-    *("dataset-size/older.csv", "growing-the-log/differences.csv", "multi-network/differences.csv"),
+    *("growing-the-log/differences.csv", "multi-network/differences.csv"),
 ]
 
 

@@ -143,11 +143,6 @@ def online() -> Iterator[list]:
     yield from alone("without Freeway", sides, ["mean of last 3"])
 
 
-def older_sizes() -> Iterator[list]:
-    found = scores("dataset-size", "older-scores.csv", "older-normaliser.csv")
-    yield from alone("1X", {agent: [runs] for agent, runs in found.items()})
-
-
 def final_buffer() -> Iterator[list]:
     """HalfCheetah in points, by log: offline agents, their players without noise, and the data."""
     runs = points("final-buffer/scores.csv")
