@@ -3,14 +3,16 @@
     python docs/results/final-buffer/three_tasks.py > docs/results/final-buffer/2019.csv
     python docs/results/final-buffer/three_tasks.py docs/results/final-buffer/2019.png
 
-Each offline run belongs to the log of one player. The agents of a task are read at the evaluations that all
-of them have. `low` and `high` are 95% bootstrap bounds (`resampling.py`), `t_low` and `t_high` those of
-Student's t for five logs, which are few: the bootstrap is too narrow.
+Each offline run belongs to the log of one player. An agent is read at all its evaluations, two agents at
+those that both have; `updates` is the last of them. `low` and `high` are 95% bootstrap bounds
+(`resampling.py`), `t_low` and `t_high` those of Student's t for five logs, which are few: the bootstrap is too
+narrow.
 """
 
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,27 +27,45 @@ FOLDER = "final-buffer/2019"
 HEADS = ["task", "updates", "score", "agent", "minus", "logs", "estimate", "deviation"]
 HEADS += ["low", "high", "t_low", "t_high"]
 DATA, NOISELESS = "the data", "the players without noise"
+CLONING, CLONED_BEST = "Cloning", "Cloning the best tenth"
 PAIRS = [("TD3", "DDPG"), ("TD3", "BCQ"), ("BCQ", "DDPG"), ("TD3", DATA), ("TD3", NOISELESS), ("BCQ", DATA)]
+PAIRS += [(agent, CLONING) for agent in ("TD3", "BCQ", "DDPG")]
+PAIRS += [("TD3", CLONED_BEST), ("BCQ", CLONED_BEST), (CLONING, DATA)]
 
 
-def runs(task: str) -> dict[str, np.ndarray]:
-    """Every evaluation of each agent that the others have too, (logs, evaluations)."""
-    found = {agent: games[task] for agent, games in points(f"{FOLDER}/scores.csv").items() if task in games}
-    shared = min(curves.shape[1] for curves in found.values())
-    return {agent: curves[:, :shared] for agent, curves in found.items()}
+class Task(NamedTuple):
+    """What is known of one task, for each log."""
+
+    name: str
+    updates: list[int]  # at each evaluation
+    curves: dict[str, np.ndarray]  # every evaluation of each agent, (logs, evaluations)
+    fixed: dict[str, np.ndarray]  # what was logged, (logs,)
+
+    def shared(self, *names: str) -> int:
+        """The number of evaluations that all these agents have."""
+        return min(self.curves[name].shape[1] for name in names if name in self.curves)
+
+    def scored(self, measure: str, name: str, evaluations: int) -> Tables:
+        if name in self.fixed:
+            return [self.fixed[name][:, None]]
+        return tables(measure, {self.name: self.curves[name][:, :evaluations]})
+
+    def line(self, measure: str, one: str, minus: str = "") -> list:
+        """A row of the file: an agent, or the difference of two."""
+        names = [name for name in (one, minus) if name]
+        evaluations = self.shared(*names)
+        sides = [self.scored(measure, name, evaluations) for name in names]
+        values = [np.asarray(side[0])[:, 0] for side in sides]
+        start = [self.name, self.updates[evaluations - 1], measure, one, minus]
+        return [*start, *numbers(values[0] - values[1] if minus else values[0], *sides)]
 
 
-def tasks() -> list[str]:
-    return sorted({game for games in points(f"{FOLDER}/scores.csv").values() for game in games})
-
-
-def updates(task: str) -> int:
-    """The last evaluation that all agents have."""
-    rows = [row for row in read(f"{FOLDER}/scores.csv") if row["game"] == task]
-    ends: dict[str, int] = {}
-    for row in rows:
-        ends[row["agent"]] = max(ends.get(row["agent"], 0), int(row["step"]))
-    return min(ends.values())
+def tasks() -> Iterator[Task]:
+    agents = points(f"{FOLDER}/scores.csv")
+    for name in sorted({task for games in agents.values() for task in games}):
+        rows = [row for row in read(f"{FOLDER}/scores.csv") if row["game"] == name]
+        curves = {agent: games[name] for agent, games in agents.items() if name in games}
+        yield Task(name, sorted({int(row["step"]) for row in rows}), curves, logged(name))
 
 
 def logged(task: str) -> dict[str, np.ndarray]:
@@ -65,25 +85,21 @@ def logged(task: str) -> dict[str, np.ndarray]:
 
 def lines() -> Iterator[list]:
     for task in tasks():
-        curves, fixed, end = runs(task), logged(task), updates(task)
-        for who, values in fixed.items():
-            yield line(task, "", "", who, "", values, [values[:, None]])
+        for name, values in task.fixed.items():
+            yield [task.name, "", "", name, "", *numbers(values, [values[:, None]])]
         for measure in MEASURES:
-            scores = {agent: tables(measure, {task: each}) for agent, each in curves.items()}
-            for agent, scored in scores.items():
-                yield line(task, end, measure, agent, "", np.asarray(scored[0])[:, 0], scored)
-            scores |= {who: [values[:, None]] for who, values in fixed.items()}
-            for one, other in (pair for pair in PAIRS if scores.keys() >= {*pair}):
-                apart = np.asarray(scores[one][0])[:, 0] - np.asarray(scores[other][0])[:, 0]
-                yield line(task, end, measure, one, other, apart, scores[one], scores[other])
+            yield from (task.line(measure, agent) for agent in task.curves)
+            known = {*task.curves, *task.fixed}
+            yield from (task.line(measure, *pair) for pair in PAIRS if known >= {*pair})
 
 
-def line(task: str, end, measure: str, one: str, other: str, values: np.ndarray, *sides: Tables) -> list:
+def numbers(values: np.ndarray, *sides: Tables) -> list:
+    """How many logs; their mean and deviation; the bounds of the bootstrap and of Student's t."""
     deviation = values.std(ddof=1)
     half = STUDENT * deviation / len(values) ** 0.5
     _, low, high = interval(*sides, statistic=mean)
-    numbers = values.mean(), deviation, low, high, values.mean() - half, values.mean() + half
-    return [task, end, measure, one, other, len(values), *(f"{number:.1f}" for number in numbers)]
+    found = values.mean(), deviation, low, high, values.mean() - half, values.mean() + half
+    return [len(values), *(f"{number:.1f}" for number in found)]
 
 
 def draw(path: Path) -> None:
@@ -95,7 +111,7 @@ def draw(path: Path) -> None:
         curve = panel.setdefault(row["agent"], {}).setdefault(int(row["seed"]), {})
         curve[int(row["step"])] = float(row["score"])
     levels = {
-        task.removeprefix("mujoco/"): {who: values.mean() for who, values in logged(task).items()}
+        task.name.removeprefix("mujoco/"): {name: values.mean() for name, values in task.fixed.items()}
         for task in tasks()
     }
     figure = paper_figures.curve_grid(panels, levels, window=1, xlabel="gradient updates", traces=False)
