@@ -5,8 +5,8 @@
 
 Each offline run belongs to the log of one player. An agent is read at all its evaluations, two agents at
 those that both have; `updates` is the last of them. `low` and `high` are 95% bootstrap bounds
-(`resampling.py`), `t_low` and `t_high` those of Student's t for five logs, which are few: the bootstrap is too
-narrow.
+(`resampling.py`), `t_low` and `t_high` those of Student's t for five logs, which are few: the bootstrap is
+too narrow.
 """
 
 import sys
