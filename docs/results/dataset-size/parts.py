@@ -129,38 +129,44 @@ def lines():
 HEADS = ("score", "agent", "updates", "minus", "game", "games", "estimate", "low", "high")
 
 
-def draw(path, lines, best_policy=None):
-    """A panel per game: the mean over logs of each kind of data, and the players."""
+def draw(path, rows, best_policy=None):
+    """A panel per game in each row of lines: the mean over logs of each kind of data, and the players."""
     from matplotlib.figure import Figure
 
     from optimist.studies.report import figures
 
-    kinds, limits = all_runs(), bounds("dataset-size")
-    figure = Figure(figsize=(14, 3.2), layout="constrained")
-    for axes, game in zip(figure.subplots(1, len(limits)), sorted(limits), strict=True):
-        for kind, colour, style in lines:
-            if game not in kinds[kind][0][0]:
-                continue
+    limits = bounds("dataset-size")
+    figure = Figure(figsize=(14, 1 + 2.4 * len(rows)), layout="constrained")
+    panels = figure.subplots(len(rows), len(limits), sharex=True, sharey="col", squeeze=False)
+    for row_of_panels, lines in zip(panels, rows, strict=True):
+        for axes, game in zip(row_of_panels, sorted(limits), strict=True):
+            draw_kinds(axes, game, lines)
+            axes.axhline(limits[game][1], color=figures.INK, linewidth=0.8, label="player, best evaluation")
+            if best_policy:
+                level, style = best_policy[game].mean(), {"linewidth": 0.8, "linestyle": ":"}
+                axes.axhline(level, color=figures.INK, label="player, first tenth", **style)
+    for axes in panels.flat:
+        axes.set_ylim(bottom=0)
+    for axes, game in zip(panels[0], sorted(limits), strict=True):
+        axes.set_title(game.partition("/")[2].replace("_", " "))
+    for axes in panels[-1]:
+        axes.set_xlabel("thousand updates")
+    drawn = [axes.get_legend_handles_labels() for axes in figure.axes]
+    named = {name: handle for handles, names in drawn for handle, name in zip(handles, names, strict=True)}
+    where = {"loc": "outside lower center", "ncols": 7, "frameon": False, "fontsize": 8}
+    figure.legend(named.values(), named.keys(), **where)
+    figures.save_png(figures.laid_out(figure), Path(path))
+
+
+def draw_kinds(axes, game, lines):
+    from optimist.studies.report import figures
+
+    kinds = all_runs()
+    for kind, colour, style in lines:
+        if game in kinds[kind][0][0]:
             runs = np.mean([each[game] for each, _ in kinds[kind]], 0)
             updates = EVERY // 1000 * np.arange(1, runs.shape[1] + 1)
             axes.plot(updates, runs.mean(0), style, color=figures.COLOURS[colour], label=kind)
-        axes.axhline(limits[game][1], color=figures.INK, linewidth=0.8, label="player, best evaluation")
-        if best_policy:
-            axes.axhline(
-                best_policy[game].mean(),
-                color=figures.INK,
-                linewidth=0.8,
-                linestyle=":",
-                label="player, first tenth",
-            )
-        axes.set(title=game.partition("/")[2].replace("_", " "), xlabel="thousand updates")
-        axes.set_ylim(bottom=0)
-    handles, labels = axes.get_legend_handles_labels()
-    first, names = figure.axes[0].get_legend_handles_labels()
-    handles += [h for h, name in zip(first, names, strict=True) if name not in labels]
-    labels += [name for name in names if name not in labels]
-    figure.legend(handles, labels, loc="outside lower center", ncols=7, frameon=False, fontsize=8)
-    figures.save_png(figures.laid_out(figure), Path(path))
 
 
 def beginners():
@@ -169,25 +175,24 @@ def beginners():
     return {game: runs[:, best_place(runs[:, :2])] for game, runs in players.items()}
 
 
-SIZE = [
+REM = [
     ("REM, 1%", 0, "-"),
     ("REM, targets to 10, 1%", 0, ":"),
     ("REM, 10%", 1, "-"),
     ("REM, 20%", 4, "-"),
     ("REM, 50%", 5, "-"),
     ("REM, 100%", 2, "-"),
-    ("QR-DQN, 10%", 1, "--"),
-    ("QR-DQN, 20%", 4, "--"),
-    ("QR-DQN, 50%", 5, "--"),
-    ("QR-DQN, 100%", 2, "--"),
     ("Cloning, 1%", 3, "-"),
+]
+QR_DQN = [
+    (f"QR-DQN, {part}", colour, "--") for part, colour in (("10%", 1), ("20%", 4), ("50%", 5), ("100%", 2))
 ]
 QUALITY = [("REM, first tenth", 0, "-"), ("QR-DQN, first tenth", 1, "-"), ("Cloning, first tenth", 3, "-")]
 
 
 def draw_both(size, quality):
-    draw(size, SIZE)
-    draw(quality, QUALITY, beginners())
+    draw(size, [REM, QR_DQN])
+    draw(quality, [QUALITY], beginners())
 
 
 if __name__ == "__main__":
