@@ -45,6 +45,7 @@ class Run:
     step: int
     params: dict  # every leaf with a leading axis of seeds
     data: str  # the path of the dataset that it learned from, or what it was instead
+    masked: bool = False  # did that have masks of allowed actions? Runs of older versions do not know
 
     def __repr__(self) -> str:
         lines = {
@@ -75,7 +76,7 @@ class Run:
         return self.policy_of(self.seeds[0])
 
     def policy_of(self, seed: int) -> Policy:
-        return Policy(self.learner, self.params_of(seed))
+        return Policy(self.learner, self.params_of(seed), masked=self.masked)
 
     def params_of(self, seed: int) -> dict:
         if seed not in self.seeds:
@@ -170,7 +171,8 @@ def load_run(path: str | Path, allow: Iterable[str] = (), step: int | str = "las
     try:
         learner = learner_of(config)
         seeds, environment = tuple(config["seeds"]), config["environment"]
-        data = config.get("dataset", {}).get("path", OWN_PLAY)
+        source = config.get("dataset", {})
+        data, masked = source.get("path", OWN_PLAY), bool(source.get("masks"))
         shapes, settings = learner.shapes(seeds), fingerprint(config)
     except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as problem:
         raise RunError(
@@ -185,7 +187,7 @@ def load_run(path: str | Path, allow: Iterable[str] = (), step: int | str = "las
         else:
             at = _best_step(path) if step == "best" else _number(step)
         params = load_policy(path, at, shapes.params, settings)
-    run = Run(path, learner, environment, seeds, at, params, data)
+    run = Run(path, learner, environment, seeds, at, params, data, masked)
     return run if seed is None else run.alone(seed)
 
 
