@@ -20,6 +20,7 @@ from optimist.errors import DataError, RunError, UsageError, in_one_line, some_o
 from optimist.training.evaluation import EpisodeScore, check_playable, evaluate, mean_scores
 from optimist.training.guard import FREEZE, NEVER, health_like, where
 from optimist.training.inputs import Inputs
+from optimist.training.kinds import count
 from optimist.training.learner import Learner, TrainState
 from optimist.training.play.acting import POLICY, Player, Policy
 from optimist.training.sizes import check_memory, lanes_bytes
@@ -104,6 +105,7 @@ class Run:
         self, episodes: int = 100, epsilon: float = 0.001, environment: str = "", steps: int | None = None
     ) -> list[EpisodeScore]:
         """New episodes of every seed: `episodes` of them, or, with `steps`, until so many steps are done."""
+        episodes, steps = count("episodes", episodes), None if steps is None else count("steps", steps)
         if episodes < 1 or not 0 <= epsilon <= 1:
             raise UsageError(
                 f"{episodes} episodes at epsilon {epsilon}: choose at least 1, and an epsilon between 0 and 1"
@@ -127,6 +129,7 @@ class Run:
         self, seed: int | None = None, frames: int = 400, epsilon: float = 0.001, environment: str = ""
     ) -> list[np.ndarray]:
         """Rendered frames of one seed's play, episode after episode."""
+        frames = count("frames", frames)
         if frames < 1:
             raise UsageError(f"a film of {frames} frames: choose at least 1")
         chosen = self.seeds[0] if seed is None else seed
@@ -236,7 +239,7 @@ def learner_of(config: dict) -> Learner:
 
 
 def _number(step: int | str) -> int:
-    text = str(step).replace("_", "")
+    text = step.replace("_", "") if isinstance(step, str) else str(count("step", step))
     if not text.isdecimal():
         raise UsageError(f'step is "{step}": give a number, "last", "best", "healthy" or "chosen"')
     return int(text)
