@@ -152,10 +152,29 @@ def test_what_is_not_an_agent_is_refused(agent, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("steps", [0, -1, 1e3])
+@pytest.mark.parametrize("steps", [0, -1, 1.5, np.nan, np.inf])
 def test_senseless_steps_are_refused_and_not_replaced(steps, tmp_path):
     with pytest.raises(UsageError, match="steps is"):
         optimist.train(small("dqn"), vectors(), steps=steps, out=tmp_path / "run")
+
+
+def test_a_count_may_be_a_whole_float_and_no_other_one(run):
+    few = [run.evaluate(episodes=each, steps=None) for each in (2, 2.0)]
+    assert few[0] == few[1]
+    assert optimist.load(run.path, step=float(run.step)).step == run.step
+    asked = (
+        lambda: run.evaluate(episodes=1.5),
+        lambda: run.evaluate(steps=np.inf),
+        lambda: run.pictures(frames=2.5),
+        lambda: optimist.load(run.path, step=20.5),
+        lambda: optimist.select(run, updates=1.5),
+        lambda: optimist.select(run, updates=True),
+    )
+    for call in asked:
+        with pytest.raises(UsageError, match="not a whole number"):
+            call()
+    with pytest.raises(DataError, match="give a whole number"):
+        run.log().first(2.5)
 
 
 def test_what_is_not_there_is_said(tmp_path):

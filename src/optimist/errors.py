@@ -4,6 +4,7 @@ import difflib
 import logging
 import shlex
 from collections.abc import Iterable, Sequence
+from os.path import commonprefix
 
 SHOWN = 40  # known words in a message: more than there are agents
 log = logging.getLogger("optimist")
@@ -69,7 +70,12 @@ def closest(word: str, known: Iterable[str]) -> str | None:
         if exact:
             return exact[0]
     typos = {
-        name: (min(_typos(meant, letters), _typos(meant, _last(letters))), _typos(meant, letters))
+        name: (
+            min(_typos(meant, letters), _typos(meant, _last(letters))),
+            _typos(meant, letters),
+            -len(commonprefix([meant, letters])),  # "seed" is "seeds" rather than "feed"
+            len(letters) != len(meant),  # "stepz" is "steps" rather than "step"
+        )
         for name, letters in names.items()
     }
     best = min(reversed(typos), key=lambda name: typos[name], default="")  # on ties the newest version

@@ -78,6 +78,7 @@ def test_what_is_missing_is_asked_for_by_its_own_line():
         ("cql", ["bcq", "dqn", "c51"], None),
         ("iql", ["bcq", "dqn", "rem"], None),
         ("zzzz", ["bcq"], None),
+        ("stepz", ["steps", "step"], "steps"),
         ("x", [], None),
     ],
 )

@@ -178,7 +178,14 @@ def test_stacks_count_and_contents_are_the_callers_choice():
             {"observations": np.array([[1.5, True]] * 5 + [[1, "2"]], object)},
             "hold 2 in row 5, .*get_dummies",
         ),
-        ({"observations": np.array([[0.5, 2**24 + 1]] * 6, object)}, "float32 cannot hold .first in row 0"),
+        (
+            {"observations": np.array([[0.5, 2**24 + 1]] * 6, object)},
+            "float32 cannot hold .feature 1, first in row 0.: .* subtract a constant from times",
+        ),
+        (
+            {"observations": np.stack([np.linspace(0, 1, 6), 1.7e9 + 64 * np.arange(6)], axis=1)},
+            "float32 cannot hold .feature 1, first in row 1",
+        ),
         ({"observations": np.full((6, 1), np.nan)}, "NaN"),
         ({"observations": np.zeros((0, 1))}, "shape"),
         ({"terminals": np.full(6, 2)}, "true and false"),

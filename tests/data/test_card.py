@@ -127,3 +127,11 @@ def test_one_episode_is_counted_in_the_singular(tmp_path):
         rows = {"observations": np.zeros((30, 1), data.spec.frame_dtype), "actions": np.zeros(30, int)}
         intake.add({**rows, "rewards": np.ones(30), "terminals": np.arange(30) == 29})
     assert intake.counts.lines() == ["30 steps in 1 episode"]
+
+
+def test_large_returns_are_told_apart_in_the_table():
+    """Their commas looked like those between them: "500, 1,500"."""
+    rewards = np.repeat([500.0, 1500.0], 10)
+    data = from_arrays(np.zeros((20, 1)), np.zeros(20, int), rewards, np.ones(20))
+    rows = dict(card_table(card(data), "log").rows)
+    assert rows["return per tenth"] == "; ".join(["500"] * 5 + ["1,500"] * 5)

@@ -100,7 +100,15 @@ def test_numbers_are_short(value, words):
 
 @pytest.mark.parametrize(
     ("value", "words"),
-    [(12345, "12,345"), (0.1, "0.1"), (71.2345, "71.23"), ([1, 2.5], "1, 2.5"), (True, "True")],
+    [
+        (12345, "12,345"),
+        (0.1, "0.1"),
+        (71.2345, "71.23"),
+        ([1, 2.5], "1, 2.5"),
+        (True, "True"),
+        ([59.43, 1124.0], "59.43; 1,124"),
+        ({"mean": 71.2, "longest": 9000}, "mean 71.2; longest 9,000"),
+    ],
 )
 def test_values_are_said_as_a_person_would(value, words):
     assert in_words(value) == words

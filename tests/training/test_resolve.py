@@ -130,6 +130,18 @@ def test_a_whole_number_where_fractions_are_taken_is_one_setting(logs, tmp_path,
     assert "reward_scale = 2.0" in toml(runs[0]) and "epsilon = 1.0" in toml(runs[0])
 
 
+def test_a_count_may_be_written_as_a_float_in_both_places(logs, tmp_path, monkeypatch):
+    """Python refused steps=1e3 as not a whole number, which it is."""
+    log, words = logs["minatar/breakout"], ["--steps", "1e3", "--target-period", "2e2", "--batch", "8"]
+    with only_asked(monkeypatch):
+        runs = [
+            asked(lambda: optimist.train("dqn", log, steps=1e3, batch=8.0, options={"target_period": 2e2})),
+            asked(lambda: perform(["train", "dqn", str(log), *words])),
+        ]
+    assert toml(runs[0]) == toml(runs[1])
+    assert "\nsteps = 1000\n" in toml(runs[0]) and "target_period = 200\n" in toml(runs[0])
+
+
 @pytest.mark.parametrize(("word", "found"), [("none", ""), ("", ""), (None, "minatar/breakout")])
 def test_no_environment_is_the_same_word_in_python_and_on_the_command_line(logs, monkeypatch, word, found):
     log, asked_for = logs["minatar/breakout"], []

@@ -5,7 +5,7 @@ from typing import Any
 
 from optimist.data.formats import Report
 from optimist.errors import in_one_line, some_of
-from optimist.studies.sheet import Sheet, in_words
+from optimist.studies.sheet import Sheet, in_words, listed
 
 SKIPPED = ("provenance",)  # too long for a terminal; --json has it
 LONG = ("action_names", "action_frequency")  # one entry per action, of which there may be thousands
@@ -28,7 +28,7 @@ def _tenths(returns: Sequence[float | None]) -> str | None:
     missing = sum(value is None for value in returns)
     if len(returns) - missing < 2:
         return None
-    shown = ", ".join("-" if value is None else in_words(value) for value in returns)
+    shown = listed(["-" if value is None else in_words(value) for value in returns])
     return f"{shown} (-: no episode ended there)" if missing else shown
 
 

@@ -11,6 +11,7 @@ from optimist.errors import DataError, in_one_line, log
 
 FEW_CHANNELS, LARGE_SIDE = 4, 8  # an axis of up to 4 beside one of at least 8: the first is the channels
 EXACT = 2**24  # whole numbers up to here are the same as float32
+SMALLER = "leave out ids, subtract a constant from times, and give categories one column each"
 
 
 class Layout(NamedTuple):
@@ -69,6 +70,7 @@ def checked_observations(
         array = _exact(name, array)
     if array.dtype.kind == "f":
         _check_finite(name, array)
+        refuse_rounded(name, array, first=0)
         array = array.astype(np.float32)
     if array.dtype not in (np.uint8, np.bool_, np.float32):
         raise DataError(f"{name} have type {array.dtype}: give uint8, bool or other numbers")
@@ -97,12 +99,23 @@ def _numbers(name: str, array: np.ndarray) -> np.ndarray:
             f"{name} hold {found} in row {row}, which is no number: make columns of 0 and 1 of categories "
             "(pandas.get_dummies), and fill what is missing"
         )
-    made = array.astype(np.float64)
-    columns = made.reshape(len(made), -1)
-    whole = np.isfinite(columns).all(axis=0) & (columns == np.floor(columns)).all(axis=0)
-    if (np.abs(columns[:, whole]) > EXACT).any():  # such as times in seconds
-        _exact(name, columns[:, whole].astype(np.int64))
-    return made
+    return array.astype(np.float64)
+
+
+def refuse_rounded(name: str, array: np.ndarray, first: int) -> None:
+    """Raise DataError for a feature of whole numbers that float32 would round, such as a time in seconds; a
+    table with columns of several types becomes an array of floats. `first` is the number of row 0."""
+    if array.ndim != 2 or array.dtype.itemsize <= 4:
+        return
+    for number in np.flatnonzero(np.abs(array).max(axis=0, initial=0) > EXACT).tolist():
+        feature = array[:, number]
+        with np.errstate(over="ignore"):
+            rounded = feature.astype(np.float32) != feature
+        if rounded.any() and (feature == np.floor(feature)).all():
+            raise DataError(
+                f"{name} hold whole numbers that float32 cannot hold (feature {number}, first in row "
+                f"{int(rounded.argmax()) + first}): {SMALLER}"
+            )
 
 
 def _exact(name: str, array: np.ndarray) -> np.ndarray:
@@ -115,10 +128,7 @@ def _exact(name: str, array: np.ndarray) -> np.ndarray:
         kind = "float32"
     else:
         row = int((np.abs(array.astype(np.float64)) > EXACT).reshape(len(array), -1).any(axis=1).argmax())
-        raise DataError(
-            f"{name} hold whole numbers that float32 cannot hold (first in row {row}): scale them, or give "
-            "categories one column each"
-        )
+        raise DataError(f"{name} hold whole numbers that float32 cannot hold (first in row {row}): {SMALLER}")
     if name == "observations":
         log.warning("observations of type %s are stored as %s; every value is kept", array.dtype, kind)
     return array.astype(kind)

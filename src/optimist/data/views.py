@@ -125,6 +125,8 @@ class View:
         return self._chosen(np.flatnonzero(player == players.index(seed)), f"played_by({seed})")
 
     def _whole_number(self, count: int) -> int:
+        if count % 1:
+            raise DataError(f"a view of {count} transitions: give a whole number")
         if count < 1:
             raise DataError(f"a view of {count} transitions is empty; ask for 1 to {len(self)}")
         return min(int(count), len(self))

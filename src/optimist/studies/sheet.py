@@ -131,7 +131,8 @@ def with_interval(value: float, low: float, high: float) -> str:
 
 
 def in_words(value: Any) -> str:
-    """A value as text; records and lists become 'mean 71.2, longest 900'."""
+    """A value as text; records and lists become 'mean 71.2, longest 900', with semicolons in place of the
+    commas if a number has commas."""
     if isinstance(value, bool | str):
         return str(value)
     if isinstance(value, int):
@@ -139,10 +140,15 @@ def in_words(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {in_words(inner)}" for name, inner in value.items())
+        return listed([f"{name} {in_words(inner)}" for name, inner in value.items()])
     if isinstance(value, list | tuple):
-        return ", ".join(map(in_words, value))
+        return listed(list(map(in_words, value)))
     return str(value)
+
+
+def listed(words: Sequence[str]) -> str:
+    """'59.4, 112', but '59.4; 1,124': the comma of a number separates no words."""
+    return ("; " if any("," in word for word in words) else ", ").join(words)
 
 
 def _cell(value: Any) -> Cell:

@@ -130,6 +130,7 @@ class OfflineTraining:
                 "fingerprint": self.data.fingerprint,
                 "recording": self.recording,  # the whole dataset, of which this may be a part
                 **({"part": self._part_name} if self._part_name else {}),
+                **({"masks": True} if self.data.dataset.timeline.allowed is not None else {}),
             },
             "spec": self.data.dataset.spec.as_json(),
             "agent": described(self.learner.agent),

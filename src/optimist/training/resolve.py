@@ -172,8 +172,8 @@ def with_values(record: Any, values: Mapping[str, Any], place: str) -> Any:
 
 
 def _fitting(record: Any, name: str, value: Any, place: str) -> Any:
-    """The value of a field, None for "none", 2.0 for 2 as on the command line; UsageError if a number, a text
-    or a list cannot be its value."""
+    """The value of a field, None for "none", 2.0 for 2 and 1000 for 1e3 as on the command line; UsageError if
+    a number, a text or a list cannot be its value."""
     value = value.item() if isinstance(value, np.generic) else value
     field = type(record).__dataclass_fields__.get(name)
     if field is None or (name in LISTS and isinstance(value, (list, tuple))):
@@ -182,6 +182,8 @@ def _fitting(record: Any, name: str, value: Any, place: str) -> Any:
         return None
     if name in LISTS and type(value) is int:  # one width, as in --network.hidden 8
         return str(value)
+    if type(value) is float and value.is_integer() and not fits(value, field.type):
+        value = int(value)
     plain = value is None or isinstance(value, (bool, int, float, str, list, tuple))
     if plain and not fits(value, field.type):
         raise UsageError(f"{place}: {name} is {in_one_line(repr(value))}, not {in_words(field.type)}")

@@ -20,6 +20,7 @@ from optimist.errors import DataError, RunError, UsageError, in_one_line, some_o
 from optimist.training.evaluation import EpisodeScore, check_playable, evaluate, mean_scores
 from optimist.training.guard import FREEZE, NEVER, health_like, where
 from optimist.training.inputs import Inputs
+from optimist.training.kinds import count
 from optimist.training.learner import Learner, TrainState
 from optimist.training.play.acting import POLICY, Player, Policy
 from optimist.training.sizes import check_memory, lanes_bytes
@@ -45,6 +46,7 @@ class Run:
     step: int
     params: dict  # every leaf with a leading axis of seeds
     data: str  # the path of the dataset that it learned from, or what it was instead
+    masked: bool = False  # did that have masks of allowed actions? Runs of older versions do not know
 
     def __repr__(self) -> str:
         lines = {
@@ -75,7 +77,7 @@ class Run:
         return self.policy_of(self.seeds[0])
 
     def policy_of(self, seed: int) -> Policy:
-        return Policy(self.learner, self.params_of(seed))
+        return Policy(self.learner, self.params_of(seed), masked=self.masked)
 
     def params_of(self, seed: int) -> dict:
         if seed not in self.seeds:
@@ -103,6 +105,7 @@ class Run:
         self, episodes: int = 100, epsilon: float = 0.001, environment: str = "", steps: int | None = None
     ) -> list[EpisodeScore]:
         """New episodes of every seed: `episodes` of them, or, with `steps`, until so many steps are done."""
+        episodes, steps = count("episodes", episodes), None if steps is None else count("steps", steps)
         if episodes < 1 or not 0 <= epsilon <= 1:
             raise UsageError(
                 f"{episodes} episodes at epsilon {epsilon}: choose at least 1, and an epsilon between 0 and 1"
@@ -126,6 +129,7 @@ class Run:
         self, seed: int | None = None, frames: int = 400, epsilon: float = 0.001, environment: str = ""
     ) -> list[np.ndarray]:
         """Rendered frames of one seed's play, episode after episode."""
+        frames = count("frames", frames)
         if frames < 1:
             raise UsageError(f"a film of {frames} frames: choose at least 1")
         chosen = self.seeds[0] if seed is None else seed
@@ -170,7 +174,8 @@ def load_run(path: str | Path, allow: Iterable[str] = (), step: int | str = "las
     try:
         learner = learner_of(config)
         seeds, environment = tuple(config["seeds"]), config["environment"]
-        data = config.get("dataset", {}).get("path", OWN_PLAY)
+        source = config.get("dataset", {})
+        data, masked = source.get("path", OWN_PLAY), bool(source.get("masks"))
         shapes, settings = learner.shapes(seeds), fingerprint(config)
     except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as problem:
         raise RunError(
@@ -185,7 +190,7 @@ def load_run(path: str | Path, allow: Iterable[str] = (), step: int | str = "las
         else:
             at = _best_step(path) if step == "best" else _number(step)
         params = load_policy(path, at, shapes.params, settings)
-    run = Run(path, learner, environment, seeds, at, params, data)
+    run = Run(path, learner, environment, seeds, at, params, data, masked)
     return run if seed is None else run.alone(seed)
 
 
@@ -234,7 +239,7 @@ def learner_of(config: dict) -> Learner:
 
 
 def _number(step: int | str) -> int:
-    text = str(step).replace("_", "")
+    text = step.replace("_", "") if isinstance(step, str) else str(count("step", step))
     if not text.isdecimal():
         raise UsageError(f'step is "{step}": give a number, "last", "best", "healthy" or "chosen"')
     return int(text)

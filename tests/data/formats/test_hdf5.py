@@ -84,6 +84,7 @@ def test_a_file_without_timeouts_is_asked_about_them(tmp_path):
         ({"terminals": np.full(60, 2)}, "terminals hold other values than true and false"),
         ({"rewards": np.zeros(59)}, "arrays of different lengths"),
         ({"observations": np.full((60, 2), 2**25)}, "whole numbers outside.*first in row 0"),
+        ({"observations": np.full((60, 2), 2.0**25 + 1)}, "float32 cannot hold .feature 0, first in row 0"),
         ({"observations": np.zeros((60, 6, 6, 6), np.uint8)}, 'give channels="first"'),
     ],
 )

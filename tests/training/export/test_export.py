@@ -1,6 +1,7 @@
 """An exported policy acts as the policy does, in programs that have neither this package nor JAX."""
 
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -399,7 +400,7 @@ def test_an_online_agent_is_checked_on_the_recording_of_its_play(tmp_path):
 
 
 def test_data_that_does_not_fit_is_refused_before_a_file_is_written(log, tmp_path):
-    with pytest.raises(UsageError, match="has observations of"):
+    with pytest.raises(UsageError, match="name a log like the one"):
         exporting.export_policy(untrained("dqn", VECTORS), tmp_path / "policy.npz", data=log)
     assert not (tmp_path / "policy.npz").exists()
 
@@ -451,7 +452,59 @@ def test_an_exported_policy_of_a_log_with_masks_takes_a_mask(name, tmp_path):
         action = in_numpy(row, mask)
         assert mask[action]
         assert session.run(["action"], {"observation": row, "allowed": mask})[0] == action
-    assert in_numpy(row) == in_numpy(row, [True] * 3)
+
+
+@pytest.fixture(scope="module")
+def masked_run(tmp_path_factory):
+    """A run whose log with masks is there no more."""
+    folder = tmp_path_factory.mktemp("masked")
+    masked_log().save(folder / "log")
+    optimist.train("dqn", folder / "log", steps=20, evaluate_every=20, out=folder / "run")
+    (folder / "log").rename(folder / "elsewhere")
+    return folder / "run"
+
+
+def test_a_run_whose_log_with_masks_is_gone_still_takes_a_mask(masked_run, tmp_path):
+    run, row, mask = optimist.load(masked_run), masked_log().observation(0), [False, True, False]
+    with pytest.raises(UsageError, match=r"log has masks .* give the mask too"):
+        run.policy(row)
+    assert run.policy(row, mask) == 1
+    for suffix in exporting.SUFFIXES:
+        made = optimist.export(run, tmp_path / f"policy{suffix}")
+        assert made.masked == ("0", "1", "2") and made.different == 0
+        assert "random observations and masks, because the log" in made.lines()[-1]
+    in_numpy = NumpyPolicy(tmp_path / "policy.npz")
+    assert in_numpy(row, mask) == 1
+    with pytest.raises(ValueError, match="the log has masks of allowed actions"):
+        in_numpy(row)
+    plain = optimist.Dataset.from_arrays(np.zeros((9, 4)), np.arange(9) % 3, np.zeros(9), np.ones(9))
+    made = optimist.export(run, tmp_path / "plain.npz", data=plain)
+    assert made.masked == ("0", "1", "2") and made.checked == 9
+
+
+def test_a_run_of_an_older_version_learns_of_its_masks_from_the_log(masked_run, tmp_path):
+    """Its configuration does not say that it has masks; it acts, exports and continues as before."""
+    old = shutil.copytree(masked_run, tmp_path / "old")
+    config = old / "config.toml"
+    assert config.read_text().count("masks = true\n") == 1
+    config.write_text(config.read_text().replace("masks = true\n", ""))
+    run = optimist.load(old)
+    assert run.policy(masked_log().observation(0)) in (0, 1, 2)
+    log = masked_run.parent / "elsewhere"
+    assert optimist.export(run, tmp_path / "policy.npz", data=log).masked == ("0", "1", "2")
+    assert optimist.train("dqn", log, steps=30, evaluate_every=20, out=old).step == 30
+
+
+def test_a_log_of_another_kind_does_not_check_a_policy(tmp_path):
+    """A file made for pixels of 0 to 1 would read those of 0 to 255 wrongly, and agree with itself."""
+    random = np.random.default_rng(0)
+    run, shape = untrained("dqn", Spec((12, 12, 1), "uint8", actions=3)), (9, 12, 12, 1)
+    rows: dict = {"actions": np.arange(9) % 3, "rewards": np.zeros(9), "terminals": np.ones(9)}
+    floats = optimist.Dataset.from_arrays(random.random(shape), **rows)
+    more = optimist.Dataset.from_arrays(np.zeros(shape, np.uint8), actions_count=4, **rows)
+    for other in (floats, more):
+        with pytest.raises(UsageError, match="name a log like the one that it learned from"):
+            optimist.export(run, tmp_path / "policy.npz", data=other)
 
 
 def test_a_mask_that_is_none_is_refused_by_an_exported_policy(tmp_path):

@@ -279,6 +279,30 @@ def test_the_behaviour_is_cloned_and_the_candidates_are_compared_with_it():
     np.testing.assert_array_equal(found.held[1], states >= 2)
 
 
+def test_only_allowed_actions_are_compared_with_the_behaviour():
+    """Action 2 is allowed in a tenth of the steps, where 0 is not, and then the log takes it."""
+    random, count = np.random.default_rng(0), 2000
+    rare, odd = random.random(count) < 0.1, random.random(count) < 0.1
+    usual = np.where(rare, 2, 0)
+    data = Dataset.from_arrays(
+        np.eye(2)[np.arange(count) % 2], np.where(odd, 1, usual), np.zeros(count), np.arange(count) % 10 == 9,
+        truncations=False, allowed_actions=np.stack([~rare, np.ones(count, bool), rare], axis=1),
+    )  # fmt: skip
+    following = np.append(usual[1:], 0)
+    policies = [Answers(usual, following, *[np.zeros(count)] * 3), Answers(*[np.ones(count, int)] * 5)]
+    found = support(
+        Evidence((Log(data, data),), np.zeros(2, int), REWARDS, ()),
+        policies,
+        policies,
+        Steps([data], REWARDS),
+        Steps([data], REWARDS),
+        updates=400,
+    )
+    goes_on = np.arange(count) % 10 < 9
+    assert found.held[0].all() and found.learned[0][goes_on].all()
+    assert not found.held[1].any() and not found.learned[1][goes_on].any()
+
+
 def test_a_vector_is_supported_as_near_as_the_logged_ones():
     data = Dataset.from_arrays(
         np.zeros((4, 2)),

@@ -169,6 +169,10 @@ def test_a_mask_holds_for_the_candidates_too(tmp_path):
     (said,) = answers(evidence, sources, candidates, steps)
     held = evidence.logs[0].held
     np.testing.assert_array_equal(said.action, held.timeline.action[held.steps()])
+    # Where one action is allowed, the value of the state is that of this action; so it is in the next state.
+    np.testing.assert_allclose(said.estimate, said.logged_value, rtol=1e-6)
+    goes_on = ~held.timeline.terminal[held.steps()][:-1]
+    np.testing.assert_allclose(said.next_estimate[:-1][goes_on], said.estimate[1:][goes_on], rtol=1e-6)
 
 
 def test_real_episodes_reorder_the_best(runs, selection):

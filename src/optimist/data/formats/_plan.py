@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from optimist.data.appending import ACTION_COLUMNS, FEATURES
-from optimist.data.array_observations import Layout
+from optimist.data.array_observations import SMALLER, Layout, refuse_rounded
 from optimist.data.disk.records import json_value
 from optimist.data.formats._log import Asked, Log, Part, with_following
 from optimist.data.formats._log_actions import chosen_actions
@@ -84,6 +84,8 @@ class Plan:
         if name in ("observations", "next_observations", "frames"):
             if values.dtype.kind in "iu":
                 values = exact(name, values, first, self.spec.frame_dtype)
+            if values.dtype.kind == "f":
+                refuse_rounded(name, values, first)
             return _frames(values, self.layout, np.dtype(self.spec.frame_dtype))
         if name == "actions":
             return self._actions(values, first)
@@ -172,7 +174,7 @@ def exact(name: str, array: np.ndarray, first: int, dtype: str = "float32") -> n
         row = int(((array < low) | (array > high)).reshape(len(array), -1).any(axis=1).argmax()) + first
         raise DataError(
             f"{name} hold whole numbers outside {low:,} to {high:,} (first in row {row}), which "
-            f"{dtype} cannot hold; are they ids? leave them out, or scale them"
+            f"{dtype} cannot hold: {SMALLER}"
         )
     return array.astype(dtype)
 

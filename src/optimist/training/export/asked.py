@@ -42,22 +42,30 @@ def asked(run: Run, data: Dataset | str | Path | None, count: int) -> Asked:
         if data is not None:
             raise
         return _random(run, count)
-    if dataset.spec.observation_shape == spec.observation_shape:
-        return _logged(spec, dataset, min(count, len(dataset)))
+    if _alike(dataset.spec, spec):
+        return _logged(spec, dataset, min(count, len(dataset)), run.masked)
     if data is not None:
         raise UsageError(
-            f"{data} has observations of {dataset.spec.observation_shape}, and this policy takes "
-            f"{spec.observation_shape}: name a log like the one that it learned from"
+            f"the data has {dataset.spec.in_words()}, and this policy learned from {spec.in_words()}: name a "
+            "log like the one that it learned from"
         )
     return _random(run, count)
 
 
-def _logged(spec: Spec, dataset: Dataset, count: int) -> Asked:
+def _alike(one: Spec, other: Spec) -> bool:
+    """Do both have the same observations, so that one policy reads them alike, and as many actions?"""
+    kinds = [(spec.observation_shape, spec.frame_dtype, spec.actions) for spec in (one, other)]
+    return kinds[0] == kinds[1]
+
+
+def _logged(spec: Spec, dataset: Dataset, count: int, masked: bool) -> Asked:
     sampler = Sampler(dataset, count)
     positions = sampler.positions(0, 1)[0]
     seen = transitions(sampler, positions, dataset.timeline.frames).observation
     masks = dataset.timeline.allowed
-    others = () if masks is None else (masks[dataset.steps()[positions]],)
+    others = _random_masks(spec, len(seen)) if masked else ()
+    if masks is not None:
+        others = (masks[dataset.steps()[positions]],)
     names = tuple(feature_names(dataset)), tuple(action_columns(dataset))
     return Asked((_laid_out(spec, seen), *others), "logged observations", *names)
 
@@ -67,9 +75,19 @@ def _random(run: Run, count: int) -> Asked:
     random, shape = np.random.default_rng(0), (count // 10, *spec.observation_shape)
     drawn: Any = random.integers(0, 256, shape) if spec.frame_dtype == "uint8" else random.normal(size=shape)
     drawn = (drawn > 0 if spec.frame_dtype == "bool" else drawn).astype(spec.frame_dtype)
+    masks = _random_masks(spec, len(drawn)) if run.masked else ()
     bare = " without masks of allowed actions, which the file does not take" if spec.discrete else ""
-    whose = f"random observations{bare}, because the log of {run.path} cannot be opened"
-    return Asked((_laid_out(spec, drawn),), whose)
+    beside = " and masks" if masks else bare
+    whose = f"random observations{beside}, because the log of {run.path} cannot be opened"
+    return Asked((_laid_out(spec, drawn), *masks), whose)
+
+
+def _random_masks(spec: Spec, count: int) -> tuple[np.ndarray, ...]:
+    """Masks that each allow at least one action."""
+    random = np.random.default_rng(1)
+    masks = random.random((count, spec.actions)) < 0.5
+    masks[np.arange(count), random.integers(spec.actions, size=count)] = True
+    return (masks,)
 
 
 def _laid_out(spec: Spec, observations: np.ndarray) -> np.ndarray:

@@ -83,8 +83,8 @@ class NumpyPolicy:
         return self(self._seen, allowed)
 
     def __call__(self, observation, allowed=None):
-        """The action. `allowed` is true for each action that can be chosen, in the order of their names;
-        without it all can."""
+        """The action. `allowed` is true for each action that can be chosen, in the order of their names; it
+        is needed if the log has masks."""
         values = {**self._constants, 0: self._checked(observation, self.facts["observation_shape"])}
         if self.facts.get("takes_mask"):
             values[1] = self._mask(allowed)
@@ -98,7 +98,9 @@ class NumpyPolicy:
         return (names[int(action)] if names else int(action)) if self.facts["actions"] else np.asarray(action)
 
     def _mask(self, allowed):
-        mask = np.ones(self.facts["actions"], bool) if allowed is None else np.asarray(allowed)
+        if allowed is None:
+            raise ValueError("the log has masks of allowed actions: give policy(observation, allowed)")
+        mask = np.asarray(allowed)
         if mask.dtype != bool or mask.shape != (self.facts["actions"],) or not mask.any():
             raise ValueError(f"allowed is not {self.facts['actions']} values of which one at least is true")
         return mask

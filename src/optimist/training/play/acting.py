@@ -95,8 +95,9 @@ def pushed(seen, frames, began):
 class Policy:
     """A trained agent as a function: observation -> action, for one observation or a batch of them."""
 
-    def __init__(self, learner: Learner, params: dict):
-        self.learner, self.params, self.turn = learner, params, 0
+    def __init__(self, learner: Learner, params: dict, masked: bool = False):
+        """`masked` says that it learned from a log with masks, so that each call has to name one."""
+        self.learner, self.params, self.turn, self.masked = learner, params, 0, masked
 
         def key(turn):
             return jax.random.fold_in(jax.random.PRNGKey(POLICY), turn)
@@ -122,6 +123,11 @@ class Policy:
         if observation.shape[-len(single) :] != single or observation.ndim > len(single) + 1:
             raise UsageError(f"observations of {observation.shape}: give one {single} or a batch of them")
         observation = _as_logged(spec, observation)
+        if allowed is None and self.masked:
+            raise UsageError(
+                "the log has masks of allowed actions: give the mask too, policy(observation, allowed); all "
+                "true allows every action"
+            )
         self.turn += 1  # the next call draws new random numbers
         mask = () if allowed is None else (self._mask(allowed, observation),)
         choose = self._one if observation.shape == single else self._many

@@ -58,7 +58,6 @@ def _on_log(learner: Learner, params: dict, steps: Steps, log: int) -> Answers:
 @partial(jax.jit, static_argnames=("learner", "minibatch"))
 def _answers(learner: Learner, params: dict, minibatch, resident, positions, allowed) -> Answers:
     batch, key = minibatch(resident, positions), jax.random.PRNGKey(POLICY)
-    masked = isinstance(batch, MaskedTransition)
 
     def action(params, observation, mask):
         if mask is None:
@@ -67,11 +66,12 @@ def _answers(learner: Learner, params: dict, minibatch, resident, positions, all
 
     def of_step(params, step, bits):
         mask = None if bits is None else jnp.unpackbits(bits, count=learner.spec.actions).astype(bool)
+        next_mask = step.next_allowed if isinstance(step, MaskedTransition) else None
         return Answers(
             action=action(params, step.observation, mask),
-            next_action=action(params, step.next_observation, step.next_allowed if masked else None),
-            estimate=learner.estimate(params, step.observation),
-            next_estimate=learner.estimate(params, step.next_observation),
+            next_action=action(params, step.next_observation, next_mask),
+            estimate=learner.estimate(params, step.observation, mask),
+            next_estimate=learner.estimate(params, step.next_observation, next_mask),
             logged_value=learner.action_value(params, step.observation, step.action),
         )
 

@@ -30,8 +30,9 @@ LATER = {
 }
 # Values that give the same results as another: a run that stopped may continue.
 SAME = {"training.on_divergence": {"stop": "continue"}}
-# Added later, with no value to compare for older runs; only the runs of studies have a part.
-UNKNOWN_BEFORE = ("dataset.recording", "dataset.part")
+# Added later, with no value to compare for older runs; only the runs of studies have a part, and only those
+# on a log with masks of allowed actions say so.
+UNKNOWN_BEFORE = ("dataset.recording", "dataset.part", "dataset.masks")
 MEANING = {  # of values that are hashes
     "dataset.fingerprint": " (other data, or another part of it)",
     "dataset.recording": " (another log, or it has grown since)",

@@ -94,7 +94,7 @@ class TableLog:
         if name in ("terminals", "truncations"):
             _check_flags(uses[0], batch.column(uses[0]), first)
         found = [numbers(use, batch.column(use), schema.field(use), first) for use in uses]
-        if self.table.kind == "csv" and name in ("observations", "next_observations"):
+        if name in ("observations", "next_observations"):
             for use, column in zip(uses, found, strict=True):
                 _check_whole(use, column, first)
         array = found[0] if len(uses) == 1 else _side_by_side(uses, found, first)
@@ -174,7 +174,9 @@ def _check_flags(name: str, column: pa.Array, first: int) -> None:
 
 def _check_whole(name: str, column: np.ndarray, first: int) -> None:
     """Raise DataError for whole numbers, such as times in seconds, that float32 would round. A .csv file has
-    no types, so they come as floats."""
+    no types, so they come as floats, and pandas makes floats of them where a value is missing."""
+    if column.dtype.itemsize <= 4 and column.dtype.kind == "f":
+        return
     kept = column.astype(np.float32)
     if (kept != column).any() and np.isfinite(kept).all() and (column == np.floor(column)).all():
         exact(f'values of "{name}"', column, first)
