@@ -107,6 +107,10 @@ def test_the_best_players_are_kept():
     assert (run.kept, run.seeds, run.settings["data_per_seed"]) == (2, (0, 1), "own")
     with pytest.raises(UsageError, match="kept is 5: it must be from 0 to 4"):
         study_file.read("mine", table(collect={"seeds": 4, "kept": 5}), "tiny")
+    for word in ("data_per_seed", "log"):  # the second is the former name
+        changed = table(collect={"seeds": 4, "kept": 2}, training={word: "whole"})
+        with pytest.raises(UsageError, match="kept is 2, but data_per_seed .* learns from all players"):
+            study_file.read("mine", changed, "tiny")
 
 
 def test_a_family_stands_for_all_of_its_games():
@@ -141,6 +145,12 @@ def test_the_catalogue_is_sound(name, size):
 def test_several_players_are_as_many_as_seeds_and_one_log_may_serve_all():
     with pytest.raises(UsageError, match="3 seeds and 2 players: make them equal"):
         study_file.read("mine", table(collect={"seeds": 2}), "tiny")
+    for players in (1, 2):  # this was found out by the run of the third seed, after the logs were recorded
+        changed = table(collect={"seeds": players}, training={"data_per_seed": "own"})
+        with pytest.raises(UsageError, match=f"3 seeds and {players} players"):
+            study_file.read("mine", changed, "tiny")
+    more = table(collect={"seeds": 4}, training={"data_per_seed": "own"})
+    assert study_file.read("mine", more, "tiny").jobs()[-1].seeds == (0, 1, 2)
     for collect, training in (({"seeds": 1}, {}), ({"seeds": 2}, {"data_per_seed": "whole"})):
         run = study_file.read("mine", table(collect=collect, training=training), "tiny").jobs()[-1]
         assert run.record().data_per_seed == "whole"

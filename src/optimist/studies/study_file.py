@@ -188,11 +188,14 @@ def _check_players(study: str, keys: dict) -> None:
         raise UsageError(
             f"study {study}: kept is {kept}: it must be from 0 to {players}, the number of players"
         )
-    if (
-        not kept
-        and players not in (1, seeds)
-        and not {"data_per_seed", "log"} & keys.get("training", {}).keys()
-    ):
+    training = keys.get("training", {})
+    share = training.get("data_per_seed", training.get("log"))
+    if kept and share == "whole":
+        raise UsageError(
+            f'study {study}: kept is {kept}, but data_per_seed = "whole" learns from all players: '
+            "leave out one of the two"
+        )
+    if not kept and (players < seeds if share == "own" else share is None and players not in (1, seeds)):
         raise UsageError(
             f"study {study}: {seeds} seeds and {players} players: make them equal, so that each seed has its "
             'own log, or set training = { data_per_seed = "whole" } so that every seed learns from all logs'
