@@ -17,7 +17,7 @@ from typing import Any
 from optimist import envs
 from optimist.errors import UsageError, did_you_mean, in_one_line
 from optimist.studies.plan import WHOLE, Study
-from optimist.studies.scores.normalisation import normaliser
+from optimist.studies.scores.normalisation import BUILT_IN, normaliser
 from optimist.training.kinds import fits, in_words
 from optimist.training.online_settings import Collection
 
@@ -100,12 +100,18 @@ def read(name: str, table: dict, size: str) -> Study:
     keys |= {
         "environments": environments(name, keys["environments"]),
         "figures": tuple(keys.get("figures", ())),
+        "normaliser": _from_anywhere(keys.get("normaliser", "")),
     }
     study = Study(name=name, size=size, **{**usual, **keys})
     for job in study.jobs():
         job.check()
     _check_readings(study)
     return study
+
+
+def _from_anywhere(normaliser: str) -> str:
+    """The normaliser as the report finds it, which may be written in another working directory."""
+    return normaliser if normaliser in ("", *BUILT_IN) else str(Path(normaliser).absolute())
 
 
 def _at_scale(name: str, table: dict, size: str) -> dict[str, Any]:

@@ -35,7 +35,8 @@ class Normaliser:
             if game not in scores:
                 raise UsageError(
                     f'{self.name} has no {whose} score of "{game}": {_hint(game, scores)} '
-                    "or give both scores of every game with --normaliser FILE.csv"
+                    "or give both scores of every game in a file of your own "
+                    '(--normaliser FILE.csv; in a study\'s file normaliser = "FILE.csv")'
                 )
         low, high = sorted((self.yardstick_scores[game], self.random_scores[game]))
         if low == high:
