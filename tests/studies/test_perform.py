@@ -6,6 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from little import random_play
+from optimist.data import Recorder, Spec
+from optimist.errors import StorageError, UsageError
 from optimist.studies import perform, study_file
 from optimist.studies.report.study_report import FILM
 
@@ -35,3 +38,44 @@ def test_a_film_of_an_earlier_study_does_not_stay(filmed, tmp_path):
     assert filmed[0] == filmed[2] != filmed[1] and len(set(films)) == 3
     perform._film(replace(study, film=""), study.jobs(), tmp_path)
     assert not (tmp_path / FILM).exists()
+
+
+def test_a_game_without_scores_is_told_of_before_any_run(tmp_path):
+    """The report found it out, after all runs."""
+    (tmp_path / "mine.csv").write_text("game,random,dqn\nbreakout,0,1\n")
+    demo = study_file.load("demo", "tiny")
+    study = replace(demo, environments=("minatar_jax/freeway",), normaliser=str(tmp_path / "mine.csv"))
+    with pytest.raises(UsageError, match='mine.csv has no DQN score of "minatar_jax/freeway"'):
+        perform.prepare(study, study.jobs(), tmp_path / "study", command="")
+    assert not (tmp_path / "study").exists()
+    known = replace(study, environments=("minatar_jax/breakout",))
+    perform.prepare(known, known.jobs(), tmp_path / "study", command="")
+
+
+def test_workers_are_closed_if_the_study_cannot_be_written(tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise StorageError("the disk is full")
+
+    closed = []
+    workers = SimpleNamespace(close=lambda: closed.append(True))
+    monkeypatch.setattr(perform, "write_jobs", full)
+    study = study_file.load("demo", "tiny")
+    with pytest.raises(StorageError, match="the disk is full"):
+        perform.perform_study(study, study.jobs(), tmp_path, lambda: workers, command="")
+    assert closed == [True]
+
+
+def test_logs_that_were_played_with_other_options_are_named_once(tmp_path, caplog):
+    """Only log.txt of each run said so."""
+    spec = Spec((10, 10, 4), "bool", actions=3)
+    played = {"environment": "minatar_jax/breakout?sticky_actions=0.0"}
+    with Recorder(tmp_path / "log", spec, lanes=1, provenance=played) as recorder:
+        for step in random_play(spec, rows=4, lanes=1):
+            recorder.add(*step)
+    study = replace(study_file.load("demo", "tiny"), collect=None, data=str(tmp_path / "log"))
+    perform.prepare(study, study.jobs(), tmp_path / "study", command="")
+    (line,) = [each for each in caplog.messages if "options" in each]
+    assert line == (
+        "the data is from minatar_jax/breakout?sticky_actions=0.0; it is evaluated in minatar_jax/breakout, "
+        "with other options"
+    )

@@ -71,6 +71,15 @@ def test_logs_that_exist_need_no_collection():
     assert {job.data for job in study.jobs()} == {"logs/breakout", "logs/CartPole-v1"}
 
 
+def test_a_normaliser_is_found_from_any_folder(tmp_path, monkeypatch):
+    """It was a path in the working directory of the run, and a report written elsewhere failed."""
+    (tmp_path / "mine.csv").write_text("game,random,dqn\nbreakout,0,1\n")
+    monkeypatch.chdir(tmp_path)
+    read = study_file.read("mine", table(normaliser="mine.csv"), "tiny")
+    assert read.normaliser == str(tmp_path / "mine.csv")
+    assert study_file.read("mine", table(normaliser="human-random"), "tiny").normaliser == "human-random"
+
+
 def test_logs_that_are_not_there_are_told_of_before_any_run(tmp_path):
     changed = table(data=str(tmp_path / "{game}"))
     del changed["scales"]["tiny"]["collect"]
@@ -107,6 +116,10 @@ def test_the_best_players_are_kept():
     assert (run.kept, run.seeds, run.settings["data_per_seed"]) == (2, (0, 1), "own")
     with pytest.raises(UsageError, match="kept is 5: it must be from 0 to 4"):
         study_file.read("mine", table(collect={"seeds": 4, "kept": 5}), "tiny")
+    for word in ("data_per_seed", "log"):  # the second is the former name
+        changed = table(collect={"seeds": 4, "kept": 2}, training={word: "whole"})
+        with pytest.raises(UsageError, match="kept is 2, but data_per_seed .* learns from all players"):
+            study_file.read("mine", changed, "tiny")
 
 
 def test_a_family_stands_for_all_of_its_games():
@@ -141,6 +154,12 @@ def test_the_catalogue_is_sound(name, size):
 def test_several_players_are_as_many_as_seeds_and_one_log_may_serve_all():
     with pytest.raises(UsageError, match="3 seeds and 2 players: make them equal"):
         study_file.read("mine", table(collect={"seeds": 2}), "tiny")
+    for players in (1, 2):  # this was found out by the run of the third seed, after the logs were recorded
+        changed = table(collect={"seeds": players}, training={"data_per_seed": "own"})
+        with pytest.raises(UsageError, match=f"3 seeds and {players} players"):
+            study_file.read("mine", changed, "tiny")
+    more = table(collect={"seeds": 4}, training={"data_per_seed": "own"})
+    assert study_file.read("mine", more, "tiny").jobs()[-1].seeds == (0, 1, 2)
     for collect, training in (({"seeds": 1}, {}), ({"seeds": 2}, {"data_per_seed": "whole"})):
         run = study_file.read("mine", table(collect=collect, training=training), "tiny").jobs()[-1]
         assert run.record().data_per_seed == "whole"
@@ -239,6 +258,8 @@ def test_a_label_alone_keeps_its_legible_folder():
         ({"views": {"all": 0.1}}, "views: all is 0.1, not a table of numbers"),
         ({"views": {"all": {"first": "0.1"}}}, "all is {'first': '0.1'}, not a table of numbers"),
         ({"views": {"all": {"first": float("nan")}}}, "the view first is nan: it must be above 0"),
+        ({"views": {"100%": {"first": 1.0}}}, "the view first is 1: that is one transition; for all of"),
+        ({"views": {"10%": {"best": 10}}}, "the view best is 10: it is a share, so at most 1"),
         ({"read_at": {"5X": 3000}}, "read_at has 5X at step 3,000: there are evaluations every"),
         ({"read_at": {"1X": 150}}, "up to 200; choose one of them"),
         ({"read_at": {"1X": 0}}, "read_at has 1X at step 0"),

@@ -60,6 +60,9 @@ class Plain(Dqn):
     pass
 
 
+PRESETS["as-it-is"] = Plain(target_period=2_000)  # nobody could know that it was written
+
+
 @dataclass(frozen=True)
 class Sgd:
     rate: float = 0.1
@@ -100,11 +103,19 @@ def test_a_number_of_ones_own_that_the_recipe_replaces_is_said_once(own_agents, 
     ]
 
 
+def test_the_packages_number_in_a_preset_is_ones_own_where_the_class_has_another(own_agents, caplog):
+    resolve_training(None, "own_agents:Hasty", preset="usual", recipe="small")
+    assert caplog.messages == [
+        "own_agents:Hasty: the recipe has target_period 250 in place of 2000; to keep yours, give it as an "
+        "option"
+    ]
+
+
 def test_a_number_that_is_the_packages_or_an_options_is_not_said(own_agents, caplog):
     given = {"target_period": 5, "optimizer": {"learning_rate": 1e-6, "epsilon": 0.5}}
     resolve_training(None, "own_agents:Hasty", preset="slow", recipe="small", options=given)
-    resolve_training(None, "own_agents:Hasty", preset="usual", recipe="small")
     resolve_training(None, "own_agents:Plain", recipe="small")
+    resolve_training(None, "own_agents:Plain", preset="as-it-is", recipe="small")
     resolve_training(None, "rem", preset="online", recipe="small")
     assert caplog.messages == []
 

@@ -24,6 +24,7 @@ from optimist.training.storage.run_folder import read_config
 
 COMPARED_AT = 1.0  # scale of the rewards where "auto" would choose one for each agent
 VIEWS = ("first", "last", "fraction", "best")  # names of methods of Dataset
+COUNTED = ("first", "last")  # their amounts are transitions, or shares if they are below 1
 
 
 @dataclass(frozen=True)
@@ -179,8 +180,8 @@ class Job:
         for name, amount in (*self.view.items(), *self.share.items()):
             if name not in VIEWS:
                 raise UsageError(f'{self.name}: no view "{name}": {did_you_mean(name, VIEWS)}')
-            if not 0 < amount < math.inf:
-                raise UsageError(f"{self.name}: the view {name} is {amount}: it must be above 0")
+            if complaint := _complaint(name, amount):
+                raise UsageError(f"{self.name}: the view {name} is {amount:g}: {complaint}")
 
     def part_of(self, log: Dataset) -> Dataset:
         """The part of a log that the job's view selects."""
@@ -222,6 +223,15 @@ class Job:
         return replace(self, restart=False, resolved=None)
 
 
+def _complaint(view: str, amount: float) -> str:
+    """Why this is no amount of a view; "" if it is one."""
+    if not 0 < amount < math.inf:
+        return "it must be above 0"
+    if view in COUNTED:
+        return "that is one transition; for all of the log leave it out" if amount == 1 else ""
+    return "it is a share, so at most 1" if amount > 1 else ""
+
+
 def viewed(dataset: Dataset, view: Mapping[str, float]) -> Dataset:
     """The dataset after these views, one after the other."""
     for name, amount in view.items():
@@ -231,4 +241,4 @@ def viewed(dataset: Dataset, view: Mapping[str, float]) -> Dataset:
 
 def _amount(view: str, amount: float, available: int) -> float:
     """`first` and `last` count transitions; below 1 they are shares, as in the other views."""
-    return max(1, int(amount * available)) if view in ("first", "last") and amount < 1 else amount
+    return max(1, int(amount * available)) if view in COUNTED and amount < 1 else amount

@@ -41,7 +41,7 @@ def _learn(job: Job, out: Path) -> None:
         dataset,
         training,
         out=job.run_folder(out),
-        seeds=tuple(_best_players(job, dataset)) or job.seeds,
+        seeds=tuple(best_players(job, dataset)) or job.seeds,
         environment=job.environment,
         restart=job.restart,
         part=lambda log: viewed(job.part_of(log), job.share),
@@ -51,10 +51,18 @@ def _learn(job: Job, out: Path) -> None:
 
 def players_of(job: Job, dataset: Dataset) -> list[Dataset]:
     """The log of each player that the job learns from."""
-    seeds = _best_players(job, dataset) or dataset.provenance.get("seeds", [])
-    return [dataset.played_by(seed) for seed in seeds] if len(seeds) > 1 else [dataset]
+    seeds = best_players(job, dataset) or dataset.provenance.get("seeds", [])
+    return [dataset.played_by(seed) for seed in seeds] if len(seeds) > 1 or job.kept else [dataset]
 
 
-def _best_players(job: Job, dataset: Dataset) -> list[int]:
+def parts_of(job: Job, dataset: Dataset) -> list[Dataset]:
+    """The part of each player's log that the job is about: of each log by itself if each seed has its own,
+    otherwise what each player has in the part of all logs together."""
+    if job.asked().get("training", {}).get("data_per_seed") == "own":
+        return [job.part_of(log) for log in players_of(job, dataset)]
+    return players_of(job, job.part_of(dataset))
+
+
+def best_players(job: Job, dataset: Dataset) -> list[int]:
     """The seeds of the players that the job learns from; empty if it learns from all."""
     return [player.seed for player in ranked(dataset)[: job.kept]] if job.kept else []

@@ -15,8 +15,11 @@ from optimist.studies.preparation import (
     check_settings,
     restarted,
     warn_of_other_code,
+    warn_of_other_options,
 )
 from optimist.studies.report.study_report import FILM, write_findings
+from optimist.studies.results.findings import by_environment
+from optimist.studies.scores.normalisation import normaliser
 from optimist.studies.status import write_jobs
 from optimist.training.play.video import gif_bytes
 from optimist.training.run import load_run
@@ -36,9 +39,13 @@ def perform_study(
     """Run the jobs of a study and write its report; the same call continues after a stop.
 
     Return the written files, the page first, and the warnings for the reader."""
-    jobs = _checked(jobs, out, restart)
+    jobs = _checked(study, jobs, out, restart)
     workers = pool()
-    _write(study, jobs, out, command)
+    try:
+        _write(study, jobs, out, command)
+    except BaseException:
+        workers.close()  # as `perform_all` does from here on
+        raise
     failed = perform_all(jobs, out, workers)
     if failed:
         raise RunError(
@@ -53,17 +60,20 @@ def perform_study(
 
 def prepare(study: Study, jobs: list[Job], out: Path, *, command: str, restart: bool = False) -> None:
     """Check a study and write its list of runs, for workers that are started one by one."""
-    _write(study, _checked(jobs, out, restart), out, command)
+    _write(study, _checked(study, jobs, out, restart), out, command)
 
 
-def _checked(jobs: list[Job], out: Path, restart: bool) -> list[Job]:
+def _checked(study: Study, jobs: list[Job], out: Path, restart: bool) -> list[Job]:
     check_place(out)
+    if study.normaliser:
+        by_environment(normaliser(study.normaliser), jobs)  # raises for a game without scores
     check_logs(jobs, out)
     if restart:
         jobs = restarted(jobs, out)
     else:
         check_settings(jobs, out)
     warn_of_other_code([job for job in jobs if not job.restart], out)
+    warn_of_other_options(jobs, out)
     return jobs
 
 

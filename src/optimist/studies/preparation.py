@@ -8,6 +8,7 @@ from optimist.data.disk import manifest
 from optimist.errors import DataError, RunError, UsageError, some_of
 from optimist.studies.job import Job
 from optimist.studies.store import Store, is_address
+from optimist.training.evaluation import other_options
 from optimist.training.storage.code_versions import other_code, own_code, read_versions
 
 log = logging.getLogger("optimist")
@@ -61,6 +62,18 @@ def warn_of_other_code(jobs: list[Job], out: Path) -> None:
             "remove their folders or choose another --out",
             *(files, len(found), len(jobs), some_of(list(found), NAMED)),
         )
+
+
+def warn_of_other_options(jobs: list[Job], out: Path) -> None:
+    """Name the logs that were played with other options than their runs are evaluated with. The runs say so
+    too, but in their log.txt."""
+    lines = {}
+    for job in jobs:
+        if not job.plays and job.data not in job.needs and (job.data_folder(out) / manifest.NAME).exists():
+            played = str(manifest.read(job.data_folder(out)).provenance.get("environment", ""))
+            lines[other_options(job.environment, played)] = True
+    for line in filter(None, lines):
+        log.warning("%s", line)
 
 
 def check_settings(jobs: list[Job], out: Path) -> None:

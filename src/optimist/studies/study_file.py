@@ -17,7 +17,7 @@ from typing import Any
 from optimist import envs
 from optimist.errors import UsageError, did_you_mean, in_one_line
 from optimist.studies.plan import WHOLE, Study
-from optimist.studies.scores.normalisation import normaliser
+from optimist.studies.scores.normalisation import BUILT_IN, normaliser
 from optimist.training.kinds import fits, in_words
 from optimist.training.online_settings import Collection
 
@@ -100,12 +100,18 @@ def read(name: str, table: dict, size: str) -> Study:
     keys |= {
         "environments": environments(name, keys["environments"]),
         "figures": tuple(keys.get("figures", ())),
+        "normaliser": _from_anywhere(keys.get("normaliser", "")),
     }
     study = Study(name=name, size=size, **{**usual, **keys})
     for job in study.jobs():
         job.check()
     _check_readings(study)
     return study
+
+
+def _from_anywhere(normaliser: str) -> str:
+    """The normaliser as the report finds it, which may be written in another working directory."""
+    return normaliser if normaliser in ("", *BUILT_IN) else str(Path(normaliser).absolute())
 
 
 def _at_scale(name: str, table: dict, size: str) -> dict[str, Any]:
@@ -188,11 +194,14 @@ def _check_players(study: str, keys: dict) -> None:
         raise UsageError(
             f"study {study}: kept is {kept}: it must be from 0 to {players}, the number of players"
         )
-    if (
-        not kept
-        and players not in (1, seeds)
-        and not {"data_per_seed", "log"} & keys.get("training", {}).keys()
-    ):
+    training = keys.get("training", {})
+    share = training.get("data_per_seed", training.get("log"))
+    if kept and share == "whole":
+        raise UsageError(
+            f'study {study}: kept is {kept}, but data_per_seed = "whole" learns from all players: '
+            "leave out one of the two"
+        )
+    if not kept and (players < seeds if share == "own" else share is None and players not in (1, seeds)):
         raise UsageError(
             f"study {study}: {seeds} seeds and {players} players: make them equal, so that each seed has its "
             'own log, or set training = { data_per_seed = "whole" } so that every seed learns from all logs'

@@ -191,9 +191,18 @@ def check_playable(spec: Spec, environment: str, trained_on: str = "") -> dict[s
         )
     if trained_on and envs.base_name(environment) != envs.base_name(str(trained_on)):
         raise UsageError(f"the data is from {trained_on}, not from {environment}: evaluate in {trained_on}")
-    if trained_on and environment != trained_on:
-        log.warning("the data is from %s; it is evaluated in %s, with other options", trained_on, environment)
+    if line := other_options(environment, trained_on):
+        log.warning("%s", line)
     return versions
+
+
+def other_options(environment: str, trained_on: str) -> str:
+    """A warning if the data was played in the same game with other options, otherwise ""."""
+    if not trained_on or environment == trained_on:
+        return ""
+    if envs.base_name(environment) != envs.base_name(trained_on):
+        return ""  # another game, which is refused
+    return f"the data is from {trained_on}; it is evaluated in {environment}, with other options"
 
 
 def _choice(spec: Spec) -> str:

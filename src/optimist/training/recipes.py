@@ -46,18 +46,26 @@ class Recipe:
 
 def replaced(own: Agent, fitted: Agent, final: Agent) -> dict[str, tuple[float, float]]:
     """The numbers of a user's class or preset that a recipe replaced, and by which; none of the package's
-    agents, nor numbers that the class inherits from them, nor those that options changed again."""
+    agents, nor numbers that the class inherits from them, nor those that options changed again. A preset
+    may give the package's number where the class has another."""
     usual: Any = next(kind for kind in type(own).__mro__ if kind.__module__.startswith("optimist."))
     if usual is type(own):
         return {}
-    defaults = {name: usual.__dataclass_fields__[name].default for name in ("target_period", "optimizer")}
-    before, inherited = _numbers(**vars(own)), _numbers(**defaults)
+    before, inherited, of_class = _numbers(**vars(own)), _defaults(usual), _defaults(type(own))
     after, at_last = _numbers(**vars(fitted)), _numbers(**vars(final))
     return {
         name: (value, after[name])
         for name, value in before.items()
-        if value not in (inherited.get(name), after[name]) and at_last.get(name) == after[name]
+        if not value == inherited.get(name) == of_class.get(name)
+        and value != after[name]
+        and at_last.get(name) == after[name]
     }
+
+
+def _defaults(kind: Any) -> dict[str, float]:
+    """The numbers of an agent of this class without options."""
+    fields = kind.__dataclass_fields__
+    return _numbers(**{name: fields[name].default for name in ("target_period", "optimizer")})
 
 
 def _numbers(target_period: int, optimizer: RmsProp | Adam, **others: object) -> dict[str, float]:

@@ -54,7 +54,7 @@ def episodes(folder, rows) -> None:
 def finish(each: Job, out) -> None:
     folder = each.run_folder(out)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.toml").write_text(toml(each.expected(out)))
+    (folder / "config.toml").write_text(toml({"seeds": list(each.seeds), **each.expected(out)}))
     (folder / "DONE").touch()
 
 
@@ -141,6 +141,71 @@ def test_the_yardstick_is_the_mean_over_players_and_not_over_their_episodes(tmp_
     (found,) = read_logs([log, run], tmp_path).values()
     assert found.player == found.average["all"] == 12.5  # 10.0 by episodes: 200 of 20 and 400 of 5
     assert found.evaluation is None
+
+
+def players(folder, returns: list[tuple[float, ...]], steps=(100,)) -> None:
+    """A log of as many players as each row has returns; the episodes of seed s have one step each. Every
+    player was evaluated at `steps`, always with 10 times its seed."""
+    count = len(returns[0])
+    provenance = {"seeds": list(range(count)), "collection": {"lanes": 1}}
+    with Recorder(folder, SPEC, lanes=count, provenance=provenance) as recorder:
+        for row, step in zip(returns, random_play(SPEC, rows=len(returns), lanes=count), strict=True):
+            ends = np.ones(count, bool)
+            recorder.add(0 * step[0], step[1], np.float32(row), ends, ~ends, 0 * step[5])
+    rows = [(step, seed, 0, 10 * seed, 9) for step in steps for seed in range(count)]
+    episodes(folder / "agent", rows)
+
+
+def learned(tmp_path, view: dict, **more) -> Job:
+    """A finished run on logs/a, on this part of it."""
+    log = job("logs/a", GAMES[0], seeds=(0, 1, 2))
+    run = job("runs/a", GAMES[0], data=log.name, needs=(log.name,), label="A", part="some", view=view, **more)
+    finish(run, tmp_path)
+    return run
+
+
+def test_of_one_kept_player_only_its_own_play_counts(tmp_path):
+    """With one kept player its part, and the score that is 100%, were those of all players."""
+    players(tmp_path / "logs/a", [(1, 8, 2), (1, 6, 2), (1, 6, 2), (1, 6, 2)])
+    run = learned(tmp_path, {"first": 0.5}, seeds=(0,), kept=1, settings={"data_per_seed": "own"})
+    (found,) = read_logs([run], tmp_path).values()
+    assert (found.player, found.average["some"]) == (6.0, 7.0)
+    assert (found.evaluation, found.players) == (10.0, {"1": 10.0})  # 20 at best, and 10 the mean of all
+
+
+def test_evaluations_of_players_that_are_not_kept_do_not_count(tmp_path):
+    players(tmp_path / "logs/a", [(9, 8, 2)] * 4)
+    run = learned(tmp_path, {}, seeds=(0, 1), kept=2, settings={"data_per_seed": "own"})
+    (found,) = read_logs([run], tmp_path).values()
+    assert (found.player, found.evaluation) == (8.5, 5.0)  # the mean of all evaluations is 10 too
+
+
+def test_a_part_of_all_logs_together_is_measured_as_it_is_learned_from(tmp_path):
+    """The best half of all episodes are those of two players, not the best half of each."""
+    players(tmp_path / "logs/a", [(1, 8, 4), (2, 6, 4), (1, 8, 4), (2, 6, 4)])
+    run = learned(tmp_path, {"best": 0.5}, seeds=(0, 1, 2))
+    (found,) = read_logs([run], tmp_path).values()
+    assert found.average["some"] == (7 + 4) / 2
+    run = learned(tmp_path / "own", {"best": 0.5}, settings={"data_per_seed": "own"}, seeds=(0, 1, 2))
+    players(tmp_path / "own" / "logs/a", [(1, 8, 4), (2, 6, 4), (1, 8, 4), (2, 6, 4)])
+    (found,) = read_logs([run], tmp_path / "own").values()
+    assert found.average["some"] == (2 + 8 + 4) / 3
+
+
+def test_players_of_the_same_seed_in_several_logs_are_all_counted(tmp_path):
+    """Only the last of them was counted."""
+    runs = []
+    for number, level in ((1, 4.0), (2, 10.0)):
+        data = tmp_path / f"mine/{number}"
+        players(data, [(level,)] * 4)
+        episodes(data / "agent", [(100, 0, 0, level, 9)])
+        runs += [job(f"runs/a/{number}", GAMES[0], data=str(data), label="A", part="all", seeds=(number,))]
+        finish(runs[-1], tmp_path)
+    (found,) = read_logs(runs, tmp_path).values()
+    assert (found.evaluation, found.players) == (7.0, {"0": 4.0, "1": 10.0})
+    (tmp_path / "mine/1/agent/episodes.csv").unlink()
+    (found,) = read_logs(runs, tmp_path).values()
+    assert (found.player, found.evaluation) == (7.0, None)
 
 
 def test_a_player_that_was_evaluated_is_measured_by_its_best_evaluation(study):

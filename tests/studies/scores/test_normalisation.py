@@ -193,6 +193,13 @@ def test_a_trace_is_the_median_of_one_seed(scores):
     assert traces[1] == pytest.approx({1: 1.0, 2: 1.0})
 
 
+def test_a_trace_goes_by_the_order_of_the_seeds_where_games_have_others():
+    by_game = {"A": {3: {1: 70.0}, 9: {1: 90.0}}, "C": {0: {1: 25.0}, 1: {1: 75.0}}}
+    traces = normalisation.seed_medians(by_game, BY)
+    medians = [(BY.normalised("A", a) + BY.normalised("C", c)) / 2 for a, c in ((70, 25), (90, 75))]
+    assert traces == {3: {1: pytest.approx(medians[0])}, 9: {1: pytest.approx(medians[1])}}
+
+
 def test_curves_that_do_not_match_have_no_median():
     with pytest.raises(DataError, match="different steps"):
         normalisation.median_curve({"A": {1: 1.0}, "C": {2: 1.0}}, BY)
@@ -295,6 +302,17 @@ def test_an_agent_with_fewer_seeds_everywhere_leaves_nothing(tmp_path):
     rows = [row for row in (*REM, *ADAM) if "DQN (Adam),1" not in row]
     with pytest.raises(DataError, match="3 of 3 games are incomplete: .*no game is left; add the rows"):
         complete(read_scores(write_csv(tmp_path, *rows)), leave_out=True)
+
+
+def test_each_game_may_have_seeds_of_its_own_as_of_the_best_players(tmp_path):
+    """Every game with another best player than the others was left out, and so no game was left."""
+    seeds = [("A", 4), ("A", 7), ("B", 0), ("B", 7)]
+    rows = [f"{game},{agent},{seed},1,1" for agent in "XY" for game, seed in seeds]
+    assert read_scores(write_csv(tmp_path, *rows)).gaps() == {}
+    rows = [row for row in rows if row != "B,Y,7,1,1"]
+    assert read_scores(write_csv(tmp_path, *rows)).gaps() == {"B": "Y lacks seed 7"}
+    rows = [row for row in rows if row != "B,X,7,1,1"]  # fewer than in A, by all agents
+    assert read_scores(write_csv(tmp_path, *rows)).gaps() == {"B": "X lacks seed 4"}
 
 
 def test_many_gaps_are_counted(tmp_path):

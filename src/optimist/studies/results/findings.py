@@ -3,7 +3,7 @@
 Games that some agent has not finished are left out of every number, and named.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -13,6 +13,7 @@ from typing import Any
 from optimist import envs
 from optimist.errors import DataError
 from optimist.studies.folders import folder_names
+from optimist.studies.job import Job
 from optimist.studies.plan import WHOLE
 from optimist.studies.results import regrets
 from optimist.studies.results import runs as results
@@ -105,7 +106,7 @@ def find(out: Path, by: Normaliser | None = None) -> StudyResults:
         runs = [replace(run, selection=None) for run in runs]
     by = by or (normaliser(record.normaliser) if record.normaliser else None)
     given = by is not None
-    by = _by_environment(by, record) if by else own_normaliser(record, out, logs)
+    by = by_environment(by, record.jobs) if by else own_normaliser(record, out, logs)
     found, empty = [], {}
     parts, readings = results.parts(record.jobs), _readings(record.read_at)
     names = folder_names(_words(part, reading) for part in parts for reading, _, _ in readings)
@@ -227,9 +228,9 @@ def _without_yardstick(file: ScoreFile, by: Normaliser) -> dict[str, str]:
     return found
 
 
-def _by_environment(by: Normaliser, record: StudyRecord) -> Normaliser:
+def by_environment(by: Normaliser, jobs: Sequence[Job]) -> Normaliser:
     """The normaliser by environment: published scores have "Breakout" for "atari/Breakout?no_ops=30"."""
-    environments = dict.fromkeys(job.environment for job in record.jobs)
+    environments = dict.fromkeys(job.environment for job in jobs)
     names = {name: envs.game_of(envs.base_name(name)) for name in environments}
     found = replace(
         by,

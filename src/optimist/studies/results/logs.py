@@ -1,7 +1,7 @@
 """Returns in the logs of a study: final play of the players, and best and average of each part."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from optimist.data.disk.files import write_whole
 from optimist.data.disk.records import json_value
 from optimist.errors import DataError, RunError, in_one_line
 from optimist.studies.job import Job
-from optimist.studies.job_run import players_of
+from optimist.studies.job_run import best_players, parts_of, players_of
 from optimist.studies.players import final_returns
 from optimist.studies.scores.curves import Curve, curves, mean_curve
 from optimist.training.automatic import IMPORTED
@@ -85,17 +85,17 @@ def _checked(log: Log) -> Log:
 def _log(jobs: list[Job], out: Path) -> Log:
     """Every value is a mean over players, so a player with many short episodes counts once."""
     folders = {job.data_folder(out): job for job in jobs}
-    players = {folder: players_of(job, Dataset.open(folder)) for folder, job in folders.items()}
+    whole = {folder: Dataset.open(folder) for folder in folders}
     learned: dict[str, dict[Path, Job]] = {}
     for job in jobs:
         if job.label:
             learned.setdefault(job.part, {})[job.data_folder(out)] = job
     logs = {
-        part: [job.part_of(log) for folder, job in mine.items() for log in players[folder]]
+        part: [log for folder, job in mine.items() for log in parts_of(job, whole[folder])]
         for part, mine in learned.items()
     }
-    finals = [final_returns(log) for mine in players.values() for log in mine]
-    evaluated = _evaluated(list(folders))
+    finals = [final_returns(log) for folder, job in folders.items() for log in players_of(job, whole[folder])]
+    evaluated = _evaluated([(folder, best_players(job, whole[folder])) for folder, job in folders.items()])
     together = mean_curve(evaluated) if evaluated else {}
     return Log(
         player=_mean(_average, finals),
@@ -103,7 +103,7 @@ def _log(jobs: list[Job], out: Path) -> Log:
         average=_by_part(_average, logs),
         evaluation=max(together.values(), default=None),
         players={str(seed): max(curve.values()) for seed, curve in evaluated.items()},
-        agent=" and ".join(sorted({_player_of(Dataset.open(folder).provenance) for folder in players})),
+        agent=" and ".join(sorted({_player_of(log.provenance) for log in whole.values()})),
     )
 
 
@@ -115,12 +115,16 @@ def _player_of(provenance: Mapping[str, Any]) -> str:
     return str(agent.get("name", "")) if isinstance(agent, dict) and "collection" in provenance else ""
 
 
-def _evaluated(folders: list[Path]) -> dict[int, Curve]:
-    """The evaluations of the players during collection, if there were any."""
+def _evaluated(logs: Sequence[tuple[Path, Sequence[int]]]) -> dict[int, Curve]:
+    """The evaluations of the players during collection, of the kept ones if a log names any; empty if some
+    log has none. A player whose seed another log has too gets the next free number."""
     found: dict[int, Curve] = {}
-    for folder in folders:
-        if (folder / "agent" / "episodes.csv").exists():
-            found |= curves(folder / "agent")
+    for folder, kept in logs:
+        if not (folder / "agent" / "episodes.csv").exists():
+            return {}
+        for seed, curve in curves(folder / "agent").items():
+            if not kept or seed in kept:
+                found[seed if seed not in found else max(found) + 1] = curve
     return found
 
 

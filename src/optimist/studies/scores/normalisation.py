@@ -35,7 +35,8 @@ class Normaliser:
             if game not in scores:
                 raise UsageError(
                     f'{self.name} has no {whose} score of "{game}": {_hint(game, scores)} '
-                    "or give both scores of every game with --normaliser FILE.csv"
+                    "or give both scores of every game in a file of your own "
+                    '(--normaliser FILE.csv; in a study\'s file normaliser = "FILE.csv")'
                 )
         low, high = sorted((self.yardstick_scores[game], self.random_scores[game]))
         if low == high:
@@ -199,13 +200,18 @@ def better_curve(by_game: Mapping[str, Curve], by: Normaliser) -> dict[int, int]
 
 
 def seed_medians(by_game: Mapping[str, Seeds], by: Normaliser) -> dict[int, Curve]:
-    """The traces of Figure 1a: the median over games of each seed alone."""
-    seeds = sorted({seed for curves in by_game.values() for seed in curves})
-    for game, curves in by_game.items():
-        if set(curves) != set(seeds):
-            raise DataError(f"{game} does not have all of the seeds {seeds}: a median over games needs them")
+    """The traces of Figure 1a: the median over games of each seed alone. If the games have other seeds,
+    because the best players of each are kept, a trace has the first seed of each game, or the second."""
+    ordered = {game: sorted(curves) for game, curves in by_game.items()}
+    longest = max(ordered.values(), key=len)
+    for game, seeds in ordered.items():
+        if len(seeds) < len(longest):
+            raise DataError(
+                f"{game} does not have all of the seeds {longest}: a median over games needs them"
+            )
     return {
-        seed: median_curve({game: curves[seed] for game, curves in by_game.items()}, by) for seed in seeds
+        seed: median_curve({game: by_game[game][seeds[place]] for game, seeds in ordered.items()}, by)
+        for place, seed in enumerate(longest)
     }
 
 

@@ -44,9 +44,18 @@ class ScoreFile:
             agent: {step for curves in by_game.values() for curve in curves.values() for step in curve}
             for agent, by_game in self.agents.items()
         }
-        seeds = set(self.seeds)
-        found = {game: self._gap(game, seeds, every) for game in self.games}
+        found = {game: self._gap(game, seeds, every) for game, seeds in self._seeds_by_game().items()}
         return {game: gap for game, gap in found.items() if gap}
+
+    def _seeds_by_game(self) -> dict[str, set[int]]:
+        """The seeds that every agent needs in each game: those of its agents, which are others than in
+        another game if only the best players are kept; or those of all games if it has fewer than another."""
+        found = {
+            game: {seed for by_game in self.agents.values() for seed in by_game.get(game, ())}
+            for game in self.games
+        }
+        most = max(map(len, found.values()), default=0)
+        return {game: mine if len(mine) == most else set(self.seeds) for game, mine in found.items()}
 
     def without(self, games: Mapping[str, str]) -> "ScoreFile":
         """The scores without these games, for every agent: medians are compared over the same games."""
