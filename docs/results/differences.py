@@ -9,7 +9,20 @@ from collections.abc import Iterable, Iterator
 from itertools import combinations, permutations
 
 import numpy as np
-from resampling import CROSS, DRAWS, LAST, MEASURES, RESULTS, Runs, first, points, row, scores, tables
+from resampling import (
+    CROSS,
+    DRAWS,
+    LAST,
+    MEASURES,
+    RESULTS,
+    Runs,
+    first,
+    points,
+    row,
+    scores,
+    student,
+    tables,
+)
 
 from optimist.studies.scores.statistics import (
     SHARE,
@@ -21,7 +34,6 @@ from optimist.studies.scores.statistics import (
 
 TWICE = ("DQN (Adam)", "QR-DQN", "REM", "Cloning")  # agents that ran twice on the same logs
 READINGS = {"1X": 5, "5X": 25}  # evaluations
-STUDENT = 2.776  # 97.5% of Student's t with four degrees of freedom
 
 Sides = dict[str, list[Runs]]  # the repetitions of each agent
 
@@ -178,9 +190,7 @@ def read(path: str) -> list[dict[str, str]]:
 
 def of_seeds(reading: str, one: str, other: str, apart: np.ndarray, score: str = LAST) -> list:
     """The mean of the differences of five seeds, with the bounds of Student's t."""
-    half = STUDENT * apart.std(ddof=1) / len(apart) ** 0.5
-    numbers = (f"{number:.2f}" for number in (apart.mean(), apart.mean() - half, apart.mean() + half))
-    return [reading, score, one, other, *numbers]
+    return [reading, score, one, other, *(f"{number:.2f}" for number in student(apart))]
 
 
 def growing_the_log() -> Iterator[list]:
@@ -198,6 +208,21 @@ def growing_the_log() -> Iterator[list]:
     online = read("growing-the-log/online.csv")
     gains = np.array([float(each["after"]) - float(each["before"]) for each in online])
     yield of_seeds("a round online", "after", "before", gains.reshape(5, -1).mean(axis=1))
+
+
+def ten_times_the_log() -> Iterator[list]:
+    """Whole logs minus their first tenths after the same updates, in points; the bounds are Student's."""
+    whole, evaluations = points("ten-times-the-log/scores.csv"), 25
+    for agent in ("QR-DQN", "DQN (Adam)", "REM"):
+        for game, curves in whole[agent].items():
+            # Breakout's first tenths: see ten-times-the-log/decay.py
+            short = "epsilon-and-heads" if game == "minatar_jax/breakout" else "asymptotic"
+            both = curves, points(f"{short}/scores.csv")[agent][game]
+            for measure in MEASURES:
+                scored = (np.asarray(tables(measure, {game: each[:, :evaluations]})[0]) for each in both)
+                mine, theirs = scored
+                words = f"{game}, 625,000 updates, Student's t", agent, "the first tenth"
+                yield of_seeds(*words, (mine - theirs)[:, 0], measure)
 
 
 def d3rlpy() -> Iterator[list]:

@@ -15,7 +15,8 @@ from optimist.agents._agent import Agent
 from optimist.data.dataset import Dataset
 from optimist.data.machine import with_home
 from optimist.errors import UsageError, closest
-from optimist.training.run import Run, load_run
+from optimist.training.loading import load_run
+from optimist.training.run import Run
 
 if TYPE_CHECKING:
     from optimist.training.export import Exported
@@ -162,8 +163,8 @@ def select(
 ) -> "Selection":
     """Choose among all kept policies of runs that learned from one dataset, by that dataset alone, as
     `optimist select` does. `selection.chosen` is the policy to ship, `selection.ranking` has all of them;
-    `load(run, step="chosen")` loads the choice. With `episodes`, the policies that rank best play that many
-    real episodes in all, which then decide.
+    `load(run, step="chosen")` loads the choice. With `episodes`, the policies that rank best play at most
+    that many real episodes in all, which then decide.
     """
     from optimist.training.selection import select_policy
     from optimist.training.storage.selected import refuse_read_only

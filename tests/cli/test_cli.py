@@ -14,7 +14,7 @@ from little import GAME, largest_file, outcome, played, random_play, small_words
 from optimist.cli.main import main
 from optimist.data import Recorder, Spec
 from optimist.envs.atari import ROMS
-from optimist.training.run import load_run
+from optimist.training.loading import load_run
 from optimist.training.storage.run_folder import read_episodes
 from patience import PATIENCE
 

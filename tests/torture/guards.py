@@ -471,7 +471,7 @@ GUARDS = (
     ),
     Guard(
         "a value of a wrong kind in the settings of a run is one line",
-        "training/run.py",
+        "training/loading.py",
         "    except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as problem:\n",
         "    except KeyError as problem:\n",
         "training/test_edited_settings.py::test_a_value_of_a_wrong_kind_is_one_line",

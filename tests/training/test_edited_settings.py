@@ -7,9 +7,9 @@ import pytest
 from little import played
 from optimist.data import Dataset
 from optimist.errors import RunError
+from optimist.training.loading import load_run
 from optimist.training.offline import OfflineTraining
 from optimist.training.resolve import resolve_training
-from optimist.training.run import load_run
 from optimist.training.storage.configuration import changes, toml
 from optimist.training.storage.run_folder import read_config
 

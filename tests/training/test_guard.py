@@ -16,9 +16,9 @@ from optimist.equations.optimizers import Adam
 from optimist.errors import DivergedError, RunError, UsageError
 from optimist.training.guard import Guard, first_health, is_due, remedy
 from optimist.training.learner import Learner
+from optimist.training.loading import load_run
 from optimist.training.offline import OfflineTraining, Training
 from optimist.training.resolve import resolve_collection
-from optimist.training.run import load_run
 from optimist.training.storage.alarms import Alarm, read_alarms
 from optimist.training.storage.run_folder import read_config
 

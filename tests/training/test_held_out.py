@@ -10,8 +10,8 @@ from optimist.data import Dataset, Sampler
 from optimist.errors import DataError, DivergedError, UsageError
 from optimist.training.held_out import HeldOut
 from optimist.training.learner import Learner
+from optimist.training.loading import load_run
 from optimist.training.offline import OfflineTraining, Training
-from optimist.training.run import load_run
 from optimist.training.storage.run_folder import read_config
 
 NAME = "held_out_loss_q"

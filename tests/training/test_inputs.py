@@ -15,9 +15,9 @@ from optimist.errors import RunError, UsageError
 from optimist.training import inputs
 from optimist.training.inputs import Inputs, measured
 from optimist.training.learner import Learner
+from optimist.training.loading import load_run
 from optimist.training.offline import OfflineTraining, Training
 from optimist.training.play.acting import Player, Policy
-from optimist.training.run import load_run
 from optimist.training.storage.run_folder import read_config
 
 SHORT = Training(steps=300, evaluate_every=100, batch=16)

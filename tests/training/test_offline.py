@@ -13,9 +13,9 @@ from optimist.agents import from_description
 from optimist.data import Dataset
 from optimist.errors import DataError, OptimistError, RunError, UsageError
 from optimist.training.interrupt import Interrupted
+from optimist.training.loading import load_run
 from optimist.training.measures import Measures
 from optimist.training.offline import OfflineTraining, Training
-from optimist.training.run import load_run
 from optimist.training.storage.run_folder import read_config, read_episodes
 
 SHORT = Training(steps=60, evaluate_every=20, episodes=2, batch=8, checkpoint_seconds=0)

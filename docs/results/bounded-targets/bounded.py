@@ -6,7 +6,8 @@
 `near-greedy` are means over five logs of Space Invaders, in points. `whole logs` are interquartile means over
 five games and five logs; 1 is the best evaluation of the players, 0 is random play. Agents of other studies
 learned from logs of the same players and are compared in pairs; "both" is the mean of two repetitions for
-each log. The bounds are 95% bootstrap intervals (`resampling.py`).
+each log. The bounds are 95% bootstrap intervals (`resampling.py`), and Student's for pairs on near-greedy
+logs.
 """
 
 import sys
@@ -16,7 +17,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from command import call, print_table
-from resampling import CROSS, LAST, MEASURES, first, points, row, scores, tables
+from resampling import CROSS, LAST, MEASURES, first, points, row, scores, student, tables
 
 from optimist.studies.scores.statistics import iqm, mean
 
@@ -34,6 +35,7 @@ PAIRS = [
     ("QR-DQN, targets to 10", "QR-DQN"),
     ("QR-DQN, targets to 10", "Cloning"),
     ("C51, support to 20", "C51"),
+    ("C51, support to 20", "C51, both"),
     ("C51, support to 20", "QR-DQN, targets to 10"),
     ("C51, support to 20", LIMITED),
     ("C51, support to 20", "Cloning"),
@@ -80,8 +82,12 @@ def lines():
         for agent, one in found.items():
             yield row("near-greedy", measure, agent, "", one=one, statistic=mean)
         for agent, other in PAIRS:
-            words = "near-greedy", measure, agent, other
-            yield row(*words, one=found[agent], minus=found[other], statistic=mean)
+            yield row(
+                "near-greedy", measure, agent, other, one=found[agent], minus=found[other], statistic=mean
+            )
+            each = [np.mean([np.asarray(scored)[:, 0] for scored in found[who]], 0) for who in (agent, other)]
+            bounds = (f"{number:.4f}" for number in student(each[0] - each[1]))
+            yield ["near-greedy, Student's t", measure, agent, other, *bounds]
     for reading, evaluations in READINGS.items():
         place = f"whole logs, {reading}"
         read = {agent: [first(evaluations, each) for each in runs] for agent, runs in whole_logs().items()}

@@ -18,8 +18,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from command import call, print_table
-from differences import STUDENT, read
-from resampling import MEASURES, Tables, interval, points, tables
+from differences import read
+from resampling import MEASURES, Tables, interval, points, student, tables
 
 from optimist.studies.scores.statistics import mean
 
@@ -95,10 +95,9 @@ def lines() -> Iterator[list]:
 
 def numbers(values: np.ndarray, *sides: Tables) -> list:
     """How many logs; their mean and deviation; the bounds of the bootstrap and of Student's t."""
-    deviation = values.std(ddof=1)
-    half = STUDENT * deviation / len(values) ** 0.5
     _, low, high = interval(*sides, statistic=mean)
-    found = values.mean(), deviation, low, high, values.mean() - half, values.mean() + half
+    average, t_low, t_high = student(values)
+    found = average, values.std(ddof=1), low, high, t_low, t_high
     return [len(values), *(f"{number:.1f}" for number in found)]
 
 

@@ -22,8 +22,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from command import call
+from resampling import student
 
-STUDENT = {5: 2.776, 10: 2.262}  # 97.5% quantile, by the number of logs
 USUAL = (32, "plain")
 LOWEST = {"pong": -21.0}  # the lowest score, where it is not 0
 SCALES = {"pong": "atari"}  # the rows of rates.csv, where they are not those of mini
@@ -90,8 +90,7 @@ def at_best(scores: np.ndarray) -> np.ndarray:
 
 
 def bounds(values: np.ndarray) -> list[str]:
-    half = STUDENT[len(values)] * values.std(ddof=1) / len(values) ** 0.5
-    return [f"{value:.3f}" for value in (values.mean(), values.mean() - half, values.mean() + half)]
+    return [f"{value:.3f}" for value in student(values)]
 
 
 def table(folder: Path) -> None:

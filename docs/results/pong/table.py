@@ -19,9 +19,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from command import call
+from resampling import student
 
 HERE = Path(__file__).parent
-STUDENT = {3: 4.303, 5: 2.776}  # 97.5% quantile, by the number of values
 DQN, REM, MATCHED, EXACT = "DQN (Adam)", "REM", "REM, head epsilon / 200", "DQN (Adam), float32"
 GROUPS = {"step size": (DQN, REM, MATCHED), "rounding": (DQN, EXACT)}
 PLAYER = "the player"
@@ -60,9 +60,8 @@ MEASURES = {  # of (seeds, evaluations)
 
 def numbers(values):
     """Each seed's value, mean, standard deviation and bounds."""
-    mean, deviation = values.mean(), values.std(ddof=1)
-    half = STUDENT[len(values)] * deviation / len(values) ** 0.5
-    return [f"{value:.2f}" for value in (*values, mean, deviation, mean - half, mean + half)]
+    mean, low, high = student(values)
+    return [f"{value:.2f}" for value in (*values, mean, values.std(ddof=1), low, high)]
 
 
 def rows():

@@ -22,16 +22,9 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from command import call
 from precision import curves
+from resampling import student
 
 NAMES = {"rem": "REM", "dqn_adam": "DQN (Adam)"}
-STUDENT = {
-    5: 2.776,
-    10: 2.262,
-    20: 2.093,
-    30: 2.045,
-    40: 2.023,
-    50: 2.010,
-}  # 97.5% quantile, by the number of logs
 
 
 LATE, FROM = ("asterix", "breakout"), 475_000  # games and first step of the late evaluations
@@ -78,8 +71,7 @@ def read(scores: str, games: tuple[str, ...] = ()) -> tuple[list[int], dict[tupl
 
 
 def bounds(values: np.ndarray) -> list[str]:
-    half = STUDENT[len(values)] * values.std(ddof=1) / len(values) ** 0.5
-    return [f"{value:.3f}" for value in (values.mean(), values.mean() - half, values.mean() + half)]
+    return [f"{value:.3f}" for value in student(values)]
 
 
 def differences(scores: str) -> None:

@@ -59,8 +59,8 @@ def evaluate(options: argparse.Namespace) -> None:
     """Score every seed of a run in full episodes."""
     from optimist.cli.tables import evaluation_table
     from optimist.studies.sheet import print_sheet
+    from optimist.training.loading import load_run
     from optimist.training.recipes import recipe_for
-    from optimist.training.run import load_run
     from optimist.training.storage.run_folder import write_episodes
 
     run = load_run(options.run_folder, options.allow, options.step)
@@ -101,8 +101,8 @@ def _play_options(parser: Parser, words: list[str]) -> None:
 
 def play(options: argparse.Namespace) -> None:
     """Film a trained policy as an animated GIF or an MP4."""
+    from optimist.training.loading import load_run
     from optimist.training.play.video import check_film, write_film
-    from optimist.training.run import load_run
 
     check_film(options.out)
     run = load_run(options.run_folder, options.allow, options.step)

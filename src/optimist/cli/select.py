@@ -44,7 +44,7 @@ def _options(parser: Parser, words: list[str]) -> None:
         type=whole_number,
         default=0,
         metavar="int",
-        help="real episodes in all, played by the policies that rank best by the log [0]",
+        help="the most real episodes in all, played by the policies that rank best by the log [0]",
     )
     parser.add_argument(
         "--environment", metavar="ENV", default="", help="where to play them [the data's environment]"

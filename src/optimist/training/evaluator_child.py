@@ -23,7 +23,7 @@ from optimist.errors import OptimistError, RunError, in_one_line
 from optimist.training.evaluation import evaluate
 from optimist.training.evaluator import MOST, device
 from optimist.training.learner import Learner
-from optimist.training.run import learner_of
+from optimist.training.loading import learner_of
 from optimist.training.storage import checkpoint
 
 
