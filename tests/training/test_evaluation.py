@@ -204,6 +204,14 @@ def test_another_game_of_the_same_shapes_is_refused():
         check_playable(LEARNER.spec, "gym/Pay-v0", trained_on="gym/Coin-v0")
 
 
+def test_the_number_by_which_a_name_is_played_is_said(caplog):
+    """A log of CartPole with the names west and east plays east as 0, which is to the left."""
+    spec = dataclasses.replace(LEARNER.spec, action_names=("east", "stay", "west"))
+    check_playable(spec, "gym/Pay-v0")
+    (said,) = caplog.messages
+    assert "gym/Pay-v0 takes numbers: 0 for east, 1 for stay, 2 for west; if it means others by them" in said
+
+
 def test_the_same_game_with_other_options_is_played_and_said(caplog):
     """Nothing told that a log of one length was evaluated in another."""
     spec = envs.make("minatar_jax/breakout").spec

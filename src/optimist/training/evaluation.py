@@ -11,13 +11,14 @@ import numpy as np
 from optimist import envs
 from optimist.data.transition import Spec
 from optimist.envs._environment import named_failures
-from optimist.errors import UsageError
+from optimist.errors import UsageError, in_one_line, some_of
 from optimist.training.learner import Learner
 from optimist.training.play.acting import Player
 from optimist.training.play.rollout import play_out_on_device
 
 Choice = Callable[[np.ndarray, np.ndarray, int], np.ndarray]  # (frames, episode began?, turn) -> actions
 MOST_STEPS = 100_000_000  # of one evaluation and seed; the paper has 125,000
+SHOWN = 20  # actions in a line
 LANES = 16  # per seed, if an evaluation is measured in steps, as in the paper
 log = logging.getLogger("optimist")
 
@@ -193,6 +194,8 @@ def check_playable(spec: Spec, environment: str, trained_on: str = "") -> dict[s
         raise UsageError(f"the data is from {trained_on}, not from {environment}: evaluate in {trained_on}")
     if line := other_options(environment, trained_on):
         log.warning("%s", line)
+    if spec.action_names not in ((), play.spec.action_names):
+        _tell_numbers(spec, environment)
     return versions
 
 
@@ -203,6 +206,17 @@ def other_options(environment: str, trained_on: str) -> str:
     if envs.base_name(environment) != envs.base_name(trained_on):
         return ""  # another game, which is refused
     return f"the data is from {trained_on}; it is evaluated in {environment}, with other options"
+
+
+def _tell_numbers(spec: Spec, environment: str) -> None:
+    """Warn of names of actions: their order, often the alphabetical one, need not be the environment's."""
+    numbered = [f"{number} for {in_one_line(name, 20)}" for number, name in enumerate(spec.action_names)]
+    log.warning(
+        "the actions of the log have names, and %s takes numbers: %s; if it means others by them, log its "
+        "numbers in place of the names",
+        environment,
+        some_of(numbered, SHOWN),
+    )
 
 
 def _choice(spec: Spec) -> str:

@@ -210,6 +210,28 @@ def test_frames_are_stacked_by_the_file_for_numpy(tmp_path):
             assert policy.see(frame) == run.policy(seen)
 
 
+@pytest.mark.parametrize("stack", [1, 3])
+def test_images_without_channels_are_taken_as_they_were_logged(stack, tmp_path):
+    """The policy took (h, w), and its file only (h, w, 1), which nothing said."""
+    random = np.random.default_rng(0)
+    pixels = random.integers(0, 256, (30, 12, 14)).astype(np.uint8)
+    ends = np.arange(30) % 10 == 9
+    log = optimist.Dataset.from_arrays(
+        pixels, np.arange(30) % 3, np.zeros(30), ends, truncations=False, stack=stack
+    )
+    run = untrained("dqn", log.spec)
+    made = exporting.export_policy(run, tmp_path / "policy.npz", data=log)
+    told = "12x14x1 uint8" if stack == 1 else "12x14x3 uint8: 3 frames of 12x14x1, oldest first"
+    assert made.lines()[1] == f"an observation is {told}"
+    policy = NumpyPolicy(tmp_path / "policy.npz")
+    for row, frame in enumerate(pixels[:10]):
+        assert policy.see(frame) == run.policy(log.observation(row))
+        if stack == 1:
+            assert policy(frame) == policy(frame[..., None]) == run.policy(frame)
+    with pytest.raises(ValueError, match=r"shape \(14, 12\)"):
+        policy.see(pixels[0].T)
+
+
 def test_images_may_have_their_channels_first(tmp_path):
     spec = Spec((10, 12, 3), "uint8", actions=4, stack=2, channels_first=True)
     run = untrained("dqn", spec)
@@ -537,7 +559,7 @@ def test_the_order_of_an_action_vector_goes_with_the_policy(tmp_path, capsys):
     assert main(["data", "info", str(tmp_path / "log")]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "action columns valve_pct, heater_w" in shown
-    assert "action low 0, -2,406 action high 95, 0" in shown
+    assert "action low 0; -2,406 action high 95, 0" in shown
     short = [
         "--steps",
         "20",

@@ -46,12 +46,15 @@ class Exported:
     checked: int
     different: int
     ties: int = 0  # other candidates than the policy's, with the same value
+    image: str = ""  # its shape and type, if an observation is an image
     features: tuple[str, ...] = ()  # their names in order, if they are known
     action_columns: tuple[str, ...] = ()  # the names of the numbers of an action vector, if they are known
     masked: tuple[str, ...] = ()  # the actions of a mask in order, if it takes one
 
     def lines(self) -> list[str]:
-        takes = [f"an observation is, in this order: {', '.join(self.features)}"] if self.features else []
+        takes = [f"an observation is {self.image}"] if self.image else []
+        if self.features:
+            takes.append(f"an observation is, in this order: {', '.join(self.features)}")
         if self.action_columns:
             takes.append(f"an action is, in this order: {', '.join(self.action_columns)}")
         if self.masked:
@@ -92,6 +95,7 @@ def export_policy(
         questions.whose,
         checked=0,
         different=0,
+        image=_image(spec),
         features=questions.features,
         action_columns=questions.action_columns,
         masked=_masked(spec, questions),
@@ -137,6 +141,17 @@ def _masked(spec: Spec, questions: Asked) -> tuple[str, ...]:
 def _layout(spec: Spec, shape: tuple[int, ...]) -> tuple[int, ...]:
     """The shape of an observation or a frame in the user's layout."""
     return (shape[2], *shape[:2]) if spec.channels_first else shape
+
+
+def _image(spec: Spec) -> str:
+    """What the file takes, for images: the programs of .onnx and .stablehlo need exactly this shape."""
+    if len(spec.frame_shape) != 3:
+        return ""
+    whole, frame = (
+        "x".join(map(str, _layout(spec, each))) for each in (spec.observation_shape, spec.frame_shape)
+    )
+    stacked = f": {spec.stack} frames of {frame}, oldest first" if spec.stack > 1 else ""
+    return f"{whole} {spec.frame_dtype}{stacked}"
 
 
 def _facts(run: Run, seed: int, questions: Asked) -> dict[str, Any]:

@@ -107,6 +107,8 @@ class NumpyPolicy:
 
     def _checked(self, observation, shape):
         found = np.asarray(observation)
+        if len(shape) == 3 and list(found.shape) == shape[:2] and shape[2] == 1:
+            found = found[..., None]  # the log may have had images without channels
         if list(found.shape) != list(shape):
             raise ValueError(f"an observation of shape {found.shape}: this policy takes {tuple(shape)}")
         if found.dtype.kind == "f" and not np.isfinite(found).all():

@@ -173,7 +173,10 @@ def _opened(source: Source, data: Dataset | str | Path | None) -> Dataset:
     else:
         dataset = data if isinstance(data, Dataset) else Dataset.open(data)
     if source.recording not in (dataset.fingerprint, dataset.recording):
-        raise RunError(f"{data or source.run.data} is not the data that {source.path} learned from")
+        raise RunError(
+            f"{data or source.run.data} is not the data that {source.path} learned from, or it has grown "
+            "since: name a copy from before with --data DATA, or train again"
+        )
     return dataset
 
 
