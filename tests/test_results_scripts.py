@@ -207,6 +207,20 @@ def exit_code(name: str, words: list[str], monkeypatch) -> int | str | None:
     return ended.value.code
 
 
+def test_every_script_reads_its_words():
+    """Four without arguments took --help for nothing, and began their work."""
+    scripts = [name for name, text in TEXTS.items() if '__name__ == "__main__"' in text]
+    assert sorted(scripts) == sorted(CALLED + PARSED) and len(scripts) > 25
+
+
+def test_a_folder_that_is_not_there_is_said_in_one_line(monkeypatch, capsys, tmp_path):
+    assert exit_code("gathering.py", [str(tmp_path / "nowhere"), str(tmp_path)], monkeypatch) == 2
+    assert "nowhere has no progress.csv: name the folder of the runs" in capsys.readouterr().err
+    (tmp_path / "progress.csv").touch()
+    assert exit_code("gathering.py", [str(tmp_path), str(tmp_path / "nowhere")], monkeypatch) == 2
+    assert "nowhere is not a folder: name that of the page" in capsys.readouterr().err
+
+
 def test_every_script_with_words_has_one_of_two_readers():
     own = [name for name, text in TEXTS.items() if "sys.argv" in text]
     assert own == ["command.py", "narrow-log/narrow.py"]  # which has the program of another process as text
@@ -219,14 +233,14 @@ def test_every_script_with_words_has_one_of_two_readers():
 def test_a_script_that_is_called_wrongly_says_how_to_call_it(name, words, monkeypatch, capsys):
     assert exit_code(name, words, monkeypatch) == 2
     out, err = capsys.readouterr()
-    assert out == "" and (f"{Path(name).name} " in err)
+    assert out == "" and (Path(name).name in err)
 
 
 @pytest.mark.parametrize("name", CALLED + PARSED)
 def test_help_is_not_taken_for_a_file(name, monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
     assert exit_code(name, ["--help"], monkeypatch) == 0
-    assert f"{Path(name).name} " in capsys.readouterr().out
+    assert Path(name).name in capsys.readouterr().out
     assert not list(tmp_path.iterdir())
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from command import call
+from command import call, refuse
 
 NAMES = {  # of the runs' folders, and on the page
     "dqn_nature": "DQN (Nature)",
@@ -158,6 +158,10 @@ def write_device(folder: Path, out: Path, began: float) -> None:
 
 
 def main(folder: Path, out: Path) -> None:
+    if not (folder / "progress.csv").exists():
+        refuse(f"{folder} has no progress.csv: name the folder of the runs, or the unpacked found.tar.gz")
+    if not out.is_dir():
+        refuse(f"{out} is not a folder: name that of the page, or create it")
     for game, place, card in games(folder):
         write_runs(game, place, out)
         write_players(game, place, out)

@@ -7,7 +7,13 @@ rising), one deviation for each run, and noise that lasts for some evaluations. 
 the scores and keeps the chosen evaluations. "Again": every draw chooses its evaluations again.
 """
 
+import sys
+from pathlib import Path
+
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from command import call
 
 from optimist.studies.scores.cross_chosen import CrossChosen
 from optimist.studies.scores.statistics import iqm, stratified_bootstrap
@@ -56,4 +62,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    call(__doc__, main)

@@ -7,13 +7,13 @@ The bounds are 95% bootstrap intervals (`resampling.py`). The share of the log i
 repetitions within games, over the games whose logs are equal in both.
 """
 
-import csv
 import sys
 from pathlib import Path
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from command import call, print_table
 from resampling import CROSS, LAST, first, interval, scores, tables
 
 FOLDERS = "epsilon-and-heads", "asymptotic"
@@ -53,4 +53,4 @@ def lines():
 
 
 if __name__ == "__main__":
-    csv.writer(sys.stdout, lineterminator="\n").writerows([HEADS, *lines()])
+    call(__doc__, lambda: print_table(HEADS, lines()))

@@ -5,19 +5,21 @@
 A time is that at which the mean curve of the logs first has a share of the best of the batch of 32's mean
 curve. Both batch sizes get the same logs, and each draw has its own best."""
 
-import csv
 import sys
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
+from command import call, print_table
 from table import LOWEST, USUAL, rates, read, seconds
 
 FOLDER = Path(__file__).parent
 ARM = (256, "root")
 SHARES = (0.7, 0.8, 0.9, 1.0)
+HEADS = ["game", "batch", "rule", "share_of_best", "relative_time", "draws", "sooner", "never"]
 
 
 def first_time(times: np.ndarray, curve: np.ndarray, enough: float) -> float:
@@ -44,8 +46,10 @@ def lines_of(game: str, arms: dict, rate: dict[tuple[str, int], float]):
         yield [game, *ARM, share, f"{whole:.3f}", len(draws), f"{sooner:.4f}", f"{never:.4f}"]
 
 
+def every_line() -> list[list]:
+    rate = rates(FOLDER)
+    return [line for game, arms in read(FOLDER).items() for line in lines_of(game, arms, rate)]
+
+
 if __name__ == "__main__":
-    heads = ["game", "batch", "rule", "share_of_best", "relative_time", "draws", "sooner", "never"]
-    csv.writer(sys.stdout, lineterminator="\n").writerow(heads)
-    for game, arms in read(FOLDER).items():
-        csv.writer(sys.stdout, lineterminator="\n").writerows(lines_of(game, arms, rates(FOLDER)))
+    call(__doc__, lambda: print_table(HEADS, every_line()))

@@ -10,10 +10,13 @@ would be as early as FQE's choices once the truth is discounted, and the gain wo
 bootstrap intervals over logs, drawn with the same logs for all agents.
 """
 
-import csv
 import sys
+from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from command import call, print_table
 from regret import AGENTS, correlation, interval, ranking, table
 
 GAME = "minatar_jax/seaquest"
@@ -74,4 +77,4 @@ def lines():
 
 
 if __name__ == "__main__":
-    csv.writer(sys.stdout, lineterminator="\n").writerows([HEADS, *lines()])
+    call(__doc__, lambda: print_table(HEADS, lines()))

@@ -4,7 +4,6 @@ Slow imports are inside the functions, so that help and errors appear at once.
 """
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from optimist.cli import index
@@ -16,7 +15,7 @@ from optimist.cli.experiment import (
     asked,
     with_options,
 )
-from optimist.cli.options import Parser, arguments_in, command, seeds, value_in
+from optimist.cli.options import Parser, arguments_in, command, demand_dataset_out, seeds, value_in
 from optimist.cli.settings import settings_of
 from optimist.errors import command_line
 
@@ -33,13 +32,7 @@ def add(commands: Any) -> None:
 def _collect_options(parser: Parser, words: list[str]) -> None:
     environment = "".join(arguments_in(words)[:1])
     parser.demand("environment", f"name an environment: {ENVIRONMENTS}", metavar="ENV", help=ENVIRONMENTS)
-    parser.demand(
-        "--out",
-        "name the dataset's folder: --out DATA",
-        type=Path,
-        metavar="DATA",
-        help="the dataset's folder; the agent's run is in its subfolder agent",
-    )
+    demand_dataset_out(parser, more="; the agent's run is in its subfolder agent")
     parser.add_argument("--agent", metavar="name", help="see optimist agents [dqn, or the preset's agent]")
     parser.add_argument(
         "--seeds",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from optimist.cli import hub, index
-from optimist.cli.options import Parser, arguments_in, command, group
+from optimist.cli.options import Parser, arguments_in, command, demand_dataset_out, group
 from optimist.cli.settings import add_settings, given
 from optimist.cli.views import VIEWS, add_views, view
 from optimist.errors import DataError, UsageError, command_line
@@ -154,13 +154,7 @@ def _import_options(parser: Parser, words: list[str]) -> None:
         metavar="ADDRESS",
         help="the logs: a path, or an address such as gs://...",
     )
-    parser.demand(
-        "--out",
-        "name the dataset's folder: --out DATA",
-        type=Path,
-        metavar="DATA",
-        help="the dataset's folder",
-    )
+    demand_dataset_out(parser)
     parser.add_argument("--restart", action="store_true", help="discard an import that was interrupted")
     if len(named) == 1 and named[0] not in index.read()["formats"]:
         from optimist.data import formats

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from optimist.cli.options import Parser, command, group
+from optimist.cli.options import Parser, command, demand_dataset_out, group
 from optimist.errors import command_line
 
 NAME = "its name on the Hub, user/name"
@@ -45,13 +45,7 @@ def push_data(options: argparse.Namespace) -> None:
 
 def _pull_data_options(parser: Parser, words: list[str]) -> None:
     parser.demand("repository", f"name {NAME}", metavar="USER/NAME", help=NAME)
-    parser.demand(
-        "--out",
-        "name the dataset's folder: --out DATA",
-        type=Path,
-        metavar="DATA",
-        help="the dataset's folder",
-    )
+    demand_dataset_out(parser)
 
 
 def pull_data(options: argparse.Namespace) -> None:

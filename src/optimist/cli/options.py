@@ -93,6 +93,12 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(remedy if asks and remedy else f"{message}; see {self.prog} --help")
 
 
+def demand_dataset_out(parser: Parser, more: str = "") -> None:
+    """Add the required option --out of a command that makes a dataset; `more` is added to its help."""
+    remedy = "name the dataset's folder: --out DATA"
+    parser.demand("--out", remedy, type=Path, metavar="DATA", help=f"the dataset's folder{more}")
+
+
 def command(commands: Any, name: str, run: Callable, fill: Callable | None = None, **texts: Any) -> None:
     """Add a command that calls `run`, whose docstring is the help."""
     text = run.__doc__ or ""

@@ -4,6 +4,7 @@ import csv
 import json
 import shutil
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from optimist.data.disk import manifest
 from optimist.errors import DataError, RunError
 from optimist.studies.job import Job
 from optimist.studies.report.study_report import write_findings
+from optimist.studies.report.study_tables import facts
 from optimist.studies.results.findings import find
 from optimist.studies.results.logs import read_logs
 from optimist.studies.results.runs import Evaluated, csv_text, evaluated, parts, score_file
@@ -226,6 +228,38 @@ def test_seeds_that_were_trained_in_runs_of_their_own_stand_in_one_table(study):
     one, other = (job(f"runs/x/{n}", GAMES[0], seeds=(n,), data="d", label="X", part="all") for n in (1, 2))
     runs = [Evaluated(each, {each.seeds[0]: {100: 4.0}}, 1, 9) for each in (one, other)]
     assert score_file(runs, "all").agents == {"X": {GAMES[0]: {1: {100: 4.0}, 2: {100: 4.0}}}}
+
+
+def run_by_run(study) -> list[Job]:
+    """The jobs of the study with a run for each seed of A and B, all finished."""
+    others = [each for each in jobs() if not each.label]
+    runs = [
+        replace(each, name=f"{each.name}/{seed}", seeds=(seed,))
+        for each in jobs()
+        if each.label
+        for seed in (1, 2)
+    ]
+    for each in runs:
+        episodes(each.run_folder(study), [(100, each.seeds[0], 0, 4.0, 9)])
+        finish(each, study)
+    write_jobs(study, "Run by run", [*others, *runs])
+    return runs
+
+
+def test_games_in_which_every_agent_lacks_the_same_run_are_left_out(study):
+    """They were averaged over the runs that were there, and their 100% was that of their logs."""
+    run_by_run(study)
+    (finding,) = find(study).found
+    assert finding.left_out == {} and finding.file.seeds == [1, 2]
+    for game, label in product(GAMES, "AB"):
+        (study / f"runs/{game}/{label}/2/DONE").unlink()
+    with pytest.raises(DataError, match="2 of 2 games are incomplete: .*breakout .A lacks seed 2.*no game"):
+        find(study)
+
+
+def test_the_page_counts_the_seeds_of_all_runs_of_an_agent(study):
+    run_by_run(study)
+    assert facts(find(study))["seeds"] == "2"  # it was 1, that of each run
 
 
 def test_tables_and_figures_are_written_for_every_reading(study):

@@ -1,8 +1,10 @@
 """The tables and sentences of a study's page."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from optimist.errors import command_line
+from optimist.studies.job import Job
 from optimist.studies.results import regrets
 from optimist.studies.results.findings import Finding, StudyResults
 from optimist.studies.results.runs import Evaluated
@@ -90,7 +92,7 @@ def facts(findings: StudyResults) -> dict[str, str]:
         "environments": ", ".join(dict.fromkeys(job.environment for job in jobs)),
         "agents": ", ".join(findings.agents),
         "learned from": ", ".join(dict.fromkeys(job.part for job in jobs)),
-        "seeds": _range([len(job.seeds) for job in jobs]),
+        "seeds": _range(list(_seeds(jobs).values())),
         "gradient steps" if findings.offline else "steps played": _range([job.steps() for job in jobs]),
         "evaluations of a seed": _range(
             [len(curve) for run in findings.runs for curve in run.curves.values()]
@@ -101,6 +103,14 @@ def facts(findings: StudyResults) -> dict[str, str]:
         **chosen_by(findings.selections),
         "0 and 100%": f"the worse and the better of random play and {by.yardstick}: {by.provenance}",
     }
+
+
+def _seeds(jobs: Sequence[Job]) -> Counter[tuple[str, str, str]]:
+    """The number of seeds of each agent in each game and part, which may be in one run or in several."""
+    found: Counter[tuple[str, str, str]] = Counter()
+    for job in jobs:
+        found[job.label, job.environment, job.part] += len(job.seeds)
+    return found
 
 
 def chosen_by(selections: Sequence[dict]) -> dict[str, str]:

@@ -113,7 +113,8 @@ def find(out: Path, by: Normaliser | None = None) -> StudyResults:
     for part, (reading, until, longest) in product(parts, readings):
         try:
             asked = results.score_file(runs, part, until)
-            gaps = _gaps(asked, part, reading, None if given else by)
+            partly = results.partly_run(record.jobs, runs, part)
+            gaps = _gaps(asked, partly, part, reading, None if given else by)
             file = asked.without(gaps)
             scores = intervals.matrices(file, by)
             finding = Finding(
@@ -193,7 +194,9 @@ def _words(part: str, reading: str) -> str:
     return "\n".join(word for word in (part, reading) if word != WHOLE) or WHOLE
 
 
-def _gaps(asked: ScoreFile, part: str, reading: str, own_scores: Normaliser | None) -> dict[str, str]:
+def _gaps(
+    asked: ScoreFile, partly: Mapping[str, str], part: str, reading: str, own_scores: Normaliser | None
+) -> dict[str, str]:
     """Games that are left out, each with the reason; raises DataError if no game is left."""
     if not asked.agents:
         raise DataError(f"no run on {part} is finished: see optimist study status")
@@ -201,7 +204,7 @@ def _gaps(asked: ScoreFile, part: str, reading: str, own_scores: Normaliser | No
         curve for games in asked.agents.values() for seeds in games.values() for curve in seeds.values()
     ):
         raise DataError(f"{reading} is before the first evaluation: set a later step in read_at")
-    gaps = {**(_without_yardstick(asked, own_scores) if own_scores else {}), **asked.gaps()}
+    gaps = {**(_without_yardstick(asked, own_scores) if own_scores else {}), **partly, **asked.gaps()}
     if len(gaps) == len(asked.games):
         raise DataError(
             f"{incomplete_games(gaps, len(gaps))}: no game is left; finish the runs, "

@@ -57,6 +57,19 @@ def score_file(runs: Iterable[Evaluated], part: str, until: int | None = None) -
     return ScoreFile(found, "step", chosen)
 
 
+def partly_run(jobs: Iterable[Job], runs: Iterable[Evaluated], part: str) -> dict[str, str]:
+    """The games in which an agent has only some of its runs, each with the first seed that it lacks: where
+    each seed has a run of its own, all agents may lack the same one."""
+    done = {run.job.name: run.job for run in runs if run.job.part == part}
+    begun = {(job.label, job.environment) for job in done.values()}
+    found: dict[str, str] = {}
+    for job in jobs:
+        known = job.part == part and (job.label, job.environment) in begun
+        if known and job.name not in done:
+            found.setdefault(job.environment, f"{job.label} lacks seed {job.seeds[0]}")
+    return found
+
+
 def _evaluated(job: Job, out: Path) -> Evaluated:
     folder = job.run_folder(out)
     played, selection = scores.episodes(folder), read_selection(folder)
