@@ -58,7 +58,8 @@ def test_all_rows_are_the_rows_of_every_position(tmp_path):
     positions = np.random.default_rng(1).integers(0, len(dataset), (4, 9))
     rows, every = sampler.rows(positions), sampler.all_rows()
     missing = [name for name, column in rows._asdict().items() if column is None]
-    assert missing == ["next_allowed", "next_action", "next_logged"]  # no masks; nobody asks for next actions
+    masks, next_actions = ["allowed", "next_allowed"], ["next_action", "next_logged"]
+    assert missing == [*masks, *next_actions]  # none was logged, and nobody asks for next actions
     for some, column in zip(rows, every, strict=True):
         if column is not None:
             np.testing.assert_array_equal(some, column[positions])

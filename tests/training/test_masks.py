@@ -26,7 +26,8 @@ def batch(allowed):
         discount=np.full(4, 0.9, np.float32),
         next_observation=random.normal(size=(4, 4)).astype(np.float32),
     )
-    return masked(found, None if allowed is None else np.broadcast_to(np.array(allowed), (4, 3)))
+    mask = None if allowed is None else np.broadcast_to(np.array(allowed), (4, 3))
+    return masked(found, mask, mask)
 
 
 def with_raised(params, action):
@@ -85,18 +86,46 @@ def masked_log(masks):
     return vectors(40, actions_count=3, allowed_actions=masks)
 
 
-def test_the_mask_of_a_transition_is_that_of_the_row_after_it():
+def test_the_masks_of_a_transition_are_those_of_its_row_and_of_the_row_after_it():
     masks = np.random.default_rng(1).random((40, 3)) < 0.5
     masks[np.arange(40), logged_actions()] = True
     data = masked_log(masks)
     for n_step in (1, 3):
         sampler = Sampler(data, n_step=n_step)
-        found = transitions(sampler, np.arange(len(data)), data.timeline.frames).next_allowed
+        found = transitions(sampler, np.arange(len(data)), data.timeline.frames)
+        np.testing.assert_array_equal(found.allowed, masks[: len(data)])  # the last row has no successor
         for position in range(len(data)):
             stop = int(data.stops[data.ranges_at(np.array([position]))[0]])
             after = position + n_step
             expected = masks[after] if after < stop else [True, True, True]  # nothing was logged at an end
-            np.testing.assert_array_equal(found[position], expected)
+            np.testing.assert_array_equal(found.next_allowed[position], expected)
+
+
+def test_a_part_of_a_log_keeps_the_mask_of_the_row_after_its_last():
+    masks = np.random.default_rng(1).random((40, 3)) < 0.5
+    masks[np.arange(40), logged_actions()] = True
+    data = masked_log(masks)
+    length = int(data.stops[0]) - 2  # the part ends within the first episode
+    part = data.first(length)
+    found = transitions(Sampler(part), np.array([length - 1]), part.timeline.frames).next_allowed
+    assert not masks[length].all()
+    np.testing.assert_array_equal(found[0], masks[length])
+
+
+@pytest.mark.parametrize("name", ["behaviour_cloning", "discrete_bcq", "discrete_iql"])
+def test_an_action_that_was_not_allowed_was_not_avoided(name):
+    """Its logit, which is in the last column, has no part in the loss, and so no gradient."""
+    agent = small(name, logit_decay=0.0) if name == "discrete_bcq" else small(name)
+    params = agent.init(jax.random.PRNGKey(0), SPEC)
+
+    def loss(more, mask):
+        moved = {"q": {**params["q"], "bias": params["q"]["bias"].at[..., 2, -1].add(more)}}
+        return Learner(agent, SPEC).losses(moved, params, batch(mask), jax.random.PRNGKey(1))["q"]
+
+    masked_slope, open_slope = (
+        jax.grad(loss)(0.0, mask) for mask in ([True, True, False], [True, True, True])
+    )
+    assert masked_slope == 0 and open_slope != 0
 
 
 def logged_actions():

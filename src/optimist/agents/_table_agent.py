@@ -4,14 +4,14 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, cast
 
 import jax
 import jax.numpy as jnp
 
 from optimist.agents._agent import Agent, LearnsValues, Objective, mean_loss
 from optimist.data.transition import MaskedTransition, Spec, Transition
-from optimist.equations.losses import huber
+from optimist.equations.losses import cross_entropy, huber
 from optimist.errors import DataError, UsageError
 from optimist.networks import (
     AllowedTable,
@@ -23,6 +23,8 @@ from optimist.networks import (
     Torso,
     torso_for,
 )
+
+NEVER = -1e9  # the logit of an action that was not allowed; finite, because a loss multiplies it by zero
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +97,7 @@ class TableAgent(Agent):
             def loss_of(step):
                 if isinstance(step, MaskedTransition) and self.next_is_a_maximum:
                     now, then = _among_allowed(q, step), _among_allowed(q_target, step)
-                    return self.loss(now, then, Transition(*step[:-1]), key)
+                    return self.loss(now, then, cast(Transition, step), key)
                 return self.loss(q, q_target, step, key)
 
             return mean_loss(jax.vmap(loss_of)(batch), f"{type(self).__name__}.loss")
@@ -145,6 +147,14 @@ def _among_allowed(q: Callable, step: MaskedTransition) -> Callable:
         return AllowedTable.of(table, step.next_allowed) if is_next else table
 
     return limited
+
+
+def choice_loss(logits: Any, step: Transition) -> Any:
+    """The cross-entropy of the logged action among those that could be chosen: one that was not allowed was
+    not avoided."""
+    if isinstance(step, MaskedTransition):
+        logits = jnp.where(step.allowed, logits, NEVER)
+    return cross_entropy(logits, jax.nn.one_hot(step.action, logits.size))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,11 +3,9 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-import jax
 import jax.numpy as jnp
 
-from optimist.agents._table_agent import TableAgent
-from optimist.equations.losses import cross_entropy
+from optimist.agents._table_agent import TableAgent, choice_loss
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,5 +22,4 @@ class BehaviourCloning(TableAgent):
         return jnp.full_like(self.values(table), jnp.nan)  # logits are not returns
 
     def loss(self, q, q_target, step, key):
-        logits = q(step.observation).mean()
-        return cross_entropy(logits, jax.nn.one_hot(step.action, logits.shape[0]))
+        return choice_loss(q(step.observation).mean(), step)

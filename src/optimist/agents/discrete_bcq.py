@@ -6,8 +6,7 @@ from typing import Annotated, ClassVar
 import jax
 import jax.numpy as jnp
 
-from optimist.agents._table_agent import HuberAgent
-from optimist.equations.losses import cross_entropy
+from optimist.agents._table_agent import HuberAgent, choice_loss
 from optimist.errors import UsageError
 
 
@@ -39,6 +38,5 @@ class DiscreteBcq(HuberAgent):
         values, logits = q(step.observation).columns().T
         best = self.values(q(step.next_observation)).argmax()
         target = self.target(step, q_target(step.next_observation).columns()[best, 0])
-        imitation = cross_entropy(logits, jax.nn.one_hot(step.action, logits.size))
         error = target - values[step.action]
-        return self.error_loss(error) + imitation + self.logit_decay * (logits**2).mean()
+        return self.error_loss(error) + choice_loss(logits, step) + self.logit_decay * (logits**2).mean()

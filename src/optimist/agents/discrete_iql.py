@@ -6,8 +6,8 @@ from typing import Annotated, ClassVar
 import jax
 import jax.numpy as jnp
 
-from optimist.agents._table_agent import ValueAgent
-from optimist.equations.losses import cross_entropy, expectile
+from optimist.agents._table_agent import ValueAgent, choice_loss
+from optimist.equations.losses import expectile
 from optimist.errors import UsageError
 
 
@@ -49,5 +49,5 @@ class DiscreteIql(ValueAgent):
         target = fixed(self.target(step, self.state_value(q(step.next_observation))))
         critics = (target - table.columns()[step.action, :2]) ** 2
         weight = jnp.minimum(jnp.exp(self.temperature * fixed(logged - value)), self.largest_weight)
-        policy = cross_entropy(self.values(table), jax.nn.one_hot(step.action, self.values(table).size))
+        policy = choice_loss(self.values(table), step)
         return critics.sum() + expectile(logged - value, self.tau) + weight * policy

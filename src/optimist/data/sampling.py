@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from optimist.data.stacking import decoded_stacks, earlier
+from optimist.data.timeline import Masks
 from optimist.data.transition import Transition, followed, masked
 from optimist.data.views import View
 from optimist.errors import DataError
@@ -27,7 +28,8 @@ class Rows(NamedTuple):
     discount: Any
     next_frame: Any
     next_age: Any
-    next_allowed: Any = None  # the actions that can be chosen there, as bits, if they were logged
+    allowed: Any = None  # the actions that could be chosen, as bits, if they were logged
+    next_allowed: Any = None  # those that can be chosen in the next frame
     next_action: Any = None  # the action that was logged next, if the agent asks for it
     next_logged: Any = None  # false where the log has none
 
@@ -86,7 +88,7 @@ class Sampler:
         since_start = step - timeline.episode_starts[episode]
         oldest = dataset.spec.stack - 1
         discount = np.power(self.gamma, length) * ~timeline.terminal[step + length - 1]
-        following, stop = step + length, dataset.stops[ranges]
+        following, stop, masks = step + length, dataset.stops[ranges], timeline.allowed
         return Rows(
             frame=step + episode,
             age=np.minimum(since_start, oldest).astype(np.int32),
@@ -95,19 +97,19 @@ class Sampler:
             discount=discount.astype(np.float32),
             next_frame=step + episode + length,
             next_age=np.minimum(since_start + length, oldest).astype(np.int32),
-            next_allowed=self._next_allowed(following, stop),
+            allowed=None if masks is None else masks.bits[step],
+            next_allowed=None if masks is None else self._next_allowed(masks, following, episode),
             next_action=timeline.action[np.minimum(following, stop - 1)] if self.next_actions else None,
             next_logged=following < stop if self.next_actions else None,
         )
 
-    def _next_allowed(self, following: np.ndarray, stop: np.ndarray) -> np.ndarray | None:
-        """The masks of these steps, (..., bytes). After the last step of a range nothing was logged: every
+    def _next_allowed(self, masks: Masks, following: np.ndarray, episode: np.ndarray) -> np.ndarray:
+        """The masks of these steps, (..., bytes). After the last step of an episode nothing was logged: every
         action is allowed."""
-        masks = self.dataset.timeline.allowed
-        if masks is None:
-            return None
-        bits = masks.bits[np.minimum(following, stop - 1)]
-        bits[following == stop] = 255
+        timeline = self.dataset.timeline
+        end = np.append(timeline.episode_starts[1:], len(timeline))[episode]
+        bits = masks.bits[np.minimum(following, end - 1)]
+        bits[following == end] = 255
         return bits
 
     def _folded_reward(self, step: np.ndarray, length: np.ndarray) -> np.ndarray:
@@ -147,8 +149,10 @@ def transitions(
     frame = np.stack([rows.frame, rows.next_frame])
     age = np.stack([rows.age, rows.next_age])
     observation, next_observation = decoded_stacks(frames_of, frame, age, sampler.dataset.spec.stack)
-    allowed = None
-    if rows.next_allowed is not None:
-        allowed = np.unpackbits(rows.next_allowed, axis=-1, count=sampler.dataset.spec.actions).view(bool)
     found = Transition(observation, rows.action, rows.reward, rows.discount, next_observation)
-    return cast(Transition, followed(masked(found, allowed), rows.next_action, rows.next_logged))
+    masks = (_mask(bits, sampler.dataset.spec.actions) for bits in (rows.allowed, rows.next_allowed))
+    return cast(Transition, followed(masked(found, *masks), rows.next_action, rows.next_logged))
+
+
+def _mask(bits: np.ndarray | None, actions: int) -> np.ndarray | None:
+    return None if bits is None else np.unpackbits(bits, axis=-1, count=actions).view(bool)

@@ -34,7 +34,8 @@ class MaskedTransition(NamedTuple):
     reward: Any
     discount: Any
     next_observation: Any
-    next_allowed: Any  # true for the actions that can be chosen in the next state, (A,)
+    allowed: Any  # true for the actions that could be chosen, (A,)
+    next_allowed: Any  # and for those that can be chosen in the next state
 
 
 class FollowedTransition(NamedTuple):
@@ -49,9 +50,9 @@ class FollowedTransition(NamedTuple):
     next_logged: Any  # false where the log has no next action: at the last step of an episode or a view
 
 
-def masked(transition: Transition, next_allowed: Any) -> Any:
-    """The transition with this mask; without one it stays as it is, and so do the programs for it."""
-    return transition if next_allowed is None else MaskedTransition(*transition, next_allowed)
+def masked(transition: Transition, allowed: Any, next_allowed: Any) -> Any:
+    """The transition with these masks; without them it stays as it is, and so do the programs for it."""
+    return transition if allowed is None else MaskedTransition(*transition, allowed, next_allowed)
 
 
 def followed(transition: Transition, next_action: Any, next_logged: Any) -> Any:

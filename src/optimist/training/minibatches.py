@@ -21,6 +21,7 @@ class StreamedBatch(NamedTuple):
     action: Any
     reward: Any
     discount: Any
+    allowed: Any = None
     next_allowed: Any = None
     next_action: Any = None
     next_logged: Any = None
@@ -56,11 +57,13 @@ class Gather:
 
 
 def _completed(transition: Transition, row: Rows | StreamedBatch, actions: int) -> Any:
-    """The transition with its mask, (..., actions), if one was logged, and the next logged action, if the
+    """The transition with its masks, (..., actions), if they were logged, and the next logged action, if the
     agent asks for it."""
-    bits = row.next_allowed
-    allowed = None if bits is None else jnp.unpackbits(bits, axis=-1, count=actions).astype(bool)
-    return followed(masked(transition, allowed), row.next_action, row.next_logged)
+    masks = (
+        None if bits is None else jnp.unpackbits(bits, axis=-1, count=actions).astype(bool)
+        for bits in (row.allowed, row.next_allowed)
+    )
+    return followed(masked(transition, *masks), row.next_action, row.next_logged)
 
 
 @dataclass(frozen=True)

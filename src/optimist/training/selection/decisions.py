@@ -46,17 +46,16 @@ def answers(
 
 def _on_log(learner: Learner, params: dict, steps: Steps, log: int) -> Answers:
     """The answers of several policies of one run, (S, n)."""
-    masks, parts = steps.allowed(log), []
+    parts = []
     for inside, place in steps.chunks(log):
-        allowed = None if masks is None else jnp.asarray(masks[inside])
         positions = jnp.asarray(steps.begins[log] + inside)
-        said = _answers(learner, params, steps.feed.minibatch, steps.feed.resident, positions, allowed)
+        said = _answers(learner, params, steps.feed.minibatch, steps.feed.resident, positions)
         parts.append([np.asarray(column)[:, : place.stop - place.start] for column in said])
     return Answers(*(np.concatenate(columns, axis=1) for columns in zip(*parts, strict=True)))
 
 
 @partial(jax.jit, static_argnames=("learner", "minibatch"))
-def _answers(learner: Learner, params: dict, minibatch, resident, positions, allowed) -> Answers:
+def _answers(learner: Learner, params: dict, minibatch, resident, positions) -> Answers:
     batch, key = minibatch(resident, positions), jax.random.PRNGKey(POLICY)
 
     def action(params, observation, mask):
@@ -64,9 +63,9 @@ def _answers(learner: Learner, params: dict, minibatch, resident, positions, all
             return learner.action(params, observation, key)
         return learner.allowed_action(params, observation, key, mask)
 
-    def of_step(params, step, bits):
-        mask = None if bits is None else jnp.unpackbits(bits, count=learner.spec.actions).astype(bool)
-        next_mask = step.next_allowed if isinstance(step, MaskedTransition) else None
+    def of_step(params, step):
+        masks = (step.allowed, step.next_allowed) if isinstance(step, MaskedTransition) else (None, None)
+        mask, next_mask = masks
         return Answers(
             action=action(params, step.observation, mask),
             next_action=action(params, step.next_observation, next_mask),
@@ -76,6 +75,6 @@ def _answers(learner: Learner, params: dict, minibatch, resident, positions, all
         )
 
     def of_seed(params):
-        return jax.vmap(partial(of_step, params), in_axes=(0, None if allowed is None else 0))(batch, allowed)
+        return jax.vmap(partial(of_step, params))(batch)
 
     return jax.vmap(of_seed)(params)

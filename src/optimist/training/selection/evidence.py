@@ -85,12 +85,6 @@ class Steps:
             inside = np.minimum(np.arange(first, first + count), len(view) - 1)
             yield inside, slice(first, min(first + count, len(view)))
 
-    def allowed(self, log: int) -> np.ndarray | None:
-        """The actions that could be chosen in each step, as bits, if they were logged."""
-        view = self.views[log]
-        masks = view.timeline.allowed
-        return None if masks is None else masks.bits[view.steps()]
-
 
 @dataclass(frozen=True, eq=False)
 class Evidence:

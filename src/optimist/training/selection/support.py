@@ -10,17 +10,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from optimist.agents._actor_critic import Bounds
-from optimist.data.transition import Spec
-from optimist.equations.losses import cross_entropy
+from optimist.agents._table_agent import NEVER, choice_loss
+from optimist.data.transition import MaskedTransition, Spec
 from optimist.networks import MultiHead, Perceptron, torso_for
 from optimist.training.inputs import Inputs
 from optimist.training.selection.decisions import Answers
-from optimist.training.selection.evidence import Evidence, Steps, stacked_on_device
+from optimist.training.selection.evidence import Evidence, Steps
 from optimist.training.selection.regression import HIDDEN, batch_size, fitted
 
 THRESHOLD = 0.3  # smallest probability of an action, relative to the likeliest: discrete BCQ's
 USUAL = 0.99  # share of the logged action vectors that are within the support
-NEVER = -1e9  # the logit of an action that is not allowed; finite, because a loss multiplies it by zero
 PASSES = 20  # with more passes over the log the clone would overfit single steps
 
 
@@ -41,17 +40,10 @@ class Behaviour:
         return self._table(params, read).mean() if self.spec.discrete else self._perceptron(params, read)
 
     def loss(self, params, targets, step, own) -> Any:
-        """`own` is the mask of the step as bits, if it was logged: what was not allowed was not avoided."""
         said = self(params, step.observation)
         if self.spec.discrete:
-            said = said if own is None else self.limited(said, own)
-            return cross_entropy(said, jax.nn.one_hot(step.action, said.size))
+            return choice_loss(said, step)
         return ((said - Bounds.of(self.spec).share(step.action)) ** 2).sum()
-
-    def limited(self, logits: Any, bits: Any) -> Any:
-        """The logits with those of actions that are not allowed lowered to nothing, (..., A)."""
-        allowed = jnp.unpackbits(bits, axis=-1, count=self.spec.actions).astype(bool)
-        return jnp.where(allowed, logits, NEVER)
 
     @property
     def _table(self) -> MultiHead:
@@ -101,12 +93,10 @@ def support(
 
 def _cloned(behaviour: Behaviour, evidence: Evidence, updates: int) -> Any:
     """The parameters of the clone of each log."""
-    size, logs = batch_size(evidence.spec), range(len(evidence.logs))
+    size = batch_size(evidence.spec)
     steps = Steps([log.learned for log in evidence.logs], evidence.rewards, size)
     passes = PASSES * max(steps.lengths) // size + 1
-    masks = [mask for mask in map(steps.allowed, logs) if mask is not None]
-    own = stacked_on_device(masks) if masks else None
-    return fitted(behaviour, steps, np.array(logs), own, min(updates, passes))
+    return fitted(behaviour, steps, np.arange(len(evidence.logs)), None, min(updates, passes))
 
 
 def likely(logits: np.ndarray, actions: np.ndarray) -> np.ndarray:
@@ -147,21 +137,20 @@ def _logged(steps: Steps, log: int) -> np.ndarray:
 
 def _said(behaviour: Behaviour, params: Any, steps: Steps, log: int) -> tuple[np.ndarray, np.ndarray]:
     """The clone's answers at every observation and at every next observation of a log."""
-    masks, parts = steps.allowed(log), []
+    parts = []
     for inside, place in steps.chunks(log):
-        allowed = None if masks is None else jnp.asarray(masks[inside])
         positions = jnp.asarray(steps.begins[log] + inside)
-        said = _clone(behaviour, params, steps.feed.minibatch, steps.feed.resident, positions, allowed)
+        said = _clone(behaviour, params, steps.feed.minibatch, steps.feed.resident, positions)
         parts.append([np.asarray(column)[: place.stop - place.start] for column in said])
     now, following = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     return now, following
 
 
 @partial(jax.jit, static_argnames=("behaviour", "minibatch"))
-def _clone(behaviour: Behaviour, params, minibatch, resident, positions, allowed):
+def _clone(behaviour: Behaviour, params, minibatch, resident, positions):
     batch = minibatch(resident, positions)
     answer = jax.vmap(partial(behaviour, params))
     now, following = answer(batch.observation), answer(batch.next_observation)
-    if allowed is None:
+    if not isinstance(batch, MaskedTransition):
         return now, following
-    return behaviour.limited(now, allowed), jnp.where(batch.next_allowed, following, NEVER)
+    return jnp.where(batch.allowed, now, NEVER), jnp.where(batch.next_allowed, following, NEVER)
