@@ -48,6 +48,28 @@ class Start(NamedTuple):
     play: dict[str, np.ndarray] | None  # the saved state of play; None: play starts from the beginning
 
 
+class Watch:
+    """What is seen of play between two rows of the metrics."""
+
+    def __init__(self, seeds: int, lanes: int, step: int):
+        self.returns = LaneReturns(seeds, lanes)
+        self._logged, self._step = time.monotonic(), step
+
+    def see(self, rewards: np.ndarray, ended: np.ndarray) -> None:
+        for reward, ends in zip(rewards, ended, strict=True):
+            self.returns.add(reward, ends)
+
+    def is_due(self) -> bool:
+        return time.monotonic() - self._logged > LOG_SECONDS
+
+    def rate(self, step: int) -> float:
+        """Steps per second since the last row, which is this one from now on."""
+        now = time.monotonic()
+        rate = (step - self._step) / (now - self._logged)
+        self._logged, self._step = now, step
+        return rate
+
+
 class OnlineTraining:
     """One agent that plays one environment; `out` becomes a dataset, `out/agent` the run folder of the agent.
 
@@ -172,8 +194,7 @@ class OnlineTraining:
         return Recorder(self.path, self.learner.spec, lanes=self.lanes, provenance=provenance)
 
     def _play(self, start: Start, replay: Replay, recorder: Recorder, stop: StopRequest) -> None:
-        returns, step = LaneReturns(len(self.seeds), self.collection.lanes), start.step
-        logged, step_logged = time.monotonic(), step
+        step, watch = start.step, Watch(len(self.seeds), self.collection.lanes, start.step)
         title = f"{short_name(self.learner.agent)} plays {self.play.name}"
         common = (self.folder, self.learner, self.collection, step, stop)
         with PlayServices(recorder, *common, title=title, unit="step") as services:
@@ -187,26 +208,28 @@ class OnlineTraining:
                 services.evaluate_if_owed(step, replay.state._asdict())
                 services.leave_if_asked(step)
                 while step < self.collection.steps:
-                    rewards, ended = playing.go(step)
-                    for reward, ends in zip(rewards, ended, strict=True):
-                        returns.add(reward, ends)
-                        step += self.collection.lanes
-                    if self.collection.evaluates(step):
-                        services.evaluate(step, replay.state._asdict())
-                    now, last = time.monotonic(), step >= self.collection.steps
-                    saves = stop.received or (services.due(step, len(rewards)) and not last)
-                    if saves or now - logged > LOG_SECONDS or last:
-                        rate = (step - step_logged) / (now - logged)
-                        logged, step_logged = now, step
-                        means = returns.means()
-                        services.log(step, replay.state, partial(self._figures, step, replay, means, rate))
-                        services.show(step, f"return {np.mean(means):.2f}")
-                    if saves:
-                        playing.settle()
-                        services.save(step, replay.state, playing)
-                    services.leave_if_asked(step)
+                    step = self._turn(step, replay, playing, services, watch)
                 playing.settle(learn_at=step)
             services.save(step, replay.state)
+
+    def _turn(self, step: int, replay: Replay, playing: Playing, services: PlayServices, watch: Watch) -> int:
+        """Play a few rows; evaluate, log and save if it is time. Return the new step."""
+        rewards, ended = playing.go(step)
+        watch.see(rewards, ended)
+        step += len(rewards) * self.collection.lanes
+        if self.collection.evaluates(step):
+            services.evaluate(step, replay.state._asdict())
+        last = step >= self.collection.steps
+        saves = services.stop.received or (services.due(step, len(rewards)) and not last)
+        if saves or last or watch.is_due():
+            rate, means = watch.rate(step), watch.returns.means()
+            services.log(step, replay.state, partial(self._figures, step, replay, means, rate))
+            services.show(step, f"return {np.mean(means):.2f}")
+        if saves:
+            playing.settle()
+            services.save(step, replay.state, playing)
+        services.leave_if_asked(step)
+        return step
 
     def _catch_up(self, step: int, replay: Replay, services: PlayServices) -> None:
         """Take the gradient steps that belong to steps recorded after the newest checkpoint."""
