@@ -212,6 +212,14 @@ def test_the_number_by_which_a_name_is_played_is_said(caplog):
     assert "gym/Pay-v0 takes numbers: 0 for east, 1 for stay, 2 for west; if it means others by them" in said
 
 
+def test_an_environment_without_the_masks_of_the_log_is_played_and_said(caplog):
+    """No environment here has masks: the policy may choose what the log forbids, and its score is of that."""
+    check_playable(LEARNER.spec, "gym/Pay-v0", masked=True)
+    assert caplog.messages == [
+        "the log has masks of allowed actions, and gym/Pay-v0 gives none: every action can be chosen there"
+    ]
+
+
 def test_the_same_game_with_other_options_is_played_and_said(caplog):
     """Nothing told that a log of one length was evaluated in another."""
     spec = envs.make("minatar_jax/breakout").spec

@@ -11,6 +11,8 @@ from optimist.data.transition import masked
 from optimist.errors import UsageError
 from optimist.training.feeding import feed_of
 from optimist.training.learner import Learner
+from optimist.training.offline import OfflineTraining
+from optimist.training.offline_settings import Training
 from optimist.training.play.acting import Policy
 
 SPEC = vectors(20, actions_count=3).spec
@@ -174,3 +176,9 @@ def test_a_policy_takes_images_in_the_layout_of_the_log(shape):
     for row in range(5):
         assert policy(pixels[row]) == int(inside(policy.params, data.observation(row), jax.random.PRNGKey(0)))
     assert policy(pixels).tolist() == [policy(each) for each in pixels]
+
+
+def test_a_training_says_that_its_environment_has_no_masks(tmp_path, caplog):
+    data = vectors(40, actions_count=2, allowed_actions=np.ones((40, 2), bool))
+    OfflineTraining(small("dqn"), data, Training(steps=2), out=tmp_path, environment="gym/CartPole-v1")
+    assert "gym/CartPole-v1 gives none: every action can be chosen there" in caplog.text

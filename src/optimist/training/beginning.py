@@ -60,7 +60,7 @@ class Beginning:
     def learner(self, agent: Agent, environment: str) -> Learner:
         """The run's learner with this agent; UsageError if the environment or the agent does not fit."""
         theirs = self.run.learner
-        check_playable(theirs.spec, environment)
+        check_playable(theirs.spec, environment, masked=self.run.masked)
         spec = envs.spec_of(environment)
         if (spec.stack, spec.frame_dtype) != (theirs.spec.stack, theirs.spec.frame_dtype):
             raise UsageError(

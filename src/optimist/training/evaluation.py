@@ -173,9 +173,11 @@ def play_out(
     return [[] for _ in series]
 
 
-def check_playable(spec: Spec, environment: str, trained_on: str = "") -> dict[str, str]:
+def check_playable(
+    spec: Spec, environment: str, trained_on: str = "", *, masked: bool = False
+) -> dict[str, str]:
     """Raise UsageError if the environment is another game, or if its observations or actions are not those of
-    the spec. Return its versions, to be recorded with the scores."""
+    the spec. Return its versions, to be recorded with the scores. `masked` says that the log has masks."""
     play = envs.make(environment)
     versions = play.versions()
     play.close()
@@ -196,6 +198,9 @@ def check_playable(spec: Spec, environment: str, trained_on: str = "") -> dict[s
         log.warning("%s", line)
     if spec.action_names not in ((), play.spec.action_names):
         _tell_numbers(spec, environment)
+    if masked:
+        line = "the log has masks of allowed actions, and %s gives none: every action can be chosen there"
+        log.warning(line, environment)
     return versions
 
 

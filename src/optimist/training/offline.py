@@ -92,7 +92,8 @@ class OfflineTraining:
         self.versions = {"dataset": self.data.fingerprint}
         if environment:
             trained_on = dataset.provenance.get("environment", "")
-            self.versions |= check_playable(dataset.spec, environment, trained_on)
+            masked = dataset.timeline.allowed is not None
+            self.versions |= check_playable(dataset.spec, environment, trained_on, masked=masked)
         self.learner = Learner(agent, dataset.spec, precision=training.precision)
         logger_classes(training.loggers)  # raises for an unknown logger
         self._check_memory()

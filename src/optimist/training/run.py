@@ -144,7 +144,7 @@ class Run:
                 f"{self.path} has no environment: name one with --environment; without one, optimist select "
                 "ranks its policies by the log"
             )
-        check_playable(self.learner.spec, name, self.environment)
+        check_playable(self.learner.spec, name, self.environment, masked=self.masked)
         return name
 
 
