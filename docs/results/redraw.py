@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from recompute import read
 from resampling import RESULTS
 
-from optimist.studies.report import figures, paper_figures
+from optimist.studies.report import figures, interval_figures, paper_figures
 from optimist.studies.report.study_figures import ACROSS, short_names
 from optimist.studies.scores import intervals, normalisation
 from optimist.studies.scores.normalisation import from_csv
@@ -60,11 +60,11 @@ class Study:
     def intervals(self) -> Figure:
         found = intervals.rows(intervals.matrices(self.file, self.by))
         curves = next(iter(next(iter(self.file.agents.values())).values()))
-        return paper_figures.interval_plot(found, len(next(iter(curves.values()))), self.by.yardstick)
+        return interval_figures.interval_plot(found, len(next(iter(curves.values()))), self.by.yardstick)
 
     def iqm(self) -> Figure:
         found = intervals.over_training(self.file, self.by)
-        return paper_figures.iqm_over_training(found, self.by.yardstick, OFFLINE)
+        return interval_figures.iqm_over_training(found, self.by.yardstick, OFFLINE)
 
     def medians(self, xlabel: str = OFFLINE) -> Figure:
         agents = self.file.agents

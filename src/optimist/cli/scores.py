@@ -92,7 +92,7 @@ def _print_tables(scores, by, recent: int, passed_over: str, out: Path | None) -
 def _write_verdict(scores, by, out: Path) -> list[Path]:
     """Write the intervals of every agent, the differences of every pair, and the figures."""
     from optimist.data.disk.files import write_whole
-    from optimist.studies.report import figures, paper_figures
+    from optimist.studies.report import figures, interval_figures
     from optimist.studies.scores import intervals
 
     matrices = intervals.matrices(scores, by)
@@ -102,8 +102,8 @@ def _write_verdict(scores, by, out: Path) -> list[Path]:
         write_whole(out / name, text.encode())
     evaluations = len(next(iter(next(iter(next(iter(scores.agents.values())).values())).values())))
     drawn = {
-        "intervals.png": paper_figures.interval_plot(found, evaluations, by.yardstick),
-        "iqm.png": paper_figures.iqm_over_training(
+        "intervals.png": interval_figures.interval_plot(found, evaluations, by.yardstick),
+        "iqm.png": interval_figures.iqm_over_training(
             intervals.over_training(scores, by), by.yardstick, scores.axis
         ),
     }

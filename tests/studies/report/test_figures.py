@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 from matplotlib.figure import Figure
 
-from optimist.studies.report import figures, paper_figures
+from optimist.studies.report import figures, interval_figures, paper_figures
 from optimist.studies.scores.intervals import Certainty
 from optimist.studies.scores.statistics import Interval
 
@@ -26,14 +26,14 @@ def words(drawing: str) -> set[str]:
 @pytest.mark.parametrize("tall", [False, True])
 def test_an_agent_has_a_dot_and_a_bar_for_its_last_and_its_best(tall):
     found = [certainty(agent, kind) for agent in CURVES for kind in ("best", "cross", "last", "area")]
-    figure = paper_figures.interval_plot(found, 4, "DQN", tall=tall)
+    figure = interval_figures.interval_plot(found, 4, "DQN", tall=tall)
     assert [axes.get_title() for axes in figure.axes] == ["last", "best of 4", "cross-chosen best"]
     bar, dot = figure.axes[0].lines[:2]
     assert list(bar.get_xdata()) == [0.6, 1.1] and list(dot.get_xdata()) == [0.8]
 
 
 def test_one_seed_has_a_dot_and_no_bar():
-    figure = paper_figures.interval_plot([certainty("REM", "last", seeds=1)], 4, "DQN")
+    figure = interval_figures.interval_plot([certainty("REM", "last", seeds=1)], 4, "DQN")
     assert [len(line.get_xdata()) for line in figure.axes[0].lines] == [1, 2]  # the dot, and the line at 1
 
 

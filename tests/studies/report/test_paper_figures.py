@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from optimist.studies.report import figures
-from optimist.studies.report.paper_figures import curve_grid, improvement_bars, medians, profiles, smoothed
+from optimist.studies.report.interval_figures import profiles
+from optimist.studies.report.paper_figures import curve_grid, improvement_bars, medians, smoothed
 from optimist.studies.scores.statistics import Interval
 
 MEDIANS = {"REM": {1: 0.5, 2: 1.2}, "QR-DQN": {2: 1.1, 1: 0.6}}

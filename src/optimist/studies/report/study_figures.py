@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from optimist import envs
 from optimist.studies.folders import folder_names
-from optimist.studies.report import figures, paper_figures
+from optimist.studies.report import figures, interval_figures, paper_figures
 from optimist.studies.report.paper_figures import MANY
 from optimist.studies.results.findings import Finding, StudyResults
 from optimist.studies.scores import intervals
@@ -83,12 +83,12 @@ def drawings(findings: StudyResults, name: str) -> list[Drawing]:
 
 
 def _intervals(findings: StudyResults, finding: Finding) -> Figure:
-    return paper_figures.interval_plot(finding.certainty, finding.evaluations, findings.yardstick)
+    return interval_figures.interval_plot(finding.certainty, finding.evaluations, findings.yardstick)
 
 
 def _iqm(findings: StudyResults, finding: Finding) -> Figure:
     curves = findings.on_the_way[finding.name]
-    return paper_figures.iqm_over_training(curves, findings.yardstick, steps(findings))
+    return interval_figures.iqm_over_training(curves, findings.yardstick, steps(findings))
 
 
 def _medians(findings: StudyResults, finding: Finding) -> Figure:
@@ -135,7 +135,7 @@ def _spread(findings: StudyResults, finding: Finding) -> Figure | None:
 def _profiles(findings: StudyResults, finding: Finding) -> Figure:
     found = intervals.profiles(finding.scores)
     shown = {kind_title(kind, finding.evaluations): found[kind] for kind in MAIN if kind in found}
-    return paper_figures.profiles(shown)
+    return interval_figures.profiles(shown)
 
 
 _SMOOTHED = f"Mean over seeds and one deviation around it, smoothed over {paper_figures.WINDOW} evaluations"

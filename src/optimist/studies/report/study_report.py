@@ -5,7 +5,7 @@ from pathlib import Path
 
 from optimist.data.disk.files import make_folder, remove, write_whole
 from optimist.errors import command_line, some_of
-from optimist.studies.report import paper_figures, study_tables
+from optimist.studies.report import interval_figures, study_tables
 from optimist.studies.report.chart import chart_data
 from optimist.studies.report.figures import laid_out, svg
 from optimist.studies.report.page import CHART, Link, csv_link, data_link, inline, page, picture
@@ -72,7 +72,9 @@ def study_page(
 ) -> bytes:
     verdict, film = findings.longest[-1], findings.out / FILM
     wide = [each for each in drawn if each.name == "intervals"][-1]
-    tall = paper_figures.interval_plot(verdict.certainty, verdict.evaluations, findings.yardstick, tall=True)
+    tall = interval_figures.interval_plot(
+        verdict.certainty, verdict.evaluations, findings.yardstick, tall=True
+    )
     pictures = [(each, picture(each.title, each.caption, each.svg, each.inches)) for each in drawn]
     return page(
         "study.html.j2",
