@@ -107,9 +107,8 @@ class Sampler:
         """The masks of these steps, (..., bytes). After the last step of an episode nothing was logged: every
         action is allowed."""
         timeline = self.dataset.timeline
-        end = np.append(timeline.episode_starts[1:], len(timeline))[episode]
-        bits = masks.bits[np.minimum(following, end - 1)]
-        bits[following == end] = 255
+        bits = masks.bits[np.minimum(following, len(timeline) - 1)]
+        bits[(following == len(timeline)) | (timeline.episode_of(following) != episode)] = 255
         return bits
 
     def _folded_reward(self, step: np.ndarray, length: np.ndarray) -> np.ndarray:
