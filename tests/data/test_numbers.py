@@ -24,6 +24,8 @@ def test_a_whole_float_is_the_number():
         np.testing.assert_array_equal(mine, theirs)
     np.testing.assert_array_equal(log.observation(3), log.observation(np.float32(3)))
     assert log.fraction(0.5, seed=1).fingerprint == log.fraction(0.5, seed=1.0).fingerprint
+    assert log.first(9).fingerprint == log.first(9.0).fingerprint  # they had two, and so other minibatches
+    assert log.last(9).fingerprint == log.last(9.0).fingerprint
     assert log.hold_out(0.5, seed=1)[0].fingerprint == log.hold_out(0.5, seed=1.0)[0].fingerprint
     spec = Dataset.from_arrays(**ROWS, stack=2.0, actions_count=3.0).spec
     assert spec == Spec((2,), "float32", actions=3, stack=2) and type(spec.stack) is type(spec.actions) is int

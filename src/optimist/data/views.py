@@ -75,12 +75,14 @@ class View:
 
     def first(self, count: int) -> Self:
         """The first `count` transitions by time; it may cut episodes."""
-        kept = self._kept_before(self._at_most_all("first", count))
+        count = self._checked("first", count)
+        kept = self._kept_before(min(count, len(self)))
         return self._view(self.starts, self.starts + kept, f"first({count})")
 
     def last(self, count: int) -> Self:
         """The last `count` transitions by time; it may cut episodes."""
-        dropped = self._kept_before(len(self) - self._at_most_all("last", count))
+        count = self._checked("last", count)
+        dropped = self._kept_before(max(len(self) - count, 0))
         return self._view(self.starts + dropped, self.stops, f"last({count})")
 
     def fraction(self, share: float, seed: int = 0) -> Self:
@@ -127,11 +129,11 @@ class View:
         player = lane // lanes % len(players)
         return self._chosen(np.flatnonzero(player == players.index(seed)), f"played_by({seed})")
 
-    def _at_most_all(self, name: str, count: int) -> int:
-        number = whole_number(name, count)
-        if number < 1:
-            raise DataError(f"a view of {number} transitions is empty; ask for 1 to {len(self)}")
-        return min(number, len(self))
+    def _checked(self, name: str, count: int) -> int:
+        count = whole_number(name, count)
+        if count < 1:
+            raise DataError(f"a view of {count} transitions is empty; ask for 1 to {len(self)}")
+        return count
 
     def _kept_before(self, count: int) -> np.ndarray:
         """How many steps of each range are among the view's first `count`."""
