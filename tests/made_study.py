@@ -71,7 +71,7 @@ def jobs(parts: tuple[str, ...] = ("all",), agents=AGENTS, games=GAMES, batch: i
                 label=agent,
                 part=part,
                 view={} if part == "all" else {"fraction": 0.5},
-                settings={"steps": STEPS[-1], "batch": batch},
+                settings={"steps": STEPS[-1], "evaluate_every": STEPS[0], "batch": batch},
                 **common,
             )
             for part in parts

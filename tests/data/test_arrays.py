@@ -186,6 +186,10 @@ def test_stacks_count_and_contents_are_the_callers_choice():
             {"observations": np.stack([np.linspace(0, 1, 6), 1.7e9 + 64 * np.arange(6)], axis=1)},
             "float32 cannot hold .feature 1, first in row 1",
         ),
+        (
+            {"observations": np.stack([np.linspace(0, 1, 6), 1.7e9 + 6e6 * np.arange(6) + 0.5], axis=1)},
+            r"observations .feature 1. are near 1.73e\+09, .* in steps of 128",
+        ),
         ({"observations": np.full((6, 1), np.nan)}, "NaN"),
         ({"observations": np.zeros((0, 1))}, "shape"),
         ({"terminals": np.full(6, 2)}, "true and false"),

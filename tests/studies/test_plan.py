@@ -1,6 +1,7 @@
 """A study's file becomes the right runs, and every mistake in one is answered before anything runs."""
 
 import copy
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
@@ -68,7 +69,21 @@ def test_logs_that_exist_need_no_collection():
     del changed["scales"]["tiny"]["collect"]
     study = study_file.read("mine", changed, "tiny")
     assert all(not job.plays and job.needs == () for job in study.jobs())
-    assert {job.data for job in study.jobs()} == {"logs/breakout", "logs/CartPole-v1"}
+    logs = Path("logs").absolute()
+    assert {job.data for job in study.jobs()} == {str(logs / "breakout"), str(logs / "CartPole-v1")}
+
+
+def test_logs_are_found_from_any_folder(tmp_path, monkeypatch):
+    """A report that was first made in another folder than the run said that the logs are missing."""
+    (here := tmp_path / "{here}").mkdir()
+    monkeypatch.chdir(here)
+    changed = table(data="logs/{game}")
+    del changed["scales"]["tiny"]["collect"]
+    job = study_file.read("mine", changed, "tiny").jobs()[-1]
+    monkeypatch.chdir(tmp_path)
+    assert job.data_folder(tmp_path / "study") == here / "logs" / "CartPole-v1"
+    changed["scales"]["tiny"]["data"] = "s3://bucket/logs/{game}"
+    assert study_file.read("mine", changed, "tiny").jobs()[-1].data == "s3://bucket/logs/CartPole-v1"
 
 
 def test_a_normaliser_is_found_from_any_folder(tmp_path, monkeypatch):
@@ -172,7 +187,8 @@ def test_imported_runs_of_one_game_form_one_study():
     jobs = [job for job in study_file.read("mine", changed, "tiny").jobs() if job.label == "REM"]
     found = [(job.name, job.seeds, job.data) for job in jobs if job.environment == "minatar/breakout"]
     assert found == [
-        (f"runs/minatar-breakout/all/rem/{run}", (run,), f"dqn/breakout/{run}") for run in (1, 2, 3)
+        (f"runs/minatar-breakout/all/rem/{run}", (run,), str(Path(f"dqn/breakout/{run}").absolute()))
+        for run in (1, 2, 3)
     ]
 
 
@@ -345,7 +361,8 @@ def test_the_game_in_a_path_of_data_has_no_path_of_a_file(monkeypatch):
     said = table(environments=["/home/me/keen.py:Corridor/short"], data="logs/{game}/{run}")
     del said["scales"]["tiny"]["collect"]
     jobs = study_file.read("mine", said, "tiny").jobs()
-    assert {job.data for job in jobs if job.label} == {f"logs/short/{run}" for run in (1, 2, 3)}
+    logs = Path("logs/short").absolute()
+    assert {job.data for job in jobs if job.label} == {str(logs / str(run)) for run in (1, 2, 3)}
 
 
 @pytest.mark.parametrize(

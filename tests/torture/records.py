@@ -52,7 +52,7 @@ def selection(run: Path, random: np.random.Generator) -> None:
     assert kept_steps(run) == [2]
     load_run(run, step="chosen")
     found = selected.read_selection(run) or {}
-    selected.chosen_steps(found)
+    selected.chosen_steps(found, {POLICY["seed"]: {POLICY["step"]}})
     chosen_by([found])
 
 

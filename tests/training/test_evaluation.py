@@ -12,7 +12,7 @@ from optimist import agents, envs
 from optimist.agents._agent import Agent
 from optimist.data import Spec
 from optimist.errors import UsageError
-from optimist.training.evaluation import EpisodeScore, check_playable, evaluate, mean_scores
+from optimist.training.evaluation import EpisodeScore, check_playable, evaluate, is_due, mean_scores
 from optimist.training.learner import Learner
 
 
@@ -58,6 +58,14 @@ def registered():
     yield
     for name in names:
         gymnasium.registry.pop(name)
+
+
+@pytest.mark.parametrize("lanes", [1, 3, 4, 50])
+def test_an_evaluation_is_due_where_a_multiple_is_passed_and_at_the_end(lanes):
+    taken = range(0, 100 + lanes, lanes)
+    for step in taken:
+        passes = any(each % 20 == 0 for each in range(max(step - lanes + 1, 1), step + 1))
+        assert is_due(step, every=20, steps=90, lanes=lanes) == (passes or step >= 90)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,7 @@
 """Logged action masks limit what agents learn from and how their policies act."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -128,6 +130,26 @@ def test_an_action_that_was_not_allowed_was_not_avoided(name):
         jax.grad(loss)(0.0, mask) for mask in ([True, True, False], [True, True, True])
     )
     assert masked_slope == 0 and open_slope != 0
+
+
+@pytest.mark.parametrize("name", ["cql", "rem_cql", "qr_cql", "c51_cql"])
+def test_the_conservative_term_counts_the_actions_that_could_be_chosen(name):
+    agent, random = small(name), np.random.default_rng(2)
+    params = with_raised(agent.init(jax.random.PRNGKey(0), SPEC), 2)
+    open_steps = batch(None)._replace(action=random.integers(3, size=4).astype(np.int32))
+    masks = random.random((4, 3)) < 0.5
+    masks[np.arange(4), open_steps.action] = True
+    steps, excess = masked(open_steps, masks, masks), 0.0
+    for observation, action, mask in zip(steps.observation, steps.action, masks, strict=True):
+        values = np.asarray(agent.values(agent.table(SPEC)(params["q"], observation)), float)
+        allowed = [np.exp(value) for value, is_allowed in zip(values, mask, strict=True) if is_allowed]
+        excess += (np.log(sum(allowed)) - values[action]) / 4
+    with_term, without = (
+        Learner(each, SPEC).losses(params, params, steps, jax.random.PRNGKey(1))["q"]
+        for each in (agent, replace(agent, conservatism=0.0))
+    )
+    assert not masks.all()
+    np.testing.assert_allclose(with_term - without, agent.conservatism * excess, rtol=1e-4, atol=1e-5)
 
 
 def logged_actions():

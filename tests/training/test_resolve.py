@@ -185,6 +185,18 @@ def test_a_run_without_a_place_is_in_the_same_place_from_python_and_from_the_com
     assert places == [*[whole] * 3, *[part] * 2, f"runs/dqn-{in_memory.fingerprint[:8]}"]
 
 
+@pytest.mark.parametrize("resolve", [resolve_training, resolve_collection])
+def test_episodes_that_are_asked_for_count_also_if_the_recipe_evaluates_by_steps(resolve):
+    """The paper's 125,000 steps were played, whatever number of episodes was given."""
+
+    def length(**settings):
+        found = resolve(None, "dqn", recipe="paper", settings=settings).settings
+        return found.episodes, found.evaluation_steps
+
+    assert length() == (20, 125_000) and length(episodes=5) == (5, None)
+    assert length(episodes=5, evaluation_steps=1000) == (5, 1000)
+
+
 def test_an_agent_is_taken_as_it_is_and_a_name_is_fitted():
     spec = envs.make("minatar/breakout").spec
     own = agents.Rem(columns=7)

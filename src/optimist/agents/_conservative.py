@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, ClassVar
 
+from optimist.agents._table_agent import of_choices
 from optimist.equations.losses import excess_value
 from optimist.errors import UsageError
 from optimist.networks import SplitTable, Table
@@ -23,7 +24,8 @@ class ReadOnce:
 
 @dataclass(frozen=True, kw_only=True)
 class Conservative:
-    """CQL(H) (Kumar et al. 2020, eq. 4), added to the loss of the next base class, a table agent."""
+    """CQL(H) (Kumar et al. 2020, eq. 4), added to the loss of the next base class, a table agent. On a log
+    with masks the term is about the actions that could be chosen."""
 
     vector_peer: ClassVar[str] = "td3_bc"
     conservatism: Annotated[float, "weight of the conservative term; 0: no such term"] = 1.0
@@ -39,5 +41,6 @@ class Conservative:
         def shared(observation):
             return table if observation is step.observation else q(observation)
 
-        excess = excess_value(self.values(table), step.action)  # type: ignore[attr-defined]
+        values = of_choices(self.values(table), step)  # type: ignore[attr-defined]
+        excess = excess_value(values, step.action)
         return super().loss(shared, q_target, step, key) + self.conservatism * excess  # type: ignore[misc]

@@ -24,7 +24,7 @@ from optimist.networks import (
     torso_for,
 )
 
-NEVER = -1e9  # the logit of an action that was not allowed; finite, because a loss multiplies it by zero
+NEVER = -1e9  # the value of an action that was not allowed; finite, because a loss multiplies it by zero
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,12 +149,14 @@ def _among_allowed(q: Callable, step: MaskedTransition) -> Callable:
     return limited
 
 
+def of_choices(values: Any, step: Transition) -> Any:
+    """The values or logits of the actions that could be chosen: one that was not allowed was not avoided."""
+    return jnp.where(step.allowed, values, NEVER) if isinstance(step, MaskedTransition) else values
+
+
 def choice_loss(logits: Any, step: Transition) -> Any:
-    """The cross-entropy of the logged action among those that could be chosen: one that was not allowed was
-    not avoided."""
-    if isinstance(step, MaskedTransition):
-        logits = jnp.where(step.allowed, logits, NEVER)
-    return cross_entropy(logits, jax.nn.one_hot(step.action, logits.size))
+    """The cross-entropy of the logged action among those that could be chosen."""
+    return cross_entropy(of_choices(logits, step), jax.nn.one_hot(step.action, logits.size))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,7 @@ from optimist.data.disk.manifest import Manifest
 from optimist.data.disk.reader import read_timeline
 from optimist.data.intake import Intake
 from optimist.data.machine import with_home
+from optimist.data.numbers import whole_number
 from optimist.data.sampling import Sampler, transitions
 from optimist.data.saving import copy_into
 from optimist.data.stacking import decoded_stacks
@@ -129,9 +130,9 @@ class Dataset(View):
             next_observations=next_observations,
             episodes=episodes,
             action_names=action_names,
-            stack=stack,
+            stack=whole_number("stack", stack),
             channels=channels,
-            actions_count=actions_count,
+            actions_count=None if actions_count is None else whole_number("actions_count", actions_count),
             action_low=action_low,
             action_high=action_high,
             probabilities=probabilities,
@@ -169,12 +170,14 @@ class Dataset(View):
     ) -> Transition:
         """The batch that training with this seed draws uniformly at this step: arrays with `size` rows,
         stacked observations. `clip` clips rewards to [-clip, clip]."""
+        size, n_step = whole_number("size", size), whole_number("n_step", n_step)
+        seed, step = whole_number("seed", seed), whole_number("step", step, least=0)
         sampler = Sampler(self, size, gamma, n_step, clip, seed)
         return transitions(sampler, sampler.positions(step, 1)[0], self.timeline.frames)
 
     def observation(self, position: int) -> np.ndarray:
         """The input of a policy at this step of the dataset: the stack of its frame and earlier ones."""
-        at = range(len(self))[position]  # IndexError beyond the last
+        at = range(len(self))[whole_number("position", position)]  # IndexError beyond the last
         rows = Sampler(self).rows(np.array([at]))
         return decoded_stacks(self.timeline.frames, rows.frame, rows.age, self.spec.stack)[0]
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from optimist.data.episodes import Episodes, episodes_in_words
 from optimist.data.joining import LeftOut
+from optimist.data.numbers import whole_number
 from optimist.data.timeline import Timeline
 from optimist.data.transition import Spec
 from optimist.errors import DataError, in_one_line
@@ -74,16 +75,19 @@ class View:
 
     def first(self, count: int) -> Self:
         """The first `count` transitions by time; it may cut episodes."""
-        kept = self._kept_before(self._whole_number(count))
+        count = self._checked("first", count)
+        kept = self._kept_before(min(count, len(self)))
         return self._view(self.starts, self.starts + kept, f"first({count})")
 
     def last(self, count: int) -> Self:
         """The last `count` transitions by time; it may cut episodes."""
-        dropped = self._kept_before(len(self) - self._whole_number(count))
+        count = self._checked("last", count)
+        dropped = self._kept_before(max(len(self) - count, 0))
         return self._view(self.starts + dropped, self.stops, f"last({count})")
 
     def fraction(self, share: float, seed: int = 0) -> Self:
         """A random share of the trajectories, each kept whole."""
+        seed = whole_number("seed", seed, least=0)
         trajectories = len(self.starts)
         chosen = np.random.default_rng(seed).permutation(trajectories)[: _count(trajectories, share)]
         return self._chosen(chosen, f"fraction({share}, {seed})")
@@ -91,6 +95,7 @@ class View:
     def hold_out(self, share: float, seed: int = 0) -> tuple[Self, Self]:
         """(kept, held): a random share of the trajectories is held back, each of them whole. Train on the
         first part, choose and measure on the second."""
+        seed = whole_number("seed", seed, least=0)
         trajectories = len(self.starts)
         if not 0 < share < 1 or trajectories < 2:
             raise DataError(
@@ -124,12 +129,11 @@ class View:
         player = lane // lanes % len(players)
         return self._chosen(np.flatnonzero(player == players.index(seed)), f"played_by({seed})")
 
-    def _whole_number(self, count: int) -> int:
-        if count % 1:
-            raise DataError(f"a view of {count} transitions: give a whole number")
+    def _checked(self, name: str, count: int) -> int:
+        count = whole_number(name, count)
         if count < 1:
             raise DataError(f"a view of {count} transitions is empty; ask for 1 to {len(self)}")
-        return min(int(count), len(self))
+        return count
 
     def _kept_before(self, count: int) -> np.ndarray:
         """How many steps of each range are among the view's first `count`."""

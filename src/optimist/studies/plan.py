@@ -2,11 +2,14 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from optimist import envs
+from optimist.data.machine import with_home
 from optimist.studies.folders import Folders, folder_names
 from optimist.studies.job import Job
+from optimist.studies.store import is_address
 
 RANDOM_EPISODES = 100
 WHOLE = "all"  # the name of the part that is all of the data
@@ -161,4 +164,11 @@ class Study:
         if self.play is not None:
             return self._run(environment, next(iter(self.agents)), seeds=()).name
         assert self.data is not None
-        return self.data.format(environment=environment, game=envs.game_of(environment), run=run)
+        return _from_anywhere(
+            self.data.format(environment=environment, game=envs.game_of(environment), run=run)
+        )
+
+
+def _from_anywhere(log: str) -> str:
+    """The place of a log as workers and reports find it, which may have another working directory."""
+    return log if is_address(log) or with_home(log) != log else str(Path(log).absolute())

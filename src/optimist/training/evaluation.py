@@ -29,6 +29,12 @@ def check_length(steps: int | None) -> None:
         raise UsageError(f"{steps:,} steps of an evaluation: choose at most {MOST_STEPS:,}")
 
 
+def is_due(step: int, *, every: int, steps: int, lanes: int = 1) -> bool:
+    """Is an evaluation due at this step of a run of so many steps? Lanes step together, so a vector step may
+    jump over the exact number."""
+    return step > 0 and (step // every > (step - lanes) // every or step >= steps)
+
+
 class EpisodeScore(NamedTuple):
     """One evaluation episode, as a row of `episodes.csv`."""
 

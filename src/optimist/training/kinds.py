@@ -5,11 +5,9 @@ from dataclasses import InitVar, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-import numpy as np
+from optimist.data.numbers import LARGEST
+from optimist.errors import UsageError
 
-from optimist.errors import UsageError, in_one_line
-
-LARGEST = 2**63  # no setting is a whole number beyond it, and arithmetic with floats would overflow
 WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text", NoneType: "none"}
 PLURALS = {int: "whole numbers", float: "numbers", bool: "truth values", str: "texts"}
 
@@ -57,14 +55,6 @@ def may_be_none(kind: Any) -> bool:
 def takes_fractions(kind: Any) -> bool:
     """Is it a number, and not a kind that every value fits?"""
     return fits(0.5, kind) and not fits(object(), kind)
-
-
-def count(name: str, value: Any) -> int:
-    """The whole number that this value is, 1000 for 1e3; UsageError for any other value."""
-    value = value.item() if isinstance(value, np.generic) else value
-    if not fits(value, float) or value % 1:  # not 0 for NaN and infinity either
-        raise UsageError(f"{name} is {in_one_line(repr(value))}, not a whole number")
-    return int(value)
 
 
 def demand(record, names: tuple[str, ...], holds: Callable[[Any], bool], rule: str) -> None:

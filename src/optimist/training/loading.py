@@ -9,11 +9,11 @@ import numpy as np
 from optimist import plugins
 from optimist.agents import from_description
 from optimist.data.machine import with_home
+from optimist.data.numbers import whole_number
 from optimist.data.transition import Spec
 from optimist.errors import RunError, UsageError, in_one_line, some_of
 from optimist.training.guard import FREEZE, NEVER, health_like, where
 from optimist.training.inputs import Inputs
-from optimist.training.kinds import count
 from optimist.training.learner import Learner, TrainState
 from optimist.training.run import OWN_PLAY, Run, mean_returns
 from optimist.training.storage import checkpoint
@@ -107,7 +107,7 @@ def learner_of(config: dict) -> Learner:
 
 
 def _number(step: int | str) -> int:
-    text = step.replace("_", "") if isinstance(step, str) else str(count("step", step))
+    text = step.replace("_", "") if isinstance(step, str) else str(whole_number("step", step))
     if not text.isdecimal():
         raise UsageError(f'step is "{step}": give a number, "last", "best", "healthy" or "chosen"')
     return int(text)

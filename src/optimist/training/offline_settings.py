@@ -9,7 +9,7 @@ from optimist.errors import UsageError, did_you_mean, renamed
 from optimist.networks.precision import PRECISION, check_precision
 from optimist.training.automatic import AUTO, CLIPPED, SCALED, check_clipping, is_scale
 from optimist.training.beside import WAIT, WAYS
-from optimist.training.evaluation import check_length
+from optimist.training.evaluation import check_length, is_due
 from optimist.training.guard import CONTINUE, RESPONSES
 from optimist.training.inputs import check_kind
 from optimist.training.kinds import demand
@@ -90,4 +90,4 @@ class Training:
 
     def evaluates(self, step: int) -> bool:
         """Is an evaluation due at this gradient step?"""
-        return step > 0 and (step % self.evaluate_every == 0 or step == self.steps)
+        return is_due(step, every=self.evaluate_every, steps=self.steps)

@@ -10,7 +10,7 @@ import numpy as np
 from optimist.errors import UsageError
 from optimist.networks.precision import PRECISION, check_precision
 from optimist.training.automatic import CLIPPED, check_clipping, clipping, settled
-from optimist.training.evaluation import check_length
+from optimist.training.evaluation import check_length, is_due
 from optimist.training.kinds import demand
 from optimist.training.loggers import USUAL
 
@@ -68,11 +68,9 @@ class Collection:
         return min(round(self.mix * self.batch), self.batch - 1)
 
     def evaluates(self, step: int) -> bool:
-        """Is an evaluation due at this agent step? A vector step may jump over the exact number."""
-        if self.evaluate_every is None or not step:
-            return False
-        passed = step // self.evaluate_every - (step - self.lanes) // self.evaluate_every
-        return passed > 0 or step >= self.steps
+        """Is an evaluation due at this agent step?"""
+        every = self.evaluate_every
+        return every is not None and is_due(step, every=every, steps=self.steps, lanes=self.lanes)
 
     def rows_to_look(self, step: int) -> int:
         """Vector steps from this agent step to the next evaluation, or to the end."""

@@ -131,7 +131,9 @@ def _settings(record: Any, settings: Mapping[str, Any] | None, place: str, agent
         if meant and closest(name, field_names(record)) is None:
             where = f'options={{"{meant}": {value!r}}}'
             raise UsageError(f'{place}: there is no setting "{name}"; for the agent, pass {where}')
-    return with_values(record, settings or {}, place)
+    # A recipe that evaluates by steps would go before the episodes that were asked for.
+    by_episodes = {"evaluation_steps": None} if "episodes" in (settings or {}) else {}
+    return with_values(record, {**by_episodes, **(settings or {})}, place)
 
 
 def field_names(record: Any, prefix: str = "") -> list[str]:

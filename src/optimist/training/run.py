@@ -11,10 +11,10 @@ import numpy as np
 from optimist import envs
 from optimist.agents import short_name
 from optimist.data.dataset import Dataset
+from optimist.data.numbers import whole_number
 from optimist.envs._environment import named_failures
 from optimist.errors import DataError, RunError, UsageError
 from optimist.training.evaluation import EpisodeScore, check_playable, evaluate, mean_scores
-from optimist.training.kinds import count
 from optimist.training.learner import Learner
 from optimist.training.play.acting import POLICY, Player, Policy
 from optimist.training.sizes import check_memory, lanes_bytes
@@ -95,7 +95,8 @@ class Run:
         self, episodes: int = 100, epsilon: float = 0.001, environment: str = "", steps: int | None = None
     ) -> list[EpisodeScore]:
         """New episodes of every seed: `episodes` of them, or, with `steps`, until so many steps are done."""
-        episodes, steps = count("episodes", episodes), None if steps is None else count("steps", steps)
+        episodes = whole_number("episodes", episodes)
+        steps = None if steps is None else whole_number("steps", steps)
         if episodes < 1 or not 0 <= epsilon <= 1:
             raise UsageError(
                 f"{episodes} episodes at epsilon {epsilon}: choose at least 1, and an epsilon between 0 and 1"
@@ -119,7 +120,7 @@ class Run:
         self, seed: int | None = None, frames: int = 400, epsilon: float = 0.001, environment: str = ""
     ) -> list[np.ndarray]:
         """Rendered frames of one seed's play, episode after episode."""
-        frames = count("frames", frames)
+        frames = whole_number("frames", frames)
         if frames < 1:
             raise UsageError(f"a film of {frames} frames: choose at least 1")
         chosen = self.seeds[0] if seed is None else seed

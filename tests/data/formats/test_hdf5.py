@@ -85,6 +85,10 @@ def test_a_file_without_timeouts_is_asked_about_them(tmp_path):
         ({"rewards": np.zeros(59)}, "arrays of different lengths"),
         ({"observations": np.full((60, 2), 2**25)}, "whole numbers outside.*first in row 0"),
         ({"observations": np.full((60, 2), 2.0**25 + 1)}, "float32 cannot hold .feature 0, first in row 0"),
+        (
+            {"observations": np.stack([np.zeros(60), 1.7e9 + 60.25 * np.arange(60)], axis=1)},
+            r"observations \(feature 1\) are near 1.7e\+09, .* in steps of 128: subtract a constant",
+        ),
         ({"observations": np.zeros((60, 6, 6, 6), np.uint8)}, 'give channels="first"'),
     ],
 )

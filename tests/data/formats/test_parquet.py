@@ -501,6 +501,18 @@ def test_times_in_seconds_are_not_rounded(tmp_path, save):
     assert read(large, tmp_path / "data", observations="x,y").counts.steps == 57
 
 
+@pytest.mark.parametrize("save", [in_parquet, in_csv])
+@pytest.mark.parametrize("seconds", [60.25, 525_600.25])  # from row to row; the second makes a year
+def test_times_with_fractions_of_seconds_are_not_rounded(tmp_path, save, seconds):
+    """They were taken in silence where they spread over a year: whole seconds alone were refused."""
+    clock = 1_700_000_000 + seconds * np.arange(60)
+    with pytest.raises(DataError, match='"y" are near 1.7.* in steps of 128: subtract a constant'):
+        read(save(columns() | {"y": clock}, tmp_path), tmp_path / "data", observations="x,y")
+    for kept in (clock - 1_700_000_000, 2.0e7 + 1_100_000.25 * np.arange(60)):  # the second has no offset
+        table = save(columns() | {"y": kept}, tmp_path)
+        read(table, tmp_path / f"{kept[0]:g}", observations="x,y")
+
+
 def test_an_episode_that_goes_on_after_its_end_is_said_once(tmp_path, caplog):
     table = columns() | {"terminal": np.arange(60) % 10 == 4}
     read(in_parquet(table, tmp_path), tmp_path / "data", observations="x,y")

@@ -40,7 +40,15 @@ def jobs() -> list[Job]:
             job(log, game, seeds=(0,)),
             job(f"random/{game}", game, agent="random", data=log, needs=(log,), seeds=(0,)),
             *(
-                job(f"runs/{game}/{label}", game, data=log, needs=(log,), label=label, part="all")
+                job(
+                    f"runs/{game}/{label}",
+                    game,
+                    data=log,
+                    needs=(log,),
+                    label=label,
+                    part="all",
+                    settings={"steps": 200, "evaluate_every": 100},
+                )
                 for label in ("A", "B")
             ),
         ]
@@ -228,6 +236,22 @@ def test_seeds_that_were_trained_in_runs_of_their_own_stand_in_one_table(study):
     one, other = (job(f"runs/x/{n}", GAMES[0], seeds=(n,), data="d", label="X", part="all") for n in (1, 2))
     runs = [Evaluated(each, {each.seeds[0]: {100: 4.0}}, 1, 9) for each in (one, other)]
     assert score_file(runs, "all").agents == {"X": {GAMES[0]: {1: {100: 4.0}, 2: {100: 4.0}}}}
+
+
+def test_an_evaluation_at_the_former_end_of_a_longer_run_does_not_count(study):
+    """A game was added to a study that was made longer, and left out because it lacked that evaluation."""
+    rows = [(step, seed, 0, 9.0, 9) for step in (100, 150, 200) for seed in (0, 1)]
+    episodes(study / f"runs/{GAMES[0]}/A", rows)
+    (finding,) = find(study).found
+    assert finding.left_out == {}
+    steps = {step for games in finding.file.agents.values() for by in games.values() for step in by[0]}
+    assert steps == {100, 200}
+
+
+def test_the_policy_of_a_former_end_is_not_the_chosen_one(study):
+    ranked = [{"step": step, "seed": 0} for step in (150, 200, 100)]
+    run = Evaluated(jobs()[2], {0: {100: 4.0, 200: 6.0}}, 2, 18, {"candidates": ranked})
+    assert score_file([run], "all").chosen_of("A", GAMES[0]) == {0: 200}
 
 
 def run_by_run(study) -> list[Job]:

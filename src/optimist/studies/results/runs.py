@@ -1,6 +1,6 @@
 """The finished runs of a study, and their scores as a table."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,9 +8,12 @@ from typing import Any
 from optimist.errors import RunError, command_line
 from optimist.studies.job import Job
 from optimist.studies.scores import curves as scores
+from optimist.studies.scores.curves import Curve
 from optimist.studies.scores.score_files import ScoreFile, Seeds
 from optimist.studies.sheet import Sheet, as_csv
+from optimist.training.evaluation import is_due
 from optimist.training.storage.policies import kept_steps
+from optimist.training.storage.run_folder import read_config
 from optimist.training.storage.selected import chosen_steps, is_of_all, read_selection
 
 
@@ -53,7 +56,7 @@ def score_file(runs: Iterable[Evaluated], part: str, until: int | None = None) -
             by_game[run.job.environment] = {**by_game.get(run.job.environment, {}), **curves}
             if run.selection:
                 mine = chosen.setdefault(run.job.label, {}).setdefault(run.job.environment, {})
-                mine.update(chosen_steps(run.selection, until))
+                mine.update(chosen_steps(run.selection, curves))
     return ScoreFile(found, "step", chosen)
 
 
@@ -75,7 +78,16 @@ def _evaluated(job: Job, out: Path) -> Evaluated:
     played, selection = scores.episodes(folder), read_selection(folder)
     if selection and not is_of_all(selection, kept_steps(folder)):
         selection = None  # the run was continued since, and the other scores are of the longer run
-    return Evaluated(job, scores.averages(played), len(played.length), int(played.length.sum()), selection)
+    training = read_config(folder).get("training", {})
+    curves = {seed: _planned(curve, training) for seed, curve in scores.averages(played).items()}
+    return Evaluated(job, curves, len(played.length), int(played.length.sum()), selection)
+
+
+def _planned(curve: Curve, training: Mapping[str, Any]) -> Curve:
+    """The evaluations of a run of this length. A run that was made longer also has one at its former end,
+    which the runs that were never shorter lack."""
+    every, steps, lanes = (training.get(name, 1) for name in ("evaluate_every", "steps", "lanes"))
+    return {at: score for at, score in curve.items() if is_due(at, every=every, steps=steps, lanes=lanes)}
 
 
 def csv_text(file: ScoreFile) -> str:

@@ -7,9 +7,9 @@ import jax
 import numpy as np
 
 from optimist.data.dataset import Dataset
+from optimist.data.numbers import whole_number
 from optimist.errors import UsageError
 from optimist.training.evaluation import evaluate
-from optimist.training.kinds import count
 from optimist.training.seed_logs import whole
 from optimist.training.selection import choice
 from optimist.training.selection.candidates import Candidate, Source, candidates_of, read_sources
@@ -41,8 +41,8 @@ def select_policy(
     part of each player's log that is used: by default all of it, also for runs that learned from less.
     `steps` limits the steps of each log: on a CPU it takes long to compute many policies at all states."""
     choice.check_rule(rule)
-    updates, episodes = count("updates", updates), count("episodes", episodes)
-    steps = None if steps is None else count("steps", steps)
+    updates, episodes = whole_number("updates", updates), whole_number("episodes", episodes)
+    steps = None if steps is None else whole_number("steps", steps)
     if updates < 1:
         raise UsageError(f"{updates} updates of each network: choose at least 1")
     if episodes < 0:

@@ -3,7 +3,7 @@
 import json
 import os
 import zlib
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -81,11 +81,11 @@ def is_of_all(record: dict[str, Any], kept: Iterable[int]) -> bool:
     return set(kept) <= {each["step"] for each in record["candidates"]}
 
 
-def chosen_steps(record: dict[str, Any], until: int | None = None) -> dict[int, int]:
-    """The chosen step of each seed of a run, among the policies up to the step `until`."""
+def chosen_steps(record: dict[str, Any], among: Mapping[int, Container[int]]) -> dict[int, int]:
+    """The chosen step of each seed of a run, among these steps of the seed."""
     chosen: dict[int, int] = {}
     for each in record["candidates"]:  # the best first
-        if until is None or each["step"] <= until:
+        if each["step"] in among.get(each["seed"], ()):
             chosen.setdefault(each["seed"], each["step"])
     return chosen
 

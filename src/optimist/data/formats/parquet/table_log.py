@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from optimist.data.array_observations import refuse_offset
 from optimist.data.formats._log import Part, with_following
 from optimist.data.formats._plan import exact
 from optimist.data.formats.parquet.arrays import is_text, labels, numbers, plain
@@ -96,7 +97,7 @@ class TableLog:
         found = [numbers(use, batch.column(use), schema.field(use), first) for use in uses]
         if name in ("observations", "next_observations"):
             for use, column in zip(uses, found, strict=True):
-                _check_whole(use, column, first)
+                _check_rounding(use, column, first)
         array = found[0] if len(uses) == 1 else _side_by_side(uses, found, first)
         if name in ("observations", "next_observations"):
             return array.reshape(-1, 1) if array.ndim == 1 else array
@@ -172,14 +173,18 @@ def _check_flags(name: str, column: pa.Array, first: int) -> None:
         raise DataError(f'the column "{name}" is empty in row {row}; {remedy}')
 
 
-def _check_whole(name: str, column: np.ndarray, first: int) -> None:
-    """Raise DataError for whole numbers, such as times in seconds, that float32 would round. A .csv file has
-    no types, so they come as floats, and pandas makes floats of them where a value is missing."""
+def _check_rounding(name: str, column: np.ndarray, first: int) -> None:
+    """Raise DataError for numbers, such as times in seconds, that float32 would round. A .csv file has no
+    types, so whole ones come as floats, and pandas makes floats of them where a value is missing."""
     if column.dtype.itemsize <= 4 and column.dtype.kind == "f":
         return
     kept = column.astype(np.float32)
-    if (kept != column).any() and np.isfinite(kept).all() and (column == np.floor(column)).all():
+    if not (kept != column).any() or not np.isfinite(kept).all():
+        return
+    if (column == np.floor(column)).all():
         exact(f'values of "{name}"', column, first)
+    elif column.ndim == 1 and not first:
+        refuse_offset(f'values of "{name}"', column)
 
 
 def _side_by_side(names: list[str], columns: list[np.ndarray], first: int) -> np.ndarray:
