@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from command import call, print_table
+from command import call, print_table, refuse
 from gathering import add, lines
 
 from optimist.studies.status import read_record
@@ -33,6 +33,8 @@ def gather(study: Path, out: Path) -> None:
 
 
 def show(folder: Path) -> None:
+    if not (folder / "critics.csv").exists():
+        refuse(f"{folder} has no critics.csv: add a study to it first")
     runs: dict[tuple[str, ...], dict[int, float]] = {}
     with (folder / "critics.csv").open() as file:
         for row in csv.DictReader(file):
