@@ -283,7 +283,7 @@ optimist study run mine.toml --scale mine --dry-run
     ),
     "docs/results/final-buffer/README.md": Reading(
         given=TWO_TASKS,
-        # Tables accumulate: those of the small runs have a folder of their own, and then take the page's place.
+        # Tables accumulate: those of the small runs have a folder of their own, then the page's.
         smaller=PREPARED
         | {"docs/results/final-buffer/three-tasks.toml": "two-tasks.toml", "--workers 3": "--workers 1"}
         | {f"results/{task} docs/results/final-buffer/2019": f"results/{task} small" for task in TASKS},

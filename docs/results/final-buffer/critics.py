@@ -1,10 +1,11 @@
-"""What the critics estimated on the way, from the folder of a study, and where their estimates left all bounds.
+"""What the critics estimated on the way, from the folder of a study, and when they diverged.
 
     python docs/results/final-buffer/critics.py results/Hopper docs/results/final-buffer/2019
     python docs/results/final-buffer/critics.py docs/results/final-buffer/2019
 
-The first adds the study's runs to critics.csv, with every 10,000th update; the second prints a row for each
-run of that file. A run has diverged when an estimate is beyond 2,000 either way: no task allows more than some 1,000.
+The first adds the study's runs to critics.csv, with every 10,000th update; the second prints a row for
+each run of that file. A run has diverged when an estimate is beyond 2,000 either way: the best episodes
+return some hundreds with discount.
 """
 
 import csv
