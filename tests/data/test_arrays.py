@@ -315,10 +315,20 @@ def test_channels_first_images_are_stored_channels_last_and_the_spec_knows():
     pixels = images(3, 84, 84)
     data = Dataset.from_arrays(**log(observations=pixels))
     assert data.spec.frame_shape == (84, 84, 3) and data.spec.channels_first
-    np.testing.assert_array_equal(data.observation(1), np.moveaxis(pixels[1], 0, -1))
+    np.testing.assert_array_equal(data.timeline.decoded()[1], np.moveaxis(pixels[1], 0, -1))
     last = Dataset.from_arrays(**log(observations=np.moveaxis(pixels, 1, -1)))
     assert not last.spec.channels_first
     np.testing.assert_array_equal(last.timeline.decoded(), data.timeline.decoded())
+
+
+def test_observations_have_the_layout_that_the_caller_gave():
+    """All sides of a cube are equal, so no policy could tell a turned one."""
+    pixels = images(8, 8, 8)
+    data = Dataset.from_arrays(**log(observations=pixels), channels="first", stack=2)
+    np.testing.assert_array_equal(data.observation(1), np.concatenate(pixels[:2]))
+    np.testing.assert_array_equal(data.episodes[0].frames[:3], pixels[:3])
+    np.testing.assert_array_equal(data.episodes[0].observations[2], np.concatenate(pixels[1:3]))
+    np.testing.assert_array_equal([*data.episodes[0]][1].next_observation, np.concatenate(pixels[1:3]))
 
 
 def test_the_layout_of_ambiguous_images_is_what_the_caller_says():

@@ -169,17 +169,20 @@ class Dataset(View):
         clip: float | None = None,
     ) -> Transition:
         """The batch that training with this seed draws uniformly at this step: arrays with `size` rows,
-        stacked observations. `clip` clips rewards to [-clip, clip]."""
+        stacked observations as a network takes them, with the channels last. `clip` clips rewards to
+        [-clip, clip]."""
         size, n_step = whole_number("size", size), whole_number("n_step", n_step)
         seed, step = whole_number("seed", seed), whole_number("step", step, least=0)
         sampler = Sampler(self, size, gamma, n_step, clip, seed)
         return transitions(sampler, sampler.positions(step, 1)[0], self.timeline.frames)
 
     def observation(self, position: int) -> np.ndarray:
-        """The input of a policy at this step of the dataset: the stack of its frame and earlier ones."""
+        """The input of a policy at this step of the dataset: the stack of its frame and earlier ones, in the
+        layout of the log."""
         at = range(len(self))[whole_number("position", position)]  # IndexError beyond the last
         rows = Sampler(self).rows(np.array([at]))
-        return decoded_stacks(self.timeline.frames, rows.frame, rows.age, self.spec.stack)[0]
+        stacks = decoded_stacks(self.timeline.frames, rows.frame, rows.age, self.spec.stack)
+        return self.spec.in_users_layout(stacks)[0]
 
     def __repr__(self) -> str:
         episodes, source = self.episodes, self.timeline.source

@@ -19,7 +19,7 @@ def episodes_in_words(count: int) -> str:
 @dataclass(frozen=True, eq=False)
 class Episode:
     """One episode, or its part in a view. Iterating gives its transitions, undiscounted: the discount is 0
-    where the game ended and 1 elsewhere."""
+    where the game ended and 1 elsewhere. Observations have the layout of the log, as a policy takes them."""
 
     spec: Spec
     timeline: Timeline
@@ -56,12 +56,13 @@ class Episode:
     @property
     def frames(self) -> np.ndarray:
         """The recorded frames, with the one after the last step, (length + 1, ...)."""
-        return self.timeline.frames(self._frame_numbers)
+        return self.spec.in_users_layout(self.timeline.frames(self._frame_numbers))
 
     @property
     def observations(self) -> np.ndarray:
-        """The stacked observations, with the one after the last step, (length + 1, *observation_shape)."""
-        return decoded_stacks(self.timeline.frames, self._frame_numbers, self._age, self.spec.stack)
+        """The stacked observations, with the one after the last step, (length + 1, ...)."""
+        stacks = decoded_stacks(self.timeline.frames, self._frame_numbers, self._age, self.spec.stack)
+        return self.spec.in_users_layout(stacks)
 
     def __iter__(self) -> Iterator[Transition]:
         first = self._frame_numbers[0]
@@ -73,7 +74,7 @@ class Episode:
             found: np.ndarray = stacked(
                 lambda back: frames[max(0, at - back)], self._age[step], self.spec.stack
             )
-            return found
+            return self.spec.in_users_layout(found)
 
         columns = zip(self.actions, self.rewards, strict=True)
         following = observation(0)

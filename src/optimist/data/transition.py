@@ -163,6 +163,11 @@ class Spec:
             return observation[..., None]
         return observation
 
+    def in_users_layout(self, observations: np.ndarray) -> np.ndarray:
+        """Observations as a network takes them, in the user's layout, which is (c, h, w) if the images of the
+        log were. A policy takes these."""
+        return np.moveaxis(observations, -1, -3) if self.channels_first else observations
+
     def in_words(self) -> str:
         """A description: "84x84x1 uint8 frames, 4 stacked; 6 actions"."""
         shape, stack = (

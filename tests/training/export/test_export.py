@@ -247,6 +247,8 @@ def test_images_may_have_their_channels_first(tmp_path):
         expected = run.policy(stacked)
         assert policy.see(frame) == policy(stacked) == expected
         assert session.run(["action"], {"observation": stacked})[0] == expected
+    with pytest.raises(UsageError, match=r"of \(10, 12, 6\): give one \(6, 10, 12\) or a batch"):
+        run.policy(np.moveaxis(stacked, 0, -1))
 
 
 def test_the_files_answer_with_the_users_names_and_scale_as_in_training(tmp_path):

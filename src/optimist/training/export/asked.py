@@ -67,7 +67,7 @@ def _logged(spec: Spec, dataset: Dataset, count: int, masked: bool) -> Asked:
     if masks is not None:
         others = (masks[dataset.steps()[positions]],)
     names = tuple(feature_names(dataset)), tuple(action_columns(dataset))
-    return Asked((_laid_out(spec, seen), *others), "logged observations", *names)
+    return Asked((spec.in_users_layout(seen), *others), "logged observations", *names)
 
 
 def _random(run: Run, count: int) -> Asked:
@@ -79,7 +79,7 @@ def _random(run: Run, count: int) -> Asked:
     bare = " without masks of allowed actions, which the file does not take" if spec.discrete else ""
     beside = " and masks" if masks else bare
     whose = f"random observations{beside}, because the log of {run.path} cannot be opened"
-    return Asked((_laid_out(spec, drawn), *masks), whose)
+    return Asked((spec.in_users_layout(drawn), *masks), whose)
 
 
 def _random_masks(spec: Spec, count: int) -> tuple[np.ndarray, ...]:
@@ -88,7 +88,3 @@ def _random_masks(spec: Spec, count: int) -> tuple[np.ndarray, ...]:
     masks = random.random((count, spec.actions)) < 0.5
     masks[np.arange(count), random.integers(spec.actions, size=count)] = True
     return (masks,)
-
-
-def _laid_out(spec: Spec, observations: np.ndarray) -> np.ndarray:
-    return np.moveaxis(observations, -1, -3) if spec.channels_first else observations

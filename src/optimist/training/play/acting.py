@@ -119,9 +119,11 @@ class Policy:
         """The action, or those of a batch, as the user's own ids. `allowed` is true for each action that can
         be chosen, (actions,) or (batch, actions), in the order of `spec.action_names`."""
         spec, single = self.learner.spec, self.learner.spec.observation_shape
-        observation = spec.arranged(np.asarray(observation))
+        given = np.asarray(observation)
+        observation = spec.arranged(given)
         if observation.shape[-len(single) :] != single or observation.ndim > len(single) + 1:
-            raise UsageError(f"observations of {observation.shape}: give one {single} or a batch of them")
+            wanted = spec.in_users_layout(np.empty(single, bool)).shape
+            raise UsageError(f"observations of {given.shape}: give one {wanted} or a batch of them")
         observation = _as_logged(spec, observation)
         if allowed is None and self.masked:
             raise UsageError(
