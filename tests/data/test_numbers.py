@@ -1,11 +1,11 @@
-"""Whole numbers for a dataset may be written as floats, 1000 as 1e3; other numbers are errors of one line."""
+"""Whole numbers for a dataset may be written as floats, 1000 as 1e3; no number is an error of one line."""
 
 import numpy as np
 import pytest
 
 from little import vectors
 from optimist.data import Dataset, Spec
-from optimist.errors import UsageError
+from optimist.errors import DataError, UsageError
 
 ROWS = {
     "observations": np.zeros((4, 2)),
@@ -25,6 +25,7 @@ def test_a_whole_float_is_the_number():
     np.testing.assert_array_equal(log.observation(3), log.observation(np.float32(3)))
     assert log.fraction(0.5, seed=1).fingerprint == log.fraction(0.5, seed=1.0).fingerprint
     assert log.first(9).fingerprint == log.first(9.0).fingerprint  # they had two, and so other minibatches
+    assert log.fraction(1).fingerprint == log.fraction(1.0).fingerprint
     assert log.last(9).fingerprint == log.last(9.0).fingerprint
     assert log.hold_out(0.5, seed=1)[0].fingerprint == log.hold_out(0.5, seed=1.0)[0].fingerprint
     spec = Dataset.from_arrays(**ROWS, stack=2.0, actions_count=3.0).spec
@@ -58,3 +59,24 @@ def test_any_other_number_is_refused(ask):
 def test_a_number_that_is_too_small_is_refused(ask):
     with pytest.raises(UsageError, match="is -1: it must be at least 0"):
         ask(vectors())
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda log: log.fraction("x"),
+        lambda log: log.best(None),
+        lambda log: log.hold_out(True),
+        lambda log: log.batch(8, gamma="x"),
+        lambda log: log.batch(8, clip="x"),
+    ],
+)
+def test_what_is_no_number_is_refused(ask):
+    with pytest.raises(UsageError, match=r"(share|gamma|clip) is .*, not a number"):
+        ask(vectors())
+
+
+@pytest.mark.parametrize("clip", [-1, 0, np.nan])
+def test_a_limit_of_rewards_is_above_0(clip):
+    with pytest.raises(DataError, match=f"clip is {clip}: .* give one above 0"):
+        vectors().batch(8, clip=clip)

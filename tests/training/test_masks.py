@@ -194,9 +194,10 @@ def test_a_policy_takes_images_in_the_layout_of_the_log(shape):
     data = Dataset.from_arrays(pixels, np.arange(5) % 2, np.zeros(5), np.ones(5))
     agent = small("dqn")
     policy = Policy(Learner(agent, data.spec), agent.init(jax.random.PRNGKey(0), data.spec))
-    inside = policy.learner.action
+    inside, stored = policy.learner.action, np.moveaxis(pixels.reshape(5, -1, 12, 12), 1, -1)
     for row in range(5):
-        assert policy(pixels[row]) == int(inside(policy.params, data.observation(row), jax.random.PRNGKey(0)))
+        expected = int(inside(policy.params, stored[row], jax.random.PRNGKey(0)))
+        assert policy(pixels[row]) == policy(data.observation(row)) == expected
     assert policy(pixels).tolist() == [policy(each) for each in pixels]
 
 

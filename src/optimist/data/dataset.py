@@ -15,7 +15,7 @@ from optimist.data.disk.manifest import Manifest
 from optimist.data.disk.reader import read_timeline
 from optimist.data.intake import Intake
 from optimist.data.machine import with_home
-from optimist.data.numbers import whole_number
+from optimist.data.numbers import number, whole_number
 from optimist.data.sampling import Sampler, transitions
 from optimist.data.saving import copy_into
 from optimist.data.stacking import decoded_stacks
@@ -173,6 +173,7 @@ class Dataset(View):
         [-clip, clip]."""
         size, n_step = whole_number("size", size), whole_number("n_step", n_step)
         seed, step = whole_number("seed", seed), whole_number("step", step, least=0)
+        gamma, clip = number("gamma", gamma), None if clip is None else number("clip", clip)
         sampler = Sampler(self, size, gamma, n_step, clip, seed)
         return transitions(sampler, sampler.positions(step, 1)[0], self.timeline.frames)
 

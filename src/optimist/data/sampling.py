@@ -53,6 +53,10 @@ class Sampler:
                 f"batch {self.batch}, n_step {self.n_step}, gamma {self.gamma}: "
                 "the first two must be at least 1, and gamma from 0 to 1"
             )
+        if self.clip is not None and not self.clip > 0:
+            raise DataError(
+                f"clip is {self.clip:g}: rewards are clipped to [-clip, clip], so give one above 0"
+            )
         if self.next_actions and self.dataset.timeline.allowed is not None:
             raise DataError(
                 "an agent that reads the next logged action does not support a log with allowed actions; "

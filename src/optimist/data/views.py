@@ -10,7 +10,7 @@ import numpy as np
 
 from optimist.data.episodes import Episodes, episodes_in_words
 from optimist.data.joining import LeftOut
-from optimist.data.numbers import whole_number
+from optimist.data.numbers import number, whole_number
 from optimist.data.timeline import Timeline
 from optimist.data.transition import Spec
 from optimist.errors import DataError, in_one_line
@@ -87,6 +87,7 @@ class View:
 
     def fraction(self, share: float, seed: int = 0) -> Self:
         """A random share of the trajectories, each kept whole."""
+        share = number("share", share)
         seed = whole_number("seed", seed, least=0)
         trajectories = len(self.starts)
         chosen = np.random.default_rng(seed).permutation(trajectories)[: _count(trajectories, share)]
@@ -95,6 +96,7 @@ class View:
     def hold_out(self, share: float, seed: int = 0) -> tuple[Self, Self]:
         """(kept, held): a random share of the trajectories is held back, each of them whole. Train on the
         first part, choose and measure on the second."""
+        share = number("share", share)
         seed = whole_number("seed", seed, least=0)
         trajectories = len(self.starts)
         if not 0 < share < 1 or trajectories < 2:
@@ -109,6 +111,7 @@ class View:
 
     def best(self, share: float) -> Self:
         """The share of the complete episodes with the highest returns; of equal returns the earlier."""
+        share = number("share", share)
         complete = np.flatnonzero(self.episodes.complete)
         if not len(complete):
             raise DataError(
