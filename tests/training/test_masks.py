@@ -10,6 +10,7 @@ import pytest
 from little import small, vectors
 from optimist.data import Dataset, Sampler, Transition, transitions
 from optimist.data.transition import masked
+from optimist.data.warnings import warnings
 from optimist.errors import UsageError
 from optimist.training.feeding import feed_of
 from optimist.training.learner import Learner
@@ -101,8 +102,18 @@ def test_the_masks_of_a_transition_are_those_of_its_row_and_of_the_row_after_it(
         for position in range(len(data)):
             stop = int(data.stops[data.ranges_at(np.array([position]))[0]])
             after = position + n_step
-            expected = masks[after] if after < stop else [True, True, True]  # nothing was logged at an end
+            expected = masks[min(after, stop - 1)]  # nothing was logged after an end
             np.testing.assert_array_equal(found.next_allowed[position], expected)
+
+
+def test_what_stands_for_the_mask_after_an_end_is_said():
+    """It was: every action is allowed. Then values of actions that nobody can take were learned from."""
+    ends = {"truncations": np.arange(40) % 8 == 7}
+    assert not any("stand for it" in line for line in warnings(vectors(40, **ends)))
+    data = vectors(40, allowed_actions=np.ones((40, 2), bool), **ends)
+    (line,) = (line for line in warnings(data) if "stand for it" in line)
+    cut = int(data.episodes.truncated.sum())
+    assert cut and line.startswith(f"{cut} of {len(data.episodes)} episodes are truncated, and what could be")
 
 
 def test_a_part_of_a_log_keeps_the_mask_of_the_row_after_its_last():

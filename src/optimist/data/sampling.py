@@ -108,12 +108,11 @@ class Sampler:
         )
 
     def _next_allowed(self, masks: Masks, following: np.ndarray, episode: np.ndarray) -> np.ndarray:
-        """The masks of these steps, (..., bytes). After the last step of an episode nothing was logged: every
-        action is allowed."""
+        """The masks of these steps, (..., bytes). After the last step of an episode none was logged, and its
+        own stands for it: if every action counted, so would those that nobody can take."""
         timeline = self.dataset.timeline
-        bits = masks.bits[np.minimum(following, len(timeline) - 1)]
-        bits[(following == len(timeline)) | (timeline.episode_of(following) != episode)] = 255
-        return bits
+        ended = (following == len(timeline)) | (timeline.episode_of(following) != episode)
+        return masks.bits[following - ended]
 
     def _folded_reward(self, step: np.ndarray, length: np.ndarray) -> np.ndarray:
         folded = np.zeros(np.shape(step))

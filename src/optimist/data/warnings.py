@@ -79,6 +79,16 @@ def _about_ends(look: Look) -> Iterator[str]:
         )
 
 
+def _about_masks(look: Look) -> Iterator[str]:
+    cut = int(look.episodes.truncated.sum())
+    if look.dataset.timeline.allowed is not None and cut:
+        yield (
+            f"{cut:,} of {len(look.episodes):,} episodes are truncated, and what could be chosen after them "
+            "is not known: the allowed actions of their last steps stand for it; mark those that really "
+            "end as terminals"
+        )
+
+
 def _about_observations(look: Look) -> Iterator[str]:
     seen, features = look.sample.observations, look.features
     if seen.dtype.kind == "f" and not np.isfinite(seen).all():
@@ -215,7 +225,7 @@ def _about_best(look: Look) -> Iterator[str]:
         )
 
 
-OF_STEPS = (_about_rewards, _about_ends, _about_best)
+OF_STEPS = (_about_rewards, _about_ends, _about_masks, _about_best)
 OF_OBSERVATIONS = (_about_observations, _about_actions, _about_width)
 
 
