@@ -596,6 +596,27 @@ def dqn_by_loops(agent, table, next_table, step) -> float:
     return huber_by_definition(agent, target_by_hand(agent, step, best) - table[step.action][0])
 
 
+def test_an_agent_may_draw_for_each_step():
+    """REM has one mixture for a minibatch; an agent of one's own may want one for each step."""
+
+    class OwnMixtures(agents.Rem):
+        draws_for_each_step = True
+
+    rem, own = agents.Rem(columns=4), OwnMixtures(columns=4)
+    params = rem.init(jax.random.PRNGKey(0), VECTORS)
+    q = functools.partial(rem.table(VECTORS), params["q"])
+    shared, found = (
+        float(objective.loss(params, params, STEPS, LOSS_KEY))
+        for agent in (rem, own)
+        for objective in agent.objectives(VECTORS)
+    )
+    keys, each = jax.random.split(LOSS_KEY, len(STEPS.reward)), []
+    for number, key in enumerate(keys):
+        each.append(float(rem.loss(q, q, jax.tree.map(lambda leaf, at=number: leaf[at], STEPS), key)))
+    np.testing.assert_allclose(found, mean(each), rtol=1e-5)
+    assert found != pytest.approx(shared, rel=1e-3)
+
+
 def rem_by_loops(agent, table, next_table, step) -> float:
     """Agarwal et al. 2020, eq. 7: one alpha mixes both networks, and the maximum is over mixed values.
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from little import small, vectors
+from optimist.agents.rem import Rem
 from optimist.data import Dataset, Sampler, Transition, transitions
 from optimist.data.transition import masked
 from optimist.data.warnings import warnings
@@ -20,6 +21,12 @@ from optimist.training.play.acting import Policy
 
 SPEC = vectors(20, actions_count=3).spec
 MAXIMISING = ("dqn", "rem", "c51", "qr_dqn", "discrete_bcq")  # a value, a mixture, atoms, quantiles, a filter
+
+
+class OwnMixtures(Rem):
+    """REM with a mixture for each transition."""
+
+    draws_for_each_step = True
 
 
 def batch(allowed):
@@ -42,9 +49,9 @@ def with_raised(params, action):
     return {"q": {**params["q"], "bias": bias.at[..., action, :].add(more)}}
 
 
-@pytest.mark.parametrize("name", MAXIMISING)
+@pytest.mark.parametrize("name", [*MAXIMISING, "own mixtures"])
 def test_the_next_value_is_that_of_an_allowed_action(name):
-    agent = small(name)
+    agent = OwnMixtures(columns=4) if name == "own mixtures" else small(name)
     params = agent.init(jax.random.PRNGKey(0), SPEC)
     (objective,) = agent.objectives(SPEC)
     compiled = jax.jit(objective.loss)

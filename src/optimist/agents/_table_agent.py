@@ -36,6 +36,7 @@ class TableAgent(Agent):
 
     vector_peer: ClassVar[str] = "td3"  # the agent to recommend if the actions are vectors
     next_is_a_maximum: ClassVar[bool] = True  # of action values, so that a mask can limit it
+    draws_for_each_step: ClassVar[bool] = False  # in the loss; else one draw serves the minibatch, as in REM
     columns: Annotated[int, "the width of the table: heads, atoms or quantiles of each action"] = 1
     networks: Annotated[int, "1: all columns are heads of one network; more: separate networks"] = 1
     network: Network = Network()
@@ -58,7 +59,7 @@ class TableAgent(Agent):
 
     @abstractmethod
     def loss(self, q: Callable, q_target: Callable, step: Transition, key) -> Any:
-        """The loss of one transition; `key` is the same for the whole minibatch."""
+        """The loss of one transition; `key` is that of the minibatch, or its own (`draws_for_each_step`)."""
 
     def check(self, spec: Spec) -> None:
         if not spec.discrete:
@@ -94,13 +95,16 @@ class TableAgent(Agent):
         def loss(params, targets, batch, key):
             q, q_target = partial(network, params["q"]), partial(network, targets["q"])
 
-            def loss_of(step):
+            def loss_of(step, key):
                 if isinstance(step, MaskedTransition) and self.next_is_a_maximum:
                     now, then = _among_allowed(q, step), _among_allowed(q_target, step)
                     return self.loss(now, then, cast(Transition, step), key)
                 return self.loss(q, q_target, step, key)
 
-            return mean_loss(jax.vmap(loss_of)(batch), f"{type(self).__name__}.loss")
+            own = self.draws_for_each_step
+            keys = jax.random.split(key, len(batch.reward)) if own else key
+            losses = jax.vmap(loss_of, in_axes=(0, 0 if own else None))(batch, keys)
+            return mean_loss(losses, f"{type(self).__name__}.loss")
 
         return (Objective("q", loss),)
 
