@@ -21,7 +21,7 @@ log = logging.getLogger("optimist")
 def titles() -> dict[str, str]:
     """The title of every study by its name."""
     found = {path.stem: tomllib.loads(path.read_text("utf-8"))["title"] for path in CATALOG.glob("*.toml")}
-    alone = {PROPOSITION: "Do the heads of REM become one function, and is it Q*? Seconds, with a figure."}
+    alone = {PROPOSITION: "Do the heads of REM become one function, and is it Q*? A minute, with a figure."}
     return dict(sorted(found.items())) | alone
 
 
