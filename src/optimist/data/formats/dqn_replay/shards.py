@@ -93,12 +93,12 @@ class Writing:
 
     def run(self, progress: Progress | None) -> None:
         total, before = sum(piece.dump.fresh for piece in self.plan.pieces), 0
+        report = progress or (lambda done, total: None)
         try:
             for number, piece in enumerate(self.plan.pieces):
                 if self._is_needed(number):
                     for rows in Window(self, piece).read():
-                        if progress:
-                            progress(before + min(rows, piece.dump.fresh), total)
+                        report(before + min(rows, piece.dump.fresh), total)
                     self._commit(number + 1)
                 before += piece.dump.fresh
         finally:
