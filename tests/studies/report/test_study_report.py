@@ -572,6 +572,17 @@ def test_two_studies_that_were_done_differently_say_so(shown, tmp_path, caplog):
     assert {row["agent"] for row in table(text, "per-game")} == set(AGENTS[:2])
 
 
+def test_two_studies_are_compared_without_a_game_that_cannot_be_normalised(shown, tmp_path, caplog):
+    """The page of the study itself leaves this game out; beside another study it was an error."""
+    flat = write_study(tmp_path / "flat")
+    row = f"1,0,0,{PLAYER},7"
+    (flat / f"random/{GAMES[0]}/episodes.csv").write_text(f"step,seed,episode,return,length\n{row}\n")
+    page = tmp_path / "two.html"
+    assert main(["study", "report", str(shown / "first"), str(flat), "--out", str(page)]) == 0
+    assert {row["game"] for row in table(page.read_text(), "per-game")} == set(GAMES[1:])
+    assert any("player and random play both score 20" in line for line in caplog.messages)
+
+
 def test_two_studies_with_nothing_in_common_are_refused(shown, tmp_path, capsys):
     other = write_study(tmp_path / "other", parts=("half",))
     assert main(["study", "report", str(shown / "first"), str(other)]) == 3

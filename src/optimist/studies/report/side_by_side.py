@@ -42,7 +42,7 @@ def write_side_by_side(path: Path, first: Path, second: Path, by: Normaliser | N
     protocol = differences(one.record.jobs, first, other.record.jobs, second)
     warned = [
         *_only_in_one(one, other, names),
-        *_yardsticks(one.by, other.by, names),
+        *_yardsticks(pairs, one.by, other.by, names),
         *_readings(one, other, names),
         *_settings_differ(protocol, names),
         *_versions(versions[0], versions[1], names),
@@ -205,14 +205,13 @@ def _had(findings: StudyResults, what: str) -> set[str]:
     return {name for file in files for name in (file.agents if what == "agents" else file.games)}
 
 
-def _yardsticks(one: Normaliser, other: Normaliser, names: tuple[str, str]) -> list[str]:
+def _yardsticks(pairs: list[Pair], one: Normaliser, other: Normaliser, names: tuple[str, str]) -> list[str]:
     """A warning if the studies have different normalisers, as when each measured its own player."""
     lines = []
-    for game in one.yardstick_scores:
-        if game in other.yardstick_scores and game in one.random_scores and game in other.random_scores:
-            mine, theirs = one.bounds(game), other.bounds(game)
-            if mine != theirs:
-                lines.append(f"{game} from {_bounds(mine)} and from {_bounds(theirs)}")
+    for game in dict.fromkeys(game for pair in pairs for game in pair.first.games):
+        mine, theirs = one.bounds(game), other.bounds(game)
+        if mine != theirs:
+            lines.append(f"{game} from {_bounds(mine)} and from {_bounds(theirs)}")
     if not lines:
         return []
     rest = f" and {len(lines) - GAMES_NAMED} more games" if len(lines) > GAMES_NAMED else ""
