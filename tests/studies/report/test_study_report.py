@@ -583,10 +583,45 @@ def test_two_studies_are_compared_without_a_game_that_cannot_be_normalised(shown
     assert any("player and random play both score 20" in line for line in caplog.messages)
 
 
-def test_two_studies_with_nothing_in_common_are_refused(shown, tmp_path, capsys):
-    other = write_study(tmp_path / "other", parts=("half",))
+def test_parts_and_readings_that_only_one_study_has_are_named(shown, tmp_path, caplog):
+    """Their numbers are not on the page, and nothing said so."""
+    said = [{"read_at": read_at} for read_at in ({"1X": 100, "5X": 400}, {"1X": 100, "3X": 300})]
+    first = write_study(tmp_path / "first", parts=("all", "half"), said=said[0])
+    other = write_study(tmp_path / "other", said=said[1])
+    page = tmp_path / "two.html"
+    assert main(["study", "report", str(first), str(other), "--out", str(page)]) == 0
+    assert [line for line in caplog.messages if line.startswith("only")] == [
+        "only first has the parts of the data half",
+        "only first has the readings 5X",
+        "only other has the readings 3X",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("grid", "missing"),
+    [
+        ({"parts": ("half",)}, "parts of the data in common: first has all, other has half; give parts"),
+        (
+            {"said": {"read_at": {"1X": 100}}},
+            "readings in common: first has all, other has 1X; give read_at the same names",
+        ),
+    ],
+)
+def test_two_studies_with_nothing_in_common_are_refused(shown, tmp_path, capsys, grid, missing):
+    """The remedy is about what they do not share: it was always to rename agents and parts."""
+    other = write_study(tmp_path / "other", **grid)
     assert main(["study", "report", str(shown / "first"), str(other)]) == 3
-    assert "have no agent in common" in capsys.readouterr().err
+    complaint = capsys.readouterr().err
+    assert f"first and other have no {missing}" in complaint and complaint.count("\n") == 1
+
+
+@pytest.mark.parametrize("what", ["agents", "games"])
+def test_two_studies_of_other_agents_or_games_are_refused(tmp_path, capsys, what):
+    every = {"agents": AGENTS, "games": GAMES}[what]
+    one = write_study(tmp_path / "one", **{what: every[:1]})
+    other = write_study(tmp_path / "other", **{what: every[1:]})
+    assert main(["study", "report", str(one), str(other)]) == 3
+    assert f"have no {what} in common: one has {every[0]}, other has" in capsys.readouterr().err
 
 
 PAGES = ("first/report.html", "parts/report.html", "selected/report.html", "two.html", "broken/report.html")

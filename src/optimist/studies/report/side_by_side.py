@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from optimist.data.disk.files import make_folder, write_whole
-from optimist.errors import DataError, command_line
+from optimist.errors import DataError, command_line, some_of
 from optimist.studies.report.page import page
 from optimist.studies.report.study_report import warnings
 from optimist.studies.results.findings import Finding, StudyResults, find
@@ -20,7 +20,13 @@ from optimist.studies.scores.statistics import Interval
 from optimist.studies.sheet import Cell, Sheet, number
 
 KINDS = ("best", "cross", "last")  # each kind has three columns; more kinds would be wider than a screen
-GAMES_NAMED = 3  # games that a warning about normalisers names; the others are counted
+NAMED = 3  # games, agents, parts or readings that a line names; the others are counted
+SHARED = {  # what two studies must share, and the remedy if they do not
+    "agents": "give agents the same names in both studies' files",
+    "parts of the data": "give parts the same names in both studies' files",
+    "readings": "give read_at the same names in both studies' files, and run the same commands again",
+    "games": "name two studies of the same games",
+}
 
 
 @dataclass(frozen=True)
@@ -75,11 +81,23 @@ def _pairs(one: StudyResults, other: StudyResults, names: tuple[str, str]) -> li
         pair = _shared(finding, twin) if twin else None
         pairs += [pair] if pair else []
     if not pairs:
-        raise DataError(
-            f"{names[0]} and {names[1]} have no agent in common on any game, part of the data and reading: "
-            "give agents and parts the same names in both studies' files"
-        )
+        raise DataError(_nothing_shared(one, other, names))
     return pairs
+
+
+def _nothing_shared(one: StudyResults, other: StudyResults, names: tuple[str, str]) -> str:
+    mine, theirs = _had(one), _had(other)
+    for what, remedy in SHARED.items():
+        if not set(mine[what]) & set(theirs[what]):
+            had = [some_of(each[what], NAMED) for each in (mine, theirs)]
+            return (
+                f"{names[0]} and {names[1]} have no {what} in common: {names[0]} has {had[0]}, "
+                f"{names[1]} has {had[1]}; {remedy}"
+            )
+    return (
+        f"{names[0]} and {names[1]} have no agent in common on any game, part of the data and reading: "
+        "see what is finished with optimist study status"
+    )
 
 
 def _shared(one: Finding, other: Finding) -> Pair | None:
@@ -191,18 +209,25 @@ def _place(pairs: list[Pair], pair: Pair) -> list[str]:
 
 
 def _only_in_one(one: StudyResults, other: StudyResults, names: tuple[str, str]) -> list[str]:
+    mine, theirs = _had(one), _had(other)
     lines = []
-    for what in ("agents", "games"):
-        mine, theirs = (_had(each, what) for each in (one, other))
-        for name, extra in ((names[0], mine - theirs), (names[1], theirs - mine)):
-            if extra:
+    for what in SHARED:
+        for name, had, others in ((names[0], mine, theirs), (names[1], theirs, mine)):
+            if extra := set(had[what]) - set(others[what]):
                 lines.append(f"only {name} has the {what} {', '.join(sorted(extra))}")
     return lines
 
 
-def _had(findings: StudyResults, what: str) -> set[str]:
-    files = [finding.file for finding in findings.found]
-    return {name for file in files for name in (file.agents if what == "agents" else file.games)}
+def _had(results: StudyResults) -> dict[str, list[str]]:
+    """The agents, parts, readings and games that have results, in the order of the study."""
+    files = [finding.file for finding in results.found]
+    had = {
+        "agents": [agent for file in files for agent in file.agents],
+        "parts of the data": [finding.part for finding in results.found],
+        "readings": [finding.reading for finding in results.found],
+        "games": [game for file in files for game in file.games],
+    }
+    return {what: list(dict.fromkeys(each)) for what, each in had.items()}
 
 
 def _yardsticks(pairs: list[Pair], one: Normaliser, other: Normaliser, names: tuple[str, str]) -> list[str]:
@@ -214,10 +239,10 @@ def _yardsticks(pairs: list[Pair], one: Normaliser, other: Normaliser, names: tu
             lines.append(f"{game} from {_bounds(mine)} and from {_bounds(theirs)}")
     if not lines:
         return []
-    rest = f" and {len(lines) - GAMES_NAMED} more games" if len(lines) > GAMES_NAMED else ""
+    rest = f" and {len(lines) - NAMED} more games" if len(lines) > NAMED else ""
     return [
         f"the normalisers differ, so compare normalised scores with care: 0 to 100% in {names[0]} and "
-        f"{names[1]} are {'; '.join(lines[:GAMES_NAMED])}{rest} (--normaliser gives both the same)"
+        f"{names[1]} are {'; '.join(lines[:NAMED])}{rest} (--normaliser gives both the same)"
     ]
 
 
