@@ -43,6 +43,7 @@ from optimist.training.storage.alarms import Alarm, write_alarms
 from optimist.training.storage.configuration import toml
 
 KINDS = ("best", "cross", "last", "mean_of_last", "area")
+LIFTS = {"first": 0.0, "second": 3.0}  # how much higher all scores of a study are
 
 
 @pytest.fixture
@@ -551,6 +552,34 @@ def test_two_studies_differ_by_what_was_added(shown):
         assert float(row["best, difference"]) == pytest.approx(3.0)
     for row in table(text, "aggregates"):
         assert row["IQM difference"].startswith(f"{3 / (PLAYER - RANDOM):+.2f} [")
+
+
+def test_what_the_logs_chose_is_compared_if_both_studies_select(tmp_path):
+    """Seed 0 chooses step 400 and the others 300. The page had the five other scores only."""
+    first, other = (write_selections(write_study(tmp_path / name, lift=lift)) for name, lift in LIFTS.items())
+    page = tmp_path / "two.html"
+    assert main(["study", "report", str(first), str(other), "--out", str(page)]) == 0
+    rows = [row for row in table(page.read_text(), "aggregates") if row["score"] == "chosen offline"]
+    assert [row["agent"] for row in rows] == list(AGENTS)
+    for row in rows:
+        steps = [400, 300, 300]
+        every = [height(game, row["agent"], seed, steps[seed]) for game in GAMES for seed in SEEDS]
+        assert row["IQM first"] == f"{trimmed_mean([normalised(score) for score in every]):.2f}"
+        assert row["IQM difference"].startswith(f"{3 / (PLAYER - RANDOM):+.2f} [")
+
+
+def test_two_studies_are_named_by_their_folders_wherever_the_command_runs(shown, tmp_path, monkeypatch):
+    """In the folder itself the study had no name."""
+    monkeypatch.chdir(shown / "first")
+    assert main(["study", "report", ".", "../second", "--out", str(tmp_path / "two.html")]) == 0
+    assert "IQM first" in table((tmp_path / "two.html").read_text(), "aggregates")[0]
+
+
+def test_a_study_beside_itself_is_refused(shown, monkeypatch, capsys):
+    """Its page had every column twice and no difference, as of a folder that was typed wrongly."""
+    monkeypatch.chdir(shown)
+    assert main(["study", "report", "first", str(shown / "first")]) == 2
+    assert "are the same folder: name two studies" in capsys.readouterr().err
 
 
 def test_two_studies_that_were_done_differently_say_so(shown, tmp_path, caplog):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from optimist.data.disk.files import make_folder, write_whole
-from optimist.errors import DataError, command_line, some_of
+from optimist.errors import DataError, UsageError, command_line, some_of
 from optimist.studies.report.page import page
 from optimist.studies.report.study_report import warnings
 from optimist.studies.results.findings import Finding, StudyResults, find
@@ -41,8 +41,8 @@ class Pair:
 
 def write_side_by_side(path: Path, first: Path, second: Path, by: Normaliser | None = None) -> list[str]:
     """Write the page and return its warnings."""
+    names = _names(first, second)
     one, other = find(first, by), find(second, by)
-    names = (first.name, second.name) if first.name != second.name else (str(first), str(second))
     pairs = _pairs(one, other, names)
     versions = [read_versions(each.record.jobs, each.out) for each in (one, other)]
     protocol = differences(one.record.jobs, first, other.record.jobs, second)
@@ -71,6 +71,16 @@ def write_side_by_side(path: Path, first: Path, second: Path, by: Normaliser | N
     make_folder(path.parent)
     write_whole(path, content)
     return warned
+
+
+def _names(first: Path, second: Path) -> tuple[str, str]:
+    """The names of the folders, or their paths if the names are the same."""
+    folders = first.resolve(), second.resolve()  # "." has no name
+    if folders[0] == folders[1]:
+        raise UsageError(f"{first} and {second} are the same folder: name two studies")
+    if folders[0].name == folders[1].name:
+        return str(first), str(second)
+    return folders[0].name, folders[1].name
 
 
 def _pairs(one: StudyResults, other: StudyResults, names: tuple[str, str]) -> list[Pair]:
@@ -105,12 +115,14 @@ def _shared(one: Finding, other: Finding) -> Pair | None:
     games = [game for game in one.file.games if game in other.file.games]
     if not agents or not games:
         return None
-    files = [
-        ScoreFile({agent: {game: file.agents[agent][game] for game in games} for agent in agents}, file.axis)
-        for file in (one.file, other.file)
-    ]
+    files = [_only(file, agents, games) for file in (one.file, other.file)]
     place = ", ".join(word for word in (one.part, one.reading) if word != "all")
     return Pair(place, files[0], files[1], (one.evaluations, other.evaluations))
+
+
+def _only(file: ScoreFile, agents: list[str], games: list[str]) -> ScoreFile:
+    kept = {agent: {game: file.agents[agent][game] for game in games} for agent in agents}
+    return ScoreFile(kept, file.axis, file.chosen)
 
 
 def _aggregates(pairs: list[Pair], by: Normaliser, other_by: Normaliser, names: tuple[str, str]) -> Sheet:
