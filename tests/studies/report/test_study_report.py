@@ -410,6 +410,17 @@ def test_a_normaliser_of_ones_own_is_found_by_the_names_of_games(study):
         find(study, dqn_random())
 
 
+@pytest.mark.parametrize("folders", [("{made}",), ("{made}", "{first}")], ids=["one study", "two studies"])
+def test_the_command_on_a_page_has_the_normaliser(study, shown, tmp_path, folders):
+    """Without it the command wrote other numbers than the page that shows it."""
+    shutil.copy(shown / "first/results/normaliser.csv", tmp_path / "by.csv")
+    named = [name.format(made=study, first=shown / "first") for name in folders]
+    words = ["study", "report", *named, "--out", str(tmp_path / "page.html")]
+    words += ["--normaliser", str(tmp_path / "by.csv")]
+    assert main(words) == 0
+    assert f"<pre>optimist {' '.join(words)}</pre>" in html.unescape((tmp_path / "page.html").read_text())
+
+
 @pytest.mark.parametrize("gone", ["logs", "their large files"])
 def test_the_page_can_be_made_again_when_the_logs_are_gone(study, tmp_path, gone):
     write_findings(study)

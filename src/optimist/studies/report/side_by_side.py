@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from optimist.data.disk.files import make_folder, write_whole
-from optimist.errors import DataError, UsageError, command_line, some_of
+from optimist.errors import DataError, UsageError, some_of
 from optimist.studies.report.page import page
-from optimist.studies.report.study_report import warnings
+from optimist.studies.report.study_report import page_command, warnings
 from optimist.studies.results.findings import Finding, StudyResults, find
 from optimist.studies.results.provenance import Difference, Version, differences, read_versions
 from optimist.studies.scores import intervals, statistics, table_one
@@ -55,7 +55,7 @@ def write_side_by_side(path: Path, first: Path, second: Path, by: Normaliser | N
         *(f"{names[0]}: {line}" for line in warnings(one, versions[0])),
         *(f"{names[1]}: {line}" for line in warnings(other, versions[1])),
     ]
-    command = command_line("study", "report", first, second, "--out", path)
+    command = page_command(first, second, page=path, by=by)
     content = page(
         "side_by_side.html.j2",
         title=f"{names[0]} and {names[1]} side by side",

@@ -37,7 +37,7 @@ def write_page(out: Path, page: Path, by: Normaliser | None = None) -> list[str]
     drawn, left_out = draw(findings, are_files=False)
     versions = read_versions(findings.record.jobs, out)
     warned = warnings(findings, versions)
-    command = command_line("study", "report", out, "--out", page)
+    command = page_command(out, page=page, by=by)
     make_folder(page.parent)
     write_whole(page, study_page(findings, drawn, left_out, versions, warned, command))
     return [*warned, *left_out]
@@ -57,9 +57,15 @@ def write_findings(out: Path, by: Normaliser | None = None) -> tuple[list[Path],
     drawn, left_out = draw(findings)
     versions = read_versions(findings.record.jobs, out)
     warned = warnings(findings, versions)
-    command = command_line("study", "report", out)
+    command = page_command(out, by=by)
     write_whole(out / "report.html", study_page(findings, drawn, left_out, versions, warned, command))
     return [out / "report.html", *written, *(figure.path for figure in drawn)], [*warned, *left_out]
+
+
+def page_command(*folders: Path, page: Path | None = None, by: Normaliser | None = None) -> str:
+    """The command that writes a page again, with the normaliser that was asked for."""
+    words = [*(["--out", page] if page else []), *(["--normaliser", by.name] if by else [])]
+    return command_line("study", "report", *folders, *words)
 
 
 def study_page(
