@@ -579,6 +579,22 @@ def test_what_the_logs_chose_is_compared_if_both_studies_select(tmp_path):
         assert row["IQM difference"].startswith(f"{3 / (PLAYER - RANDOM):+.2f} [")
 
 
+def test_policies_that_were_chosen_in_different_ways_are_a_warning(tmp_path, caplog):
+    """`optimist select` on some of the runs replaces what the study chose for them."""
+    first, mixed = (write_selections(write_study(tmp_path / name)) for name in ("first", "mixed"))
+    write_selections(mixed, agents=AGENTS[:1], updates=1000)
+    page = str(tmp_path / "two.html")
+    assert main(["study", "report", str(first), str(mixed), "--out", page]) == 0
+    both = "fqe, 1,000 updates; fqe, 50 updates"
+    assert caplog.messages == [
+        f"policies were chosen offline by fqe, 50 updates in first and by {both} in mixed",
+        f"mixed: the runs' policies were chosen offline in different ways: {both}",
+    ]
+    caplog.clear()
+    assert main(["study", "report", str(first), "--out", page]) == 0
+    assert caplog.messages == []
+
+
 def test_two_studies_are_named_by_their_folders_wherever_the_command_runs(shown, tmp_path, monkeypatch):
     """In the folder itself the study had no name."""
     monkeypatch.chdir(shown / "first")

@@ -11,6 +11,7 @@ from optimist.data.disk.files import make_folder, write_whole
 from optimist.errors import DataError, UsageError, some_of
 from optimist.studies.report.page import page
 from optimist.studies.report.study_report import page_command, warnings
+from optimist.studies.report.study_tables import rules
 from optimist.studies.results.findings import Finding, StudyResults, find
 from optimist.studies.results.provenance import Difference, Version, differences, read_versions
 from optimist.studies.scores import intervals, statistics, table_one
@@ -50,6 +51,7 @@ def write_side_by_side(path: Path, first: Path, second: Path, by: Normaliser | N
         *_only_in_one(one, other, names),
         *_yardsticks(pairs, one.by, other.by, names),
         *_readings(one, other, names),
+        *_choices(one, other, names),
         *_settings_differ(protocol, names),
         *_versions(versions[0], versions[1], names),
         *(f"{names[0]}: {line}" for line in warnings(one, versions[0])),
@@ -265,6 +267,15 @@ def _readings(one: StudyResults, other: StudyResults, names: tuple[str, str]) ->
         for reading in mine
         if reading in theirs and mine[reading] != theirs[reading]
     ]
+
+
+def _choices(one: StudyResults, other: StudyResults, names: tuple[str, str]) -> list[str]:
+    """A warning if both studies select, but in different ways."""
+    mine, theirs = rules(one.selections), rules(other.selections)
+    if not mine or not theirs or set(mine) == set(theirs):
+        return []
+    ways = "; ".join(mine), "; ".join(theirs)
+    return [f"policies were chosen offline by {ways[0]} in {names[0]} and by {ways[1]} in {names[1]}"]
 
 
 def _bounds(bounds: tuple[float, float]) -> str:

@@ -136,6 +136,8 @@ def warnings(findings: StudyResults, versions: Sequence[Version]) -> list[str]:
         (job.run_folder(findings.out) / SELECTION).exists() for job in findings.record.jobs
     ):
         lines.append("policies that were chosen by the logs earlier are not shown, because of --no-select")
+    if len(rules := study_tables.rules(findings.selections)) > 1:
+        lines.append(f"the runs' policies were chosen offline in different ways: {'; '.join(rules)}")
     lines += findings.empty_parts
     for finding in findings.found:
         if finding.left_out:
