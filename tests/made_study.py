@@ -112,8 +112,8 @@ def fqe(step: int, seed: int) -> float:
     return {100: 1.0, 200: 2.0, 300: 3.0, 400: 4.0 if seed == 0 else 0.0}[step]
 
 
-def write_selections(out: Path) -> Path:
-    """A selection.json in every run: FQE as above, all other scores unknown."""
+def write_selections(out: Path, agents: tuple[str, ...] = AGENTS, updates: int = 50) -> Path:
+    """A selection.json in every run of these agents: FQE as above, all other scores unknown."""
     unknown = dict.fromkeys(rule.score for rule in RULES.values())
     candidates = [
         {"step": step, "seed": seed, "scores": unknown | {"fqe": fqe(step, seed), "support": 1.0}}
@@ -122,8 +122,12 @@ def write_selections(out: Path) -> Path:
     ]
     candidates.sort(key=lambda each: -each["scores"]["fqe"])
     for job in jobs():
-        if job.label:
-            facts = {"rule": "fqe", "updates": 50, "notes": ["a note", f"a note about {job.environment}"]}
+        if job.label in agents:
+            facts = {
+                "rule": "fqe",
+                "updates": updates,
+                "notes": ["a note", f"a note about {job.environment}"],
+            }
             facts["chosen"] = {name: candidates[0][name] for name in ("step", "seed")}
             write_selection(job.run_folder(out), {**facts, "candidates": candidates})
     return out

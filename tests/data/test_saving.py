@@ -137,6 +137,26 @@ def test_appending_adds_a_lane_and_needs_the_same_kind_of_steps(tmp_path):
     assert verify(tmp_path / "log") == []
 
 
+def test_the_same_steps_are_appended_once(tmp_path):
+    """A command that was run again doubled them, and nothing said so."""
+    one, other, third = vectors(50), vectors(80), vectors(30)
+    one.save(tmp_path / "log")
+    for more in (other, third):
+        both = more.save(tmp_path / "log", append=True)
+    with pytest.raises(DataError, match="log has these steps already: they were appended before"):
+        other.save(tmp_path / "log", append=True)
+    assert Dataset.open(tmp_path / "log").fingerprint == both.fingerprint and verify(tmp_path / "log") == []
+    assert len(other.first(20).save(tmp_path / "log", append=True)) == len(both) + 20
+
+
+def test_a_view_of_a_log_that_grew_may_lack_what_was_appended(tmp_path):
+    one, other = vectors(50), vectors(80)
+    one.save(tmp_path / "log")
+    grown = other.save(tmp_path / "log", append=True)
+    cut = grown.first(len(one)).save(tmp_path / "cut")
+    assert len(other.save(tmp_path / "cut", append=True)) == len(cut) + len(other)
+
+
 def test_a_log_of_ones_own_can_be_saved_with_its_names_and_its_origin(tmp_path):
     made = vectors(50, action_names=["skip", "buy"], provenance={"source": "shop"})
     saved = made.save(tmp_path / "shop")

@@ -17,6 +17,20 @@ from optimist.errors import DataError, in_one_line
 
 FEATURES, ACTION_COLUMNS = "features", "action_columns"  # in the provenance: columns in their order
 
+APPENDED = "appended"  # in the provenance: the fingerprints of what was appended, or True if unknown
+
+
+def appended(provenance: Mapping[str, Any]) -> list[str]:
+    """The fingerprints of the datasets whose steps were appended, as far as they are known."""
+    found = provenance.get(APPENDED)
+    return found if isinstance(found, list) else []
+
+
+def check_is_new(folder: Path, found: Manifest, source: str) -> None:
+    """Raise DataError if these steps were appended before: a command that is run again doubles them."""
+    if source and source in appended(found.provenance):
+        raise DataError(f"{folder} has these steps already: they were appended before; append others")
+
 
 def to_extend(
     folder: Path, spec: Spec, provenance: Mapping[str, Any], append: bool, restart: bool

@@ -144,11 +144,12 @@ class Dataset(View):
     def save(self, folder: str | Path, append: bool = False) -> "Dataset":
         """Write these transitions into a new dataset folder and open it.
 
-        With `append` they become new lanes of the dataset in the folder, if its spec is the same. A view is
-        saved as what it shows: where it cuts an episode, the saved episode is truncated, and frames from
-        before the cut are black in later stacks. An interrupted save leaves a folder that cannot be opened,
-        or, with `append`, the dataset as it was."""
-        with Intake(folder, self.spec, provenance=self.provenance, append=append) as intake:
+        With `append` they become new lanes of the dataset in the folder, if its spec is the same and they
+        were not appended before. A view is saved as what it shows: where it cuts an episode, the saved
+        episode is truncated, and frames from before the cut are black in later stacks. An interrupted save
+        leaves a folder that cannot be opened, or, with `append`, the dataset as it was."""
+        source, provenance = self.fingerprint, self.provenance
+        with Intake(folder, self.spec, provenance=provenance, append=append, source=source) as intake:
             copy_into(intake, self)
         return Dataset.open(folder)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optimist.data.appending import to_extend
+from optimist.data.appending import APPENDED, appended, check_is_new, to_extend
 from optimist.data.checking import checked_piece
 from optimist.data.disk import manifest as manifests
 from optimist.data.disk.files import remove, write_whole
@@ -65,8 +65,9 @@ class Intake:
         restart: bool = False,
         shard_steps: int | None = None,
         is_padded: bool = False,
+        source: str = "",  # the fingerprint of the dataset that the steps are from
     ):
-        self.folder, self.spec = Path(with_home(folder)), spec
+        self.folder, self.spec, self._source = Path(with_home(folder)), spec, source
         self.counts = Counts(0, 0)
         self._is_padded = is_padded  # rows without successors are not steps: they hold final observations
         self._given_left_out = LeftOut.said(provenance or {})
@@ -77,10 +78,13 @@ class Intake:
             if existing is None:
                 discard_held(self.folder)
                 marked = {**(provenance or {}), "unfinished": UNFINISHED}
+                if APPENDED in marked:
+                    marked[APPENDED] = True  # which datasets is not known: these steps may be a view
                 self._manifest = Manifest(spec, marked)
                 self._manifest.write(self.folder)
             else:
                 self._manifest = manifests.read(self.folder)  # again, now that nobody else writes
+                check_is_new(self.folder, self._manifest, source)
                 clean_up(self.folder, self._manifest)
                 write_whole(self.folder / APPENDING, b"an append is being written, or was interrupted\n")
         except BaseException:
@@ -163,7 +167,8 @@ class Intake:
             raise DataError("no transition is left: give next_observations, or longer episodes")
         provenance = {name: value for name, value in before.provenance.items() if name != "unfinished"}
         if self._appends:
-            provenance["appended"] = True  # the players of these steps are not those of the recording before
+            # The players of these steps are not those of the recording before.
+            provenance[APPENDED] = [*appended(provenance), *filter(None, [self._source])] or True
             provenance = self._given_left_out.noted_in(provenance)
         whole = Manifest(self.spec, left_out.noted_in(provenance), [*before.shards, *shards], before.columns)
         whole.write(self.folder)

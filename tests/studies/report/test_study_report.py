@@ -43,6 +43,7 @@ from optimist.training.storage.alarms import Alarm, write_alarms
 from optimist.training.storage.configuration import toml
 
 KINDS = ("best", "cross", "last", "mean_of_last", "area")
+LIFTS = {"first": 0.0, "second": 3.0}  # how much higher all scores of a study are
 
 
 @pytest.fixture
@@ -409,6 +410,17 @@ def test_a_normaliser_of_ones_own_is_found_by_the_names_of_games(study):
         find(study, dqn_random())
 
 
+@pytest.mark.parametrize("folders", [("{made}",), ("{made}", "{first}")], ids=["one study", "two studies"])
+def test_the_command_on_a_page_has_the_normaliser(study, shown, tmp_path, folders):
+    """Without it the command wrote other numbers than the page that shows it."""
+    shutil.copy(shown / "first/results/normaliser.csv", tmp_path / "by.csv")
+    named = [name.format(made=study, first=shown / "first") for name in folders]
+    words = ["study", "report", *named, "--out", str(tmp_path / "page.html")]
+    words += ["--normaliser", str(tmp_path / "by.csv")]
+    assert main(words) == 0
+    assert f"<pre>optimist {' '.join(words)}</pre>" in html.unescape((tmp_path / "page.html").read_text())
+
+
 @pytest.mark.parametrize("gone", ["logs", "their large files"])
 def test_the_page_can_be_made_again_when_the_logs_are_gone(study, tmp_path, gone):
     write_findings(study)
@@ -553,6 +565,50 @@ def test_two_studies_differ_by_what_was_added(shown):
         assert row["IQM difference"].startswith(f"{3 / (PLAYER - RANDOM):+.2f} [")
 
 
+def test_what_the_logs_chose_is_compared_if_both_studies_select(tmp_path):
+    """Seed 0 chooses step 400 and the others 300. The page had the five other scores only."""
+    first, other = (write_selections(write_study(tmp_path / name, lift=lift)) for name, lift in LIFTS.items())
+    page = tmp_path / "two.html"
+    assert main(["study", "report", str(first), str(other), "--out", str(page)]) == 0
+    rows = [row for row in table(page.read_text(), "aggregates") if row["score"] == "chosen offline"]
+    assert [row["agent"] for row in rows] == list(AGENTS)
+    for row in rows:
+        steps = [400, 300, 300]
+        every = [height(game, row["agent"], seed, steps[seed]) for game in GAMES for seed in SEEDS]
+        assert row["IQM first"] == f"{trimmed_mean([normalised(score) for score in every]):.2f}"
+        assert row["IQM difference"].startswith(f"{3 / (PLAYER - RANDOM):+.2f} [")
+
+
+def test_policies_that_were_chosen_in_different_ways_are_a_warning(tmp_path, caplog):
+    """`optimist select` on some of the runs replaces what the study chose for them."""
+    first, mixed = (write_selections(write_study(tmp_path / name)) for name in ("first", "mixed"))
+    write_selections(mixed, agents=AGENTS[:1], updates=1000)
+    page = str(tmp_path / "two.html")
+    assert main(["study", "report", str(first), str(mixed), "--out", page]) == 0
+    both = "fqe, 1,000 updates; fqe, 50 updates"
+    assert caplog.messages == [
+        f"policies were chosen offline by fqe, 50 updates in first and by {both} in mixed",
+        f"mixed: the runs' policies were chosen offline in different ways: {both}",
+    ]
+    caplog.clear()
+    assert main(["study", "report", str(first), "--out", page]) == 0
+    assert caplog.messages == []
+
+
+def test_two_studies_are_named_by_their_folders_wherever_the_command_runs(shown, tmp_path, monkeypatch):
+    """In the folder itself the study had no name."""
+    monkeypatch.chdir(shown / "first")
+    assert main(["study", "report", ".", "../second", "--out", str(tmp_path / "two.html")]) == 0
+    assert "IQM first" in table((tmp_path / "two.html").read_text(), "aggregates")[0]
+
+
+def test_a_study_beside_itself_is_refused(shown, monkeypatch, capsys):
+    """Its page had every column twice and no difference, as of a folder that was typed wrongly."""
+    monkeypatch.chdir(shown)
+    assert main(["study", "report", "first", str(shown / "first")]) == 2
+    assert "are the same folder: name two studies" in capsys.readouterr().err
+
+
 def test_two_studies_that_were_done_differently_say_so(shown, tmp_path, caplog):
     other = write_study(tmp_path / "other", batch=64, agents=AGENTS[:2], games=GAMES[:2])
     (other / f"random/{GAMES[0]}/episodes.csv").write_text("step,seed,episode,return,length\n1,0,0,1,7\n")
@@ -572,10 +628,56 @@ def test_two_studies_that_were_done_differently_say_so(shown, tmp_path, caplog):
     assert {row["agent"] for row in table(text, "per-game")} == set(AGENTS[:2])
 
 
-def test_two_studies_with_nothing_in_common_are_refused(shown, tmp_path, capsys):
-    other = write_study(tmp_path / "other", parts=("half",))
+def test_two_studies_are_compared_without_a_game_that_cannot_be_normalised(shown, tmp_path, caplog):
+    """The page of the study itself leaves this game out; beside another study it was an error."""
+    flat = write_study(tmp_path / "flat")
+    row = f"1,0,0,{PLAYER},7"
+    (flat / f"random/{GAMES[0]}/episodes.csv").write_text(f"step,seed,episode,return,length\n{row}\n")
+    page = tmp_path / "two.html"
+    assert main(["study", "report", str(shown / "first"), str(flat), "--out", str(page)]) == 0
+    assert {row["game"] for row in table(page.read_text(), "per-game")} == set(GAMES[1:])
+    assert any("player and random play both score 20" in line for line in caplog.messages)
+
+
+def test_parts_and_readings_that_only_one_study_has_are_named(shown, tmp_path, caplog):
+    """Their numbers are not on the page, and nothing said so."""
+    said = [{"read_at": read_at} for read_at in ({"1X": 100, "5X": 400}, {"1X": 100, "3X": 300})]
+    first = write_study(tmp_path / "first", parts=("all", "half"), said=said[0])
+    other = write_study(tmp_path / "other", said=said[1])
+    page = tmp_path / "two.html"
+    assert main(["study", "report", str(first), str(other), "--out", str(page)]) == 0
+    assert [line for line in caplog.messages if line.startswith("only")] == [
+        "only first has the parts of the data half",
+        "only first has the readings 5X",
+        "only other has the readings 3X",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("grid", "missing"),
+    [
+        ({"parts": ("half",)}, "parts of the data in common: first has all, other has half; give parts"),
+        (
+            {"said": {"read_at": {"1X": 100}}},
+            "readings in common: first has all, other has 1X; give read_at the same names",
+        ),
+    ],
+)
+def test_two_studies_with_nothing_in_common_are_refused(shown, tmp_path, capsys, grid, missing):
+    """The remedy is about what they do not share: it was always to rename agents and parts."""
+    other = write_study(tmp_path / "other", **grid)
     assert main(["study", "report", str(shown / "first"), str(other)]) == 3
-    assert "have no agent in common" in capsys.readouterr().err
+    complaint = capsys.readouterr().err
+    assert f"first and other have no {missing}" in complaint and complaint.count("\n") == 1
+
+
+@pytest.mark.parametrize("what", ["agents", "games"])
+def test_two_studies_of_other_agents_or_games_are_refused(tmp_path, capsys, what):
+    every = {"agents": AGENTS, "games": GAMES}[what]
+    one = write_study(tmp_path / "one", **{what: every[:1]})
+    other = write_study(tmp_path / "other", **{what: every[1:]})
+    assert main(["study", "report", str(one), str(other)]) == 3
+    assert f"have no {what} in common: one has {every[0]}, other has" in capsys.readouterr().err
 
 
 PAGES = ("first/report.html", "parts/report.html", "selected/report.html", "two.html", "broken/report.html")

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from optimist.data.disk.files import make_folder, write_whole
-from optimist.errors import DataError, command_line
+from optimist.errors import DataError, UsageError, some_of
 from optimist.studies.report.page import page
-from optimist.studies.report.study_report import warnings
+from optimist.studies.report.study_report import page_command, warnings
+from optimist.studies.report.study_tables import rules
 from optimist.studies.results.findings import Finding, StudyResults, find
 from optimist.studies.results.provenance import Difference, Version, differences, read_versions
 from optimist.studies.scores import intervals, statistics, table_one
@@ -20,7 +21,13 @@ from optimist.studies.scores.statistics import Interval
 from optimist.studies.sheet import Cell, Sheet, number
 
 KINDS = ("best", "cross", "last")  # each kind has three columns; more kinds would be wider than a screen
-GAMES_NAMED = 3  # games that a warning about normalisers names; the others are counted
+NAMED = 3  # games, agents, parts or readings that a line names; the others are counted
+SHARED = {  # what two studies must share, and the remedy if they do not
+    "agents": "give agents the same names in both studies' files",
+    "parts of the data": "give parts the same names in both studies' files",
+    "readings": "give read_at the same names in both studies' files, and run the same commands again",
+    "games": "name two studies of the same games",
+}
 
 
 @dataclass(frozen=True)
@@ -35,21 +42,22 @@ class Pair:
 
 def write_side_by_side(path: Path, first: Path, second: Path, by: Normaliser | None = None) -> list[str]:
     """Write the page and return its warnings."""
+    names = _names(first, second)
     one, other = find(first, by), find(second, by)
-    names = (first.name, second.name) if first.name != second.name else (str(first), str(second))
     pairs = _pairs(one, other, names)
     versions = [read_versions(each.record.jobs, each.out) for each in (one, other)]
     protocol = differences(one.record.jobs, first, other.record.jobs, second)
     warned = [
         *_only_in_one(one, other, names),
-        *_yardsticks(one.by, other.by, names),
+        *_yardsticks(pairs, one.by, other.by, names),
         *_readings(one, other, names),
+        *_choices(one, other, names),
         *_settings_differ(protocol, names),
         *_versions(versions[0], versions[1], names),
         *(f"{names[0]}: {line}" for line in warnings(one, versions[0])),
         *(f"{names[1]}: {line}" for line in warnings(other, versions[1])),
     ]
-    command = command_line("study", "report", first, second, "--out", path)
+    command = page_command(first, second, page=path, by=by)
     content = page(
         "side_by_side.html.j2",
         title=f"{names[0]} and {names[1]} side by side",
@@ -67,6 +75,16 @@ def write_side_by_side(path: Path, first: Path, second: Path, by: Normaliser | N
     return warned
 
 
+def _names(first: Path, second: Path) -> tuple[str, str]:
+    """The names of the folders, or their paths if the names are the same."""
+    folders = first.resolve(), second.resolve()  # "." has no name
+    if folders[0] == folders[1]:
+        raise UsageError(f"{first} and {second} are the same folder: name two studies")
+    if folders[0].name == folders[1].name:
+        return str(first), str(second)
+    return folders[0].name, folders[1].name
+
+
 def _pairs(one: StudyResults, other: StudyResults, names: tuple[str, str]) -> list[Pair]:
     others = {(finding.part, finding.reading): finding for finding in other.found}
     pairs = []
@@ -75,11 +93,23 @@ def _pairs(one: StudyResults, other: StudyResults, names: tuple[str, str]) -> li
         pair = _shared(finding, twin) if twin else None
         pairs += [pair] if pair else []
     if not pairs:
-        raise DataError(
-            f"{names[0]} and {names[1]} have no agent in common on any game, part of the data and reading: "
-            "give agents and parts the same names in both studies' files"
-        )
+        raise DataError(_nothing_shared(one, other, names))
     return pairs
+
+
+def _nothing_shared(one: StudyResults, other: StudyResults, names: tuple[str, str]) -> str:
+    mine, theirs = _had(one), _had(other)
+    for what, remedy in SHARED.items():
+        if not set(mine[what]) & set(theirs[what]):
+            had = [some_of(each[what], NAMED) for each in (mine, theirs)]
+            return (
+                f"{names[0]} and {names[1]} have no {what} in common: {names[0]} has {had[0]}, "
+                f"{names[1]} has {had[1]}; {remedy}"
+            )
+    return (
+        f"{names[0]} and {names[1]} have no agent in common on any game, part of the data and reading: "
+        "see what is finished with optimist study status"
+    )
 
 
 def _shared(one: Finding, other: Finding) -> Pair | None:
@@ -87,12 +117,14 @@ def _shared(one: Finding, other: Finding) -> Pair | None:
     games = [game for game in one.file.games if game in other.file.games]
     if not agents or not games:
         return None
-    files = [
-        ScoreFile({agent: {game: file.agents[agent][game] for game in games} for agent in agents}, file.axis)
-        for file in (one.file, other.file)
-    ]
+    files = [_only(file, agents, games) for file in (one.file, other.file)]
     place = ", ".join(word for word in (one.part, one.reading) if word != "all")
     return Pair(place, files[0], files[1], (one.evaluations, other.evaluations))
+
+
+def _only(file: ScoreFile, agents: list[str], games: list[str]) -> ScoreFile:
+    kept = {agent: {game: file.agents[agent][game] for game in games} for agent in agents}
+    return ScoreFile(kept, file.axis, file.chosen)
 
 
 def _aggregates(pairs: list[Pair], by: Normaliser, other_by: Normaliser, names: tuple[str, str]) -> Sheet:
@@ -191,34 +223,40 @@ def _place(pairs: list[Pair], pair: Pair) -> list[str]:
 
 
 def _only_in_one(one: StudyResults, other: StudyResults, names: tuple[str, str]) -> list[str]:
+    mine, theirs = _had(one), _had(other)
     lines = []
-    for what in ("agents", "games"):
-        mine, theirs = (_had(each, what) for each in (one, other))
-        for name, extra in ((names[0], mine - theirs), (names[1], theirs - mine)):
-            if extra:
+    for what in SHARED:
+        for name, had, others in ((names[0], mine, theirs), (names[1], theirs, mine)):
+            if extra := set(had[what]) - set(others[what]):
                 lines.append(f"only {name} has the {what} {', '.join(sorted(extra))}")
     return lines
 
 
-def _had(findings: StudyResults, what: str) -> set[str]:
-    files = [finding.file for finding in findings.found]
-    return {name for file in files for name in (file.agents if what == "agents" else file.games)}
+def _had(results: StudyResults) -> dict[str, list[str]]:
+    """The agents, parts, readings and games that have results, in the order of the study."""
+    files = [finding.file for finding in results.found]
+    had = {
+        "agents": [agent for file in files for agent in file.agents],
+        "parts of the data": [finding.part for finding in results.found],
+        "readings": [finding.reading for finding in results.found],
+        "games": [game for file in files for game in file.games],
+    }
+    return {what: list(dict.fromkeys(each)) for what, each in had.items()}
 
 
-def _yardsticks(one: Normaliser, other: Normaliser, names: tuple[str, str]) -> list[str]:
+def _yardsticks(pairs: list[Pair], one: Normaliser, other: Normaliser, names: tuple[str, str]) -> list[str]:
     """A warning if the studies have different normalisers, as when each measured its own player."""
     lines = []
-    for game in one.yardstick_scores:
-        if game in other.yardstick_scores and game in one.random_scores and game in other.random_scores:
-            mine, theirs = one.bounds(game), other.bounds(game)
-            if mine != theirs:
-                lines.append(f"{game} from {_bounds(mine)} and from {_bounds(theirs)}")
+    for game in dict.fromkeys(game for pair in pairs for game in pair.first.games):
+        mine, theirs = one.bounds(game), other.bounds(game)
+        if mine != theirs:
+            lines.append(f"{game} from {_bounds(mine)} and from {_bounds(theirs)}")
     if not lines:
         return []
-    rest = f" and {len(lines) - GAMES_NAMED} more games" if len(lines) > GAMES_NAMED else ""
+    rest = f" and {len(lines) - NAMED} more games" if len(lines) > NAMED else ""
     return [
         f"the normalisers differ, so compare normalised scores with care: 0 to 100% in {names[0]} and "
-        f"{names[1]} are {'; '.join(lines[:GAMES_NAMED])}{rest} (--normaliser gives both the same)"
+        f"{names[1]} are {'; '.join(lines[:NAMED])}{rest} (--normaliser gives both the same)"
     ]
 
 
@@ -229,6 +267,15 @@ def _readings(one: StudyResults, other: StudyResults, names: tuple[str, str]) ->
         for reading in mine
         if reading in theirs and mine[reading] != theirs[reading]
     ]
+
+
+def _choices(one: StudyResults, other: StudyResults, names: tuple[str, str]) -> list[str]:
+    """A warning if both studies select, but in different ways."""
+    mine, theirs = rules(one.selections), rules(other.selections)
+    if not mine or not theirs or set(mine) == set(theirs):
+        return []
+    ways = "; ".join(mine), "; ".join(theirs)
+    return [f"policies were chosen offline by {ways[0]} in {names[0]} and by {ways[1]} in {names[1]}"]
 
 
 def _bounds(bounds: tuple[float, float]) -> str:

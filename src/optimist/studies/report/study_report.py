@@ -37,7 +37,7 @@ def write_page(out: Path, page: Path, by: Normaliser | None = None) -> list[str]
     drawn, left_out = draw(findings, are_files=False)
     versions = read_versions(findings.record.jobs, out)
     warned = warnings(findings, versions)
-    command = command_line("study", "report", out, "--out", page)
+    command = page_command(out, page=page, by=by)
     make_folder(page.parent)
     write_whole(page, study_page(findings, drawn, left_out, versions, warned, command))
     return [*warned, *left_out]
@@ -57,9 +57,15 @@ def write_findings(out: Path, by: Normaliser | None = None) -> tuple[list[Path],
     drawn, left_out = draw(findings)
     versions = read_versions(findings.record.jobs, out)
     warned = warnings(findings, versions)
-    command = command_line("study", "report", out)
+    command = page_command(out, by=by)
     write_whole(out / "report.html", study_page(findings, drawn, left_out, versions, warned, command))
     return [out / "report.html", *written, *(figure.path for figure in drawn)], [*warned, *left_out]
+
+
+def page_command(*folders: Path, page: Path | None = None, by: Normaliser | None = None) -> str:
+    """The command that writes a page again, with the normaliser that was asked for."""
+    words = [*(["--out", page] if page else []), *(["--normaliser", by.name] if by else [])]
+    return command_line("study", "report", *folders, *words)
 
 
 def study_page(
@@ -130,6 +136,8 @@ def warnings(findings: StudyResults, versions: Sequence[Version]) -> list[str]:
         (job.run_folder(findings.out) / SELECTION).exists() for job in findings.record.jobs
     ):
         lines.append("policies that were chosen by the logs earlier are not shown, because of --no-select")
+    if len(rules := study_tables.rules(findings.selections)) > 1:
+        lines.append(f"the runs' policies were chosen offline in different ways: {'; '.join(rules)}")
     lines += findings.empty_parts
     for finding in findings.found:
         if finding.left_out:

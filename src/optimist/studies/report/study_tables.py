@@ -117,10 +117,14 @@ def chosen_by(selections: Sequence[dict]) -> dict[str, str]:
     """The rules that chose policies by the log alone, and what was noted in all games; empty without any."""
     if not selections:
         return {}
-    rules = dict.fromkeys(f"{each['rule']}, {each['updates']:,} updates" for each in selections)
     first, *others = ([*each["notes"]] for each in selections)
     shared = [note for note in first if all(note in notes for notes in others)]
-    return {"chosen offline by": "; ".join([*rules, *shared])}
+    return {"chosen offline by": "; ".join([*rules(selections), *shared])}
+
+
+def rules(selections: Sequence[dict]) -> list[str]:
+    """The rules by which policies were chosen, each with its length."""
+    return list(dict.fromkeys(f"{each['rule']}, {each['updates']:,} updates" for each in selections))
 
 
 def _joined(findings: StudyResults, sheet: Callable[[Finding], Sheet]) -> Sheet:

@@ -66,11 +66,14 @@ class Difference:
 
 
 def differences(ones: list[Job], one: Path, others: list[Job], other: Path) -> list[Difference]:
-    """Settings that differ between runs of the same agent, part of the data and environment."""
+    """Settings that differ between finished runs of the same agent, part of the data and environment."""
     found: dict[tuple[str, str, str], list[str]] = {}
-    twins = {_what(job): job for job in others}
-    for job in ones:
-        twin = twins.get(_what(job))
+    twins: dict[tuple, Job] = {}
+    for job in (job for job in others if job.done(other)):
+        twins.setdefault(_what(job), job)
+        twins[*_what(job), job.seeds] = job  # where each seed has a run of its own
+    for job in (job for job in ones if job.done(one)):
+        twin = twins.get((*_what(job), job.seeds)) or twins.get(_what(job))
         if twin is None:
             continue
         before, after = _settings(job.run_folder(one)), _settings(twin.run_folder(other))
