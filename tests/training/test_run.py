@@ -63,9 +63,21 @@ def test_the_same_configuration_goes_on(begun):
             {**CONFIG, "dataset": {"path": "data", "fingerprint": "f00"}},
             r"dataset.fingerprint: 'c0ffee' saved, 'f00' requested \(other data, or another part of it\)",
         ),
+        (
+            {**CONFIG, "dataset": {"path": "data", "fingerprint": "0123456789abcdef" * 4}},
+            "'c0ffee' saved, '0123456789ab' requested",  # three runs of two whole hashes filled a screen
+        ),
         ({key: CONFIG[key] for key in CONFIG if key != "kind"}, "kind: 'offline' saved, nothing requested"),
     ],
-    ids=["another value", "fewer steps", "a new field", "other seeds", "other data", "a field gone"],
+    ids=[
+        "another value",
+        "fewer steps",
+        "a new field",
+        "other seeds",
+        "other data",
+        "a hash",
+        "a field gone",
+    ],
 )
 def test_another_configuration_is_refused_with_the_difference(begun, config, difference):
     with pytest.raises(RunError, match=f"holds another run .*{difference}.* --restart"):

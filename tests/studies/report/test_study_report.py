@@ -9,6 +9,7 @@ import re
 import shutil
 import statistics
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -33,7 +34,7 @@ from optimist.cli.main import main
 from optimist.errors import DataError, RunError, UsageError
 from optimist.studies import study_file
 from optimist.studies.folders import folder_names
-from optimist.studies.report import page, study_figures, study_tables
+from optimist.studies.report import page, side_by_side, study_figures, study_tables
 from optimist.studies.report.study_report import write_findings
 from optimist.studies.results.findings import find
 from optimist.studies.scores import intervals
@@ -563,6 +564,12 @@ def test_two_studies_differ_by_what_was_added(shown):
         assert float(row["best, difference"]) == pytest.approx(3.0)
     for row in table(text, "aggregates"):
         assert row["IQM difference"].startswith(f"{3 / (PLAYER - RANDOM):+.2f} [")
+
+
+def test_a_difference_of_rounding_has_no_sign():
+    one, other = SimpleNamespace(last=1.0), SimpleNamespace(last=1.0 - 1e-15)
+    *_, difference = side_by_side._both_and_difference(one, other, "last")
+    assert difference.text == "+0.00"  # it was -0.00
 
 
 def test_what_the_logs_chose_is_compared_if_both_studies_select(tmp_path):

@@ -168,7 +168,7 @@ def _both_and_difference(one: Any, other: Any, kind: str) -> list[Cell]:
     if before is None or after is None:  # with one seed there is no cross-chosen best
         return [Cell("")] * 3
     cells = [Cell(number(value), value) for value in (before, after)]
-    return [*cells, Cell(f"{after - before:+,.2f}", after - before)]
+    return [*cells, Cell(f"{round(after - before, 2) + 0.0:+,.2f}", after - before)]  # not -0.00
 
 
 def _by_agent(rows: list[list]) -> list[list]:

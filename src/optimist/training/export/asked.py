@@ -76,8 +76,7 @@ def _random(run: Run, count: int) -> Asked:
     drawn: Any = random.integers(0, 256, shape) if spec.frame_dtype == "uint8" else random.normal(size=shape)
     drawn = (drawn > 0 if spec.frame_dtype == "bool" else drawn).astype(spec.frame_dtype)
     masks = _random_masks(spec, len(drawn)) if run.masked else ()
-    bare = " without masks of allowed actions, which the file does not take" if spec.discrete else ""
-    beside = " and masks" if masks else bare
+    beside = " and masks" if masks else ""
     whose = f"random observations{beside}, because the log of {run.path} cannot be opened"
     return Asked((spec.in_users_layout(drawn), *masks), whose)
 

@@ -33,6 +33,7 @@ SAME = {"training.on_divergence": {"stop": "continue"}}
 # Added later, with no value to compare for older runs; only the runs of studies have a part, and only those
 # on a log with masks of allowed actions say so.
 UNKNOWN_BEFORE = ("dataset.recording", "dataset.part", "dataset.masks")
+HASH_LETTERS, HASH_SHOWN = 64, 12
 MEANING = {  # of values that are hashes
     "dataset.fingerprint": " (other data, or another part of it)",
     "dataset.recording": " (another log, or it has grown since)",
@@ -141,7 +142,8 @@ def _usual(place: str, value: Any) -> Any:
 
 
 def _shown(value: Any) -> str:
-    return "nothing" if value is None else repr(value)
+    shown = value[:HASH_SHOWN] if isinstance(value, str) and len(value) == HASH_LETTERS else value
+    return "nothing" if shown is None else repr(shown)
 
 
 def with_later_settings(before: dict, after: dict, prefix: str = "") -> dict:
