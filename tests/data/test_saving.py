@@ -149,6 +149,18 @@ def test_the_same_steps_are_appended_once(tmp_path):
     assert len(other.first(20).save(tmp_path / "log", append=True)) == len(both) + 20
 
 
+def test_what_a_folder_began_with_is_appended_once_too(tmp_path):
+    """The two commands that put two logs into a new folder doubled the first when they were run again."""
+    one = vectors(50)
+    saved = one.save(tmp_path / "both", append=True)
+    with pytest.raises(DataError, match="both has these steps already"):
+        one.save(tmp_path / "both", append=True)
+    assert "copy_of" not in saved.save(tmp_path / "elsewhere").provenance
+    with pytest.raises(DataError, match="both is the log itself"):
+        saved.save(tmp_path / "both", append=True)
+    assert len(Dataset.open(tmp_path / "both")) == len(one)
+
+
 def test_a_view_of_a_log_that_grew_may_lack_what_was_appended(tmp_path):
     one, other = vectors(50), vectors(80)
     one.save(tmp_path / "log")

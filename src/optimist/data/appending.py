@@ -17,7 +17,8 @@ from optimist.errors import DataError, in_one_line
 
 FEATURES, ACTION_COLUMNS = "features", "action_columns"  # in the provenance: columns in their order
 
-APPENDED = "appended"  # in the provenance: the fingerprints of what was appended, or True if unknown
+# In the provenance: the fingerprint of what a folder began with, and those of what was appended, or True.
+COPY_OF, APPENDED = "copy_of", "appended"
 
 
 def appended(provenance: Mapping[str, Any]) -> list[str]:
@@ -26,9 +27,18 @@ def appended(provenance: Mapping[str, Any]) -> list[str]:
     return found if isinstance(found, list) else []
 
 
+def begun_with(provenance: Mapping[str, Any], source: str) -> dict[str, Any]:
+    """The provenance of a new folder that begins with steps of this provenance, from the dataset with this
+    fingerprint, if there is one."""
+    begun = {name: value for name, value in provenance.items() if name != COPY_OF}
+    if APPENDED in begun:
+        begun[APPENDED] = True  # which datasets is not known: these steps may be a view
+    return {**begun, COPY_OF: source} if source else begun
+
+
 def check_is_new(folder: Path, found: Manifest, source: str) -> None:
-    """Raise DataError if these steps were appended before: a command that is run again doubles them."""
-    if source and source in appended(found.provenance):
+    """Raise DataError if these steps were saved here before: a command that is run again doubles them."""
+    if source and source in (found.provenance.get(COPY_OF), *appended(found.provenance)):
         raise DataError(f"{folder} has these steps already: they were appended before; append others")
 
 

@@ -149,6 +149,8 @@ class Dataset(View):
         episode is truncated, and frames from before the cut are black in later stacks. An interrupted save
         leaves a folder that cannot be opened, or, with `append`, the dataset as it was."""
         source, provenance = self.fingerprint, self.provenance
+        if self.path and self.path.resolve() == Path(with_home(folder)).resolve() and append:
+            raise DataError(f"{folder} is the log itself, and its steps would be there twice: append others")
         with Intake(folder, self.spec, provenance=provenance, append=append, source=source) as intake:
             copy_into(intake, self)
         return Dataset.open(folder)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optimist.data.appending import APPENDED, appended, check_is_new, to_extend
+from optimist.data.appending import APPENDED, appended, begun_with, check_is_new, to_extend
 from optimist.data.checking import checked_piece
 from optimist.data.disk import manifest as manifests
 from optimist.data.disk.files import remove, write_whole
@@ -77,10 +77,8 @@ class Intake:
         try:
             if existing is None:
                 discard_held(self.folder)
-                marked = {**(provenance or {}), "unfinished": UNFINISHED}
-                if APPENDED in marked:
-                    marked[APPENDED] = True  # which datasets is not known: these steps may be a view
-                self._manifest = Manifest(spec, marked)
+                begun = begun_with(provenance or {}, source if append else "")
+                self._manifest = Manifest(spec, {**begun, "unfinished": UNFINISHED})
                 self._manifest.write(self.folder)
             else:
                 self._manifest = manifests.read(self.folder)  # again, now that nobody else writes
