@@ -467,6 +467,21 @@ def test_the_order_of_the_features_goes_with_the_policy(tmp_path, capsys):
     assert facts["features"] == ["x_old", "x_new"]
 
 
+def test_the_features_of_a_stack_of_frames_are_those_of_each(tmp_path):
+    steps = np.arange(40)
+    data = optimist.Dataset.from_arrays(
+        np.stack([steps, -steps], axis=1).astype(float),
+        steps % 2,
+        np.ones(40),
+        steps % 8 == 7,
+        truncations=False,
+        stack=3,
+        provenance={"features": ["age", "hour"]},
+    )
+    exported = exporting.export_policy(untrained("dqn", data.spec), tmp_path / "policy.npz", data=data)
+    assert "an observation is 3 frames, oldest first, each in this order: age, hour" in exported.lines()
+
+
 def masked_log(names: tuple[str, ...] = ()) -> optimist.Dataset:
     random = np.random.default_rng(3)
     allowed, actions = random.random((120, 3)) < 0.6, random.integers(0, 3, 120)
