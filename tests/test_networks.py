@@ -382,6 +382,14 @@ def test_heads_may_start_as_one_shared_head_plus_their_own(spread):
     assert np.asarray(alone).mean(axis=2).std() < 0.1 * shared.std()
 
 
+def test_dense_layers_read_bytes_as_numbers_from_0_to_1():
+    network = Perceptron((5,), 2)
+    layers = network.init(jax.random.PRNGKey(0), 3, 1)
+    bytes_, action = jnp.array([0, 51, 255], jnp.uint8), jnp.array([0.5])
+    expected = network(layers, jnp.array([0, 0.2, 1]), action)
+    np.testing.assert_allclose(network(layers, bytes_, action), expected, rtol=1e-6)
+
+
 @pytest.mark.parametrize("late", [False, True])
 def test_the_last_part_of_the_input_may_enter_at_the_second_layer(late):
     network = Perceptron((5, 3), 2, late=late)

@@ -164,6 +164,7 @@ def test_stacks_count_and_contents_are_the_callers_choice():
         ),
         ({"action_names": ["a", "b"]}, "they must be from 0 to 1"),
         ({"action_names": ["a", "b", "b"]}, "different texts"),
+        ({"actions": ["7", "8"] * 3, "action_names": ["7", "8", 7]}, "different texts"),
         ({"action_names": ["a", "b", "c"], "actions_count": 4}, "give one of them"),
         ({"actions": BOXED, "action_names": ["a", "b"]}, "action_names belong to discrete actions"),
         ({"actions": ["a", "b", "c"] * 2, "actions_count": 4}, "give all action_names"),

@@ -3,12 +3,13 @@
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from hub_standin import Hub
 from little import pixels
 from optimist.cli.main import main
-from optimist.data import Dataset, hub
+from optimist.data import Dataset, from_arrays, hub
 from optimist.data.verify import verify
 
 # The client's own, of its HTTP library.
@@ -39,6 +40,22 @@ def test_a_dataset_comes_back_whole(service, tmp_path, capsys):
     assert card.startswith("---\ntags: [reinforcement-learning, offline-rl, optimist]\n")
     assert "license: cc-by-4.0" in card and "optimist data pull lab/little" in card
     assert f"| steps | {len(sent)} |" in card
+
+
+def test_the_card_of_action_vectors_has_their_names_and_an_agent_for_them():
+    steps = np.arange(20)
+    data = from_arrays(
+        np.stack([steps, -steps], axis=1).astype(float),
+        np.stack([steps / 20, steps / 40], axis=1),
+        np.zeros(20),
+        steps % 5 == 4,
+        truncations=False,
+        provenance={"features": ["inside", "outside"], "action_columns": ["heat", "fan"]},
+    )
+    card = hub.data_card(data, "lab/heater")
+    assert "| features | ['inside', 'outside'] |" in card and "| action columns | ['heat', 'fan'] |" in card
+    assert "| return mean | 0 |" in card and "| return worst | 0 |" in card
+    assert "optimist train bcq data --out run" in card
 
 
 def test_a_damaged_dataset_is_refused(service, tmp_path, capsys):
@@ -79,6 +96,16 @@ def test_a_run_comes_back_without_what_is_not_its_own(whole, service, tmp_path):
     assert back == expected | ({"checkpoints/1.safetensors"} if whole else set())
     card = (tmp_path / "back" / "README.md").read_text()
     assert "| agent | rem |" in card and "| seeds | 0, 1 |" in card
+
+
+def test_a_run_without_an_environment_is_not_said_to_be_evaluated(service, tmp_path, capsys):
+    run = run_folder(tmp_path / "run")
+    (run / "config.toml").write_text('environment = ""\nseeds = [0]\n[agent]\nname = "cql"\n')
+    assert main(["run", "push", str(run), "lab/cql"]) == 0
+    card = service.files["models/lab/cql"]["README.md"].decode()
+    assert "optimist export run --to policy.npz" in card and "optimist evaluate" not in card
+    assert main(["run", "pull", "lab/cql", "--out", str(tmp_path / "back")]) == 0
+    assert f"see optimist export {tmp_path / 'back'} --to policy.npz" in capsys.readouterr().out
 
 
 def test_pushing_again_removes_what_is_gone(service, tmp_path):

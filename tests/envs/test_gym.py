@@ -194,6 +194,7 @@ def test_actions_are_shifted_to_the_start_of_the_set():
     env = probe(box((1,), np.float32, 0, 9), spaces.Discrete(3, start=5), lanes=3)
     env.reset()
     np.testing.assert_array_equal(env.step([0, 1, 2]).observation, [[5], [6], [7]])
+    assert env.spec.named(np.array([0, 1, 2])).tolist() == [5, 6, 7]
 
 
 def test_vector_actions_reach_the_environment_in_its_own_shape_and_type():

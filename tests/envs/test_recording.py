@@ -72,6 +72,17 @@ def test_every_step_of_a_loop_is_recorded(tmp_path):
     assert data.spec.actions == 3 and verify(tmp_path / "log") == []
 
 
+def test_a_policy_of_the_recorded_log_answers_with_the_environments_own_numbers(tmp_path):
+    env = optimist.record(Counting(), tmp_path / "log")
+    env.reset(seed=0)
+    for turn in range(12):
+        if env.step(5 + turn % 3)[2]:
+            env.reset()
+    env.close()
+    run = optimist.train("dqn", tmp_path / "log", steps=1, out=tmp_path / "run", environment="none")
+    assert env.action_space.contains(run.policy(np.array([1.0, 2.0])))
+
+
 def test_a_reset_before_the_end_truncates(tmp_path):
     env = optimist.record(Counting(), tmp_path)
     env.reset()

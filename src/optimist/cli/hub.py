@@ -99,6 +99,8 @@ def _pull_run_options(parser: Parser, words: list[str]) -> None:
 def pull_run(options: argparse.Namespace) -> None:
     """Bring a run from the Hugging Face Hub."""
     from optimist.data import hub
+    from optimist.training.storage.run_folder import read_config
 
     hub.pull_run(options.repository, options.out)
-    print(f"{options.repository} is in {options.out}; see {command_line('evaluate', options.out)}")
+    use = hub.use_of_run(options.out, read_config(options.out).get("environment"))
+    print(f"{options.repository} is in {options.out}; see {use}")

@@ -98,7 +98,7 @@ def _whole(array: np.ndarray) -> np.ndarray:
 
 def _by_names(array: np.ndarray, names: tuple[int | str, ...], actions_count: int | None) -> Actions:
     names = tuple(name.item() if isinstance(name, np.generic) else name for name in names)
-    if not all(type(name) in (int, str) for name in names) or len(set(names)) < len(names):
+    if not all(type(name) in (int, str) for name in names) or len(set(map(str, names))) < len(names):
         raise DataError("action_names must be different texts or whole numbers, one for each action")
     _check_number(len(names))
     if actions_count not in (None, len(names)):

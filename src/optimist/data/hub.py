@@ -13,7 +13,7 @@ from optimist.data.dataset import Dataset
 from optimist.data.disk.files import check_no_link_leads_out, make_folder
 from optimist.data.verify import verify
 from optimist.data.warnings import warnings
-from optimist.errors import DataError, StorageError, UsageError
+from optimist.errors import DataError, StorageError, UsageError, command_line
 
 DATA_FILES = ("manifest.json", "*.arrow")
 RUN_FILES = (  # never a file that could be run
@@ -31,7 +31,8 @@ SIZES = (
     (10**7, "1M<n<10M"),
 )
 FACTS = (  # of a dataset's card, with their names there
-    *("environment", "spec", "steps", "episodes", "complete_episodes", "left_out", "action_names"),
+    *("environment", "spec", "steps", "episodes", "complete_episodes", "left_out"),
+    *("features", "action_names", "action_columns"),
     *("return_mean", "return_median", "return_best", "return_worst", "fingerprint"),
 )
 
@@ -74,10 +75,15 @@ def data_card(dataset: Dataset, repository: str, license: str = "") -> str:
     """What people should know of a dataset before they use it, in the Hub's form."""
     facts = card(dataset)
     size = next((name for most, name in SIZES if len(dataset) < most), "10M<n")
+    agent = "rem" if dataset.spec.discrete else "bcq"
     head = {"tags": ["reinforcement-learning", "offline-rl", "optimist"], "size_categories": [size]}
     environment = dataset.provenance.get("environment")
     shown = {"environment": environment, **facts}
-    rows = [f"| {name.replace('_', ' ')} | {_plain(shown[name])} |" for name in FACTS if shown.get(name)]
+    rows = [
+        f"| {name.replace('_', ' ')} | {_plain(shown[name])} |"
+        for name in FACTS
+        if shown.get(name) not in (None, "")
+    ]
     lines = [
         *_front(head | ({"license": license} if license else {})),
         f"# {repository.rpartition('/')[2]}",
@@ -96,7 +102,7 @@ def data_card(dataset: Dataset, repository: str, license: str = "") -> str:
             "",
             "```",
             f"optimist data pull {repository} --out data",
-            "optimist train rem data --out run",
+            f"optimist train {agent} data --out run",
             "```",
         ),
     ]
@@ -106,6 +112,7 @@ def data_card(dataset: Dataset, repository: str, license: str = "") -> str:
 def run_card(facts: Mapping[str, Any], repository: str) -> str:
     """What people should know of a run."""
     rows = [f"| {name} | {_plain(value)} |" for name, value in facts.items() if value not in (None, "")]
+    use = use_of_run("run", facts.get("environment"))
     lines = [
         *_front({"tags": ["reinforcement-learning", "offline-rl", "optimist"]}),
         f"# {repository.rpartition('/')[2]}",
@@ -114,9 +121,16 @@ def run_card(facts: Mapping[str, Any], repository: str) -> str:
         "",
         *("| fact | value |", "|---|---|", *rows),
         "",
-        *("## Use", "", "```", f"optimist run pull {repository} --out run", "optimist evaluate run", "```"),
+        *("## Use", "", "```", f"optimist run pull {repository} --out run", use, "```"),
     ]
     return "\n".join(lines) + "\n"
+
+
+def use_of_run(folder: str | Path, environment: Any) -> str:
+    """The command to try a run with; a policy of a log without an environment can only act elsewhere."""
+    if environment:
+        return command_line("evaluate", folder)
+    return command_line("export", folder, "--to", "policy.npz")
 
 
 def _front(fields: Mapping[str, Any]) -> list[str]:

@@ -105,7 +105,9 @@ def spec_of(gymnasium: Any, actions: Any, encoding: Encoding, owner: str) -> Spe
     spaces = gymnasium.spaces
     frame = (encoding.frame_shape, encoding.frame_dtype)
     if isinstance(actions, spaces.Discrete):
-        return Spec(*frame, actions=int(actions.n))
+        count, start = int(actions.n), int(actions.start)
+        names = tuple(range(start, start + count)) if start else ()  # a policy answers with these
+        return Spec(*frame, actions=count, action_names=names)
     if not isinstance(actions, spaces.Box) or actions.dtype.kind != "f" or not actions.is_bounded():
         raise UsageError(f"{owner} has actions {actions}: {ACTIONS}")
     low, high = (tuple(bound.ravel().tolist()) for bound in (actions.low, actions.high))

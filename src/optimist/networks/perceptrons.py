@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from optimist import plugins
-from optimist.networks.layers import Layer, NormedLayer, initial_weight, widths
+from optimist.networks.layers import Layer, NormedLayer, initial_weight, numbers, widths
 from optimist.networks.torsos import Torso
 
 
@@ -56,7 +56,7 @@ class Perceptron:
     def __call__(self, layers: list[Layer | NormedLayer], *parts):
         """The parts of the input, concatenated -> (outputs,)."""
         early, late = (parts[:-1], parts[-1:]) if self.late else (parts, ())
-        x = jnp.concatenate(early)
+        x = jnp.concatenate([numbers(part) for part in early])
         for number, layer in enumerate(layers):
             x = jnp.concatenate([x, *late]) if number == 1 and late else x
             x = x @ layer.weight + layer.bias

@@ -8,7 +8,7 @@ import pytest
 from format_logs import SPECS, assert_equal_steps, recorded
 
 from optimist.cli.main import main
-from optimist.data import Dataset, formats, from_arrays, open_dataset
+from optimist.data import Dataset, Spec, formats, from_arrays, open_dataset
 from optimist.data.formats._plan import signed
 from optimist.data.look import action_columns, feature_names
 from optimist.errors import DataError
@@ -51,6 +51,21 @@ def test_a_log_comes_back_as_it_was(tmp_path, name, options, kind):
     again = open_dataset(tmp_path / "again")
     assert again.spec == data.spec
     assert_equal_steps(again, data, but_ends=name == "hdf5" and not options)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "bool", "float32"])
+@pytest.mark.parametrize("shape", [(5,), (9, 8, 3)], ids=str)
+@pytest.mark.parametrize("name", ["npz", "parquet", "hdf5", "minari"])
+def test_observations_of_any_type_and_shape_come_back(tmp_path, name, shape, dtype):
+    data = recorded(tmp_path / "data", Spec(shape, dtype, actions=3))
+    found = formats.find(name)
+    found.write(data, tmp_path / "out", found.WriteOptions())
+    written = the_log_in(tmp_path / "out")
+    assert found.verify(written).problems == []
+    found.read(written, tmp_path / "again", found.ReadOptions(), None)
+    again = open_dataset(tmp_path / "again")
+    assert again.spec == data.spec
+    assert_equal_steps(again, data, but_ends=name == "hdf5")
 
 
 @pytest.mark.parametrize(("name", "options"), LAYOUTS, ids=lambda value: str(value))

@@ -50,6 +50,25 @@ def test_d4rls_layout_is_read_like_from_arrays_and_the_rest_is_said(tmp_path):
     assert data.spec == expected.spec
 
 
+@pytest.mark.parametrize("stored", [list, lambda texts: np.array(texts, "S")], ids=["any length", "equal"])
+def test_texts_are_read_like_those_of_from_arrays(tmp_path, stored):
+    """h5py writes Python's texts with any length, and NumPy's bytes with equal ones."""
+    names = ["left", "right", "up"] * 20
+    visits = [f"visit {row // 10}" for row in range(60)]
+    log = arrays(actions=stored(names), episodes=stored(visits))
+    del log["timeouts"]
+    saved(tmp_path / "log.hdf5", log)
+    assert FORMAT.verify(tmp_path / "log.hdf5").problems == []
+    FORMAT.read(tmp_path / "log.hdf5", tmp_path / "data", FORMAT.ReadOptions(), None)
+    data, expected = open_dataset(tmp_path / "data"), from_arrays(**log | {"actions": names})
+    assert data.spec.action_names == ("left", "right", "up")
+    assert_equal_steps(data, expected)
+    log["episodes"] = stored([f"visit {row // 10 % 3}" for row in range(60)])
+    saved(tmp_path / "again.hdf5", log)
+    with pytest.raises(DataError, match="episode visit 0 appears again near row 30"):
+        FORMAT.read(tmp_path / "again.hdf5", tmp_path / "none", FORMAT.ReadOptions(), None)
+
+
 def test_next_observations_keep_every_step_and_show_jumps(tmp_path):
     log = arrays()
     log["next_observations"] = np.roll(log["observations"], -1, axis=0)

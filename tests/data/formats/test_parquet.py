@@ -1,6 +1,8 @@
 """Tables are imported by the names of their columns, and what pyarrow and pandas write comes in as it was."""
 
 import json
+from datetime import date
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -59,6 +61,10 @@ def in_parquet(table, path):
 def in_csv(table, path):
     pd.DataFrame(table).to_csv(path / "log.csv", index=False)
     return path / "log.csv"
+
+
+def uuid(number):
+    return bytes([number]) * 16
 
 
 def in_feather(table, path):
@@ -539,6 +545,24 @@ def test_episodes_alone_may_say_where_the_log_ends(tmp_path, monkeypatch, writte
     found = read(path, tmp_path / "cut", observations="x,y,is_new", terminals="no")
     assert "terminals: none" in " ".join(found.notes)
     assert_equal_steps(open_dataset(tmp_path / "cut"), expected({**table, "terminal": np.zeros(60, bool)}))
+
+
+@pytest.mark.parametrize("label", [Decimal, date.fromordinal, uuid], ids=["decimal", "date", "uuid"])
+def test_episodes_have_labels_of_any_type(tmp_path, label):
+    table = columns() | {"episode": [label(1 + row // 10) for row in range(60)]}
+    table["terminal"] = np.arange(60) % 10 == 9
+    read(in_parquet(table, tmp_path), tmp_path / "data", observations="x,y,is_new", truncations="no")
+    assert_equal_steps(open_dataset(tmp_path / "data"), expected({**table, "episode": np.arange(60) // 10}))
+    table["episode"] = [label(1 + row // 10 % 3) for row in range(60)]
+    with pytest.raises(DataError, match="appears again near row 30, after another one") as refused:
+        read(in_parquet(table, tmp_path), tmp_path / "other", observations="x,y")
+    assert "\n" not in str(refused.value)
+
+
+def test_lists_are_no_labels_of_episodes(tmp_path):
+    path = in_parquet(columns() | {"episode": [[row // 10, 0] for row in range(60)]}, tmp_path)
+    with pytest.raises(DataError, match='"episode" holds list<.*>; name one of numbers or texts'):
+        read(path, tmp_path / "data", observations="x,y")
 
 
 def test_terminals_no_goes_with_a_column_of_truncations(tmp_path):

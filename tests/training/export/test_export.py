@@ -93,6 +93,15 @@ def test_an_exported_policy_scales_observations_itself(stack, tmp_path):
 
 
 @pytest.mark.parametrize("suffix", exporting.SUFFIXES)
+@pytest.mark.parametrize("dtype", ["bool", "uint8"])
+@pytest.mark.parametrize("name", ["td3", "bcq"])
+def test_a_policy_of_action_vectors_reads_flags_and_bytes(name, dtype, suffix, tmp_path):
+    run = untrained(name, replace(BOX, frame_dtype=dtype))
+    exported = exporting.export_policy(run, tmp_path / f"policy{suffix}")
+    assert exported.checked and exported.different == 0
+
+
+@pytest.mark.parametrize("suffix", exporting.SUFFIXES)
 def test_an_exported_policy_limits_observations_as_in_training(suffix, tmp_path):
     """Far from the mean too; without the limit the policy would take other actions there."""
     scale, random = Inputs((5.0, 0.0, 0.0, 1e4), (2.0, 1.0, 0.5, 3e3), limit=10.0), np.random.default_rng(0)
@@ -345,6 +354,17 @@ def test_names_may_be_numbers_and_what_is_no_observation_has_none(tmp_path):
     assert session.run(["name"], {"observation": np.full(4, np.nan, np.float32)})[0] == -1
 
 
+def test_names_of_which_only_some_are_texts_are_all_texts_in_onnx(tmp_path):
+    spec = replace(VECTORS, action_names=("hold", 7, "2"))
+    exporting.export_policy(untrained("dqn", spec), tmp_path / "policy.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "policy.onnx")
+    rows = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
+    found = [session.run(["action", "name"], {"observation": row}) for row in rows]
+    assert len({int(number) for number, _ in found}) > 1
+    assert all(str(name) == ["hold", "7", "2"][int(number)] for number, name in found)
+    assert session.run(["name"], {"observation": np.full(4, np.nan, np.float32)})[0] == ""
+
+
 def odd(x):
     """Operations that a user's own torso may have and ours have not."""
     x = jax.nn.sigmoid(x) + jax.lax.rsqrt(1 + x**2) - jnp.cos(x) * jnp.abs(x)
@@ -447,6 +467,21 @@ def test_the_order_of_the_features_goes_with_the_policy(tmp_path, capsys):
     assert NumpyPolicy(tmp_path / "policy.npz").facts["features"] == ["x_old", "x_new"]
     facts = {each.key: json.loads(each.value) for each in onnx.load(tmp_path / "policy.onnx").metadata_props}
     assert facts["features"] == ["x_old", "x_new"]
+
+
+def test_the_features_of_a_stack_of_frames_are_those_of_each(tmp_path):
+    steps = np.arange(40)
+    data = optimist.Dataset.from_arrays(
+        np.stack([steps, -steps], axis=1).astype(float),
+        steps % 2,
+        np.ones(40),
+        steps % 8 == 7,
+        truncations=False,
+        stack=3,
+        provenance={"features": ["age", "hour"]},
+    )
+    exported = exporting.export_policy(untrained("dqn", data.spec), tmp_path / "policy.npz", data=data)
+    assert "an observation is 3 frames, oldest first, each in this order: age, hour" in exported.lines()
 
 
 def masked_log(names: tuple[str, ...] = ()) -> optimist.Dataset:

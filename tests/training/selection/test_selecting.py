@@ -313,6 +313,9 @@ def test_the_order_of_the_choice():
     scores["supported"][:] = np.nan
     with pytest.raises(UsageError, match="no score for any policy"):
         choice.ranked("supported", scores)
+    scores["overestimation"] = np.full(4, np.nan)  # so it is if no episode has a terminal step
+    with pytest.raises(UsageError, match="needs an agent with values.*whose returns are known"):
+        choice.ranked("drift", scores)
 
 
 def test_it_says_where_the_log_cannot_tell():

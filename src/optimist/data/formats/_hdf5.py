@@ -54,3 +54,10 @@ def dataset(group: Any, name: str, file: Path) -> Any:
 
 def rows(array: Any, start: int, stop: int) -> np.ndarray:
     return np.asarray(array[start:stop])
+
+
+def plain(array: Any, rows: slice) -> np.ndarray:
+    """These rows; texts as NumPy's own, which h5py gives as objects of bytes."""
+    if package().check_string_dtype(array.dtype) is None:
+        return array[rows]
+    return array.asstr(errors="replace")[rows].astype(str)

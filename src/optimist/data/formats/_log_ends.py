@@ -26,7 +26,7 @@ class Labels:
         if following is not None:
             last[-1] = following["episodes"][0] != labels[-1]
         for row in np.flatnonzero(last).tolist():
-            label = labels[row].item()
+            label = _plain(labels[row])
             if label in self.seen:
                 begin = row - int(np.argmax((labels[: row + 1] != labels[row])[::-1])) + 1 if row else row
                 raise DataError(
@@ -47,6 +47,11 @@ def _flags(part: Part, name: str, first: int) -> np.ndarray:
     if name not in part:
         return np.zeros(len(part["rewards"]), bool)
     return checked_rows(name, part[name], (), "bool", first)
+
+
+def _plain(label: Any) -> Any:
+    """A label that may be compared and shown; of bytes or decimal numbers NumPy keeps Python's own."""
+    return label.item() if isinstance(label, np.generic) else label
 
 
 def check_ends(log: Log, asked: Asked) -> None:
@@ -81,7 +86,7 @@ def _check_labelled_ends(log: Log) -> None:
         if (ends & ~terminal).any():
             row = int((ends & ~terminal).argmax())
             raise DataError(
-                f"episode {in_one_line(labels[row].item())} ends in row {row + first} without a terminal "
+                f"episode {in_one_line(_plain(labels[row]))} ends in row {row + first} without a terminal "
                 "step, but --truncations no says that no episode was cut: mark the row as terminal, or omit "
                 "--truncations no"
             )

@@ -50,11 +50,13 @@ class Exported:
     features: tuple[str, ...] = ()  # their names in order, if they are known
     action_columns: tuple[str, ...] = ()  # the names of the numbers of an action vector, if they are known
     masked: tuple[str, ...] = ()  # the actions of a mask in order, if it takes one
+    stack: int = 1  # frames in an observation
 
     def lines(self) -> list[str]:
         takes = [f"an observation is {self.image}"] if self.image else []
         if self.features:
-            takes.append(f"an observation is, in this order: {', '.join(self.features)}")
+            frames = f" {self.stack} frames, oldest first, each" if self.stack > 1 else ","
+            takes.append(f"an observation is{frames} in this order: {', '.join(self.features)}")
         if self.action_columns:
             takes.append(f"an action is, in this order: {', '.join(self.action_columns)}")
         if self.masked:
@@ -99,6 +101,7 @@ def export_policy(
         features=questions.features,
         action_columns=questions.action_columns,
         masked=_masked(spec, questions),
+        stack=spec.stack,
     )
     if isinstance(written, str):  # the reason why the file cannot be run
         return replace(exported, observations=written)

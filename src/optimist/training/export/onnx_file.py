@@ -3,7 +3,7 @@
 The input is one observation, and `allowed`, a mask of the allowed actions, if the log has masks. The output
 `action` is the number of the action or the action vector. If the observation holds NaN or infinity, or the
 mask no true value, it is -1 or NaN, because ONNX cannot raise an error; if the actions have names, the output
-`name` is the name, or -1 or "".
+`name` is the name, or -1 or "". If only some names are texts, it has all of them as texts.
 """
 
 import json
@@ -154,10 +154,9 @@ def content(program: Program, facts: dict[str, Any]) -> bytes:
     graph.node("Identity", action, into="action")
     outputs = [helper.make_tensor_value_info("action", _type(kind), made)]
     if names := facts["action_names"]:
-        texts = all(isinstance(name, str) for name in names)
-        listed = graph.constant(
-            [*names, "" if texts else -1], object if texts else np.int64
-        )  # -1 is the last
+        texts = any(isinstance(name, str) for name in names)
+        known = [*map(str, names), ""] if texts else [*names, -1]  # action -1 is the last
+        listed = graph.constant(known, object if texts else np.int64)
         graph.node("Gather", listed, "action", into="name")
         outputs.append(
             helper.make_tensor_value_info("name", TensorProto.STRING if texts else TensorProto.INT64, made)

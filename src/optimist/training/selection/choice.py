@@ -36,7 +36,10 @@ RULES = {
     ),
     "bvft": Rule("tournament_loss", -1, "batch value-function tournament of the agents' own values", VALUES),
     "drift": Rule(
-        "overestimation", -1, "the agent's own values should be near the returns in the log", VALUES
+        "overestimation",
+        -1,
+        "the agent's own values should be near the returns in the log",
+        f"{VALUES}, and episodes whose returns are known: they end with a terminal step, or are long",
     ),
     "agreement": Rule(
         "agreement", 1, "how often the seeds of a run choose the same action", "several seeds on one log"

@@ -51,8 +51,8 @@ class Arrays(NamedArrays):
             arrays = {name: file[self.uses[name]] for name in names if name in self.uses}
             size = rows_at_once((array.shape, array.dtype) for array in arrays.values())
             for start in range(0, self.rows, size):
-                part = {name: array[start : start + size] for name, array in arrays.items()}
-                yield self._typed(part)
+                rows = slice(start, start + size)
+                yield self._typed({name: _hdf5.plain(array, rows) for name, array in arrays.items()})
 
     def _typed(self, part: Part) -> Part:
         if self.uses.get("truncations") == "episode_terminals" and "truncations" in part:

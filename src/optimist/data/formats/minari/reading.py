@@ -169,6 +169,9 @@ class MinariLog:
         return 4 * sum(int(np.prod(leaf.shape)) + sum(leaf.counts) for leaf in self.observation.leaves())
 
     def _observations(self, group: Any) -> Callable[[int, int], np.ndarray]:
+        if self.spec is not None:  # `write` keeps frames as they are; the space tells less of them
+            frames = _hdf5.dataset(group, "observations", self.file)
+            return lambda start, stop: frames[start:stop]
         return observations_of(self.observation, group, "observations", self.file, self.options.jpeg)
 
     def _actions(self, group: Any, start: int, stop: int) -> np.ndarray:

@@ -45,6 +45,8 @@ def labels(name: str, column: pa.Array, first: int) -> np.ndarray:
     refuse_nulls(name, column, first)
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
+    if pa.types.is_nested(column.type):
+        raise DataError(f'the column "{name}" holds {column.type}; name one of numbers or texts')
     if is_text(column.type):
         found = np.asarray(column.to_pylist(), dtype=str)
         _refuse_empty(name, found == "", first)  # what an empty cell of a .csv file is
