@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from optimist.errors import UsageError
 from optimist.studies.proposition import (
     GAMMA,
     STATES,
@@ -49,6 +50,12 @@ def test_mixtures_of_full_support_make_the_heads_one_function_and_it_is_the_best
 def test_the_plain_mean_leaves_the_heads_apart(readings):
     for each in last(readings, MEAN):
         assert each.distance < 1e-3 < 0.1 < each.disagreement  # the mean is right, the heads are not
+
+
+@pytest.mark.parametrize("wrong", [{"steps": 50}, {"runs": 0}, {"steps": 0, "readings": 0}])
+def test_a_run_has_steps_between_its_readings(wrong):
+    with pytest.raises(UsageError, match="at least as many steps as readings"):
+        Proposition(**wrong)
 
 
 def test_runs_begin_with_other_heads(readings):

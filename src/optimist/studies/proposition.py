@@ -24,11 +24,12 @@ from optimist.data.disk.files import make_folder, write_whole
 from optimist.data.transition import Spec, Transition
 from optimist.equations.mixtures import Mixture
 from optimist.equations.optimizers import Adam
+from optimist.errors import UsageError
 from optimist.studies.sheet import Cell, Sheet, as_csv
 from optimist.training.learner import Learner, advance
 
 STATES, GAMMA = 6, 0.9
-AGREED = 1e-3  # of the heads, whose values are about 10 apart from Q* at the beginning
+AGREED = 1e-3  # heads that disagree by less are one function; they begin with about 0.3
 SPEC = Spec((STATES,), "float32", actions=2)
 
 
@@ -56,6 +57,13 @@ class Proposition:
     steps: Annotated[int, "gradient steps of each ensemble"] = 100_000
     readings: Annotated[int, "times at which the heads are compared"] = 100
     runs: Annotated[int, "runs of each ensemble, which begin with other heads"] = 5
+
+    def __post_init__(self):
+        if min(self.readings, self.runs) < 1 or self.steps < self.readings:
+            raise UsageError(
+                f"{self.steps} steps, {self.readings} readings, {self.runs} runs: give at least one of each, "
+                "and at least as many steps as readings"
+            )
 
 
 @cache
