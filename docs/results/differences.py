@@ -211,7 +211,7 @@ def growing_the_log() -> Iterator[list]:
 
 
 def ten_times_the_log() -> Iterator[list]:
-    """Whole logs minus their first tenths after the same updates, in points; the bounds are Student's."""
+    """Whole logs minus their first tenths, and agents on whole logs, in points; the bounds are Student's."""
     whole, evaluations = points("ten-times-the-log/scores.csv"), 25
     for agent in ("QR-DQN", "DQN (Adam)", "REM"):
         for game, curves in whole[agent].items():
@@ -223,6 +223,13 @@ def ten_times_the_log() -> Iterator[list]:
                 mine, theirs = scored
                 words = f"{game}, 625,000 updates, Student's t", agent, "the first tenth"
                 yield of_seeds(*words, (mine - theirs)[:, 0], measure)
+    for agent, other in (("QR-DQN", "Cloning"), ("QR-DQN", "C51"), ("C51", "Cloning"), ("REM", "DQN (Adam)")):
+        for game in whole[agent]:
+            for measure in MEASURES:
+                both = (tables(measure, {game: whole[name][game]})[0] for name in (agent, other))
+                mine, theirs = map(np.asarray, both)
+                reading = f"{game}, 1,250,000 updates, Student's t"
+                yield of_seeds(reading, agent, other, (mine - theirs)[:, 0], measure)
 
 
 def d3rlpy() -> Iterator[list]:

@@ -6,10 +6,11 @@
 The first tenth of each log is the log of the study `asymptotic`; its scores are read from there. In Breakout
 two of its five players are other ones, and the scores are read from `epsilon-and-heads`, which has the right
 ones. C51 and DQN (Nature) did not learn there: their cells of Breakout's first tenth are empty, and so are
-those of the IQM, which needs all games. 1 is the best evaluation of the players of the whole logs, for all
-three. IQM is the mean of the middle half of the runs of all games that normaliser.csv has. Scores of one game
-are the means of its five runs, in points. The bounds are 95% bootstrap intervals (`resampling.py`); pairs
-have the same logs.
+those of the IQM, which needs all games. The clock ended REM on a random tenth of Seaquest after its
+evaluation at 1,125,000 updates: where 1,250,000 are read, that run is read there, and both sides of its pair
+too. 1 is the best evaluation of the players of the whole logs, for all three. IQM is the mean of the middle
+half of the runs of all games that normaliser.csv has. Scores of one game are the means of its five runs, in
+points. The bounds are 95% bootstrap intervals (`resampling.py`); pairs have the same logs.
 """
 
 import sys
@@ -92,9 +93,18 @@ def lines():
                 yield line(*words, (measure, runs), (CROSS, runs))
     for agent in SHARED:
         for data, updates, *other in PAIRS:
+            both = read(agent, data, updates), read(agent, *other)
+            if updates == other[-1]:
+                both = shared(*both)
             for measure in MEASURES:
-                sides = (measure, read(agent, data, updates)), (measure, read(agent, *other))
+                sides = ((measure, runs) for runs in both)
                 yield line(measure, agent, data, updates, *sides, other)
+
+
+def shared(one, other):
+    """In each game the evaluations that both have."""
+    ends = {game: min(one[game].shape[1], other[game].shape[1]) for game in one}
+    return tuple({game: runs[game][:, :end] for game, end in ends.items()} for runs in (one, other))
 
 
 def draw(path):
