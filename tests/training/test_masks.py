@@ -94,8 +94,8 @@ def test_a_policy_without_a_mask_prefers_what_a_mask_can_forbid():
             policy(here, allowed=wrong)
 
 
-def masked_log(masks):
-    return vectors(40, actions_count=3, allowed_actions=masks)
+def masked_log(masks, **ends):
+    return vectors(40, actions_count=3, allowed_actions=masks, **ends)
 
 
 def test_the_masks_of_a_transition_are_those_of_its_row_and_of_the_row_after_it():
@@ -108,19 +108,25 @@ def test_the_masks_of_a_transition_are_those_of_its_row_and_of_the_row_after_it(
         np.testing.assert_array_equal(found.allowed, masks[: len(data)])  # the last row has no successor
         for position in range(len(data)):
             stop = int(data.stops[data.ranges_at(np.array([position]))[0]])
-            after = position + n_step
-            expected = masks[min(after, stop - 1)]  # nothing was logged after an end
-            np.testing.assert_array_equal(found.next_allowed[position], expected)
+            after = min(position + n_step, stop)
+            if data.timeline.terminal[after - 1]:  # nothing was logged after this end
+                after = after - 1
+            np.testing.assert_array_equal(found.next_allowed[position], masks[after])
 
 
 def test_what_stands_for_the_mask_after_an_end_is_said():
     """It was: every action is allowed. Then values of actions that nobody can take were learned from."""
-    ends = {"truncations": np.arange(40) % 8 == 7}
+    ends = {"truncations": True, "next_observations": np.zeros((40, 4))}  # every row is an episode
+    masks = {"allowed_actions": np.ones((40, 2), bool)}
     assert not any("stand for it" in line for line in warnings(vectors(40, **ends)))
-    data = vectors(40, allowed_actions=np.ones((40, 2), bool), **ends)
+    data = vectors(40, **masks, **ends)
     (line,) = (line for line in warnings(data) if "stand for it" in line)
     cut = int(data.episodes.truncated.sum())
     assert cut and line.startswith(f"{cut} of {len(data.episodes)} episodes are truncated, and what could be")
+    given = vectors(40, **masks, **ends, next_allowed_actions=np.ones((40, 2), bool))
+    dropped = vectors(40, **masks, truncations=np.arange(40) % 8 == 7)  # the dropped rows say it
+    assert dropped.episodes.truncated.any()
+    assert not any("stand for it" in line for known in (given, dropped) for line in warnings(known))
 
 
 def test_a_part_of_a_log_keeps_the_mask_of_the_row_after_its_last():
@@ -180,7 +186,7 @@ def logged_actions():
 def test_every_feed_gives_the_logged_masks(where):
     masks = np.random.default_rng(1).random((40, 3)) < 0.5
     masks[np.arange(40), logged_actions()] = True
-    data = masked_log(masks)
+    data = masked_log(masks, truncations=np.arange(40) % 3 == 2)  # and those of dropped rows
     samplers = [Sampler(data, batch=5, seed=seed) for seed in (0, 1)]
     feed = feed_of(samplers, where)
     items = feed.items(0, 2)

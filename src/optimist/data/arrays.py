@@ -12,6 +12,7 @@ from optimist.data.array_actions import Actions, discrete_or_vectors
 from optimist.data.array_observations import Layout, checked_observations
 from optimist.data.checking import check_mask_width, check_values, checked_rows, goes_on
 from optimist.data.joining import Columns, Joining, LeftOut
+from optimist.data.next_masks import NEXT, at_ends, check_can_be_given, if_known
 from optimist.data.timeline import Masks, MemoryFrames, Timeline
 from optimist.data.transition import Spec
 from optimist.errors import DataError, in_one_line, log
@@ -44,9 +45,10 @@ def parts(**arrays: Any) -> Parts:
         raise DataError("no transition is left: give next_observations, or longer episodes")
     if joining.left_out.steps:
         log.warning("left out: %s; next_observations= keeps them", joining.left_out)
-    columns: dict[str, Any] = dict(whole.steps)
-    if "allowed" in columns:
-        columns["allowed"] = Masks(columns["allowed"], spec.actions)
+    steps = if_known(at_ends(whole.steps, ends_lane=True))
+    columns: dict[str, Any] = dict(steps)
+    for name in {"allowed", NEXT} & set(columns):
+        columns[name] = Masks(columns[name], spec.actions)
     timeline = Timeline(
         **columns,
         lanes=np.zeros(1, np.int32),
@@ -54,7 +56,7 @@ def parts(**arrays: Any) -> Parts:
         clock=partial(np.arange, len(whole)),
         source=MemoryFrames(whole.frames),
     )
-    return Parts(spec, timeline, _fingerprint(spec, whole.frames, whole.steps), joining.left_out)
+    return Parts(spec, timeline, _fingerprint(spec, whole.frames, steps), joining.left_out)
 
 
 def _even(name: str, rows: ArrayLike) -> np.ndarray:
@@ -86,6 +88,7 @@ def checked_log(
     action_high: ArrayLike | None,
     probabilities: ArrayLike | None,
     allowed_actions: ArrayLike | None,
+    next_allowed_actions: ArrayLike | None,
 ) -> Log:
     """The rows of these arrays with the spec that they make."""
     if truncated is not None and truncations is not None:
@@ -115,11 +118,18 @@ def checked_log(
             raise DataError(
                 "allowed_actions belong to discrete actions, and these are vectors; leave them out"
             )
-        check_mask_width(_even("allowed_actions", allowed_actions), spec)
-        allowed = _rows("allowed_actions", allowed_actions, count, "bool", (spec.actions,))
-        steps["allowed"] = np.packbits(allowed, axis=1)
+        steps["allowed"] = _masks("allowed_actions", allowed_actions, count, spec)
+    if next_allowed_actions is not None:
+        check_can_be_given(has_masks=allowed_actions is not None, has_successors=has_successors)
+        steps[NEXT] = _masks("next_allowed_actions", next_allowed_actions, count, spec)
     check_values(steps, spec, first=0)
     return Log(spec, frames, successors, steps)
+
+
+def _masks(name: str, values: ArrayLike, count: int, spec: Spec) -> np.ndarray:
+    """The bits of these masks."""
+    check_mask_width(name, _even(name, values), spec)
+    return np.packbits(_rows(name, values, count, "bool", (spec.actions,)), axis=1)
 
 
 def _rows(name: str, values: ArrayLike, count: int, dtype: str, shape: tuple[int, ...] = ()) -> np.ndarray:

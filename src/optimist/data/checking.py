@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from optimist.data.joining import Columns, Joining, Piece
+from optimist.data.next_masks import NEXT, check_can_be_given
 from optimist.data.timeline import Masks
 from optimist.data.transition import Spec
 from optimist.errors import DataError, in_one_line, some_of
@@ -39,18 +40,25 @@ def checked_steps(rows: Mapping[str, np.ndarray], spec: Spec, first: int) -> Col
     if "probabilities" in rows:
         steps["probability"] = checked_rows("probabilities", rows["probabilities"], (), "float32", first)
     if "allowed_actions" in rows:
-        check_mask_width(rows["allowed_actions"], spec)
-        mask = checked_rows("allowed_actions", rows["allowed_actions"], (spec.actions,), "bool", first)
-        steps["allowed"] = np.packbits(mask, axis=1)
+        steps["allowed"] = checked_masks("allowed_actions", rows, spec, first)
+    if "next_allowed_actions" in rows:
+        check_can_be_given(has_masks="allowed" in steps, has_successors=True)
+        steps[NEXT] = checked_masks("next_allowed_actions", rows, spec, first)
     check_values(steps, spec, first)
     return steps
 
 
-def check_mask_width(values: np.ndarray, spec: Spec) -> None:
+def checked_masks(name: str, rows: Mapping[str, np.ndarray], spec: Spec, first: int) -> np.ndarray:
+    """The bits of the masks in this column."""
+    check_mask_width(name, rows[name], spec)
+    return np.packbits(checked_rows(name, rows[name], (spec.actions,), "bool", first), axis=1)
+
+
+def check_mask_width(name: str, values: np.ndarray, spec: Spec) -> None:
     """Raise DataError if the rows of the masks have another number of values than there are actions."""
     if values.ndim == 2 and values.shape[1] != spec.actions:
         raise DataError(
-            f"allowed_actions have rows of shape {values.shape[1:]} instead of {(spec.actions,)}, one value "
+            f"{name} have rows of shape {values.shape[1:]} instead of {(spec.actions,)}, one value "
             f"for each of {some_of(_named(spec), SHOWN)}; if some actions were never taken, give their "
             "number, actions_count (--actions-count), or all action_names"
         )

@@ -87,6 +87,7 @@ class Dataset(View):
         action_high: ArrayLike | None = None,
         probabilities: ArrayLike | None = None,
         allowed_actions: ArrayLike | None = None,
+        next_allowed_actions: ArrayLike | None = None,
         provenance: dict[str, Any] | None = None,
     ) -> "Dataset":
         """A dataset in memory from the rows of a log, in the order in which they happened.
@@ -118,7 +119,10 @@ class Dataset(View):
         layout that was given here. An observation is a stack of `stack` frames.
 
         **Optional.** `probabilities` are those with which the logging policy chose the logged actions.
-        `allowed_actions`, (n, actions), are true for the actions that could be chosen.
+        `allowed_actions`, (n, actions), are true for the actions that could be chosen. Those after a step are
+        the ones of the next row, even if that row is dropped. With next_observations no row follows the last
+        step of a truncated episode: `next_allowed_actions`, (n, actions), say what could be chosen there;
+        without them its own allowed_actions stand for them.
         """
         made = arrays.parts(
             observations=observations,
@@ -137,6 +141,7 @@ class Dataset(View):
             action_high=action_high,
             probabilities=probabilities,
             allowed_actions=allowed_actions,
+            next_allowed_actions=next_allowed_actions,
         )
         origin = made.left_out.noted_in(provenance or {})
         return Dataset.whole(made.spec, made.timeline, made.fingerprint, origin)

@@ -22,11 +22,13 @@ from optimist.data.disk.shard_stream import ShardStream, steps_per_shard
 from optimist.data.episodes import episodes_in_words
 from optimist.data.joining import Joining, LeftOut, Piece
 from optimist.data.machine import with_home
+from optimist.data.next_masks import NEXT, GivenMasks
 from optimist.data.transition import Spec
 from optimist.errors import DataError, OptimistError
 
 NEEDED = ("observations", "actions", "rewards", "terminals")
-KNOWN = (*NEEDED, "truncations", "next_observations", "probabilities", "allowed_actions")
+AFTER = ("next_observations", "next_allowed_actions")  # every part of a log must have them, or none
+KNOWN = (*NEEDED, "truncations", *AFTER, "probabilities", "allowed_actions")
 UNFINISHED = "it was interrupted; remove the folder, or import again with --restart"  # 80 letters are shown
 
 
@@ -65,6 +67,7 @@ class Intake:
         restart: bool = False,
         shard_steps: int | None = None,
         is_padded: bool = False,
+        unknown_masks: bool = False,
         source: str = "",  # the fingerprint of the dataset that the steps are from
     ):
         self.folder, self.spec, self._source = Path(with_home(folder)), spec, source
@@ -94,18 +97,20 @@ class Intake:
         self._steps = 0
         self._stream = ShardStream(self.folder, spec, len(self._manifest.shards), shard_steps)
         self._stream.begin(self._first_lane)
-        self._joining = Joining()
+        # In a file of ours a next mask without actions is one that is not known.
+        self._joining = Joining(GivenMasks(may_be_unknown=unknown_masks))
         self._rows_at_once = shard_steps or steps_per_shard(spec)
         self._optional: tuple[str, ...] | None = None  # the optional columns that were given
-        self._has_successors: bool | None = None
+        self._after: set[str] | None = None  # which of AFTER were given
 
     def add(self, columns: Mapping[str, ArrayLike | None]) -> None:
         """Add rows in time order; they continue after those of the last call.
 
         Each row has `observations`, `actions` (0 to n - 1, or vectors), `rewards`, `terminals` and perhaps
-        `truncations`, `next_observations`, `probabilities` and `allowed_actions`. Without next_observations
-        the successor of a row is the observation of the next row; a truncated row, and the last one, has none
-        and is dropped. A terminal row then gets a black final observation, which has no effect."""
+        `truncations`, `next_observations`, `probabilities`, `allowed_actions` and `next_allowed_actions`, of
+        which the last need next_observations. Without next_observations the successor of a row is the
+        observation of the next row; a truncated row, and the last one, has none and is dropped. A terminal
+        row then gets a black final observation, which has no effect."""
         unknown = sorted(set(columns) - set(KNOWN))
         if unknown or any(columns.get(name) is None for name in NEEDED):
             raise DataError(
@@ -116,19 +121,23 @@ class Intake:
         for name, array in rows.items():
             if not array.ndim or len(array) != count:
                 raise DataError(f"{name} have shape {array.shape}: give {count} rows, one for each reward")
-        if self._has_successors not in (None, "next_observations" in rows):
-            raise DataError("every part of a log must have next_observations, or none may: give the same")
-        self._has_successors = "next_observations" in rows
+        given = {name for name in AFTER if name in rows}
+        if self._after is not None and self._after != given:
+            name = min(self._after ^ given)
+            raise DataError(f"every part of a log must have {name}, or none may: give the same")
+        self._after = given
         for start in range(0, count, self._rows_at_once):
             self._add({name: array[start : start + self._rows_at_once] for name, array in rows.items()})
 
     def _check_optional(self, names: tuple[str, ...]) -> None:
-        """Raise DataError unless all steps have the same optional columns, those of the folder too."""
+        """Raise DataError unless all steps have the same optional columns, those of the folder too. Next
+        masks may be new to it, or be missing."""
         if self._optional is None and not self._appends:
             self._manifest.columns = names
         self._optional = names
-        if names != self._manifest.columns:
-            held, given = (", ".join(each) or "none" for each in (self._manifest.columns, names))
+        before = tuple(name for name in self._manifest.columns if name != NEXT)
+        if names != before:
+            held, given = (", ".join(each) or "none" for each in (before, names))
             raise DataError(
                 f"all steps must have the same optional columns: those in {self.folder} have {held}, and "
                 f"these have {given}; choose a new folder, or give the same"
@@ -148,7 +157,7 @@ class Intake:
     def extend(self, piece: Piece, time: np.ndarray) -> None:
         """Add steps that are known to be right, such as those of another dataset, at these times, counted
         from the first new step."""
-        self._check_optional(tuple(name for name in OPTIONAL_COLUMNS if name in piece.steps))
+        self._check_optional(tuple(name for name in OPTIONAL_COLUMNS if name in piece.steps and name != NEXT))
         self._stream.extend(Piece(piece.frames, {**piece.steps, "time": self._manifest.steps + time}))
 
     def end_lane(self, last_frame: np.ndarray | None) -> None:
@@ -168,7 +177,10 @@ class Intake:
             # The players of these steps are not those of the recording before.
             provenance[APPENDED] = [*appended(provenance), *filter(None, [self._source])] or True
             provenance = self._given_left_out.noted_in(provenance)
-        whole = Manifest(self.spec, left_out.noted_in(provenance), [*before.shards, *shards], before.columns)
+        columns = before.columns
+        if self._stream.has_next_masks and NEXT not in columns:
+            columns = (*columns, NEXT)
+        whole = Manifest(self.spec, left_out.noted_in(provenance), [*before.shards, *shards], columns)
         whole.write(self.folder)
         remove(self.folder / APPENDING)
         self._lock.release()

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from optimist.data.next_masks import NEXT, GivenMasks, check_can_be_given, of_next_rows
 from optimist.errors import DataError
 
 Columns = dict[str, np.ndarray]
@@ -60,8 +61,9 @@ class Joining:
     """Turns consecutive rows into pieces. A row is an observation with what followed it; its successor is
     given, or it is the observation of the next row. The pieces are copies of the rows."""
 
-    def __init__(self) -> None:
+    def __init__(self, masks: GivenMasks | None = None) -> None:
         self.rows = 0  # so far
+        self._masks = masks or GivenMasks()
         self.left_out = LeftOut()
         self._next: np.ndarray | None = None  # the successor of the last row, if its episode continues
         self._held: tuple[np.ndarray, Columns] | None = None  # the last row, while its successor is unknown
@@ -95,6 +97,7 @@ class Joining:
 
     def _with_successors(self, frames: np.ndarray, successors: np.ndarray, steps: Columns) -> Piece:
         ended = steps["terminal"] | steps["truncated"]
+        self._masks.check(steps, self.rows)
         if self._next is not None and not np.array_equal(frames[0], self._next):
             raise jump(self.rows - 1)
         unequal = (frames[1:] != successors[:-1]).reshape(len(frames) - 1, prod(frames.shape[1:]))
@@ -106,6 +109,8 @@ class Joining:
         return Piece(with_inserted(frames, places + 1, successors[places]), _copies(steps))
 
     def _without_successors(self, frames: np.ndarray, steps: Columns) -> Piece:
+        if NEXT in steps:
+            check_can_be_given(has_masks=True, has_successors=False)
         before, begins_first = frames[:0], True
         if self._held is not None:
             before, begins_first = self._held[0], self._held_begins
@@ -124,6 +129,8 @@ class Joining:
         self._drop(steps["reward"][truncated])
         # The step before a dropped one is now the last of its episode, which was truncated.
         columns = {**steps, "truncated": np.append(truncated[1:] & ~begins[1:], False)}
+        if "allowed" in steps:
+            columns[NEXT] = of_next_rows(steps["allowed"])  # that of a dropped row too
         places = np.flatnonzero(terminal) + 1
         black_ends = np.zeros((len(places), *frames.shape[1:]), frames.dtype)
         joined = with_inserted(frames, places - len(before), black_ends, before)

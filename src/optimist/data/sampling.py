@@ -102,17 +102,16 @@ class Sampler:
             next_frame=step + episode + length,
             next_age=np.minimum(since_start + length, oldest).astype(np.int32),
             allowed=None if masks is None else masks.bits[step],
-            next_allowed=None if masks is None else self._next_allowed(masks, following, episode),
+            next_allowed=None if masks is None else self._next_allowed(masks, following - 1),
             next_action=timeline.action[np.minimum(following, stop - 1)] if self.next_actions else None,
             next_logged=following < stop if self.next_actions else None,
         )
 
-    def _next_allowed(self, masks: Masks, following: np.ndarray, episode: np.ndarray) -> np.ndarray:
-        """The masks of these steps, (..., bytes). After the last step of an episode none was logged, and its
-        own stands for it: if every action counted, so would those that nobody can take."""
-        timeline = self.dataset.timeline
-        ended = (following == len(timeline)) | (timeline.episode_of(following) != episode)
-        return masks.bits[following - ended]
+    def _next_allowed(self, masks: Masks, last: np.ndarray) -> np.ndarray:
+        """The masks after these steps, (..., bytes). Where it is not known, the step's own stands for it: if
+        every action counted, so would those that nobody can take."""
+        after = self.dataset.timeline.allowed_after(last)
+        return np.where(after.any(axis=-1, keepdims=True), after, masks.bits[last])
 
     def _folded_reward(self, step: np.ndarray, length: np.ndarray) -> np.ndarray:
         folded = np.zeros(np.shape(step))

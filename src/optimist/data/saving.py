@@ -7,6 +7,7 @@ import numpy as np
 from optimist.data.disk.shard_stream import steps_per_shard
 from optimist.data.intake import Intake
 from optimist.data.joining import Columns, Piece
+from optimist.data.next_masks import NEXT
 from optimist.data.views import View
 from optimist.errors import DataError
 
@@ -72,6 +73,7 @@ def _piece(view: View, positions: np.ndarray) -> Piece:
         columns["probability"] = timeline.probability[steps]
     if timeline.allowed is not None:
         columns["allowed"] = timeline.allowed.bits[steps]
+        columns[NEXT] = timeline.allowed_after(steps)  # the row after a cut is not saved
     frame = steps + timeline.episode_of(steps)
     ended = np.flatnonzero(columns["terminal"] | truncated)
     return Piece(timeline.frames(np.insert(frame, ended + 1, frame[ended] + 1)), columns)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -66,7 +66,8 @@ class Timeline:
     clock: Callable[[], np.ndarray]  # reads the time of every step; training does not need it
     source: Frames
     probability: np.ndarray | None = None  # with which the logging policy chose the action
-    allowed: "Masks | None" = None  # the actions that could be chosen
+    allowed: Masks | None = None  # the actions that could be chosen
+    next_allowed: Masks | None = None  # those after the last steps of episodes, where they are known
 
     def __len__(self) -> int:
         return len(self.reward)
@@ -93,6 +94,17 @@ class Timeline:
 
     def episode_of(self, steps: np.ndarray) -> np.ndarray:
         return np.searchsorted(self.episode_starts, steps, side="right") - 1
+
+    def allowed_after(self, steps: np.ndarray) -> np.ndarray:
+        """The actions that could be chosen after each of these steps of a log with masks, as bits,
+        (..., bytes); no bits after a terminal step, and where they are not known."""
+        masks, following = cast(Masks, self.allowed), steps + 1
+        starts = self.episode_starts
+        beginning = np.searchsorted(starts, following)  # the first episode that does not begin before it
+        ended = (following == len(self)) | (starts.take(beginning, mode="clip") == following)
+        found = masks.bits.take(following, axis=0, mode="clip")
+        at_ends = np.uint8(0) if self.next_allowed is None else self.next_allowed.bits[steps]
+        return np.where(ended[..., None], at_ends, found)
 
     def frames(self, indices: np.ndarray) -> np.ndarray:
         """The frames with these numbers, in this order, (..., *frame_shape)."""

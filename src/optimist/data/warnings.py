@@ -80,12 +80,15 @@ def _about_ends(look: Look) -> Iterator[str]:
 
 
 def _about_masks(look: Look) -> Iterator[str]:
-    cut = int(look.episodes.truncated.sum())
-    if look.dataset.timeline.allowed is not None and cut:
+    timeline, last = look.dataset.timeline, look.dataset.stops - 1
+    if timeline.allowed is None:
+        return
+    unknown = ~timeline.terminal[last] & ~timeline.allowed_after(last).any(axis=1)
+    if cut := int(unknown.sum()):
         yield (
             f"{cut:,} of {len(look.episodes):,} episodes are truncated, and what could be chosen after them "
-            "is not known: the allowed actions of their last steps stand for it; mark those that really "
-            "end as terminals"
+            "is not known: the allowed actions of their last steps stand for it; give next_allowed_actions, "
+            "or mark those that really end as terminals"
         )
 
 

@@ -13,7 +13,7 @@ from optimist.errors import DataError, in_one_line
 NAME = "manifest.json"
 FORMAT, VERSION = "optimist-dataset", 1
 MOST_LANES, LARGEST_COUNT = 2**31, 2**48  # limits of the columns of a shard and of their sums
-OPTIONAL_COLUMNS = ("probability", "allowed")  # of the steps, in this order in the files
+OPTIONAL_COLUMNS = ("probability", "allowed", "next_allowed")  # of the steps, in this order in the files
 LONGEST_NAME = 255  # bytes; the limit of file systems
 
 
@@ -153,6 +153,8 @@ def _parsed(record: dict) -> Manifest:
     spec = Spec.from_json(record["spec"])
     if "allowed" in columns and not spec.discrete:
         raise ValueError("masks over actions that are vectors")
+    if "next_allowed" in columns and "allowed" not in columns:
+        raise ValueError("masks of next states without those of the states")
     manifest = Manifest(spec, dict(record["provenance"]), shards, columns)
     if (record["steps"], record["episodes"]) != (manifest.steps, manifest.episodes):
         raise ValueError("its totals differ from its shards")

@@ -207,8 +207,8 @@ def read_timeline(folder: Path, manifest: Manifest) -> Timeline:
     numbers, first = np.unique(layout.lane, return_index=True)
     names = ("action", "reward", "terminal", "truncated", *manifest.columns)
     found: dict[str, Any] = dict(zip(names, columns(names), strict=True))
-    if "allowed" in found:
-        found["allowed"] = Masks(found["allowed"], manifest.spec.actions)
+    for name in {"allowed", "next_allowed"} & set(found):
+        found[name] = Masks(found[name], manifest.spec.actions)
     timeline = Timeline(
         **found,
         lanes=numbers.astype(np.int32),
@@ -239,7 +239,7 @@ def _columns(
         for name, column in zip(names, columns, strict=True):
             rows = getattr(steps, name)
             for row, place, count in parts:
-                column[place : place + count] = rows[row : row + count]
+                column[place : place + count] = 0 if rows is None else rows[row : row + count]
 
     with ThreadPoolExecutor(THREADS) as pool:
         list(pool.map(fill, range(len(shards))))
@@ -256,6 +256,11 @@ def wrong_options(steps: Steps, spec: Spec) -> dict[str, np.ndarray]:
     if steps.allowed is not None:
         inside = np.where(spec.outside(steps.action), 0, steps.action)
         wrong["an action that its mask does not allow"] = ~Masks(steps.allowed, spec.actions).allow(inside)
+    if steps.next_allowed is not None:
+        beyond = 0xFF >> (spec.actions - 1) % 8 + 1  # the bits of the last byte that belong to no action
+        wrong["a mask of the next state that allows an action outside the spec"] = (
+            steps.next_allowed[:, -1] & beyond
+        ) > 0
     return wrong
 
 

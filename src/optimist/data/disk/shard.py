@@ -20,7 +20,8 @@ MEND = "restore it from a copy"
 
 
 class Steps(NamedTuple):
-    """The columns of steps, without frames. All steps of a dataset have the optional ones, or none has."""
+    """The columns of steps, without frames. All steps of a dataset have the optional ones, or none has; only
+    `next_allowed` is in those shards alone that know any."""
 
     lane: np.ndarray
     time: np.ndarray
@@ -30,6 +31,7 @@ class Steps(NamedTuple):
     truncated: np.ndarray
     probability: np.ndarray | None = None  # with which the logging policy chose the action
     allowed: np.ndarray | None = None  # the actions that could be chosen, as bits, (n, mask_bytes)
+    next_allowed: np.ndarray | None = None  # those in the next state, where no next row says it; else no bits
 
     @property
     def optional(self) -> tuple[str, ...]:
@@ -39,12 +41,14 @@ class Steps(NamedTuple):
 
 def empty_column(name: str, count: int, spec: Spec) -> np.ndarray:
     """An array for this column of `count` steps."""
-    shapes = {"action": spec.action_shape, "allowed": (mask_bytes(spec),)}
+    mask = (mask_bytes(spec),)
+    shapes = {"action": spec.action_shape, "allowed": mask, "next_allowed": mask}
     dtypes: dict[str, Any] = {
         "lane": np.int32,
         "time": np.int64,
         "action": spec.action_dtype,
         "allowed": np.uint8,
+        "next_allowed": np.uint8,
     }
     numbers = np.float32 if name in ("reward", "probability") else bool
     return np.empty((count, *shapes.get(name, ())), dtypes.get(name, numbers))
@@ -65,6 +69,7 @@ def steps_schema(spec: Spec, optional: tuple[str, ...] = ()) -> pa.Schema:
         "truncated": pa.bool_(),
         "probability": pa.float32(),
         "allowed": pa.binary(mask_bytes(spec)),
+        "next_allowed": pa.binary(mask_bytes(spec)),
     }
     return pa.schema(
         [(name, kind) for name, kind in types.items() if name not in OPTIONAL_COLUMNS or name in optional]
@@ -160,7 +165,9 @@ def read_steps(
         raise DataError(f"{path} cannot be read ({problem.strerror}); {MEND}") from problem
     if hashlib.sha256(content).hexdigest() != file.sha256:
         raise DataError(f"{path} is damaged: its hash differs; {MEND}")
-    batch = _batch(pa.BufferReader(content), path, rows, accepted=[steps_schema(spec, optional)])
+    without_next = tuple(name for name in optional if name != "next_allowed")
+    accepted = [steps_schema(spec, names) for names in (optional, without_next)]
+    batch = _batch(pa.BufferReader(content), path, rows, accepted)
     return Steps(**{name: _numpy_rows(batch.column(name)) for name in batch.schema.names})
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from optimist.data.disk.manifest import Block, Shard
 from optimist.data.disk.shard import Steps, write_shard
 from optimist.data.joining import Piece
+from optimist.data.next_masks import NEXT, at_ends, if_known
 from optimist.data.transition import Spec
 
 SHARD_BYTES, SHARD_STEPS = 2**26, 2**20  # the most of each in a shard: a writer has four shards in memory
@@ -33,6 +34,7 @@ class ShardStream:
         self._closed_steps = self._steps = 0  # of both
         self._lane = 0
         self._shards: list[Future[Shard]] = []
+        self.has_next_masks = False  # in a shard that was written
         self._thread = ThreadPoolExecutor(1, "shards")
 
     def begin(self, lane: int) -> None:
@@ -80,8 +82,9 @@ class ShardStream:
         ended = whole.steps["terminal"] | whole.steps["truncated"]
         closed, is_open = int(ended[:steps].sum()), not ended[steps - 1]
         frames = steps + closed
-        first = Piece(whole.frames[: frames + is_open], {name: c[:steps] for name, c in whole.steps.items()})
         rest = Piece(whole.frames[frames:], {name: c[steps:] for name, c in whole.steps.items()})
+        columns = at_ends({name: c[:steps] for name, c in whole.steps.items()}, ends_lane=not len(rest))
+        first = Piece(whole.frames[: frames + is_open], columns)
         self._closed.append((Block(self._lane, steps, frames=frames + is_open, ends_open=is_open), first))
         self._pieces = [rest] if len(rest) else []
         self._closed_steps, self._steps = self._closed_steps + steps, self._steps - steps
@@ -98,7 +101,8 @@ class ShardStream:
     def _written(self, number: int, blocks: tuple[Block, ...], pieces: list[Piece]) -> Shard:
         lane = np.repeat(np.array([b.lane for b in blocks], np.int32), [b.steps for b in blocks])
         whole = _joined(list(pieces))
-        columns: dict[str, Any] = whole.steps
+        columns: dict[str, Any] = if_known(whole.steps)
+        self.has_next_masks |= NEXT in columns
         return write_shard(self.folder, number, Steps(lane=lane, **columns), whole.frames, blocks, self.spec)
 
 

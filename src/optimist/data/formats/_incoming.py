@@ -14,6 +14,7 @@ from optimist.data.formats._log_ends import check_ends
 from optimist.data.formats._plan import Plan
 from optimist.data.intake import Counts, Intake
 from optimist.data.joining import Joining, Piece
+from optimist.data.next_masks import GivenMasks
 from optimist.data.transition import Spec
 from optimist.errors import DataError, UsageError
 
@@ -61,11 +62,12 @@ def bring_in(
     check_ends(log, asked)
     plan = Plan.of(log, asked)
     origin = {"environment": asked.environment or "", **provenance}
-    with Intake(out, plan.spec, provenance=origin, is_padded=is_padded) as intake:
-        done, total, last_frame = 0, log.rows, None
+    ours = log.spec is not None
+    with Intake(out, plan.spec, provenance=origin, is_padded=is_padded, unknown_masks=ours) as intake:
+        done, total, last_frame, masks = 0, log.rows, None, GivenMasks(may_be_unknown=ours)
         for part in _read_ahead(plan.parts(log)):
             if "frames" in part:
-                piece, last_frame = framed_piece(part, plan.spec, done)
+                piece, last_frame = framed_piece(part, plan.spec, masks, done)
                 intake.extend(piece, np.arange(done, done + len(piece)))
             else:
                 intake.add(part)
@@ -93,10 +95,11 @@ def _read_ahead(parts: Iterator[Part]) -> Iterator[Part]:
 def problems(log: Log, asked: Asked) -> list[str]:
     """The first problem in the rows; all of them are read as by `bring_in`, and nothing is written."""
     try:
-        plan, joining, done = Plan.of(log, asked, is_verified=True), Joining(), 0
+        masks = GivenMasks(may_be_unknown=log.spec is not None)
+        plan, joining, done = Plan.of(log, asked, is_verified=True), Joining(masks), 0
         for part in plan.parts(log):
             if "frames" in part:
-                framed_piece(part, plan.spec, done)
+                framed_piece(part, plan.spec, masks, done)
             else:
                 checked_piece(part, plan.spec, joining)
             done += len(part["rewards"])
@@ -105,11 +108,12 @@ def problems(log: Log, asked: Asked) -> list[str]:
     return []
 
 
-def framed_piece(part: Part, spec: Spec, first: int) -> tuple[Piece, np.ndarray | None]:
+def framed_piece(part: Part, spec: Spec, masks: GivenMasks, first: int) -> tuple[Piece, np.ndarray | None]:
     """The steps of a part whose frames have the final one of every episode after its last step; and the frame
     after the last step of the log if its episode has no end."""
     frames = checked_rows("observations", part["frames"], spec.frame_shape, spec.frame_dtype, first)
     steps = checked_steps(part, spec, first)
+    masks.check(steps, first)
     needed = len(steps["reward"]) + int(np.count_nonzero(steps["terminal"] | steps["truncated"]))
     last = frames[needed] if len(frames) == needed + 1 else None
     return Piece(frames[:needed], steps), last

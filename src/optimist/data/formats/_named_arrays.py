@@ -15,7 +15,7 @@ from optimist.errors import DataError, did_you_mean, in_one_line
 NEEDED = ("observations", "actions", "rewards", "terminals")
 KNOWN = {  # the column of a log that an array of this name is
     **{name: name for name in (*NEEDED, "truncations", "next_observations", "episodes")},
-    **{name: name for name in ("probabilities", "allowed_actions")},
+    **{name: name for name in ("probabilities", "allowed_actions", "next_allowed_actions")},
     "timeouts": "truncations",
     "truncated": "truncations",
 }

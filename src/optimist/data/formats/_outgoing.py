@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import partial
 from math import prod
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from optimist.data.appending import ACTION_COLUMNS, FEATURES
 from optimist.data.dataset import Dataset
 from optimist.data.episodes import episodes_in_words
 from optimist.data.look import action_columns, feature_names
+from optimist.data.timeline import Masks
 from optimist.data.transition import Spec
 from optimist.errors import DataError, in_one_line
 
@@ -22,7 +22,8 @@ MOST_ROWS = 2**18
 
 Part = dict[str, np.ndarray]
 WRITTEN = ("observations", "actions", "rewards", "terminals", "truncations", "next_observations")
-COLUMNS = (*WRITTEN, "episodes", "probabilities", "allowed_actions")
+OPTIONAL = ("probabilities", "allowed_actions", "next_allowed_actions")
+COLUMNS = (*WRITTEN, "episodes", *OPTIONAL)
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def parts(dataset: Dataset, names: Collection[str] = COLUMNS) -> Iterator[Part]:
             "truncations": partial(truncated.__getitem__, slice(start, start + size)),
             "next_observations": partial(timeline.frames, frame + 1),
             "episodes": partial(dataset.ranges_at, np.arange(start, start + len(part))),
-            **{name: partial(column.__getitem__, part) for name, column in optional.items()},
+            **{name: partial(column, part) for name, column in optional.items()},
         }
         yield {name: column() for name, column in columns.items() if name in names}
 
@@ -89,10 +90,18 @@ def named_parts(dataset: Dataset, names: Collection[str] = COLUMNS) -> Iterator[
         yield {**part, "actions": found[part["actions"]]} if own and "actions" in part else part
 
 
-def optional_columns(dataset: Dataset) -> dict[str, Any]:
-    """The columns that not every dataset has."""
-    found = {"probabilities": dataset.timeline.probability, "allowed_actions": dataset.timeline.allowed}
-    return {name: column for name, column in found.items() if column is not None}
+def optional_columns(dataset: Dataset) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
+    """The columns that not every dataset has, as functions from steps to values. The next masks are among
+    them if one is known after the last step of an episode; where it is not known, it allows nothing."""
+    timeline, actions = dataset.timeline, dataset.spec.actions
+    found: dict[str, Callable[[np.ndarray], np.ndarray]] = {}
+    if timeline.probability is not None:
+        found["probabilities"] = timeline.probability.__getitem__
+    if timeline.allowed is not None:
+        found["allowed_actions"] = timeline.allowed.__getitem__
+        if timeline.allowed_after(dataset.stops - 1).any():
+            found["next_allowed_actions"] = lambda steps: Masks(timeline.allowed_after(steps), actions)[:]
+    return found
 
 
 def left_out(dataset: Dataset) -> list[str]:

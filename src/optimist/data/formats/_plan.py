@@ -25,6 +25,7 @@ STORED = (
     "next_observations",
     "probabilities",
     "allowed_actions",
+    "next_allowed_actions",
     "frames",  # the observations with the final one of every episode after its last row
 )
 LARGEST_WHOLE = 2**24  # larger whole numbers are not exact as float32

@@ -34,8 +34,10 @@ USUAL = {
     "final_observations": ("final_observations", "final_observation"),
     "probabilities": ("probabilities", "probability"),
     "allowed_actions": ("allowed_actions",),
+    "next_allowed_actions": ("next_allowed_actions",),
 }
 NEEDED = ("observations", "actions", "rewards", "terminals")
+SEVERAL = ("observations", "next_observations", "actions", "allowed_actions", "next_allowed_actions")
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,9 @@ class ReadOptions(ArrayFacts):
     allowed_actions: Annotated[
         str | None,
         "the column of lists that say which actions were allowed, or one column of 0 and 1 for each action",
+    ] = None
+    next_allowed_actions: Annotated[
+        str | None, "the same after the step, for logs whose rows have the observation after the step too"
     ] = None
     drop: Annotated[str, "columns to leave out: name,birthday or user_*"] = ""
     shape: Annotated[str | None, "the shape of observations that are lists or bytes: 84,84,1"] = None
@@ -183,7 +188,7 @@ def _uses(table: Table, kept: list[str], name: str, options: ReadOptions) -> lis
     found = [each for each in _matching(table, given, name) if each in kept]
     if not found:
         raise DataError(f"--drop leaves out every column of --{name.replace('_', '-')}: name another one")
-    if len(found) > 1 and name not in ("observations", "next_observations", "actions", "allowed_actions"):
+    if len(found) > 1 and name not in SEVERAL:
         raise DataError(f"--{name} names {some_of(found, 3)}: name one column")
     return found
 

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from optimist.data.dataset import Dataset
 from optimist.data.disk.files import stored_whole
 from optimist.data.formats._outgoing import (
+    OPTIONAL,
     Part,
     Written,
     named_parts,
@@ -83,7 +84,8 @@ def _schema(dataset: Dataset) -> pa.Schema:
         pa.field("truncated", pa.bool_()),
         pa.field("final_observation", pa.binary() if pixels else pa.list_(number), metadata=shape),
     ]
-    optional = {"probabilities": pa.float32(), "allowed_actions": pa.list_(pa.bool_(), spec.actions or 1)}
+    mask = pa.list_(pa.bool_(), spec.actions or 1)
+    optional = {"probabilities": pa.float32(), "allowed_actions": mask, "next_allowed_actions": mask}
     fields += [pa.field(name, optional[name]) for name in optional_columns(dataset)]
     return pa.schema(fields, metadata={METADATA: signature(dataset)})
 
@@ -107,7 +109,7 @@ def _batch(part: Part, schema: pa.Schema, is_last: bool) -> pa.RecordBatch:
         "terminal": part["terminals"],
         "truncated": part["truncations"],
     }
-    given = {name: part[name] for name in ("probabilities", "allowed_actions") if name in part}
+    given = {name: part[name] for name in OPTIONAL if name in part}
     arrays, more = (
         [as_column(values, schema.field(name).type) for name, values in found.items()]
         for found in (columns, given)
