@@ -193,6 +193,11 @@ MISTAKES = [
         'there is no format "dqn-reply": did you mean "dqn-',
     ),
     ("data import dqn-replay", 2, "name the logs: a path, or an address such as gs://..."),
+    (
+        "data import {table} {nowhere}",
+        2,
+        "is no format; the dataset's folder follows --out: optimist data import",
+    ),
     ("data import dqn-replay {empty}", 2, "name the dataset's folder: --out DATA"),
     ("data import dqn-replay {nowhere} --out {nowhere}2", 3, "does not exist"),
     ("data import npz {nowhere}.npz --out {nowhere}2", 3, "nowhere.npz does not exist; check its spelling"),
@@ -204,6 +209,11 @@ MISTAKES = [
     ("data export", 2, "name a format: dqn-replay"),
     ("data export minary {log} --out {nowhere}2", 2, 'there is no format "minary": did you mean "minari"?'),
     ("data export dqn-replay {log}", 2, "name a folder for the logs: --out FOLDER"),
+    (
+        "data export {log} npz --out {nowhere}",
+        2,
+        "the format comes first, then the dataset: optimist data export npz",
+    ),
     ("data export dqn-replay {log} --out {nowhere}2", 3, "do not fit these logs"),
     ("data export dqn-replay {nowhere} --out {nowhere}2", 3, "does not exist"),
     # the run's folder

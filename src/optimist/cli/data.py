@@ -256,6 +256,13 @@ def _add_format(parser: Parser, words: list[str], *, detects: bool = False) -> l
     """Add the argument FORMAT, optional if it can be detected; return the given arguments."""
     known, named = index.read()["formats"], arguments_in(words)
     parser.epilog = "formats:\n" + index.lines({name: entry["about"] for name, entry in known.items()})
+    if len(named) == 2 and named[0] not in known and Path(named[0]).exists():
+        if detects:
+            right = command_line("data", "import", named[0], "--out", named[1])
+            raise UsageError(f"{named[0]} is no format; the dataset's folder follows --out: {right}")
+        if named[1] in known:
+            right = command_line("data", "export", named[1], named[0])
+            raise UsageError(f"the format comes first, then the dataset: {right}")
     if not detects or len(named) != 1 or named[0] in known:
         left_out = "; detected from the logs if left out" if detects else ""
         names = ", ".join(known)
