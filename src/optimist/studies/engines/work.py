@@ -66,6 +66,8 @@ def work(out: Path, *, index: int | None = None, run: str | None = None, restart
     jobs = read_jobs(out)[1]
     job = find_job(jobs, index, run)
     check_trusted(job)
+    if restart:  # a run may be done until its log is another one
+        _await_needed(job, {each.name: each for each in jobs}, out)
     if job.done(out):
         say(f"{job.name} is done already")
         return job
