@@ -366,6 +366,15 @@ def test_a_study_that_has_no_finished_run_says_so(study):
         write_findings(study)
 
 
+def test_a_study_whose_runs_all_have_other_settings_names_them(study, capsys):
+    """It was said to have no finished runs yet, as if they were still to come."""
+    write_jobs(study, "Edited", jobs(batch=64))
+    assert main(["study", "report", str(study)]) == RunError.exit_code
+    said = capsys.readouterr().err
+    assert "9 of 15 runs in" in said and "training.batch: 32 saved, 64 requested" in said
+    assert "--restart" in said and said.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
