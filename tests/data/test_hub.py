@@ -58,6 +58,29 @@ def test_the_card_of_action_vectors_has_their_names_and_an_agent_for_them():
     assert "optimist train bcq data --out run" in card
 
 
+def test_masks_and_probabilities_are_on_the_cards(service, tmp_path):
+    """Who brought such a run from the Hub learned of its masks from an error."""
+    data = from_arrays(
+        np.zeros((4, 1)),
+        np.array([0, 1, 0, 0]),
+        np.zeros(4),
+        np.ones(4, bool),
+        allowed_actions=np.array([[1, 0], [1, 1], [1, 1], [1, 1]], bool),
+        probabilities=[0.5, 0.5, 0.5, 1.0],
+    )
+    card = hub.data_card(data, "lab/shop")
+    assert "| allowed actions | mean 1.75, least 1, most 2 |" in card
+    assert "| probabilities | mean 0.625, least 0.5, most 1 |" in card
+    run, said = (
+        run_folder(tmp_path / "run"),
+        "| allowed actions | each call of its policies takes a mask of them |",
+    )
+    for masks in ("", "[dataset]\nmasks = true\n"):
+        (run / "config.toml").write_text(f'environment = ""\nseeds = [0]\n[agent]\nname = "cql"\n{masks}')
+        assert main(["run", "push", str(run), "lab/cql"]) == 0
+        assert (said in service.files["models/lab/cql"]["README.md"].decode()) == bool(masks)
+
+
 def test_a_damaged_dataset_is_refused(service, tmp_path, capsys):
     pixels(tmp_path / "log")
     hub.push_data(tmp_path / "log", "lab/little")

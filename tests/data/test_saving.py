@@ -1,5 +1,6 @@
 """A dataset, or a view of one, that is saved and opened again is the same."""
 
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -7,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from little import pixels, vectors
+from little import pixels, random_play, vectors
 from optimist.cli.dataset_tables import card_table
-from optimist.data import Dataset, Sampler, transitions
+from optimist.cli.main import main
+from optimist.data import Dataset, Recorder, Sampler, transitions
 from optimist.data.card import card
 from optimist.data.verify import verify
 from optimist.errors import DataError
@@ -132,7 +134,7 @@ def test_appending_adds_a_lane_and_needs_the_same_kind_of_steps(tmp_path):
     with pytest.raises(DataError, match="its actions is 2, not 5"):
         vectors(50, actions_count=5).save(tmp_path / "log", append=True)
     with pytest.raises(DataError, match="those in .* have none, and these have probability"):
-        vectors(50, probabilities=np.ones(50)).save(tmp_path / "log", append=True)
+        vectors(60, probabilities=np.ones(60)).save(tmp_path / "log", append=True)
     assert Dataset.open(tmp_path / "log").fingerprint == before
     assert verify(tmp_path / "log") == []
 
@@ -159,6 +161,55 @@ def test_what_a_folder_began_with_is_appended_once_too(tmp_path):
     with pytest.raises(DataError, match="both is the log itself"):
         saved.save(tmp_path / "both", append=True)
     assert len(Dataset.open(tmp_path / "both")) == len(one)
+
+
+def test_a_log_that_grew_since_it_was_appended_adds_its_new_steps_only(tmp_path, capsys):
+    """Only an equal log was known, so the first steps of a longer one were doubled without a word. A shard
+    that grows is written anew, and a recording that is opened again has new lanes."""
+    vectors(40).save(tmp_path / "log")
+    more, log, spec = str(tmp_path / "more"), str(tmp_path / "log"), vectors(20).spec
+
+    def recorded(rows, *, anew):
+        with Recorder(more, spec, lanes=2) as recorder:
+            assert anew or recorder.go_on(0)
+            for step in random_play(spec, rows=rows, lanes=2, seed=rows if anew else 10):
+                recorder.add(*step)
+
+    recorded(10, anew=True)
+    assert main(["data", "append", more, "--to", log]) == 0
+    for rows, anew, rest, whole in ((25, False, 30, 50), (7, True, 14, 64)):
+        recorded(rows, anew=anew)
+        assert main(["data", "append", more, "--to", log]) == DataError.exit_code
+        said = capsys.readouterr().err
+        assert f"has {whole - rest} of these {whole} steps already, because the log grew after" in said
+        assert f"with --last {rest} (in Python: data.last({rest}))" in said and said.count("\n") == 1
+        assert main(["data", "append", more, "--last", str(rest), "--to", log]) == 0
+        assert main(["data", "append", more, "--last", str(rest), "--to", log]) == DataError.exit_code
+        assert "log has these steps already: they were appended before" in capsys.readouterr().err
+    rewards = Dataset.open(more).timeline.reward
+    np.testing.assert_array_equal(np.sort(Dataset.open(log).timeline.reward[-64:]), np.sort(rewards))
+
+
+def test_equal_actions_and_rewards_alone_are_no_equal_steps(tmp_path):
+    """The longer log begins with the actions, rewards and first observation of the shorter one."""
+
+    def log(steps, second):
+        seen, zeros = np.insert(np.arange(steps - 1.0), 1, second), np.zeros(steps)
+        return Dataset.from_arrays(seen[:, None], zeros.astype(int), zeros, zeros, truncations=zeros)
+
+    log(6, 0.5).save(tmp_path / "log")
+    assert len(log(10, 0.6).save(tmp_path / "log", append=True)) == 5 + 9
+    with pytest.raises(DataError, match="has 9 of these 10 steps already"):
+        log(11, 0.6).save(tmp_path / "log", append=True)
+
+
+def test_a_copy_of_a_log_is_not_appended_to_it(tmp_path):
+    """It was, because its folder was another one, and all steps were there twice."""
+    one = vectors(50).save(tmp_path / "log")
+    shutil.copytree(tmp_path / "log", tmp_path / "copy")
+    with pytest.raises(DataError, match="log has all of these steps already; append others"):
+        Dataset.open(tmp_path / "copy").save(tmp_path / "log", append=True)
+    assert Dataset.open(tmp_path / "log").fingerprint == one.fingerprint
 
 
 def test_a_view_of_a_log_that_grew_may_lack_what_was_appended(tmp_path):

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from little import random_play
-from optimist.data import Recorder, Spec
-from optimist.errors import StorageError, UsageError
+from made_study import AGENTS, GAMES, SPEC, jobs, write_study
+from optimist.data import Dataset, Recorder, Spec
+from optimist.errors import RunError, StorageError, UsageError
 from optimist.studies import perform, study_file
 from optimist.studies.report.study_report import FILM
 
@@ -79,3 +80,24 @@ def test_logs_that_were_played_with_other_options_are_named_once(tmp_path, caplo
         "the data is from minatar_jax/breakout?sticky_actions=0.0; it is evaluated in minatar_jax/breakout, "
         "with other options"
     )
+
+
+def test_a_log_that_grew_while_its_study_ran_is_named_at_the_end(tmp_path, monkeypatch):
+    """The study said that all runs are done, and its page lacked those on the shorter log."""
+    grid = {"agents": AGENTS[:2], "games": GAMES[:1]}
+    out, every = write_study(tmp_path / "study", **grid), jobs(**grid)
+    log, run = out / every[0].name, every[-1]
+    with (run.run_folder(out) / "config.toml").open("a") as config:
+        config.write(f'[dataset]\nrecording = "{Dataset.open(log).fingerprint}"\npart = "whole"\n')
+
+    def record_more(*_):
+        with Recorder(log, SPEC, lanes=1) as recorder:
+            for step in random_play(SPEC, rows=4, lanes=1):
+                recorder.add(*step)
+        return []
+
+    monkeypatch.setattr(perform, "perform_all", record_more)
+    study = replace(study_file.load("demo", "tiny"), film="", select=None)
+    said = f"1 of 4 runs in .* {run.name} has dataset.recording: .* it has grown since.* --restart"
+    with pytest.raises(RunError, match=said):
+        perform.perform_study(study, every, out, SimpleNamespace, command="")

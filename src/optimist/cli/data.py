@@ -135,13 +135,12 @@ def _append_options(parser: Parser, words: list[str]) -> None:
         metavar="DATA",
         help="the dataset that grows",
     )
+    add_views(parser)
 
 
 def append(options: argparse.Namespace) -> None:
-    """Append the steps of a dataset to another one of the same observations and actions."""
-    from optimist.data.dataset import Dataset
-
-    more = Dataset.open(options.data)
+    """Append the steps of a dataset, or a view of it, to another one of the same observations and actions."""
+    more = view(options)
     whole = more.save(options.to, append=True)
     print(f"{len(more):,} steps appended; {options.to} has {len(whole):,} steps")
 

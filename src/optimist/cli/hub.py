@@ -84,6 +84,8 @@ def push_run(options: argparse.Namespace) -> None:
         "steps": config.get("training", {}).get("steps"),
         "dataset": config.get("dataset", {}).get("fingerprint"),
     }
+    if config.get("dataset", {}).get("masks"):
+        facts["allowed actions"] = "each call of its policies takes a mask of them"
     shared = {"private": options.private, "checkpoints": options.checkpoints}
     address = hub.push_run(options.run_folder, options.repository, facts, **shared)
     print(f"sent {options.run_folder} to {address}")

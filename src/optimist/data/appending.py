@@ -12,13 +12,17 @@ from optimist.data.disk import manifest as manifests
 from optimist.data.disk.files import TEMPORARY
 from optimist.data.disk.lock import HOLDER, LOCK
 from optimist.data.disk.manifest import Manifest
+from optimist.data.disk.reader import read_timeline
+from optimist.data.timeline import Timeline
 from optimist.data.transition import Spec
+from optimist.data.views import View
 from optimist.errors import DataError, in_one_line
 
 FEATURES, ACTION_COLUMNS = "features", "action_columns"  # in the provenance: columns in their order
 
 # In the provenance: the fingerprint of what a folder began with, and those of what was appended, or True.
 COPY_OF, APPENDED = "copy_of", "appended"
+AT_ONCE = 4096  # frames that are compared together
 
 
 def appended(provenance: Mapping[str, Any]) -> list[str]:
@@ -27,19 +31,68 @@ def appended(provenance: Mapping[str, Any]) -> list[str]:
     return found if isinstance(found, list) else []
 
 
-def begun_with(provenance: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """The provenance of a new folder that begins with steps of this provenance, from the dataset with this
-    fingerprint, if there is one."""
+def begun_with(provenance: Mapping[str, Any], source: View | None) -> dict[str, Any]:
+    """The provenance of a new folder that begins with steps of this provenance, from this dataset if there is
+    one."""
     begun = {name: value for name, value in provenance.items() if name != COPY_OF}
     if APPENDED in begun:
         begun[APPENDED] = True  # which datasets is not known: these steps may be a view
-    return {**begun, COPY_OF: source} if source else begun
+    return {**begun, COPY_OF: source.fingerprint} if source else begun
 
 
-def check_is_new(folder: Path, found: Manifest, source: str) -> None:
+def check_is_new(folder: Path, found: Manifest, source: View) -> None:
     """Raise DataError if these steps were saved here before: a command that is run again doubles them."""
-    if source and source in (found.provenance.get(COPY_OF), *appended(found.provenance)):
+    if source.path and source.path.resolve() == folder.resolve():
+        raise DataError(f"{folder} is the log itself, and its steps would be there twice: append others")
+    if source.fingerprint in (found.provenance.get(COPY_OF), *appended(found.provenance)):
         raise DataError(f"{folder} has these steps already: they were appended before; append others")
+    if source.recording:  # a part may be appended to what it is a part of
+        return
+    if known := _steps_known(read_timeline(folder, found), source.timeline):
+        if known == len(source):
+            raise DataError(f"{folder} has all of these steps already; append others")
+        rest = len(source) - known
+        raise DataError(
+            f"{folder} has {known:,} of these {len(source):,} steps already, because the log grew after they "
+            f"were appended: append the others, with --last {rest} (in Python: data.last({rest}))"
+        )
+
+
+def _steps_known(here: Timeline, more: Timeline) -> int:
+    """How many steps with which the lanes of a log begin are whole lanes here, one after the other."""
+    by_frame: dict[bytes, list[tuple[int, int]]] = {}
+    for start, stop, frame in zip(*_lanes(here), _frames(here, here.lane_starts), strict=True):
+        by_frame.setdefault(frame.tobytes(), []).append((start, stop))
+    known = 0
+    for place, stop in zip(*_lanes(more), strict=True):
+        while place < stop:
+            lanes = by_frame.get(_frames(more, np.array([place])).tobytes(), [])
+            same = (last - first for first, last in lanes if _alike(here, first, last, more, place, stop))
+            if not (count := next(same, 0)):
+                break
+            known, place = known + count, place + count
+    return known
+
+
+def _lanes(timeline: Timeline) -> tuple[list[int], list[int]]:
+    starts = timeline.lane_starts.tolist()
+    return starts, [*starts[1:], len(timeline)]
+
+
+def _alike(here: Timeline, first: int, last: int, more: Timeline, place: int, stop: int) -> bool:
+    """Are all steps of this lane those from a place on in a lane of the other timeline?"""
+    if last - first > stop - place:
+        return False
+    there = place + last - first
+    columns = ((getattr(each, name) for each in (here, more)) for name in ("action", "reward", "terminal"))
+    return all(np.array_equal(one[first:last], other[place:there]) for one, other in columns) and all(
+        np.array_equal(_frames(here, steps), _frames(more, steps - first + place))
+        for steps in np.array_split(np.arange(first, last), 1 + (last - first) // AT_ONCE)
+    )
+
+
+def _frames(timeline: Timeline, steps: np.ndarray) -> np.ndarray:
+    return timeline.frames(steps + timeline.episode_of(steps))
 
 
 def to_extend(

@@ -150,13 +150,11 @@ class Dataset(View):
         """Write these transitions into a new dataset folder and open it.
 
         With `append` they become new lanes of the dataset in the folder, if its spec is the same and they
-        were not appended before. A view is saved as what it shows: where it cuts an episode, the saved
-        episode is truncated, and frames from before the cut are black in later stacks. An interrupted save
-        leaves a folder that cannot be opened, or, with `append`, the dataset as it was."""
-        source, provenance = self.fingerprint, self.provenance
-        if self.path and self.path.resolve() == Path(with_home(folder)).resolve() and append:
-            raise DataError(f"{folder} is the log itself, and its steps would be there twice: append others")
-        with Intake(folder, self.spec, provenance=provenance, append=append, source=source) as intake:
+        were not appended before, also not as the beginning of a log that has grown since. A view is saved as
+        what it shows: where it cuts an episode, the saved episode is truncated, and frames from before the
+        cut are black in later stacks. An interrupted save leaves a folder that cannot be opened, or, with
+        `append`, the dataset as it was."""
+        with Intake(folder, self.spec, provenance=self.provenance, append=append, source=self) as intake:
             copy_into(intake, self)
         return Dataset.open(folder)
 

@@ -32,7 +32,7 @@ SIZES = (
 )
 FACTS = (  # of a dataset's card, with their names there
     *("environment", "spec", "steps", "episodes", "complete_episodes", "left_out"),
-    *("features", "action_names", "action_columns"),
+    *("features", "action_names", "action_columns", "allowed_actions", "probabilities"),
     *("return_mean", "return_median", "return_best", "return_worst", "fingerprint"),
 )
 
@@ -143,6 +143,8 @@ def _front(fields: Mapping[str, Any]) -> list[str]:
 
 
 def _plain(value: Any) -> str:
+    if isinstance(value, Mapping):  # "mean 2.5, least 1, most 4"
+        value = ", ".join(f"{name} {_plain(each)}" for name, each in value.items())
     text = f"{value:,.6g}" if isinstance(value, float) else str(value)
     return " ".join(text.replace("|", "/").split())[:300]
 

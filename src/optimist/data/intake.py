@@ -24,6 +24,7 @@ from optimist.data.joining import Joining, LeftOut, Piece
 from optimist.data.machine import with_home
 from optimist.data.next_masks import NEXT, GivenMasks
 from optimist.data.transition import Spec
+from optimist.data.views import View
 from optimist.errors import DataError, OptimistError
 
 NEEDED = ("observations", "actions", "rewards", "terminals")
@@ -68,7 +69,7 @@ class Intake:
         shard_steps: int | None = None,
         is_padded: bool = False,
         unknown_masks: bool = False,
-        source: str = "",  # the fingerprint of the dataset that the steps are from
+        source: View | None = None,  # the dataset that the steps are from
     ):
         self.folder, self.spec, self._source = Path(with_home(folder)), spec, source
         self.counts = Counts(0, 0)
@@ -80,12 +81,13 @@ class Intake:
         try:
             if existing is None:
                 discard_held(self.folder)
-                begun = begun_with(provenance or {}, source if append else "")
+                begun = begun_with(provenance or {}, source if append else None)
                 self._manifest = Manifest(spec, {**begun, "unfinished": UNFINISHED})
                 self._manifest.write(self.folder)
             else:
                 self._manifest = manifests.read(self.folder)  # again, now that nobody else writes
-                check_is_new(self.folder, self._manifest, source)
+                if source is not None:
+                    check_is_new(self.folder, self._manifest, source)
                 clean_up(self.folder, self._manifest)
                 write_whole(self.folder / APPENDING, b"an append is being written, or was interrupted\n")
         except BaseException:
@@ -175,7 +177,8 @@ class Intake:
         provenance = {name: value for name, value in before.provenance.items() if name != "unfinished"}
         if self._appends:
             # The players of these steps are not those of the recording before.
-            provenance[APPENDED] = [*appended(provenance), *filter(None, [self._source])] or True
+            new = [self._source.fingerprint] if self._source else []
+            provenance[APPENDED] = [*appended(provenance), *new] or True
             provenance = self._given_left_out.noted_in(provenance)
         columns = before.columns
         if self._stream.has_next_masks and NEXT not in columns:

@@ -52,6 +52,7 @@ def perform_study(
             f"{len(failed)} of {len(jobs)} runs failed; run the same command to try them again, "
             f"or {command_line('study', 'report', out)} to see the others"
         )
+    check_settings(jobs, out)  # a log may have grown meanwhile
     _film(study, jobs, out)
     if study.select is not None and study.selects:
         choose_policies(jobs, out, study.select)

@@ -52,11 +52,11 @@ def stage(address: str) -> Path:
         store = Store(address)
         if not store.has(manifest.NAME):
             raise DataError(f"{address} has no {manifest.NAME}: correct the address of the log")
-        store.bring("", folder, exactly=True, anew=_of_another_log(store, folder))
+        store.bring("", folder, exactly=True, anew=of_another_log(store, folder))
     return folder
 
 
-def _of_another_log(store: "Store", folder: Path) -> set[str]:
+def of_another_log(store: "Store", folder: Path) -> set[str]:
     """The manifest, and the files of the staged folder that are not those of the log at the address, whatever
     their sizes: the log was replaced since, or staging was interrupted."""
     with tempfile.TemporaryDirectory() as there:

@@ -151,6 +151,33 @@ def test_parts_of_the_observations_can_be_left_out(store, tmp_path):
         FORMAT.read("pictures-v0", tmp_path / "other", FORMAT.ReadOptions(), None)
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_masks_among_the_infos_are_said_to_be_left_out(store, tmp_path, capsys):
+    """Nothing said so, and an agent that learned from the log would take forbidden actions."""
+
+    class Masked(Noise):
+        def step(self, action):
+            return *super().step(action)[:4], {"action_mask": np.array([True, False])}
+
+        def reset(self, **options):
+            return super().reset(**options)[0], {"action_mask": np.array([True, False])}
+
+    for name, record in (("masked-v0", True), ("plain-v0", False)):
+        made(Masked(BOX, spaces.Discrete(2)), name, record_infos=record)
+        assert main(["data", "import", "minari", name, "--out", str(tmp_path / name)]) == 0
+        said = "infos of the steps left out: action_mask" in capsys.readouterr().out
+        assert said == record
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_observations_without_numbers_are_refused(store, tmp_path, capsys):
+    """It was a traceback of a division by zero."""
+    made(Noise(spaces.Box(-1, 1, (0,)), spaces.Discrete(2)), "empty-v0")
+    assert main(["data", "import", "minari", "empty-v0", "--out", str(tmp_path / "data")]) == 3
+    assert "have no numbers: there is nothing to learn from" in capsys.readouterr().err
+    assert len(FORMAT.verify("empty-v0").problems) == 1
+
+
 def test_what_is_not_a_dataset_is_refused_in_one_line(store, tmp_path):
     with pytest.raises(DataError, match="minari download cart/pole-v9"):
         FORMAT.read("cart/pole-v9", tmp_path / "data", FORMAT.ReadOptions(), None)

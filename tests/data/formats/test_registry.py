@@ -162,3 +162,14 @@ def test_a_format_of_ones_own_is_named_by_its_address(tmp_path, capsys):
     assert open_dataset(tmp_path / "out").spec.actions == 5
     assert main(["data", "import", f"{tmp_path / 'own.py'}:Yours", *words[3:]]) == 2
     assert 'has no "Yours": known: ' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["npz", "hdf5"])
+def test_the_folder_of_an_export_is_refused_with_the_name_of_the_file(tmp_path, capsys, name):
+    """The export named the folder, and the import of it said "Is a directory", or that a read failed."""
+    vectors(20).save(tmp_path / "data")
+    assert main(["data", "export", name, str(tmp_path / "data"), "--out", str(tmp_path / "out")]) == 0
+    (file,) = (tmp_path / "out").iterdir()
+    assert main(["data", "import", name, str(tmp_path / "out"), "--out", str(tmp_path / "back")]) == 3
+    assert f"{tmp_path / 'out'} is a folder: name a file, such as {file}" in capsys.readouterr().err
+    assert main(["data", "import", name, str(file), "--out", str(tmp_path / "back")]) == 0

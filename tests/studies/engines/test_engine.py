@@ -18,9 +18,10 @@ from optimist.errors import RunError, UsageError
 from optimist.studies.engines import engine
 from optimist.studies.engines.engine import Progress, perform_all
 from optimist.studies.engines.local import LocalPool, cores_each
+from optimist.studies.engines.work import work
 from optimist.studies.job import Job
 from optimist.studies.preparation import check_settings, restarted, with_logs_of
-from optimist.studies.status import job_status, read_jobs, write_jobs
+from optimist.studies.status import job_status, note_failure, read_jobs, write_jobs
 from optimist.training import progress
 from optimist.training.online import OnlineTraining
 
@@ -149,6 +150,27 @@ def test_restarting_begins_anew_what_differs_and_what_learned_from_it(straight, 
     # A longer log is the same log continued; what learned from the shorter one begins anew.
     anew = restarted([other_log, *edited(**OTHER_GAMMA)[1:]], out)
     assert [job.restart for job in anew] == [False, True, True]
+
+
+def test_runs_begin_anew_with_their_log_though_they_are_done_until_then(straight):
+    """They were left as they were, and once the new log was there the report called them unfinished."""
+    out, _ = straight
+    log, *runs = jobs()
+    for other_log in ({"seeds": (7,)}, {"settings": {**log.settings, "steps": 400}}):
+        anew = restarted([replace(log, **other_log), *runs], out)
+        waiting = engine.Schedule(anew, out, lambda line: None).waiting
+        assert [job.name for job in waiting] == [job.name for job in jobs()]
+
+
+def test_a_run_that_is_started_alone_with_restart_waits_for_its_log(straight, tmp_path):
+    """It was said to be done, by the log that is to be replaced. Here the new log failed."""
+    out = shutil.copytree(straight[0], tmp_path / "study")
+    log, *runs = jobs()
+    write_jobs(out, "a study", [replace(log, seeds=(7,)), *runs])
+    note_failure(log, out, "no room")
+    with pytest.raises(RunError, match="runs/dqn: logs/breakout failed; run that first"):
+        work(out, run="runs/dqn", restart=True)
+    assert work(out, run="runs/dqn").done(out)
 
 
 def test_a_run_that_learned_from_a_log_that_is_no_longer_there_is_not_done(straight, tmp_path):

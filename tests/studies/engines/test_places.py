@@ -3,17 +3,24 @@ numbers. The server is a real one, as are both clusters."""
 
 import shutil
 import tempfile
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from little import begin, outcome
-from made_study import STUDY
+from little import begin, outcome, random_play
+from made_study import SPEC, STUDY
 from optimist.cli.main import main
+from optimist.data import Dataset, Recorder
+from optimist.studies import store as stores
+from optimist.studies.engines import work as works
 from optimist.studies.engines.places import Address, LocalCopy
+from optimist.studies.job import Job
 from optimist.studies.status import write_jobs
 from optimist.studies.store import Store
 from optimist.studies.study_file import load
+from optimist.training.storage.configuration import toml
 from ray_cluster import COMMAND, ray_cluster
 from s3_server import s3_server
 from slurm_cluster import SlurmCluster
@@ -117,6 +124,43 @@ def test_a_run_that_fails_at_an_address_says_why(study, tmp_path):
     (tmp_path / "failed" / "FAILED").write_text("no emulator")
     Store(address).send(tmp_path / "failed", log.name)
     assert Address(address, tmp_path / "node").performed(run) == f"{log.name} failed; run that first"
+
+
+def test_a_node_waits_for_the_log_that_is_recorded_anew_and_takes_it_whatever_its_size(
+    study, tmp_path, monkeypatch
+):
+    """It took the one before, or mixed files of both, and waited for ever."""
+    [log, run, *_], address = study
+    made = iter([recorded(tmp_path / "before", replace(log, seeds=(9,))), recorded(tmp_path / "now", log)])
+
+    def send(_: float = 0) -> None:
+        Store(address).send(next(made) / log.name, log.name)
+
+    def learn(out: Path, **_) -> None:
+        fingerprints.append(Dataset.open(out / log.name).fingerprint)
+        (out / run.name).mkdir(parents=True, exist_ok=True)
+
+    fingerprints: list[str] = []
+    monkeypatch.setattr(stores, "_is_small", lambda size: size < 5000)  # all but the shards
+    monkeypatch.setattr(works, "work", learn)
+    monkeypatch.setattr(works, "time", SimpleNamespace(sleep=send))
+    LocalCopy(address, tmp_path / "mine").send_list()
+    send()
+    files = [tmp_path / name / log.name / "steps-000000.arrow" for name in ("before", "now")]
+    assert files[0].stat().st_size == files[1].stat().st_size > 5000
+    works.work_at(address, tmp_path / "node", run=run.name)
+    assert fingerprints == [Dataset.open(tmp_path / "now" / log.name).fingerprint]
+
+
+def recorded(out: Path, job: Job) -> Path:
+    """What a collection leaves; the files of steps have one size for all seeds."""
+    job.run_folder(out).mkdir(parents=True)
+    (job.run_folder(out) / "config.toml").write_text(toml(job.expected(out)))
+    (job.run_folder(out) / "DONE").touch()
+    with Recorder(out / job.name, SPEC, lanes=1) as recorder:
+        for step in random_play(SPEC, rows=2000, lanes=1, seed=job.seeds[0]):
+            recorder.add(*step)
+    return out
 
 
 def test_a_copy_brings_what_was_begun_elsewhere(study, tmp_path):

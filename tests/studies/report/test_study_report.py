@@ -366,6 +366,15 @@ def test_a_study_that_has_no_finished_run_says_so(study):
         write_findings(study)
 
 
+def test_a_study_whose_runs_all_have_other_settings_names_them(study, capsys):
+    """It was said to have no finished runs yet, as if they were still to come."""
+    write_jobs(study, "Edited", jobs(batch=64))
+    assert main(["study", "report", str(study)]) == RunError.exit_code
+    said = capsys.readouterr().err
+    assert "9 of 15 runs in" in said and "training.batch: 32 saved, 64 requested" in said
+    assert "--restart" in said and said.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
@@ -663,15 +672,19 @@ def test_parts_and_readings_that_only_one_study_has_are_named(shown, tmp_path, c
 @pytest.mark.parametrize(
     ("grid", "missing"),
     [
-        ({"parts": ("half",)}, "parts of the data in common: first has all, other has half; give parts"),
+        (
+            {"parts": ("half",)},
+            'parts of the data in common: first has all of the data ("all"), other has half; give parts',
+        ),
         (
             {"said": {"read_at": {"1X": 100}}},
-            "readings in common: first has all, other has 1X; give read_at the same names",
+            "readings in common: first has the end of the runs, other has 1X; give read_at the same names",
         ),
     ],
 )
 def test_two_studies_with_nothing_in_common_are_refused(shown, tmp_path, capsys, grid, missing):
-    """The remedy is about what they do not share: it was always to rename agents and parts."""
+    """The remedy is about what they do not share: it was always to rename agents and parts. What a study's
+    file does not name was called "all", as if it were a part, or a reading, of that name."""
     other = write_study(tmp_path / "other", **grid)
     assert main(["study", "report", str(shown / "first"), str(other)]) == 3
     complaint = capsys.readouterr().err

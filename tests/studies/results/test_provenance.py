@@ -41,6 +41,18 @@ def test_a_run_of_other_seeds_is_still_compared(tmp_path):
     assert differences(ones, one, others, other) == [Difference("seeds", "[1]", "[2]", (ones[0].name,))]
 
 
+def test_a_seed_that_one_study_has_more_of_is_no_difference_but_in_the_number_of_seeds(tmp_path):
+    """It was compared with another seed's run, so its log was said to differ."""
+    one, other = tmp_path / "one", tmp_path / "other"
+    ones, others = runs_of_each_seed(one, (1, 2)), runs_of_each_seed(other, (1,))
+    config = ones[1].run_folder(one) / "config.toml"
+    config.write_text(config.read_text() + '[dataset]\nrecording = "of another player"\n')
+    seeds = Difference("seeds", "[1, 2]", "[1]", (ones[0].name,))
+    assert differences(ones, one, others, other) == [seeds]
+    turned = Difference("seeds", "[1]", "[1, 2]", (others[0].name,))
+    assert differences(others, other, ones, one) == [turned]
+
+
 @pytest.mark.parametrize("gone", ["DONE", "config.toml"])
 def test_a_run_that_is_not_finished_has_no_settings_to_compare(tmp_path, gone):
     """It is not on the page. Before it began, all settings of the other study's run were said to differ."""

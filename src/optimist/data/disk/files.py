@@ -181,3 +181,12 @@ def remove(*paths: Path) -> None:
             path.unlink(missing_ok=True)
     except OSError as problem:
         raise StorageError(f"cannot remove {path}: {problem.strerror}; make the folder writable") from problem
+
+
+def check_is_file(path: Path) -> None:
+    """Raise DataError for a path that is missing, or a folder; exports write `log` with a suffix into one."""
+    if not path.exists():
+        raise DataError(f"{path} does not exist; check its spelling")
+    if path.is_dir():
+        inside = min(path.glob("log.*"), default="")
+        raise DataError(f"{path} is a folder: name a file{f', such as {inside}' if inside else ' in it'}")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from optimist.data.disk.files import check_is_file
 from optimist.errors import DataError, UsageError, in_one_line
 
 MAGIC = b"\x89HDF\r\n\x1a\n"
@@ -33,8 +34,7 @@ def package(extra: str = "hdf5") -> Any:
 def opened(path: Path, extra: str = "hdf5") -> Iterator[Any]:
     """The open file; errors of h5py become DataErrors."""
     h5py = package(extra)
-    if not path.exists():
-        raise DataError(f"{path} does not exist; check its spelling")
+    check_is_file(path)
     try:
         with h5py.File(path, "r") as file:
             yield file

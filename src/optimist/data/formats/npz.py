@@ -13,7 +13,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from optimist.data.dataset import Dataset
-from optimist.data.disk.files import stored_whole
+from optimist.data.disk.files import check_is_file, stored_whole
 from optimist.data.formats import _incoming
 from optimist.data.formats._incoming import Imported, Part, Report
 from optimist.data.formats._named_arrays import (
@@ -118,8 +118,7 @@ def _readable(path: Path) -> Iterator[None]:
 def opened(address: str | Path, options: ReadOptions) -> Arrays:
     """The log in the file, after a check of the names and lengths of its arrays."""
     path = Path(address)
-    if not path.exists():
-        raise DataError(f"{path} does not exist; check its spelling")
+    check_is_file(path)
     with _readable(path), zipfile.ZipFile(path) as archive:
         names = [name.removesuffix(".npy") for name in archive.namelist()]
         ours = signed(str(_whole(archive, OURS)), path) if OURS in names else Signed()

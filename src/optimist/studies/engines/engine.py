@@ -80,7 +80,8 @@ class Schedule:
     """Which jobs wait, which run, which are done, and which have failed."""
 
     def __init__(self, jobs: list[Job], out: Path, tell: Callable[[str], None]):
-        self.waiting = [job for job in jobs if not job.done(out)]
+        # A run that begins anew may be done: its log is still the one that another will replace.
+        self.waiting = [job for job in jobs if job.restart or not job.done(out)]
         self.done = {job.name for job in jobs} - {job.name for job in self.waiting}
         self.running: dict[str, float] = {}  # and since when
         self.failed: list[Ended] = []

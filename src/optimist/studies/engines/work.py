@@ -17,7 +17,7 @@ from optimist.studies.job import Job
 from optimist.studies.preparation import restarted
 from optimist.studies.status import FAILED, note_failure, read_jobs
 from optimist.studies.status import FILE as STUDY
-from optimist.studies.store import CHECKPOINTS, Store
+from optimist.studies.store import CHECKPOINTS, Store, of_another_log
 from optimist.training.interrupt import Interrupted, StopRequest
 from optimist.training.progress import say
 
@@ -66,6 +66,8 @@ def work(out: Path, *, index: int | None = None, run: str | None = None, restart
     jobs = read_jobs(out)[1]
     job = find_job(jobs, index, run)
     check_trusted(job)
+    if restart:  # a run may be done until its log is another one
+        _await_needed(job, {each.name: each for each in jobs}, out)
     if job.done(out):
         say(f"{job.name} is done already")
         return job
@@ -99,10 +101,13 @@ def work_at(
         store.bring_file(STUDY, local)
         jobs = read_jobs(local)[1]
     job = find_job(jobs, index, run)
-    _await_there(job, {each.name: each for each in jobs}, store)
-    with alone:
-        for name in job.needs:
-            store.bring(name, local / name, without=(CHECKPOINTS, "policies"))
+    needed = [each for each in jobs if each.name in job.needs]
+
+    def missing() -> list[str]:
+        with alone:
+            return [each.name for each in needed if not _brought(each, store, local)]
+
+    _wait_while(job, missing, lambda name: store.has(f"{name}/{FAILED}"))
     store.bring(job.name, local / job.name, exactly=True)
     with store.kept_up(local / job.name, job.name):
         work(local, run=job.name, restart=restart)
@@ -111,14 +116,15 @@ def work_at(
     return job
 
 
-def _await_there(job: Job, jobs: dict[str, Job], store: Store) -> None:
-    """Wait until the store has the runs that it needs."""
-    marks = {name: jobs[name].run_folder(Path()) / "DONE" for name in job.needs}
-    _wait_while(
-        job,
-        lambda: [name for name, mark in marks.items() if not store.has(mark.as_posix())],
-        lambda name: store.has(f"{name}/{FAILED}"),
-    )
+def _brought(job: Job, store: Store, local: Path) -> bool:
+    """Bring the log of a job; False if it is not done yet. One that is recorded anew replaces that of before,
+    which may have the same sizes."""
+    if not store.has((job.run_folder(Path()) / "DONE").as_posix()):
+        return False
+    log = Store(f"{store.address}/{job.name}")
+    again = of_another_log(log, local / job.name)
+    log.bring("", local / job.name, without=(CHECKPOINTS, "policies"), anew=again)
+    return job.done(local)
 
 
 def _await_needed(job: Job, jobs: dict[str, Job], out: Path) -> None:

@@ -1,5 +1,6 @@
 """Compares two studies on one page, for the agents and games that both have."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -9,10 +10,11 @@ import numpy as np
 
 from optimist.data.disk.files import make_folder, write_whole
 from optimist.errors import DataError, UsageError, some_of
+from optimist.studies.plan import WHOLE
 from optimist.studies.report.page import page
 from optimist.studies.report.study_report import page_command, warnings
 from optimist.studies.report.study_tables import rules
-from optimist.studies.results.findings import Finding, StudyResults, find
+from optimist.studies.results.findings import Finding, StudyResults, find, is_whole
 from optimist.studies.results.provenance import Difference, Version, differences, read_versions
 from optimist.studies.scores import intervals, statistics, table_one
 from optimist.studies.scores.normalisation import Normaliser
@@ -101,7 +103,10 @@ def _nothing_shared(one: StudyResults, other: StudyResults, names: tuple[str, st
     mine, theirs = _had(one), _had(other)
     for what, remedy in SHARED.items():
         if not set(mine[what]) & set(theirs[what]):
-            had = [some_of(each[what], NAMED) for each in (mine, theirs)]
+            had = [
+                some_of(_in_words(what, names_of[what], study), NAMED)
+                for names_of, study in ((mine, one), (theirs, other))
+            ]
             return (
                 f"{names[0]} and {names[1]} have no {what} in common: {names[0]} has {had[0]}, "
                 f"{names[1]} has {had[1]}; {remedy}"
@@ -118,7 +123,7 @@ def _shared(one: Finding, other: Finding) -> Pair | None:
     if not agents or not games:
         return None
     files = [_only(file, agents, games) for file in (one.file, other.file)]
-    place = ", ".join(word for word in (one.part, one.reading) if word != "all")
+    place = ", ".join(word for word in (one.part, one.reading) if word != WHOLE)
     return Pair(place, files[0], files[1], (one.evaluations, other.evaluations))
 
 
@@ -226,10 +231,20 @@ def _only_in_one(one: StudyResults, other: StudyResults, names: tuple[str, str])
     mine, theirs = _had(one), _had(other)
     lines = []
     for what in SHARED:
-        for name, had, others in ((names[0], mine, theirs), (names[1], theirs, mine)):
-            if extra := set(had[what]) - set(others[what]):
-                lines.append(f"only {name} has the {what} {', '.join(sorted(extra))}")
+        for name, study, had, others in ((names[0], one, mine, theirs), (names[1], other, theirs, mine)):
+            if extra := sorted(set(had[what]) - set(others[what])):
+                lines.append(f"only {name} has the {what} {', '.join(_in_words(what, extra, study))}")
     return lines
+
+
+def _in_words(what: str, names: Sequence[str], study: StudyResults) -> list[str]:
+    """The agents, parts, readings or games as a line names them; "all" may be no word of the study."""
+    unnamed = {}
+    if what == "parts of the data" and is_whole(WHOLE, study.record):
+        unnamed[WHOLE] = f'all of the data ("{WHOLE}")'
+    if what == "readings" and WHOLE not in study.record.read_at:
+        unnamed[WHOLE] = "the end of the runs"
+    return [unnamed.get(name, name) for name in names]
 
 
 def _had(results: StudyResults) -> dict[str, list[str]]:

@@ -124,7 +124,7 @@ def find(out: Path, by: Normaliser | None = None) -> StudyResults:
                 longest=longest,
                 file=file,
                 left_out=gaps,
-                rows=table_one.table_one(file, by, whole_log=_is_whole(part, record)),
+                rows=table_one.table_one(file, by, whole_log=is_whole(part, record)),
                 games=table_one.per_game(file, by),
                 scores=scores,
                 certainty=intervals.rows(scores, paired=_share_logs(record)),
@@ -184,7 +184,7 @@ def _share_logs(record: StudyRecord) -> bool:
     return not any(job.plays for job in record.jobs if job.label)
 
 
-def _is_whole(part: str, record: StudyRecord) -> bool:
+def is_whole(part: str, record: StudyRecord) -> bool:
     """Is this part of the data all of it?"""
     return not any(job.view for job in record.jobs if job.part == part)
 

@@ -66,31 +66,37 @@ class Difference:
 
 
 def differences(ones: list[Job], one: Path, others: list[Job], other: Path) -> list[Difference]:
-    """Settings that differ between finished runs of the same agent, part of the data and environment."""
+    """Settings that differ between finished runs of the same agent, part of the data and environment. Where
+    each seed has a run of its own, runs of the same seed are compared: another seed has another log."""
     found: dict[tuple[str, str, str], list[str]] = {}
-    twins: dict[tuple, Job] = {}
-    for job in (job for job in others if job.done(other)):
-        twins.setdefault(_what(job), job)
-        twins[*_what(job), job.seeds] = job  # where each seed has a run of its own
-    for job in (job for job in ones if job.done(one)):
-        twin = twins.get((*_what(job), job.seeds)) or twins.get(_what(job))
-        if twin is None:
-            continue
-        before, after = _settings(job.run_folder(one)), _settings(twin.run_folder(other))
-        for name in {**before, **after}:
-            values = before.get(name, "nothing"), after.get(name, "nothing")
-            if values[0] != values[1] and name not in ELSEWHERE:
-                found.setdefault((name, *values), []).append(job.name)
+    mine, theirs = _finished(ones, one), _finished(others, other)
+    for what, runs in mine.items():
+        twins = theirs.get(what, {})
+        same = [(seeds, seeds) for seeds in runs if seeds in twins]
+        for seeds, its in same or zip(runs, twins, strict=False):
+            before, after = _settings(runs, seeds, one), _settings(twins, its, other)
+            for name in {**before, **after}:
+                values = before.get(name, "nothing"), after.get(name, "nothing")
+                if values[0] != values[1] and name not in ELSEWHERE:
+                    found.setdefault((name, *values), []).append(runs[seeds].name)
     return [Difference(*key, tuple(runs)) for key, runs in found.items()]
 
 
-def _what(job: Job) -> tuple[str, str, str]:
-    """The environment, the part of the data and the label of a job; players and random play have no label."""
-    return job.environment, job.part, job.label or ("the player" if job.plays else job.agent)
+def _finished(jobs: list[Job], out: Path) -> dict[tuple, dict[tuple[int, ...], Job]]:
+    """The finished runs by environment, part of the data and label, and by their seeds; players and random
+    play have no label."""
+    found: dict[tuple, dict[tuple[int, ...], Job]] = {}
+    for job in (job for job in jobs if job.done(out)):
+        what = job.environment, job.part, job.label or ("the player" if job.plays else job.agent)
+        found.setdefault(what, {})[job.seeds] = job
+    return found
 
 
-def _settings(run: Path) -> dict[str, str]:
-    return dict(_flat(read_config(run))) if (run / "config.toml").exists() else {}
+def _settings(runs: dict[tuple[int, ...], Job], seeds: tuple[int, ...], out: Path) -> dict[str, str]:
+    """The settings of the run of these seeds. As its seeds it has those of all runs of its kind."""
+    configs = {each: read_config(job.run_folder(out)) for each, job in runs.items()}
+    every = [seed for config in configs.values() for seed in config.get("seeds", ())]
+    return dict(_flat({**configs[seeds], **({"seeds": every} if every else {})}))
 
 
 def _flat(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

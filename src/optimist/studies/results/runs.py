@@ -7,6 +7,7 @@ from typing import Any
 
 from optimist.errors import RunError, command_line
 from optimist.studies.job import Job
+from optimist.studies.preparation import check_settings
 from optimist.studies.scores import curves as scores
 from optimist.studies.scores.curves import Curve
 from optimist.studies.scores.score_files import ScoreFile, Seeds
@@ -37,6 +38,8 @@ def evaluated(jobs: list[Job], out: Path) -> list[Evaluated]:
     """Every finished run of the study's agents."""
     done = [job for job in jobs if job.label and job.done(out)]
     if not done:
+        if any(job.changes(out) for job in jobs if job.label):
+            check_settings(jobs, out)  # names them
         raise RunError(f"{out} holds no finished runs yet: see {command_line('study', 'status', out)}")
     return [_evaluated(job, out) for job in done]
 

@@ -65,7 +65,8 @@ def select_policy(
     if play:
         order, returns = halved(order, episodes, play)
         played = sum(map(len, returns.values()))
-        notes.append(f"{played} real episodes reordered the first {len(returns)} policies")
+        of = "" if played == episodes else f" of at most {episodes}, equally many for each policy of a round,"
+        notes.append(f"{played} real episodes{of} reordered the first {len(returns)} policies")
     facts = {
         "data": sources[0].run.data,
         "recording": sources[0].recording,

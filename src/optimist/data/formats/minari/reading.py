@@ -16,10 +16,11 @@ from optimist.data.formats._incoming import Asked, Imported, Part, Report, gathe
 from optimist.data.formats._plan import column_names
 from optimist.data.formats.minari.spaces import Space, actions_of, observations_of, parsed
 from optimist.data.transition import Spec
-from optimist.errors import DataError, did_you_mean, in_one_line
+from optimist.errors import DataError, did_you_mean, in_one_line, some_of
 
 DATA, METADATA = "main_data.hdf5", "metadata.json"
 STORE = "MINARI_DATASETS_PATH"  # the variable that Minari itself obeys
+SHOWN = 5  # names in a note
 OURS, NAMES = "optimist_spec", "optimist_names"  # in the metadata of a dataset that `write` made
 
 
@@ -72,6 +73,10 @@ class MinariLog:
             )
         self.observation = _without(self._space("observation_space"), options.drop)
         self.action = self._space("action_space")
+        if not self._frame_bytes:
+            raise DataError(
+                f"the observations in {self.file} have no numbers: there is nothing to learn from"
+            )
 
     def _space(self, name: str) -> Space:
         if name not in self.metadata:
@@ -118,6 +123,12 @@ class MinariLog:
         except (KeyError, ValueError, TypeError):
             return None
         return f"gym/{name}" if isinstance(name, str) else None
+
+    def infos(self) -> list[str]:
+        """What the dataset has beside the columns, such as masks of actions; it is not read."""
+        with _hdf5.opened(self.file, "minari") as file:
+            group = file.get("episode_0/infos")
+            return [in_one_line(name) for name in group] if hasattr(group, "keys") else []
 
     def parts(self, names: Collection[str]) -> Iterator[Part]:
         return gathered(self._episodes(names))
@@ -259,7 +270,9 @@ def _asked(log: MinariLog, options: ReadOptions) -> Asked:
 def _notes(log: MinariLog, options: ReadOptions) -> list[str]:
     lossy = options.jpeg and any(leaf.may_be_jpeg for leaf in log.observation.leaves())
     lossy &= bool(log.metadata.get("jpeg_encoding", True))
+    infos = log.infos()
     return [
+        *([f"infos of the steps left out: {some_of(infos, SHOWN)}"] if infos else []),
         *(["the images were stored as JPEG: they differ from the recorded ones"] if lossy else []),
         *([f"parts of the observations left out: {options.drop}"] if options.drop else []),
     ]
