@@ -86,6 +86,20 @@ def test_a_continued_run_is_selected_again(chosen, tmp_path):
         assert run.selection and {each["step"] for each in run.selection["candidates"]} == {10, 20, 30}
 
 
+def test_a_choice_among_as_many_other_agents_is_made_again(chosen, tmp_path):
+    """A study that lost an agent and got it back showed what was chosen beside the agent in between."""
+    out = shutil.copytree(chosen[0], tmp_path / "study")
+    first = [replace(job, data=str(out / "log")) for job in chosen[1][2:]]  # on all of the log
+    between = [first[0], replace(first[1], name="runs/all/qr_dqn", agent="qr_dqn", label="qr_dqn")]
+    perform_job(between[1], out)
+    for jobs in (between, first):
+        choose_policies(jobs, out, {"updates": 2})
+        among = [read_selection(job.run_folder(out))["among"] for job in jobs]
+        assert (
+            among[0] == among[1] == sorted(read_selection(job.run_folder(out))["fingerprint"] for job in jobs)
+        )
+
+
 @pytest.mark.parametrize("name", PAPER)
 @pytest.mark.parametrize("size", ["mini", "tiny"])
 def test_the_papers_studies_of_discrete_actions_choose_policies(name, size):

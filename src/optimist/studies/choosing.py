@@ -23,19 +23,21 @@ def choose_policies(jobs: list[Job], out: Path, settings: dict[str, Any]) -> Non
             groups.setdefault((job.environment, job.part, str(job.data)), []).append(job)
     for mine in groups.values():
         folders = [job.run_folder(out) for job in mine]
-        if not all(_is_selected(folder, settings, len(folders)) for folder in folders):
+        among = sorted(fingerprint(read_config(folder)) for folder in folders)
+        if not all(_is_selected(folder, settings, among) for folder in folders):
             log.warning("selecting among the policies of %s", mine[0].environment)
             first = mine[0]
             select_policy(folders, data=first.data_folder(out), part=first.part_of, **settings).write()
 
 
-def _is_selected(folder: Path, settings: dict[str, Any], runs: int) -> bool:
-    """Was this run selected with these settings, among as many runs and all of its policies?"""
+def _is_selected(folder: Path, settings: dict[str, Any], among: list[str]) -> bool:
+    """Was this run selected with these settings, among the runs with these fingerprints and all of its
+    policies? BVFT and the notes compare the policies with each other."""
     found = read_selection(folder)
     if found is None or found.get("fingerprint") != fingerprint(read_config(folder)):
         return False
     if not is_of_all(found, kept_steps(folder)):
         return False
     usual = {"rule": choice.USUAL, "updates": UPDATES, "every_rule": False, "steps": None}
-    asked = {**usual, "runs": runs, **settings}
+    asked = {**usual, "among": among, **settings}
     return all(found.get(name) == value for name, value in asked.items())

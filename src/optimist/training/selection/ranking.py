@@ -71,8 +71,9 @@ class Selection:
         facts = {**self.facts, "rule": self.rule, "notes": list(self.notes)}
         facts["every_rule"] = any(each.scores["bellman_error"] is not None for each in self.ranking)
         chosen = {"run": str(mine[0].run), "step": mine[0].step, "seed": mine[0].seed}
-        known: dict[str, Any] = {"fingerprint": self.fingerprints[run]} if run else {}
+        known: dict[str, Any] = {"among": sorted(self.fingerprints.values())}
         if run:
+            known["fingerprint"] = self.fingerprints[run]
             known["seeds"] = {str(seed): step for (_, seed), step in sorted(first.items())}
         return {**facts, **known, "chosen": chosen, "candidates": [each.record() for each in mine]}
 
