@@ -145,9 +145,9 @@ def multi_network() -> Iterator[list]:
 def online() -> Iterator[list]:
     """The probability that a run of one agent beats a run of the other, and the IQMs without Freeway."""
     found = scores("online")
-    for measure in ("best", LAST, "mean of last 3"):
+    for measure in ("best", CROSS, LAST, "mean of last 3"):
         for one, other in permutations(found, 2):
-            both = (np.asarray(tables(measure, found[agent])[0]) for agent in (one, other))
+            both = (tables(measure, found[agent])[0] for agent in (one, other))
             sure = stratified_bootstrap(probability_of_improvement, *both, repetitions=DRAWS, limits=SHARE)
             numbers = (f"{number:.4f}" for number in (sure.estimate, sure.low, sure.high))
             yield ["P", measure, one, other, *numbers]
