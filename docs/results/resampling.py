@@ -20,8 +20,8 @@ from optimist.studies.scores.statistics import iqm, stratified_bootstrap
 RESULTS = Path(__file__).parent
 DRAWS = 20_000  # with another seed a bound moves by half a percent of the interval's width
 STUDENT = {  # 97.5% quantile, by the number of values
-    **{2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 10: 2.262},
-    **{20: 2.093, 30: 2.045, 40: 2.023, 50: 2.010},
+    **{2: 12.70620, 3: 4.30265, 4: 3.18245, 5: 2.77645, 10: 2.26216},
+    **{20: 2.09302, 30: 2.04523, 40: 2.02269, 50: 2.00958},
 }
 HEADS = ("reading", "score", "agent", "minus", "estimate", "low", "high")
 

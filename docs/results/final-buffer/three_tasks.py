@@ -98,7 +98,7 @@ def numbers(values: np.ndarray, *sides: Tables) -> list:
     _, low, high = interval(*sides, statistic=mean)
     average, t_low, t_high = student(values)
     found = average, values.std(ddof=1), low, high, t_low, t_high
-    return [len(values), *(f"{number:.1f}" for number in found)]
+    return [len(values), *(f"{number:.2f}" for number in found)]
 
 
 def draw(path: Path) -> None:
