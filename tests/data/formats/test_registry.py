@@ -42,6 +42,16 @@ def test_a_log_in_no_known_format_is_told_what_to_do(tmp_path):
         formats.detect(tmp_path / "log.json")
 
 
+def test_a_folder_of_logs_is_told_to_name_one(tmp_path):
+    npz = formats.find("npz")
+    npz.write(pixels(tmp_path / "data", lanes=1), tmp_path / "export", npz.WriteOptions())
+    with pytest.raises(DataError, match=r"export is a folder: name a file in it, such as .*/export/log.npz$"):
+        formats.detect(tmp_path / "export")
+    (tmp_path / "export" / "notes.txt").write_text("mine")
+    with pytest.raises(DataError, match="none of the known formats"):
+        formats.detect(tmp_path / "export")
+
+
 def test_a_recording_of_ours_is_none_of_the_formats(tmp_path):
     pixels(tmp_path / "data", lanes=1)
     assert formats.detected(tmp_path / "data") is None

@@ -108,12 +108,21 @@ def detect(address: Address) -> str:
     found = detected(address)
     if found is None and "://" not in str(address) and not Path(address).exists():
         raise DataError(f"{address} does not exist; check its spelling")
+    if found is None and (inside := _file_inside(address)):
+        raise DataError(f"{address} is a folder: name a file in it, such as {inside}")
     if found is None:
         raise DataError(
             f"{address} is in none of the known formats ({', '.join(_all())}); name one, or convert it to a "
             ".csv or .parquet file"
         )
     return found
+
+
+def _file_inside(address: Address) -> Path | None:
+    """The first file in a folder that holds nothing but logs, such as the one that an export wrote there."""
+    folder = Path(address)
+    files = sorted(path for path in folder.iterdir() if path.name[0] != ".") if folder.is_dir() else []
+    return files[0] if files and all(path.is_file() and detected(path) for path in files) else None
 
 
 def _all() -> list[str]:
