@@ -16,7 +16,9 @@ from resampling import (
     MEASURES,
     RESULTS,
     Runs,
+    bounds,
     first,
+    players,
     points,
     row,
     scores,
@@ -113,7 +115,17 @@ def asymptotic() -> Iterator[list]:
     pairs = [*combinations(pooled(), 2), *((two, one) for two in pooled() for one in others)]
     for reading, evaluations in READINGS.items():
         yield from differences(reading, cut(evaluations, sides), pairs)
+        yield from over_the_players(reading, cut(evaluations, sides))
     yield from alone("5X, without Seaquest", without("seaquest", once), [LAST])
+
+
+def over_the_players(reading: str, sides: Sides) -> Iterator[list]:
+    """Agents minus the player of the same log, at its cross-chosen best. In Breakout players 0 and 1 of
+    `asymptotic` are others than those whose evaluations are published; there these two logs are not pairs."""
+    minus = players("dataset-quality/players.csv", bounds("epsilon-and-heads"))
+    for name in ("DQN (Nature)", "QR-DQN", "QR-DQN, pooled"):
+        for measure in (CROSS, LAST, "mean of last 3"):
+            yield row(reading, measure, name, "its player", one=tables(measure, *sides[name]), minus=minus)
 
 
 def epsilon_and_heads() -> Iterator[list]:

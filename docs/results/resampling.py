@@ -43,7 +43,7 @@ def points(file: str) -> dict[str, Runs]:
     found: dict = defaultdict(lambda: defaultdict(lambda: defaultdict(dict)))
     with open(RESULTS / file) as stream:
         for row in csv.DictReader(stream):
-            agent = f"{row['agent']}, {row['data']}" if "data" in row else row["agent"]
+            agent = f"{row['agent']}, {row['data']}" if "data" in row else row.get("agent", "player")
             found[agent][row["game"]][int(row["seed"])][int(row["step"])] = float(row["score"])
     return {
         agent: {
@@ -66,6 +66,12 @@ def scores(folder: str, name: str = "scores.csv", limits: str = "normaliser.csv"
     """Every evaluation of each agent of a study, normalised."""
     found = points(f"{folder}/{name}").items()
     return {agent: normalised(runs, bounds(folder, limits)) for agent, runs in found}
+
+
+def players(file: str, limits: dict[str, tuple[float, float]]) -> Tables:
+    """The cross-chosen best of players, normalised: an agent is compared with the player of its log."""
+    (runs,) = points(file).values()
+    return tables(CROSS, normalised(runs, limits))
 
 
 def first(evaluations: int, runs: Runs) -> Runs:

@@ -1,5 +1,6 @@
 """Numbers that are not finite stop a run at once and leave something to look at; small steps warn once."""
 
+import jax
 import numpy as np
 import pytest
 from fuse import Fuse
@@ -80,3 +81,16 @@ def test_parameters_that_hardly_move_are_warned_of_once_with_the_remedy(caplog):
     assert len(told) == 2 and all("step 1,000" in line for line in told)  # the torso and the heads
     assert "--optimizer.head-epsilon" in "".join(told)
     assert rows[0]["step_share_heads"] == rows[0]["step_share_torso"] == 0.0
+
+
+@pytest.mark.parametrize(("epsilon", "warns"), [(18.9, False), (19.1, True)])
+def test_below_a_twentieth_of_a_full_step_is_slow(caplog, epsilon, warns):
+    """A step is sqrt(v) / (sqrt(v) + epsilon) of a full one: with v = 1 a twentieth where epsilon is 19."""
+    learner = Learner(small("dqn", optimizer=Adam(epsilon=epsilon)), vectors().spec)
+    state = learner.init((4,))
+    slots = jax.tree.map(np.ones_like, state.slots)
+    rows = Monitor(learner, (4,)).rows(
+        1000, state._replace(slots=slots), {"q": np.zeros((2, 1))}, np.array([True])
+    )
+    assert rows[0]["step_share_torso"] == pytest.approx(1 / (1 + epsilon))
+    assert any("full Adam step" in record.getMessage() for record in caplog.records) is warns

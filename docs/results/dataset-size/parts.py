@@ -18,7 +18,19 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from command import call, print_table
-from resampling import CROSS, LAST, MEASURES, best_place, bounds, first, normalised, points, row, tables
+from resampling import (
+    CROSS,
+    LAST,
+    MEASURES,
+    best_place,
+    bounds,
+    first,
+    normalised,
+    players,
+    points,
+    row,
+    tables,
+)
 
 from optimist.studies.scores.statistics import mean
 
@@ -39,6 +51,7 @@ READINGS = {  # updates at which each kind of data is read, if it was run
     "QR-DQN, first tenth": (225_000,),
     "Cloning, first tenth": (CLONED,),
     "Cloning, 1%": (CLONED,),  # four games
+    "Cloning, 10%": (CLONED,),  # Asterix
 }
 LARGER = ("20%", "50%")
 OTHER_PLAYERS = (
@@ -65,6 +78,15 @@ PAIRS = [
     ("REM, first tenth", "REM, 10%", 625_000),
     ("REM, 1%", "Cloning, 1%", CLONED),
 ]
+
+PLAYERS = {  # the evaluations of the players whose logs the parts come from
+    "REM, 10%": "dataset-quality/players.csv",
+    **{
+        f"{agent}, {part}": "dataset-size/larger/player-scores.csv"
+        for agent in ("REM", "QR-DQN")
+        for part in LARGER
+    },
+}
 
 
 def all_runs():
@@ -114,6 +136,10 @@ def lines():
             games = same_logs(one, two, [game for game in games_of[one] if game in games_of[two]])
             both = [scored(kind, measure, updates, games) for kind in (one, two)]
             yield row(measure, one, updates, two, "", len(games), one=both[0], minus=both[1])
+        for kind, file in PLAYERS.items():
+            updates, games = READINGS[kind][-1], games_of[kind]
+            sides = {"one": scored(kind, measure, updates, games), "minus": players(file, kinds[kind][0][1])}
+            yield row(measure, kind, updates, "its player", "", len(games), **sides)
         for kind in "REM, first tenth", "QR-DQN, first tenth", "Cloning, first tenth":
             for updates in READINGS[kind]:
                 for game, played in beginners().items():
