@@ -8,8 +8,8 @@ from optimist.studies import study_file
 
 RESULTS = Path(__file__).parents[2] / "docs/results"
 
-# An offline agent that imitates, one that imitates the best episodes, and the two that fall least stand in every
-# study of offline agents, unless there is a reason.
+# Imitation, imitation of the best episodes, and the two agents that fall least stand in every study of
+# offline agents, unless there is a reason.
 ROWS = {"Cloning", "Cloning the best tenth", "Minimum target", "C51"}
 WITHOUT = {
     "epsilon-and-heads": "the study asymptotic has them on the same logs",
@@ -34,7 +34,7 @@ def test_imitators_stand_beside_the_agents_of_continuous_control():
     assert set(study_file.load("final-buffer", "mini").agents) >= {"Cloning", "Cloning the best tenth"}
 
 
-# The published files with fewer games, agents or parts than the study, and the settings in which they differ from it.
+# The published files with fewer games, agents or parts than the study, and the settings in which they differ.
 CUTS = {
     "multi-network/study.toml": ("multi-network", "mini", set()),
     "dataset-size/larger-parts.toml": ("dataset-size", "mini", set()),
