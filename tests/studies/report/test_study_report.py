@@ -889,3 +889,16 @@ def test_text_is_never_markup(browser, study):
     browser.open(study / "report.html", width=1280)
     assert browser.value("document.title") == ATTACK
     assert browser.value("document.querySelectorAll('script:not([type])').length") == 1
+
+
+def test_the_page_shows_each_player(study):
+    """The spread of the players is a part of every result: each seed learned from one of them."""
+    for game in GAMES:
+        lines = ["step,seed,episode,return,length", "100,0,0,30,9", "100,1,0,31,9"]
+        (study / "logs" / game / "agent" / "episodes.csv").write_text("\n".join(lines) + "\n")
+    write_findings(study)
+    rows = table((study / "report.html").read_text(), "players")
+    assert [tuple(row.values()) for row in rows if row["game"] == GAMES[0]] == [
+        (GAMES[0], "0", "20", "30"),
+        (GAMES[0], "1", "", "31"),
+    ]

@@ -150,6 +150,7 @@ def test_the_yardstick_is_the_mean_over_players_and_not_over_their_episodes(tmp_
         finish(each, tmp_path)
     (found,) = read_logs([log, run], tmp_path).values()
     assert found.player == found.average["all"] == 12.5  # 10.0 by episodes: 200 of 20 and 400 of 5
+    assert found.exploring == {"0": 20.0, "1": 5.0}
     assert found.evaluation is None
 
 
@@ -181,6 +182,7 @@ def test_of_one_kept_player_only_its_own_play_counts(tmp_path):
     (found,) = read_logs([run], tmp_path).values()
     assert (found.player, found.average["some"]) == (6.0, 7.0)
     assert (found.evaluation, found.players) == (10.0, {"1": 10.0})  # 20 at best, and 10 the mean of all
+    assert found.exploring == {"1": 6.0}
 
 
 def test_evaluations_of_players_that_are_not_kept_do_not_count(tmp_path):

@@ -43,6 +43,7 @@ def tables(findings: StudyResults) -> dict[str, Sheet]:
         "per-game": _joined(findings, lambda each: table_one.per_game_sheet(each.games, by)),
         **(regrets.sheets(findings.losses) if findings.losses else {}),
         "logs": logs(findings),
+        "players": players(findings),
         "unfinished": unfinished(findings),
         "cost": cost(findings.runs),
     }
@@ -64,6 +65,17 @@ def logs(findings: StudyResults) -> Sheet:
         "player's best evaluation",
     ]
     return Sheet("average returns in the logs", heads, rows)
+
+
+def players(findings: StudyResults) -> Sheet:
+    """How far the players of a game differ: an agent learned from the log of one of them."""
+    rows = [
+        [game, seed, log.exploring.get(seed), log.players.get(seed)]
+        for game, log in findings.logs.items()
+        for seed in sorted({*log.exploring, *log.players}, key=int)
+    ]
+    heads = ["game", "player", "at the end, while it explored", "best evaluation"]
+    return Sheet("returns of each player", heads, rows)
 
 
 def cost(runs: Sequence[Evaluated]) -> Sheet:

@@ -33,6 +33,7 @@ class Log:
     average: dict[str, float]  # of each part of the data
     evaluation: float | None = None  # the best evaluation of the player, as the paper measures it
     players: dict[str, float] = field(default_factory=dict)  # best evaluation of each player, by its seed
+    exploring: dict[str, float] = field(default_factory=dict)  # `player` of each of them, by its seed
     agent: str | None = None  # that played; "" in somebody else's log; None in files of older versions
 
 
@@ -94,15 +95,16 @@ def _log(jobs: list[Job], out: Path) -> Log:
         part: [log for folder, job in mine.items() for log in parts_of(job, whole[folder])]
         for part, mine in learned.items()
     }
-    finals = [final_returns(log) for folder, job in folders.items() for log in players_of(job, whole[folder])]
+    finals = _final([(whole[folder], job) for folder, job in folders.items()])
     evaluated = _evaluated([(folder, best_players(job, whole[folder])) for folder, job in folders.items()])
     together = mean_curve(evaluated) if evaluated else {}
     return Log(
-        player=_mean(_average, finals),
+        player=float(np.mean(list(finals.values()))) if finals else None,
         best=_by_part(best_policy_return, logs),
         average=_by_part(_average, logs),
         evaluation=max(together.values(), default=None),
         players={str(seed): max(curve.values()) for seed, curve in evaluated.items()},
+        exploring={str(seed): final for seed, final in finals.items()},
         agent=" and ".join(sorted({_player_of(log.provenance) for log in whole.values()})),
     )
 
@@ -117,15 +119,31 @@ def _player_of(provenance: Mapping[str, Any]) -> str:
 
 def _evaluated(logs: Sequence[tuple[Path, Sequence[int]]]) -> dict[int, Curve]:
     """The evaluations of the players during collection, of the kept ones if a log names any; empty if some
-    log has none. A player whose seed another log has too gets the next free number."""
+    log has none."""
     found: dict[int, Curve] = {}
     for folder, kept in logs:
         if not (folder / "agent" / "episodes.csv").exists():
             return {}
         for seed, curve in curves(folder / "agent").items():
             if not kept or seed in kept:
-                found[seed if seed not in found else max(found) + 1] = curve
+                found[_number(seed, found)] = curve
     return found
+
+
+def _final(logs: Sequence[tuple[Dataset, Job]]) -> dict[int, float]:
+    """The mean return of each player at the end of its log, numbered as `_evaluated` numbers them."""
+    found: dict[int, float] = {}
+    for log, job in logs:
+        seeds = best_players(job, log) or log.provenance.get("seeds") or [0]
+        for seed, returns in zip(seeds, map(final_returns, players_of(job, log)), strict=False):
+            if len(returns):
+                found[_number(seed, found)] = _average(returns)
+    return found
+
+
+def _number(seed: int, taken: Mapping[int, Any]) -> int:
+    """A player whose seed another log has too gets the next free number."""
+    return max(taken) + 1 if seed in taken else seed
 
 
 def _average(returns: np.ndarray) -> float:
