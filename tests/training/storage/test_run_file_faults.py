@@ -1,6 +1,8 @@
 """Faults of machines and hostile links meet the files of a run: one line that names the file."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -70,3 +72,21 @@ def test_a_path_that_is_not_utf_8_or_holds_control_letters_is_a_path(tmp_path):
         with RunFolder(run, {}) as folder:
             folder.add_episodes(EPISODES)
         assert read_episodes(run) == EPISODES
+
+
+THREADS_OF_A_READING = """
+import os, sys
+from pathlib import Path
+from optimist.training.storage.episodes import read
+threads = lambda: set(os.listdir("/proc/self/task"))
+before, found = threads(), read(Path(sys.argv[1]))
+print(len(found.step), len(threads() - before) <= 1)  # the one that watches for signals
+"""
+
+
+def test_episodes_are_read_without_other_threads(tmp_path):
+    """One that drops the file's bytes while the interpreter closes aborts it, and the exit code is lost."""
+    with RunFolder(tmp_path, {}) as folder:
+        folder.add_episodes(EPISODES)
+    words = [sys.executable, "-c", THREADS_OF_A_READING, str(tmp_path / "episodes.csv")]
+    assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == "20 True\n"

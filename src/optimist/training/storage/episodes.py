@@ -16,6 +16,8 @@ from optimist.errors import RunError
 from optimist.training.evaluation import EpisodeScore
 from optimist.training.storage import checked_lines as rows
 
+# Another thread may drop the bytes, which are Python's, when the interpreter is closing: that aborts it.
+ONE_THREAD = arrow_csv.ReadOptions(use_threads=False)
 COLUMNS = ("step", "seed", "episode", "return", "length")
 
 
@@ -41,7 +43,7 @@ def read_at_once(content: bytes) -> EvaluationEpisodes | None:
     types = dict(zip(COLUMNS, (whole, whole, whole, real, whole), strict=True))
     options = arrow_csv.ConvertOptions(column_types=types, null_values=[], strings_can_be_null=False)
     try:
-        table = arrow_csv.read_csv(pa.BufferReader(content), convert_options=options)
+        table = arrow_csv.read_csv(pa.BufferReader(content), ONE_THREAD, convert_options=options)
     except pa.ArrowInvalid:
         return None
     if tuple(table.column_names) != COLUMNS:
