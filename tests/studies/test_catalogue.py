@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from optimist.cli.main import main
 from optimist.studies import study_file
+from optimist.studies.status import read_jobs
 
 RESULTS = Path(__file__).parents[2] / "docs/results"
 
@@ -34,10 +36,8 @@ def test_imitators_stand_beside_the_agents_of_continuous_control():
     assert set(study_file.load("final-buffer", "mini").agents) >= {"Cloning", "Cloning the best tenth"}
 
 
-# The published files with fewer games, agents or parts than the study, and the settings in which they differ.
+# The published files with fewer games than the study, and the settings in which they differ.
 CUTS = {
-    "multi-network/study.toml": ("multi-network", "mini", set()),
-    "dataset-size/larger-parts.toml": ("dataset-size", "mini", set()),
     # Several runs share the device; where a log is kept changes no batch.
     "ten-times-the-log/other-games.toml": ("ten-times-the-log", "mini", {"feed"}),
     # Players and agents are evaluated more rarely, for the clock.
@@ -59,3 +59,44 @@ def settings(job, may_differ: set[str]) -> str:
     asked = job.asked()
     training = {key: value for key, value in asked["training"].items() if key not in may_differ}
     return repr((job.label, job.view, job.share, job.kept, job.data, asked | {"training": training}))
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """The runs that a command would make."""
+
+    def named(*words: str) -> list[str]:
+        assert main(["study", "run", *words, "--prepare", "--out", str(tmp_path / "study")]) == 0
+        return [job.name for job in read_jobs(tmp_path / "study")[1] if job.label]
+
+    return named
+
+
+def test_some_agents_of_a_study_are_runs_in_the_same_folders(runs):
+    seaquest = ["multi-network", "--environments", "minatar_jax/seaquest"]
+    whole, some = runs(*seaquest), runs(*seaquest, "--agents", "REM, 4 networks; QR-DQN")
+    assert some == [name for name in whole if name.endswith(("/rem-4-networks", "/qr-dqn"))]
+    assert len(some) == 2 and len(runs("multi-network", "--agents", "REM, 4 heads")) == 5
+
+
+def test_some_parts_of_the_data_of_a_study(runs):
+    words = ["--agents", "Cloning,C51", "--parts", "1%,10%", "--environments", "minatar_jax/seaquest"]
+    found = runs("dataset-size", *words)
+    assert len(found) == 4 and {name.split("/")[2] for name in found} == {"1", "10"}
+
+
+def test_online_the_player_that_is_100_percent_is_always_run(runs):
+    found = runs("online", "--environments", "minatar_jax/seaquest", "--agents", "REM", "--parts", "all")
+    assert [name.split("/")[-1] for name in found] == ["dqn-nature", "rem"]
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--agents", "REN"], 'study dataset-size has no agent "REN": did you mean "REM"?; separate names'),
+        (["--parts", "15%"], 'study dataset-size has no part "15%": '),
+    ],
+)
+def test_an_agent_or_a_part_that_a_study_lacks_is_named(words, complaint, capsys):
+    assert main(["study", "run", "dataset-size", "--dry-run", *words]) == 2
+    assert complaint in capsys.readouterr().err

@@ -3,6 +3,7 @@
 import argparse
 import logging
 import tomllib
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,10 @@ def run_options(parser: Parser, words: list[str]) -> None:
     parser.add_argument(
         "--environments", metavar="A,B", help="only these, such as atari/Pong,atari/Qbert [the study's own]"
     )
+    parser.add_argument(
+        "--agents", metavar="A,B", help="only these, as the study calls them, such as REM,QR-DQN [all]"
+    )
+    parser.add_argument("--parts", metavar="A,B", help="only these parts of the data, such as 1%%,10%% [all]")
     # The former names in random-scores.
     parser.add_argument("--games", help=argparse.SUPPRESS)
     parser.add_argument("--processes", type=whole_number, help=argparse.SUPPRESS)
@@ -116,18 +121,28 @@ def _study(options: argparse.Namespace) -> Any:
 
 
 def _jobs(study: Any, options: argparse.Namespace) -> list[Any]:
+    jobs = study.some_jobs(_labels(options.agents, study.agents), _labels(options.parts, study.views))
     if not options.logs:
-        return list(study.jobs())
+        return jobs
     from optimist.studies.preparation import with_logs_of
     from optimist.studies.status import read_jobs
 
-    return with_logs_of(options.logs, read_jobs(options.logs)[1], study.jobs())
+    return with_logs_of(options.logs, read_jobs(options.logs)[1], jobs)
+
+
+def _labels(text: str | None, known: Mapping[str, Any]) -> list[str]:
+    """The labels in an option, separated by semicolons if one has commas, as "REM, 4 networks" does."""
+    if text is None or text in known:
+        return [text] if text else []
+    return [label.strip() for label in text.split(";" if ";" in text else ",")]
 
 
 def _command(study: Any, out: Path, options: argparse.Namespace) -> str:
     """The command with everything on which the results depend."""
     words = [options.name, "--scale", study.size, "--out", out]
     words += ["--environments", options.environments] if options.environments else []
+    words += ["--agents", options.agents] if options.agents else []
+    words += ["--parts", options.parts] if options.parts else []
     words += ["--logs", options.logs] if options.logs else []
     return command_line("study", "run", *words, *["--no-select"] * options.no_select)
 

@@ -1,5 +1,6 @@
 """A study is a grid of runs; its plan lists them as jobs."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 from optimist import envs
 from optimist.data.machine import with_home
+from optimist.errors import UsageError, did_you_mean
 from optimist.studies.folders import Folders, folder_names
 from optimist.studies.job import Job
 from optimist.studies.store import is_address
@@ -50,6 +52,22 @@ class Study:
         """All runs, collections first."""
         runs = self._trainings() if self.play is None else self._plays()
         return [*self._collections(), *self._random_plays(), *runs]
+
+    def some_jobs(self, agents: Sequence[str] = (), parts: Sequence[str] = ()) -> list[Job]:
+        """The runs of these agents on these parts of the data (of all if none is named), with their needs."""
+        for what, names, known in (("agent", agents, self.agents), ("part", parts, self.views)):
+            if missing := [name for name in names if name not in known]:
+                apart = "; separate names that have commas by semicolons" * any("," in name for name in known)
+                hint = did_you_mean(missing[0], known)
+                raise UsageError(f'study {self.name} has no {what} "{missing[0]}": {hint}{apart}')
+        jobs = self.jobs()
+        asked = [
+            job
+            for job in jobs
+            if not job.label or (job.label in (agents or self.agents) and (not parts or job.part in parts))
+        ]
+        needed = {name for job in asked for name in job.needs}  # online, the player that is 100% is a run too
+        return [job for job in jobs if job in asked or job.name in needed]
 
     def _collections(self) -> list[Job]:
         if self.collect is None:
