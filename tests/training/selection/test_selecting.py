@@ -212,9 +212,9 @@ def test_mistakes_are_one_line(runs, log, tmp_path):
         optimist.select([runs[0], other])
     with pytest.raises(UsageError, match='no rule "fqq": did you mean "fqe"'):
         optimist.select(runs, rule="fqq")
-    with pytest.raises(UsageError, match="0 updates of each network"):
+    with pytest.raises(UsageError, match="updates is 0: it must be at least 1"):
         optimist.select(runs, updates=0)
-    with pytest.raises(UsageError, match="0 steps of each log"):
+    with pytest.raises(UsageError, match="steps is 0: it must be at least 1"):
         optimist.select(runs, steps=0)
     with pytest.raises(RunError, match="keeps no policies: train again"):
         optimist.select(train(Dataset.open(log), tmp_path / "none", keep_policies=0))

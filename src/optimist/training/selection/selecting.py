@@ -8,7 +8,6 @@ import numpy as np
 
 from optimist.data.dataset import Dataset
 from optimist.data.numbers import whole_number
-from optimist.errors import UsageError
 from optimist.training.evaluation import evaluate
 from optimist.training.seed_logs import whole
 from optimist.training.selection import choice
@@ -41,14 +40,8 @@ def select_policy(
     part of each player's log that is used: by default all of it, also for runs that learned from less.
     `steps` limits the steps of each log: on a CPU it takes long to compute many policies at all states."""
     choice.check_rule(rule)
-    updates, episodes = whole_number("updates", updates), whole_number("episodes", episodes)
-    steps = None if steps is None else whole_number("steps", steps)
-    if updates < 1:
-        raise UsageError(f"{updates} updates of each network: choose at least 1")
-    if episodes < 0:
-        raise UsageError(f"{episodes} real episodes: choose at least 0")
-    if steps is not None and steps < 1:
-        raise UsageError(f"{steps} steps of each log: choose at least 1")
+    updates, episodes = whole_number("updates", updates, least=1), whole_number("episodes", episodes, least=0)
+    steps = None if steps is None else whole_number("steps", steps, least=1)
     sources = read_sources(runs, allow)
     candidates = candidates_of(sources)
     play = _player(sources, candidates, environment) if episodes else None  # raises before the long work
@@ -64,9 +57,7 @@ def select_policy(
     returns = dict[int, list[float]]()
     if play:
         order, returns = halved(order, episodes, play)
-        played = sum(map(len, returns.values()))
-        of = "" if played == episodes else f" of at most {episodes}, equally many for each policy of a round,"
-        notes.append(f"{played} real episodes{of} reordered the first {len(returns)} policies")
+        notes.append(_reordered(returns, episodes))
     facts = {
         "data": sources[0].run.data,
         "recording": sources[0].recording,
@@ -111,6 +102,12 @@ def _ranking(
             )
         )
     return found
+
+
+def _reordered(returns: Mapping[int, Sequence[float]], episodes: int) -> str:
+    played = sum(map(len, returns.values()))
+    of = "" if played == episodes else f" of at most {episodes}, equally many for each policy of a round,"
+    return f"{played} real episodes{of} reordered the first {len(returns)} policies"
 
 
 def _finite(value: float) -> float | None:
