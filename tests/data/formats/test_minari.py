@@ -1,6 +1,7 @@
 """Minari datasets that the package minari made are read as it reads them, and it reads those made here."""
 
 import gymnasium
+import h5py
 import minari
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from gymnasium import spaces
 
 from optimist.cli.main import main
 from optimist.data import formats, open_dataset
+from optimist.data.timeline import Masks
 from optimist.errors import DataError, UsageError
 
 FORMAT = formats.find("minari")
@@ -151,22 +153,89 @@ def test_parts_of_the_observations_can_be_left_out(store, tmp_path):
         FORMAT.read("pictures-v0", tmp_path / "other", FORMAT.ReadOptions(), None)
 
 
+class Masked(Noise):
+    """It says after every step which of three actions may be taken, and what was said is kept here."""
+
+    def __init__(self):
+        super().__init__(BOX, spaces.Discrete(3, start=1))
+        self.random, self.said = np.random.default_rng(0), []
+
+    def _said(self) -> dict:
+        self.said.append(self.random.random(3) < 0.6)
+        self.said[-1][self.random.integers(3)] = True
+        return {"action_mask": self.said[-1].astype(np.int8), "lives": 3}
+
+    def step(self, action):
+        return *super().step(action)[:4], self._said()
+
+    def reset(self, **options):
+        return super().reset(**options)[0], self._said()
+
+
+def collected(env: Masked, name: str, *, obeys: bool) -> list[np.ndarray]:
+    """A dataset in the local store; the masks of its episodes, (steps + 1, actions)."""
+    collector = minari.DataCollector(env, record_infos=True)
+    masks = []
+    for episode in range(3):
+        env.said = []
+        collector.reset(seed=episode)
+        for _ in range(5):
+            mask = env.said[-1] if obeys else ~env.said[-1]
+            collector.step(1 + int(mask.argmax()))
+        masks.append(np.array(env.said))
+    description = dict(algorithm_name="random", author="us", author_email="us@here", code_permalink="none")
+    collector.create_dataset(dataset_id=name, description="masks", **description)
+    return masks
+
+
 @pytest.mark.filterwarnings("ignore")
-def test_masks_among_the_infos_are_said_to_be_left_out(store, tmp_path, capsys):
-    """Nothing said so, and an agent that learned from the log would take forbidden actions."""
+def test_masks_of_actions_among_the_infos_are_the_logs(store, tmp_path, capsys):
+    """An agent that learned without them would take forbidden actions."""
+    said = collected(Masked(), "masked-v0", obeys=True)
+    assert main(["data", "import", "minari", "masked-v0", "--out", str(tmp_path / "data")]) == 0
+    assert "infos of the steps left out: lives\n" in capsys.readouterr().out
+    timeline = open_dataset(tmp_path / "data").timeline
+    for episode, masks in enumerate(said):
+        steps = np.arange(5) + 5 * episode
+        np.testing.assert_array_equal(timeline.allowed[steps], masks[:-1])
+        after = Masks(timeline.allowed_after(steps), 3)[:]
+        known = masks[1:].copy()
+        known[-1] &= not timeline.terminal[steps[-1]]  # nothing is chosen after a terminal step
+        np.testing.assert_array_equal(after, known)
+    FORMAT.write(open_dataset(tmp_path / "data"), store / "again-v0", FORMAT.WriteOptions())
+    for masks, theirs in zip(said, minari.load_dataset("again-v0").iterate_episodes(), strict=True):
+        last = masks[-1] & (not theirs.terminations[-1])
+        np.testing.assert_array_equal(theirs.infos["action_mask"], [*masks[:-1], last])
+    FORMAT.read("again-v0", tmp_path / "again", FORMAT.ReadOptions(), None)
+    again = open_dataset(tmp_path / "again").timeline
+    np.testing.assert_array_equal(np.asarray(again.allowed), np.asarray(timeline.allowed))
+    np.testing.assert_array_equal(again.next_allowed.bits, timeline.next_allowed.bits)
 
-    class Masked(Noise):
-        def step(self, action):
-            return *super().step(action)[:4], {"action_mask": np.array([True, False])}
 
-        def reset(self, **options):
-            return super().reset(**options)[0], {"action_mask": np.array([True, False])}
+@pytest.mark.filterwarnings("ignore")
+def test_masks_that_the_player_did_not_obey_are_refused_until_they_are_left_out(store, tmp_path, capsys):
+    env = Masked()
+    env.random = np.random.default_rng(3)
+    collected(env, "free-v0", obeys=False)
+    words = ["data", "import", "minari", "free-v0", "--out", str(tmp_path / "data")]
+    assert main(words) == 3
+    assert "--drop action_mask" in capsys.readouterr().err
+    assert main([*words, "--drop", "action_mask"]) == 0
+    assert "infos of the steps left out: action_mask, lives\n" in capsys.readouterr().out
+    assert open_dataset(tmp_path / "data").timeline.allowed is None
 
-    for name, record in (("masked-v0", True), ("plain-v0", False)):
-        made(Masked(BOX, spaces.Discrete(2)), name, record_infos=record)
-        assert main(["data", "import", "minari", name, "--out", str(tmp_path / name)]) == 0
-        said = "infos of the steps left out: action_mask" in capsys.readouterr().out
-        assert said == record
+
+@pytest.mark.filterwarnings("ignore")
+def test_masks_without_the_final_states_are_refused(store, tmp_path, capsys):
+    collected(Masked(), "short-v0", obeys=True)
+    with h5py.File(store / "short-v0" / "data" / "main_data.hdf5", "a") as file:
+        masks = file["episode_1/infos/action_mask"][:-1]
+        del file["episode_1/infos/action_mask"]
+        file["episode_1/infos/action_mask"] = masks
+    assert main(["data", "import", "minari", "short-v0", "--out", str(tmp_path / "data")]) == 3
+    said = capsys.readouterr().err
+    assert "episode_1 has masks of shape (5, 3) for 5 steps" in said and "--drop action_mask" in said
+    assert len(FORMAT.verify("short-v0").problems) == 1
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -104,9 +104,9 @@ def optional_columns(dataset: Dataset) -> dict[str, Callable[[np.ndarray], np.nd
     return found
 
 
-def left_out(dataset: Dataset) -> list[str]:
-    """Notes about what a format cannot hold that has neither optional columns nor names of actions."""
-    columns = [name.replace("_", " ") for name in optional_columns(dataset)]
+def left_out(dataset: Dataset, held: Collection[str] = ()) -> list[str]:
+    """Notes about what a format cannot hold that has no names of actions, and only these optional columns."""
+    columns = [name.replace("_", " ") for name in optional_columns(dataset) if name not in held]
     names = (
         ["actions are numbers from 0 on, in the order of their names"] if dataset.spec.action_names else []
     )

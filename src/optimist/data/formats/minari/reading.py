@@ -21,6 +21,7 @@ from optimist.errors import DataError, did_you_mean, in_one_line, some_of
 DATA, METADATA = "main_data.hdf5", "metadata.json"
 STORE = "MINARI_DATASETS_PATH"  # the variable that Minari itself obeys
 SHOWN = 5  # names in a note
+MASK = "action_mask"  # among the infos, as in Gymnasium: the allowed actions, also of the final state
 OURS, NAMES = "optimist_spec", "optimist_names"  # in the metadata of a dataset that `write` made
 
 
@@ -30,7 +31,7 @@ class ReadOptions:
 
     environment: Annotated[str | None, "the environment; none: the dataset's own, if it names one"] = None
     jpeg: Annotated[bool, "accept images that were stored as JPEG, with a loss"] = False
-    drop: Annotated[str, "parts of a Dict observation to leave out: achieved_goal,desired_goal"] = ""
+    drop: Annotated[str, "parts of a Dict observation, or action_mask, to leave out: achieved_goal,goal"] = ""
     channels: Annotated[str | None, "first or last: the axis of an image that counts its channels"] = None
     stack: Annotated[int, "frames in an observation"] = 1
 
@@ -55,7 +56,6 @@ class MinariLog:
     """The episodes of a Minari dataset as the columns of a log."""
 
     actions_are_named = False
-    columns = frozenset(("observations", "actions", "rewards", "terminals", "truncations", "frames"))
 
     def __init__(self, address: str | Path, options: ReadOptions):
         folder = folder_of(address)
@@ -71,8 +71,12 @@ class MinariLog:
             raise DataError(
                 f"{folder} is stored as {kind}; only Minari's hdf5 storage is read: make it with that"
             )
-        self.observation = _without(self._space("observation_space"), options.drop)
         self.action = self._space("action_space")
+        drop = options.drop.split(",") if options.drop else []
+        has_masks = self.action.kind == "Discrete" and MASK in self.infos()
+        self.reads_masks = has_masks and MASK not in drop
+        self.dropped = [word for word in drop if not (has_masks and word == MASK)]
+        self.observation = _without(self._space("observation_space"), self.dropped)
         if not self._frame_bytes:
             raise DataError(
                 f"the observations in {self.file} have no numbers: there is nothing to learn from"
@@ -86,6 +90,11 @@ class MinariLog:
         return parsed(self.metadata[name], name, self.folder / METADATA)
 
     @property
+    def columns(self) -> Collection[str]:
+        masks = ("allowed_actions", "next_allowed_actions") if self.reads_masks else ()
+        return ("observations", "actions", "rewards", "terminals", "truncations", "frames", *masks)
+
+    @property
     def rows(self) -> int:
         total = self.metadata.get("total_steps", 0)
         return total if isinstance(total, int) else 0
@@ -93,7 +102,7 @@ class MinariLog:
     @cached_property
     def spec(self) -> Spec | None:
         ours = self.metadata.get(OURS)
-        if ours is None or self.options.drop:
+        if ours is None:
             return None
         if not isinstance(ours, dict):
             raise DataError(f"the {OURS} in {self.folder / METADATA} is no table; fetch the dataset again")
@@ -125,7 +134,7 @@ class MinariLog:
         return f"gym/{name}" if isinstance(name, str) else None
 
     def infos(self) -> list[str]:
-        """What the dataset has beside the columns, such as masks of actions; it is not read."""
+        """The names of what the environment said of each step."""
         with _hdf5.opened(self.file, "minari") as file:
             group = file.get("episode_0/infos")
             return [in_one_line(name) for name in group] if hasattr(group, "keys") else []
@@ -149,7 +158,9 @@ class MinariLog:
     def _episode(self, group: Any, names: Collection[str]) -> Iterator[Part]:
         rewards = _hdf5.dataset(group, "rewards", self.file)
         steps = len(rewards)
-        at_once = max(1, _incoming.BYTES_AT_ONCE // self._frame_bytes)
+        masks = self._masks(group, steps) if "allowed_actions" in names else None
+        row_bytes = self._frame_bytes + (0 if masks is None else masks.shape[1])
+        at_once = max(1, _incoming.BYTES_AT_ONCE // row_bytes)
         wants_frames = {"observations", "frames"} & set(names)
         reader = self._observations(group) if wants_frames else None
         for start in range(0, steps, at_once):
@@ -165,6 +176,8 @@ class MinariLog:
                 part["frames" if "frames" in names else "observations"] = frames
             if "actions" in names:
                 part["actions"] = self._actions(group, start, stop)
+            if masks is not None:
+                part |= _allowed(masks[start : stop + 1], part["actions"], f"{self.file} {group.name}", start)
             if "rewards" in names:
                 part["rewards"] = rewards[start:stop]
                 part["terminals"] = _hdf5.dataset(group, "terminations", self.file)[start:stop]
@@ -174,6 +187,15 @@ class MinariLog:
                 if "frames" in part:
                     part["frames"] = _with_finals(part["frames"], part["terminals"] | part["truncations"])
             yield part
+
+    def _masks(self, group: Any, steps: int) -> Any:
+        found = _hdf5.dataset(group, f"infos/{MASK}", self.file)
+        if found.ndim != 2 or len(found) != steps + 1:
+            raise DataError(
+                f"{self.file} {group.name} has masks of shape {found.shape} for {steps} steps: there must be "
+                f"one more, the final state's; leave them out with --drop {MASK}"
+            )
+        return found
 
     @property
     def _frame_bytes(self) -> int:
@@ -190,6 +212,19 @@ class MinariLog:
         if self.action.kind == "Discrete":
             return values.reshape(-1) - self.action.starts[0]
         return values.reshape(len(values), -1)
+
+
+def _allowed(masks: np.ndarray, actions: np.ndarray, place: str, first: int) -> Part:
+    """The masks of steps and of the states after them; DataError if one forbids the action that was taken."""
+    column = np.clip(actions, 0, masks.shape[1] - 1)  # numbers of actions are checked with those of all logs
+    forbidden = masks[np.arange(len(actions)), column] == 0
+    if forbidden.any():
+        step = int(forbidden.argmax())
+        raise DataError(
+            f"{place}, step {step + first}: the {MASK} among the infos forbids the action that was taken; "
+            f"if it did not bind, leave it out with --drop {MASK}"
+        )
+    return {"allowed_actions": masks[:-1], "next_allowed_actions": masks[1:]}
 
 
 def _with_finals(frames: np.ndarray, ended: np.ndarray) -> np.ndarray:
@@ -210,17 +245,17 @@ def _metadata(folder: Path) -> dict:
     return found if isinstance(found, dict) else {}
 
 
-def _without(space: Space, drop: str) -> Space:
+def _without(space: Space, drop: Collection[str]) -> Space:
     """The Dict space without these parts."""
     if not drop:
         return space
     names = [name for name, _ in space.parts] if space.kind == "Dict" else []
     if not names:
         raise DataError("--drop leaves out parts of Dict observations; this dataset has none")
-    for word in drop.split(","):
+    for word in drop:
         if word not in names:
             raise DataError(f'--drop: the observations have no part "{word}": {did_you_mean(word, names)}')
-    kept = tuple((name, part) for name, part in space.parts if name not in drop.split(","))
+    kept = tuple((name, part) for name, part in space.parts if name not in drop)
     if not kept:
         raise DataError("--drop leaves out every part of the observations; keep one")
     return replace(space, parts=kept)
@@ -270,9 +305,9 @@ def _asked(log: MinariLog, options: ReadOptions) -> Asked:
 def _notes(log: MinariLog, options: ReadOptions) -> list[str]:
     lossy = options.jpeg and any(leaf.may_be_jpeg for leaf in log.observation.leaves())
     lossy &= bool(log.metadata.get("jpeg_encoding", True))
-    infos = log.infos()
+    infos = [name for name in log.infos() if not (name == MASK and log.reads_masks)]
     return [
         *([f"infos of the steps left out: {some_of(infos, SHOWN)}"] if infos else []),
         *(["the images were stored as JPEG: they differ from the recorded ones"] if lossy else []),
-        *([f"parts of the observations left out: {options.drop}"] if options.drop else []),
+        *([f"parts of the observations left out: {','.join(log.dropped)}"] if log.dropped else []),
     ]

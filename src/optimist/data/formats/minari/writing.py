@@ -8,7 +8,7 @@ import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import numpy as np
 
@@ -16,7 +16,8 @@ from optimist.data.dataset import Dataset
 from optimist.data.disk.files import TEMPORARY, make_folder, storage_error
 from optimist.data.formats import _hdf5
 from optimist.data.formats._outgoing import Written, left_out, rows_at_once, table_names, truncations, written
-from optimist.data.formats.minari.reading import DATA, METADATA, NAMES, OURS
+from optimist.data.formats.minari.reading import DATA, MASK, METADATA, NAMES, OURS
+from optimist.data.timeline import Masks, Timeline
 from optimist.data.transition import Spec
 from optimist.errors import DataError, UsageError
 
@@ -61,7 +62,7 @@ def write(
     open_end = not (dataset.episodes.terminal | dataset.episodes.truncated)[-1]
     return written(
         dataset,
-        *left_out(dataset),
+        *left_out(dataset, held=("allowed_actions", "next_allowed_actions")),
         *(["the last episode has no end; it is marked as truncated"] if open_end else []),
         *([f"observations are single frames: Minari does not know stacks of {stack}"] if stack > 1 else []),
     )
@@ -97,6 +98,8 @@ def _write_episodes(dataset: Dataset, path: Path) -> None:
                 group.create_dataset("rewards", data=timeline.reward[steps])
                 group.create_dataset("terminations", data=timeline.terminal[steps])
                 group.create_dataset("truncations", data=truncated[rows])
+                if timeline.allowed is not None:
+                    group.create_dataset(f"infos/{MASK}", data=_masks(timeline, steps))
             number = last
 
 
@@ -118,6 +121,13 @@ def _write_frames(dataset: Dataset, group: Any, episode: int, at_once: int) -> N
     for place in range(0, count, at_once):
         numbers = np.arange(place, min(place + at_once, count))
         target[place : place + len(numbers)] = dataset.timeline.frames(first + numbers)
+
+
+def _masks(timeline: Timeline, steps: slice) -> np.ndarray:
+    """The masks of an episode's steps and of its final state, as in Gymnasium; zeros where it is unknown."""
+    masks = cast(Masks, timeline.allowed)
+    bits = np.concatenate([masks.bits[steps], timeline.allowed_after(np.array([steps.stop - 1]))])
+    return Masks(bits, masks.actions)[:].astype(np.int8)
 
 
 def _actions(actions: np.ndarray, spec: Spec) -> np.ndarray:
