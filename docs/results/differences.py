@@ -36,6 +36,16 @@ from optimist.studies.scores.statistics import (
 
 TWICE = ("DQN (Adam)", "QR-DQN", "REM", "Cloning")  # agents that ran twice on the same logs
 READINGS = {"1X": 5, "5X": 25}  # evaluations
+GAMES = ("asterix", "breakout", "freeway", "seaquest", "space_invaders")
+AT_ONE = (CROSS, LAST, "mean of last 3")
+LEADS = [  # compared without each game, too: a lead may be that of one
+    ("C51", "DQN (Nature)"),
+    ("QR-DQN, pooled", "C51"),
+    ("Ensemble-DQN", "DQN (Adam), pooled"),
+    ("Averaged Ensemble-DQN", "DQN (Adam), pooled"),
+    ("Averaged Ensemble-DQN", "Ensemble-DQN"),
+    ("REM, pooled", "Minimum target"),
+]
 
 Sides = dict[str, list[Runs]]  # the repetitions of each agent
 
@@ -114,17 +124,27 @@ def asymptotic() -> Iterator[list]:
     others = [agent for agent in once if agent not in TWICE]
     pairs = [*combinations(pooled(), 2), *((two, one) for two in pooled() for one in others)]
     for reading, evaluations in READINGS.items():
-        yield from differences(reading, cut(evaluations, sides), pairs)
-        yield from over_the_players(reading, cut(evaluations, sides))
+        read = cut(evaluations, sides)
+        yield from differences(reading, read, pairs)
+        yield from over_the_players(reading, read)
+        for game in GAMES:
+            words, some = f"{reading}, without {game}", without(game, read)
+            yield from differences(words, some, LEADS, AT_ONE)
+            yield from over_the_players(words, some)
+        three = without("asterix", without("seaquest", read))
+        words = f"{reading}, without asterix and seaquest"
+        yield from differences(words, three, [("REM, pooled", "Minimum target")], AT_ONE)
     yield from alone("5X, without Seaquest", without("seaquest", once), [LAST])
 
 
 def over_the_players(reading: str, sides: Sides) -> Iterator[list]:
     """Agents minus the player of the same log, at its cross-chosen best. In Breakout players 0 and 1 of
     `asymptotic` are others than those whose evaluations are published; there these two logs are not pairs."""
-    minus = players("dataset-quality/players.csv", bounds("epsilon-and-heads"))
-    for name in ("DQN (Nature)", "QR-DQN", "QR-DQN, pooled"):
-        for measure in (CROSS, LAST, "mean of last 3"):
+    games = next(iter(sides.values()))[0]
+    minus = players("dataset-quality/players.csv", games, bounds("epsilon-and-heads"))
+    yield row(reading, CROSS, "the players", "", one=minus)
+    for name in ("DQN (Nature)", "QR-DQN", "QR-DQN, pooled", "REM, pooled"):
+        for measure in AT_ONE:
             yield row(reading, measure, name, "its player", one=tables(measure, *sides[name]), minus=minus)
 
 
@@ -150,7 +170,7 @@ def multi_network() -> Iterator[list]:
     yield from alone(reading, second)
     yield from differences(reading, second, [*pairs, *((one, "REM, 200 heads") for one in whole)])
     yield from differences("1X", cut(10, whole), pairs)
-    for game in ("asterix", "breakout", "freeway", "seaquest", "space_invaders"):
+    for game in GAMES:
         yield from differences(f"2X, without {game}", without(game, whole), pairs, [LAST])
 
 

@@ -9,6 +9,7 @@ logs of one game a bootstrap is too narrow, and the interval of Student's t stan
 
 import csv
 from collections import defaultdict
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -68,10 +69,12 @@ def scores(folder: str, name: str = "scores.csv", limits: str = "normaliser.csv"
     return {agent: normalised(runs, bounds(folder, limits)) for agent, runs in found}
 
 
-def players(file: str, limits: dict[str, tuple[float, float]]) -> Tables:
-    """The cross-chosen best of players, normalised: an agent is compared with the player of its log."""
+def players(file: str, games: Iterable[str], limits: dict[str, tuple[float, float]] | None) -> Tables:
+    """The cross-chosen best of players, in points unless it is normalised: an agent is compared with the
+    player of its log."""
     (runs,) = points(file).values()
-    return tables(CROSS, normalised(runs, limits))
+    some = {game: runs[game] for game in games}
+    return tables(CROSS, normalised(some, limits) if limits else some)
 
 
 def first(evaluations: int, runs: Runs) -> Runs:

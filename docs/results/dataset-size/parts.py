@@ -81,6 +81,7 @@ PAIRS = [
 
 PLAYERS = {  # the evaluations of the players whose logs the parts come from
     "REM, 10%": "dataset-quality/players.csv",
+    "QR-DQN, 10%": "dataset-quality/players.csv",
     **{
         f"{agent}, {part}": "dataset-size/larger/player-scores.csv"
         for agent in ("REM", "QR-DQN")
@@ -138,8 +139,14 @@ def lines():
             yield row(measure, one, updates, two, "", len(games), one=both[0], minus=both[1])
         for kind, file in PLAYERS.items():
             updates, games = READINGS[kind][-1], games_of[kind]
-            sides = {"one": scored(kind, measure, updates, games), "minus": players(file, kinds[kind][0][1])}
-            yield row(measure, kind, updates, "its player", "", len(games), **sides)
+            words, minus = [measure, kind, updates, "its player"], players(file, games, kinds[kind][0][1])
+            yield row(*words, "", len(games), one=scored(kind, measure, updates, games), minus=minus)
+            for game in games:
+                one, minus = (
+                    scored(kind, measure, updates, [game], in_points=True),
+                    players(file, [game], None),
+                )
+                yield row(*words, game, 1, one=one, minus=minus, statistic=mean)
         for kind in "REM, first tenth", "QR-DQN, first tenth", "Cloning, first tenth":
             for updates in READINGS[kind]:
                 for game, played in beginners().items():
