@@ -55,6 +55,20 @@ def test_the_agents_of_a_study_have_the_published_scale_and_loss(tmp_path):
     assert job(tmp_path / "log").done(tmp_path)
 
 
+def test_targets_that_the_log_limits_are_no_difference_and_a_number_is_one(log, tmp_path):
+    """Every report of a study with `target_limit = "auto"` said that its runs had other settings."""
+    limited = replace(job(log), options={"target_limit": "auto"})
+    begin(limited, tmp_path)
+    found = read_config(tmp_path / "runs/one")["agent"]["target_limit"]
+    assert found > 0 and limited.done(tmp_path) and limited.changes(tmp_path) == []
+    assert Job.from_json(limited.written_down()).done(tmp_path)
+    (other,) = replace(limited, options={"target_limit": 2 * found}).changes(tmp_path)
+    assert other.startswith("agent.target_limit")
+    begin(replace(limited, name="runs/two", options={"target_limit": found}), tmp_path)
+    (other,) = replace(limited, name="runs/two").changes(tmp_path)
+    assert other == f"agent.target_limit: {found!r} saved, 'auto' requested"
+
+
 @pytest.mark.parametrize(
     ("changes", "difference"),
     [

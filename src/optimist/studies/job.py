@@ -85,6 +85,7 @@ class Job:
             return ["config.toml: missing"] if (folder / "DONE").exists() else []
         before = read_config(folder)  # it also has settings that are known only once the data is open
         asked = {**self.expected(out, before.get("training")), **self._log(out, before)}
+        asked = _with_limit(asked, before)
         found = changes({name: before[name] for name in asked if name in before}, asked)
         return [*found, *self._players(before)]
 
@@ -221,6 +222,17 @@ class Job:
     def unresolved(self) -> "Job":
         """The job as the study's file describes it, without resolved settings."""
         return replace(self, restart=False, resolved=None)
+
+
+def _with_limit(asked: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    """The settings with the limit of the targets that the log gave the run, if it is to follow the log."""
+    agent, there, log = (
+        found if isinstance(found, dict) else {}
+        for found in (asked.get("agent"), before.get("agent"), before.get("dataset"))
+    )
+    if agent.get("target_limit") != automatic.AUTO or not log.get("limits_targets"):
+        return asked
+    return {**asked, "agent": {**agent, "target_limit": there.get("target_limit")}}
 
 
 def _complaint(view: str, amount: float) -> str:

@@ -17,6 +17,7 @@ from optimist.agents._agent import Agent
 from optimist.data.dataset import Dataset
 from optimist.data.warnings import warnings
 from optimist.errors import RunError
+from optimist.training.automatic import AUTO
 from optimist.training.beside import BESIDE
 from optimist.training.estimators import in_words
 from optimist.training.evaluation import check_playable, plays_on_device
@@ -87,6 +88,7 @@ class OfflineTraining:
         self.recording = known if known == dataset.fingerprint else whole_log
         self._part_name = part_name
         self.data = SeedLogs(dataset, training, self.seeds, part)
+        self._limits_targets = getattr(agent, "target_limit", None) == AUTO
         agent, training = settled_run(agent, training, self.data, dataset, environment, before, out)
         self.training, self.environment = training, environment
         self.versions = {"dataset": self.data.fingerprint}
@@ -131,6 +133,7 @@ class OfflineTraining:
                 "fingerprint": self.data.fingerprint,
                 "recording": self.recording,  # the whole dataset, of which this may be a part
                 **({"part": self._part_name} if self._part_name else {}),
+                **({"limits_targets": True} if self._limits_targets else {}),
                 **({"masks": True} if self.data.dataset.timeline.allowed is not None else {}),
             },
             "spec": self.data.dataset.spec.as_json(),

@@ -31,8 +31,8 @@ LATER = {
 # Values that give the same results as another: a run that stopped may continue.
 SAME = {"training.on_divergence": {"stop": "continue"}}
 # Added later, with no value to compare for older runs; only the runs of studies have a part, and only those
-# on a log with masks of allowed actions say so.
-UNKNOWN_BEFORE = ("dataset.recording", "dataset.part", "dataset.masks")
+# on a log with masks of allowed actions, or whose targets are limited by the log, say so.
+UNKNOWN_BEFORE = ("dataset.recording", "dataset.part", "dataset.masks", "dataset.limits_targets")
 HASH_LETTERS, HASH_SHOWN = 64, 12
 MEANING = {  # of values that are hashes
     "dataset.fingerprint": " (other data, or another part of it)",
