@@ -34,6 +34,7 @@ REPEATS = re.compile(r"\|\s*(?:\||the same)")  # a row of a table whose label is
 BESIDE = {
     "epsilon-and-heads": ["asymptotic"],
     "dataset-quality": ["dataset-size"],
+    "small-scale": ["small-scale/vectors"],
 }  # whose files it quotes too
 PAGES = [
     *("asymptotic", "bcq-divergence", "bounded-targets", "d3rlpy", "dataset-quality", "dataset-size"),

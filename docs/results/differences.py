@@ -274,6 +274,23 @@ def _fall(curves: np.ndarray) -> np.ndarray:
     return last - best
 
 
+def vectors() -> Iterator[list]:
+    """The recipe `small` on vectors: means over five logs, and differences to the recipe, in points; the
+    bounds are Student's."""
+    found, own = points("small-scale/vectors/scores.csv"), "0.001/32"
+    for game in next(iter(found.values())):
+        for measure in (CROSS, LAST, "mean of last 3", "mean of all"):
+            scored = {
+                agent: np.asarray(tables(measure, {game: runs[game]})[0])[:, 0]
+                for agent, runs in found.items()
+            }
+            for agent, values in scored.items():
+                yield of_seeds(game, agent, "", values, measure)
+                recipe = f"{agent.rpartition(', ')[0]}, {own}"
+                if recipe in scored and agent != recipe:
+                    yield of_seeds(game, agent, recipe, values - scored[recipe], measure)
+
+
 def d3rlpy() -> Iterator[list]:
     rows = read("d3rlpy/returns.csv")
 

@@ -54,6 +54,7 @@ DIFFERENCES: dict[str, Callable[[], Iterator[list]]] = {
     "growing-the-log/differences.csv": differences.growing_the_log,
     "multi-network/differences.csv": differences.multi_network,
     "online/differences.csv": differences.online,
+    "small-scale/vectors/differences.csv": differences.vectors,
     "ten-times-the-log/differences.csv": differences.ten_times_the_log,
 }
 

@@ -10,7 +10,7 @@ import pytest
 
 from little import outcome, small, vectors
 from optimist.agents._agent import Agent, Objective
-from optimist.data import from_arrays
+from optimist.data import Spec, from_arrays
 from optimist.data.returns_to_go import LoggedValues, logged_values
 from optimist.equations.optimizers import Adam
 from optimist.errors import DivergedError, RunError, UsageError
@@ -202,6 +202,14 @@ def test_the_last_policy_of_a_seed_that_diverged_is_not_loaded_without_a_word(tm
 )
 def test_the_remedy_names_no_agent_that_is_used_already(name, others):
     assert others in remedy(Learner(small(name), LOG.spec))
+
+
+def test_the_remedy_is_one_that_helped():
+    """A tenth of the learning rate saved no run of REM on CartPole; twice the period of copies saved all."""
+    period = small("rem").target_period
+    assert remedy(Learner(small("rem"), LOG.spec)).endswith(f" or --target-period {2 * period:_}")
+    moving = Spec((2,), "float32", action_low=(-1.0,), action_high=(1.0,))  # its target has no copies
+    assert remedy(Learner(small("td3"), moving)).endswith(" or a smaller learning rate")
 
 
 def test_freeze_gives_one_seed_its_last_healthy_policy_and_leaves_the_others(tmp_path, continued):

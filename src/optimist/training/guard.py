@@ -179,12 +179,17 @@ def is_due(step: int, count: int) -> bool:
 
 
 def remedy(learner: Learner) -> str:
-    limit = "--target-limit auto, " * hasattr(learner.agent, "target_limit")
+    agent = learner.agent
+    limit = "--target-limit auto, " * hasattr(agent, "target_limit")
     peers = ("cql", "discrete_bcq", "discrete_iql") if learner.spec.discrete else ("td3_bc", "iql", "bcq")
-    mine = short_name(learner.agent)
+    mine = short_name(agent)
     others = ", ".join(name for name in peers if name != mine)
     kind = "another" if mine in peers else "a"
-    return f"{limit}{kind} conservative agent ({others}) or a smaller learning rate"
+    copied = (
+        getattr(agent, "target_rate", None) == 1
+    )  # a tenth of the rate saved no REM (docs/results/small-scale)
+    last = f"--target-period {2 * agent.target_period:_}" if copied else "a smaller learning rate"
+    return f"{limit}{kind} conservative agent ({others}) or {last}"
 
 
 @jax.jit
