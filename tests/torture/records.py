@@ -142,7 +142,7 @@ def forge_a_foreign_log(random: np.random.Generator, folder: Path) -> str:
 
 
 def in_minari(source: Path, random: np.random.Generator) -> None:
-    file = source / "data" / minari.reading.METADATA
+    file = source / "data" / minari.minari_log.METADATA
     record = json.loads(file.read_text())
     spaces = {name: json.loads(record[name]) for name in ("observation_space", "action_space")}
     which = [record, *spaces.values()][int(random.integers(3))]

@@ -185,7 +185,7 @@ def remedy(learner: Learner) -> str:
     mine = short_name(agent)
     others = ", ".join(name for name in peers if name != mine)
     kind = "another" if mine in peers else "a"
-    # A smaller rate saves no agent whose target is a copy (docs/results/small-scale).
+    # A tenth of the rate saved no run of REM on CartPole, fewer copies saved all (docs/results/small-scale).
     copied = getattr(agent, "target_rate", None) == 1
     last = f"--target-period {2 * agent.target_period:_}" if copied else "a smaller learning rate"
     return f"{limit}{kind} conservative agent ({others}) or {last}"

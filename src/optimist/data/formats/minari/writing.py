@@ -16,7 +16,7 @@ from optimist.data.dataset import Dataset
 from optimist.data.disk.files import TEMPORARY, make_folder, storage_error
 from optimist.data.formats import _hdf5
 from optimist.data.formats._outgoing import Written, left_out, rows_at_once, table_names, truncations, written
-from optimist.data.formats.minari.reading import DATA, MASK, METADATA, NAMES, OURS
+from optimist.data.formats.minari.minari_log import DATA, MASK, METADATA, NAMES, OURS
 from optimist.data.timeline import Masks, Timeline
 from optimist.data.transition import Spec
 from optimist.errors import DataError, UsageError

@@ -1,0 +1,256 @@
+"""The episodes of a Minari dataset as a log: its folder is read with h5py, without the package minari."""
+
+import os
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+
+from optimist.data.array_actions import Actions
+from optimist.data.disk.records import json_value
+from optimist.data.formats import _hdf5, _incoming
+from optimist.data.formats._incoming import Part, gathered
+from optimist.data.formats._plan import column_names
+from optimist.data.formats.minari.spaces import Space, actions_of, observations_of, parsed
+from optimist.data.transition import Spec
+from optimist.errors import DataError, did_you_mean, in_one_line
+
+DATA, METADATA = "main_data.hdf5", "metadata.json"
+STORE = "MINARI_DATASETS_PATH"  # the variable that Minari itself obeys
+MASK = "action_mask"  # among the infos, as in Gymnasium: the allowed actions, also of the final state
+OURS, NAMES = "optimist_spec", "optimist_names"  # in the metadata of a dataset that `write` made
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What is taken from the dataset."""
+
+    environment: Annotated[str | None, "the environment; none: the dataset's own, if it names one"] = None
+    jpeg: Annotated[bool, "accept images that were stored as JPEG, with a loss"] = False
+    drop: Annotated[str, "parts of a Dict observation, or action_mask, to leave out: achieved_goal,goal"] = ""
+    channels: Annotated[str | None, "first or last: the axis of an image that counts its channels"] = None
+    stack: Annotated[int, "frames in an observation"] = 1
+
+
+def folder_of(address: str | Path) -> Path | None:
+    """The folder with the data: of a path, or of an id in Minari's local store."""
+    path = Path(address)
+    if path.name == DATA:
+        path = path.parent
+    store = Path(os.environ.get(STORE) or Path.home() / ".minari" / "datasets")
+    for folder in (path / "data", path, store / str(address) / "data"):
+        if (folder / METADATA).is_file():
+            return folder
+    return None
+
+
+class MinariLog:
+    """The episodes of a Minari dataset as the columns of a log."""
+
+    actions_are_named = False
+
+    def __init__(self, address: str | Path, options: ReadOptions):
+        folder = folder_of(address)
+        if folder is None:
+            raise DataError(
+                f"{address} is neither a folder with data/{METADATA} nor an id in Minari's local store; "
+                f"fetch it first: minari download {address}"
+            )
+        self.file, self.folder, self.options = folder / DATA, folder, options
+        self.metadata = _metadata(folder)
+        if self.metadata.get("data_format", "hdf5") != "hdf5":
+            kind = in_one_line(self.metadata["data_format"])
+            raise DataError(
+                f"{folder} is stored as {kind}; only Minari's hdf5 storage is read: make it with that"
+            )
+        self.action = self._space("action_space")
+        drop = options.drop.split(",") if options.drop else []
+        has_masks = self.action.kind == "Discrete" and MASK in self.infos()
+        self.reads_masks = has_masks and MASK not in drop
+        self.dropped = [word for word in drop if not (has_masks and word == MASK)]
+        self.observation = _without(self._space("observation_space"), self.dropped)
+        if not self._frame_bytes:
+            raise DataError(
+                f"the observations in {self.file} have no numbers: there is nothing to learn from"
+            )
+
+    def _space(self, name: str) -> Space:
+        if name not in self.metadata:
+            raise DataError(
+                f"{self.folder / METADATA} lacks its {name}; make the dataset with Minari 0.5 or newer"
+            )
+        return parsed(self.metadata[name], name, self.folder / METADATA)
+
+    @property
+    def columns(self) -> Collection[str]:
+        masks = ("allowed_actions", "next_allowed_actions") if self.reads_masks else ()
+        return ("observations", "actions", "rewards", "terminals", "truncations", "frames", *masks)
+
+    @property
+    def rows(self) -> int:
+        total = self.metadata.get("total_steps", 0)
+        return total if isinstance(total, int) else 0
+
+    @cached_property
+    def spec(self) -> Spec | None:
+        ours = self.metadata.get(OURS)
+        if ours is None:
+            return None
+        if not isinstance(ours, dict):
+            raise DataError(f"the {OURS} in {self.folder / METADATA} is no table; fetch the dataset again")
+        return Spec.from_json(ours)
+
+    @property
+    def names(self) -> dict[str, list[str]]:
+        """Of the columns of the table that a log which `write` wrote comes from."""
+        if self.spec is None:
+            return {}
+        try:
+            return column_names({"names": self.metadata.get(NAMES, {})})
+        except ValueError:
+            raise DataError(
+                f"the {NAMES} in {self.folder / METADATA} are damaged; fetch the dataset again"
+            ) from None
+
+    @cached_property
+    def actions(self) -> Actions | None:
+        return actions_of(self.action, self.folder / METADATA)
+
+    @property
+    def environment(self) -> str | None:
+        """gym/<id> of the environment in which the data were recorded, if it says so."""
+        try:
+            name = json_value(self.metadata["env_spec"])["id"]
+        except (KeyError, ValueError, TypeError):
+            return None
+        return f"gym/{name}" if isinstance(name, str) else None
+
+    def infos(self) -> list[str]:
+        """The names of what the environment said of each step."""
+        with _hdf5.opened(self.file, "minari") as file:
+            group = file.get("episode_0/infos")
+            return [in_one_line(name) for name in group] if hasattr(group, "keys") else []
+
+    def parts(self, names: Collection[str]) -> Iterator[Part]:
+        return gathered(self._episodes(names))
+
+    def _episodes(self, names: Collection[str]) -> Iterator[Part]:
+        """Every episode; a long one in several parts."""
+        with _hdf5.opened(self.file, "minari") as file:
+            count = self.metadata.get("total_episodes", len(file))
+            if type(count) is not int:
+                facts = f"{self.folder / METADATA} counts {in_one_line(count)} episodes"
+                raise DataError(f"{facts}; fetch the dataset again")
+            for number in range(count):
+                group = file.get(f"episode_{number}")
+                if group is None:
+                    raise DataError(f"{self.file} lacks episode_{number} of {count}; fetch the dataset again")
+                yield from self._episode(group, names)
+
+    def _episode(self, group: Any, names: Collection[str]) -> Iterator[Part]:
+        rewards = _hdf5.dataset(group, "rewards", self.file)
+        steps = len(rewards)
+        masks = self._masks(group, steps) if "allowed_actions" in names else None
+        row_bytes = self._frame_bytes + (0 if masks is None else masks.shape[1])
+        at_once = max(1, _incoming.BYTES_AT_ONCE // row_bytes)
+        wants_frames = {"observations", "frames"} & set(names)
+        reader = self._observations(group) if wants_frames else None
+        for start in range(0, steps, at_once):
+            stop = min(start + at_once, steps)
+            part: Part = {}
+            if reader:
+                frames = reader(start, stop + 1)
+                if len(frames) != stop - start + 1:
+                    raise DataError(
+                        f"{self.file} {group.name} has {len(frames) + start} observations for {steps} steps: "
+                        "there must be one more; fetch the dataset again"
+                    )
+                part["frames" if "frames" in names else "observations"] = frames
+            if "actions" in names:
+                part["actions"] = self._actions(group, start, stop)
+            if masks is not None:
+                part |= _allowed(masks[start : stop + 1], part["actions"], f"{self.file} {group.name}", start)
+            if "rewards" in names:
+                part["rewards"] = rewards[start:stop]
+                part["terminals"] = _hdf5.dataset(group, "terminations", self.file)[start:stop]
+                part["truncations"] = _hdf5.dataset(group, "truncations", self.file)[start:stop]
+                if stop == steps:
+                    part["truncations"][-1] |= not part["terminals"][-1]
+                if "frames" in part:
+                    part["frames"] = _with_finals(part["frames"], part["terminals"] | part["truncations"])
+            yield part
+
+    def _masks(self, group: Any, steps: int) -> Any:
+        found = _hdf5.dataset(group, f"infos/{MASK}", self.file)
+        if found.ndim != 2 or len(found) != steps + 1:
+            raise DataError(
+                f"{self.file} {group.name} has masks of shape {found.shape} for {steps} steps: there must be "
+                f"one more, the final state's; leave them out with --drop {MASK}"
+            )
+        return found
+
+    @property
+    def _frame_bytes(self) -> int:
+        return 4 * sum(int(np.prod(leaf.shape)) + sum(leaf.counts) for leaf in self.observation.leaves())
+
+    def _observations(self, group: Any) -> Callable[[int, int], np.ndarray]:
+        if self.spec is not None:  # `write` keeps frames as they are; the space tells less of them
+            frames = _hdf5.dataset(group, "observations", self.file)
+            return lambda start, stop: frames[start:stop]
+        return observations_of(self.observation, group, "observations", self.file, self.options.jpeg)
+
+    def _actions(self, group: Any, start: int, stop: int) -> np.ndarray:
+        values = _hdf5.dataset(group, "actions", self.file)[start:stop]
+        if self.action.kind == "Discrete":
+            return values.reshape(-1) - self.action.starts[0]
+        return values.reshape(len(values), -1)
+
+
+def _allowed(masks: np.ndarray, actions: np.ndarray, place: str, first: int) -> Part:
+    """The masks of steps and of the states after them; DataError if one forbids the action that was taken."""
+    column = np.clip(actions, 0, masks.shape[1] - 1)  # numbers of actions are checked with those of all logs
+    forbidden = masks[np.arange(len(actions)), column] == 0
+    if forbidden.any():
+        step = int(forbidden.argmax())
+        raise DataError(
+            f"{place}, step {step + first}: the {MASK} among the infos forbids the action that was taken; "
+            f"if it did not bind, leave it out with --drop {MASK}"
+        )
+    return {"allowed_actions": masks[:-1], "next_allowed_actions": masks[1:]}
+
+
+def _with_finals(frames: np.ndarray, ended: np.ndarray) -> np.ndarray:
+    """The frames of consecutive steps and the one after them, with the final one after every step that ends
+    an episode. That is the last step alone, unless a task went on after a terminal state."""
+    if not ended[-1]:
+        frames = frames[:-1]
+    ended = np.flatnonzero(ended[:-1])
+    return np.insert(frames, ended + 1, frames[ended + 1], axis=0) if len(ended) else frames
+
+
+def _metadata(folder: Path) -> dict:
+    try:
+        found = json_value((folder / METADATA).read_text("utf-8"))
+    except (OSError, ValueError) as problem:
+        reason = in_one_line(problem)
+        raise DataError(f"{folder / METADATA} is not readable ({reason}); fetch the dataset again") from None
+    return found if isinstance(found, dict) else {}
+
+
+def _without(space: Space, drop: Collection[str]) -> Space:
+    """The Dict space without these parts."""
+    if not drop:
+        return space
+    names = [name for name, _ in space.parts] if space.kind == "Dict" else []
+    if not names:
+        raise DataError("--drop leaves out parts of Dict observations; this dataset has none")
+    for word in drop:
+        if word not in names:
+            raise DataError(f'--drop: the observations have no part "{word}": {did_you_mean(word, names)}')
+    kept = tuple((name, part) for name, part in space.parts if name not in drop)
+    if not kept:
+        raise DataError("--drop leaves out every part of the observations; keep one")
+    return replace(space, parts=kept)
