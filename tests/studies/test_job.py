@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import optimist
 from little import played
 from optimist.data import Dataset
 from optimist.studies.job import Job
@@ -44,14 +45,18 @@ def test_settings_that_follow_the_data_are_no_difference(log, tmp_path):
     assert read_back.done(tmp_path) and read_back.changes(tmp_path) == []
 
 
-def test_the_agents_of_a_study_have_the_published_scale_and_loss(tmp_path):
-    """Of somebody else's log `optimist train` would choose both by its rewards."""
+def test_a_study_and_train_find_the_same_values_in_a_log(tmp_path):
+    """A study gave every agent the scale and the loss of the paper, whatever the rewards of the log."""
     steps = np.arange(400)
     seen, ends = np.ones((400, 4)), np.ones(400, bool)
-    Dataset.from_arrays(seen, steps % 2, 1_000.0 * (steps % 2), ends).save(tmp_path / "log")
-    perform_job(job(tmp_path / "log"), tmp_path)
-    config = read_config(tmp_path / "runs/one")
-    assert (config["training"]["reward_scale"], config["agent"]["huber_limit"]) == (1.0, 1.0)
+    data = Dataset.from_arrays(seen, steps % 2, 1_000.0 * (steps % 2), ends).save(tmp_path / "log")
+    one = job(tmp_path / "log")
+    perform_job(one, tmp_path)
+    common = {"preset": "adam", "recipe": "small", "seeds": (0,), "environment": one.environment}
+    optimist.train("dqn", data, out=tmp_path / "trained", **common, **one.settings)
+    studied, trained = (read_config(tmp_path / name) for name in ("runs/one", "trained"))
+    assert {**studied, "dataset": 0} == {**trained, "dataset": 0}
+    assert (studied["training"]["reward_scale"], studied["agent"]["huber_limit"]) == (0.05, 100.0)
     assert job(tmp_path / "log").done(tmp_path)
 
 
@@ -74,7 +79,7 @@ def test_targets_that_the_log_limits_are_no_difference_and_a_number_is_one(log, 
     [
         ({"observations": "none"}, "training.observations: 'standard' saved, 'none' requested"),
         ({"clip_rewards": 1.0}, "training.clip_rewards: nothing saved, 1.0 requested"),
-        ({"reward_scale": 0.5}, "training.reward_scale: 1.0 saved, 0.5 requested"),
+        ({"reward_scale": 0.5}, "training.reward_scale: 10.0 saved, 0.5 requested"),
     ],
 )
 def test_an_edited_study_does_not_count_the_run(changes, difference, log, tmp_path):
@@ -123,10 +128,3 @@ def test_a_lost_log_is_no_difference(log, tmp_path):
     begin(job(moved), tmp_path)
     shutil.rmtree(moved)
     assert job(moved).changes(tmp_path) == []
-
-
-def test_a_log_that_the_study_records_needs_no_scaling(tmp_path):
-    one = job("logs/one")
-    needs = Job(**{**one.__dict__, "needs": ("logs/one",)})
-    training = needs.expected(tmp_path)["training"]
-    assert training["observations"] == "none" and "clip_rewards" not in training

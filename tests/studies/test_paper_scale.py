@@ -11,7 +11,6 @@ import tomllib
 from dataclasses import fields, replace
 from importlib.resources import files
 from itertools import product
-from pathlib import Path
 
 import pytest
 
@@ -24,6 +23,7 @@ from optimist.networks import Convolution, DenseNetwork, LayeredTorso, Network
 from optimist.studies import study_file
 from optimist.studies.job import Job
 from optimist.studies.plan import Study
+from optimist.training.automatic import clipping
 
 
 def whole(record, /, **values):
@@ -432,5 +432,6 @@ def check(job, agent, settings: dict, *, seeds, data=None, view=None, kept: int 
 
 def settings_of(job) -> dict:
     """The settings of a run on which its results depend, with the value of each that is "auto"."""
-    found = job.expected(Path("no folder"))["training"]  # without those that are none, as in a TOML file
+    decided = {"clip_rewards": clipping({}, job.environment), "reward_scale": 1.0, "observations": "none"}
+    found = job.expected({"training": decided})["training"]
     return {each.name: found.get(each.name) for each in fields(job.record()) if each.name not in MACHINE}

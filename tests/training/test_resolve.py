@@ -20,6 +20,7 @@ from optimist.studies.job import Job
 from optimist.studies.job_run import perform_job
 from optimist.training import offline, online, settling
 from optimist.training.resolve import resolve_collection, resolve_training
+from optimist.training.seed_logs import SeedLogs
 from optimist.training.storage.configuration import as_config, toml
 
 CLIPPED = ("atari", "minatar", "minatar_jax")
@@ -47,9 +48,10 @@ def only_asked(monkeypatch):
     def begin(self, agent, where, settings, *, out, environment=None, **_):
         agent.check(where.spec if hasattr(where, "spec") else made(where).spec)
         if isinstance(where, str):
-            settings = online.settled_for(settings, where, {}, out)
+            settings = online.settled_for(settings, where)
         else:
-            settings = settling.settled_for(settings, where, environment, {}, out)
+            logs = SeedLogs(where, settings, (0,))
+            agent, settings = settling.settled_run(agent, settings, logs, where, environment)
         raise AskedError({"agent": described(agent), "training": as_config(settings)})
 
     with monkeypatch.context() as patch:

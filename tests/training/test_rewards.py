@@ -1,8 +1,6 @@
 """Rewards are clipped in the paper's environments only; training says what it does to them."""
 
-import tarfile
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,22 +12,30 @@ from optimist.data.disk import manifest
 from optimist.data.paper_sampling import FiveBuffers
 from optimist.data.returns_to_go import logged_values
 from optimist.data.sampling import Sampler
-from optimist.errors import RunError, UsageError
+from optimist.errors import UsageError
 from optimist.training.automatic import clipping, is_own, scaling
 from optimist.training.offline import OfflineTraining, Training
 from optimist.training.online import OnlineTraining
 from optimist.training.online_settings import Collection
 from optimist.training.play.memory import Memory, Recall
-from optimist.training.rewards import remarks, suggested_limit, suggested_scale, value_size
+from optimist.training.rewards import extremes, outlier, remarks, suggested_limit, value_size
+from optimist.training.rewards import suggested_scale as suggestion
 from optimist.training.seed_logs import SeedLogs
-from optimist.training.settling import settled_for
-from optimist.training.storage.run_folder import begun, read_config
+from optimist.training.settling import settled_run
+from optimist.training.storage.run_folder import read_config
 
-SAMPLE = Path(__file__).parents[1] / "samples" / "0.1.0-second.tar.xz"
 SHORT = Training(steps=20, evaluate_every=20, batch=8)
 TD3 = small("td3")
 PLAIN = replace(SHORT, reward_scale=1.0)
-QUICK = {"optimizer.learning_rate": 0.01, "optimizer.epsilon": 1e-5}
+QUICK = {"optimizer.learning_rate": 0.03, "optimizer.epsilon": 1e-5}
+
+
+def suggested_scale(logs, gamma, agent) -> float:
+    return suggestion(logs, gamma, agent)[0]
+
+
+def settled_for(training, dataset, environment) -> Training:
+    return settled_run(TD3, training, SeedLogs(dataset, training, (0,)), dataset, environment)[1]
 
 
 def bandit(rewards, steps=400, **options) -> optimist.Dataset:
@@ -55,21 +61,27 @@ def test_the_better_arm_of_a_bandit_is_found_unless_rewards_are_clipped(tmp_path
     agent, steps = small("rem", **QUICK), {"steps": 400, "evaluate_every": 400}
     data = bandit(one_or_ten)
     free = optimist.train(agent, data, out=tmp_path / "free", **steps)
+    why = "they sum to about 10, and this agent learns best from sums of about 50"
+    assert said(caplog, "rewards") == [
+        f"rewards 0 to 10 are multiplied by 5, because {why}; --reward-scale 1 keeps them"
+    ]
     assert said(caplog, "errors") == [
-        "errors up to 10 count squared, because of rewards up to 10; --huber-limit 1 is the published loss"
+        "errors up to 100 count squared, because of rewards up to 50; --huber-limit 1 is the published loss"
     ]
     paper = replace(agent, huber_limit=1.0)
     median = optimist.train(paper, data, out=tmp_path / "median", **steps)
     assert said(caplog, "errors")[1:] == [
-        "errors above 1 count linearly, so a rare reward above it counts too little; try --huber-limit 10"
+        "errors above 1 count linearly, so a rare reward above it counts too little; try --huber-limit 100"
     ]
     clipped = optimist.train(agent, data, out=tmp_path / "clipped", clip_rewards=1.0, **steps)
-    assert said(caplog, "rewards") == ["rewards 0 to 10 are clipped to +-1; --clip-rewards none keeps them"]
+    assert said(caplog, "rewards")[2:] == [
+        "rewards 0 to 10 are clipped to +-1; --clip-rewards none keeps them"
+    ]
     assert [run.policy(np.ones(2)) for run in (free, clipped)] == [1, 0]
-    assert [run.learner.agent.huber_limit for run in (free, median, clipped)] == [10, 1, 1]
+    assert [run.learner.agent.huber_limit for run in (free, median, clipped)] == [100, 1, 1]
     settings = [read_config(tmp_path / name) for name in ("free", "median", "clipped")]
-    assert [each["training"]["reward_scale"] for each in settings] == [1.0, 1.0, 1.0]
-    assert [each["agent"]["huber_limit"] for each in settings] == [10.0, 1.0, 1.0]
+    assert [each["training"]["reward_scale"] for each in settings] == [5.0, 5.0, 1.0]
+    assert [each["agent"]["huber_limit"] for each in settings] == [100.0, 1.0, 1.0]
     assert [each["training"].get("clip_rewards") for each in settings] == [None, None, 1.0]
 
 
@@ -82,7 +94,7 @@ def test_our_own_logs_and_given_scales_are_left_alone(tmp_path):
         found = OfflineTraining(small(agent, **given), data, settings, out=tmp_path / name)
         return found.training.reward_scale, found.learner.agent.huber_limit
 
-    assert settled("others") == (0.1, 100.0)
+    assert settled("others") == (0.05, 100.0)
     assert settled("collected", provenance={"collection": {}}) == (1.0, 1.0)
     assert settled("replayed", provenance={"format": "dqn-replay"}) == (1.0, 1.0)
     for game in ("atari/Pong", "minatar/breakout", "minatar_jax/breakout"):
@@ -90,7 +102,7 @@ def test_our_own_logs_and_given_scales_are_left_alone(tmp_path):
     assert settled("clipped", replace(SHORT, clip_rewards=1.0)) == (1.0, 1.0)
     assert settled("scaled", replace(SHORT, reward_scale=0.25)) == (0.25, 1000.0)
     assert settled("small", replace(SHORT, reward_scale=1e-4)) == (1e-4, 1.0)
-    assert settled("limited", huber=3.0) == (0.1, 3.0)
+    assert settled("limited", huber=3.0) == (0.05, 3.0)
 
 
 @pytest.mark.parametrize(
@@ -111,10 +123,10 @@ def test_our_own_logs_and_given_scales_are_left_alone(tmp_path):
 def test_clipping_belongs_to_the_papers_environments(provenance, environment, limit):
     assert clipping(provenance, environment) == limit
     dataset = bandit(one_or_ten, provenance=provenance)
-    assert settled_for(SHORT, dataset, environment, {}, "run").clip_rewards == limit
+    assert settled_for(SHORT, dataset, environment).clip_rewards == limit
     for asked in (None, 2.0):
         told = replace(SHORT, clip_rewards=asked)
-        assert settled_for(told, dataset, environment, {}, "run").clip_rewards == asked
+        assert settled_for(told, dataset, environment).clip_rewards == asked
 
 
 def test_own_logs_are_collected_or_the_papers():
@@ -148,8 +160,10 @@ def test_only_the_part_that_is_learned_from_counts():
     assert remarks([data.first(100)], replace(PLAIN, clip_rewards=1.0), TD3) == []
 
 
-@pytest.mark.parametrize(("size", "scale"), [(400, None), (600, "0.01"), (3_000, "0.001"), (-3_000, "0.001")])
-def test_large_rewards_get_the_suggestion_of_a_scale(size, scale):
+@pytest.mark.parametrize(
+    ("size", "scale"), [(40, None), (70, None), (600, "0.1"), (-3_000, "0.02"), (0.02, "2000")]
+)
+def test_rewards_of_another_size_get_the_suggestion_of_a_scale(size, scale):
     data = bandit(lambda action: np.full(len(action), float(size)))
     found = remarks([data], replace(PLAIN, clip_rewards=None), TD3)
     assert len(found) == (scale is not None)
@@ -175,7 +189,8 @@ def test_large_rewards_get_the_suggestion_of_a_scale(size, scale):
 def test_agents_with_a_huber_loss_are_told_of_rewards_above_its_limit(name, rewards, limit):
     data = bandit(lambda action: np.array(rewards, float)[action])
     found = remarks([data], replace(PLAIN, clip_rewards=None), small(name).settled())
-    assert [line.rpartition(" ")[2] for line in found] == ([limit] if limit else [])
+    errors = [line for line in found if line.startswith("errors")]
+    assert [line.rpartition(" ")[2] for line in errors] == ([limit] if limit else [])
     given = replace(SHORT, clip_rewards=None, reward_scale=1e-3)
     assert remarks([data], given, small(name).settled(), asked=given) == []
 
@@ -189,36 +204,87 @@ def test_a_limit_of_hubers_loss_is_a_number_above_zero(limit):
 @pytest.mark.parametrize(
     ("name", "size", "scale"),
     [
-        ("dqn", 250, 1.0),
+        ("dqn", 60, 1.0),
+        ("dqn", 0.01, 5_000.0),
         ("dqn", 400, 0.1),
-        ("cql", 600, 0.1),
-        ("qr_dqn", 3_000, 0.1),
-        ("rem", -30_000, 0.01),
-        ("discrete_iql", 3_000, 0.001),
-        ("c51", 3_000, 0.001),  # its values end at 10
-        ("c51", 100, 0.1),
-        ("hl_gauss", -11, 0.1),
-        ("c51", 10, 1.0),
+        ("qr_dqn", 3_000, 0.02),
+        ("rem", -30_000, 0.002),
+        ("cql", 600, 0.05),
+        ("rem_cql", 0.3, 100.0),
+        ("discrete_iql", 3_000, 0.005),
+        ("c51", 3_000, 0.002),  # its values end at 10
+        ("c51", 0.4, 20.0),
+        ("hl_gauss", -11, 0.5),
+        ("c51_cql", 10, 1.0),
+        ("td3", 0.1, 500.0),
+        ("dqn", 0, 1.0),
     ],
 )
-def test_rewards_are_divided_no_more_than_they_must_be(name, size, scale):
-    """What a network says at first, and a step of Adam, are not divided: small values are lost in them."""
+def test_values_get_the_size_at_which_the_agent_learns_best(name, size, scale):
     data = bandit(lambda action: np.full(len(action), float(size)))
     assert suggested_scale([data], 0.99, small(name)) == scale
 
 
+def purchases(*largest: float, every: float = 100.0, steps: int = 2000) -> optimist.Dataset:
+    """Two thousand visits; every tenth one buys for 100, and some of them for other sums."""
+    reward = np.where(np.arange(steps) % 10 == 0, every, 0.0)
+    reward[500 : 500 + 10 * len(largest) : 10] = largest
+    return bandit(lambda action: reward, steps=steps)
+
+
 def test_a_single_large_reward_does_not_make_the_others_small():
-    """Two thousand visits; every tenth one buys for 100, and one of them for 2,000 or for millions."""
-
-    def purchases(largest: float) -> optimist.Dataset:
-        reward = np.where(np.arange(2000) % 10 == 0, 100.0, 0.0)
-        reward[500] = largest
-        return bandit(lambda action: reward, steps=2000)
-
     dqn = small("dqn")
-    assert (suggested_scale([purchases(2e3)], 0.99, dqn), suggested_limit([purchases(2e3)], 1.0)) == (1, 1e4)
+    assert (suggested_scale([purchases(2e3)], 0.99, dqn), suggested_limit([purchases(2e3)], 1.0)) == (
+        0.5,
+        1e4,
+    )
     assert suggested_limit([purchases(2e3).first(500)], 1.0) == 100  # it is not in this part
-    assert suggested_scale([purchases(2e7)], 0.99, dqn) == 0.0001  # this one decides the mean
+
+
+@pytest.mark.parametrize(
+    ("log", "found"),
+    [
+        (purchases(2e7), (2e7, 500, 100)),
+        (purchases(-2e7), (-2e7, 500, 100)),
+        (purchases(2e7, 2**40), (2**40, 510, 100)),  # each is far from all smaller ones
+        (purchases(9e4), None),
+        (purchases(2e7, 2e7), None),  # two of a size are rare, not wrong
+        (purchases(1e3, every=0.0), None),  # the only purchase of the log
+        (purchases(1e3, 1e3, 1e3, every=0.0), None),
+        (purchases(2e7).first(600), (2e7, 500, 100)),
+        (purchases(2e7).first(500), None),
+        (bandit(lambda action: np.array([1.0, 1e6]), steps=2), None),
+    ],
+)
+def test_an_outlier_is_isolated_and_orders_of_magnitude_larger_than_all_others(log, found):
+    assert outlier([log, log]) == found
+
+
+def test_an_outlier_counts_as_the_largest_other_reward_and_decides_nothing(tmp_path, caplog):
+    data = purchases(2e7)
+
+    def settled(agent, **settings):
+        run = OfflineTraining(small(agent), data, replace(SHORT, **settings), out=tmp_path / agent)
+        limit, scale = run.training.clip_rewards, run.training.reward_scale
+        return scale, limit, getattr(run.learner.agent, "huber_limit", None), run
+
+    assert settled("dqn")[:3] == (0.5, 50.0, 100.0)
+    assert settled("cql")[:3] == (0.2, 20.0, 100.0)
+    assert settled("c51")[:3] == (0.1, 10.0, None)
+    scale, limit, _, run = settled("cql")
+    (bound,) = run.data.logged_values(run.training)
+    assert bound.largest == 20.0  # the alarm's bound and a limit of targets ignore it, too
+    (line,) = [each for each in remarks([data], run.training, run.learner.agent) if "row" in each]
+    assert line == (
+        "the reward 2e+07 in row 500 is more than 1,000 times as large as all others: it counts as 100; mend "
+        "the row, or count it whole with --clip-rewards none"
+    )
+    run.folder.release()
+    whole = OfflineTraining(
+        small("dqn"), data, replace(SHORT, clip_rewards=None), out=tmp_path / "whole"
+    ).training
+    assert (whole.clip_rewards, whole.reward_scale) == (None, 0.0001)
+    assert extremes([data], 100.0) == (0.0, 100.0)
 
 
 def sixty_or_hundred(action):
@@ -242,8 +308,8 @@ def test_values_beyond_the_atoms_are_not_cut_without_a_word(tmp_path, caplog):
 
 def test_atoms_that_reach_the_values_keep_the_rewards():
     data = bandit(sixty_or_hundred)
-    assert suggested_scale([data], 0.99, small("c51", low=0.0, high=200.0)) == 1
-    assert suggested_scale([data], 0.99, small("c51", low=-50.0, high=50.0)) == 0.1
+    assert suggested_scale([data], 0.99, small("c51", low=0.0, high=200.0)) == 2
+    assert suggested_scale([data], 0.99, small("c51", low=-50.0, high=50.0)) == 0.5
     assert suggested_scale([balanced()], 0.99, small("c51")) == 0.1  # a reward of 1, 500 times
 
 
@@ -254,15 +320,6 @@ def test_the_papers_rewards_keep_the_atoms_as_published(tmp_path):
         assert (found.training.reward_scale, found.training.clip_rewards) == (1, limit)
 
 
-def test_a_run_of_c51_from_before_keeps_its_scale(tmp_path, caplog):
-    data, short = bandit(sixty_or_hundred), {"out": tmp_path / "run", "evaluate_every": 20, "batch": 8}
-    optimist.train(small("c51"), data, steps=20, reward_scale=1.0, **short)
-    assert optimist.train(small("c51"), data, steps=40, **short).step == 40
-    assert read_config(tmp_path / "run")["training"]["reward_scale"] == 1
-    line = f"{tmp_path / 'run'} continues with reward_scale 1, as it began (the default is now 0.1)"
-    assert line in said(caplog)
-
-
 def balanced() -> optimist.Dataset:
     """Two episodes of 500 steps with a reward of 1 each."""
     ends = np.zeros(1000, bool)
@@ -271,8 +328,8 @@ def balanced() -> optimist.Dataset:
     return optimist.Dataset.from_arrays(*log, truncated=np.zeros(1000, bool))
 
 
-@pytest.mark.parametrize(("name", "scale"), [("discrete_iql", 0.1), ("cql", 1.0), ("dqn", 1.0)])
-def test_values_of_a_hundred_are_too_large_in_an_exponent_alone(name, scale):
+@pytest.mark.parametrize(("name", "scale"), [("discrete_iql", 0.1), ("cql", 0.2), ("dqn", 0.5)])
+def test_values_of_a_hundred_are_too_large_in_an_exponent_and_beside_a_penalty(name, scale):
     assert suggested_scale([balanced()], 0.99, small(name)) == scale
 
 
@@ -311,43 +368,6 @@ def test_the_bound_of_values_follows_the_scale_and_the_limit_of_rewards():
         assert found == logged_values(data, 0.9, clip=clip, scale=scale) != logged_values(data, 0.9)
 
 
-@pytest.fixture
-def old_run(tmp_path):
-    """A run of an earlier commit on a log of CartPole: its rewards are clipped, and nothing is scaled."""
-    with tarfile.open(SAMPLE) as archive:
-        archive.extractall(tmp_path, filter="data")
-    return tmp_path / "run"
-
-
-def test_an_old_run_continues_with_what_it_began_with(old_run, caplog):
-    data, before = optimist.open(old_run.parent / "data"), begun(old_run)
-    assert before["training"]["clip_rewards"] == 1.0
-    found = settled_for(SHORT, data, "gym/CartPole-v1", before, old_run)
-    assert (found.clip_rewards, found.observations) == (1.0, "none")
-    line = "was begun by an older version: it continues with clip_rewards 1.0 (the default is now none)"
-    assert said(caplog) == [f"{old_run} {line}"]
-    for asked in (None, 3.0):  # what the user says holds, and is another run
-        told = settled_for(replace(SHORT, clip_rewards=asked), data, "gym/CartPole-v1", before, old_run)
-        assert told.clip_rewards == asked
-    assert settled_for(SHORT, data, None, begun(old_run, restart=True), old_run).clip_rewards is None
-
-
-def test_another_limit_than_the_old_runs_is_another_run(old_run):
-    run = read_config(old_run)
-    data = optimist.open(old_run.parent / "data")
-    settings = {name: value for name, value in run["training"].items() if name != "clip_rewards"}
-    agent = optimist.load(old_run).learner.agent
-    with pytest.raises(RunError, match="clip_rewards: 1.0 saved, nothing requested"):
-        OfflineTraining(
-            agent,
-            data,
-            Training(**settings, clip_rewards=None),
-            out=old_run,
-            seeds=(0, 1),
-            environment="gym/CartPole-v1",
-        )
-
-
 @pytest.mark.parametrize(
     ("game", "limit", "encoding"),
     [("minatar/breakout", 1.0, None), ("gym/FrozenLake-v1", None, "one-hot vectors of Discrete(16)")],
@@ -361,18 +381,3 @@ def test_a_collection_keeps_what_it_was_settled_to(game, limit, encoding, tmp_pa
     assert provenance["collection"]["reward_scale"] == 0.5
     assert provenance.get("observations") == encoding
     assert is_own(provenance)
-
-
-def test_a_run_of_before_keeps_its_scale_and_its_loss(tmp_path, caplog):
-    """Its configuration has no limit of Huber's loss: it was 1, and the scale was chosen for that."""
-    data, agent, out = bandit(lambda action: 100 * one_or_ten(action)), small("dqn"), tmp_path / "run"
-    short = {"out": out, "evaluate_every": 20, "batch": 8}
-    optimist.train(replace(agent, huber_limit=1.0), data, reward_scale=0.01, steps=20, **short)
-    config = out / "config.toml"
-    kept = [line for line in config.read_text().splitlines() if not line.startswith("huber_limit")]
-    config.write_text("\n".join(kept) + "\n")
-    run = optimist.train(agent, data, steps=40, **short)
-    assert (run.step, read_config(out)["training"]["reward_scale"]) == (40, 0.01)
-    assert run.learner.agent.huber_limit == 1
-    line = "was begun by an older version: it continues with huber_limit 1 (the default is now 10)"
-    assert f"{out} {line}" in said(caplog)

@@ -26,6 +26,10 @@ class Agent(ABC):
 
     has_values: ClassVar[bool] = True  # False: `estimate` is not a return, as in cloning
     reads_next_action: ClassVar[bool] = False  # True: transitions have `next_action` and `next_logged`
+    # The size of values at which the agent learns best: rewards of another's log are scaled to it. What a
+    # network says at first, and a step of its optimiser, are not scaled with the rewards: small values are
+    # lost in them, and large ones are reached late (docs/decisions/024).
+    best_value_size: ClassVar[float] = 50.0
 
     optimizer: RmsProp | Adam = Adam()
     target_period: Annotated[int, "gradient steps between updates of the target network"] = 2000

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,15 @@ from optimist.data.disk.files import stays_inside
 from optimist.data.machine import with_home
 from optimist.errors import UsageError, did_you_mean
 from optimist.studies.store import is_address, staged_path
-from optimist.training import automatic
+from optimist.training.automatic import AUTO
 from optimist.training.kinds import fits, in_words
+from optimist.training.online_settings import settled_for
 from optimist.training.resolve import Resolved, resolve_collection, resolve_training
+from optimist.training.settling import FOLLOWING
 from optimist.training.storage.configuration import as_config, changes
 from optimist.training.storage.run_folder import read_config
 
-COMPARED_AT = 1.0  # scale of the rewards where "auto" would choose one for each agent
+RECORDS = ("agent", "training")  # tables of settings in a configuration
 VIEWS = ("first", "last", "fraction", "best")  # names of methods of Dataset
 COUNTED = ("first", "last")  # their amounts are transitions, or shares if they are below 1
 
@@ -84,8 +86,7 @@ class Job:
         if not (folder / "config.toml").exists():
             return ["config.toml: missing"] if (folder / "DONE").exists() else []
         before = read_config(folder)  # it also has settings that are known only once the data is open
-        asked = {**self.expected(out, before.get("training")), **self._log(out, before)}
-        asked = _with_limit(asked, before)
+        asked = {**self.expected(before), **self._log(out, before)}
         found = changes({name: before[name] for name in asked if name in before}, asked)
         return [*found, *self._players(before)]
 
@@ -100,36 +101,24 @@ class Job:
         """The settings that the run must have, as far as they are known before its data is opened."""
         if self.resolved is not None:
             return self.resolved
+        agent, training = self._resolved()
+        limit = (
+            {"huber_limit": AUTO} if getattr(agent, "huber_limit", None) == AUTO and not self.plays else {}
+        )
         config = {
             "environment": self.environment,
-            "agent": described(self.built_agent()),
-            "training": as_config(self.record()),
+            "agent": {**described(agent), **limit},
+            "training": as_config(settled_for(training, self.environment) if self.plays else training),
         }
         return config if self.kept else {"seeds": list(self.seeds), **config}
 
-    def expected(self, out: Path, before: Any = None) -> dict[str, Any]:
-        """The settings that the run in its folder must have: `asked`, with every "auto" replaced. `before` is
-        the training of that run: one of an older version keeps what it began with."""
-        asked = self.asked()
-        training = asked.get("training")
-        if not isinstance(training, dict):
-            return asked
-        found: dict[str, Any] = {"clip_rewards": automatic.clipping({}, self.environment)}
-        if not self.plays:
-            known = before.get("observations", "none") if isinstance(before, dict) else "none"
-            found["observations"] = self._scaling(out) or known
-            found["reward_scale"] = COMPARED_AT
-        settled = {**training, **automatic.values(training, found, before)}
-        return {**asked, "training": {name: value for name, value in settled.items() if value is not None}}
-
-    def _scaling(self, out: Path) -> str:
-        """How observations are scaled, "" if the log is missing; logs of this study need no scaling."""
-        if self.data in self.needs:
-            return "none"
-        if not (self.data_folder(out) / manifest.NAME).exists():
-            return ""
-        log = manifest.read(self.data_folder(out))
-        return automatic.scaling(log.spec, log.provenance)
+    def expected(self, before: dict[str, Any]) -> dict[str, Any]:
+        """The settings that the run with the configuration `before` must have: `asked`, with what the log was
+        to decide as it decided for that run."""
+        asked, there = self.asked(), before.get("dataset")
+        followed = there.get("following", FOLLOWING) if isinstance(there, dict) else FOLLOWING
+        tables = {name: _as_decided(asked.get(name), before.get(name), followed) for name in RECORDS}
+        return {**asked, **{name: table for name, table in tables.items() if table is not None}}
 
     def _log(self, out: Path, before: dict[str, Any]) -> dict[str, Any]:
         """The log as it is now, if it is there, and the part to learn from; as far as the run has them."""
@@ -224,15 +213,12 @@ class Job:
         return replace(self, restart=False, resolved=None)
 
 
-def _with_limit(asked: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
-    """The settings with the limit of the targets that the log gave the run, if it is to follow the log."""
-    agent, there, log = (
-        found if isinstance(found, dict) else {}
-        for found in (asked.get("agent"), before.get("agent"), before.get("dataset"))
-    )
-    if agent.get("target_limit") != automatic.AUTO or not log.get("limits_targets"):
+def _as_decided(asked: Any, before: Any, followed: Sequence[str]) -> Any:
+    """A table of settings whose "auto" is replaced by what the run has, where the run followed its log."""
+    if not isinstance(asked, dict) or not isinstance(before, dict):
         return asked
-    return {**asked, "agent": {**agent, "target_limit": there.get("target_limit")}}
+    decided = {name: before.get(name) for name in followed if asked.get(name) == AUTO}
+    return {name: value for name, value in {**asked, **decided}.items() if value is not None}
 
 
 def _complaint(view: str, amount: float) -> str:

@@ -1,13 +1,11 @@
 """Runs a job: opens its part of a log and learns from it, or plays."""
 
-from dataclasses import replace
 from pathlib import Path
 
 from optimist.data.dataset import Dataset
-from optimist.studies.job import COMPARED_AT, Job, viewed
+from optimist.studies.job import Job, viewed
 from optimist.studies.players import ranked
 from optimist.studies.store import is_address, stage
-from optimist.training import automatic
 from optimist.training.offline import OfflineTraining
 from optimist.training.online import OnlineTraining
 
@@ -33,13 +31,10 @@ def _play(job: Job, out: Path) -> None:
 
 def _learn(job: Job, out: Path) -> None:
     dataset = Dataset.open(stage(job.data) if job.data and is_address(job.data) else job.data_folder(out))
-    training = job.record()
-    if training.reward_scale == automatic.AUTO:
-        training = replace(training, reward_scale=COMPARED_AT)
     OfflineTraining(
-        job.built_agent().settled(),  # all agents of a study have the loss of the paper
+        job.built_agent(),
         dataset,
-        training,
+        job.record(),
         out=job.run_folder(out),
         seeds=tuple(best_players(job, dataset)) or job.seeds,
         environment=job.environment,

@@ -1,11 +1,8 @@
-"""The values of settings that are "auto": they follow from the data, its environment, or an older run."""
+"""The values of settings that are "auto": they follow from the data or its environment."""
 
-import logging
 import math
 from collections.abc import Mapping
-from dataclasses import replace
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from optimist import envs
 from optimist.data.transition import Spec
@@ -14,13 +11,14 @@ from optimist.errors import UsageError
 AUTO = "auto"
 PAPERS = ("atari", "minatar", "minatar_jax")  # families of environments whose rewards the paper clips
 IMPORTED = "dqn-replay"  # the format of the paper's own logs
-FIRST_SETTING = "reward_scale"  # a run without it was begun by a version that had no "auto"
-CLIPPED = "rewards are clipped to +- this; none: as they are; auto: 1 for Atari and MinAtar, else none"
-SCALED = (
-    "rewards are multiplied by this before they are clipped; auto: 1 unless they are too large for the agent"
+CLIPPED = (
+    "rewards are clipped to +- this; none: as they are; auto: 1 for Atari and MinAtar, else none, except for "
+    "single outliers of another's log"
 )
-Settings = TypeVar("Settings", bound=Any)
-log = logging.getLogger("optimist")
+SCALED = (
+    "rewards are multiplied by this before they are clipped; auto: in another's log what gives values the "
+    "size at which the agent learns best, else 1"
+)
 
 
 def is_own(provenance: Mapping[str, Any]) -> bool:
@@ -58,26 +56,3 @@ def check_clipping(settings: Any) -> None:
 
 def is_scale(scale: Any) -> bool:
     return scale == AUTO or (isinstance(scale, (int, float)) and 0 < scale < math.inf)
-
-
-def values(asked: Mapping[str, Any], found: Mapping[str, Any], before: Any = None) -> dict[str, Any]:
-    """The value of each setting that is "auto" in `asked`: the one `found`. The settings `before` are those
-    of the run in the folder, if there is one: a run of an older version keeps what it began with."""
-    if isinstance(before, dict) and FIRST_SETTING not in before:
-        found = {"clip_rewards": before.get("clip_rewards"), "observations": "none", "reward_scale": 1.0}
-    return {name: value for name, value in found.items() if asked.get(name) == AUTO}
-
-
-def settled(settings: Settings, found: Mapping[str, Any], before: Any, out: str | Path) -> Settings:
-    """The settings of a Training or a Collection without "auto"; the log says where an older run decides."""
-    asked = {name: getattr(settings, name) for name in found}
-    chosen = values(asked, found, before)
-    for name, value in chosen.items():
-        if value != found[name]:
-            line = "%s was begun by an older version: it continues with %s %s (the default is now %s)"
-            log.warning(line, out, name, _shown(value), _shown(found[name]))
-    return replace(settings, **chosen)
-
-
-def _shown(value: Any) -> str:
-    return "none" if value is None else str(value)

@@ -1,5 +1,6 @@
 """The scaling of observations: features of any size become features of size one."""
 
+import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,15 +9,19 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from optimist.data.look import FARTHEST
+from optimist.data.look import FARTHEST, feature_names
 from optimist.data.transition import Spec
 from optimist.data.views import View
-from optimist.errors import RunError, UsageError, did_you_mean
+from optimist.errors import RunError, UsageError, did_you_mean, some_of
 from optimist.training.automatic import AUTO, takes_scaling
 
 KINDS = (AUTO, "standard", "range", "none")
 BLOCK = 2**22  # bytes of frames that are read at once to measure them
+SAMPLE = 50_000  # rows that tell which values are absurd
+FENCE = 20  # times the width that 99 of 100 values have: a hundred deviations of a normal feature
+SHOWN = 3  # absurd values in a line
 SMALLEST = float(np.finfo(np.float32).tiny)  # a smaller spread would be a division by zero
+log = logging.getLogger("optimist")
 
 
 @dataclass(frozen=True)
@@ -25,7 +30,7 @@ class Inputs:
 
     centre: tuple[float, ...]
     spread: tuple[float, ...]
-    limit: float | None = None  # of the scaled numbers, +-; runs of older versions have none
+    limit: float = FARTHEST  # of the scaled numbers, +-
 
     def __call__(self, observations: Any) -> Any:
         """Scale stacked observations, (..., stack * features). A missing frame before the beginning of an
@@ -33,8 +38,7 @@ class Inputs:
         frames = observations.reshape(*observations.shape[:-1], -1, len(self.centre))
         centre, spread = (jnp.array(each, jnp.float32) for each in (self.centre, self.spread))
         scaled = (frames - jnp.broadcast_to(centre, frames.shape)) / jnp.broadcast_to(spread, frames.shape)
-        if self.limit is not None:
-            scaled = jnp.clip(scaled, -self.limit, self.limit)
+        scaled = jnp.clip(scaled, -self.limit, self.limit)
         if frames.shape[-2] > 1:
             older, newest = scaled[..., :-1, :], scaled[..., -1:, :]
             missing = jnp.abs(frames[..., :-1, :]).max(axis=-1, keepdims=True) == 0
@@ -42,8 +46,7 @@ class Inputs:
         return scaled.reshape(observations.shape)
 
     def as_config(self) -> dict[str, Any]:
-        limit = {} if self.limit is None else {"limit": self.limit}
-        return {"centre": list(self.centre), "spread": list(self.spread), **limit}
+        return {"centre": list(self.centre), "spread": list(self.spread), "limit": self.limit}
 
     @staticmethod
     def from_config(table: Any, spec: Spec) -> "Inputs | None":
@@ -52,7 +55,7 @@ class Inputs:
             return None
         centre, spread = (_numbers(table, name, spec) for name in ("centre", "spread"))
         limit = table.get("limit") if isinstance(table, Mapping) else None
-        limited = limit is None or (type(limit) in (int, float) and 0 < limit < math.inf)
+        limited = type(limit) in (int, float) and 0 < limit < math.inf
         if not centre or not spread or min(spread) <= 0 or not limited:
             raise RunError(
                 "the configuration has [inputs] that do not fit its spec: restore config.toml, "
@@ -77,8 +80,8 @@ def check_kind(kind: str) -> None:
 
 def measured(logs: Sequence[View], kind: str) -> Inputs | None:
     """The scaling that the observations of these logs need, all logs together: "standard" has mean 0 and
-    standard deviation 1, and ends at +-FARTHEST; "range" has a minimum of -1 and a maximum of 1. A constant
-    feature becomes 0."""
+    standard deviation 1; "range" has a minimum of -1 and a maximum of 1. Both end at +-FARTHEST. A constant
+    feature becomes 0. Values far beyond all others do not count, so that they decide no scale."""
     if kind == "none":
         return None
     spec = logs[0].spec
@@ -87,33 +90,61 @@ def measured(logs: Sequence[View], kind: str) -> Inputs | None:
             f'observations "{kind}" needs vectors of float32; these are {spec.in_words()}: '
             "omit --observations, or choose none"
         )
-    low, high, mean, spread = _moments(_blocks(logs), spec.frame_shape)
+    low, high, mean, spread = _moments(logs)
     if kind == "range":
         mean, spread = (low + high) / 2, (high - low) / 2
     constant = (low == high) | (spread < SMALLEST)
     mean, spread = np.where(constant, low, mean), np.where(constant, 1.0, spread)
-    return Inputs(tuple(mean.tolist()), tuple(spread.tolist()), FARTHEST if kind == "standard" else None)
+    return Inputs(tuple(mean.tolist()), tuple(spread.tolist()))
 
 
-def _moments(blocks: Iterator[np.ndarray], shape: tuple[int, ...]) -> tuple[np.ndarray, ...]:
-    """Minimum, maximum, mean and standard deviation of each feature, in float64. Sums are over differences
-    from the mean of the first block, so that they stay exact where the mean is large."""
-    low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
-    count, total, squares, near = 0, np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    for block in blocks:
-        low, high = np.minimum(low, block.min(axis=0)), np.maximum(high, block.max(axis=0))
-        near = near if count else block.mean(axis=0, dtype=np.float64)
-        apart, ones = block - near, np.ones(len(block))
-        count, total, squares = count + len(block), total + ones @ apart, squares + ones @ apart**2
+def _moments(logs: Sequence[View]) -> tuple[np.ndarray, ...]:
+    """Minimum, maximum, mean and standard deviation of each feature inside its fences, in float64. Sums are
+    over differences from the median, so that they stay exact where the mean is large."""
+    bottom, near, top = _fences(logs)
+    low, high = np.full(near.shape, np.inf), np.full(near.shape, -np.inf)
+    count, total, squares = np.zeros((3, *near.shape))
+    absurd: dict[int, list[str]] = {}
+    for steps, block in _blocks(logs):
+        inside = (block >= bottom) & (block <= top)
+        for row, feature in np.argwhere(~inside):
+            absurd.setdefault(feature, []).append(f"{block[row, feature]:g} in row {steps[row]:,}")
+        low = np.minimum(low, block.min(axis=0, where=inside, initial=np.inf))
+        high = np.maximum(high, block.max(axis=0, where=inside, initial=-np.inf))
+        apart, ones = np.where(inside, block - near, 0.0), np.ones(len(block))
+        count, total, squares = count + ones @ inside, total + ones @ apart, squares + ones @ apart**2
+    _warn(logs[0], absurd)
     mean = total / count
     return low, high, near + mean, np.sqrt(np.maximum(squares / count - mean**2, 0))
 
 
-def _blocks(logs: Sequence[View]) -> Iterator[np.ndarray]:
-    """The frames at which the steps of each different log begin. Final frames are left out: in a log without
-    successors they are black."""
-    for log in {log.fingerprint: log for log in logs}.values():
-        rows = max(1, BLOCK // (4 * log.spec.frame_shape[0]))
-        for first in range(0, len(log), rows):
-            steps = log.steps_at(np.arange(first, min(first + rows, len(log))))
-            yield log.timeline.frames(steps + log.timeline.episode_of(steps))
+def _fences(logs: Sequence[View]) -> np.ndarray:
+    """The bounds beyond which the values of each feature are absurd, and between them its median, by a sample
+    (3, features). A feature that is nearly always the same has no bounds: its rare values matter."""
+    every = max(1, sum(map(len, logs)) // SAMPLE)
+    rows = np.concatenate([block[::every] for _, block in _blocks(logs)]).astype(np.float64)
+    low, median, high = np.quantile(rows, [0.005, 0.5, 0.995], axis=0)
+    width = np.where(high > low, FENCE * (high - low), np.inf)
+    return np.stack([low - width, median, high + width])
+
+
+def _warn(dataset: View, absurd: Mapping[int, list[str]]) -> None:
+    names = feature_names(dataset)
+    for feature, found in absurd.items():
+        log.warning(
+            "feature %s is %s, far beyond its other values: it is read as %g standard deviations and decides "
+            "no scale; mend it, or leave the row out",
+            names[feature] if names else feature,
+            some_of(found, SHOWN),
+            FARTHEST,
+        )
+
+
+def _blocks(logs: Sequence[View]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The steps of each different log, and the frames at which they begin. Final frames are left out: in a log
+    without successors they are black."""
+    for view in {view.fingerprint: view for view in logs}.values():
+        rows = max(1, BLOCK // (4 * view.spec.frame_shape[0]))
+        for first in range(0, len(view), rows):
+            steps = view.steps_at(np.arange(first, min(first + rows, len(view))))
+            yield steps, view.timeline.frames(steps + view.timeline.episode_of(steps))

@@ -17,7 +17,6 @@ from optimist.agents._agent import Agent
 from optimist.data.dataset import Dataset
 from optimist.data.warnings import warnings
 from optimist.errors import RunError
-from optimist.training.automatic import AUTO
 from optimist.training.beside import BESIDE
 from optimist.training.estimators import in_words
 from optimist.training.evaluation import check_playable, plays_on_device
@@ -32,7 +31,7 @@ from optimist.training.offline_settings import Training
 from optimist.training.rewards import remarks
 from optimist.training.seed_logs import SeedLogs, whole
 from optimist.training.services import Services, owes_evaluation
-from optimist.training.settling import settled_run
+from optimist.training.settling import following, settled_run
 from optimist.training.sizes import batch_bytes, check_memory, lanes_bytes, state_bytes
 from optimist.training.storage.alarms import Alarm, read_alarms, write_alarms
 from optimist.training.storage.configuration import IN_MEMORY, as_config
@@ -88,8 +87,8 @@ class OfflineTraining:
         self.recording = known if known == dataset.fingerprint else whole_log
         self._part_name = part_name
         self.data = SeedLogs(dataset, training, self.seeds, part)
-        self._limits_targets = getattr(agent, "target_limit", None) == AUTO
-        agent, training = settled_run(agent, training, self.data, dataset, environment, before, out)
+        self._following = following(agent, training)
+        agent, training = settled_run(agent, training, self.data, dataset, environment)
         self.training, self.environment = training, environment
         self.versions = {"dataset": self.data.fingerprint}
         if environment:
@@ -133,7 +132,7 @@ class OfflineTraining:
                 "fingerprint": self.data.fingerprint,
                 "recording": self.recording,  # the whole dataset, of which this may be a part
                 **({"part": self._part_name} if self._part_name else {}),
-                **({"limits_targets": True} if self._limits_targets else {}),
+                "following": self._following,  # the settings whose values follow from it
                 **({"masks": True} if self.data.dataset.timeline.allowed is not None else {}),
             },
             "spec": self.data.dataset.spec.as_json(),

@@ -32,7 +32,7 @@ from optimist.training.sizes import check_memory_to_play
 from optimist.training.storage import checkpoint
 from optimist.training.storage.code_versions import versions
 from optimist.training.storage.configuration import as_config
-from optimist.training.storage.run_folder import RunFolder, begun
+from optimist.training.storage.run_folder import RunFolder
 
 LOG_SECONDS = 2.0
 UPDATES_AT_ONCE = 250  # gradient steps between checks of the signals, while a resumed run catches up
@@ -91,7 +91,7 @@ class OnlineTraining:
         if collection.mix and start is None:
             raise UsageError("mix is a share of the log of another run: name that run with --from RUN")
         refuse_run_or_study(Path(out))
-        collection = settled_for(collection, environment, begun(Path(out) / "agent", restart=restart), out)
+        collection = settled_for(collection, environment)
         self.path, self.seeds, self.collection = Path(out), tuple(seeds), collection
         self.lanes = collection.lanes * len(seeds)
         logger_classes(collection.loggers)  # raises for an unknown logger

@@ -1,15 +1,14 @@
 """How an online agent plays and learns: the settings, and what "auto" becomes."""
 
 import math
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
 from optimist.errors import UsageError
 from optimist.networks.precision import PRECISION, check_precision
-from optimist.training.automatic import CLIPPED, check_clipping, clipping, settled
+from optimist.training.automatic import AUTO, CLIPPED, check_clipping, clipping
 from optimist.training.evaluation import check_length, is_due
 from optimist.training.kinds import demand
 from optimist.training.loggers import USUAL
@@ -85,8 +84,8 @@ class Collection:
         return self.epsilon + (1 - self.epsilon) * float(np.clip(left, 0, 1))
 
 
-def settled_for(collection: Collection, environment: str, before: dict, out: str | Path) -> Collection:
-    """The collection with every "auto" replaced by its value for this environment; `before` is the
-    configuration of the run that continues in `out`."""
-    found = {"clip_rewards": clipping({}, environment)}
-    return settled(collection, found, before.get("training"), out)
+def settled_for(collection: Collection, environment: str) -> Collection:
+    """The collection with every "auto" replaced by its value for this environment."""
+    if collection.clip_rewards != AUTO:
+        return collection
+    return replace(collection, clip_rewards=clipping({}, environment))

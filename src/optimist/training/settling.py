@@ -1,94 +1,46 @@
-"""What "auto" becomes in a training on a dataset: the log decides, or the run that goes on."""
+"""What "auto" becomes in a training on a dataset: the log decides."""
 
-import logging
-from collections.abc import Callable
+import math
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 from optimist.agents._agent import Agent
 from optimist.data.dataset import Dataset
-from optimist.training.automatic import AUTO, clipping, is_own, scaling, settled
+from optimist.training.automatic import AUTO, clipping, is_own, scaling
 from optimist.training.offline_settings import Training
-from optimist.training.rewards import suggested_limit, suggested_scale
+from optimist.training.rewards import outlier, suggested_limit, suggested_scale
 from optimist.training.seed_logs import SeedLogs
 
-log = logging.getLogger("optimist")
+FOLLOWING = ("clip_rewards", "reward_scale", "observations", "huber_limit", "target_limit")
+
+
+def following(agent: Agent, training: Training) -> list[str]:
+    """The settings that are "auto"."""
+    return [name for name in FOLLOWING if AUTO in (getattr(agent, name, None), getattr(training, name, None))]
 
 
 def settled_run(
-    agent: Agent,
-    training: Training,
-    data: SeedLogs,
-    dataset: Dataset,
-    environment: str | None,
-    before: dict,
-    out: str | Path,
+    agent: Agent, training: Training, data: SeedLogs, dataset: Dataset, environment: str | None
 ) -> tuple[Agent, Training]:
-    """The agent and its training without "auto". `data` are the parts of the dataset that the seeds learn
-    from; `before` is the configuration of the run that continues in `out`."""
-    older = bool(before) and "huber_limit" not in before.get("agent", {})
-    scale = partial(suggested_scale, data.logs, training.gamma, agent)
-    if older and hasattr(agent, "huber_limit"):  # its scale and its limit belong together
-        scale = partial(before.get("training", {}).get, "reward_scale", 1.0)
-    elif before and hasattr(agent, "largest_value"):  # its scale followed another rule before
-        scale = partial(_kept_scale, before, scale, out)
-    training = settled_for(training, dataset, environment, before, out, scale)
+    """The agent and its training with every "auto" replaced by its value for this dataset. `data` are the
+    parts of it that the seeds learn from."""
+    clip, scale, kind = training.clip_rewards, training.reward_scale, training.observations
+    if clip == AUTO:
+        clip = clipping(dataset.provenance, environment)
+    foreign = clip is None and not is_own(dataset.provenance)
+    odd = outlier(data.logs) if foreign and training.clip_rewards == AUTO else None
+    limit = odd.limit if odd else math.inf
+    if scale == AUTO:
+        scale = suggested_scale(data.logs, training.gamma, agent, limit)[0] if foreign else 1.0
+    if odd:
+        clip = float(f"{limit * float(scale):.6g}")
+    if kind == AUTO:
+        kind = scaling(dataset.spec, dataset.provenance)
+    training = replace(training, clip_rewards=clip, reward_scale=scale, observations=kind)
+    changes: dict[str, Any] = {}
     if getattr(agent, "huber_limit", None) == AUTO:
-        as_published = training.clip_rewards is not None or is_own(dataset.provenance)
-        agent = _counting(agent, training, data, as_published, out if older else None)
+        changes["huber_limit"] = suggested_limit(data.logs, float(scale), limit) if foreign else 1.0
     if getattr(agent, "target_limit", None) == AUTO:
-        agent = _limited(agent, training, data)
-    return agent, training
-
-
-def settled_for(
-    training: Training,
-    dataset: Dataset,
-    environment: str | None,
-    before: dict,
-    out: str | Path,
-    scale: Callable[[], float] = lambda: 1.0,
-) -> Training:
-    """The training with every "auto" replaced by its value for this dataset; `before` is the configuration of
-    the run that continues in `out`. `scale` finds the scale for rewards that are not clipped, of a log that
-    is not our own."""
-    clip = clipping(dataset.provenance, environment)
-    clipped = clip if training.clip_rewards == AUTO else training.clip_rewards
-    as_logged = training.reward_scale != AUTO or clipped is not None or is_own(dataset.provenance)
-    found = {
-        "clip_rewards": clip,
-        "observations": scaling(dataset.spec, dataset.provenance),
-        "reward_scale": 1.0 if as_logged else scale(),
-    }
-    return settled(training, found, before.get("training"), out)
-
-
-def _kept_scale(before: dict, suggested: Callable[[], float], out: str | Path) -> float:
-    """The scale of rewards of the run in the folder; the log says if it is not the one that is suggested."""
-    kept, now = before.get("training", {}).get("reward_scale", 1.0), suggested()
-    if kept != now:
-        log.warning("%s continues with reward_scale %g, as it began (the default is now %g)", out, kept, now)
-    return kept
-
-
-def _counting(
-    agent: Agent, training: Training, data: SeedLogs, as_published: bool, older: str | Path | None
-) -> Agent:
-    """The agent with the published limit of Huber's loss, or one at which every reward of the logs counts
-    whole. `older` is the folder of a run that had the published one."""
-    scale: Any = training.reward_scale  # settled: a number
-    limit = 1.0 if as_published else suggested_limit(data.logs, scale)
-    if older and limit != 1:
-        line = "%s was begun by an older version: it continues with huber_limit 1 (the default is now %g)"
-        log.warning(line, older, limit)
-    changes: dict[str, Any] = {"huber_limit": 1.0 if older else limit}
-    return replace(agent, **changes)
-
-
-def _limited(agent: Agent, training: Training, data: SeedLogs) -> Agent:
-    """The agent whose targets are clipped to the largest return-to-go of all logs."""
-    largest = max(each.largest for each in data.logged_values(training))
-    limit: dict[str, Any] = {"target_limit": largest or None}  # a log without rewards has none
-    return replace(agent, **limit)
+        largest = max(each.largest for each in data.logged_values(training))
+        changes["target_limit"] = largest or None  # a log without rewards has none
+    return replace(agent, **changes), training

@@ -543,7 +543,7 @@ def test_agents_that_play_online_are_counted_in_steps_played(study, tmp_path):
             (out / job.name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copytree(study / f"logs/{job.environment}", out / job.name)
             shutil.copytree(study / job.name, out / job.name / "agent", dirs_exist_ok=True)
-            (out / job.name / "agent" / "config.toml").write_text(toml(made[-1].expected(out)))
+            (out / job.name / "agent" / "config.toml").write_text(toml(made[-1].expected({})))
         elif not job.plays:
             made.append(replace(job, data=first, needs=(first,)))
             shutil.copytree(study / job.name, out / job.name)

@@ -60,7 +60,7 @@ class Rewards:
 def _limit(training: dict[str, Any]) -> float | None:
     """The largest reward, in the log's unit: training multiplies before it clips."""
     limit = training.get("clip_rewards")
-    return None if limit is None else float(limit) / float(training.get("reward_scale", 1.0))
+    return None if limit is None else float(f"{limit / training.get('reward_scale', 1.0):.5g}")
 
 
 class Steps:

@@ -11,7 +11,7 @@ from optimist.networks import widths
 ANY_WAY = ("loggers", "evaluation")  # settings that are not written into a configuration
 IN_MEMORY = "in memory"  # in place of the folder of the data
 # No result depends on these: every feed gives the same batches, and dataset.fingerprint identifies the data.
-FREE = {"dataset.path", "start.path"} | {
+FREE = {"dataset.path", "dataset.following", "start.path"} | {
     f"training.{name}" for name in ("checkpoint_seconds", "feed", "keep_policies", "memory_gib")
 }
 MAY_CHANGE = {*FREE, "training.home", "training.steps"}  # a run may continue with more steps
@@ -31,8 +31,8 @@ LATER = {
 # Values that give the same results as another: a run that stopped may continue.
 SAME = {"training.on_divergence": {"stop": "continue"}}
 # Added later, with no value to compare for older runs; only the runs of studies have a part, and only those
-# on a log with masks of allowed actions, or whose targets are limited by the log, say so.
-UNKNOWN_BEFORE = ("dataset.recording", "dataset.part", "dataset.masks", "dataset.limits_targets")
+# on a log with masks of allowed actions say so.
+UNKNOWN_BEFORE = ("dataset.recording", "dataset.part", "dataset.masks")
 HASH_LETTERS, HASH_SHOWN = 64, 12
 MEANING = {  # of values that are hashes
     "dataset.fingerprint": " (other data, or another part of it)",

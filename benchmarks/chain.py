@@ -1,0 +1,94 @@
+"""Four states in a row with a known best policy, and random logs of them: a test of scales.
+
+The action AHEAD moves to the next state, beyond the last of which the episode ends with a reward of 1; the
+action BACK moves to the state before. One step in ten does the other action. Policies are scored exactly:
+0 is random play, 1 the best policy.
+"""
+
+import numpy as np
+
+from optimist import Dataset
+
+STATES, SLIP, GAMMA, TIME_LIMIT = 4, 0.1, 0.99, 60
+BACK, AHEAD = ACTIONS = (0, 1)
+
+
+def moved(state: np.ndarray, ahead: np.ndarray) -> np.ndarray:
+    """The next state; STATES is the end."""
+    return np.where(ahead, state + 1, np.maximum(state - 1, 0))
+
+
+def value(ahead: np.ndarray) -> float:
+    """The exact return, discounted, from state 0 of the policy that moves ahead with this probability (4,)."""
+    share = ahead * (1 - SLIP) + (1 - ahead) * SLIP
+    here = np.arange(STATES)
+    goes = np.zeros((STATES, STATES + 1))
+    goes[here, moved(here, np.ones(STATES, bool))] += share
+    goes[here, moved(here, np.zeros(STATES, bool))] += 1 - share
+    values = np.linalg.solve(np.eye(STATES) - GAMMA * goes[:, :STATES], goes[:, STATES])
+    return float(values[0])
+
+
+def score(actions: np.ndarray) -> float:
+    """0: as good as random play; 1: the best policy. `actions` has one action for each state."""
+    random, best = value(np.full(STATES, 0.5)), value(np.ones(STATES))
+    return (value(np.asarray(actions, float)) - random) / (best - random)
+
+
+def observations() -> np.ndarray:
+    """What an agent sees in each state, (4, 4)."""
+    return np.eye(STATES, dtype=np.float32)
+
+
+def log(steps: int = 5_000, seed: int = 0, *, ahead: float = 0.5) -> dict[str, np.ndarray]:
+    """The arrays of a log whose actions are AHEAD with this probability, for `Dataset.from_arrays`."""
+    random = np.random.default_rng(seed)
+    action = (random.random(steps) < ahead).astype(int)
+    slips = random.random(steps) < SLIP
+    state, following = np.zeros((2, steps), int)
+    truncated = np.zeros(steps, bool)
+    at, age = 0, 0
+    for step in range(steps):
+        state[step], age = at, age + 1
+        following[step] = at = int(moved(at, action[step] != slips[step]))
+        truncated[step] = at < STATES and age == TIME_LIMIT
+        if at == STATES or truncated[step]:
+            at, age = 0, 0
+    terminal = following == STATES
+    return {
+        "observations": observations()[state],
+        "actions": action,
+        "rewards": terminal * 1.0,
+        "terminals": terminal,
+        "truncated": truncated,
+        "next_observations": observations()[following % STATES],
+    }
+
+
+def cost(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The same log with a cost of 1 for each step but the last."""
+    return {**arrays, "rewards": arrays["rewards"] - 1}
+
+
+def scaled(arrays: dict[str, np.ndarray], factor: float) -> dict[str, np.ndarray]:
+    return {**arrays, "rewards": factor * arrays["rewards"]}
+
+
+def with_one(arrays: dict[str, np.ndarray], name: str, size: float = 1e6, row: int = 1234) -> dict:
+    """The same log with one absurd number in the first column of this array."""
+    changed = arrays[name].astype(np.float64)
+    changed.reshape(len(changed), -1)[row, 0] = size
+    return {**arrays, name: changed}
+
+
+PLAIN = log()
+CASES = {
+    **{f"x{factor:g}": scaled(PLAIN, factor) for factor in (1, 0.1, 0.01, 1e-4, 1e5)},
+    "-1/0": cost(PLAIN),
+    "one reward of 1e6": with_one(PLAIN, "rewards"),
+    "one feature of 1e6": with_one(PLAIN, "observations"),
+}
+
+
+def dataset(case: str = "x1") -> Dataset:
+    return Dataset.from_arrays(**CASES[case])
