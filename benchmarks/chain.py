@@ -19,7 +19,7 @@ def moved(state: np.ndarray, ahead: np.ndarray) -> np.ndarray:
 
 
 def value(ahead: np.ndarray) -> float:
-    """The exact return, discounted, from state 0 of the policy that moves ahead with this probability (4,)."""
+    """The exact discounted return, from state 0, of the policy that moves ahead with this probability, (4,)."""
     share = ahead * (1 - SLIP) + (1 - ahead) * SLIP
     here = np.arange(STATES)
     goes = np.zeros((STATES, STATES + 1))

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from little import outcome, small, vectors
+from optimist import agents
 from optimist.agents._agent import Agent, Objective
-from optimist.data import Spec, from_arrays
+from optimist.data import from_arrays
 from optimist.data.returns_to_go import LoggedValues, logged_values
 from optimist.equations.optimizers import Adam
 from optimist.errors import DivergedError, RunError, UsageError
@@ -204,12 +205,28 @@ def test_the_remedy_names_no_agent_that_is_used_already(name, others):
     assert others in remedy(Learner(small(name), LOG.spec))
 
 
-def test_the_remedy_is_one_that_helped():
-    """A tenth of the learning rate saved no run of REM on CartPole; twice the period of copies saved all."""
-    period = small("rem").target_period
-    assert remedy(Learner(small("rem"), LOG.spec)).endswith(f" or --target-period {2 * period:_}")
-    moving = Spec((2,), "float32", action_low=(-1.0,), action_high=(1.0,))  # its target has no copies
-    assert remedy(Learner(small("td3"), moving)).endswith(" or a smaller learning rate")
+def test_the_remedy_is_one_that_helped_and_is_not_on_already():
+    """Targets limited by the log ended every divergence of DQN, REM and QR-DQN."""
+    cautious = "a conservative agent (cql, discrete_bcq, discrete_iql)"
+    for name in ("rem", "dqn", "qr_dqn"):
+        assert remedy(Learner(small(name), LOG.spec)) == f"--target-limit auto or {cautious}"
+        assert remedy(Learner(small(name, target_limit=3.0), LOG.spec)) == cautious
+    assert remedy(Learner(small("c51"), LOG.spec)) == cautious  # its atoms limit its values
+
+
+@pytest.mark.parametrize(
+    ("name", "lift"), [("cql", 1.0), ("qr_cql", 1.0), ("rem_cql", 1.0), ("sac_cql", 2.5), ("dqn", 0.0)]
+)
+def test_a_penalty_may_lift_values_by_its_weight_at_every_step(name, lift):
+    """On FrozenLake CQL's values were 3.9, the largest return 1, and its policy the best."""
+    assert agents.preset(name).lift == lift
+    learner = Learner(small("dqn"), LOG.spec)
+    health = first_health(learner.init((0,)).params, np.zeros((1, 100), np.float32))
+    guard = Guard(learner, (0,), [LoggedValues(0.0, 1.0)], health, lift=10 * lift)
+    most = 2 * (1 + 10 * lift)
+    assert alarm_steps(guard, [most] * 9) == {}
+    assert alarm_steps(guard, [1.01 * most] * 3) == {0: 30}
+    assert guard.alarms[0].bound == 1.0 and "no return in its log exceeds 1;" in guard.told(0)
 
 
 def test_freeze_gives_one_seed_its_last_healthy_policy_and_leaves_the_others(tmp_path, continued):

@@ -43,6 +43,12 @@ class Agent(ABC):
         """The same agent with every "auto" replaced by its value, for a configuration file."""
         return self
 
+    @property
+    def lift(self) -> float:
+        """By how much terms of the loss may raise a value above its target: of no use to the policy, and no
+        sign of divergence."""
+        return 0.0
+
     @abstractmethod
     def check(self, spec: Spec) -> None:
         """Raise DataError for data that this agent cannot learn from."""

@@ -38,6 +38,11 @@ class Conservative:
         if not 0 <= self.conservatism < float("inf"):
             raise UsageError(f"conservatism is {self.conservatism}: choose a finite number of at least 0")
 
+    @property
+    def lift(self) -> float:
+        """Where the slopes of the term and of a squared error cancel, the error is at most the weight."""
+        return self.conservatism
+
     def loss(self, q, q_target, step, key):
         table = ReadOnce(q(step.observation))
 

@@ -65,6 +65,10 @@ class SacCql(CriticAgent):
                 "least 0, and at least 1 sample"
             )
 
+    @property
+    def lift(self) -> float:
+        return self.conservatism / 2  # beside the square of an error, not half of it
+
     def optimizer_of(self, group: str) -> RmsProp | Adam:
         return super().optimizer_of("actor" if group == "temperature" else group)
 

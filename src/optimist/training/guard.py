@@ -45,8 +45,8 @@ def sizes(values) -> np.ndarray:
 
 
 def first_health(params: Any, values, step: int = 0) -> Health:
-    """Before the first look; `values` are those of these parameters. Of a run that an older version began,
-    nothing is known about the untrained network."""
+    """Before the first look; `values` are those of these parameters. Of a checkpoint without the health of
+    its seeds, nothing is known about the untrained network."""
     seeds = len(values)
     untrained = sizes(values) if step == 0 else np.zeros(seeds, np.float32)
     none = np.zeros(seeds, np.int32)
@@ -69,7 +69,8 @@ class Guard:
     """Looks at the values of each seed, raises alarms and keeps the last healthy policy of each.
 
     A look is unhealthy if more than 5% of the values exceed twice the bound. The bound is the largest
-    return-to-go of the seed's own log, or the size of the untrained network's values if that is larger."""
+    return-to-go of the seed's own log and what terms of the loss may lift every value by, or the size of the
+    untrained network's values if that is larger."""
 
     def __init__(
         self,
@@ -78,10 +79,12 @@ class Guard:
         logged: list[LoggedValues],
         health: Health,
         response: str = CONTINUE,
+        lift: float = 0.0,
     ):
         self._learner, self.seeds, self._response = learner, seeds, response
         self._logged, self.health = logged, health
-        self._bound = np.array([each.largest for each in logged], np.float32)
+        self._largest = np.array([each.largest for each in logged], np.float32)
+        self._bound = self._largest + np.float32(lift)
 
     @property
     def alarms(self) -> dict[int, Alarm]:
@@ -90,8 +93,8 @@ class Guard:
         for place, seed in enumerate(self.seeds):
             step, size = int(self.health.alarm[place]), float(self.health.size[place])
             if step != NEVER:
-                bound = float(self._bound[place])
-                found[seed] = Alarm(step, int(self.health.step[place]), size or None, bound)
+                largest = float(self._largest[place])
+                found[seed] = Alarm(step, int(self.health.step[place]), size or None, largest)
         return found
 
     @property
@@ -104,7 +107,7 @@ class Guard:
         health, values = self.health, np.asarray(values)
         values = np.where(np.isfinite(values), values, health.values)  # a seed that failed has others
         size = sizes(values)
-        known = self._bound > 0  # a log without rewards says nothing
+        known = self._largest > 0  # a log without rewards says nothing
         healthy = ~(known & (size > TIMES * np.maximum(self._bound, np.asarray(health.untrained))))
         healthy |= self.frozen
         calm = healthy & (np.asarray(health.alarm) == NEVER)  # the policy before the first alarm is kept
@@ -179,16 +182,14 @@ def is_due(step: int, count: int) -> bool:
 
 
 def remedy(learner: Learner) -> str:
+    """What ended divergence: the limit did in every run of DQN, REM and QR-DQN, a tenth of the rate in none."""
     agent = learner.agent
-    limit = "--target-limit auto, " * hasattr(agent, "target_limit")
     peers = ("cql", "discrete_bcq", "discrete_iql") if learner.spec.discrete else ("td3_bc", "iql", "bcq")
     mine = short_name(agent)
     others = ", ".join(name for name in peers if name != mine)
-    kind = "another" if mine in peers else "a"
-    # A tenth of the rate saved no run of REM on CartPole, fewer copies saved all (docs/results/small-scale).
-    copied = getattr(agent, "target_rate", None) == 1
-    last = f"--target-period {2 * agent.target_period:_}" if copied else "a smaller learning rate"
-    return f"{limit}{kind} conservative agent ({others}) or {last}"
+    conservative = f"{'another' if mine in peers else 'a'} conservative agent ({others})"
+    limited = getattr(agent, "target_limit", 0) is not None  # already, or it has no such limit
+    return conservative if limited else f"--target-limit auto or {conservative}"
 
 
 @jax.jit

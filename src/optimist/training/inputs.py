@@ -141,8 +141,8 @@ def _warn(dataset: View, absurd: Mapping[int, list[str]]) -> None:
 
 
 def _blocks(logs: Sequence[View]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The steps of each different log, and the frames at which they begin. Final frames are left out: in a log
-    without successors they are black."""
+    """The steps of each different log, and the frames at which they begin. Final frames are left out: in a
+    log without successors they are black."""
     for view in {view.fingerprint: view for view in logs}.values():
         rows = max(1, BLOCK // (4 * view.spec.frame_shape[0]))
         for first in range(0, len(view), rows):

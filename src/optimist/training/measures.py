@@ -15,6 +15,8 @@ from optimist.training.probes import Probes, answers, probes_of
 from optimist.training.seed_logs import SeedLogs
 from optimist.training.storage.alarms import Alarm
 
+ENDLESS = 0.9999  # the discount that a sum without discount counts as, where it must be finite
+
 
 class Measures:
     """The figures of every seed, and the guard against divergence of agents that have values."""
@@ -33,8 +35,10 @@ class Measures:
             if health is None:
                 values = answers(learner, len(data.seeds), state.params, self._probes).values
                 health = guarding.first_health(state.params, values, int(state.step))
+            lift = learner.agent.lift and learner.agent.lift / (1 - min(training.gamma, ENDLESS))
             self._guard = Guard(
-                learner, data.seeds, data.logged_values(training), health, training.on_divergence
+                *(learner, data.seeds, data.logged_values(training), health, training.on_divergence),
+                lift=lift,
             )
 
     @property
