@@ -19,7 +19,7 @@ def moved(state: np.ndarray, ahead: np.ndarray) -> np.ndarray:
 
 
 def value(ahead: np.ndarray) -> float:
-    """The exact discounted return, from state 0, of the policy that moves ahead with this probability, (4,)."""
+    """The exact discounted return from state 0; `ahead` are the probabilities of moving ahead, (4,)."""
     share = ahead * (1 - SLIP) + (1 - ahead) * SLIP
     here = np.arange(STATES)
     goes = np.zeros((STATES, STATES + 1))
@@ -74,19 +74,24 @@ def scaled(arrays: dict[str, np.ndarray], factor: float) -> dict[str, np.ndarray
     return {**arrays, "rewards": factor * arrays["rewards"]}
 
 
-def with_one(arrays: dict[str, np.ndarray], name: str, size: float = 1e6, row: int = 1234) -> dict:
-    """The same log with one absurd number in the first column of this array."""
-    changed = arrays[name].astype(np.float64)
-    changed.reshape(len(changed), -1)[row, 0] = size
-    return {**arrays, name: changed}
+def one_reward(arrays: dict[str, np.ndarray], size: float = 1e6, row: int = 1234) -> dict[str, np.ndarray]:
+    """The same log with one absurd reward."""
+    return {**arrays, "rewards": np.where(np.arange(len(arrays["rewards"])) == row, size, arrays["rewards"])}
+
+
+def one_feature(arrays: dict[str, np.ndarray], size: float = 1e6, row: int = 1234) -> dict[str, np.ndarray]:
+    """The same log with one absurd number in the first feature; it is also the next observation before."""
+    seen, following = arrays["observations"].copy(), arrays["next_observations"].copy()
+    seen[row, 0] = following[row - 1, 0] = size
+    return {**arrays, "observations": seen, "next_observations": following}
 
 
 PLAIN = log()
 CASES = {
     **{f"x{factor:g}": scaled(PLAIN, factor) for factor in (1, 0.1, 0.01, 1e-4, 1e5)},
     "-1/0": cost(PLAIN),
-    "one reward of 1e6": with_one(PLAIN, "rewards"),
-    "one feature of 1e6": with_one(PLAIN, "observations"),
+    "one reward of 1e6": one_reward(PLAIN),
+    "one feature of 1e6": one_feature(PLAIN),
 }
 
 

@@ -95,7 +95,7 @@ def write_study(out: Path, *, lift: float = 0.0, batch: int = 32, said: dict | N
                 (step, seed, height(job.environment, job.label, seed, step, lift)) for step, seed in rows
             ]
             _episodes(folder, heights)
-        (folder / "config.toml").write_text(toml(job.expected(out)))
+        (folder / "config.toml").write_text(toml(job.expected({})))
         (folder / "versions.json").write_text(json.dumps(VERSIONS))
         (folder / "DONE").touch()
     write_jobs(out, "A study made by hand", jobs(batch=batch, **grid), **(said or {}))

@@ -11,6 +11,7 @@ import optimist
 from optimist.cli.main import main
 from optimist.data.verify import verify
 from optimist.studies.status import read_jobs
+from optimist.training.storage.run_folder import read_config
 
 SAMPLES = sorted((Path(__file__).parent / "samples").glob("*.tar.xz"))
 AGENT = ["rem", "data", "--network", "linear", "--columns", "4", "--seeds", "0,1"]
@@ -39,8 +40,12 @@ def test_a_run_loads_and_acts(folder):
 
 def test_a_run_continues_where_it_stopped(folder):
     """From the old commit's step 40 to 60, as if today's code had trained all 60."""
-    assert main(["train", *AGENT, *TRAINING, "--steps", "60", "--out", "run"]) == 0
-    assert main(["train", *AGENT, *TRAINING, "--steps", "60", "--out", "anew"]) == 0
+    before = read_config("run")["training"]  # not what "auto" finds today
+    usual = {"clip_rewards": "none", "reward_scale": 1, "observations": "none"}
+    then = [f"--{name.replace('_', '-')}={before.get(name, value)}" for name, value in usual.items()]
+    for out in ("run", "anew"):
+        words = ["train", *AGENT, *TRAINING, *then, "--huber-limit", "1", "--steps", "60", "--out", out]
+        assert main(words) == 0
     continued, anew = optimist.load("run"), optimist.load("anew")
     assert [row.split(",")[0] for row in (folder / "run/episodes.csv").read_text().split()[1:]] == (
         ["20"] * 4 + ["40"] * 4 + ["60"] * 4
@@ -67,9 +72,13 @@ def test_the_jobs_of_a_study_keep_their_recipe(folder):
 
 
 def test_a_study_run_again_finds_its_runs_done_or_says_what_differs(folder, capsys):
-    """The first build gave all seeds one log. Today each seed has its own: that is another study."""
+    """The first build gave all seeds one log, and the first two clipped the rewards of every environment:
+    these are other studies than today's."""
+    before = read_config("study/logs/gym-cartpole-v1/agent")
     exit_code, said = main(["study", "run", "study.toml", "--out", "study"]), capsys.readouterr().err
-    if (folder / "study/logs/gym-cartpole-v1/agent/config.toml").read_text().count("seeds = [0]"):
+    if before["seeds"] == [0]:
         assert exit_code != 0 and "logs/gym-cartpole-v1 has seeds: [0] saved, [0, 1] requested" in said
+    elif "clip_rewards" in before["training"]:
+        assert exit_code != 0 and "training.clip_rewards: 1.0 saved, nothing requested" in said
     else:
         assert exit_code == 0 and "4 of 4 runs are done already" in said

@@ -47,4 +47,4 @@ def test_units_make_no_difference(name, tmp_path):
 def test_the_best_policy_scores_1_and_others_less():
     assert chain.score(np.ones(4)) == pytest.approx(1)
     assert chain.score(np.full(4, 0.5)) == pytest.approx(0)
-    assert chain.score([0, 1, 1, 1]) < chain.score([1, 1, 0, 1]) < 0.5
+    assert chain.score([1, 1, 0, 1]) < chain.score([0, 1, 1, 1]) < 0.5

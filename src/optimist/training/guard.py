@@ -182,7 +182,7 @@ def is_due(step: int, count: int) -> bool:
 
 
 def remedy(learner: Learner) -> str:
-    """What ended divergence: the limit did in every run of DQN, REM and QR-DQN, a tenth of the rate in none."""
+    """What ended divergence: the limit did so in every run of DQN, REM and QR-DQN."""
     agent = learner.agent
     peers = ("cql", "discrete_bcq", "discrete_iql") if learner.spec.discrete else ("td3_bc", "iql", "bcq")
     mine = short_name(agent)
