@@ -12,7 +12,7 @@ from optimist.training.recipes import RECIPES
 SOLVES = ("dqn", "rem", "c51", "qr_dqn", "cql", "discrete_iql")
 FEW = {"columns": 20}  # instead of 200 heads or quantiles, to be quick
 UNITS = [case for case in chain.CASES if case.startswith("x")]
-STEPS = 3_000
+STEPS = {"rem": 10_000}  # its values are noisy for longer
 
 
 def agent(name: str):
@@ -21,7 +21,8 @@ def agent(name: str):
 
 
 def trained(name: str, case: str, out) -> OfflineTraining:
-    training = Training(steps=STEPS, evaluate_every=STEPS, keep_policies=0)
+    steps = STEPS.get(name, 3_000)
+    training = Training(steps=steps, evaluate_every=steps, keep_policies=0)
     return OfflineTraining(agent(name), chain.dataset(case), training, out=out)
 
 

@@ -11,8 +11,10 @@ import pytest
 import optimist
 from little import outcome, small, vectors
 from optimist.agents import TableAgent
+from optimist.cli.main import main
 from optimist.errors import RunError, UsageError
 from optimist.training import inputs
+from optimist.training.export.numpy_policy import NumpyPolicy
 from optimist.training.inputs import Inputs, measured
 from optimist.training.learner import Learner
 from optimist.training.loading import load_run
@@ -71,6 +73,44 @@ def test_every_way_to_act_sees_what_training_saw(run):
     np.testing.assert_array_equal(run.policy(raw), expected)
     played = Player(run.learner, lanes=8)(run.params, raw, np.ones(8, bool), 0.0, jax.random.PRNGKey(0), 0)
     np.testing.assert_array_equal(played[0], expected)
+
+
+def with_one_absurd_value(row=321) -> optimist.Dataset:
+    """The log `unlike`, in which the feature that matters is 1,000,000 in one row."""
+    data = unlike(4_000)
+    features = data.timeline.frames(np.arange(0, 2 * len(data), 2)).copy()
+    features[row, 1] = 1e6
+    return optimist.Dataset.from_arrays(
+        features, data.timeline.action, data.timeline.reward, np.ones(len(data), bool)
+    )
+
+
+@pytest.mark.parametrize("kind", ["standard", "range"])
+def test_one_absurd_value_of_a_feature_decides_no_scale(kind, caplog):
+    """The standard deviation was 15,811: the values 0 and 1 were 6e-5 apart."""
+    plain, odd = measured([unlike(4_000)], kind), measured([with_one_absurd_value()], kind)
+    np.testing.assert_allclose(odd.spread, plain.spread, rtol=1e-3)
+    np.testing.assert_allclose(odd.centre, plain.centre, rtol=1e-2)
+    assert float(odd(jnp.array([50_000.0, 1e6]))[1]) == 10
+    assert [record.message for record in caplog.records] == [
+        "feature 1 is 1e+06 in row 321, far beyond its other values: it is read as 10 standard deviations "
+        "and decides no scale; mend it, or leave the row out"
+    ]
+
+
+def test_a_policy_and_its_export_use_the_feature_beside_an_absurd_value(tmp_path):
+    OfflineTraining(small("dqn", **QUICK), with_one_absurd_value(), SHORT, out=tmp_path / "run").run()
+    run = load_run(tmp_path / "run")
+    assert accuracy(run) > 0.95
+    main(["export", str(tmp_path / "run"), "--to", str(tmp_path / "policy.npz")])
+    rows = np.array([[50_000, 0], [50_000, 1], [49_000, 1e6]], np.float32)
+    exported = NumpyPolicy(tmp_path / "policy.npz")
+    np.testing.assert_array_equal([exported(row) for row in rows], run.policy(rows))
+
+
+def test_rare_values_of_a_feature_that_hardly_varies_keep_their_scale():
+    scale = measured([rare()], "standard")
+    np.testing.assert_allclose(scale.spread[1], np.sqrt(3 / 900 * (1 - 3 / 900)), rtol=1e-6)
 
 
 def rare(steps=900) -> optimist.Dataset:

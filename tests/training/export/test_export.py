@@ -109,7 +109,7 @@ def test_an_exported_policy_limits_observations_as_in_training(suffix, tmp_path)
     rows = (random.normal(size=(200, 4)) * 30 * scale.spread + scale.centre).astype(np.float32)
     expected, free = (
         run.policy(rows),
-        untrained("dqn", VECTORS, inputs=replace(scale, limit=None)).policy(rows),
+        untrained("dqn", VECTORS, inputs=replace(scale, limit=np.inf)).policy(rows),
     )
     assert (expected != free).sum() > 10
     file = tmp_path / f"policy{suffix}"
