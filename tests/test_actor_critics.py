@@ -10,7 +10,7 @@ import pytest
 
 from optimist import agents
 from optimist.agents._actor_critic import Bounds
-from optimist.data.transition import FollowedTransition, Spec, Transition
+from optimist.data.transition import Spec, Transition
 from optimist.equations.optimizers import Adam, RmsProp
 from optimist.errors import DataError, UsageError
 from optimist.networks import DenseNetwork
@@ -28,11 +28,11 @@ def small(name: str, **changes):
     return dataclasses.replace(agent, **changes)
 
 
-def batch(count: int = BATCH) -> FollowedTransition:
+def batch(count: int = BATCH) -> Transition:
     """With the next logged actions, which most agents do not read; at the third step there is none."""
     random = np.random.default_rng(0)
     low, high = np.array(SPEC.action_low), np.array(SPEC.action_high)
-    return FollowedTransition(
+    return Transition(
         observation=random.normal(size=(count, 3)).astype(np.float32),
         action=random.uniform(low, high, (count, 2)).astype(np.float32),
         reward=random.normal(size=count).astype(np.float32),

@@ -21,8 +21,8 @@ from equations.test_losses import projection_by_loops, quantile_huber_by_loops
 from optimist import agents
 from optimist.agents._actor_critic import ActorAgent, ActorCritic
 from optimist.agents._agent import Agent
-from optimist.agents._table_agent import TableAgent
-from optimist.data.transition import Spec, Transition, followed
+from optimist.agents._table_agent import Reader, TableAgent
+from optimist.data.transition import Spec, Transition
 from optimist.equations.mixtures import Mixture
 from optimist.equations.optimizers import Adam, RmsProp
 from optimist.errors import DataError, UsageError
@@ -103,7 +103,8 @@ def transitions_for(agent: Agent, spec: Spec) -> Transition:
     found = transitions(spec)
     if not agent.reads_next_action:
         return found
-    return followed(found, np.roll(found.action, 1, axis=0), np.arange(len(found.reward)) % 5 > 0)
+    more = np.roll(found.action, 1, axis=0), np.arange(len(found.reward)) % 5 > 0
+    return found._replace(next_action=more[0], next_logged=more[1])
 
 
 def rows(resident: Transition, item) -> Transition:
@@ -349,7 +350,7 @@ DOUBLE_DQN = '''\
 
 from dataclasses import dataclass
 
-from optimist.agents._table_agent import TableAgent
+from optimist.agents._table_agent import Reader, TableAgent
 from optimist.equations.losses import huber
 
 
@@ -523,7 +524,7 @@ class RandomTable:
     bias: np.ndarray  # (A, K)
     networks: int = 1
 
-    def __call__(self, observation):
+    def __call__(self, observation, allowed=None):
         if self.networks == 1:
             return Table(observation, self.weight, self.bias)
         features = [observation * (n + 1) for n in range(self.networks)]
@@ -604,7 +605,7 @@ def test_an_agent_may_draw_for_each_step():
 
     rem, own = agents.Rem(columns=4), OwnMixtures(columns=4)
     params = rem.init(jax.random.PRNGKey(0), VECTORS)
-    q = functools.partial(rem.table(VECTORS), params["q"])
+    q = Reader(rem.table(VECTORS), params["q"])
     shared, found = (
         float(objective.loss(params, params, STEPS, LOSS_KEY))
         for agent in (rem, own)
@@ -832,7 +833,8 @@ def test_a_loss_is_its_papers_equation(agent, by_loops):
     losses = losses_on(agent, q, q_target)
     assert {0.0} < set(STEPS.discount.tolist())  # some steps are terminal, some are not
     for row in range(12):
-        step = SimpleNamespace(**{name: column[row].tolist() for name, column in STEPS._asdict().items()})
+        columns = {name: column for name, column in STEPS._asdict().items() if column is not None}
+        step = SimpleNamespace(**{name: column[row].tolist() for name, column in columns.items()})
         table, next_table = q.numbers(step.observation), q_target.numbers(step.next_observation)
         step.own_next_table, step.target_table = (
             q.numbers(step.next_observation),
@@ -921,7 +923,7 @@ def test_a_head_that_is_certain_and_wrong_still_learns():
     @jax.grad
     def gradient(bias):
         table = Table(jnp.zeros(6), jnp.zeros((6, 3, 10)), bias)
-        return agent.loss(lambda _: table, lambda _: table, step, LOSS_KEY)
+        return agent.loss(lambda *_: table, lambda *_: table, step, LOSS_KEY)
 
     certain = np.zeros((3, 10), np.float32)
     certain[0, [0, 5]] = 60.0  # both heads are sure of the first atom

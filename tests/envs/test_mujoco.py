@@ -51,7 +51,7 @@ def played(task: str, actions: np.ndarray, **options) -> list[envs.Step]:
 
 def same(ours: list[envs.Step], theirs: list[envs.Step], lanes: slice = slice(None)) -> None:
     for one, other in zip(ours, theirs, strict=True):
-        for mine, yours in zip(one, other, strict=True):
+        for mine, yours in zip(one[:5], other[:5], strict=True):
             np.testing.assert_array_equal(mine[lanes], yours[lanes])
 
 
@@ -121,7 +121,7 @@ def test_how_many_processes_there_are_changes_nothing(task):
 def test_lanes_know_nothing_of_each_other(task):
     actions = random_actions(task, 100, lanes=4)
     many, few = played(task, actions), played(task, actions[:, :2])
-    same([envs.Step(*(part[:2] for part in step)) for step in many], few)
+    same([envs.Step(*(part[:2] for part in step[:5])) for step in many], few)
     changed = actions.copy()
     changed[:, 0] *= -1
     others = played(task, changed)
@@ -151,8 +151,8 @@ def test_what_was_returned_is_not_written_into_later():
     copies = [kept[0].copy()]
     for row in actions:
         step = play.step(row)
-        kept += step
-        copies += [part.copy() for part in step]
+        kept += step[:5]
+        copies += [part.copy() for part in step[:5]]
     for array, copy in zip(kept, copies, strict=True):
         np.testing.assert_array_equal(array, copy)
 

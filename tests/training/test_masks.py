@@ -10,7 +10,6 @@ import pytest
 from little import small, vectors
 from optimist.agents.rem import Rem
 from optimist.data import Dataset, Sampler, Transition, transitions
-from optimist.data.transition import masked
 from optimist.data.warnings import warnings
 from optimist.errors import UsageError
 from optimist.training.feeding import feed_of
@@ -39,7 +38,7 @@ def batch(allowed):
         next_observation=random.normal(size=(4, 4)).astype(np.float32),
     )
     mask = None if allowed is None else np.broadcast_to(np.array(allowed), (4, 3))
-    return masked(found, mask, mask)
+    return found._replace(allowed=mask, next_allowed=mask)
 
 
 def with_raised(params, action):
@@ -163,7 +162,7 @@ def test_the_conservative_term_counts_the_actions_that_could_be_chosen(name):
     open_steps = batch(None)._replace(action=random.integers(3, size=4).astype(np.int32))
     masks = random.random((4, 3)) < 0.5
     masks[np.arange(4), open_steps.action] = True
-    steps, excess = masked(open_steps, masks, masks), 0.0
+    steps, excess = open_steps._replace(allowed=masks, next_allowed=masks), 0.0
     for observation, action, mask in zip(steps.observation, steps.action, masks, strict=True):
         values = np.asarray(agent.values(agent.table(SPEC)(params["q"], observation)), float)
         allowed = [np.exp(value) for value, is_allowed in zip(values, mask, strict=True) if is_allowed]
@@ -198,7 +197,7 @@ def test_every_feed_gives_the_logged_masks(where):
             np.testing.assert_array_equal(one, other)
     plain = feed_of([Sampler(vectors(40), batch=5)], where)
     first = jax.tree.map(lambda leaf: leaf[0, 0], plain.items(0, 1))
-    assert type(jax.jit(plain.minibatch)(plain.resident, first)) is Transition
+    assert jax.jit(plain.minibatch)(plain.resident, first).allowed is None
 
 
 def test_a_policy_answers_with_the_ids_of_the_log():

@@ -63,11 +63,8 @@ class Agent(ABC):
 
     @abstractmethod
     def action(self, spec: Spec, params: dict, observation, key) -> Any:
-        """The best action by the agent's estimate; `key` is for agents that choose at random."""
-
-    def allowed_action(self, spec: Spec, params: dict, observation, key, allowed) -> Any:
-        """The best action that the mask `allowed`, (A,), permits; only for discrete actions."""
-        raise UsageError(f"{type(self).__name__} cannot choose among some actions only; leave allowed out")
+        """The best action by the agent's estimate; `key` is for agents that choose at random. An agent for
+        discrete actions takes the mask `allowed=None`, (A,), too, here and in the next two methods."""
 
     @abstractmethod
     def online_action(self, spec: Spec, params: dict, observation, key, episode_key) -> Any:
@@ -76,10 +73,6 @@ class Agent(ABC):
     @abstractmethod
     def estimate(self, spec: Spec, params: dict, observation) -> Any:
         """The expected return of the agent's action here, for the logs and the guard against divergence."""
-
-    def allowed_estimate(self, spec: Spec, params: dict, observation, allowed) -> Any:
-        """The same if the agent may choose only the actions that the mask `allowed`, (A,), permits."""
-        return self.estimate(spec, params, observation)
 
     def action_value(self, spec: Spec, params: dict, observation, action) -> Any:
         """The expected return after this action; NaN for an agent that estimates none."""

@@ -46,8 +46,9 @@ class Conservative:
     def loss(self, q, q_target, step, key):
         table = ReadOnce(q(step.observation))
 
-        def shared(observation):
-            return table if observation is step.observation else q(observation)
+        def shared(observation, allowed=None):
+            read_again = allowed is None and observation is step.observation  # another costs only its time
+            return table if read_again else q(observation, allowed)
 
         values = of_choices(self.values(table), step)  # type: ignore[attr-defined]
         excess = excess_value(values, step.action)

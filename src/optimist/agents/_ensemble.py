@@ -32,7 +32,7 @@ class ManyHeads(HuberAgent):
     def values(self, table: Table | SplitTable | AllowedTable) -> Any:
         return table.mean()
 
-    def online_values(self, table: Table | SplitTable, episode_key) -> Any:
+    def online_values(self, table: Table | SplitTable | AllowedTable, episode_key) -> Any:
         return (table @ Mixture(self.explore).draw(episode_key, self.columns))[:, 0]
 
 
@@ -45,7 +45,7 @@ class EnsembleAgent(ManyHeads):
         """The value of the next state: one for each head, (K,), or one for all heads, ()."""
 
     def loss(self, q: Callable, q_target: Callable, step: Transition, key) -> Any:
-        targets = self.target(step, self.next_values(q_target(step.next_observation)))
+        targets = self.target(step, self.next_values(q_target(step.next_observation, step.next_allowed)))
         return self.error_loss(targets - q(step.observation).columns()[step.action]).mean()
 
 

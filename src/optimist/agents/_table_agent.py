@@ -4,13 +4,13 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Any, ClassVar, Literal, Self, cast
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import jax
 import jax.numpy as jnp
 
 from optimist.agents._agent import Agent, LearnsValues, Objective, mean_loss
-from optimist.data.transition import MaskedTransition, Spec, Transition
+from optimist.data.transition import Spec, Transition
 from optimist.equations.losses import cross_entropy, huber
 from optimist.errors import DataError, UsageError
 from optimist.networks import (
@@ -27,6 +27,24 @@ from optimist.networks import (
 NEVER = -1e9  # the value of an action that was not allowed; finite, because a loss multiplies it by zero
 
 
+class Reader:
+    """A network with its parameters: the table of an observation, and of its allowed actions if given."""
+
+    def __init__(self, network: MultiHead | MultiNetwork, params: dict):
+        self._network, self._params, self.masked = network, params, False
+
+    def __call__(self, observation, allowed=None) -> Table | SplitTable | AllowedTable:
+        table = self._network(self._params, observation)
+        self.masked |= allowed is not None
+        return table if allowed is None else AllowedTable.of(table, allowed)
+
+
+def best_action(table: Table | SplitTable | AllowedTable, values: Any) -> Any:
+    """The action of the largest of a table's values."""
+    best = jnp.argmax(values)
+    return table.rows[best] if isinstance(table, AllowedTable) else best
+
+
 @dataclass(frozen=True, kw_only=True)
 class TableAgent(Agent):
     """An agent for discrete actions that reads one (actions x columns) table per state.
@@ -35,7 +53,7 @@ class TableAgent(Agent):
     """
 
     vector_peer: ClassVar[str] = "td3"  # the agent to recommend if the actions are vectors
-    next_is_a_maximum: ClassVar[bool] = True  # of action values, so that a mask can limit it
+    next_is_a_maximum: ClassVar[bool] = True  # of action values, so that a mask has to limit it
     draws_for_each_step: ClassVar[bool] = False  # in the loss; else one draw serves the minibatch, as in REM
     columns: Annotated[int, "the width of the table: heads, atoms or quantiles of each action"] = 1
     networks: Annotated[int, "1: all columns are heads of one network; more: separate networks"] = 1
@@ -59,7 +77,8 @@ class TableAgent(Agent):
 
     @abstractmethod
     def loss(self, q: Callable, q_target: Callable, step: Transition, key) -> Any:
-        """The loss of one transition; `key` is that of the minibatch, or its own (`draws_for_each_step`)."""
+        """The loss of one transition; `key` is that of the minibatch, or its own (`draws_for_each_step`).
+        `q(observation, allowed)` is the table of the allowed actions; without a mask, of all actions."""
 
     def check(self, spec: Spec) -> None:
         if not spec.discrete:
@@ -93,33 +112,34 @@ class TableAgent(Agent):
         network = self.table(spec)
 
         def loss(params, targets, batch, key):
-            q, q_target = partial(network, params["q"]), partial(network, targets["q"])
-
-            def loss_of(step, key):
-                if isinstance(step, MaskedTransition) and self.next_is_a_maximum:
-                    now, then = _among_allowed(q, step), _among_allowed(q_target, step)
-                    return self.loss(now, then, cast(Transition, step), key)
-                return self.loss(q, q_target, step, key)
-
+            q, q_target = Reader(network, params["q"]), Reader(network, targets["q"])
             own = self.draws_for_each_step
             keys = jax.random.split(key, len(batch.reward)) if own else key
+            loss_of = partial(self.loss, q, q_target)
             losses = jax.vmap(loss_of, in_axes=(0, 0 if own else None))(batch, keys)
+            if batch.allowed is not None and not (q.masked or q_target.masked):
+                self._check_needs_no_mask()
             return mean_loss(losses, f"{type(self).__name__}.loss")
 
         return (Objective("q", loss),)
 
-    def action(self, spec: Spec, params: dict, observation, key) -> Any:
-        return jnp.argmax(self.values(self.table(spec)(params["q"], observation)))
+    def _check_needs_no_mask(self) -> None:
+        """Raise UsageError if the loss of a log with masks is a maximum over actions that nobody can take."""
+        if self.has_values and self.next_is_a_maximum:
+            raise UsageError(
+                f"the log has masks of allowed actions, and {type(self).__name__}.loss reads none: call "
+                "q_target(step.next_observation, step.next_allowed), or set next_is_a_maximum = False"
+            )
 
-    def allowed_action(self, spec: Spec, params: dict, observation, key, allowed) -> Any:
-        table = AllowedTable.of(self.table(spec)(params["q"], observation), allowed)
-        return table.rows[jnp.argmax(self.values(table))]
+    def action(self, spec: Spec, params: dict, observation, key, allowed=None) -> Any:
+        table = Reader(self.table(spec), params["q"])(observation, allowed)
+        return best_action(table, self.values(table))
 
-    def online_action(self, spec: Spec, params: dict, observation, key, episode_key) -> Any:
-        table = self.table(spec)(params["q"], observation)
-        return jnp.argmax(self.online_values(table, episode_key))
+    def online_action(self, spec: Spec, params: dict, observation, key, episode_key, allowed=None) -> Any:
+        table = Reader(self.table(spec), params["q"])(observation, allowed)
+        return best_action(table, self.online_values(table, episode_key))
 
-    def online_values(self, table: Table | SplitTable, episode_key) -> Any:
+    def online_values(self, table: Table | SplitTable | AllowedTable, episode_key) -> Any:
         """The value of each action while the agent collects data, (A,)."""
         return self.values(table)
 
@@ -127,12 +147,9 @@ class TableAgent(Agent):
         """The value of the state, ()."""
         return self.values(table).max()
 
-    def estimate(self, spec: Spec, params: dict, observation) -> Any:
-        return self.state_value(self.table(spec)(params["q"], observation))
-
-    def allowed_estimate(self, spec: Spec, params: dict, observation, allowed) -> Any:
-        table = self.table(spec)(params["q"], observation)
-        return self.state_value(AllowedTable.of(table, allowed) if self.next_is_a_maximum else table)
+    def estimate(self, spec: Spec, params: dict, observation, allowed=None) -> Any:
+        mask = allowed if self.next_is_a_maximum else None
+        return self.state_value(Reader(self.table(spec), params["q"])(observation, mask))
 
     def action_value(self, spec: Spec, params: dict, observation, action) -> Any:
         return self.action_values(self.table(spec)(params["q"], observation))[action]
@@ -142,20 +159,9 @@ class TableAgent(Agent):
         return self.values(table)
 
 
-def _among_allowed(q: Callable, step: MaskedTransition) -> Callable:
-    """q, except that the table of the next observation has only the actions that are allowed there."""
-
-    def limited(observation):
-        table = q(observation)
-        is_next = observation is step.next_observation
-        return AllowedTable.of(table, step.next_allowed) if is_next else table
-
-    return limited
-
-
 def of_choices(values: Any, step: Transition) -> Any:
     """The values or logits of the actions that could be chosen: one that was not allowed was not avoided."""
-    return jnp.where(step.allowed, values, NEVER) if isinstance(step, MaskedTransition) else values
+    return values if step.allowed is None else jnp.where(step.allowed, values, NEVER)
 
 
 def choice_loss(logits: Any, step: Transition) -> Any:

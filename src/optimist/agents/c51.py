@@ -41,7 +41,7 @@ class C51(TableAgent):
         return jax.nn.softmax(table.columns()) @ self.atoms
 
     def loss(self, q, q_target, step, key):
-        next_table = q_target(step.next_observation)
+        next_table = q_target(step.next_observation, step.next_allowed)
         best = self.values(next_table).argmax()
         moved = step.reward + step.discount * self.atoms
         target = categorical_projection(moved, jax.nn.softmax(next_table.columns()[best]), self.atoms)

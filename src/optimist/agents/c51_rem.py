@@ -30,7 +30,7 @@ class C51Rem(DistributionalEnsemble):
 
     def loss(self, q, q_target, step, key):
         alpha, atoms = self.alpha(key), self._atoms()
-        following = jax.nn.softmax(self._logits(q_target(step.next_observation), alpha))
+        following = jax.nn.softmax(self._logits(q_target(step.next_observation, step.next_allowed), alpha))
         moved, best = step.reward + step.discount * atoms, (following @ atoms).argmax()
         target = categorical_projection(moved, following[best], atoms)
         return cross_entropy(self._logits(q(step.observation), alpha)[step.action], target)

@@ -36,7 +36,8 @@ class DiscreteBcq(HuberAgent):
 
     def loss(self, q, q_target, step, key):
         values, logits = q(step.observation).columns().T
-        best = self.values(q(step.next_observation)).argmax()
-        target = self.target(step, q_target(step.next_observation).columns()[best, 0])
+        following = (step.next_observation, step.next_allowed)
+        best = self.values(q(*following)).argmax()
+        target = self.target(step, q_target(*following).columns()[best, 0])
         error = target - values[step.action]
         return self.error_loss(error) + choice_loss(logits, step) + self.logit_decay * (logits**2).mean()

@@ -17,7 +17,7 @@ class Dqn(HuberAgent):
         return table.mean()
 
     def loss(self, q, q_target, step, key):
-        next_value = q_target(step.next_observation).mean().max()
+        next_value = q_target(step.next_observation, step.next_allowed).mean().max()
         return self.error_loss(self.target(step, next_value) - q(step.observation).mean()[step.action])
 
 

@@ -21,6 +21,6 @@ class HlGauss(C51):
             raise UsageError(f"spread is {self.spread}: choose a number above zero")
 
     def loss(self, q, q_target, step, key):
-        next_value = self.values(q_target(step.next_observation)).max()
+        next_value = self.values(q_target(step.next_observation, step.next_allowed)).max()
         target = normal_histogram(step.reward + step.discount * next_value, self.atoms, self.spread)
         return cross_entropy(q(step.observation).columns()[step.action], target)

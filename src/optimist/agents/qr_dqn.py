@@ -24,7 +24,7 @@ class QrDqn(ValueAgent):
         return table.mean()
 
     def loss(self, q, q_target, step, key):
-        next_table = q_target(step.next_observation)
+        next_table = q_target(step.next_observation, step.next_allowed)
         best = self.values(next_table).argmax()
         target = self.target(step, next_table.columns()[best])
         loss = quantile_huber(q(step.observation).columns()[step.action], target)

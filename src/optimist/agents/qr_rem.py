@@ -22,7 +22,7 @@ class QrRem(LearnsValues, DistributionalEnsemble):
 
     def loss(self, q, q_target, step, key):
         mix = jnp.kron(self.alpha(key)[:, None], jnp.eye(self.width))
-        next_quantiles = q_target(step.next_observation) @ mix
+        next_quantiles = q_target(step.next_observation, step.next_allowed) @ mix
         best = next_quantiles.mean(axis=1).argmax()
         target = self.target(step, next_quantiles[best])
         return quantile_huber((q(step.observation) @ mix)[step.action], target)

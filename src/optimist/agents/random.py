@@ -25,16 +25,15 @@ class Random(Agent):
     def objectives(self, spec):
         return ()
 
-    def action(self, spec, params, observation, key):
+    def action(self, spec, params, observation, key, allowed=None):
+        if allowed is not None:
+            return jax.random.categorical(key, jnp.where(allowed, 0.0, -jnp.inf))
         if spec.discrete:
             return jax.random.randint(key, (), 0, spec.actions)
         return Bounds.of(spec).scaled(jax.random.uniform(key, spec.action_shape, minval=-1, maxval=1))
 
-    def allowed_action(self, spec, params, observation, key, allowed):
-        return jax.random.categorical(key, jnp.where(allowed, 0.0, -jnp.inf))
+    def online_action(self, spec, params, observation, key, episode_key, allowed=None):
+        return self.action(spec, params, observation, key, allowed)
 
-    def online_action(self, spec, params, observation, key, episode_key):
-        return self.action(spec, params, observation, key)
-
-    def estimate(self, spec, params, observation):
+    def estimate(self, spec, params, observation, allowed=None):
         return jnp.zeros(())

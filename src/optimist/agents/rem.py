@@ -15,7 +15,7 @@ class Rem(ManyHeads):
 
     def loss(self, q, q_target, step, key):
         alpha = self.mixture.draw(key, self.columns)
-        next_value = (q_target(step.next_observation) @ alpha).max(axis=0)
+        next_value = (q_target(step.next_observation, step.next_allowed) @ alpha).max(axis=0)
         error = self.target(step, next_value) - (q(step.observation) @ alpha)[step.action]
         return self.error_loss(error).mean()
 

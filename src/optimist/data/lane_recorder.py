@@ -13,7 +13,7 @@ from optimist.data.disk.growth import grown
 from optimist.data.disk.manifest import Block
 from optimist.data.disk.shard import Steps
 from optimist.data.disk.write_buffer import checked
-from optimist.data.recorder import locked_manifest
+from optimist.data.recorder import checked_masked, locked_manifest, masked
 from optimist.data.transition import Spec
 from optimist.errors import DataError
 
@@ -25,7 +25,7 @@ class Part(NamedTuple):
     """Steps of a lane that can be written, and their frames."""
 
     block: Block
-    columns: list[np.ndarray]  # those of Steps, in its order
+    columns: dict[str, np.ndarray]  # those of Steps
     frames: list[np.ndarray]
 
 
@@ -44,6 +44,7 @@ class LaneRecorder:
         self._written_at = time.monotonic()
         self._process = os.getpid()
         self._lanes: list[Lane] = []
+        self.masked = masked(self._manifest)
 
     @property
     def closed(self) -> bool:
@@ -81,8 +82,8 @@ class LaneRecorder:
         parts = {lane: part for lane in self._lanes if (part := lane.part())}
         blocks = tuple(part.block for part in parts.values())
         if self._before + sum(block.steps for block in blocks) > self._manifest.steps:
-            columns = zip(*(part.columns for part in parts.values()), strict=True)
-            steps = Steps(*map(np.concatenate, columns))
+            names = next(iter(parts.values())).columns
+            steps = Steps(**{n: np.concatenate([part.columns[n] for part in parts.values()]) for n in names})
             frames = np.stack([frame for part in parts.values() for frame in part.frames])
             self._manifest = grown(self.path, self._manifest, self._whole, steps, frames, blocks)
         return parts
@@ -105,21 +106,39 @@ class Lane:
         self.closed = False
         self._goes_on = False  # an episode has begun and not ended
         self._frames: list[np.ndarray] = []  # those of the steps, each episode with its final one
+        self._masks: list[
+            np.ndarray
+        ] = []  # the bits of the actions allowed in each frame, if there are masks
         self._steps: list[list[Any]] = []  # time, action, reward, terminal, truncated
 
-    def begin(self, frame: np.ndarray) -> None:
+    def begin(self, frame: np.ndarray, allowed: np.ndarray | None = None) -> None:
         """Start an episode. One that goes on is truncated: what followed its last step was observed."""
         self._check_open()
         frame = self._copied("observation", frame)
+        recorder = self._recorder
+        recorder.masked = checked_masked(recorder.path, recorder.masked, allowed is not None)
         if self._goes_on and self._steps and not self._ended(-1):
             self._steps[-1][4] = True
         elif self._goes_on:  # no step was taken in it
-            self._frames.pop()
-        self._frames.append(frame)
+            del self._frames[-1:], self._masks[-1:]
+        self._show(frame, allowed)
         self._goes_on = True
 
-    def add(self, action: Any, reward: float, terminal: bool, truncated: bool, frame: np.ndarray) -> None:
-        """Record a step; `frame` is its true successor, also at the end."""
+    def _show(self, frame: np.ndarray, allowed: np.ndarray | None) -> None:
+        self._frames.append(frame)
+        if allowed is not None:
+            self._masks.append(np.packbits(allowed))
+
+    def add(
+        self,
+        action: Any,
+        reward: float,
+        terminal: bool,
+        truncated: bool,
+        frame: np.ndarray,
+        allowed: np.ndarray | None = None,
+    ) -> None:
+        """Record a step; `frame` is its true successor, also at the end, and `allowed` the mask there."""
         self._check_open()
         if not self._goes_on:
             raise DataError(f"{self._recorder.path}: a step before the first reset; reset the environment")
@@ -129,7 +148,7 @@ class Lane:
         frame = self._copied("next_observation", frame)
         time = self._recorder.tick()
         self._steps.append([time, action, reward, bool(terminal), bool(truncated) and not terminal])
-        self._frames.append(frame)
+        self._show(frame, allowed)
         self._goes_on = not self._ended(-1)
         self._recorder.flush_if_due()
 
@@ -151,25 +170,38 @@ class Lane:
         steps = self._steps[: len(self._steps) - waits]
         if not steps:
             return None
-        ended = sum(self._ended(place) for place in range(len(steps)))
-        is_open = not self._ended(len(steps) - 1)
-        block = Block(self._number, len(steps), len(steps) + ended + is_open, is_open)
+        ended = np.array([self._ended(place) for place in range(len(steps))])
+        is_open = not ended[-1]
+        block = Block(self._number, len(steps), len(steps) + int(ended.sum()) + is_open, bool(is_open))
         time, action, reward, terminal, truncated = map(list, zip(*steps, strict=True))
         spec, count = self._spec, len(steps)
-        columns: list[np.ndarray] = [
-            np.full(count, self._number, np.int32),
-            np.array(time, np.int64),
-            np.array(action, spec.action_dtype).reshape(count, *spec.action_shape),
-            np.array(reward, np.float32),
-            np.array(terminal, bool),
-            np.array(truncated, bool),
-        ]
+        columns = {
+            "lane": np.full(count, self._number, np.int32),
+            "time": np.array(time, np.int64),
+            "action": np.array(action, spec.action_dtype).reshape(count, *spec.action_shape),
+            "reward": np.array(reward, np.float32),
+            "terminal": np.array(terminal, bool),
+            "truncated": np.array(truncated, bool),
+            **self._mask_columns(np.array(terminal, bool), ended),
+        }
         return Part(block, columns, self._frames[: block.frames])
+
+    def _mask_columns(self, terminal: np.ndarray, ended: np.ndarray) -> dict[str, np.ndarray]:
+        """The masks of the steps, and of the next states where no next row of this part has them."""
+        if not self._masks:
+            return {}
+        begins = np.arange(len(ended)) + np.cumsum(ended) - ended  # the frame of each step
+        needed = ended & ~terminal
+        needed[-1] |= ~terminal[-1]
+        bits = np.stack(self._masks)
+        after = np.where(needed[:, None], bits[begins + 1], np.uint8(0))
+        return {"allowed": bits[begins], "next_allowed": after}
 
     def drop(self, part: Part) -> None:
         """Forget steps that are on disk; an open block's last frame is also the first of the next block."""
         self._steps = self._steps[part.block.steps :]
-        self._frames = self._frames[part.block.frames - part.block.ends_open :]
+        kept = part.block.frames - part.block.ends_open
+        self._frames, self._masks = self._frames[kept:], self._masks[kept:]
 
     def _ended(self, place: int) -> bool:
         return self._steps[place][3] or self._steps[place][4]
@@ -184,6 +216,11 @@ class Lane:
             inside = not spec.outside(action[None])[0]
         if not inside:
             raise DataError(f"the action {action} is not one of {spec.in_words()}: correct one of them")
+        if self._masks and not np.unpackbits(self._masks[-1])[action]:
+            raise DataError(
+                f"the environment's mask does not allow the action {action}: choose among the allowed ones, "
+                "or record without masks: optimist.record(env, folder, masks=False)"
+            )
         return action
 
     def _copied(self, name: str, frame: Any) -> np.ndarray:

@@ -17,7 +17,7 @@ from optimist.data.disk.manifest import Block, Manifest
 from optimist.data.disk.reader import read_timeline
 from optimist.data.disk.write_buffer import Buffer
 from optimist.data.machine import with_home
-from optimist.data.timeline import Timeline
+from optimist.data.timeline import Masks, Timeline
 from optimist.data.transition import Spec
 from optimist.errors import DataError, StorageError, in_one_line
 
@@ -52,7 +52,7 @@ class Recorder:
             raise DataError(f"{lanes} lanes in shards of {shard_steps} steps: both must be at least 1")
         self.path, self.spec, self.lanes = Path(with_home(path)), spec, lanes
         self._lock, self._manifest = locked_manifest(self.path, spec, provenance)
-        self._closed = False
+        self._closed, self._masked = False, masked(self._manifest)
         self._rows = max(1, shard_steps // lanes)
         self._buffer = Buffer(spec, lanes, self._rows)
         self._spare: Buffer | None = None
@@ -117,18 +117,23 @@ class Recorder:
         terminal: ArrayLike,
         truncated: ArrayLike,
         next_observation: ArrayLike,
+        next_allowed: ArrayLike | None = None,
+        allowed: ArrayLike | None = None,
     ) -> None:
-        """Record one step of every lane; `next_observation` is the true successor, also at the end."""
+        """Record one step of every lane; `next_observation` is the true successor, also at the end. Masks of
+        the actions that could be chosen, (lanes, A), are given with every step or with none."""
         if self._closed:
             raise DataError(f"the recorder of {self.path} is closed: open another one to record more")
         if self._skipped:
             self._skipped -= 1
             return
+        self._masked = checked_masked(self.path, self._masked, allowed is not None)
         if self._writing is None or self._writing.done():
             self._settle()
         if self._buffer.full:  # writing it failed last time
             self._hand_over()
-        self._buffer.put(observation, action, reward, terminal, truncated, next_observation)
+        columns = (reward, terminal, truncated, next_observation, next_allowed, allowed)
+        self._buffer.put(observation, action, *columns)
         if self._buffer.full:
             self._hand_over()
 
@@ -206,8 +211,11 @@ def _read_back(timeline: Timeline, steps: np.ndarray, buffer: Buffer) -> None:
         part = steps[first : first + ROWS_AT_ONCE]
         frame = part + timeline.episode_of(part)
         shown, following = (timeline.frames(numbers) for numbers in (frame, frame + 1))
-        columns = (timeline.action, timeline.reward, timeline.terminal, timeline.truncated)
-        for row in zip(shown, *(column[part] for column in columns), following, strict=True):
+        columns = [timeline.action, timeline.reward, timeline.terminal, timeline.truncated]
+        found = [shown, *(column[part] for column in columns), following]
+        if (masks := timeline.allowed) is not None:
+            found += [Masks(timeline.allowed_after(part), masks.actions)[:], masks[part]]
+        for row in zip(*found, strict=True):
             buffer.put(*row)
 
 
@@ -215,6 +223,22 @@ def usual_shard_steps(spec: Spec, lanes: int) -> int:
     """The default length of a shard. It is longer for many lanes of small frames: the manifest has an entry
     for every lane of every shard, and is rewritten with each shard."""
     return max(SHARD_STEPS, min(SHARD_ROWS * lanes, SHARD_BYTES // stored_frame_bytes(spec)))
+
+
+def masked(manifest: Manifest) -> bool | None:
+    """Do the recorded steps have masks of allowed actions? None if nothing is recorded."""
+    return "allowed" in manifest.columns if manifest.shards else None
+
+
+def checked_masked(folder: Path, recorded: bool | None, given: bool) -> bool:
+    """Is a step given with a mask? DataError if those before it differ."""
+    if recorded not in (None, given):
+        theirs, ours = ("masks", "none") if recorded else ("no masks", "one")
+        raise DataError(
+            f"the steps in {folder} have {theirs} of allowed actions, and this step has {ours}; record into "
+            "another folder"
+        )
+    return given
 
 
 def locked_manifest(
@@ -235,9 +259,9 @@ def _manifest_to_extend(folder: Path, spec: Spec, provenance: dict[str, Any] | N
     manifest = Manifest(spec, {}) if is_new else manifests.read(folder)
     if manifest.spec != spec:
         raise DataError(f"{folder} holds {manifest.spec}, not {spec}; record into another folder")
-    if manifest.columns:
+    if "probability" in manifest.columns:
         raise DataError(
-            f"the steps in {folder} have a {manifest.columns[0]} each, which a recording lacks; "
+            f"the steps in {folder} have a probability each, which a recording lacks; "
             "record into another folder"
         )
     if "unfinished" in manifest.provenance:

@@ -4,13 +4,13 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from optimist.data.stacking import decoded_stacks, earlier
 from optimist.data.timeline import Masks
-from optimist.data.transition import Transition, followed, masked
+from optimist.data.transition import Transition
 from optimist.data.views import View
 from optimist.errors import DataError
 
@@ -56,11 +56,6 @@ class Sampler:
         if self.clip is not None and not self.clip > 0:
             raise DataError(
                 f"clip is {self.clip:g}: rewards are clipped to [-clip, clip], so give one above 0"
-            )
-        if self.next_actions and self.dataset.timeline.allowed is not None:
-            raise DataError(
-                "an agent that reads the next logged action does not support a log with allowed actions; "
-                "choose another agent, or leave the allowed actions out"
             )
 
     @cached_property
@@ -150,9 +145,9 @@ def transitions(
     frame = np.stack([rows.frame, rows.next_frame])
     age = np.stack([rows.age, rows.next_age])
     observation, next_observation = decoded_stacks(frames_of, frame, age, sampler.dataset.spec.stack)
-    found = Transition(observation, rows.action, rows.reward, rows.discount, next_observation)
     masks = (_mask(bits, sampler.dataset.spec.actions) for bits in (rows.allowed, rows.next_allowed))
-    return cast(Transition, followed(masked(found, *masks), rows.next_action, rows.next_logged))
+    columns = (rows.action, rows.reward, rows.discount, next_observation)
+    return Transition(observation, *columns, *masks, rows.next_action, rows.next_logged)
 
 
 def _mask(bits: np.ndarray | None, actions: int) -> np.ndarray | None:

@@ -24,42 +24,10 @@ class Transition(NamedTuple):
     reward: Any
     discount: Any
     next_observation: Any
-
-
-class MaskedTransition(NamedTuple):
-    """A transition of a log that says which actions could be chosen."""
-
-    observation: Any
-    action: Any
-    reward: Any
-    discount: Any
-    next_observation: Any
-    allowed: Any  # true for the actions that could be chosen, (A,)
-    next_allowed: Any  # and for those that can be chosen in the next state
-
-
-class FollowedTransition(NamedTuple):
-    """A transition with the action that was logged after it, for agents that ask for it."""
-
-    observation: Any
-    action: Any
-    reward: Any
-    discount: Any
-    next_observation: Any
-    next_action: Any
-    next_logged: Any  # false where the log has no next action: at the last step of an episode or a view
-
-
-def masked(transition: Transition, allowed: Any, next_allowed: Any) -> Any:
-    """The transition with these masks; without them it stays as it is, and so do the programs for it."""
-    return transition if allowed is None else MaskedTransition(*transition, allowed, next_allowed)
-
-
-def followed(transition: Transition, next_action: Any, next_logged: Any) -> Any:
-    """The transition with the next logged action; without one it stays as it is."""
-    if next_action is None:
-        return transition
-    return FollowedTransition(*transition, next_action, next_logged)
+    allowed: Any = None  # true for the actions that could be chosen, (A,), in a log with masks
+    next_allowed: Any = None  # and for those that can be chosen in the next state
+    next_action: Any = None  # the action that was logged next, for agents that ask for it
+    next_logged: Any = None  # false where there is none: at the last step of an episode or a view
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,11 @@
 """Environments: lanes of one game behind one interface, found by the name "family/game"."""
 
+from contextlib import closing
+
 import numpy as np
 
 from optimist.data.transition import Spec
-from optimist.envs._environment import Environment, Step
+from optimist.envs._environment import Environment, Step, named_failures
 from optimist.envs._lanes import Lane, Lanes
 from optimist.envs._registry import (
     available,
@@ -32,6 +34,8 @@ __all__ = [
     "from_data",
     "game_of",
     "games_of",
+    "gives_masks",
+    "has_masks",
     "lane_seeds",
     "make",
     "make_lanes",
@@ -66,6 +70,20 @@ def spec_of(name: str) -> Spec:
     play = make(name)
     play.close()
     return play.spec
+
+
+def gives_masks(play: Environment) -> bool:
+    """Does a new environment say which actions can be chosen? Its first observation tells."""
+    if play.spec.discrete and hasattr(play, "allowed"):
+        with named_failures(play.name):
+            play.reset()
+    return getattr(play, "allowed", None) is not None
+
+
+def has_masks(name: str) -> bool:
+    """The same of an environment that is made and closed to find out."""
+    with closing(make(name)) as play:
+        return gives_masks(play)
 
 
 def lane_seeds(seed: int, lanes: int) -> list[int]:

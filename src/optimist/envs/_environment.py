@@ -22,6 +22,7 @@ class Step(NamedTuple):
     terminal: np.ndarray
     truncated: np.ndarray
     next_observation: np.ndarray  # the true successor: the final observation where an episode ended
+    next_allowed: Any = None  # the actions that could be chosen in it, (lanes, A), if the environment says so
 
 
 class Environment(Protocol):
@@ -29,7 +30,9 @@ class Environment(Protocol):
 
     An environment with the optional attribute `resumable` returns its whole state as arrays from `saved()`,
     and continues from that state after `restore()`, which checks the arrays because they come from a file.
-    The optional attribute `encoding` says in words how frames are made of the game's own observations."""
+    The optional attribute `encoding` says in words how frames are made of the game's own observations.
+    The optional attribute `allowed` is the mask of the actions that can be chosen now, (lanes, A), after each
+    reset and step; None before the first reset, and where the environment has no masks."""
 
     name: str
     spec: Spec

@@ -17,7 +17,8 @@ from optimist.errors import UsageError
 
 
 class Lane(Protocol):
-    """One environment, which does not reset automatically."""
+    """One environment, which does not reset automatically. The optional attribute `allowed` is the mask of
+    the actions that can be chosen now, (A,)."""
 
     def reset(self) -> np.ndarray: ...
 
@@ -48,11 +49,14 @@ class Lanes:
         self._versions = versions
         self.encoding = encoding
         self._started = False
+        self.allowed: np.ndarray | None = None
         self.resumable = all(hasattr(member, "saved") for member in members)
 
     def reset(self) -> np.ndarray:
         self._started = True
-        return np.array([member.reset() for member in self._members], self.spec.frame_dtype)
+        frames = np.array([member.reset() for member in self._members], self.spec.frame_dtype)
+        self.allowed = self._checked(self._masks())
+        return frames
 
     def step(self, actions: Any) -> Step:
         if not self._started:
@@ -64,13 +68,29 @@ class Lanes:
         following = np.array(frames, self.spec.frame_dtype)
         terminal = np.array(terminals, bool)
         truncated = np.array(truncations, bool) & ~terminal
+        next_allowed = self._masks()
+        observation = self._restarted(following, terminal | truncated)
+        self.allowed = self._checked(self._masks())
         return Step(
-            observation=self._restarted(following, terminal | truncated),
+            observation=observation,
             reward=np.array(rewards, np.float32),
             terminal=terminal,
             truncated=truncated,
             next_observation=following,
+            next_allowed=next_allowed,
         )
+
+    def _masks(self) -> np.ndarray | None:
+        """The actions that each lane allows now, (lanes, A); None if the lanes have no masks."""
+        masks = [getattr(member, "allowed", None) for member in self._members]
+        return None if any(mask is None for mask in masks) else np.array(masks, bool)
+
+    def _checked(self, masks: np.ndarray | None) -> np.ndarray | None:
+        if masks is not None and not masks.any(axis=1).all():
+            raise UsageError(
+                f"{self.name} allows no action, and its episode goes on: correct its mask, or end the episode"
+            )
+        return masks
 
     def saved(self) -> dict[str, np.ndarray]:
         """The state of every lane; only for lanes that are `resumable`."""
@@ -81,7 +101,7 @@ class Lanes:
         members: Any = self._members
         for member, state in zip(members, from_array(arrays["lanes"]), strict=True):
             member.restore(state)
-        self._started = True
+        self._started, self.allowed = True, self._masks()
 
     def render(self) -> np.ndarray:
         return self._members[0].render()

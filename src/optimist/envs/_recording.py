@@ -13,7 +13,7 @@ from gymnasium.vector.utils import iterate
 from optimist.data.lane_recorder import Lane, LaneRecorder
 from optimist.data.machine import with_home
 from optimist.data.transition import Spec
-from optimist.envs._spaces import encoding_of
+from optimist.envs._spaces import MASK, MaskReader, encoding_of
 from optimist.envs.gym import spec_of, versions_of
 from optimist.errors import UsageError
 
@@ -25,18 +25,21 @@ NEXT_STEP, SAME_STEP, DISABLED = "NextStep", "SameStep", "Disabled"  # gymnasium
 _open: dict[Path, LaneRecorder] = {}  # environments of one process may share a folder, each with its lane
 
 
-def record(env: AnyEnv, folder: str | Path) -> AnyEnv:
+def record(env: AnyEnv, folder: str | Path, *, masks: bool = True) -> AnyEnv:
     """The same environment, or vector of environments; its steps are added to the dataset in `folder`.
 
         env = optimist.record(gymnasium.make("CartPole-v1"), "log")
 
     A folder with steps of the same kind gets new lanes. Several environments of one process may share a
     folder. `env.close()` writes the last steps; so does the end of the process. If it is killed, the log is
-    valid and lacks the last minute at most."""
+    valid and lacks the last minute at most.
+
+    An environment's masks of allowed actions, its `action_mask`, are recorded; then each action has to be an
+    allowed one. `masks=False` leaves them out."""
     if isinstance(env, VectorEnv):
-        return RecordedVector(env, folder)  # type: ignore[return-value]
+        return RecordedVector(env, folder, masks)  # type: ignore[return-value]
     if isinstance(env, gymnasium.Env):
-        return Recorded(env, folder)  # type: ignore[return-value]
+        return Recorded(env, folder, masks)  # type: ignore[return-value]
     raise UsageError(
         f"{type(env).__name__} is not a Gymnasium environment: record the environments inside it, each where "
         "it is made"
@@ -46,18 +49,18 @@ def record(env: AnyEnv, folder: str | Path) -> AnyEnv:
 class Recorded(gymnasium.Wrapper):
     """A single environment whose steps are recorded."""
 
-    def __init__(self, env: gymnasium.Env, folder: str | Path):
+    def __init__(self, env: gymnasium.Env, folder: str | Path, masks: bool):
         super().__init__(env)
-        self._log = _Log(env, env.observation_space, env.action_space, folder, lanes=1)
+        self._log = _Log(env, env.observation_space, env.action_space, folder, lanes=1, masks=masks)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
         observation, info = self.env.reset(seed=seed, options=options)
-        self._log.begin(0, observation)
+        self._log.begin(0, observation, info)
         return observation, info
 
     def step(self, action):
         observation, reward, terminal, truncated, info = self.env.step(action)
-        self._log.add(0, action, reward, terminal, truncated, observation)
+        self._log.add(0, action, reward, terminal, truncated, observation, info)
         return observation, reward, terminal, truncated, info
 
     def close(self) -> None:
@@ -68,7 +71,7 @@ class Recorded(gymnasium.Wrapper):
 class RecordedVector(VectorWrapper):
     """Parallel environments whose steps are recorded, each in its own lane."""
 
-    def __init__(self, env: VectorEnv, folder: str | Path):
+    def __init__(self, env: VectorEnv, folder: str | Path, masks: bool):
         super().__init__(env)
         only = NEXT_STEP if gymnasium.__version__.startswith("1.0.") else None  # other modes came later
         mode = env.metadata.get("autoreset_mode", only)
@@ -76,7 +79,7 @@ class RecordedVector(VectorWrapper):
         if self._mode not in (NEXT_STEP, SAME_STEP, DISABLED):
             raise UsageError(f"the vector environment's autoreset_mode is {mode}: use Gymnasium 1.1 or newer")
         spaces = env.single_observation_space, env.single_action_space
-        self._log = _Log(env, *spaces, folder, lanes=env.num_envs)
+        self._log = _Log(env, *spaces, folder, lanes=env.num_envs, masks=masks)
         self._resets = np.zeros(env.num_envs, bool)  # lanes that the next step resets
 
     def reset(self, *, seed=None, options: dict[str, Any] | None = None):
@@ -84,7 +87,7 @@ class RecordedVector(VectorWrapper):
         observations, infos = self.env.reset(seed=seed, options=options)
         rows = list(iterate(self.env.observation_space, observations))
         for lane in np.flatnonzero(mask).tolist():
-            self._log.begin(lane, rows[lane])
+            self._log.begin(lane, rows[lane], _info_of(lane, infos))
         self._resets[mask] = False
         return observations, infos
 
@@ -95,12 +98,14 @@ class RecordedVector(VectorWrapper):
         ended = np.asarray(terminals) | np.asarray(truncations)
         for lane, row in enumerate(rows):
             if self._resets[lane]:  # its action was ignored: this row is a reset, not a step
-                self._log.begin(lane, row)
+                self._log.begin(lane, row, _info_of(lane, infos))
                 continue
-            last = infos["final_obs"][lane] if self._mode == SAME_STEP and ended[lane] else row
-            self._log.add(lane, taken[lane], rewards[lane], terminals[lane], truncations[lane], last)
-            if self._mode == SAME_STEP and ended[lane]:
-                self._log.begin(lane, row)
+            restarted = self._mode == SAME_STEP and ended[lane]
+            seen = (infos["final_obs"][lane], infos.get("final_info", {})) if restarted else (row, infos)
+            last = seen[0], _info_of(lane, seen[1])
+            self._log.add(lane, taken[lane], rewards[lane], terminals[lane], truncations[lane], *last)
+            if restarted:
+                self._log.begin(lane, row, _info_of(lane, infos))
         self._resets = ended & (self._mode == NEXT_STEP)
         return observations, rewards, terminals, truncations, infos
 
@@ -109,14 +114,23 @@ class RecordedVector(VectorWrapper):
         self._log.close()
 
 
+def _info_of(lane: int, infos: dict[str, Any]) -> dict[str, Any]:
+    """What the infos of a vector say of the mask of one lane."""
+    said = MASK in infos and infos.get(f"_{MASK}", np.ones(lane + 1, bool))[lane]
+    return {MASK: infos[MASK][lane]} if said else {}
+
+
 class _Log:
     """The lanes of one environment in a dataset folder. They are closed with it, at the latest when it is
     garbage or the process ends. An environment that is used again gets new lanes."""
 
-    def __init__(self, env: Any, observations: Any, actions: Any, folder: str | Path, lanes: int):
+    def __init__(
+        self, env: Any, observations: Any, actions: Any, folder: str | Path, *, lanes: int, masks: bool
+    ):
         name = _name(env)
-        self._frame = encoding_of(gymnasium, observations, name)
+        self._frame = encoding_of(gymnasium, observations, name, actions)
         self._spec = spec_of(gymnasium, actions, self._frame, name)
+        self._masks = [MaskReader(self._spec.actions if masks else 0, name) for _ in range(lanes)]
         self._actions, self._count, self._folder = actions, lanes, Path(with_home(folder)).absolute()
         self._provenance = _provenance(env, name, self._frame.words, self._spec)
         self._clipped = False
@@ -126,16 +140,19 @@ class _Log:
         self._lanes = _lanes(self._folder, self._spec, self._provenance, self._count)
         self._closing = weakref.finalize(self, _close, self._lanes)
 
-    def begin(self, lane: int, observation: Any) -> None:
+    def begin(self, lane: int, observation: Any, info: Any) -> None:
         if not self._closing.alive:
             self._open_lanes()
-        self._lanes[lane].begin(self._frame(observation))
+        self._lanes[lane].begin(*self._seen(lane, observation, info))
 
     def add(
-        self, lane: int, action: Any, reward: Any, terminal: Any, truncated: Any, observation: Any
+        self, lane: int, action: Any, reward: Any, terminal: Any, truncated: Any, observation: Any, info: Any
     ) -> None:
-        frame = self._frame(observation)
-        self._lanes[lane].add(self._action(action), float(reward), bool(terminal), bool(truncated), frame)
+        seen = self._seen(lane, observation, info)
+        self._lanes[lane].add(self._action(action), float(reward), bool(terminal), bool(truncated), *seen)
+
+    def _seen(self, lane: int, observation: Any, info: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        return self._frame(observation), self._masks[lane](observation, info)
 
     def close(self) -> None:
         """If writing fails, the end of the process tries again."""
@@ -195,7 +212,7 @@ def _provenance(env: Any, name: str, words: str, spec: Spec) -> dict[str, Any]:
     found |= {"observations": words} if words else {}
     if _is_plain(_made_by(env)):
         plain = gymnasium.make(name)
-        encoding = encoding_of(gymnasium, plain.observation_space, name)
+        encoding = encoding_of(gymnasium, plain.observation_space, name, plain.action_space)
         if spec_of(gymnasium, plain.action_space, encoding, name) == spec:
             found["environment"] = f"gym/{name}"
         plain.close()

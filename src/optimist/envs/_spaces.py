@@ -1,7 +1,7 @@
 """Gymnasium's observation spaces as frames: images stay images, every other space becomes a flat vector."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from optimist.errors import UsageError, in_one_line
 SUPPORTED = "supported are Box, Discrete, MultiDiscrete, MultiBinary, and Dict or Tuple of these"
 IMAGE_RANKS = (2, 3)
 LONGEST = 300  # letters of a space in a description
+MASK = "action_mask"  # in the infos, as in Gymnasium, or in a Dict observation, as in PettingZoo
 
 
 @dataclass(frozen=True)
@@ -21,8 +22,11 @@ class Encoding:
     frame_shape: tuple[int, ...]
     frame_dtype: str
     flatten: Any  # gymnasium's function; None: the space is a Box, which only changes its shape and type
+    part: str = ""  # of a Dict observation, if the frame is made of this part alone
 
     def __call__(self, observation: Any) -> np.ndarray:
+        if self.part:
+            observation = observation[self.part]
         if self.flatten is not None:
             observation = self.flatten(self.space, observation)
         return np.asarray(observation, self.frame_dtype).reshape(self.frame_shape)
@@ -36,9 +40,42 @@ class Encoding:
         return f"one-hot vectors of {what}" if self.frame_dtype == "bool" else f"flat vectors of {what}"
 
 
-def encoding_of(gymnasium: Any, space: Any, owner: str) -> Encoding:
-    """The encoding of a space; UsageError, which begins with the `owner`, for a space that is no frame."""
+class MaskReader:
+    """Reads the masks of one environment. Its first observation tells whether it has masks; where one is
+    missing later, every action can be chosen."""
+
+    def __init__(self, actions: int, owner: str):
+        self._actions, self._owner, self._masked = actions, owner, None
+
+    def __call__(self, observation: Any, info: Any) -> np.ndarray | None:
+        """The actions that can be chosen after this observation, (actions,); None without masks."""
+        inside = isinstance(observation, dict) and MASK in observation
+        given = observation[MASK] if inside else info.get(MASK)
+        if not self._actions:  # action vectors have no mask
+            return None
+        if self._masked is None:
+            self._masked = given is not None
+        if given is None:
+            return np.ones(self._actions, bool) if self._masked else None
+        if not self._masked or np.shape(given) != (self._actions,):
+            late = "" if self._masked else ", and none at its first reset"
+            raise UsageError(
+                f"{self._owner} gives an {MASK} of {np.shape(given)} for {self._actions} actions{late}: "
+                "wrap the environment to correct it"
+            )
+        return np.asarray(given).astype(bool)
+
+
+def encoding_of(gymnasium: Any, space: Any, owner: str, actions: Any) -> Encoding:
+    """The encoding of a space; UsageError, which begins with the `owner`, for a space that is no frame.
+    A mask of discrete `actions` inside it is no part of the frame."""
     spaces = gymnasium.spaces
+    if _has_mask(spaces, space, actions):
+        rest = {name: part for name, part in space.items() if name != MASK}
+        if len(rest) != 1:
+            return encoding_of(gymnasium, spaces.Dict(rest), owner, actions)
+        ((part, inside),) = rest.items()
+        return replace(encoding_of(gymnasium, inside, owner, None), part=part)
     if isinstance(space, spaces.Box):
         return Encoding(space, *_frame_of_box(space), flatten=None)
     parts = list(_parts(spaces, space))
@@ -53,6 +90,13 @@ def encoding_of(gymnasium: Any, space: Any, owner: str) -> Encoding:
     size = int(spaces.flatdim(space))
     numbers = any(isinstance(part, spaces.Box) and part.dtype != np.bool_ for part in parts)
     return Encoding(space, (size,), "float32" if numbers else "bool", flatten=spaces.flatten)
+
+
+def _has_mask(spaces: Any, space: Any, actions: Any) -> bool:
+    """Is a part of this space a mask of the actions? Something else has to be there too."""
+    if not (isinstance(space, spaces.Dict) and isinstance(actions, spaces.Discrete) and len(space) > 1):
+        return False
+    return MASK in space.spaces and space[MASK].shape == (actions.n,)
 
 
 def _frame_of_box(space: Any) -> tuple[tuple[int, ...], str]:

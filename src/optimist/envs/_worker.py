@@ -34,6 +34,8 @@ class Board(NamedTuple):
     terminal: np.ndarray
     truncated: np.ndarray
     next_observation: np.ndarray
+    next_allowed: np.ndarray
+    allowed: np.ndarray  # in the observation; both masks are read only if the environment has masks
 
 
 def board_size(spec: Spec, lanes: int) -> int:
@@ -58,6 +60,8 @@ def _columns(spec: Spec) -> list[tuple[tuple[int, ...], np.dtype]]:
         ((), flag),
         ((), flag),
         (spec.frame_shape, frame),
+        ((spec.actions,), flag),
+        ((spec.actions,), flag),
     ]
 
 
@@ -121,6 +125,12 @@ class Player:
         self._play.restore({"lanes": as_array(lanes)})
         return {}
 
+    def _masked(self) -> dict:
+        return {"masked": self._allowed() is not None}
+
+    def _allowed(self) -> np.ndarray | None:
+        return getattr(self._play, "allowed", None)
+
     def _nothing(self) -> dict:
         return {}
 
@@ -131,10 +141,17 @@ class Player:
         return {}
 
     def _reset(self) -> None:
-        self._board.observation[:] = self._play.reset()
+        self._write(self._board.observation, self._play.reset())
+        self._write(self._board.allowed, self._allowed())
 
     def _step(self) -> None:
-        for column, values in zip(self._board[1:], self._play.step(self._board.action), strict=True):
+        taken = self._play.step(self._board.action)
+        for column, values in zip(self._board[1:], (*taken, self._allowed()), strict=True):
+            self._write(column, values)
+
+    @staticmethod
+    def _write(column: np.ndarray, values: np.ndarray | None) -> None:
+        if values is not None:
             column[:] = values
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from optimist.data.transition import Spec
 from optimist.envs._environment import Environment
 from optimist.envs._lanes import Lanes, package
-from optimist.envs._spaces import Encoding, encoding_of
+from optimist.envs._spaces import Encoding, MaskReader, encoding_of
 from optimist.errors import UsageError, did_you_mean
 
 # these need only gymnasium
@@ -45,31 +45,37 @@ def make(game: str, *, seeds: list[int], max_steps: int | None = None, **options
     if max_steps is not None:
         options["max_episode_steps"] = max_steps
     first = _single(gymnasium, game, options)
-    encoding = encoding_of(gymnasium, first.observation_space, f"gym/{game}")
+    encoding = encoding_of(gymnasium, first.observation_space, f"gym/{game}", first.action_space)
     spec = spec_of(gymnasium, first.action_space, encoding, f"gym/{game}")
     if "rgb_array" in (first.metadata.get("render_modes") or ()):
         first.close()
         first = _single(gymnasium, game, {"render_mode": "rgb_array", **options})
     others = [_single(gymnasium, game, options) for _ in seeds[1:]]
-    members = [_Lane(env, spec, encoding, seed) for env, seed in zip([first, *others], seeds, strict=True)]
-    return Lanes(f"gym/{game}", spec, members, versions_of(first), encoding.words)
+    name = f"gym/{game}"
+    members = [
+        _Lane(env, spec, encoding, seed, name) for env, seed in zip([first, *others], seeds, strict=True)
+    ]
+    return Lanes(name, spec, members, versions_of(first), encoding.words)
 
 
 class _Lane:
     """One Gymnasium environment whose frames and actions have the types of the spec."""
 
-    def __init__(self, env, spec: Spec, encoding: Encoding, seed: int):
+    def __init__(self, env, spec: Spec, encoding: Encoding, seed: int, name: str):
         self._env = env
-        self._spec, self._frame = spec, encoding
+        self._spec, self._frame, self._mask = spec, encoding, MaskReader(spec.actions, name)
         self._seed: int | None = seed
+        self.allowed: np.ndarray | None = None
 
     def reset(self) -> np.ndarray:
-        observation, _ = self._env.reset(seed=self._seed)
+        observation, info = self._env.reset(seed=self._seed)
         self._seed = None  # with the same seed again, every episode would be the first one
+        self.allowed = self._mask(observation, info)
         return self._frame(observation)
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool]:
-        observation, reward, terminal, truncated, _ = self._env.step(self._native(action))
+        observation, reward, terminal, truncated, info = self._env.step(self._native(action))
+        self.allowed = self._mask(observation, info)
         return self._frame(observation), float(reward), bool(terminal), bool(truncated)
 
     def render(self) -> np.ndarray:

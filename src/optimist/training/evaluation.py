@@ -137,7 +137,8 @@ def evaluate(
     player = Player(learner, play.lanes, len(seeds))
 
     def choose(frames: np.ndarray, began: np.ndarray, turn: int) -> np.ndarray:
-        actions = np.asarray(player(params, frames, began, epsilon, key, turn))
+        allowed = getattr(play, "allowed", None)
+        actions = np.asarray(player(params, frames, began, epsilon, key, turn, allowed=allowed))
         return actions.reshape(play.lanes, *actions.shape[2:])
 
     with closing(play):
@@ -184,9 +185,8 @@ def check_playable(
 ) -> dict[str, str]:
     """Raise UsageError if the environment is another game, or if its observations or actions are not those of
     the spec. Return its versions, to be recorded with the scores. `masked` says that the log has masks."""
-    play = envs.make(environment)
-    versions = play.versions()
-    play.close()
+    with closing(envs.make(environment)) as play:
+        versions, gives_masks = play.versions(), envs.gives_masks(play)
     shows, takes = play.spec.frame_shape, play.spec.actions or play.spec.action_shape
     if (shows, takes) != (spec.frame_shape, spec.actions or spec.action_shape):
         raise UsageError(
@@ -204,8 +204,11 @@ def check_playable(
         log.warning("%s", line)
     if spec.action_names not in ((), play.spec.action_names):
         _tell_numbers(spec, environment)
-    if masked:
+    if masked and not gives_masks:
         line = "the log has masks of allowed actions, and %s gives none: every action can be chosen there"
+        log.warning(line, environment)
+    if gives_masks and not masked:
+        line = "%s gives masks of allowed actions, and the log has none: policies obey them there, untrained"
         log.warning(line, environment)
     return versions
 

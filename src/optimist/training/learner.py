@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from inspect import signature
 from typing import Any, NamedTuple
 
 import jax
@@ -80,23 +81,29 @@ class Learner:
         """Observations as the agent reads them, one or a batch."""
         return observations if self.inputs is None else self.inputs(observations)
 
-    def action(self, params: dict, observation, key) -> Any:
-        """The agent's best action."""
-        return self.agent.action(self.spec, params, self.read(observation), key)
+    def action(self, params: dict, observation, key, allowed=None) -> Any:
+        """The agent's best action, of those that the mask allows, (A,), if there is one."""
+        return self._asked(self.agent.action, params, observation, key, allowed=allowed)
 
-    def allowed_action(self, params: dict, observation, key, allowed) -> Any:
-        """The agent's best action among those that are allowed, (A,)."""
-        return self.agent.allowed_action(self.spec, params, self.read(observation), key, allowed)
-
-    def online_action(self, params: dict, observation, key, episode_key) -> Any:
+    def online_action(self, params: dict, observation, key, episode_key, allowed=None) -> Any:
         """The agent's action while it collects data."""
-        return self.agent.online_action(self.spec, params, self.read(observation), key, episode_key)
+        return self._asked(self.agent.online_action, params, observation, key, episode_key, allowed=allowed)
 
     def estimate(self, params: dict, observation, allowed=None) -> Any:
         """The agent's estimate of the return; `allowed` are the actions that can be chosen, (A,)."""
+        return self._asked(self.agent.estimate, params, observation, allowed=allowed)
+
+    def _asked(self, method: Callable, params: dict, observation, *keys, allowed) -> Any:
+        """The answer of the agent, which need not know masks where there are none."""
+        given = (self.spec, params, self.read(observation), *keys)
         if allowed is None:
-            return self.agent.estimate(self.spec, params, self.read(observation))
-        return self.agent.allowed_estimate(self.spec, params, self.read(observation), allowed)
+            return method(*given)
+        if "allowed" not in signature(method).parameters:
+            raise UsageError(
+                f"{type(self.agent).__name__}.{method.__name__} cannot choose among some actions only: give "
+                "it an argument allowed=None, the mask of the actions that can be chosen"
+            )
+        return method(*given, allowed=allowed)
 
     def action_value(self, params: dict, observation, action) -> Any:
         """The agent's estimate of the return after this action."""

@@ -43,7 +43,7 @@ def load_run(path: str | Path, allow: Iterable[str] = (), step: int | str = "las
         learner = learner_of(config)
         seeds, environment = tuple(config["seeds"]), config["environment"]
         source = config.get("dataset", {})
-        data, masked = source.get("path", OWN_PLAY), bool(source.get("masks"))
+        data, masked = source.get("path", OWN_PLAY), bool(source.get("masks") or config.get("masks"))
         shapes, settings = learner.shapes(seeds), fingerprint(config)
     except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as problem:
         raise RunError(

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from optimist.data.sampling import Rows, window
 from optimist.data.stacking import earlier, stacked
-from optimist.data.transition import Spec, Transition, followed, masked
+from optimist.data.transition import Spec, Transition
 from optimist.training.packed import frames_at
 
 
@@ -46,24 +46,30 @@ class Gather:
         def observation(frame, age):
             return stacked(lambda back: frames[earlier(frame, age, back)], age, self.stack)
 
-        found = Transition(
+        return _transition(
+            row,
+            self.actions,
             observation=observation(row.frame, row.age),
-            action=row.action,
-            reward=row.reward,
-            discount=row.discount,
             next_observation=observation(row.next_frame, row.next_age),
         )
-        return _completed(found, row, self.actions)
 
 
-def _completed(transition: Transition, row: Rows | StreamedBatch, actions: int) -> Any:
-    """The transition with its masks, (..., actions), if they were logged, and the next logged action, if the
-    agent asks for it."""
-    masks = (
-        None if bits is None else jnp.unpackbits(bits, axis=-1, count=actions).astype(bool)
-        for bits in (row.allowed, row.next_allowed)
+def _transition(row: Rows | StreamedBatch, actions: int, **observations: Any) -> Transition:
+    """The transition of a row, with its masks, (..., actions), if they were logged."""
+
+    def mask(bits):
+        return None if bits is None else jnp.unpackbits(bits, axis=-1, count=actions).astype(bool)
+
+    return Transition(
+        **observations,
+        action=row.action,
+        reward=row.reward,
+        discount=row.discount,
+        allowed=mask(row.allowed),
+        next_allowed=mask(row.next_allowed),
+        next_action=row.next_action,
+        next_logged=row.next_logged,
     )
-    return followed(masked(transition, *masks), row.next_action, row.next_logged)
 
 
 @dataclass(frozen=True)
@@ -76,14 +82,12 @@ class Join:
 
     def __call__(self, resident, item: StreamedBatch) -> Transition:
         last = self.stack - 1
-        found = Transition(
+        return _transition(
+            item,
+            self.actions,
             observation=stacked(lambda back: item.frames[:, last - back], item.age, self.stack),
-            action=item.action,
-            reward=item.reward,
-            discount=item.discount,
             next_observation=stacked(lambda back: item.frames[:, -1 - back], item.next_age, self.stack),
         )
-        return _completed(found, item, self.actions)
 
 
 @dataclass(frozen=True)

@@ -98,6 +98,7 @@ class OnlineTraining:
         continued = start.learner(agent, environment) if start else None
         check_memory_to_play(agent, environment, collection, len(seeds))
         self.play = envs.make(environment, lanes=self.lanes, seed=seeds[0])
+        self.masked = envs.has_masks(environment)
         agent.check(self.play.spec)
         self.start, learner = start, continued or Learner(agent, self.play.spec)
         self.learner = replace(learner, precision=collection.precision)
@@ -123,6 +124,7 @@ class OnlineTraining:
             "spec": self.learner.spec.as_json(),
             "agent": described(self.learner.agent),
             "training": as_config(self.collection),
+            **({"masks": True} if self.masked else {}),
             **({"inputs": self.learner.inputs.as_config()} if self.learner.inputs else {}),
             **({"start": self.start.described(bool(self.collection.mix))} if self.start else {}),
         }
@@ -138,13 +140,24 @@ class OnlineTraining:
                 log.warning("%s: play differs from the recorded steps: new episodes begin", self.path)
                 state = self._continue(stop, same_episodes=False)
             self.folder.finish()
-            return state
+        if self.collection.steps <= self.collection.warm_up and not int(state.step):
+            self._tell_nothing_learned()
+        return state
+
+    def _tell_nothing_learned(self) -> None:
+        if self.learner.agent.objectives(self.learner.spec):
+            log.warning(
+                "nothing was learned: the warm-up of %s random steps was not passed; choose more --steps, or "
+                "a smaller --warm-up",
+                f"{self.collection.warm_up:,}",
+            )
 
     def _continue(self, stop: StopRequest, *, same_episodes: bool) -> TrainState:
         with self._recorder() as recorder:
             start = self._start(recorder, same_episodes)
             self.folder.rewind(start.step)
-            replay = Replay(self.learner, start.state, self.collection, self.seeds, self._older_logs())
+            logs = self._older_logs()
+            replay = Replay(self.learner, start.state, self.collection, self.seeds, logs, masked=self.masked)
             if start.step < self.collection.steps or owes_evaluation(
                 self.folder, self.collection, start.step
             ):
@@ -224,7 +237,8 @@ class OnlineTraining:
         if saves or last or watch.is_due():
             rate, means = watch.rate(step), watch.returns.means()
             services.log(step, replay.state, partial(self._figures, step, replay, means, rate))
-            services.show(step, f"return {np.mean(means):.2f}")
+            known = [mean for mean in means if mean is not None]
+            services.show(step, f"return {np.mean(known):.2f}" if known else "no episode has ended yet")
         if saves:
             playing.settle()
             services.save(step, replay.state, playing)
@@ -239,10 +253,11 @@ class OnlineTraining:
                 services.save(step, replay.state)
             services.leave_if_asked(step)
 
-    def _figures(self, step: int, replay: Replay, returns: list[float], rate: float) -> list[dict]:
+    def _figures(self, step: int, replay: Replay, returns: list[float | None], rate: float) -> list[dict]:
         epsilon = self.collection.exploration(step - self.collection.lanes)
+        common = {"epsilon": epsilon, "steps_per_second": rate}
         rows = [
-            {"play/return": mean, "epsilon": epsilon, "steps_per_second": rate, **losses}
+            ({} if mean is None else {"play/return": mean}) | common | losses
             for mean, losses in zip(returns, replay.losses(), strict=True)
         ]
         check_finite(step, self.seeds, rows)

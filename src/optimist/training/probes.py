@@ -60,10 +60,7 @@ def answers(learner: Learner, seeds: int, params: dict, probes: Probes) -> Answe
 
     def in_state(params, item):
         probe, key = item
-        if probe.allowed is None:
-            action = learner.action(params, probe.observation, key)
-        else:
-            action = learner.allowed_action(params, probe.observation, key, probe.allowed)
+        action = learner.action(params, probe.observation, key, probe.allowed)
         return value_in(params, probe), agreement(learner.spec, action, probe.action)
 
     parts = (slice(None, compared), slice(compared, None))

@@ -36,7 +36,7 @@ class Run:
     step: int
     params: dict  # every leaf with a leading axis of seeds
     data: str  # the path of the dataset that it learned from, or what it was instead
-    masked: bool = False  # did that have masks of allowed actions? Runs of older versions do not know
+    masked: bool = False  # did that have masks of allowed actions?
 
     def __repr__(self) -> str:
         lines = {
@@ -130,7 +130,8 @@ class Run:
         with contextlib.closing(play):
             frame, began, seen = play.reset(), np.ones(1, bool), [play.render()]
             for turn in range(frames - 1):
-                action = player(params, frame, began, epsilon, key, turn)
+                allowed = getattr(play, "allowed", None)
+                action = player(params, frame, began, epsilon, key, turn, allowed=allowed)
                 with named_failures(play.name):
                     taken = play.step(np.asarray(action)[0])
                 frame, began = taken.observation, taken.terminal | taken.truncated

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from optimist.data.disk.files import remove
-from optimist.data.disk.manifest import Block, Manifest
+from optimist.data.disk.manifest import OPTIONAL_COLUMNS, Block, Manifest
 from optimist.data.disk.shard import Steps, write_shard
 from optimist.errors import StorageError
 
@@ -26,7 +26,8 @@ def grown(
     before = manifest.shards[number:]
     version = f"-{len(steps.reward)}" if before else ""
     shard = write_shard(folder, number, steps, frames, blocks, manifest.spec, version)
-    found = Manifest(manifest.spec, manifest.provenance, [*manifest.shards[:number], shard])
+    columns = tuple(name for name in OPTIONAL_COLUMNS if name in (*manifest.columns, *steps.optional))
+    found = Manifest(manifest.spec, manifest.provenance, [*manifest.shards[:number], shard], columns)
     found.write(folder)
     with contextlib.suppress(StorageError):  # as on Windows, for a reader; the next recording tries again
         remove(*(folder / file.file for old in before for file in (old.steps, old.frames)))

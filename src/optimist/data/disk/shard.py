@@ -31,7 +31,9 @@ class Steps(NamedTuple):
     truncated: np.ndarray
     probability: np.ndarray | None = None  # with which the logging policy chose the action
     allowed: np.ndarray | None = None  # the actions that could be chosen, as bits, (n, mask_bytes)
-    next_allowed: np.ndarray | None = None  # those in the next state, where no next row says it; else no bits
+    next_allowed: np.ndarray | None = (
+        None  # those in the next state, where no next row of the shard says it; else no bits
+    )
 
     @property
     def optional(self) -> tuple[str, ...]:

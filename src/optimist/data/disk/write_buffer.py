@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from optimist.data.disk.shard import Steps
+from optimist.data.disk.shard import Steps, mask_bytes
 from optimist.data.transition import Spec
 from optimist.errors import DataError
 
@@ -25,6 +25,7 @@ class Buffer:
         self._reward = np.empty(shape, np.float32)
         self._terminal = np.empty(shape, bool)
         self._truncated = np.empty(shape, bool)
+        self._masks: np.ndarray | None = None  # (2, rows, lanes, bytes): of each state, and of the next one
         self._goes_on = np.zeros(lanes, bool)
 
     @property
@@ -36,7 +37,17 @@ class Buffer:
         """The memory of its frames."""
         return self._observation.nbytes
 
-    def put(self, observation, action, reward, terminal, truncated, next_observation) -> None:
+    def put(
+        self,
+        observation,
+        action,
+        reward,
+        terminal,
+        truncated,
+        next_observation,
+        next_allowed=None,
+        allowed=None,
+    ) -> None:
         spec, row = self.spec, self.filled
         frame = (self.lanes, *spec.frame_shape)
         observation = checked("observation", observation, frame, spec.frame_dtype)
@@ -51,6 +62,8 @@ class Buffer:
             )
             raise DataError(f"action {action.tolist()}: the spec has actions {known}; correct one of them")
         self._check_continuity(observation)
+        if allowed is not None:
+            self._put_masks(action, allowed, next_allowed)
         begins, ended = ~self._goes_on, terminal | truncated
         if begins.any():
             self._observation[row, begins] = observation[begins]
@@ -61,6 +74,22 @@ class Buffer:
         self._observation[row + 1] = next_observation
         self._goes_on = ~ended
         self.filled += 1
+
+    def _put_masks(self, action: np.ndarray, allowed, next_allowed) -> None:
+        spec, shape = self.spec, (self.lanes, self.spec.actions)
+        allowed = checked("allowed", allowed, shape, "bool")
+        after = checked(
+            "next_allowed", np.zeros(shape, bool) if next_allowed is None else next_allowed, shape, "bool"
+        )
+        refused = ~allowed[np.arange(self.lanes), action]
+        if refused.any():
+            lane = int(refused.argmax())
+            raise DataError(
+                f"lane {lane}: its mask does not allow the action {action[lane]}; correct one of them"
+            )
+        if self._masks is None:
+            self._masks = np.empty((2, self.rows, self.lanes, mask_bytes(spec)), np.uint8)
+        self._masks[:, self.filled] = np.packbits([allowed, after], axis=-1)
 
     def _check_continuity(self, observation: np.ndarray) -> None:
         """Raise DepartedError if a step does not begin with the last one's next observation: an episode's
@@ -80,7 +109,14 @@ class Buffer:
         time = first_time + np.arange(self.filled * self.lanes).reshape(shape)
         lane = np.broadcast_to(np.arange(first_lane, first_lane + self.lanes, dtype=np.int32), shape)
         columns = (lane, time, self._action, self._reward, self._terminal, self._truncated)
-        return Steps(*(_lane_by_lane(column[: self.filled]) for column in columns))
+        found = Steps(*(_lane_by_lane(column[: self.filled]) for column in columns))
+        if self._masks is None:
+            return found
+        allowed, after = self._masks[:, : self.filled]
+        needed = self._truncated[: self.filled].copy()  # no next row of this shard has these masks
+        needed[-1] |= ~self._terminal[self.filled - 1]
+        after = np.where(needed[..., None], after, np.uint8(0))
+        return found._replace(allowed=_lane_by_lane(allowed), next_allowed=_lane_by_lane(after))
 
     def frames(self) -> np.ndarray:
         """The frames of a frames file, lane by lane, with the final frame of each episode and each lane."""

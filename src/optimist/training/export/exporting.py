@@ -132,8 +132,7 @@ def _checked(
 def _action(run: Run, params: dict, observation: Any, *mask: Any) -> Any:
     """The policy; one that draws random numbers gets the same ones each time."""
     learner, key = run.learner, jax.random.PRNGKey(POLICY)
-    choose = learner.allowed_action if mask else learner.action
-    return choose(params, learner.spec.arranged(observation), key, *mask)
+    return learner.action(params, learner.spec.arranged(observation), key, *mask)
 
 
 def _masked(spec: Spec, questions: Asked) -> tuple[str, ...]:

@@ -15,42 +15,46 @@ POLICY = 2**32 - 1  # the seed of policies that choose at random; runs are unlik
 
 
 @partial(jax.jit, static_argnames="learner")
-def act(learner: Learner, params: dict, observations, epsilon, key, turn):
-    """Epsilon-greedy actions of every seed in every lane, (S, L, ...) -> (S, L, ...).
+def act(learner: Learner, params: dict, observations, epsilon, key, turn, allowed=None):
+    """Epsilon-greedy actions of every seed in every lane, (S, L, ...) -> (S, L, ...), among those that the
+    masks allow, (S, L, A), if there are masks.
 
     `turn` is the number of the call. It is folded into the key, so that acting needs no state.
     """
 
-    def choose(params, observation, key):
+    def choose(params, observation, key, allowed):
         action_key, explore_key = jax.random.split(key)
-        best = learner.action(params, observation, action_key)
-        return explore(learner.spec, best, epsilon, explore_key)
+        best = learner.action(params, observation, action_key, allowed)
+        return explore(learner.spec, best, epsilon, explore_key, allowed)
 
     keys = jax.random.split(jax.random.fold_in(key, turn), observations.shape[:2])
-    return jax.vmap(jax.vmap(choose, in_axes=(None, 0, 0)))(params, observations, keys)
+    return jax.vmap(jax.vmap(choose, in_axes=(None, 0, 0, 0)))(params, observations, keys, allowed)
 
 
 @partial(jax.jit, static_argnames="learner")
-def act_online(learner: Learner, params: dict, observations, epsilon, key, turn, episodes):
+def act_online(learner: Learner, params: dict, observations, epsilon, key, turn, episodes, allowed=None):
     """The same for an agent that collects data. `episodes` (S, L) is the number of each lane's episode,
     because some agents explore with one mixture of their heads for a whole episode."""
 
-    def choose(params, observation, key, episode_key):
+    def choose(params, observation, key, episode_key, allowed):
         action_key, explore_key = jax.random.split(key)
-        best = learner.online_action(params, observation, action_key, episode_key)
-        return explore(learner.spec, best, epsilon, explore_key)
+        best = learner.online_action(params, observation, action_key, episode_key, allowed)
+        return explore(learner.spec, best, epsilon, explore_key, allowed)
 
     turn_key, lane_key = jax.random.split(key)
     keys = jax.random.split(jax.random.fold_in(turn_key, turn), episodes.shape)
     lane_keys = jax.random.split(lane_key, episodes.shape)
     episode_keys = jax.vmap(jax.vmap(jax.random.fold_in))(lane_keys, episodes)
-    return jax.vmap(jax.vmap(choose, in_axes=(None, 0, 0, 0)))(params, observations, keys, episode_keys)
+    choose_all = jax.vmap(jax.vmap(choose, in_axes=(None, 0, 0, 0, 0)))
+    return choose_all(params, observations, keys, episode_keys, allowed)
 
 
-def explore(spec: Spec, greedy, epsilon, key) -> Any:
+def explore(spec: Spec, greedy, epsilon, key, allowed=None) -> Any:
     """The greedy action, or with probability epsilon a uniform one, which may be the greedy one too."""
     gamble_key, action_key = jax.random.split(key)
-    if spec.discrete:
+    if allowed is not None:
+        anything = jax.random.categorical(action_key, jnp.where(allowed, 0.0, -jnp.inf)).astype(greedy.dtype)
+    elif spec.discrete:
         anything = jax.random.randint(action_key, (), 0, spec.actions, greedy.dtype)
     else:
         low, high = jnp.array(spec.action_low), jnp.array(spec.action_high)
@@ -66,18 +70,22 @@ class Player:
         self._learner, self._seeds, self._choose = learner, seeds, choose
         self.seen = blank(learner.spec, lanes)
 
-    def __call__(self, params: dict, frames: np.ndarray, began: np.ndarray, *how) -> Any:
-        """The actions, (S, L, ...); a lane whose episode `began` forgets its earlier frames."""
+    def __call__(self, params: dict, frames: np.ndarray, began: np.ndarray, *how, allowed=None) -> Any:
+        """The actions, (S, L, ...), among the allowed ones; a lane whose episode `began` forgets its earlier
+        frames."""
         chosen, self.seen = look_and_choose(
-            self._learner, self._seeds, self._choose, params, self.seen, frames, began, *how
+            self._learner, self._seeds, self._choose, params, self.seen, frames, began, *how, allowed=allowed
         )
         return chosen
 
 
 @partial(jax.jit, static_argnames=("learner", "seeds", "choose"), donate_argnames="seen")
-def look_and_choose(learner: Learner, seeds: int, choose, params: dict, seen, frames, began, *how):
+def look_and_choose(
+    learner: Learner, seeds: int, choose, params: dict, seen, frames, began, *how, allowed=None
+):
     seen = pushed(seen, frames, began)
-    return choose(learner, params, seen.reshape(seeds, -1, *seen.shape[1:]), *how), seen
+    masks = None if allowed is None else allowed.reshape(seeds, -1, allowed.shape[-1])
+    return choose(learner, params, seen.reshape(seeds, -1, *seen.shape[1:]), *how, allowed=masks), seen
 
 
 def blank(spec: Spec, lanes: int) -> Any:
@@ -102,15 +110,13 @@ class Policy:
         def key(turn):
             return jax.random.fold_in(jax.random.PRNGKey(POLICY), turn)
 
-        def one(params, observation, turn, *mask):
-            choose = learner.allowed_action if mask else learner.action
-            return choose(params, observation, key(turn), *mask)
+        def one(params, observation, turn, mask):
+            return learner.action(params, observation, key(turn), mask)
 
-        def many(params, observations, turn, *masks):
-            choose = learner.allowed_action if masks else learner.action
+        def many(params, observations, turn, masks):
             keys = jax.random.split(key(turn), observations.shape[0])
-            over = (None, 0, 0, *(0 for _ in masks))
-            return jax.vmap(choose, in_axes=over)(params, observations, keys, *masks)
+            choose = jax.vmap(learner.action, in_axes=(None, 0, 0, 0))
+            return choose(params, observations, keys, masks)
 
         # The key is made inside the program: alone, it would take longer than all the rest.
         self._one, self._many = jax.jit(one), jax.jit(many)
@@ -131,9 +137,9 @@ class Policy:
                 "true allows every action"
             )
         self.turn += 1  # the next call draws new random numbers
-        mask = () if allowed is None else (self._mask(allowed, observation),)
+        mask = None if allowed is None else self._mask(allowed, observation)
         choose = self._one if observation.shape == single else self._many
-        action = np.asarray(choose(self.params, observation, self.turn - 1, *mask))
+        action = np.asarray(choose(self.params, observation, self.turn - 1, mask))
         if not spec.discrete:
             return action
         return spec.named(action.item() if action.ndim == 0 else action)

@@ -44,6 +44,8 @@ class PlayedRows(NamedTuple):
     terminal: Any
     truncated: Any
     next_observation: Any
+    next_allowed: Any = None
+    allowed: Any = None
 
 
 @partial(
@@ -60,9 +62,11 @@ def play_rows(
     seeds, first_slot = play_state.episodes.shape[0], rows.slot[0]
 
     def play(now: PlayState, row: PlannedRow):
-        frame, params = now.table.frames, now.state.params
-        how = (row.epsilon, key, row.step, now.episodes)
-        chosen, seen = look_and_choose(learner, seeds, act_online, params, now.seen, frame, now.began, *how)
+        frame, allowed = now.table.frames, getattr(now.table, "allowed", None)
+        look, how = (now.seen, frame, now.began), (row.epsilon, key, row.step, now.episodes)
+        chosen, seen = look_and_choose(
+            learner, seeds, act_online, now.state.params, *look, *how, allowed=allowed
+        )
         state, losses = now.state, dict[str, Any]()
         if row.items.shape[0]:
             items = _without_cut(now.cut, row, first_slot, now.window.reward.shape[0])
@@ -70,7 +74,7 @@ def play_rows(
         action = chosen.reshape(-1)
         table, taken = rules.step(now.table, action)
         ended = taken.terminal | taken.truncated
-        seen_row = Memory(frame, action, taken.reward, taken.terminal, now.age)
+        seen_row = Memory(frame, action, taken.reward, taken.terminal, now.age, allowed)
         following = PlayState(
             table=table,
             seen=seen,
@@ -81,7 +85,7 @@ def play_rows(
             age=grown(now.age, ended, learner.spec.stack),
             cut=now.cut.at[row.number].set(taken.truncated),
         )
-        return following, (PlayedRows(frame, action, *taken[1:]), losses)
+        return following, (PlayedRows(frame, action, *taken[1:], allowed=allowed), losses)
 
     play_state, (played, losses) = jax.lax.scan(play, play_state, rows)
     return play_state, played, losses

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from optimist.data.stacking import stacked
-from optimist.data.transition import Spec, Transition, followed
+from optimist.data.transition import Spec, Transition
 
 
 class Memory(NamedTuple):
@@ -18,9 +18,10 @@ class Memory(NamedTuple):
     reward: Any
     terminal: Any
     age: Any  # number of earlier frames of the same episode, at most a stack's
+    allowed: Any = None  # the actions that could be chosen, if the environment says so
 
 
-def empty_memory(spec: Spec, slots: int, lanes: int) -> Memory:
+def empty_memory(spec: Spec, slots: int, lanes: int, *, masked: bool = False) -> Memory:
     shape = (slots, lanes)
     return Memory(
         frame=jnp.zeros((*shape, *spec.frame_shape), spec.frame_dtype),
@@ -28,6 +29,7 @@ def empty_memory(spec: Spec, slots: int, lanes: int) -> Memory:
         reward=jnp.zeros(shape, jnp.float32),
         terminal=jnp.zeros(shape, bool),
         age=jnp.zeros(shape, jnp.int32),
+        allowed=jnp.zeros((*shape, spec.actions), bool) if masked else None,
     )
 
 
@@ -45,17 +47,18 @@ class Recall:
         slot, lane = item
         following = (slot + 1) % window.reward.shape[0]
         reward = window.reward[slot, lane] if self.scale == 1 else self.scale * window.reward[slot, lane]
-        age = window.age[slot, lane]
-        found = Transition(
+        age, allowed = window.age[slot, lane], window.allowed
+        return Transition(
             observation=self._stacked(window, slot, lane, age),
             action=window.action[slot, lane],
             reward=reward if self.clip is None else jnp.clip(reward, -self.clip, self.clip),
             discount=self.gamma * (1.0 - window.terminal[slot, lane]),
             next_observation=self._stacked(window, following, lane, age + 1),
+            allowed=None if allowed is None else allowed[slot, lane],
+            next_allowed=None if allowed is None else allowed[following, lane],
+            next_action=window.action[following, lane] if self.next_actions else None,
+            next_logged=~window.terminal[slot, lane] if self.next_actions else None,
         )
-        if not self.next_actions:
-            return found
-        return followed(found, window.action[following, lane], ~window.terminal[slot, lane])
 
     def _stacked(self, window: Memory, slot, lane, age):
         slots = window.reward.shape[0]
@@ -64,7 +67,7 @@ class Recall:
 
 def remembered(window: Memory, slot, row: Memory) -> Memory:
     """The window with one row written into a slot, or several rows into several slots."""
-    return Memory(*(column.at[slot].set(value) for column, value in zip(window, row, strict=True)))
+    return jax.tree.map(lambda column, value: column.at[slot].set(value), window, row)
 
 
 @dataclass(frozen=True)
@@ -75,8 +78,17 @@ class Mixed:
     older: Any  # the `minibatch` of the older log's feed
 
     def __call__(self, resident, item) -> Transition:
-        parts = self.recall(resident[0], item[0]), self.older(resident[1], item[1])
+        played, logged = self.recall(resident[0], item[0]), self.older(resident[1], item[1])
+        parts = _masked_like(played, logged), _masked_like(logged, played)
         return jax.tree.map(lambda *columns: jnp.concatenate(columns), *parts)
+
+
+def _masked_like(batch: Transition, other: Transition) -> Transition:
+    """The batch with masks if the other has them; where none are known, every action could be chosen."""
+    if batch.allowed is not None or other.allowed is None:
+        return batch
+    every = jnp.ones((len(batch.reward), other.allowed.shape[-1]), bool)
+    return batch._replace(allowed=every, next_allowed=every)
 
 
 remember = jax.jit(remembered, donate_argnames="window")

@@ -32,6 +32,7 @@ class Moment(NamedTuple):
     shown: Any  # the same frame on the device: transferred once, for acting and for learning
     action: np.ndarray
     taken: Step
+    allowed: Any = None  # the mask of the actions that could be chosen, (lanes, A)
 
 
 class Playing:
@@ -55,6 +56,7 @@ class Playing:
         self._episodes = np.full((len(seeds), collection.lanes), step, np.int32)
         with named_failures(play.name):
             self._frame, self._began = play.reset(), np.ones(play.lanes, bool)
+        self._allowed = getattr(play, "allowed", None)
         self._moment: Moment | None = None  # the last step, until it is in the replay and the recording
         self._other_thread = ThreadPoolExecutor(1, "learner")
         self._recorded: Future = self._other_thread.submit(lambda: None)
@@ -77,7 +79,7 @@ class Playing:
         except (KeyError, TypeError, ValueError, AttributeError, OptimistError) as problem:
             raise DepartedError(f"{self._play.name} cannot be restored: {problem!r}") from problem
         self._frame, self._began, self._episodes = (arrays[name] for name in ("frame", "began", "episodes"))
-        self._player.seen = jax.numpy.asarray(arrays["seen"])
+        self._player.seen, self._allowed = jax.numpy.asarray(arrays["seen"]), arrays.get("allowed")
 
     def _check(self, arrays: dict[str, np.ndarray]) -> None:
         for name, value in self._ours().items():
@@ -90,6 +92,7 @@ class Playing:
             "began": self._began,
             "episodes": self._episodes,
             "seen": self._player.seen,
+            **({} if self._allowed is None else {"allowed": self._allowed}),
         }
 
     def __enter__(self) -> "Playing":
@@ -111,16 +114,17 @@ class Playing:
 
     def _one(self, step: int) -> tuple[np.ndarray, np.ndarray]:
         epsilon = self._collection.exploration(step)
-        shown, frame = jax.device_put(self._frame), self._frame
+        shown, frame, allowed = jax.device_put(self._frame), self._frame, self._allowed
         how = (epsilon, self._key, step, self._episodes)
-        chosen = self._player(self._replay.state.params, shown, self._began, *how)
+        chosen = self._player(self._replay.state.params, shown, self._began, *how, allowed=allowed)
         # While the environments play this step, the other thread processes the step before it.
         behind = self._other_thread.submit(self._digest, self._moment, step)
         action = np.asarray(chosen).reshape(self._play.lanes, *chosen.shape[2:])
         with named_failures(self._play.name):
             taken = self._play.step(action)
         behind.result()
-        self._moment = Moment(frame, shown, action, taken)
+        self._moment = Moment(frame, shown, action, taken, allowed)
+        self._allowed = getattr(self._play, "allowed", None)
         self._frame, self._began = taken.observation, taken.terminal | taken.truncated
         self._episodes = self._episodes + self._began.reshape(self._episodes.shape)
         return taken.reward[None], self._began[None]
@@ -129,11 +133,11 @@ class Playing:
         """Add a step to replay and recording, and learn what is due at step `due`. Learning starts before the
         recording, because an accelerator computes while the host records."""
         if moment:
-            self._replay.add(moment.shown, moment.action, *moment.taken[1:4])
+            self._replay.add(moment.shown, moment.action, *moment.taken[1:4], moment.allowed)
         if due is not None:
             self._replay.learn(due)
         if moment:
-            self._recorder.add(moment.frame, moment.action, *moment.taken[1:])
+            self._recorder.add(moment.frame, moment.action, *moment.taken[1:], allowed=moment.allowed)
         if due is not None:
             self._replay.prepare(due + self._collection.lanes)
 
@@ -162,15 +166,16 @@ class Playing:
         self._recorded.result()
         self._recorded = self._other_thread.submit(self._record, played)  # while the next rows are played
         self._play.table, self._player.seen = play_state.table, play_state.seen
-        self._frame, self._began, self._episodes = jax.device_get(
-            (play_state.table.frames, play_state.began, play_state.episodes)
+        allowed = getattr(play_state.table, "allowed", None)
+        self._frame, self._began, self._episodes, self._allowed = jax.device_get(
+            (play_state.table.frames, play_state.began, play_state.episodes, allowed)
         )
         self._replay.give_back(play_state.state, play_state.window, play_state.age, played.truncated, losses)
         return played.reward, played.terminal | played.truncated
 
     def _record(self, played: PlayedRows) -> None:
-        for row in zip(*played, strict=True):
-            self._recorder.add(*row)
+        for number in range(len(played.reward)):
+            self._recorder.add(*(None if column is None else column[number] for column in played))
 
 
 class LaneReturns:
@@ -188,5 +193,6 @@ class LaneReturns:
             self._recent[seed] = np.append(before, self._running[ended & (seed_of_lane == seed)])[-100:]
         self._running[ended] = 0
 
-    def means(self) -> list[float]:
-        return [float(returns.mean()) if len(returns) else 0.0 for returns in self._recent]
+    def means(self) -> list[float | None]:
+        """The mean return of each seed; None if it ended no episode yet."""
+        return [float(returns.mean()) if len(returns) else None for returns in self._recent]

@@ -27,11 +27,13 @@ class Replay:
         settings: Any,
         seeds: tuple[int, ...],
         older: list[View] | None = None,
+        *,
+        masked: bool = False,
     ):
         self.learner, self.state, self._settings, self._seeds = learner, state, settings, seeds
         self._lanes, self._stack = settings.lanes * len(seeds), learner.spec.stack
         self._slots = max(settings.window // settings.lanes, self._stack + 2)
-        self._window = empty_memory(learner.spec, self._slots, self._lanes)
+        self._window = empty_memory(learner.spec, self._slots, self._lanes, masked=masked)
         self._rewards = settings.gamma, settings.clip_rewards, settings.reward_scale
         self.recall = Recall(self._stack, *self._rewards, learner.agent.reads_next_action)
         self._older = self._feed(older) if older and settings.mixed else None
@@ -48,10 +50,11 @@ class Replay:
         each = zip(logs, self._seeds, strict=True)
         return DeviceFeed([Sampler(log, batch, gamma, seed=seed, **more) for log, seed in each])
 
-    def add(self, frame, action, reward, terminal, truncated) -> None:
+    def add(self, frame, action, reward, terminal, truncated, allowed=None) -> None:
         """Write one row over the oldest."""
         slot = self._rows % self._slots
-        self._window = remember(self._window, slot, Memory(frame, action, reward, terminal, self._age))
+        row = Memory(frame, action, reward, terminal, self._age, allowed)
+        self._window = remember(self._window, slot, row)
         self._truncated[slot] = truncated
         self._age = grown(self._age, terminal | truncated, self._stack)
         self._rows += 1
@@ -181,6 +184,7 @@ class Replay:
         recorded = Dataset.open(path).first(rows * self._lanes).last(self._slots * self._lanes)
         timeline, order = recorded.timeline, recorded.steps()
         order = order[np.argsort(timeline.time[order])].reshape(-1, self._lanes)
+        masks = timeline.allowed
         # The last step of a lane counts as truncated, because new episodes follow it.
         truncated = timeline.truncated | (np.append(np.diff(timeline.lane) != 0, True) & ~timeline.terminal)
         if goes_on:
@@ -193,9 +197,8 @@ class Replay:
             row = order[part]
             frame = timeline.frames(row + episode[part])
             age_there = np.minimum(age[part], self._stack).astype(np.int32)
-            there = Memory(
-                frame, timeline.action[row], timeline.reward[row], timeline.terminal[row], age_there
-            )
+            columns = (column[row] for column in (timeline.action, timeline.reward, timeline.terminal))
+            there = Memory(frame, *columns, age_there, None if masks is None else masks[row])
             slots = (rows - len(order) + first + np.arange(len(row))) % self._slots
             self._window = remember(self._window, slots, there)
             self._truncated[slots] = truncated[row]

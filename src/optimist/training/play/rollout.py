@@ -63,9 +63,9 @@ def _played_on(
     last_turn = in_play.turn + TURNS
 
     def turn(now: EpisodesInPlay) -> EpisodesInPlay:
-        chosen, seen = look_and_choose(
-            learner, seeds, act, params, now.seen, now.table.frames, now.began, epsilon, key, now.turn
-        )
+        look, allowed = (now.seen, now.table.frames, now.began), getattr(now.table, "allowed", None)
+        how = (epsilon, key, now.turn)
+        chosen, seen = look_and_choose(learner, seeds, act, params, *look, *how, allowed=allowed)
         table, taken = rules.step(now.table, chosen.reshape(-1))
         ended = taken.terminal | taken.truncated
         return EpisodesInPlay(

@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from optimist.data.transition import MaskedTransition
 from optimist.training.learner import Learner
 from optimist.training.play.acting import POLICY
 from optimist.training.selection.candidates import Candidate, Source
@@ -58,19 +57,12 @@ def _on_log(learner: Learner, params: dict, steps: Steps, log: int) -> Answers:
 def _answers(learner: Learner, params: dict, minibatch, resident, positions) -> Answers:
     batch, key = minibatch(resident, positions), jax.random.PRNGKey(POLICY)
 
-    def action(params, observation, mask):
-        if mask is None:
-            return learner.action(params, observation, key)
-        return learner.allowed_action(params, observation, key, mask)
-
     def of_step(params, step):
-        masks = (step.allowed, step.next_allowed) if isinstance(step, MaskedTransition) else (None, None)
-        mask, next_mask = masks
         return Answers(
-            action=action(params, step.observation, mask),
-            next_action=action(params, step.next_observation, next_mask),
-            estimate=learner.estimate(params, step.observation, mask),
-            next_estimate=learner.estimate(params, step.next_observation, next_mask),
+            action=learner.action(params, step.observation, key, step.allowed),
+            next_action=learner.action(params, step.next_observation, key, step.next_allowed),
+            estimate=learner.estimate(params, step.observation, step.allowed),
+            next_estimate=learner.estimate(params, step.next_observation, step.next_allowed),
             logged_value=learner.action_value(params, step.observation, step.action),
         )
 

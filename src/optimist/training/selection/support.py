@@ -11,7 +11,7 @@ import numpy as np
 
 from optimist.agents._actor_critic import Bounds
 from optimist.agents._table_agent import NEVER, choice_loss
-from optimist.data.transition import MaskedTransition, Spec
+from optimist.data.transition import Spec
 from optimist.networks import MultiHead, Perceptron, torso_for
 from optimist.training.inputs import Inputs
 from optimist.training.selection.decisions import Answers
@@ -151,6 +151,6 @@ def _clone(behaviour: Behaviour, params, minibatch, resident, positions):
     batch = minibatch(resident, positions)
     answer = jax.vmap(partial(behaviour, params))
     now, following = answer(batch.observation), answer(batch.next_observation)
-    if not isinstance(batch, MaskedTransition):
+    if batch.allowed is None:
         return now, following
     return jnp.where(batch.allowed, now, NEVER), jnp.where(batch.next_allowed, following, NEVER)
