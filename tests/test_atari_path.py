@@ -99,7 +99,7 @@ def test_actions_that_the_game_does_not_know_are_refused(log, tmp_path, capsys):
     logs = tmp_path / "Breakout" / "1"
     assert main(["data", "export", "dqn-replay", str(log), "--out", str(logs), "--capacity", "150"]) == 0
     words = ["data", "import", "dqn-replay", str(logs), "--out", str(tmp_path / "again")]
-    assert main([*words, "--actions", "3"]) == 3
+    assert main([*words, "--actions-count", "3"]) == 3
     assert "action" in capsys.readouterr().err
     assert main([*words, "--environment", "atari/Brekout"]) == 2
     assert 'did you mean "Breakout"' in capsys.readouterr().err

@@ -76,6 +76,7 @@ MISTAKES = [
     ("--verson", 2, 'has no option "--verson": did you mean "--version"?'),
     ("data inof {log}", 2, 'there is no "data inof": did you mean "info"?'),
     ("select", 2, "name at least one run"),
+    ("data export rlds {log} --out {out}", 2, 'the format "rlds" can only be read'),
     ("select {nowhere}", 4, "is not a run folder"),
     ("select {log} --rule best", 2, 'there is no rule "best"'),
     # an agent and its settings

@@ -146,7 +146,7 @@ def append(options: argparse.Namespace) -> None:
 
 
 def _import_options(parser: Parser, words: list[str]) -> None:
-    named = _add_format(parser, words, detects=True)
+    named = _add_format(parser, words, "read")
     parser.demand(
         "address",
         "name the logs: a path, or an address such as gs://...",
@@ -171,9 +171,8 @@ def import_logs(options: argparse.Namespace) -> None:
     if hasattr(asked, "environment") and asked.environment is None:
         asked = dataclasses.replace(asked, environment=game_of(address) or None)
     environment = getattr(asked, "environment", None)
-    count = "actions_count" if hasattr(asked, "actions_count") else "actions"
-    if environment and getattr(asked, count, 0) is None:
-        asked = dataclasses.replace(asked, **{count: _actions_of(environment)})
+    if environment and getattr(asked, "actions_count", 0) is None:
+        asked = dataclasses.replace(asked, actions_count=_actions_of(environment))
     if options.restart:
         from optimist.data.intake import discard_unfinished
 
@@ -228,7 +227,7 @@ def game_of(address: str) -> str:
 
 
 def _export_options(parser: Parser, words: list[str]) -> None:
-    named = _add_format(parser, words)
+    named = _add_format(parser, words, "write")
     parser.demand("data", "name a dataset's folder", metavar="DATA", type=Path, help="a dataset's folder")
     parser.demand(
         "--out",
@@ -251,9 +250,10 @@ def export_logs(options: argparse.Namespace) -> None:
     print(f"{first}: {options.out}", *lines, sep="\n")
 
 
-def _add_format(parser: Parser, words: list[str], *, detects: bool = False) -> list[str]:
-    """Add the argument FORMAT, optional if it can be detected; return the given arguments."""
-    known, named = index.read()["formats"], arguments_in(words)
+def _add_format(parser: Parser, words: list[str], action: str) -> list[str]:
+    """Add the argument FORMAT, which is detected from logs that are read; return the given arguments."""
+    known = {name: entry for name, entry in index.read()["formats"].items() if entry[action] is not None}
+    named, detects = arguments_in(words), action == "read"
     parser.epilog = "formats:\n" + index.lines({name: entry["about"] for name, entry in known.items()})
     if len(named) == 2 and named[0] not in known and Path(named[0]).exists():
         if detects:
@@ -274,4 +274,4 @@ def _add_settings(parser: Parser, named: list[str], action: str) -> None:
     entries = [index.format(named[0])] if named else list(index.read()["formats"].values())
     parser.set_defaults(format=named[0] if named else None)
     for entry in entries:
-        add_settings(parser, index.settings(entry[action]), "setting", hidden=entry is not entries[0])
+        add_settings(parser, index.settings(entry[action] or {}), "setting", hidden=entry is not entries[0])

@@ -172,9 +172,9 @@ def _family(family: Any) -> dict[str, Any]:
 
 
 def _format(format: Any) -> dict[str, Any]:
-    """The entry of a format; one that can only be read, or only written, has no options for the other."""
+    """The entry of a format; one that can only be read, or only written, has none for the other."""
     options = {"read": getattr(format, "ReadOptions", None), "write": getattr(format, "WriteOptions", None)}
-    found = {action: _settings(record()) if record else {} for action, record in options.items()}
+    found = {action: _settings(record()) if record else None for action, record in options.items()}
     return {"about": _first_line(format), **found}
 
 

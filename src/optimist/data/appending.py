@@ -19,6 +19,7 @@ from optimist.data.views import View
 from optimist.errors import DataError, in_one_line
 
 FEATURES, ACTION_COLUMNS = "features", "action_columns"  # in the provenance: columns in their order
+DOUBTS = "doubts"  # there too: what columns that were left out say against the order of the rows
 
 # In the provenance: the fingerprint of what a folder began with, and those of what was appended, or True.
 COPY_OF, APPENDED = "copy_of", "appended"
@@ -140,7 +141,14 @@ def _check_same(folder: Path, found: Manifest, spec: Spec, provenance: Mapping[s
 
 
 def _remedy(one: Spec, other: Spec) -> str:
-    """What makes the second spec the first: bounds of actions may be only those that occur in each log."""
+    """What makes the second spec the first: names, numbers and bounds of actions may be only those that occur
+    in each log."""
+    if one.discrete and replace(other, actions=one.actions, action_names=one.action_names) == one:
+        names = dict.fromkeys([*one.action_names, *other.action_names])
+        listed = ",".join(map(str, names)) if names else max(one.actions, other.actions)
+        option = f"--action-names {listed}" if names else f"--actions-count {listed}"
+        has_all = len(names) == len(one.action_names) and other.actions <= one.actions
+        return f"import {'the new log' if has_all else 'both'} with {option}"
     if replace(other, action_low=one.action_low, action_high=one.action_high) != one:
         return "give the same"
     low, high = np.minimum(one.action_low, other.action_low), np.maximum(one.action_high, other.action_high)

@@ -110,10 +110,7 @@ def _by_names(array: np.ndarray, names: tuple[int | str, ...], actions_count: in
     numbers = {name: number for number, name in enumerate(names)}
     unknown = [name for name in distinct.tolist() if name not in numbers]
     if unknown:
-        row = int((array == unknown[0]).argmax())
-        raise DataError(
-            f'the action in row {row} is "{in_one_line(unknown[0])}", which action_names lack; add it'
-        )
+        raise DataError(f'the action "{in_one_line(unknown[0])}" is not among the action_names; add it')
     return Actions(np.array([numbers[name] for name in distinct.tolist()])[place], len(names), names)
 
 
@@ -137,9 +134,11 @@ def _mapped(array: np.ndarray, actions_count: int | None) -> Actions:
     _check_number(len(distinct))
     names = tuple(distinct.tolist())
     if actions_count not in (None, len(names)):
+        given = ",".join(in_one_line(name, 40) for name in names)
         raise DataError(
-            f"{len(names)} different actions occur, and actions_count is {actions_count}: give all "
-            "action_names instead"
+            f"{len(names)} different actions occur, and actions_count is {actions_count}: give the names "
+            "of all, "
+            f"also of those that were never taken, with --action-names {given},... (action_names=)"
         )
     log.warning(
         "the actions %s have the numbers 0 to %d, in this order; a policy answers with their names",

@@ -12,6 +12,7 @@ from optimist.data.array_actions import Actions, discrete_or_vectors
 from optimist.data.array_observations import Layout, checked_observations
 from optimist.data.checking import check_mask_width, check_values, checked_rows, goes_on
 from optimist.data.joining import Columns, Joining, LeftOut
+from optimist.data.masks_by_name import by_name
 from optimist.data.next_masks import NEXT, at_ends, check_can_be_given, if_known
 from optimist.data.timeline import Masks, MemoryFrames, Timeline
 from optimist.data.transition import Spec
@@ -127,9 +128,21 @@ def checked_log(
 
 
 def _masks(name: str, values: ArrayLike, count: int, spec: Spec) -> np.ndarray:
-    """The bits of these masks."""
-    check_mask_width(name, _even(name, values), spec)
-    return np.packbits(_rows(name, values, count, "bool", (spec.actions,)), axis=1)
+    """The bits of these masks, which may be lists of names or a data frame with a column for each action."""
+    given = by_name(name, _lists_or_array(name, values), spec, first=0)
+    check_mask_width(name, given, spec)
+    return np.packbits(_rows(name, given, count, "bool", (spec.actions,)), axis=1)
+
+
+def _lists_or_array(name: str, values: Any) -> np.ndarray:
+    """Lists of names as an array of lists, a data frame as one with named columns."""
+    if hasattr(values, "to_records"):
+        return values.to_records(index=False)
+    rows = list(values) if np.ndim(values[0]) == 1 else []
+    has_names = any(isinstance(each, str) for row in rows for each in row)
+    if rows and not isinstance(values, np.ndarray) and (has_names or len(set(map(len, rows))) > 1):
+        return np.fromiter(rows, object, len(rows))
+    return _even(name, values)
 
 
 def _rows(name: str, values: ArrayLike, count: int, dtype: str, shape: tuple[int, ...] = ()) -> np.ndarray:

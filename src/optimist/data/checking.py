@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from optimist.data.joining import Columns, Joining, Piece
+from optimist.data.masks_by_name import FORMS
 from optimist.data.next_masks import NEXT, check_can_be_given
 from optimist.data.timeline import Masks
 from optimist.data.transition import Spec
@@ -59,8 +60,9 @@ def check_mask_width(name: str, values: np.ndarray, spec: Spec) -> None:
     if values.ndim == 2 and values.shape[1] != spec.actions:
         raise DataError(
             f"{name} have rows of shape {values.shape[1:]} instead of {(spec.actions,)}, one value "
-            f"for each of {some_of(_named(spec), SHOWN)}; if some actions were never taken, give their "
-            "number, actions_count (--actions-count), or all action_names"
+            f"for each of {some_of(_named(spec), SHOWN)}; {FORMS}; if some actions were never taken, give "
+            "their "
+            "number, actions_count (--actions-count), or all action_names (--action-names)"
         )
 
 
@@ -107,7 +109,8 @@ def goes_on(labels: np.ndarray, last: np.ndarray, ended: np.ndarray, first: int)
     row = int(early[0])
     return (
         f"episode {in_one_line(labels[row])} goes on after row {row + first}, which is marked as an end: "
-        "the rows after it count as another episode; if they are not, sort the rows by episode and time"
+        "the rows after it count as another episode; if they are not, sort the rows by time (of a table: "
+        "--order)"
     )
 
 

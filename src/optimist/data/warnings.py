@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from optimist.data.appending import DOUBTS
 from optimist.data.dataset import Dataset
 from optimist.data.look import FARTHEST, Features, Look
-from optimist.errors import DataError, some_of
+from optimist.data.propensities import Propensities
+from optimist.errors import DataError, in_one_line, some_of
 
 NARROW = 0.9  # share of the actions that is predicted
 DOMINANT = 0.95  # share of one action, beside which others are hardly tried
@@ -212,6 +214,22 @@ def _about_width(look: Look) -> Iterator[str]:
         )
 
 
+def _about_probabilities(look: Look) -> Iterator[str]:
+    timeline, steps = look.dataset.timeline, look.dataset.steps()
+    if timeline.probability is None or not look.spec.discrete:
+        return
+    allowed = None if timeline.allowed is None else timeline.allowed[steps]
+    known = Propensities(look.spec.actions).add(look.action, timeline.probability[steps], allowed)
+    yield from known.doubts(look.spec.action_names)
+
+
+def _about_order(look: Look) -> Iterator[str]:
+    """What columns that were left out say, which the import saw."""
+    doubts = look.dataset.provenance.get(DOUBTS)
+    if isinstance(doubts, list):
+        yield from (in_one_line(each, 400) for each in doubts)
+
+
 def _about_best(look: Look) -> Iterator[str]:
     best, episodes = look.best_tenth, look.episodes
     if best is None:
@@ -228,7 +246,7 @@ def _about_best(look: Look) -> Iterator[str]:
         )
 
 
-OF_STEPS = (_about_rewards, _about_ends, _about_masks, _about_best)
+OF_STEPS = (_about_order, _about_rewards, _about_ends, _about_masks, _about_probabilities, _about_best)
 OF_OBSERVATIONS = (_about_observations, _about_actions, _about_width)
 
 

@@ -51,8 +51,19 @@ def test_a_round_trip_gives_back_every_byte(tmp_path_factory, lengths, unfinishe
     dataset = recorded(folder / "data", lengths, unfinished, shard_steps)
     summary = export_dqn_replay(dataset, folder / "logs", capacity=capacity)
     assert summary.losses() == [] and summary.steps == len(dataset)
-    import_dqn_replay(folder / "logs", folder / "again", actions=4, shard_steps=shard_steps)
+    import_dqn_replay(folder / "logs", folder / "again", actions_count=4, shard_steps=shard_steps)
     assert contents(folder / "again") == contents(folder / "data")
+
+
+def test_a_small_log_is_not_padded_to_the_size_of_the_public_files(tmp_path):
+    """Each of them has 1,000,000 entries: seven megabytes and a minute for ten thousand steps."""
+    dataset = recorded(tmp_path / "data", [9, 4, 30], unfinished=3)
+    export_dqn_replay(dataset, tmp_path / "logs")
+    folder = tmp_path / "logs" / "replay_logs"
+    rows = [np.load(gzip.open(file)).shape[0] for file in folder.glob("*reward_ckpt.*.gz")]
+    assert len(rows) == 1 and rows[0] < 80
+    import_dqn_replay(tmp_path / "logs", tmp_path / "again", actions_count=4)
+    assert open_dataset(tmp_path / "again").fingerprint == open_dataset(tmp_path / "data").fingerprint
 
 
 @pytest.mark.parametrize("capacity", [21, 23, 200])
@@ -98,7 +109,7 @@ def test_what_the_format_cannot_hold_is_counted(tmp_path):
     assert summary.steps + summary.steps_left_out == len(dataset)
     assert 0 < summary.rewards_clipped <= (np.abs(dataset.timeline.reward) > 1).sum()
     assert len(summary.losses()) == 3
-    import_dqn_replay(tmp_path / "logs", tmp_path / "again", actions=3)
+    import_dqn_replay(tmp_path / "logs", tmp_path / "again", actions_count=3)
     again = open_dataset(tmp_path / "again")
     order = np.flatnonzero(episodes.terminal | episodes.truncated)
     order = order[np.argsort(episodes.time[order])]
@@ -113,7 +124,7 @@ def test_a_view_is_exported_alone(tmp_path):
     view = dataset.first(17)
     summary = export_dqn_replay(view, tmp_path / "logs", capacity=12)
     assert summary.steps == 17 and summary.begun_late == 0
-    import_dqn_replay(tmp_path / "logs", tmp_path / "again", actions=4)
+    import_dqn_replay(tmp_path / "logs", tmp_path / "again", actions_count=4)
     again = open_dataset(tmp_path / "again").timeline
     np.testing.assert_array_equal(again.action, dataset.timeline.action[:17])
     np.testing.assert_array_equal(again.decoded(), dataset.timeline.frames(np.arange(19)))

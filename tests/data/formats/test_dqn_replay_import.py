@@ -136,7 +136,8 @@ def assert_imports_lanes_in_order(ring, out, shard_steps):
 def test_actions_and_provenance(tmp_path):
     ring = play(Ring(tmp_path / "Breakout" / "1", 50), [20, 30, 20])
     ring.finish()
-    import_dqn_replay(tmp_path / "Breakout" / "1", tmp_path / "out", environment="atari/Breakout", actions=18)
+    options = {"environment": "atari/Breakout", "actions_count": 18}
+    import_dqn_replay(tmp_path / "Breakout" / "1", tmp_path / "out", **options)
     dataset = open_dataset(tmp_path / "out")
     assert dataset.spec.actions == 18 and dataset.spec.stack == 4 and dataset.spec.frame_shape == (6, 5, 1)
     facts = dataset.provenance

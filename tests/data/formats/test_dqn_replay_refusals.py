@@ -225,9 +225,9 @@ def test_a_bad_window_leaves_the_ones_before_it(logs, tmp_path):
 
 def test_actions_outside_the_set_are_refused_with_their_row(logs, tmp_path):
     with pytest.raises(DataError, match=r"action_ckpt.0.gz row \d+: 3 is outside the 3 actions"):
-        import_dqn_replay(logs, tmp_path / "out", actions=3)
+        import_dqn_replay(logs, tmp_path / "out", actions_count=3)
     with pytest.raises(DataError, match="0 actions: give"):
-        import_dqn_replay(logs, tmp_path / "out", actions=0)
+        import_dqn_replay(logs, tmp_path / "out", actions_count=0)
 
 
 def test_a_pickled_seventh_file_is_never_opened(logs, tmp_path):
@@ -263,7 +263,7 @@ def test_a_folder_with_something_else_is_refused(logs, tmp_path):
         import_dqn_replay(logs, tmp_path / "busy")
     import_dqn_replay(logs, tmp_path / "out")
     with pytest.raises(DataError, match="holds an import with 4 actions, not 6"):
-        import_dqn_replay(logs, tmp_path / "out", actions=6)
+        import_dqn_replay(logs, tmp_path / "out", actions_count=6)
     with pytest.raises(DataError, match="whose environment was"):
         import_dqn_replay(logs, tmp_path / "out", environment="atari/Pong")
     put(logs / OBSERVATION, array(logs / OBSERVATION), level=9)

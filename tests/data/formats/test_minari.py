@@ -248,7 +248,7 @@ def test_observations_without_numbers_are_refused(store, tmp_path, capsys):
 
 
 def test_what_is_not_a_dataset_is_refused_in_one_line(store, tmp_path):
-    with pytest.raises(DataError, match="minari download cart/pole-v9"):
+    with pytest.raises(DataError, match="pip install minari.: minari download cart/pole-v9"):
         FORMAT.read("cart/pole-v9", tmp_path / "data", FORMAT.ReadOptions(), None)
     recorded(tmp_path / "log", SPECS["vectors"])
     FORMAT.write(open_dataset(tmp_path / "log"), tmp_path / "out", FORMAT.WriteOptions())

@@ -227,11 +227,15 @@ def changed(name, row, value):
             {"observations": "x", "shape": "2"},
             "3 bytes in row 9",
         ),
-        ({"episode": np.arange(60) // 10 % 3}, {}, "episode 0 appears again near row 30"),
+        (
+            {"episode": np.arange(60) // 10 % 3},
+            {},
+            "episode 0 appears again in row 30, and the others follow it as before",
+        ),
         (
             {},
             {"observations": "x,name"},
-            r'"name" holds words, not numbers \(customer 0 in row 0\); make .* \(pandas.get_dummies\)',
+            r'"name" holds words, not numbers \(customer 0 in row 0\); make columns .* \(pandas.get_dummies',
         ),
         (
             {"name": pa.array(["1,234", "$ 5"] * 30)},
@@ -254,7 +258,7 @@ def changed(name, row, value):
         (
             {},
             {"observations": None},
-            "no column for the observations: name one, or several as a,b,c, with --observations; it has x, y",
+            "no column for the observations: name it with --observations A,B,C; its columns are x, y, is_new",
         ),
         ({}, {"episodes": "episode", "drop": "episode"}, "--drop leaves out every column of --episodes"),
         (
@@ -266,12 +270,13 @@ def changed(name, row, value):
         (
             {},
             {"drop": "terminal"},
-            "no column for the terminals: name one with --terminals, or say .* was cut there; it has x, y",
+            "no column for the terminals: name it with --terminals COLUMN, or say .* was cut there; its "
+            "columns",
         ),
         (
             {"done": np.zeros(60, bool)},
             {"drop": "terminal"},
-            "name one with --terminals; --terminals done if no time limit is among its ends; it has x, y",
+            "with --terminals COLUMN; --terminals done if no time limit is among its ends; its columns are x",
         ),
         ({"reward": ["5 EUR"] * 60}, {}, r"not numbers \(5 EUR in row 0\); convert it, or name another"),
     ],
@@ -554,7 +559,7 @@ def test_episodes_have_labels_of_any_type(tmp_path, label):
     read(in_parquet(table, tmp_path), tmp_path / "data", observations="x,y,is_new", truncations="no")
     assert_equal_steps(open_dataset(tmp_path / "data"), expected({**table, "episode": np.arange(60) // 10}))
     table["episode"] = [label(1 + row // 10 % 3) for row in range(60)]
-    with pytest.raises(DataError, match="appears again near row 30, after another one") as refused:
+    with pytest.raises(DataError, match="appears again in row 30, and the others follow") as refused:
         read(in_parquet(table, tmp_path), tmp_path / "other", observations="x,y")
     assert "\n" not in str(refused.value)
 
@@ -616,7 +621,7 @@ def test_rows_that_go_back_in_time_are_refused(tmp_path, monkeypatch, written, o
         table[clock] = np.datetime64("2026-03-01T10:00:00", "s") + table[clock]
     path = written(reordered(table, list(order)), tmp_path)
     with pytest.raises(
-        DataError, match=f'the column "{clock}" goes back in row {row}, within an episode: sort'
+        DataError, match=f'the column "{clock}" goes back in row {row}, within an episode: --order {clock}'
     ):
         read(path, tmp_path / "data", observations="x,y,is_new")
     assert not (tmp_path / "data").exists()
@@ -642,8 +647,8 @@ def test_interleaved_episodes_without_a_column_of_episodes_are_told(tmp_path, ca
     path = in_csv(reordered(table, INTERLEAVED), tmp_path)
     read(path, tmp_path / "data", observations="x,y,is_new", truncations="no")
     assert [each.message for each in caplog.records] == [
-        'the column "step" stays the same from row 0 to 1, within an episode: sort the rows by episode and '
-        "time, or mark where episodes end"
+        'the column "step" stays the same from row 0 to row 1, within an episode: give --episodes COLUMN and '
+        "--order step, or mark where episodes end"
     ]
 
 

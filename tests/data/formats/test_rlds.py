@@ -12,7 +12,7 @@ from optimist.cli.data import game_of
 from optimist.cli.main import main
 from optimist.data import formats, open_dataset
 from optimist.data.formats.rlds.crc32c import crc32c
-from optimist.errors import DataError
+from optimist.errors import DataError, UsageError
 
 FORMAT = formats.find("rlds")
 SIZE = (84, 84)
@@ -197,6 +197,9 @@ def test_the_game_is_named_by_the_address():
     assert game_of("/logs/Asterix/other") == game_of("/Asterix/1/other") == ""
 
 
-def test_they_are_not_written(tmp_path):
-    with pytest.raises(DataError, match="read and not written: export to minari, parquet, hdf5, npz"):
-        FORMAT.write(None, tmp_path, FORMAT.WriteOptions())
+def test_they_are_not_written(capsys):
+    with pytest.raises(UsageError, match='the format "rlds" can only be read'):
+        formats.able_to("write", "rlds")
+    with pytest.raises(SystemExit):
+        main(["data", "export", "--help"])
+    assert "rlds" not in capsys.readouterr().out

@@ -15,6 +15,7 @@ from optimist.data.formats._plan import Plan
 from optimist.data.intake import Counts, Intake
 from optimist.data.joining import Joining, Piece
 from optimist.data.next_masks import GivenMasks
+from optimist.data.propensities import Propensities
 from optimist.data.transition import Spec
 from optimist.errors import DataError, UsageError
 
@@ -65,18 +66,22 @@ def bring_in(
     ours = log.spec is not None
     with Intake(out, plan.spec, provenance=origin, is_padded=is_padded, unknown_masks=ours) as intake:
         done, total, last_frame, masks = 0, log.rows, None, GivenMasks(may_be_unknown=ours)
+        propensities = Propensities(plan.spec.actions)
         for part in _read_ahead(plan.parts(log)):
             if "frames" in part:
                 piece, last_frame = framed_piece(part, plan.spec, masks, done)
                 intake.extend(piece, np.arange(done, done + len(piece)))
             else:
                 intake.add(part)
+            if "probabilities" in part and plan.spec.discrete:
+                propensities.add(part["actions"], part["probabilities"], part.get("allowed_actions"))
             done += len(part["rewards"])
             if progress and total:
                 progress(done, total)
         if last_frame is not None:
             intake.end_lane(last_frame)
-    return Imported(intake.counts, asked.environment, tuple(notes))
+    doubts = [f"warning: {doubt}" for doubt in propensities.doubts(plan.spec.action_names)]
+    return Imported(intake.counts, asked.environment, (*notes, *doubts))
 
 
 def _read_ahead(parts: Iterator[Part]) -> Iterator[Part]:

@@ -52,6 +52,7 @@ class Asked:
 
     environment: str | None = None
     actions_count: int | None = None
+    action_names: tuple[str, ...] | None = None  # of all actions, in the order of their numbers
     stack: int = 1
     channels: str | None = None
     every_end_is_terminal: bool = False

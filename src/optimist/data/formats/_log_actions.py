@@ -1,5 +1,6 @@
 """The actions of a log, found in one pass over their column."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,13 +22,24 @@ def chosen_actions(log: Log, asked: Asked) -> tuple[Actions, np.ndarray]:
     if not seen.rows:
         raise DataError("the log has no rows; check that it is the right file")
     if seen.low is None or seen.high is None:
-        found = discrete_or_vectors(seen.distinct, len(seen.distinct), actions_count=asked.actions_count)
+        names, count = _names(asked.action_names, seen.distinct), asked.actions_count
+        found = discrete_or_vectors(seen.distinct, len(seen.distinct), actions_count=count, names=names)
         return found, seen.distinct
-    if asked.actions_count is not None:
-        raise DataError("the actions are vectors, and a number of actions is given; leave it out")
+    if asked.actions_count is not None or asked.action_names is not None:
+        raise DataError("the actions are vectors, and their number or names are given; leave them out")
     lowest, highest = seen.low if low is None else low, seen.high if high is None else high
     extremes = np.stack([seen.low, seen.high])
     return discrete_or_vectors(extremes, 2, low=lowest, high=highest), seen.distinct
+
+
+def _names(words: Sequence[str] | None, actions: np.ndarray) -> Sequence[str | int] | None:
+    """The names that an option gives, as numbers if the actions are numbers and all of the names are too."""
+    if words is None or actions.dtype.kind in "US":
+        return words
+    try:
+        return [int(word) for word in words]
+    except ValueError:
+        return words
 
 
 @dataclass

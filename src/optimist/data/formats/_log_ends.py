@@ -6,7 +6,7 @@ import numpy as np
 
 from optimist.data.checking import checked_rows, goes_on
 from optimist.data.formats._log import Asked, Log, Part, with_following
-from optimist.errors import DataError, in_one_line, log
+from optimist.errors import DataError, in_one_line
 
 
 class Labels:
@@ -14,7 +14,7 @@ class Labels:
 
     def __init__(self) -> None:
         self.seen: set[Any] = set()
-        self.is_warned = False
+        self.early: str | None = None  # the first episode that goes on after its end
 
     def ends(self, part: Part, following: Part | None, first: int) -> np.ndarray:
         """Whether a row is truncated: where its column says so, and where the label changes."""
@@ -34,18 +34,17 @@ class Labels:
                     "one: sort the rows by episode and time"
                 )
             self.seen.add(label)
-        terminal, truncated = (_flags(part, name, first) for name in ("terminals", "truncations"))
-        early = None if self.is_warned else goes_on(labels, last, terminal | truncated, first)
-        if early:
-            self.is_warned = True
-            log.warning(early)
+        terminal, truncated = (
+            _flags(part, name, len(labels), first) for name in ("terminals", "truncations")
+        )
+        self.early = self.early or goes_on(labels, last, terminal | truncated, first)
         return (last & ~terminal) | truncated
 
 
-def _flags(part: Part, name: str, first: int) -> np.ndarray:
+def _flags(part: Part, name: str, count: int, first: int) -> np.ndarray:
     """A column of ends; none if the log lacks it."""
     if name not in part:
-        return np.zeros(len(part["rewards"]), bool)
+        return np.zeros(count, bool)
     return checked_rows(name, part[name], (), "bool", first)
 
 
@@ -76,18 +75,22 @@ def check_ends(log: Log, asked: Asked) -> None:
 
 
 def _check_labelled_ends(log: Log) -> None:
-    """Raise DataError for an episode that ends without a terminal step, although no time limit cut it."""
-    first = 0
+    """Raise DataError for an episode that ends without a terminal step, although no time limit cut it; or
+    whose rows are not together or not in order, which looks alike."""
+    labels, first, open_end = Labels(), 0, None
     for part, following in with_following(log.parts(["episodes", "terminals"])):
-        labels, terminal = part["episodes"], part["terminals"].astype(bool)
-        after = labels[-1:] if following is None else following["episodes"][:1]
-        ends = np.append(labels[1:], after) != labels
-        ends[-1] |= following is None
-        if (ends & ~terminal).any():
-            row = int((ends & ~terminal).argmax())
+        ends = labels.ends(part, following, first)
+        if open_end is None and ends.any():
+            row = int(ends.argmax())
+            open_end = (in_one_line(_plain(part["episodes"][row])), row + first)
+        first += len(ends)
+    if open_end:
+        if labels.early:
             raise DataError(
-                f"episode {in_one_line(_plain(labels[row]))} ends in row {row + first} without a terminal "
-                "step, but --truncations no says that no episode was cut: mark the row as terminal, or omit "
-                "--truncations no"
+                f"{labels.early} (and episode {open_end[0]} ends in row {open_end[1]} without an end)"
             )
-        first += len(labels)
+        raise DataError(
+            f"episode {open_end[0]} ends in row {open_end[1]} without a terminal step, but --truncations "
+            "no says "
+            "that no episode was cut: mark the row as terminal, or omit --truncations no"
+        )

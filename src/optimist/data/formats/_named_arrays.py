@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from optimist.data.formats._incoming import BYTES_AT_ONCE, Asked, said_no
+from optimist.data.formats._incoming import BYTES_AT_ONCE
 from optimist.data.formats._options import ArrayFacts
 from optimist.data.transition import Spec
 from optimist.errors import DataError, did_you_mean, in_one_line
@@ -24,7 +24,7 @@ MOST_ROWS = 2**17  # that are read together
 
 @dataclass(frozen=True)
 class NamedArrayFacts(ArrayFacts):
-    """Facts that are not in the arrays; a format adds the number of actions."""
+    """Facts that are not in the arrays."""
 
     truncations: Annotated[
         str | None, '"no" says that no time limit ended an episode, if the file does not say where'
@@ -40,18 +40,6 @@ class NamedArrayFacts(ArrayFacts):
                     f'--drop: {path} has no array "{in_one_line(name)}": {did_you_mean(name, list(names))}'
                 )
         return asked
-
-    def asked(self, environment: str | None, actions_count: int | None) -> Asked:
-        """What the user says about the log; `environment` is the one in the file."""
-        return Asked(
-            environment=self.environment or environment,
-            actions_count=actions_count,
-            stack=self.stack,
-            channels=self.channels,
-            every_end_is_terminal=said_no(self.truncations),
-            action_low=self.action_low,
-            action_high=self.action_high,
-        )
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,10 @@ from optimist.data.disk.records import json_value
 from optimist.data.formats._log import Asked, Log, Part, with_following
 from optimist.data.formats._log_actions import chosen_actions
 from optimist.data.formats._log_ends import Labels
+from optimist.data.masks_by_name import by_name
 from optimist.data.transition import Spec
 from optimist.errors import DataError, in_one_line
+from optimist.errors import log as warn
 
 STORED = (
     "observations",
@@ -80,6 +82,8 @@ class Plan:
                 part["truncations"] = labels.ends(part, following, first)
             yield {name: self._column(name, part[name], first) for name in STORED if name in part}
             first += len(part["rewards"])
+        if labels.early:
+            warn.warning(getattr(log, "in_file", str)(labels.early))
 
     def _column(self, name: str, values: np.ndarray, first: int) -> np.ndarray:
         if name in ("observations", "next_observations", "frames"):
@@ -90,6 +94,8 @@ class Plan:
             return _frames(values, self.layout, np.dtype(self.spec.frame_dtype))
         if name == "actions":
             return self._actions(values, first)
+        if name in ("allowed_actions", "next_allowed_actions"):
+            return by_name(name, values, self.spec, first)
         return values.astype(np.float32) if name == "rewards" and values.dtype.kind == "b" else values
 
     def _actions(self, values: np.ndarray, first: int) -> np.ndarray:
@@ -149,15 +155,14 @@ def signed(record: Any, place: object) -> Signed:
         environment = found["environment"]
         if not isinstance(environment, str):
             raise ValueError("its environment")
-        return Signed(Spec.from_json(found["spec"]), environment or None, column_names(found))
+        return Signed(Spec.from_json(found["spec"]), environment or None, _column_names(found["names"]))
     except (ValueError, TypeError, KeyError) as problem:
         reason = in_one_line(problem)
         raise DataError(f"{place} says what it holds in a damaged way ({reason}); export it again") from None
 
 
-def column_names(record: Mapping[str, Any]) -> dict[str, list[str]]:
+def _column_names(found: Any) -> dict[str, list[str]]:
     """The names of columns in what a file of this package says; ValueError if they are none."""
-    found = record.get("names", {})  # files of older versions have none
     if not isinstance(found, dict) or not {*found} <= {FEATURES, ACTION_COLUMNS}:
         raise ValueError("its names")
     for names in found.values():

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.lib import format as npy
@@ -15,7 +15,7 @@ from numpy.lib import format as npy
 from optimist.data.dataset import Dataset
 from optimist.data.disk.files import check_is_file, stored_whole
 from optimist.data.formats import _incoming
-from optimist.data.formats._incoming import Imported, Part, Report
+from optimist.data.formats._incoming import Imported, Part, Report, said_no
 from optimist.data.formats._named_arrays import (
     KNOWN,
     NEEDED,
@@ -42,8 +42,6 @@ OURS = "optimist"  # in a file that `write` made: the spec as JSON
 @dataclass(frozen=True)
 class ReadOptions(NamedArrayFacts):
     """Facts that are not in the arrays."""
-
-    actions: Annotated[int | None, "number of discrete actions; none: those of the log"] = None
 
 
 @dataclass(frozen=True)
@@ -132,7 +130,10 @@ def opened(address: str | Path, options: ReadOptions) -> Arrays:
         shapes = {name: _shape(archive, use)[0] for name, use in uses.items()}
         missing = [name for name in NEEDED if name not in uses]
         if missing:
-            raise DataError(f'{path} lacks the array "{missing[0]}"; save it with that name')
+            held = ", ".join(in_one_line(name, 40) for name in names)
+            raise DataError(
+                f"{path} holds {held}, and lacks {', '.join(missing)}: save them with these names"
+            )
     lengths = {name: shape[0] if shape else 0 for name, shape in shapes.items()}
     check_lengths(lengths, path)
     return Arrays(path, uses, lengths["rewards"], *ours)
@@ -156,7 +157,7 @@ def read(
 ) -> Imported:
     """Check the arrays like `Dataset.from_arrays`, and write them into a new folder."""
     log = opened(address, options)
-    asked = options.asked(log.environment, options.actions)
+    asked = options.asked(log.environment, every_end_is_terminal=said_no(options.truncations))
     provenance = {"format": "npz", "source": Path(address).name, **log.names}
     notes = [f"left out: {options.drop}"] if options.drop else []
     return _incoming.bring_in(log, out, asked, provenance, progress, notes)
@@ -199,7 +200,7 @@ def verify(address: str | Path) -> Report:
         with _readable(log.path), zipfile.ZipFile(log.path) as archive:
             shown = [(use, *_shape(archive, use)) for use in log.uses.values()]
             rows = [(use, str(shape), str(dtype)) for use, shape, dtype in shown]
-        problems = _incoming.problems(log, ReadOptions().asked(log.environment, None))
+        problems = _incoming.problems(log, ReadOptions().asked(log.environment))
     except DataError as problem:
         problems = [str(problem)]
     return Report(problems, rows, ("array", "shape", "type"))

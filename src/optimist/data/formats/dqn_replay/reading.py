@@ -31,12 +31,12 @@ class ReadOptions:
     """Options of an import."""
 
     environment: Annotated[str | None, "the game, such as atari/Breakout; none: from the address"] = None
-    actions: Annotated[int | None, "number of actions; none: the game's own"] = None
+    actions_count: Annotated[int | None, "number of actions; none: the game's own"] = None
     shard_steps: Annotated[int, "steps per file of the dataset"] = 16384
 
     def __post_init__(self) -> None:
-        if self.actions is not None and self.actions < 1:
-            raise DataError(f"{self.actions} actions: give the game's number of actions, at least 1")
+        if self.actions_count is not None and self.actions_count < 1:
+            raise DataError(f"{self.actions_count} actions: give the game's number of actions, at least 1")
         if self.shard_steps < 1:
             raise DataError(f"shards of {self.shard_steps} steps: give at least 1")
 
@@ -76,14 +76,14 @@ def read(
     progress: Progress | None = None,
 ) -> Imported:
     """Convert a run's logs, on disk or at an fsspec address, to a dataset folder; the same call continues
-    after an interruption. The default of `actions` is the largest action in the logs plus one."""
+    after an interruption. The default of `actions_count` is the largest action in the logs plus one."""
     log, folder = read_log(address), Path(out)
     if log.faults:
         raise DataError(log.faults[0] + (f" ({len(log.faults)} problems)" if log.faults[1:] else ""))
-    made = plan(log, options.actions)
+    made = plan(log, options.actions_count)
     if not made.steps:
         raise DataError(f"{log.folder.address} holds no step whose successor is known; nothing to import")
-    actions = options.actions or made.largest_action + 1
+    actions = options.actions_count or made.largest_action + 1
     spec = Spec((*log.dumps[0].frame, 1), "uint8", actions=actions, stack=STACK)
     _refuse_other_files(folder)
     with writing(folder):

@@ -25,18 +25,21 @@ from optimist.data.transition import Spec
 from optimist.errors import DataError, StorageError
 
 ROWS_AT_ONCE = 1024
+PUBLISHED = 1_000_000  # entries of each public file
 
 
 @dataclass(frozen=True)
 class WriteOptions:
     """Options of an export."""
 
-    capacity: Annotated[int, "entries per file"] = 1_000_000
+    capacity: Annotated[
+        int | None, "entries per file, to which each is padded; none: as many as there are, at most 1,000,000"
+    ] = None
     # The public files have 9, which takes several times as long and saves a few percent.
     level: Annotated[int, "compression level of gzip, 0 to 9"] = 6
 
     def __post_init__(self) -> None:
-        if not PADDING + 2 <= self.capacity <= MOST_SLOTS:
+        if self.capacity is not None and not PADDING + 2 <= self.capacity <= MOST_SLOTS:
             raise DataError(f"a capacity of {self.capacity}: choose one from {PADDING + 2} to {MOST_SLOTS}")
         if not 0 <= self.level <= 9:
             raise DataError(f"a compression level of {self.level}: choose one from 0 to 9")
@@ -92,9 +95,12 @@ def _export(stream: "Stream", folder: Path, options: WriteOptions) -> Exported:
         remove(partial)
     shutil.rmtree(partial, ignore_errors=True)
     make_folder(partial)
-    dumps = list(_dumps(len(stream), options.capacity))
+    capacity = options.capacity or min(PUBLISHED, len(stream) + 1)  # of a full file one slot is free
+    dumps = list(_dumps(len(stream), capacity))
     for suffix, (added, counted) in enumerate(dumps):
-        _write_dump(stream, partial, suffix, added=added, counted=counted, options=options)
+        _write_dump(
+            stream, partial, suffix, added=added, counted=counted, capacity=capacity, level=options.level
+        )
     size = sum(path.stat().st_size for path in partial.iterdir())
     try:
         partial.rename(folder)
@@ -187,10 +193,9 @@ class Stream:
 
 
 def _write_dump(
-    stream: Stream, folder: Path, suffix: int, *, added: int, counted: int, options: WriteOptions
+    stream: Stream, folder: Path, suffix: int, *, added: int, counted: int, capacity: int, level: int
 ) -> None:
     """Write the contents of a ring of this capacity after `added` entries; unwritten slots are zero."""
-    capacity = options.capacity
     slots = np.arange(capacity)
     window, cursor = divmod(added, capacity)
     entries = slots + np.where(slots < cursor, window, window - 1) * capacity
@@ -202,8 +207,8 @@ def _write_dump(
         "invalid_range": (cursor - 1 + np.arange(STACK + 1)) % capacity,
     }
     for name, array in arrays.items():
-        _write_array(folder, name, suffix, array.shape, [array], options.level)
-    _write_array(folder, "observation", suffix, shape, blocks, options.level)
+        _write_array(folder, name, suffix, array.shape, [array], level)
+    _write_array(folder, "observation", suffix, shape, blocks, level)
 
 
 def _write_array(

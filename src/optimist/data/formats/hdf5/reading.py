@@ -3,12 +3,12 @@
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
 from optimist.data.formats import _hdf5, _incoming
-from optimist.data.formats._incoming import Asked, Imported, Part, Report, gathered
+from optimist.data.formats._incoming import Asked, Imported, Part, Report, gathered, said_no
 from optimist.data.formats._named_arrays import (
     KNOWN,
     NEEDED,
@@ -30,8 +30,6 @@ D3RLPY = "2.1"  # the version of d3rlpy's files
 @dataclass(frozen=True)
 class ReadOptions(NamedArrayFacts):
     """Facts that are not in the file."""
-
-    actions_count: Annotated[int | None, "number of discrete actions; none: those of the log"] = None
 
 
 def detect(address: str | Path) -> bool:
@@ -141,8 +139,8 @@ def _arrays(file: Any, path: Path, options: ReadOptions, ours: Signed) -> Arrays
     uses = {COLUMNS[name]: name for name in reversed(list(COLUMNS)) if name in kept}
     missing = [name for name in NEEDED if name not in uses]
     if missing:
-        held = some_of([in_one_line(name, 40) for name in file], 20) or "nothing"
-        raise DataError(f'{path} lacks the array "{missing[0]}"; it holds {held}')
+        held = ", ".join(in_one_line(name, 40) for name in file) or "nothing"
+        raise DataError(f"{path} holds {held}, and lacks {', '.join(missing)}: save them with these names")
     check_lengths({name: file[name].shape[:1] for name in uses.values()}, path)
     left_out = tuple(name for name in file if name not in uses.values())
     return Arrays(path, uses, file[uses["rewards"]].shape[0], *ours, left_out)
@@ -156,7 +154,7 @@ def read(
 ) -> Imported:
     """Import a file in D4RL's or d3rlpy's layout."""
     log = opened(address, options)
-    asked = options.asked(log.environment, options.actions_count)
+    asked = options.asked(log.environment, every_end_is_terminal=said_no(options.truncations))
     provenance = {"format": "hdf5", "source": Path(address).name, **log.names}
     notes = (
         [f"left out: {some_of([in_one_line(name, 40) for name in log.left_out], 12)}"] if log.left_out else []

@@ -13,7 +13,7 @@ from optimist.data.array_actions import Actions
 from optimist.data.disk.records import json_value
 from optimist.data.formats import _hdf5, _incoming
 from optimist.data.formats._incoming import Part, gathered
-from optimist.data.formats._plan import column_names
+from optimist.data.formats._plan import Signed, signed
 from optimist.data.formats.minari.spaces import Space, actions_of, observations_of, parsed
 from optimist.data.transition import Spec
 from optimist.errors import DataError, did_you_mean, in_one_line
@@ -21,7 +21,7 @@ from optimist.errors import DataError, did_you_mean, in_one_line
 DATA, METADATA = "main_data.hdf5", "metadata.json"
 STORE = "MINARI_DATASETS_PATH"  # the variable that Minari itself obeys
 MASK = "action_mask"  # among the infos, as in Gymnasium: the allowed actions, also of the final state
-OURS, NAMES = "optimist_spec", "optimist_names"  # in the metadata of a dataset that `write` made
+OURS = "optimist"  # in the metadata of a dataset that `write` made: the spec and more as JSON
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class MinariLog:
         if folder is None:
             raise DataError(
                 f"{address} is neither a folder with data/{METADATA} nor an id in Minari's local store; "
-                f"fetch it first: minari download {address}"
+                f"fetch it first with Minari's own program (pip install minari): minari download {address}"
             )
         self.file, self.folder, self.options = folder / DATA, folder, options
         self.metadata = _metadata(folder)
@@ -95,25 +95,14 @@ class MinariLog:
         return total if isinstance(total, int) else 0
 
     @cached_property
-    def spec(self) -> Spec | None:
-        ours = self.metadata.get(OURS)
-        if ours is None:
-            return None
-        if not isinstance(ours, dict):
-            raise DataError(f"the {OURS} in {self.folder / METADATA} is no table; fetch the dataset again")
-        return Spec.from_json(ours)
+    def ours(self) -> Signed:
+        """What a dataset that `write` made says of itself."""
+        found = self.metadata.get(OURS)
+        return Signed() if found is None else signed(found, self.folder / METADATA)
 
     @property
-    def names(self) -> dict[str, list[str]]:
-        """Of the columns of the table that a log which `write` wrote comes from."""
-        if self.spec is None:
-            return {}
-        try:
-            return column_names({"names": self.metadata.get(NAMES, {})})
-        except ValueError:
-            raise DataError(
-                f"the {NAMES} in {self.folder / METADATA} are damaged; fetch the dataset again"
-            ) from None
+    def spec(self) -> Spec | None:
+        return self.ours.spec
 
     @cached_property
     def actions(self) -> Actions | None:
@@ -121,7 +110,9 @@ class MinariLog:
 
     @property
     def environment(self) -> str | None:
-        """gym/<id> of the environment in which the data were recorded, if it says so."""
+        """That in which the data were recorded, if they say so: of Gymnasium's, gym/<id>."""
+        if self.ours.environment:
+            return self.ours.environment
         try:
             name = json_value(self.metadata["env_spec"])["id"]
         except (KeyError, ValueError, TypeError):

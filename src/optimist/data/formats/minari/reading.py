@@ -26,7 +26,7 @@ def read(
     provenance = {
         "format": "minari",
         "source": in_one_line(log.metadata.get("dataset_id", Path(address).name)),
-        **log.names,
+        **log.ours.names,
     }
     return _incoming.bring_in(log, out, _asked(log, options), provenance, progress, _notes(log, options))
 

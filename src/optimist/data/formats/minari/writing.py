@@ -15,8 +15,8 @@ import numpy as np
 from optimist.data.dataset import Dataset
 from optimist.data.disk.files import TEMPORARY, make_folder, storage_error
 from optimist.data.formats import _hdf5
-from optimist.data.formats._outgoing import Written, left_out, rows_at_once, table_names, truncations, written
-from optimist.data.formats.minari.minari_log import DATA, MASK, METADATA, NAMES, OURS
+from optimist.data.formats._outgoing import Written, left_out, rows_at_once, signature, truncations, written
+from optimist.data.formats.minari.minari_log import DATA, MASK, METADATA, OURS
 from optimist.data.timeline import Masks, Timeline
 from optimist.data.transition import Spec
 from optimist.errors import DataError, UsageError
@@ -145,8 +145,7 @@ def _metadata(dataset: Dataset, out: Path, options: WriteOptions) -> dict[str, A
         "action_space": json.dumps(_action_space(spec)),
         "dataset_id": options.id or _id_of(out),
         "minari_version": VERSION,
-        OURS: spec.as_json(),
-        NAMES: table_names(dataset),
+        OURS: signature(dataset),
     }
     if options.author:
         metadata["author"] = [options.author]

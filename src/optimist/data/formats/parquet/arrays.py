@@ -1,5 +1,6 @@
 """The columns of a table as arrays, and back; nulls and ragged lists are named by their row."""
 
+import re
 from math import prod
 from typing import Any
 
@@ -45,14 +46,28 @@ def labels(name: str, column: pa.Array, first: int) -> np.ndarray:
     refuse_nulls(name, column, first)
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    if pa.types.is_nested(column.type):
-        raise DataError(f'the column "{name}" holds {column.type}; name one of numbers or texts')
+    refuse_lists(name, column)
     if is_text(column.type):
         found = np.asarray(column.to_pylist(), dtype=str)
-        _refuse_empty(name, found == "", first)  # what an empty cell of a .csv file is
+        refuse_empty(name, found == "", first)  # what an empty cell of a .csv file is
         return found
     is_number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
     return plain(column) if is_number else column.to_numpy(zero_copy_only=False)
+
+
+def lists(name: str, column: pa.Array, first: int) -> list[list]:
+    """A column of lists, or of texts such as a;b or ["a", "b"], as a .csv file has them."""
+    refuse_nulls(name, column, first)
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    return list(map(_words, column.to_pylist())) if is_text(column.type) else column.to_pylist()
+
+
+def _words(text: str) -> list[str]:
+    inside = text.strip(" []{}()")
+    between = r"[,;|]" if re.search("[,;|]", inside) or inside == text else r"\s+"  # NumPy writes ['a' 'b']
+    words = [word.strip(" '\"") for word in re.split(between, inside)]
+    return [word for word in words if word]
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -69,15 +84,20 @@ def _is_bytes(kind: pa.DataType) -> bool:
     return pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
 
 
-def refuse_nulls(name: str, column: pa.Array, first: int) -> None:
+def refuse_nulls(name: str, column: pa.Array, first: int, remedy: str = "fill it,") -> None:
     if column.null_count:
-        _refuse_empty(name, plain(column.is_null().cast(pa.uint8())), first)
+        refuse_empty(name, plain(column.is_null().cast(pa.uint8())), first, remedy)
 
 
-def _refuse_empty(name: str, empty: np.ndarray, first: int) -> None:
+def refuse_empty(name: str, empty: np.ndarray, first: int, remedy: str = "fill it,") -> None:
     if empty.any():
         row = int(np.argmax(empty)) + first
-        raise DataError(f'the column "{name}" is empty in row {row}; fill it, {OR_LEAVE_OUT}')
+        raise DataError(f'the column "{name}" is empty in row {row}; {remedy} {OR_LEAVE_OUT}')
+
+
+def refuse_lists(name: str, column: pa.Array) -> None:
+    if pa.types.is_nested(column.type):
+        raise DataError(f'the column "{name}" holds {column.type}; name one of numbers or texts')
 
 
 def _nested(name: str, column: pa.Array, field: pa.Field, first: int) -> np.ndarray:

@@ -1,23 +1,35 @@
 """Import of a table: columns, named by the user or by their usual names, become the steps of a dataset."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import pyarrow as pa
 
-from optimist.data.appending import ACTION_COLUMNS, FEATURES
+from optimist.data.appending import ACTION_COLUMNS, DOUBTS, FEATURES
 from optimist.data.formats import _incoming
 from optimist.data.formats._incoming import Asked, Imported, Report
 from optimist.data.formats._options import ArrayFacts
 from optimist.data.formats._plan import Signed, signed
-from optimist.data.formats.parquet.order import RowOrder, clock_of
+from optimist.data.formats.parquet.repeats import Repeats
+from optimist.data.formats.parquet.sorting import sorted_copy, sorted_rows
 from optimist.data.formats.parquet.table_log import LAST, MOST_ROWS, NONE, TableLog
-from optimist.data.formats.parquet.tables import Table, columns_in, is_table, open_table, shown
+from optimist.data.formats.parquet.tables import Table, is_table, open_table, shown
+from optimist.data.formats.parquet.unused import (
+    Unused,
+    is_identity,
+    is_time,
+    refuse_going_back,
+    refuse_mixed,
+    unused,
+)
 from optimist.errors import DataError, UsageError, did_you_mean, in_one_line, some_of
+from optimist.errors import log as warn
 
 detect = is_table
 METADATA = b"optimist"  # in the schema of a file that `write` made: the spec as JSON
@@ -37,7 +49,7 @@ USUAL = {
     "next_allowed_actions": ("next_allowed_actions",),
 }
 NEEDED = ("observations", "actions", "rewards", "terminals")
-SEVERAL = ("observations", "next_observations", "actions", "allowed_actions", "next_allowed_actions")
+SEVERAL = ("observations", "next_observations", "actions", "allowed_actions", "next_allowed_actions", "order")
 
 
 @dataclass(frozen=True)
@@ -57,19 +69,28 @@ class ReadOptions(ArrayFacts):
         'the column that marks ends by a time limit; "no" says that there are none, so that every episode '
         "ends with a terminal step",
     ] = None
-    episodes: Annotated[str | None, "the column with a number or name of each episode"] = None
+    episodes: Annotated[
+        str | None, "the column with a number or name of each episode; its rows need not be together"
+    ] = None
+    order: Annotated[
+        str | None,
+        "the column of time, or several (day,hour), by which the rows of an episode are sorted; none: "
+        "they have "
+        "the order of the file. Rows to sort are copied to the folder for temporary files (TMPDIR)",
+    ] = None
     next_observations: Annotated[str | None, "the column or columns of the observation after the step"] = None
     probabilities: Annotated[str | None, "the column of the probability of the logged action"] = None
     allowed_actions: Annotated[
         str | None,
-        "the column of lists that say which actions were allowed, or one column of 0 and 1 for each action",
+        "the column of lists that say which actions were allowed, by name or as 0 and 1 for each, or a "
+        "column of 0 "
+        "and 1 for each action, such as ok_<action>",
     ] = None
     next_allowed_actions: Annotated[
         str | None, "the same after the step, for logs whose rows have the observation after the step too"
     ] = None
     drop: Annotated[str, "columns to leave out: name,birthday or user_*"] = ""
     shape: Annotated[str | None, "the shape of observations that are lists or bytes: 84,84,1"] = None
-    actions_count: Annotated[int | None, "number of discrete actions; none: those of the log"] = None
 
 
 def read(
@@ -84,8 +105,50 @@ def read(
     for name, kind in ((FEATURES, "observations"), (ACTION_COLUMNS, "actions")):
         if len(log.uses[kind]) > 1:
             provenance[name] = log.uses[kind]
-    found = _incoming.bring_in(log, out, asked(log, options), provenance, progress, _notes(log, options))
-    return replace(found, notes=(*found.notes, *(log.order.notes() if log.order else ())))
+    with in_order(log) as rows:
+        if doubts := _doubts(rows):
+            provenance[DOUBTS] = doubts
+            warn.warning("; ".join(doubts))
+        notes = _notes(rows, log.table.schema.names)
+        asked = options.asked(log.environment, every_end_is_terminal=options.truncations == "no")
+        found = _incoming.bring_in(rows, out, asked, provenance, progress, notes)
+        repeats = rows.repeats.notes() if rows.repeats else []
+        return replace(found, notes=(*found.notes, *map(rows.in_file, repeats)))
+
+
+@contextmanager
+def in_order(log: TableLog) -> Iterator[TableLog]:
+    """The log with its rows sorted by episode and time, if they are not; errors name the rows of the file."""
+    episodes = log.uses.get("episodes", [None])[0]
+    rows = sorted_rows(log.table, episodes, log.times) if log.spec is None else None
+    if rows is None:
+        yield log
+        return
+    names = {name for used in log.uses.values() for name in used}
+    more = [each.name for each in _unused(log)]
+    with TemporaryDirectory(prefix="optimist-") as folder:
+        table = sorted_copy(log.table, [*names, *more], rows, Path(folder))
+        moved = replace(log, table=table, file_rows=rows)
+        try:
+            yield moved
+        except DataError as problem:
+            raise DataError(moved.in_file(str(problem))) from problem
+
+
+def _unused(log: TableLog) -> list[Unused]:
+    """Columns that look like an identity, if nothing else tells episodes apart, or like a time."""
+    apart = {"episodes", "next_observations", "final_observations"} & {*log.uses}
+    return unused(log.table, log.left, identities=not apart, times=not log.times)
+
+
+def _doubts(log: TableLog) -> list[str]:
+    """What unused columns say against the order of the rows; DataError if rows of different people would
+    become one episode, or if an episode goes back in time."""
+    found = _unused(log)
+    log.look_at(found)
+    refuse_mixed(found)
+    refuse_going_back(found, has_episodes="episodes" in log.uses)
+    return [log.in_file(str(each)) for each in found if each.count]
 
 
 def verify(address: str | Path) -> Report:
@@ -97,7 +160,9 @@ def verify(address: str | Path) -> Report:
         rows = [(in_one_line(field.name), in_one_line(field.type)) for field in table.schema]
         usual = set(table.schema.names)
         if all(usual & set(USUAL[name]) for name in NEEDED):
-            problems = _incoming.problems(opened(address, ReadOptions()), Asked())
+            with in_order(opened(address, ReadOptions())) as log:
+                _doubts(log)
+                problems = [*map(log.in_file, _incoming.problems(log, Asked()))]
         else:  # nobody said which columns hold what: only damage can be found
             problems = []
             for _ in table.batches(table.schema.names, MOST_ROWS // 16):
@@ -105,18 +170,6 @@ def verify(address: str | Path) -> Report:
     except DataError as problem:
         problems = [str(problem)]
     return Report(problems, rows, ("column", "type"))
-
-
-def asked(log: TableLog, options: ReadOptions) -> Asked:
-    return Asked(
-        environment=options.environment or log.environment,
-        actions_count=options.actions_count,
-        stack=options.stack,
-        channels=options.channels,
-        every_end_is_terminal=options.truncations == "no",
-        action_low=options.action_low,
-        action_high=options.action_high,
-    )
 
 
 def opened(address: str | Path, options: ReadOptions) -> TableLog:
@@ -132,28 +185,36 @@ def opened(address: str | Path, options: ReadOptions) -> TableLog:
         )
     uses = {name: _uses(table, kept, name, options) for name in USUAL}
     said = _terminals_said(uses, options)
-    missing = [name for name in NEEDED if not uses[name] and not (name == "terminals" and said)]
-    if missing:
-        several = ", or several as a,b,c," if missing[0] in ("observations", "actions") else ""
-        hint = _terminals_hint(uses, kept) if missing[0] == "terminals" else ""
-        raise DataError(
-            f"{address} has no column for the {missing[0]}: name one{several} with --{missing[0]}{hint}; "
-            f"it has {columns_in(table.schema)}"
-        )
+    _refuse_missing(address, uses, said, kept)
     stored = (table.schema.metadata or {}).get(METADATA)
     ours = signed(stored, address) if stored else Signed()
     if ours.spec is not None:
         uses["episodes"] = []  # its other columns say where episodes end; the last one may have no end
     if options.shape:
         table = replace(table, schema=_with_shape(table.schema, uses, _shape(options.shape)))
+    times = tuple(_uses(table, kept, "order", options))
     if table.kind == "csv":
-        table = replace(table, schema=_with_fractions(table.schema, uses))
+        table = replace(table, schema=_with_room(table.schema, uses, times))
     uses = {name: found for name, found in uses.items() if found or (name == "terminals" and said)}
     if ours.spec is not None:
         return TableLog(table, uses, *ours)
-    clock = clock_of(table.schema, set(kept).difference(*uses.values()))
-    uses |= {"times": [clock]} if clock else {}
-    return TableLog(table, uses, order=RowOrder(clock), terminals=said)
+    free = [name for name in kept if name not in times and all(name not in found for found in uses.values())]
+    return TableLog(table, uses, repeats=Repeats(), terminals=said, times=times, left=tuple(free))
+
+
+def _refuse_missing(
+    address: str | Path, uses: dict[str, list[str]], said: str | None, kept: list[str]
+) -> None:
+    missing = [name for name in NEEDED if not uses[name] and not (name == "terminals" and said)]
+    if not missing:
+        return
+    words = [f"--{name} {'A,B,C' if name == 'observations' else 'COLUMN'}" for name in missing]
+    hint = _terminals_hint(uses, kept) if "terminals" in missing else ""
+    raise DataError(
+        f"{address} has no column for the {', '.join(missing)}: name "
+        f"{'it' if len(missing) == 1 else 'them'} with "
+        f"{' '.join(words)}{hint}; its columns are {', '.join(map(shown, kept))}"
+    )
 
 
 def _terminals_said(uses: dict[str, list[str]], options: ReadOptions) -> str | None:
@@ -182,7 +243,7 @@ def _uses(table: Table, kept: list[str], name: str, options: ReadOptions) -> lis
     """The table's columns for this column of the log; none if there are none."""
     given = getattr(options, name, None)
     if given is None:
-        return [usual for usual in USUAL[name] if usual in kept][:1]
+        return [usual for usual in USUAL.get(name, ()) if usual in kept][:1]
     if given == "no" and name in ("terminals", "truncations"):
         return []
     found = [each for each in _matching(table, given, name) if each in kept]
@@ -215,16 +276,22 @@ def _shape(text: str) -> str:
     return json.dumps([int(size) for size in sizes])
 
 
-def _with_fractions(schema: pa.Schema, uses: dict[str, list[str]]) -> pa.Schema:
-    """The types of a .csv file are those of its first rows; fractions may follow whole numbers."""
-    names = {
-        use
-        for name in ("observations", "next_observations", "rewards", "probabilities")
-        for use in uses[name]
-    }
+def _with_room(schema: pa.Schema, uses: dict[str, list[str]], times: Collection[str]) -> pa.Schema:
+    """The types of a .csv file are those of its first rows; fractions may follow whole numbers, and letters
+    may follow the numbers of an identity."""
+    measured = ("observations", "next_observations", "rewards", "probabilities")
+    names = {use for name in measured for use in uses[name]}
+    used = {use for found in uses.values() for use in found} | {*times}
     for place, field in enumerate(schema):
-        if field.name in names and (pa.types.is_integer(field.type) or pa.types.is_null(field.type)):
+        is_whole = pa.types.is_integer(field.type) or pa.types.is_null(field.type)
+        if pa.types.is_timestamp(field.type):
+            schema = schema.set(place, field.with_type(pa.timestamp("ns", field.type.tz)))
+        elif is_whole and (
+            field.name in names or (field.name not in used and is_time(field.name, field.type))
+        ):
             schema = schema.set(place, field.with_type(pa.float64()))
+        elif is_whole and field.name not in used and is_identity(field.name):
+            schema = schema.set(place, field.with_type(pa.string()))
     return schema
 
 
@@ -241,18 +308,19 @@ def _with_shape(schema: pa.Schema, uses: dict[str, list[str]], shape: str) -> pa
     return pa.schema(fields, schema.metadata)
 
 
-def _notes(log: TableLog, options: ReadOptions) -> list[str]:
-    """Which columns were used for what, and which were left out."""
+def _notes(log: TableLog, names: Collection[str]) -> list[str]:
+    """Which of these columns were used for what, which were left out, and by which the rows were sorted."""
     if log.spec is not None:
         return []
-    uses = {name: found for name, found in log.uses.items() if name != "times"}  # these are not kept
     used = [
         f"{name} from {some_of(found, 4)}" if found else f"terminals: {log.terminals}"
-        for name, found in uses.items()
+        for name, found in log.uses.items()
         if found != [name]
     ]
-    left = [name for name in log.table.schema.names if all(name not in found for found in uses.values())]
+    by = [*log.uses.get("episodes", []), *log.times]
+    left = [name for name in names if name not in by and all(name not in each for each in log.uses.values())]
     return [
         *([f"columns: {'; '.join(used)}"] if used else []),
-        *([f"columns left out: {some_of(list(map(shown, left)), 12)}"] if left else []),
+        *([f"columns left out: {', '.join(map(shown, left))}"] if left else []),
+        *([f"the rows were sorted by {' and '.join(by)}"] if log.file_rows is not None else []),
     ]

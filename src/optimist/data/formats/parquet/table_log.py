@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,16 +12,19 @@ import pyarrow as pa
 from optimist.data.array_observations import refuse_offset
 from optimist.data.formats._log import Part, with_following
 from optimist.data.formats._plan import exact
-from optimist.data.formats.parquet.arrays import is_text, labels, numbers, plain
-from optimist.data.formats.parquet.order import RowOrder, times
+from optimist.data.formats.parquet.arrays import is_text, labels, lists, numbers, plain, refuse_nulls
+from optimist.data.formats.parquet.repeats import Repeats
 from optimist.data.formats.parquet.tables import Table
+from optimist.data.formats.parquet.unused import Unused
 from optimist.data.joining import with_inserted
+from optimist.data.masks_by_name import are_flags
 from optimist.data.transition import Spec
 from optimist.errors import DataError, in_one_line
 
 MOST_ROWS, BYTES_AT_ONCE = 2**17, 2**24
 CACHED_ROWS = 2**12
 SEEN_ROWS = 2**10  # enough to see the shape of observations
+MASKS = ("allowed_actions", "next_allowed_actions")
 LAST, NONE = "the last row of every episode", "none"  # terminal steps that no column marks
 
 
@@ -33,8 +37,11 @@ class TableLog:
     spec: Spec | None = None
     environment: str | None = None
     names: Mapping[str, list[str]] = field(default_factory=dict)  # of columns of the first table, in ours
-    order: RowOrder | None = None  # looks at the rows of a log that this package did not write
+    repeats: Repeats | None = None  # looks at the rows of a log that this package did not write
     terminals: str | None = None  # LAST or NONE if no column marks them
+    times: tuple[str, ...] = ()  # the columns of --order
+    left: tuple[str, ...] = ()  # the columns that nothing uses, without those that were dropped
+    file_rows: np.ndarray | None = None  # the row of the file that each row was before sorting
     actions = None
     actions_are_named = True
 
@@ -44,13 +51,36 @@ class TableLog:
 
     @property
     def columns(self) -> set[str]:
-        return {"frames" if name == "final_observations" else name for name in self.uses if name != "times"}
+        return {"frames" if name == "final_observations" else name for name in self.uses}
+
+    def in_file(self, text: str) -> str:
+        """The text with the numbers that rows have in the file."""
+        rows = self.file_rows
+        return text if rows is None else re.sub(r"\brow (\d+)", lambda row: f"row {rows[int(row[1])]}", text)
+
+    def look_at(self, unused: Collection[Unused]) -> None:
+        """Show all rows of these columns to them, with where episodes end as far as columns say so."""
+        flags = [name for name in ("terminals", "truncations", "episodes") if self.uses.get(name)]
+        columns = [use for name in flags for use in self.uses[name]] + [each.name for each in unused]
+        first, before = 0, None
+        for batch in self.table.batches(list(dict.fromkeys(columns)), MOST_ROWS) if unused else ():
+            part = {name: self._array(name, batch, first).reshape(len(batch), -1) for name in flags}
+            held = {name: column[:1] if before is None else before[name] for name, column in part.items()}
+            both = {name: np.concatenate([held[name], column]) for name, column in part.items()}
+            goes_on = np.full(len(batch), True)
+            for name, column in both.items():
+                is_label = name == "episodes"
+                ended = column[1:] != column[:-1] if is_label else column[:-1].astype(bool)
+                goes_on &= ~ended.any(axis=1)
+            for each in unused:
+                each.look(batch.column(each.name), goes_on, first)
+            first, before = first + len(batch), {name: column[-1:].copy() for name, column in part.items()}
 
     def parts(self, names: Collection[str]) -> Iterator[Part]:
         if "frames" in names:
             return self._with_finals({*names, "observations", "final_observations"} & set(self.uses))
-        if self.order is not None and "rewards" in names:
-            return self.order.watched(self._plain({*names, "times"} & set(self.uses)))
+        if self.repeats is not None and "rewards" in names:
+            return self.repeats.watched(self._plain({*names} & set(self.uses)))
         return self._plain({*names} & set(self.uses))
 
     def _plain(self, names: Collection[str]) -> Iterator[Part]:
@@ -81,8 +111,6 @@ class TableLog:
 
     def _array(self, name: str, batch: pa.RecordBatch, first: int) -> Any:
         uses, schema = self.uses[name], self.table.schema
-        if name == "times":
-            return times(batch.column(uses[0]))
         if name == "final_observations":
             return _sparse(uses[0], batch.column(uses[0]), schema.field(uses[0]), first)
         if name == "episodes" or (
@@ -94,7 +122,15 @@ class TableLog:
                 _check_feature(use, batch.column(use), first)
         if name in ("terminals", "truncations"):
             _check_flags(uses[0], batch.column(uses[0]), first)
-        found = [numbers(use, batch.column(use), schema.field(use), first) for use in uses]
+        columns = {use: batch.column(use) for use in uses}
+        if name in MASKS and len(uses) == 1 and _may_name(columns[uses[0]].type):
+            rows = lists(uses[0], columns[uses[0]], first)
+            if self._masks_name_actions[name]:
+                return np.fromiter(rows, object, len(rows))
+            columns[uses[0]] = pa.array([[*map(int, row)] for row in rows], pa.list_(pa.int64()))
+        found = [numbers(use, column, schema.field(use), first) for use, column in columns.items()]
+        if name in MASKS and len(uses) > 1:
+            return _named(uses, found)
         if name in ("observations", "next_observations"):
             for use, column in zip(uses, found, strict=True):
                 _check_rounding(use, column, first)
@@ -103,12 +139,35 @@ class TableLog:
             return array.reshape(-1, 1) if array.ndim == 1 else array
         return array
 
+    @cached_property
+    def _masks_name_actions(self) -> dict[str, bool]:
+        """Whether lists name the allowed actions, or hold 0 and 1 for each action: the first rows show it."""
+        uses = {name: self.uses[name][0] for name in MASKS if name in self.uses}
+        batch = next(self.table.batches(list(uses.values()), SEEN_ROWS))
+        return {name: not are_flags(lists(use, batch.column(use), 0)) for name, use in uses.items()}
+
     def _with_finals(self, names: Collection[str]) -> Iterator[Part]:
         """The parts with the final observation of every episode after its last row."""
         first = 0
         for part, following in with_following(self._plain(names)):
             yield _framed(part, following, self.uses["final_observations"][0], first)
             first += len(part["rewards"])
+
+
+def _may_name(kind: pa.DataType) -> bool:
+    """Texts and lists of any length may name actions; lists of true and false do not."""
+    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    return is_text(kind) or (is_list and not pa.types.is_boolean(kind.value_type))
+
+
+def _named(names: list[str], columns: list[np.ndarray]) -> np.ndarray:
+    """Columns with their names, of which each may be that of an action."""
+    found = np.empty(
+        len(columns[0]), [(name, column.dtype) for name, column in zip(names, columns, strict=True)]
+    )
+    for name, column in zip(names, columns, strict=True):
+        found[name] = column
+    return found
 
 
 def _framed(part: Part, following: Part | None, name: str, first: int) -> Part:
@@ -146,10 +205,20 @@ def _sparse(name: str, column: pa.Array, field: pa.Field, first: int) -> tuple[n
 
 
 def _check_feature(name: str, column: pa.Array, first: int) -> None:
-    """Raise DataError for a category or a time, with what makes features of it."""
+    """Raise DataError for a category, a time or an empty cell, with what makes features of it."""
+    refuse_nulls(
+        name,
+        column,
+        first,
+        "write a fixed number there, and in another column 1 where it was empty, also in what a policy "
+        "is asked,",
+    )
     if is_text(column.type) and len(column):
         word = str(column[0])
-        remedy = "make columns of 0 and 1 of it (pandas.get_dummies), or leave it out"
+        remedy = (
+            "make columns of 0 and 1 of it, one for each value that can occur (pandas.get_dummies of a "
+            "Categorical), the same in later tables and in what a policy is asked; or leave it out"
+        )
         if re.fullmatch("[^A-Za-z]*[0-9][^A-Za-z]*", word):
             remedy = f"write a number plainly, as 1234.5; if it is a category, {remedy}"
         raise DataError(

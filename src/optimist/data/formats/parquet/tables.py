@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from optimist.data.disk.records import json_value
-from optimist.errors import DataError, in_one_line, some_of
+from optimist.errors import DataError, in_one_line
 
 KINDS = {
     ".parquet": "parquet",
@@ -249,11 +249,6 @@ _SCHEMAS: dict[str, Callable[[Path], pa.Schema]] = {
     "csv": _csv_schema,
 }
 _BATCHES = {"parquet": _parquet_batches, "arrow": _arrow_batches, "csv": _csv_batches}
-
-
-def columns_in(schema: pa.Schema) -> str:
-    """The names of the columns, for a message."""
-    return some_of([shown(name) for name in schema.names], 20)
 
 
 def shown(name: str) -> str:

@@ -40,11 +40,6 @@ class ReadOptions:
     actions_count: Annotated[int | None, "number of actions; none: the game's own"] = None
 
 
-@dataclass(frozen=True)
-class WriteOptions:
-    """These logs cannot be written."""
-
-
 def files_of(address: str | Path) -> list[Path]:
     """The record files: one file, or all in a folder."""
     path = Path(address)
@@ -215,11 +210,6 @@ def read(
     )
     notes = [f"{log.layout} of RL Unplugged; this reader was {UNTRIED}"]
     return _incoming.bring_in(log, out, asked, provenance, progress, notes)
-
-
-def write(dataset: Any, out: str | Path, options: WriteOptions = WriteOptions()) -> Any:  # noqa: B008  (frozen)
-    """Raise DataError: these logs are read only."""
-    raise DataError("rlds logs are read and not written: export to minari, parquet, hdf5, npz or dqn-replay")
 
 
 def verify(address: str | Path) -> Report:

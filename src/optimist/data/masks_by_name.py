@@ -1,0 +1,107 @@
+"""Masks of actions that a log gives by name: lists of the allowed actions, or a column for each action."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from optimist.data.transition import Spec
+from optimist.errors import DataError, in_one_line
+
+FORMS = (
+    "allowed actions are lists of 0 and 1, one for each action, lists of the names of those that are "
+    "allowed, or a "
+    "column of 0 and 1 for each action, such as ok_<action>"
+)
+
+
+def by_name(name: str, values: np.ndarray, spec: Spec, first: int) -> np.ndarray:
+    """Masks in the order of the actions, (n, actions): of an array of lists of names, or of one with a named
+    column for each action; others are as they should be. `first` is the number of row 0."""
+    if values.dtype.names and spec.discrete:
+        return _of_columns(name, values, spec)
+    if values.dtype.kind == "O" and values.ndim == 1:
+        return _of_lists(name, values.tolist(), spec, first)
+    return values
+
+
+def are_flags(rows: Sequence[Sequence[Any]]) -> bool:
+    """Are these lists of 0 and 1, one for each action, and not lists of names or numbers of actions?"""
+    return len(set(map(len, rows))) == 1 and {each for row in rows for each in row} <= {0, 1, "0", "1"}
+
+
+def _of_lists(name: str, rows: Sequence[Iterable[Any]], spec: Spec, first: int) -> np.ndarray:
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))  # type: ignore[arg-type]
+    number = {str(each): place for place, each in enumerate(_names(spec))}
+    flat = [number.get(str(each), -1) for row in rows for each in row]
+    row_of, column = np.repeat(np.arange(len(rows)), lengths), np.array(flat, np.int64)
+    if (column < 0).any():
+        place = int((column < 0).argmax())
+        unknown = str([each for row in rows for each in row][place])
+        raise DataError(
+            f"the {name} in row {row_of[place] + first} name {in_one_line(unknown, 40)}, which is not "
+            "among the "
+            f"actions of the log; {FORMS}; "
+            f"{every_name({*number, *(str(e) for row in rows for e in row)}, spec)}"
+        )
+    masks = np.zeros((len(rows), spec.actions), bool)
+    masks[row_of, column] = True
+    return masks
+
+
+def _of_columns(name: str, values: np.ndarray, spec: Spec) -> np.ndarray:
+    heads = list(values.dtype.names or ())
+    actions = [str(each) for each in _names(spec)]
+    action_of = {head: _action_of(head, actions) for head in heads}
+    found = {action: head for head, action in action_of.items() if action is not None}
+    if found and (len(found) < len(heads) or len(found) < len(actions)):
+        lacking = [each for each in actions if each not in found]
+        if lacking:
+            raise DataError(
+                f"{name} have no column for {', '.join(map(in_one_line, lacking))} among {', '.join(heads)}: "
+                "name a column of 0 and 1 for each action"
+            )
+        odd = next(head for head, action in action_of.items() if action is None or found[action] != head)
+        known = {*actions, *(_without_the_rest(head, found) for head in heads)}
+        raise DataError(
+            f'the column "{in_one_line(odd, 40)}" of {name} is that of no action that the log took; '
+            + every_name(known, spec)
+        )
+    ordered = [found[action] for action in actions] if found else heads
+    return np.stack([values[head] for head in ordered], axis=1)
+
+
+def _action_of(head: str, actions: Sequence[str]) -> str | None:
+    """free_ship of ok_free_ship: the longest action with which the name ends or begins, after a sign."""
+    words = head.casefold()
+
+    def names(action: str) -> bool:
+        word = action.casefold()
+        before, after = words.removesuffix(word), words.removeprefix(word)
+        ends = before != words and (not before or not before[-1].isalnum())
+        return ends or (after != words and bool(after) and not after[0].isalnum())
+
+    return max(filter(names, actions), key=len, default=None)
+
+
+def _without_the_rest(head: str, found: dict[str, str]) -> str:
+    """mystery of ok_mystery, if ok_none stands for none."""
+    action, other = next(iter(found.items()))
+    before, _, after = other.casefold().partition(action.casefold())
+    return head[len(before) : len(head) - len(after)]
+
+
+def _names(spec: Spec) -> Sequence[int | str]:
+    return spec.action_names or range(spec.actions)
+
+
+def every_name(names: Iterable[str], spec: Spec) -> str:
+    """What to give if actions were never taken: the option with all of these names."""
+    if not spec.action_names and all(name.isdigit() for name in names):
+        return (
+            f"if it was never taken, give the number of actions: --actions-count {1 + max(map(int, names))}"
+        )
+    number = all(name.lstrip("-").isdigit() for name in names)
+    ordered: Callable[[str], Any] = int if number else str
+    listed = ",".join(in_one_line(name, 40) for name in sorted(names, key=ordered))
+    return f"if it was never taken, give all actions: --action-names {listed}"
