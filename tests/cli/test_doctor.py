@@ -10,11 +10,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from safetensors.numpy import load
 
 from optimist.cli.main import main
 from optimist.errors import StorageError
 from optimist.studies import status
 from optimist.studies.diagnosis import installation
+from optimist.training.storage.checkpoint import save_state
+from optimist.training.storage.configuration import fingerprint
+from optimist.training.storage.run_folder import read_config
 
 HOLD = """
 import filelock, sys
@@ -27,9 +31,13 @@ SAMPLE = Path(__file__).parents[1] / "samples" / "0.1.0-second.tar.xz"
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A dataset, a run and a study that an earlier version wrote."""
+    """A dataset, a run and a study; their checkpoints as they are written today."""
     with tarfile.open(SAMPLE) as archive:
         archive.extractall(tmp_path, filter="data")
+    (old,) = (tmp_path / "run" / "checkpoints").iterdir()
+    arrays, made_with = load(old.read_bytes()), fingerprint(read_config(tmp_path / "run"))
+    old.unlink()
+    save_state(old.parent, 40, arrays, made_with)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -336,7 +336,7 @@ def test_another_limit_than_the_old_runs_is_another_run(old_run):
     run = read_config(old_run)
     data = optimist.open(old_run.parent / "data")
     settings = {name: value for name, value in run["training"].items() if name != "clip_rewards"}
-    agent = optimist.load(old_run).learner.agent
+    agent = agents.from_description(run["agent"])
     with pytest.raises(RunError, match="clip_rewards: 1.0 saved, nothing requested"):
         OfflineTraining(
             agent,

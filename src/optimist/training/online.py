@@ -29,7 +29,6 @@ from optimist.training.play.playing import LaneReturns, Playing
 from optimist.training.play.replay import Replay
 from optimist.training.services import PlayServices, owes_evaluation
 from optimist.training.sizes import check_memory_to_play
-from optimist.training.storage import checkpoint
 from optimist.training.storage.code_versions import versions
 from optimist.training.storage.configuration import as_config
 from optimist.training.storage.run_folder import RunFolder, begun
@@ -165,7 +164,7 @@ class OnlineTraining:
             found = 0, self.start.copied_state() if self.start else self.learner.init(self.seeds)
             self.folder.save_state(*found)
         (learned, state), recorded = found, recorder.steps // len(self.seeds)
-        play = checkpoint.load_play(self.folder.checkpoints, learned) if same_episodes else None
+        play = self.folder.load_play(learned) if same_episodes else None
         known = same_episodes and (play is not None or learned == 0)  # play begins the same each time
         same = known and recorder.go_on(learned * len(self.seeds))
         if learned != recorded:
