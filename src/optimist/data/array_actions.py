@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optimist.data.checking import not_finite
+from optimist.data.checking import not_finite, refuse_rounded
 from optimist.errors import DataError, in_one_line, log, some_of
 
 MOST_DISTINCT = 10_000  # a network has an output for every action
@@ -48,6 +48,7 @@ def discrete_or_vectors(
     if array.dtype.kind == "f" and array.ndim in (1, 2) and len(array) == size:
         _check_finite(array)
         if bounded or array.shape not in ((size,), (size, 1)) or not (array == np.floor(array)).all():
+            refuse_rounded("actions", array, first=0)
             return _vectors(array.reshape(size, -1).astype(np.float32), names, low, high)
         array = _whole(array.reshape(size))
     if array.dtype.kind == "b" and array.shape == (size,):
