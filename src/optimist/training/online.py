@@ -13,12 +13,13 @@ import numpy as np
 from optimist import envs
 from optimist.agents import described, short_name
 from optimist.agents._agent import Agent
+from optimist.data.appending import APPENDED
 from optimist.data.disk.leftovers import discard
 from optimist.data.disk.lock import refuse_run_or_study
 from optimist.data.disk.write_buffer import DepartedError
 from optimist.data.recorder import Recorder
 from optimist.data.views import View
-from optimist.errors import RunError, UsageError
+from optimist.errors import RunError, UsageError, command_line
 from optimist.training.beginning import Beginning
 from optimist.training.interrupt import StopRequest
 from optimist.training.learner import Learner, TrainState, check_seeds
@@ -164,6 +165,9 @@ class OnlineTraining:
             found = 0, self.start.copied_state() if self.start else self.learner.init(self.seeds)
             self.folder.save_state(*found)
         (learned, state), recorded = found, recorder.steps // len(self.seeds)
+        if APPENDED in recorder.provenance:
+            self._refuse_more(learned)
+            return Start(learned, state, False, None)
         play = self.folder.load_play(learned) if same_episodes else None
         known = same_episodes and (play is not None or learned == 0)  # play begins the same each time
         same = known and recorder.go_on(learned * len(self.seeds))
@@ -174,6 +178,16 @@ class OnlineTraining:
             line = "%s: the newest checkpoint is %s steps %s the end of the recording, which is kept; %s"
             log.warning(line, self.path, f"{apart:,}", side, then)
         return Start(learned if same else recorded, state, same, play)
+
+    def _refuse_more(self, learned: int) -> None:
+        """Raise RunError if steps are asked for beyond those of the agent: which steps of the folder are its
+        own is no longer known once others were appended."""
+        if learned < self.collection.steps:
+            raise RunError(
+                f"steps were appended to {self.path} after its agent had played {learned:,}, so it cannot go "
+                f"on to {self.collection.steps:,}: collect into another folder, and append that log with "
+                f"{command_line('data', 'append', 'NEW', '--to', self.path)}"
+            )
 
     def _older_logs(self) -> list[View] | None:
         return self.start.logs() if self.start and self.collection.mix else None
