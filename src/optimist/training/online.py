@@ -14,6 +14,7 @@ from optimist import envs
 from optimist.agents import described, short_name
 from optimist.agents._agent import Agent
 from optimist.data.appending import APPENDED
+from optimist.data.disk import manifest
 from optimist.data.disk.leftovers import discard
 from optimist.data.disk.lock import refuse_run_or_study
 from optimist.data.disk.write_buffer import DepartedError
@@ -30,6 +31,7 @@ from optimist.training.play.playing import LaneReturns, Playing
 from optimist.training.play.replay import Replay
 from optimist.training.services import PlayServices, owes_evaluation
 from optimist.training.sizes import check_memory_to_play
+from optimist.training.storage import checkpoint
 from optimist.training.storage.code_versions import versions
 from optimist.training.storage.configuration import as_config
 from optimist.training.storage.run_folder import RunFolder, begun
@@ -103,6 +105,7 @@ class OnlineTraining:
         self.learner = replace(learner, precision=collection.precision)
         if not restart:
             self._refuse_foreign_recording()
+            self._refuse_appended()
         self.folder = RunFolder(self.path / "agent", self._config(environment), restart=restart)
         if restart:
             discard(self.path)
@@ -113,6 +116,20 @@ class OnlineTraining:
             raise RunError(
                 f"{self.path} holds a recording without the run that made it: choose another --out, "
                 "or overwrite it with --restart"
+            )
+
+    def _refuse_appended(self) -> None:
+        """Raise RunError if steps are asked for beyond those of the agent: which steps of the folder are its
+        own is no longer known once others were appended."""
+        saved = [
+            checkpoint.step_of(path) for path in checkpoint.newest_first(self.path / "agent/checkpoints")
+        ]
+        played = max(saved, default=0)
+        if played and played < self.collection.steps and APPENDED in manifest.read(self.path).provenance:
+            raise RunError(
+                f"steps were appended to {self.path} after its agent had played {played:,}, so it cannot go "
+                f"on to {self.collection.steps:,}: collect into another folder, and append that log with "
+                f"{command_line('data', 'append', 'NEW', '--to', self.path)}"
             )
 
     def _config(self, environment: str) -> dict:
@@ -166,8 +183,7 @@ class OnlineTraining:
             self.folder.save_state(*found)
         (learned, state), recorded = found, recorder.steps // len(self.seeds)
         if APPENDED in recorder.provenance:
-            self._refuse_more(learned)
-            return Start(learned, state, False, None)
+            return Start(learned, state, same_episodes=False, play=None)
         play = self.folder.load_play(learned) if same_episodes else None
         known = same_episodes and (play is not None or learned == 0)  # play begins the same each time
         same = known and recorder.go_on(learned * len(self.seeds))
@@ -178,16 +194,6 @@ class OnlineTraining:
             line = "%s: the newest checkpoint is %s steps %s the end of the recording, which is kept; %s"
             log.warning(line, self.path, f"{apart:,}", side, then)
         return Start(learned if same else recorded, state, same, play)
-
-    def _refuse_more(self, learned: int) -> None:
-        """Raise RunError if steps are asked for beyond those of the agent: which steps of the folder are its
-        own is no longer known once others were appended."""
-        if learned < self.collection.steps:
-            raise RunError(
-                f"steps were appended to {self.path} after its agent had played {learned:,}, so it cannot go "
-                f"on to {self.collection.steps:,}: collect into another folder, and append that log with "
-                f"{command_line('data', 'append', 'NEW', '--to', self.path)}"
-            )
 
     def _older_logs(self) -> list[View] | None:
         return self.start.logs() if self.start and self.collection.mix else None
