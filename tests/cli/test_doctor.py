@@ -3,9 +3,9 @@
 import importlib.metadata
 import os
 import re
+import shutil
 import subprocess
 import sys
-import tarfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,16 +22,56 @@ with filelock.FileLock("run/.lock"):
     print("held", flush=True)
     sys.stdin.read()
 """
-SAMPLE = Path(__file__).parents[1] / "samples" / "0.1.0-second.tar.xz"
+TRAINING = [
+    "--network",
+    "linear",
+    "--columns",
+    "4",
+    "--seeds",
+    "0,1",
+    "--evaluate-every",
+    "20",
+    "--episodes",
+    "2",
+]
+PLAY = ["--network", "linear", "--lanes", "4", "--warm-up", "64", "--window", "256", "--epsilon-decay", "100"]
+STUDY = """title = "A sample for tests"
+environments = ["gym/CartPole-v1"]
+seeds = 2
+scale = "small"
+figures = ["curves"]
+collect = { agent = "dqn", preset = "nature", settings = { steps = 320, lanes = 4, warm_up = 64, window = 256, epsilon_decay = 100, evaluate_every = 160, episodes = 2 }, options = { network = "linear" } }
+training = { steps = 40, evaluate_every = 20, episodes = 2 }
+
+[agents]
+"DQN" = { agent = "dqn", options = { network = "linear" } }
+"REM" = { agent = "rem", options = { columns = 4, network = "linear" } }
+"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A dataset, a run and a study."""
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "study.toml").write_text(STUDY)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert (
+            main(["collect", "gym/CartPole-v1", *PLAY, "--steps", "320", "--seeds", "0,1", "--out", "data"])
+            == 0
+        )
+        assert main(["train", "rem", "data", *TRAINING, "--steps", "40", "--out", "run"]) == 0
+        assert main(["study", "run", "study.toml", "--out", "study"]) == 0
+    return folder
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """A dataset, a run and a study that an earlier version wrote."""
-    with tarfile.open(SAMPLE) as archive:
-        archive.extractall(tmp_path, filter="data")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def folder(made, tmp_path, monkeypatch):
+    """A copy of them to damage."""
+    copy = tmp_path / "copy"
+    shutil.copytree(made, copy, symlinks=True)
+    monkeypatch.chdir(copy)
+    return copy
 
 
 def diagnosed(capsys, *words: str) -> tuple[int, list[str], list[str]]:

@@ -3,6 +3,7 @@
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 
+import filelock
 import pytest
 
 from little import plain_python
@@ -103,6 +104,50 @@ def test_the_users_own_folder_wins_and_so_does_none(tmp_path, variable, value):
     compiles(tmp_path, **{variable: place})
     assert (tmp_path / "mine").exists() == (value == "mine")
     assert not (tmp_path / "optimist").exists()
+
+
+def test_a_folder_that_another_process_has_locked_delays_nothing(cache):
+    """JAX waited ten seconds for each program, and printed a warning of several lines."""
+    [folder] = (cache / "optimist" / "compiled").iterdir()
+    with filelock.FileLock(folder / ".lockfile"):
+        said = compiles(cache)
+    assert "cache hit" not in said and "Error" not in said
+    assert f"{folder} is locked by another process: programs are compiled again\n" in said
+    assert "cache hit" in compiles(cache)
+
+
+def test_the_folder_may_be_on_a_disk_without_locks(cache):
+    without = """
+import errno, fcntl
+def flock(*_): raise OSError(errno.ENOLCK, "No locks available")
+fcntl.flock = flock
+"""
+    said = compiles(cache, before=without)
+    assert "cache hit" not in said and "Error" not in said
+
+
+BITS = """
+import jax
+from optimist import agents
+from optimist.data import Spec
+from optimist.training.learner import Learner
+spec = Spec((3,), "float32", actions=2)
+state = Learner(agents.Dqn(), spec).init((0, 5))
+print([float(abs(leaf).sum()) for leaf in jax.tree.leaves(state.params)])
+print([leaf.dtype for leaf in jax.tree.leaves(state)])
+print(jax.random.normal(jax.random.PRNGKey(3), (5,)))
+"""
+
+
+def test_no_variable_of_jax_changes_a_bit():
+    usual = plain_python(BITS)
+    variables = {
+        "JAX_ENABLE_X64": "1",
+        "JAX_DEFAULT_PRNG_IMPL": "rbg",
+        "JAX_THREEFRY_PARTITIONABLE": "0",
+        "JAX_RANDOM_SEED_OFFSET": "7",
+    }
+    assert "float64" not in usual and plain_python(BITS, **variables) == usual
 
 
 def test_a_home_that_cannot_be_written_does_not_stop_a_process(tmp_path):

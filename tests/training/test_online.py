@@ -258,6 +258,18 @@ def test_a_loss_that_is_not_finite_stops_the_play(tmp_path):
     assert only.name.startswith("step-000000000000-")
 
 
+def test_a_recording_that_others_appended_to_says_that_nothing_more_is_recorded(tmp_path):
+    """It ended with 0 and had recorded nothing."""
+    collect(tmp_path / "data")
+    collect(tmp_path / "more", seeds=(7,))
+    assert main(["data", "append", str(tmp_path / "more"), "--to", str(tmp_path / "data")]) == 0
+    steps = len(Dataset.open(tmp_path / "data"))
+    with pytest.raises(RunError, match="cannot go on to 400: collect into another folder, and append that"):
+        collect(tmp_path / "data", replace(SHORT, steps=400))
+    collect(tmp_path / "data")  # what it had played before is done
+    assert len(Dataset.open(tmp_path / "data")) == steps
+
+
 @pytest.mark.slow
 def test_killed_and_interrupted_play_goes_on_to_exactly_the_steps_asked(tmp_path, capsys):
     out = tmp_path / "data"

@@ -43,7 +43,7 @@ def changed(**training) -> dict:
 def begun(tmp_path):
     """The folder of a run that has saved something, and is no longer held."""
     with RunFolder(tmp_path / "run", CONFIG) as folder:
-        save_state(folder.checkpoints, 10, {"step": np.int32(10)})
+        save_state(folder.checkpoints, 10, {"step": np.int32(10)}, folder.fingerprint)
     return tmp_path / "run"
 
 
@@ -221,12 +221,13 @@ def test_a_checkpoint_of_another_run_is_refused_and_named(tmp_path):
         folder.load_state(state)
 
 
-def test_a_checkpoint_without_a_fingerprint_is_taken_where_config_toml_agrees(begun):
-    """As version 0.1.0 wrote them."""
+def test_a_checkpoint_that_does_not_say_its_run_is_refused(begun):
     with RunFolder(begun, CONFIG) as folder:
-        assert folder.load_state({"step": np.int32(0)})[0] == 10
+        save_state(folder.checkpoints, 20, {"step": np.int32(20)})
+        with pytest.raises(RunError, match="made with another configuration: remove it"):
+            folder.load_state({"step": np.int32(0)})
     (begun / "config.toml").unlink()
-    with pytest.raises(RunError, match="another or no fingerprint"):
+    with pytest.raises(RunError, match="its checkpoints have another fingerprint"):
         RunFolder(begun, CONFIG)
 
 

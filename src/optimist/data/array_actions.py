@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optimist.data.checking import not_finite
+from optimist.data.checking import not_finite, refuse_rounded
 from optimist.errors import DataError, in_one_line, log, some_of
 
 MOST_DISTINCT = 10_000  # a network has an output for every action
@@ -48,6 +48,7 @@ def discrete_or_vectors(
     if array.dtype.kind == "f" and array.ndim in (1, 2) and len(array) == size:
         _check_finite(array)
         if bounded or array.shape not in ((size,), (size, 1)) or not (array == np.floor(array)).all():
+            refuse_rounded("actions", array, first=0)
             return _vectors(array.reshape(size, -1).astype(np.float32), names, low, high)
         array = _whole(array.reshape(size))
     if array.dtype.kind == "b" and array.shape == (size,):
@@ -100,7 +101,7 @@ def _by_names(array: np.ndarray, names: tuple[int | str, ...], actions_count: in
     names = tuple(name.item() if isinstance(name, np.generic) else name for name in names)
     if not all(type(name) in (int, str) for name in names) or len(set(map(str, names))) < len(names):
         raise DataError("action_names must be different texts or whole numbers, one for each action")
-    _check_number(len(names))
+    check_count(len(names))
     if actions_count not in (None, len(names)):
         raise DataError(f"{len(names)} action_names and actions_count={actions_count}: give one of them")
     if array.dtype.kind in "iu" and all(type(name) is str for name in names):
@@ -119,7 +120,7 @@ def _by_numbers(array: np.ndarray, actions_count: int | None) -> Actions:
         return _mapped(array, actions_count)
     low, high = int(array.min()), int(array.max())
     if actions_count is not None:
-        _check_number(actions_count)
+        check_count(actions_count)
         _check_range(array, actions_count)
         return Actions(array, actions_count)
     if low < 0 or high >= MOST_DISTINCT:
@@ -131,7 +132,7 @@ def _by_numbers(array: np.ndarray, actions_count: int | None) -> Actions:
 
 def _mapped(array: np.ndarray, actions_count: int | None) -> Actions:
     distinct, place = np.unique(array, return_inverse=True)
-    _check_number(len(distinct))
+    check_count(len(distinct))
     names = tuple(distinct.tolist())
     if actions_count not in (None, len(names)):
         given = ",".join(in_one_line(name, 40) for name in names)
@@ -148,7 +149,7 @@ def _mapped(array: np.ndarray, actions_count: int | None) -> Actions:
     return Actions(place.reshape(array.shape), len(names), names)
 
 
-def _check_number(count: int) -> None:
+def check_count(count: int) -> None:
     if count > MOST_DISTINCT:
         raise DataError(
             f"{count:,} different actions: at most {MOST_DISTINCT:,} are supported, because a network has an "

@@ -6,13 +6,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optimist.data.checking import not_finite
+from optimist.data.checking import EXACT, SMALLER, not_finite, refuse_rounded
 from optimist.errors import DataError, in_one_line, log
 
 FEW_CHANNELS, LARGE_SIDE = 4, 8  # an axis of up to 4 beside one of at least 8: the first is the channels
-EXACT = 2**24  # whole numbers up to here are the same as float32
-OFFSET = 4  # times its variation: a feature of this size has an offset; unix times have one for 13 years
-SMALLER = "leave out ids, subtract a constant from times, and give categories one column each"
 
 
 class Layout(NamedTuple):
@@ -101,36 +98,6 @@ def _numbers(name: str, array: np.ndarray) -> np.ndarray:
             "(pandas.get_dummies), and fill what is missing"
         )
     return array.astype(np.float64)
-
-
-def refuse_rounded(name: str, array: np.ndarray, first: int) -> None:
-    """Raise DataError for a feature of whole numbers that float32 would round, such as a time in seconds, or
-    of fractions with an offset; a table with columns of several types becomes an array of floats. `first` is
-    the number of row 0."""
-    if array.ndim != 2 or array.dtype.itemsize <= 4:
-        return
-    for number in np.flatnonzero(np.abs(array).max(axis=0, initial=0) > EXACT).tolist():
-        feature = array[:, number]
-        with np.errstate(over="ignore"):
-            rounded = feature.astype(np.float32) != feature
-        if rounded.any() and (feature == np.floor(feature)).all():
-            raise DataError(
-                f"{name} hold whole numbers that float32 cannot hold (feature {number}, first in row "
-                f"{int(rounded.argmax()) + first}): {SMALLER}"
-            )
-        if rounded.any() and not first:
-            refuse_offset(f"{name} (feature {number})", feature)
-
-
-def refuse_offset(name: str, feature: np.ndarray) -> None:
-    """Raise DataError for a feature that float32 rounds because of its offset, such as a time in seconds with
-    fractions. Of a log that is read in parts, the first one shows it."""
-    size, variation = np.abs(feature).max(initial=0), np.ptp(feature) if len(feature) else 0
-    if size > EXACT and 0 < OFFSET * variation < size:
-        raise DataError(
-            f"{name} are near {size:.4g}, and float32 holds them in steps of "
-            f"{np.spacing(np.float32(size)):g}: subtract a constant from them, or leave them out"
-        )
 
 
 def _exact(name: str, array: np.ndarray) -> np.ndarray:

@@ -12,6 +12,11 @@ from optimist.data.timeline import Masks
 from optimist.data.transition import Spec
 from optimist.errors import DataError, in_one_line, some_of
 
+EXACT = 2**24  # whole numbers up to here are the same as float32
+ALL_WHOLE = 2**53  # a float from here on has no fraction: that it is whole says nothing
+OFFSET = 4  # times its variation: a column of this size has an offset; unix times have one for 13 years
+SMALLER = "leave out ids, subtract a constant from times, and give categories one column each"
+OTHER_UNIT = "give them in a larger unit, or subtract a constant from them"
 OR_LEAVE_OUT = "or leave the row out and end the episode before it"
 
 SHOWN = 20  # names of actions in a message
@@ -87,6 +92,8 @@ def checked_rows(name: str, array: np.ndarray, shape: tuple[int, ...], dtype: An
             )
     elif array.dtype.kind not in _ACCEPTED[dtype.kind] or (dtype.kind == "u" and array.dtype != dtype):
         raise DataError(f"{name} have type {array.dtype} instead of {dtype}; convert them first")
+    if dtype.kind == "f":
+        refuse_rounded(name, array, first)
     with np.errstate(over="ignore"):
         kept = array.astype(dtype, copy=False)
     if dtype.kind == "f" and not np.isfinite(kept).all():
@@ -98,6 +105,49 @@ def checked_rows(name: str, array: np.ndarray, shape: tuple[int, ...], dtype: An
 def not_finite(name: str, row: int) -> DataError:
     """Without the row its neighbours would be one step, unless an episode ends between them."""
     return DataError(f"{name} hold NaN or infinity (first in row {row}); mend it, {OR_LEAVE_OUT}")
+
+
+def refuse_rounded(name: str, array: np.ndarray, first: int) -> None:
+    """Raise DataError for a column of whole numbers that float32 would round, such as a time in seconds, or
+    of fractions with an offset; a table with columns of several types becomes an array of floats. `first` is
+    the number of row 0."""
+    exact = array.dtype.itemsize <= (4 if array.dtype.kind == "f" else 2)
+    if array.ndim not in (1, 2) or array.dtype.kind not in "fiu" or exact:
+        return
+    columns = array if array.ndim > 1 else array[:, None]
+    extremes = [part(axis=0, initial=0).astype(float) for part in (columns.min, columns.max)]
+    for number in np.flatnonzero(np.abs(extremes).max(axis=0) > EXACT).tolist():
+        column, said = columns[:, number], f"feature {number}, " if array.ndim > 1 else ""
+        with np.errstate(over="ignore", invalid="ignore"):
+            rounded = column.astype(np.float32).astype(column.dtype) != column
+        if not rounded.any():
+            continue
+        if _is_whole(column):
+            remedy = SMALLER if "observations" in name else OTHER_UNIT
+            row = int(rounded.argmax()) + first
+            raise DataError(
+                f"{name} hold whole numbers that float32 cannot hold ({said}first in row {row}): {remedy}"
+            )
+        if not first:
+            refuse_offset(f"{name} (feature {number})" if said else name, column)
+
+
+def _is_whole(column: np.ndarray) -> bool:
+    """Are these whole numbers, and not only because floats of this size are?"""
+    return column.dtype.kind in "iu" or bool(
+        (np.abs(column) < ALL_WHOLE).all() and (column == np.floor(column)).all()
+    )
+
+
+def refuse_offset(name: str, column: np.ndarray) -> None:
+    """Raise DataError for a column that float32 rounds because of its offset, such as a time in seconds with
+    fractions. Of a log that is read in parts, the first one shows it."""
+    size, variation = np.abs(column).max(initial=0), np.ptp(column) if len(column) else 0
+    if size > EXACT and 0 < OFFSET * variation < size:
+        raise DataError(
+            f"{name} are near {size:.4g}, and float32 holds them in steps of "
+            f"{np.spacing(np.float32(size)):g}: subtract a constant from them, or leave them out"
+        )
 
 
 def goes_on(labels: np.ndarray, last: np.ndarray, ended: np.ndarray, first: int) -> str | None:

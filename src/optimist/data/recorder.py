@@ -72,6 +72,11 @@ class Recorder:
         return self._before + (waiting + self._buffer.filled) * self.lanes
 
     @property
+    def provenance(self) -> dict[str, Any]:
+        """What the folder says of the origin of its steps."""
+        return self._manifest.provenance
+
+    @property
     def shard_rows(self) -> int:
         """The number of steps of every lane in a full shard."""
         return self._rows

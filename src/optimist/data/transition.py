@@ -178,7 +178,7 @@ class Spec:
 
 
 def _whole(value: Any) -> bool:
-    return type(value) is int and abs(value) < 2**63
+    return type(value) is int and -(2**63) <= value < 2**63
 
 
 def _bounds(value: Any) -> bool:

@@ -1,4 +1,5 @@
-"""Compiled programs that all processes of this machine share, in a folder of the user's cache.
+"""The settings of JAX: its numbers, and compiled programs that all processes of this machine share, in a
+folder of the user's cache.
 
 JAX keeps no lock unless the folder has a largest size; with one, several processes can use the folder. A CPU
 program may use instructions that another processor lacks, and a home folder may serve different nodes: each
@@ -9,6 +10,7 @@ them every new program took half a second. Here the size is checked once, when a
 """
 
 import hashlib
+import logging
 import os
 import platform
 from collections.abc import Callable
@@ -26,7 +28,21 @@ except ImportError:  # not public: a later version of JAX may do without
 from optimist.data.machine import cache_folder
 
 LARGEST = 8 * 2**30  # bytes; the programs that were not used for longest are removed
+PATIENCE = 1.0  # seconds; other processes hold the lock for milliseconds
 SHORTEST = 0.0  # seconds; with a threshold the load of the machine would decide which programs are kept
+NUMBERS = {  # what every result depends on and the tests have: no variable such as JAX_ENABLE_X64 changes it
+    "jax_enable_x64": False,
+    "jax_default_prng_impl": "threefry2x32",
+    "jax_threefry_partitionable": True,
+    "jax_random_seed_offset": 0,
+}
+log = logging.getLogger("optimist")
+
+
+def fix_numbers() -> None:
+    """Let JAX compute as everywhere: in float32, with the random numbers of one generator."""
+    for name, value in NUMBERS.items():
+        jax.config.update(name, value)
 
 
 def share_compiled() -> None:
@@ -37,7 +53,10 @@ def share_compiled() -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _tidy(folder, _eviction_from(folder))
-    except OSError:  # a home folder that cannot be written: every process compiles for itself
+    except filelock.Timeout:  # JAX would wait ten seconds for each program
+        log.warning("%s is locked by another process: programs are compiled again", folder)
+        return
+    except OSError:  # a home folder that cannot be written or locked: every process compiles for itself
         return
     jax.config.update("jax_compilation_cache_max_size", LARGEST)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", SHORTEST)
@@ -50,16 +69,13 @@ def _tidy(folder: Path, evict: Callable | None) -> None:
     size, the programs that were not used for longest first.
 
     JAX writes the time of a program's last use after the program itself."""
-    try:
-        with filelock.FileLock(folder / ".lockfile", timeout=0):
-            sizes = {file.name: file.stat().st_size for file in os.scandir(folder)}
-            for name in sizes:
-                if name.endswith("-cache") and f"{name.removesuffix('-cache')}-atime" not in sizes:
-                    (folder / name).unlink()
-            if evict and sum(sizes.values()) > LARGEST:
-                evict(LRUCache(str(folder), max_size=LARGEST))
-    except filelock.Timeout:  # another process writes now; the next one looks
-        return
+    with filelock.FileLock(folder / ".lockfile", timeout=PATIENCE):
+        sizes = {file.name: file.stat().st_size for file in os.scandir(folder)}
+        for name in sizes:
+            if name.endswith("-cache") and f"{name.removesuffix('-cache')}-atime" not in sizes:
+                (folder / name).unlink()
+        if evict and sum(sizes.values()) > LARGEST:
+            evict(LRUCache(str(folder), max_size=LARGEST))
 
 
 def _eviction_from(folder: Path) -> Callable | None:

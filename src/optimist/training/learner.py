@@ -15,10 +15,11 @@ from optimist.data.transition import Spec, Transition
 from optimist.equations.optimizers import changed
 from optimist.errors import UsageError
 from optimist.networks.precision import products_in
-from optimist.training.compiled import share_compiled
+from optimist.training.compiled import fix_numbers, share_compiled
 from optimist.training.inputs import Inputs
 from optimist.training.stretches import pays, scan_in_stretches
 
+fix_numbers()
 share_compiled()  # everything that compiles a program for long imports this module first
 
 

@@ -13,12 +13,14 @@ import numpy as np
 from optimist import envs
 from optimist.agents import described, short_name
 from optimist.agents._agent import Agent
+from optimist.data.appending import APPENDED
+from optimist.data.disk import manifest
 from optimist.data.disk.leftovers import discard
 from optimist.data.disk.lock import refuse_run_or_study
 from optimist.data.disk.write_buffer import DepartedError
 from optimist.data.recorder import Recorder
 from optimist.data.views import View
-from optimist.errors import RunError, UsageError
+from optimist.errors import RunError, UsageError, command_line
 from optimist.training.beginning import Beginning
 from optimist.training.interrupt import StopRequest
 from optimist.training.learner import Learner, TrainState, check_seeds
@@ -104,6 +106,7 @@ class OnlineTraining:
         self.learner = replace(learner, precision=collection.precision)
         if not restart:
             self._refuse_foreign_recording()
+            self._refuse_appended()
         self.folder = RunFolder(self.path / "agent", self._config(environment), restart=restart)
         if restart:
             discard(self.path)
@@ -114,6 +117,20 @@ class OnlineTraining:
             raise RunError(
                 f"{self.path} holds a recording without the run that made it: choose another --out, "
                 "or overwrite it with --restart"
+            )
+
+    def _refuse_appended(self) -> None:
+        """Raise RunError if steps are asked for beyond those of the agent: which steps of the folder are its
+        own is no longer known once others were appended."""
+        saved = [
+            checkpoint.step_of(path) for path in checkpoint.newest_first(self.path / "agent/checkpoints")
+        ]
+        played = max(saved, default=0)
+        if played and played < self.collection.steps and APPENDED in manifest.read(self.path).provenance:
+            raise RunError(
+                f"steps were appended to {self.path} after its agent had played {played:,}, so it cannot go "
+                f"on to {self.collection.steps:,}: collect into another folder, and append that log with "
+                f"{command_line('data', 'append', 'NEW', '--to', self.path)}"
             )
 
     def _config(self, environment: str) -> dict:
@@ -178,7 +195,9 @@ class OnlineTraining:
             found = 0, self.start.copied_state() if self.start else self.learner.init(self.seeds)
             self.folder.save_state(*found)
         (learned, state), recorded = found, recorder.steps // len(self.seeds)
-        play = checkpoint.load_play(self.folder.checkpoints, learned) if same_episodes else None
+        if APPENDED in recorder.provenance:
+            return Start(learned, state, same_episodes=False, play=None)
+        play = self.folder.load_play(learned) if same_episodes else None
         known = same_episodes and (play is not None or learned == 0)  # play begins the same each time
         same = known and recorder.go_on(learned * len(self.seeds))
         if learned != recorded:

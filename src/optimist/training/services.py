@@ -91,7 +91,7 @@ class Services:
             found = rows()
         except DivergedError:
             self.settle()
-            checkpoint.save_state(self.folder.path / "diverged", step, state)
+            checkpoint.save_state(self.folder.path / "diverged", step, state, self.folder.fingerprint)
             raise
         for seed, values in zip(self.seeds, found, strict=True):
             self.in_order(partial(self._add, step, values, seed))
@@ -197,7 +197,7 @@ class PlayServices(Services):
 
     def _write(self, step: int, state: Any, play: dict[str, np.ndarray] | None) -> None:
         if play is not None:
-            checkpoint.save_play(self.folder.checkpoints, step, play)
+            checkpoint.save_play(self.folder.checkpoints, step, play, self.folder.fingerprint)
         self.folder.save_state(step, state)
         checkpoint.prune_play(self.folder.checkpoints)
 

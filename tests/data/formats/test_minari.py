@@ -259,7 +259,7 @@ def test_what_is_not_a_dataset_is_refused_in_one_line(store, tmp_path):
     file.write_bytes(content)
     text = facts.read_text()
     facts.write_text(text.replace('"total_episodes": ', '"total_episodes": 1'))
-    assert "lacks episode_" in FORMAT.verify(tmp_path / "out").problems[0]
+    assert "counts 115 episodes, and main_data.hdf5 holds 15" in FORMAT.verify(tmp_path / "out").problems[0]
     facts.write_text(text.replace('\\"Discrete\\"', '\\"Text\\"'))
     assert "Text spaces are not supported" in FORMAT.verify(tmp_path / "out").problems[0]
     facts.write_text("{")

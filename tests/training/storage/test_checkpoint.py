@@ -174,18 +174,20 @@ def test_a_hostile_file_is_refused_in_one_line(tmp_path, content, monkeypatch):
 
 
 def test_a_forged_file_of_other_arrays_is_refused(tmp_path):
-    with_its_hash(tmp_path, save({"a": np.zeros(3)}))
+    with_its_hash(tmp_path, save({"a": np.zeros(3)}, {"step": "1"}))
     with pytest.raises(RunError, match="another agent's"):
         load_state(tmp_path, LIKE)
 
 
-def as_bytes(header: dict, data: bytes) -> bytes:
-    text = json.dumps(header).encode()
+def as_bytes(header: dict, data: bytes, step: int = 2) -> bytes:
+    said = {"step": str(step), "configuration": "this"}
+    text = json.dumps({"__metadata__": said, **header} if isinstance(header, dict) else header).encode()
     return struct.pack("<Q", len(text)) + text + data
 
 
 def forged(**changes) -> bytes:
-    return save({"w": np.arange(4, dtype=np.float32), "step": np.array(2, np.int32), **changes})
+    arrays = {"w": np.arange(4, dtype=np.float32), "step": np.array(2, np.int32), **changes}
+    return save(arrays, {"step": "2", "configuration": "this"})
 
 
 FORGED = {
@@ -249,7 +251,7 @@ def test_no_header_breaks_the_reader(tmp_path_factory, data):
     )
     header = data.draw(st.dictionaries(st.sampled_from(["w", "step", "__metadata__"]), entry | plain))
     folder = tmp_path_factory.mktemp("forged")
-    with_its_hash(folder, as_bytes(header, data.draw(st.binary(max_size=40))))
+    with_its_hash(folder, as_bytes(header, data.draw(st.binary(max_size=40)), step=1))
     with pytest.raises(RunError) as caught:
         load_state(folder, {"w": np.zeros(4, np.float32), "step": np.int32(0)}, "this")
     assert "\n" not in str(caught.value)

@@ -12,6 +12,7 @@ from optimist.data import Dataset
 from optimist.errors import RunError, UsageError
 from optimist.training.offline import OfflineTraining, Training
 from optimist.training.storage.policies import Policies, kept_steps
+from optimist.training.storage.run_folder import RunFolder, read_config
 
 SHORT = {"steps": 100, "evaluate_every": 20, "episodes": 1, "batch": 4, "feed": "device"}
 
@@ -145,6 +146,84 @@ def test_a_damaged_policy_is_refused(log, tmp_path, caplog):
     path.write_bytes(content)
     with pytest.raises(RunError, match="is damaged"):
         optimist.load(run.path, step=20)
+
+
+def moved(path, step: int):
+    """The file under the name of another step: the hash in the name is that of the content."""
+    return path.rename(path.with_name(f"step-{step:012d}-{path.name.split('-')[-1]}"))
+
+
+def test_a_policy_under_the_name_of_another_step_is_refused(log, tmp_path, capsys):
+    run = train(log, tmp_path / "run", steps=40)
+    early, last = sorted((run.path / "policies").iterdir())
+    last.unlink()
+    early = moved(early, 40)
+    with pytest.raises(RunError, match="is not a checkpoint of this step, it says step 20"):
+        optimist.load(run.path, step=40)
+    assert main(["doctor", str(run.path)]) == 4
+    assert f"{early} is not a checkpoint of this step" in capsys.readouterr().out
+
+
+def test_a_policy_of_another_run_is_refused(run, log, tmp_path, capsys):
+    other = train(log, tmp_path / "run", steps=40, batch=5)
+    (theirs,) = (run.path / "policies").glob("step-*40-*")
+    (own,) = (other.path / "policies").glob("step-*40-*")
+    own.unlink()
+    shutil.copy(theirs, own.parent)
+    with pytest.raises(RunError, match=f"{theirs.name} was made with another configuration: remove it"):
+        optimist.load(other.path, step=40)
+    assert main(["doctor", str(other.path)]) == 4
+    assert f"{theirs.name} was made with another configuration" in capsys.readouterr().out
+
+
+def test_a_checkpoint_under_the_name_of_another_step_is_not_trained_on(run, log, tmp_path, caplog, capsys):
+    """Training went on from step 80 as if it were step 90, to other bits."""
+    shutil.copytree(run.path, tmp_path / "run")
+    newest = moved(max((tmp_path / "run" / "checkpoints").iterdir()), 180)
+    assert main(["doctor", str(tmp_path / "run")]) == 4
+    assert f"{newest} is not a checkpoint of this step, it says step 100" in capsys.readouterr().out
+    with pytest.raises(RunError, match="it says step 100.*start again with --restart"):
+        optimist.load(tmp_path / "run")
+    with pytest.raises(RunError, match="it says step 100.*start again with --restart"):
+        train(log, tmp_path / "run", steps=200)
+
+
+def test_a_checkpoint_of_another_run_is_refused(run, log, tmp_path, capsys):
+    other = train(log, tmp_path / "run", steps=40, batch=5)
+    theirs = shutil.copy(max((run.path / "checkpoints").iterdir()), other.path / "checkpoints")
+    for ask in (lambda: optimist.load(other.path), lambda: train(log, other.path, steps=60, batch=5)):
+        with pytest.raises(RunError, match="was made with another configuration: remove it"):
+            ask()
+    assert main(["doctor", str(other.path)]) == 4
+    assert f"{theirs} was made with another configuration" in capsys.readouterr().out
+
+
+def test_policies_after_the_checkpoint_are_removed_when_the_run_continues(log, tmp_path):
+    """Training comes to these steps again."""
+    run = train(log, tmp_path / "run", steps=40)
+    with RunFolder(run.path, read_config(run.path)) as folder:
+        Policies(run.path, Training(**SHORT), run.params, folder.fingerprint).keep(60, run.params)
+    assert kept_steps(run.path) == [20, 40, 60]
+    with pytest.raises(StoppedError):
+        train(log, run.path, steps=100, loggers=[Stopping])
+    assert kept_steps(run.path) == [20, 40]
+
+
+class StoppedError(Exception):
+    pass
+
+
+class Stopping:
+    """A logger that stops the run at the first row."""
+
+    def __init__(self, *_, **__):
+        pass
+
+    def add(self, *_):
+        raise StoppedError
+
+    def close(self):
+        pass
 
 
 def test_the_command_line_evaluates_and_films_a_kept_policy(run, tmp_path, capsys):

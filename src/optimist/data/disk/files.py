@@ -6,7 +6,7 @@ import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,6 +54,13 @@ def check_no_link_leads_out(folder: Path) -> None:
     for path in folder.rglob("*"):
         if path.is_symlink() and not path.resolve().is_relative_to(inside):
             raise DataError(f"{path} is a link that leads out of {folder}: put the file itself there")
+
+
+def refuse_links(paths: Iterable[Path]) -> None:
+    """Raise DataError for a link among the files of a log, which may lead to any file of its reader."""
+    for path in paths:
+        if path.is_symlink():
+            raise DataError(f"{path} is a link, which may lead to any file: put the file itself there")
 
 
 def plain_bytes(path: Path) -> bytes:
@@ -183,10 +190,14 @@ def remove(*paths: Path) -> None:
         raise StorageError(f"cannot remove {path}: {problem.strerror}; make the folder writable") from problem
 
 
-def check_is_file(path: Path) -> None:
-    """Raise DataError for a path that is missing, or a folder; exports write `log` with a suffix into one."""
+def check_exists(path: Path) -> None:
     if not path.exists():
         raise DataError(f"{path} does not exist; check its spelling")
+
+
+def check_is_file(path: Path) -> None:
+    """Raise DataError for a path that is missing, or a folder; exports write `log` with a suffix into one."""
+    check_exists(path)
     if path.is_dir():
         inside = min(path.glob("log.*"), default="")
         raise DataError(f"{path} is a folder: name a file{f', such as {inside}' if inside else ' in it'}")

@@ -2,7 +2,10 @@
 
 import io
 import math
+import struct
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -36,6 +39,13 @@ from optimist.data.formats._outgoing import (
 from optimist.data.formats._plan import Signed, signed
 from optimist.errors import DataError, did_you_mean, in_one_line
 
+# NumPy packs arrays in these ways. Another one can make gigabytes of a few bytes.
+PACKED = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
+IS_ENCRYPTED = 1  # among the flags of an entry
+DAMAGE = (
+    *(OSError, ValueError, EOFError, MemoryError, KeyError, RuntimeError, SyntaxError, OverflowError),
+    *(zipfile.BadZipFile, zlib.error, tokenize.TokenError, struct.error),
+)
 OURS = "optimist"  # in a file that `write` made: the spec as JSON
 
 
@@ -65,13 +75,21 @@ class Arrays(NamedArrays):
             streams = {}
             for name in names:
                 if name in self.uses:
-                    stream = stack.enter_context(archive.open(f"{self.uses[name]}.npy"))
+                    stream = stack.enter_context(_opened(archive, self.uses[name]))
                     shape, dtype, is_turned = _header(stream)
                     streams[name] = (_by_rows(stream, shape, dtype) if is_turned else stream, shape, dtype)
             size = rows_at_once((shape, dtype) for _, shape, dtype in streams.values())
             for start in range(0, self.rows, size):
                 count = min(size, self.rows - start)
                 yield {name: _rows(*stream, count) for name, stream in streams.items()}
+
+
+def _opened(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
+    """The file of an array in the archive."""
+    entry = archive.getinfo(f"{name}.npy")
+    if entry.compress_type not in PACKED or entry.flag_bits & IS_ENCRYPTED:
+        raise ValueError(f"{in_one_line(name)} is not packed as NumPy does")
+    return archive.open(entry)
 
 
 def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype, bool]:
@@ -107,7 +125,7 @@ def _readable(path: Path) -> Iterator[None]:
         yield
     except PermissionError:
         raise DataError(f"{path} may not be read: Permission denied; change its rights") from None
-    except (OSError, ValueError, EOFError, MemoryError, KeyError, zipfile.BadZipFile) as problem:
+    except DAMAGE as problem:
         raise DataError(
             f"{path} is not a readable .npz file ({in_one_line(problem)}); save it again"
         ) from None
@@ -140,13 +158,14 @@ def opened(address: str | Path, options: ReadOptions) -> Arrays:
 
 
 def _shape(archive: zipfile.ZipFile, name: str) -> tuple[tuple[int, ...], np.dtype]:
-    with archive.open(f"{name}.npy") as stream:
+    with _opened(archive, name) as stream:
         return _header(stream)[:2]
 
 
 def _whole(archive: zipfile.ZipFile, name: str) -> Any:
-    with archive.open(f"{name}.npy") as stream:
-        return npy.read_array(stream, allow_pickle=False)
+    with _opened(archive, name) as stream:
+        shape, dtype, _ = _header(stream)
+        return _next(stream, shape, dtype).reshape(shape)
 
 
 def read(

@@ -9,12 +9,12 @@ from filelock import FileLock, Timeout
 from optimist.data.disk.lock import LOCK, holder_of
 from optimist.data.disk.records import json_value
 from optimist.data.verify import verify
-from optimist.errors import DataError, RunError, StorageError, UsageError, command_line, some_of
+from optimist.errors import DataError, RunError, StorageError, UsageError, command_line, in_one_line, some_of
 from optimist.studies import status
 from optimist.studies.diagnosis.finding import Finding
 from optimist.training.storage import alarms, checkpoint, code_versions, run_folder
 from optimist.training.storage import checked_lines as rows
-from optimist.training.storage.configuration import IN_MEMORY
+from optimist.training.storage.configuration import IN_MEMORY, fingerprint
 
 SHOWN = 5  # most problems of one kind, and most names in one line
 FAILURES = {  # the states of runs that need action, with the remedy
@@ -50,8 +50,13 @@ def run(path: Path) -> Iterator[Finding]:
     """A run: configuration, log, rows, checkpoints, policies, versions, alarms."""
     try:
         config = run_folder.read_config(path)
+        made_with = fingerprint(config)
     except RunError as problem:
         yield Finding(str(problem), RunError)
+        return
+    except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as problem:
+        what = f"is not the configuration of a run ({in_one_line(problem)})"
+        yield Finding(f"{path / 'config.toml'} {what}: restore it from a copy", RunError)
         return
     yield from _progress(path, config)
     yield from _its_log(config)
@@ -62,11 +67,11 @@ def run(path: Path) -> Iterator[Finding]:
         except RunError as problem:
             yield Finding(str(problem), RunError)
     for part, remedy in (
-        ("checkpoints", "the run goes on from an older one"),
+        ("checkpoints", "remove it, and the run goes on from an older one"),
         ("policies", "name another --step, or restore the file from a copy"),
     ):
         for file in checkpoint.newest_first(path / part):
-            if why := checkpoint.damage(file):
+            if why := checkpoint.damage(file, made_with):
                 yield Finding(f"{file} {why}: {remedy}", RunError)
     yield from _alarms(path)
     yield from _versions(path)

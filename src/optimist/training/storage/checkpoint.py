@@ -19,13 +19,14 @@ from safetensors import SafetensorError
 from safetensors.numpy import load
 
 from optimist.data.disk.files import TEMPORARY, make_folder, remove, stored_whole
-from optimist.errors import RunError, some_of
+from optimist.errors import RunError, in_one_line, some_of
 from optimist.training.storage.tensor_file import parts
 
 HEADER = 2**20  # largest size of a file's names, types and shapes, in bytes
 KEPT = 2  # the newest checkpoint, and one more in case it is damaged
-HEALTH = "health/"  # names of what the guard against divergence knows; older files have none
-FINGERPRINT = "configuration"  # in the file's metadata
+HEALTH = "health/"  # names of what the guard against divergence knows; without a guard there are none
+STEP, FINGERPRINT = "step", "configuration"  # in the file's metadata: which step of which run it is
+FOREIGN = "was made with another configuration"
 log = logging.getLogger("optimist")
 
 
@@ -33,7 +34,7 @@ class Unusable(RunError):
     """The reason why a file is skipped."""
 
 
-def save_state(folder: Path, step: int, state: Any, fingerprint: str | None = None) -> Path:
+def save_state(folder: Path, step: int, state: Any, fingerprint: str = "") -> Path:
     """Write the state of this step, then remove all but the newest checkpoints.
 
     `fingerprint` is that of the run's configuration."""
@@ -42,10 +43,9 @@ def save_state(folder: Path, step: int, state: Any, fingerprint: str | None = No
     return path
 
 
-def write(folder: Path, step: int, tree: Any, fingerprint: str | None = None) -> Path:
+def write(folder: Path, step: int, tree: Any, fingerprint: str = "") -> Path:
     """Write a tree of arrays as the file of this step."""
-    metadata = {FINGERPRINT: fingerprint} if fingerprint else None
-    return _write(folder, f"step-{step:012d}", _named_arrays(tree), metadata)
+    return _write(folder, "step", step, _named_arrays(tree), fingerprint)
 
 
 def content(tree: Any) -> list[bytes | memoryview]:
@@ -58,13 +58,12 @@ def from_content(content: bytes, like: Any) -> Any:
     return _restored(content, like, finite=False)
 
 
-def _write(
-    folder: Path, name: str, arrays: dict[str, np.ndarray], metadata: dict[str, str] | None = None
-) -> Path:
-    """Write the arrays as a file whose name ends with its hash."""
+def _write(folder: Path, kind: str, step: int, arrays: dict[str, np.ndarray], fingerprint: str) -> Path:
+    """Write the arrays as a file whose name ends with its hash. The hash is also that of the step and the
+    fingerprint, so that a file is of no use under the name of another step, or in another run."""
     make_folder(folder)
-    content = parts(arrays, metadata)
-    path = folder / f"{name}-{_digest(*content)}.safetensors"
+    content = parts(arrays, {STEP: str(step), FINGERPRINT: fingerprint})
+    path = folder / f"{kind}-{step:012d}-{_digest(*content)}.safetensors"
     with stored_whole(path, sum(map(len, content))) as stream:
         for part in content:
             stream.write(part)
@@ -81,33 +80,30 @@ def _prune(folder: Path, written: Path) -> None:
 
 
 def load_state(
-    folder: Path, like: Any, fingerprint: str | None = None, *, finite: bool = True
+    folder: Path, like: Any, fingerprint: str = "", *, finite: bool = True
 ) -> tuple[int, Any] | None:
     """The step and state of the newest usable checkpoint, with the shapes of `like`; None without a file.
 
-    Files that are damaged, unreadable or of another shape are skipped with a warning. A file with another
-    fingerprint raises RunError."""
+    Files that are damaged, unreadable, of another step or of another shape are skipped with a warning. A file
+    with another fingerprint raises RunError."""
     return load_first(newest_first(folder), like, fingerprint, finite=finite)
 
 
 def load_first(
-    paths: list[Path], like: Any, fingerprint: str | None = None, *, finite: bool = True
+    paths: list[Path], like: Any, fingerprint: str = "", *, finite: bool = True
 ) -> tuple[int, Any] | None:
     """The step and the tree of the first of these files that is usable."""
     reasons = []
     for path in paths:
         try:
             content = _content(path, like)
-            made_with = _fingerprint(content)
-            if not (fingerprint and made_with and made_with != fingerprint):
+            if _is_of(content, fingerprint):
                 return step_of(path), _restored(content, like, finite)
         except Unusable as problem:
             log.warning("%s %s: skipped", path, problem)
             reasons.append(f"{path.name} {problem}")
             continue
-        raise RunError(
-            f"{path} was made with another configuration: remove it, or start again with --restart"
-        )
+        raise RunError(f"{path} {FOREIGN}: remove it, or start again with --restart")
     if reasons:
         shown = some_of(reasons, 1, "; ")
         folder = paths[0].parent
@@ -115,10 +111,10 @@ def load_first(
     return None
 
 
-def save_play(folder: Path, step: int, arrays: dict[str, np.ndarray]) -> None:
+def save_play(folder: Path, step: int, arrays: dict[str, np.ndarray], fingerprint: str = "") -> None:
     """Write the state of play. Call this before `save_state` of the same step, so that every checkpoint has
     its state of play."""
-    _write(folder, f"play-{step:012d}", arrays)
+    _write(folder, "play", step, arrays, fingerprint)
 
 
 def prune_play(folder: Path) -> None:
@@ -127,18 +123,18 @@ def prune_play(folder: Path) -> None:
     remove(*(path for path in folder.glob("play-*.safetensors") if step_of(path) not in kept))
 
 
-def load_play(folder: Path, step: int) -> dict[str, np.ndarray] | None:
+def load_play(folder: Path, step: int, fingerprint: str = "") -> dict[str, np.ndarray] | None:
     """The state of play of this step's checkpoint, if it exists and is undamaged."""
     for path in sorted(folder.glob(f"play-{step:012d}-*.safetensors")):
-        try:
+        if reason := damage(path, fingerprint):
+            log.warning("%s %s: skipped", path, reason)
+        else:
             return _arrays(_content(path))
-        except Unusable as problem:
-            log.warning("%s %s: skipped", path, problem)
     return None
 
 
 def load_health(folder: Path, step: int, like: Any) -> Any:
-    """What the guard knew at this step; None if the file has none, as those of older versions."""
+    """What the guard knew at this step; None if the file has none."""
     for path in (path for path in newest_first(folder) if step_of(path) == step):
         with contextlib.suppress(Unusable):
             content = _content(path)
@@ -147,17 +143,17 @@ def load_health(folder: Path, step: int, like: Any) -> Any:
     return None
 
 
-def fingerprints(folder: Path) -> set[str | None]:
-    """The fingerprints of the undamaged checkpoints; None for a checkpoint without one."""
+def fingerprints(folder: Path) -> set[str]:
+    """The fingerprints of the undamaged checkpoints."""
     found = set()
     for path in newest_first(folder):
         with contextlib.suppress(Unusable):
-            found.add(_fingerprint(_content(path)))
+            found.add(_said(_content(path), FINGERPRINT))
     return found
 
 
 def _content(path: Path, like: Any = None) -> bytes:
-    """The bytes of a file; Unusable if it is too large or does not match the hash in its name."""
+    """The bytes of a file; Unusable if it is too large or its hash or step differs from that in its name."""
     # Twice: the health holds a copy of the parameters.
     largest = HEADER + 2 * sum(leaf.size * leaf.dtype.itemsize for _, leaf in _named(like))
     try:
@@ -169,26 +165,33 @@ def _content(path: Path, like: Any = None) -> bytes:
         raise Unusable(f"cannot be read ({problem.strerror})") from problem
     if step_of(path) < 0 or not path.stem.endswith(_digest(content)):
         raise Unusable("is damaged")
+    if (said := _said(content, STEP)) != str(step_of(path)):
+        raise Unusable(f"is not a checkpoint of this step, it says step {in_one_line(said, 20) or 'nothing'}")
     return content
 
 
-def _fingerprint(content: bytes) -> str | None:
-    """The fingerprint of the configuration that made this file; files of version 0.1.0 have none."""
+def _said(content: bytes, name: str) -> str:
+    """What a file says of itself: its step, or the fingerprint of its run; "" if it says nothing."""
     try:
         (length,) = struct.unpack("<Q", content[:8])
-        found = json.loads(content[8 : 8 + length])["__metadata__"][FINGERPRINT]
-        return found if isinstance(found, str) else None
+        return str(json.loads(content[8 : 8 + length])["__metadata__"][name])
     except (struct.error, ValueError, KeyError, TypeError, RecursionError):
-        return None
+        return ""
 
 
-def damage(path: Path) -> str:
-    """Why a file cannot be used, or "" if it is as it was written."""
+def _is_of(content: bytes, fingerprint: str) -> bool:
+    """Is this a file of the run with this fingerprint? Without one any run will do."""
+    return not fingerprint or _said(content, FINGERPRINT) == fingerprint
+
+
+def damage(path: Path, fingerprint: str = "") -> str:
+    """Why a file of this run cannot be used, or "" if it is as it was written."""
     try:
-        _arrays(_content(path))
+        content = _content(path)
+        _arrays(content)
     except Unusable as reason:
         return str(reason)
-    return ""
+    return "" if _is_of(content, fingerprint) else FOREIGN
 
 
 def newest_first(folder: Path) -> list[Path]:

@@ -25,7 +25,7 @@ class Policies:
     """Keeps the policies of one run. If those of all evaluations need more than `keep_policies` GiB, every
     n-th is kept, for the smallest n that fits, and the last. So an interrupted run keeps the same ones."""
 
-    def __init__(self, run: Path, settings: Any, params: Any, fingerprint: str | None = None):
+    def __init__(self, run: Path, settings: Any, params: Any, fingerprint: str = ""):
         self._folder, self._settings, self._fingerprint = run / NAME, settings, fingerprint
         size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(params))
         evaluations = math.ceil(settings.steps / settings.evaluate_every) if settings.evaluate_every else 0
@@ -61,7 +61,7 @@ def kept_steps(run: Path) -> list[int]:
     return sorted({checkpoint.step_of(path) for path in checkpoint.newest_first(run / NAME)} - {-1})
 
 
-def load_policy(run: Path, step: int, like: Any, fingerprint: str | None = None) -> Any:
+def load_policy(run: Path, step: int, like: Any, fingerprint: str = "") -> Any:
     """The parameters of every seed at this step."""
     paths = [path for path in checkpoint.newest_first(run / NAME) if checkpoint.step_of(path) == step]
     found = checkpoint.load_first(paths, like, fingerprint)

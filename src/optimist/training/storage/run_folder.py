@@ -7,6 +7,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from optimist.data.disk.files import make_folder, naming, remove, write_whole
 from optimist.data.disk.lock import FolderLock, HeldError
 from optimist.data.disk.records import toml_table
@@ -94,7 +96,7 @@ class RunFolder:
         """Without config.toml, only the checkpoints' fingerprints tell the configuration of the run."""
         if checkpoint.fingerprints(self.checkpoints) - {self.fingerprint}:
             raise RunError(
-                f"{self.path} has no config.toml, and its checkpoints have another or no fingerprint: "
+                f"{self.path} has no config.toml, and its checkpoints have another fingerprint: "
                 "restore the file, choose another --out, or start again with --restart"
             )
 
@@ -122,6 +124,10 @@ class RunFolder:
                 "request as many, or start again with --restart"
             )
         return found
+
+    def load_play(self, step: int) -> dict[str, np.ndarray] | None:
+        """The state of play at the checkpoint of this step, if it was saved."""
+        return checkpoint.load_play(self.checkpoints, step, self.fingerprint)
 
     def load_health(self, step: int, like: Any) -> Any:
         """What the guard against divergence knew at the checkpoint of this step, if it was saved."""

@@ -13,6 +13,7 @@ from typing import IO
 import numpy as np
 from numpy.lib import format as npy
 
+from optimist.data.disk.files import refuse_links
 from optimist.errors import DataError, UsageError, in_one_line
 
 GZIP = 31  # window bits for one gzip member, with a check of its checksum and length
@@ -62,7 +63,11 @@ class Folder:
     def open(self, name: str) -> IO[bytes]:
         with _reached(f"{self.address}/{name}"):
             path = f"{self._path.rstrip('/')}/{name}"
-            return open(path, "rb") if self._store is None else self._store.open(path, "rb")
+            if self._store is not None:
+                return self._store.open(path, "rb")
+        refuse_links([Path(path)])
+        with _reached(path):
+            return open(path, "rb")
 
 
 @contextlib.contextmanager

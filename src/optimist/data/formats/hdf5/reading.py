@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -46,7 +45,7 @@ class Arrays(NamedArrays):
 
     def parts(self, names: Collection[str]) -> Iterator[Part]:
         with _hdf5.opened(self.path) as file:
-            arrays = {name: file[self.uses[name]] for name in names if name in self.uses}
+            arrays = {name: file.array(self.uses[name], of="texts") for name in names if name in self.uses}
             size = rows_at_once((array.shape, array.dtype) for array in arrays.values())
             for start in range(0, self.rows, size):
                 rows = slice(start, start + size)
@@ -82,12 +81,12 @@ class Episodes:
             for number in range(self.count):
                 yield from self._episode(file, number, names)
 
-    def _episode(self, file: Any, number: int, names: Collection[str]) -> Iterator[Part]:
+    def _episode(self, file: _hdf5.Group, number: int, names: Collection[str]) -> Iterator[Part]:
         """The rows of one episode; a long one in several parts."""
         if f"observations_{number}_0" in file:
             raise DataError(f"{self.path} has tuples of observations; save it with one array for each")
         arrays = {
-            name: _hdf5.dataset(file, f"{name}_{number}", self.path)
+            name: file.array(f"{name}_{number}")
             for name in ("observations", "actions", "rewards")
             if name in names
         }
@@ -95,7 +94,7 @@ class Episodes:
         if len(set(counts.values())) > 1:
             raise DataError(f"{self.path} episode {number} has arrays of different lengths: {counts}")
         steps = next(iter(counts.values()))
-        terminal = bool(_hdf5.dataset(file, f"terminated_{number}", self.path)[()])
+        terminal = bool(file.value(f"terminated_{number}"))
         size = rows_at_once((array.shape, array.dtype) for array in arrays.values())
         for start in range(0, steps, size):
             part = {name: array[start : start + size] for name, array in arrays.items()}
@@ -115,35 +114,37 @@ class Episodes:
 def opened(address: str | Path, options: ReadOptions) -> Arrays | Episodes:
     path = Path(address)
     with _hdf5.opened(path) as file:
-        ours = signed(file.attrs[OURS], path) if OURS in file.attrs else Signed()
+        ours = signed(file.attributes[OURS], path) if OURS in file.attributes else Signed()
         if "num_episodes" in file and "columns" in file:
             return _d3rlpy(file, path, ours)
         return _arrays(file, path, options, ours)
 
 
-def _d3rlpy(file: Any, path: Path, ours: Signed) -> Episodes:
-    found = file["version"][()] if "version" in file else b"?"
-    version = found.decode() if isinstance(found, bytes) else str(found)
+def _d3rlpy(file: _hdf5.Group, path: Path, ours: Signed) -> Episodes:
+    version = file.value("version") if "version" in file else "?"
     if version != D3RLPY:
         raise DataError(
             f"{path} has version {in_one_line(version)} of d3rlpy's files; save it with d3rlpy 2.1 or newer"
         )
-    count = int(file["num_episodes"][()])
-    rows = sum(len(file[f"rewards_{n}"]) for n in range(count) if f"rewards_{n}" in file)
+    count = file.value("num_episodes")
+    if type(count) is not int or not 0 <= count <= len(file):
+        facts = f"{path} says that it has {in_one_line(count)} episodes, and holds {len(file):,} arrays"
+        raise DataError(f"{facts}; save it again")
+    rows = sum(len(file.array(f"rewards_{number}")) for number in range(count))
     return Episodes(path, count, rows, *ours)
 
 
-def _arrays(file: Any, path: Path, options: ReadOptions, ours: Signed) -> Arrays:
-    dropped = options.dropped(list(file), path)
-    kept = [name for name in file if hasattr(file[name], "shape") and name not in dropped]
+def _arrays(file: _hdf5.Group, path: Path, options: ReadOptions, ours: Signed) -> Arrays:
+    kept = {*file} - {*options.dropped(list(file), path)}
+    kept = {name for name in kept & {*COLUMNS} if not isinstance(file.get(name), _hdf5.Group)}
     uses = {COLUMNS[name]: name for name in reversed(list(COLUMNS)) if name in kept}
     missing = [name for name in NEEDED if name not in uses]
     if missing:
-        held = ", ".join(in_one_line(name, 40) for name in file) or "nothing"
+        held = some_of([in_one_line(name, 40) for name in file], 100) or "nothing"
         raise DataError(f"{path} holds {held}, and lacks {', '.join(missing)}: save them with these names")
-    check_lengths({name: file[name].shape[:1] for name in uses.values()}, path)
+    check_lengths({name: file.array(name, of="texts").shape[0] for name in uses.values()}, path)
     left_out = tuple(name for name in file if name not in uses.values())
-    return Arrays(path, uses, file[uses["rewards"]].shape[0], *ours, left_out)
+    return Arrays(path, uses, len(file.array(uses["rewards"])), *ours, left_out)
 
 
 def read(
@@ -169,8 +170,9 @@ def verify(address: str | Path) -> Report:
     options = ReadOptions()
     try:
         with _hdf5.opened(Path(address)) as file:
-            shown = [(name, file[name]) for name in list(file)[:20] if hasattr(file[name], "shape")]
-            rows = [(in_one_line(name), str(each.shape), str(each.dtype)) for name, each in shown]
+            shown = [(name, file.get(name)) for name in list(file)[:20]]
+            arrays = [(name, each) for name, each in shown if hasattr(each, "shape")]
+            rows = [(in_one_line(name), str(each.shape), str(each.dtype)) for name, each in arrays]
         problems = _incoming.problems(opened(address, options), Asked())
     except DataError as problem:
         problems = [str(problem)]

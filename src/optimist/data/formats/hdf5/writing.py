@@ -49,7 +49,7 @@ def write(
     partial = path.with_name(path.name + TEMPORARY)
     partial.unlink(missing_ok=True)
     try:
-        with _hdf5.package().File(partial, "w") as file:
+        with _hdf5.created(partial) as file:
             file.attrs[OURS] = signature(dataset)
             notes = (
                 _write_arrays(dataset, file) if options.layout == "d4rl" else _write_episodes(dataset, file)

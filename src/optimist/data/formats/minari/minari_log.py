@@ -4,12 +4,15 @@ import os
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 
 from optimist.data.array_actions import Actions
+from optimist.data.checking import checked_rows
+from optimist.data.disk.files import refuse_links
 from optimist.data.disk.records import json_value
 from optimist.data.formats import _hdf5, _incoming
 from optimist.data.formats._incoming import Part, gathered
@@ -60,6 +63,8 @@ class MinariLog:
                 f"fetch it first with Minari's own program (pip install minari): minari download {address}"
             )
         self.file, self.folder, self.options = folder / DATA, folder, options
+        inside = (folder, folder / METADATA, self.file)
+        refuse_links(path for path in inside if path != Path(address))  # the user may name a link
         self.metadata = _metadata(folder)
         if self.metadata.get("data_format", "hdf5") != "hdf5":
             kind = in_one_line(self.metadata["data_format"])
@@ -123,7 +128,7 @@ class MinariLog:
         """The names of what the environment said of each step."""
         with _hdf5.opened(self.file, "minari") as file:
             group = file.get("episode_0/infos")
-            return [in_one_line(name) for name in group] if hasattr(group, "keys") else []
+            return [in_one_line(name) for name in group] if isinstance(group, _hdf5.Group) else []
 
     def parts(self, names: Collection[str]) -> Iterator[Part]:
         return gathered(self._episodes(names))
@@ -132,18 +137,18 @@ class MinariLog:
         """Every episode; a long one in several parts."""
         with _hdf5.opened(self.file, "minari") as file:
             count = self.metadata.get("total_episodes", len(file))
-            if type(count) is not int:
+            if type(count) is not int or count > len(file):
                 facts = f"{self.folder / METADATA} counts {in_one_line(count)} episodes"
-                raise DataError(f"{facts}; fetch the dataset again")
+                raise DataError(f"{facts}, and {DATA} holds {len(file):,}; fetch the dataset again")
             for number in range(count):
-                group = file.get(f"episode_{number}")
-                if group is None:
-                    raise DataError(f"{self.file} lacks episode_{number} of {count}; fetch the dataset again")
-                yield from self._episode(group, names)
+                yield from self._episode(file.group(f"episode_{number}"), names)
 
-    def _episode(self, group: Any, names: Collection[str]) -> Iterator[Part]:
-        rewards = _hdf5.dataset(group, "rewards", self.file)
+    def _episode(self, group: _hdf5.Group, names: Collection[str]) -> Iterator[Part]:
+        rewards = group.array("rewards")
         steps = len(rewards)
+        columns = {name: group.array(name) for name in ("actions", "terminations", "truncations")}
+        if {*map(len, columns.values())} != {steps}:
+            raise DataError(f"{group.place} has columns of different lengths; fetch the dataset again")
         masks = self._masks(group, steps) if "allowed_actions" in names else None
         row_bytes = self._frame_bytes + (0 if masks is None else masks.shape[1])
         at_once = max(1, _incoming.BYTES_AT_ONCE // row_bytes)
@@ -156,29 +161,30 @@ class MinariLog:
                 frames = reader(start, stop + 1)
                 if len(frames) != stop - start + 1:
                     raise DataError(
-                        f"{self.file} {group.name} has {len(frames) + start} observations for {steps} steps: "
+                        f"{group.place} has {len(frames) + start} observations for {steps} steps: "
                         "there must be one more; fetch the dataset again"
                     )
                 part["frames" if "frames" in names else "observations"] = frames
             if "actions" in names:
-                part["actions"] = self._actions(group, start, stop)
+                part["actions"] = self._actions(columns["actions"][start:stop], group.place)
             if masks is not None:
-                part |= _allowed(masks[start : stop + 1], part["actions"], f"{self.file} {group.name}", start)
+                part |= _allowed(masks[start : stop + 1], part["actions"], group.place, start)
             if "rewards" in names:
                 part["rewards"] = rewards[start:stop]
-                part["terminals"] = _hdf5.dataset(group, "terminations", self.file)[start:stop]
-                part["truncations"] = _hdf5.dataset(group, "truncations", self.file)[start:stop]
+                for name, column in (("terminals", "terminations"), ("truncations", "truncations")):
+                    found = f"the {column} in {group.place}"
+                    part[name] = checked_rows(found, columns[column][start:stop], (), "bool", start)
                 if stop == steps:
                     part["truncations"][-1] |= not part["terminals"][-1]
                 if "frames" in part:
                     part["frames"] = _with_finals(part["frames"], part["terminals"] | part["truncations"])
             yield part
 
-    def _masks(self, group: Any, steps: int) -> Any:
-        found = _hdf5.dataset(group, f"infos/{MASK}", self.file)
+    def _masks(self, group: _hdf5.Group, steps: int) -> Any:
+        found = group.array(f"infos/{MASK}")
         if found.ndim != 2 or len(found) != steps + 1:
             raise DataError(
-                f"{self.file} {group.name} has masks of shape {found.shape} for {steps} steps: there must be "
+                f"{group.place} has masks of shape {found.shape} for {steps} steps: there must be "
                 f"one more, the final state's; leave them out with --drop {MASK}"
             )
         return found
@@ -187,14 +193,17 @@ class MinariLog:
     def _frame_bytes(self) -> int:
         return 4 * sum(int(np.prod(leaf.shape)) + sum(leaf.counts) for leaf in self.observation.leaves())
 
-    def _observations(self, group: Any) -> Callable[[int, int], np.ndarray]:
+    def _observations(self, group: _hdf5.Group) -> Callable[[int, int], np.ndarray]:
         if self.spec is not None:  # `write` keeps frames as they are; the space tells less of them
-            frames = _hdf5.dataset(group, "observations", self.file)
+            frames = group.array("observations")
             return lambda start, stop: frames[start:stop]
-        return observations_of(self.observation, group, "observations", self.file, self.options.jpeg)
+        return observations_of(self.observation, group, "observations", self.options.jpeg)
 
-    def _actions(self, group: Any, start: int, stop: int) -> np.ndarray:
-        values = _hdf5.dataset(group, "actions", self.file)[start:stop]
+    def _actions(self, values: np.ndarray, place: str) -> np.ndarray:
+        width = 1 if self.action.kind == "Discrete" else prod(self.action.shape)
+        if prod(values.shape[1:]) != width or (self.action.kind == "Discrete" and values.dtype.kind == "f"):
+            shown = f"rows of shape {values.shape[1:]} {values.dtype}"
+            raise DataError(f"the actions in {place} have {shown}, which their space excludes; correct it")
         if self.action.kind == "Discrete":
             return values.reshape(-1) - self.action.starts[0]
         return values.reshape(len(values), -1)

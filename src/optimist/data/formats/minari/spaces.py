@@ -4,7 +4,6 @@ They are read without gymnasium. A composite observation becomes one vector, in 
 `gymnasium.spaces.flatten`.
 """
 
-import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
@@ -13,12 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from optimist.data.array_actions import Actions
+from optimist.data.array_actions import Actions, check_count
 from optimist.data.disk.records import json_value
-from optimist.data.formats._hdf5 import dataset
+from optimist.data.formats._hdf5 import Group
+from optimist.data.formats._pictures import pixels
 from optimist.errors import DataError, in_one_line
 
 SMALLEST_IMAGE = 32  # pixels; Minari encodes images as JPEG from this size on
+LARGEST = 2**24  # numbers of one observation; metadata of a few bytes can claim any
 
 
 @dataclass(frozen=True)
@@ -73,19 +74,31 @@ def _space(record: dict) -> Space:
         parts = enumerate(record["subspaces"])
         return Space(kind, parts=tuple((f"_index_{number}", _space(part)) for number, part in parts))
     if kind == "Box":
-        shape = tuple(int(size) for size in record["shape"])
+        shape = _sizes(record["shape"], prod)
         low, high = (_bounds(record[name], shape) for name in ("low", "high"))
-        return Space(kind, shape, str(record["dtype"]), low, high)
+        return Space(kind, shape, str(np.dtype(record["dtype"])), low, high)
     if kind == "Discrete":
-        return Space(kind, (), "int64", counts=(int(record["n"]),), starts=(int(record["start"]),))
+        return Space(kind, (), "int64", counts=_sizes(record["n"], sum), starts=_starts(record["start"], 1))
     if kind == "MultiDiscrete":
-        counts = tuple(int(n) for n in np.ravel(record["nvec"]))
-        starts = tuple(int(n) for n in np.ravel(record.get("start", np.zeros(len(counts), int))))
-        return Space(kind, (len(counts),), str(record["dtype"]), counts=counts, starts=starts)
+        counts = _sizes(record["nvec"], sum)
+        starts = _starts(record.get("start", 0), len(counts))
+        return Space(kind, (len(counts),), str(np.dtype(record["dtype"])), counts=counts, starts=starts)
     if kind == "MultiBinary":
-        return Space(kind, tuple(int(size) for size in np.ravel(record["n"])), "int8")
+        return Space(kind, _sizes(record["n"], prod), "int8")
     raise DataError(f"{kind} spaces are not supported: supported are Box, Discrete, MultiDiscrete, "
                     "MultiBinary, Dict and Tuple")  # fmt: skip
+
+
+def _sizes(value: Any, together: Callable[[tuple[int, ...]], int]) -> tuple[int, ...]:
+    """Sizes that are together at most the largest that is read."""
+    sizes = tuple(int(size) for size in np.ravel(value))
+    if min(sizes, default=0) < 0 or together(sizes) > LARGEST:
+        raise ValueError(f"sizes of {in_one_line(sizes)}, and at most {LARGEST:,} numbers are read")
+    return sizes
+
+
+def _starts(value: Any, count: int) -> tuple[int, ...]:
+    return tuple(np.broadcast_to(np.ravel(np.asarray(value, np.int64)), (count,)).tolist())
 
 
 def _bounds(value: Any, shape: tuple[int, ...]) -> tuple[float, ...]:
@@ -97,16 +110,14 @@ def _bounds(value: Any, shape: tuple[int, ...]) -> tuple[float, ...]:
 Reader = Callable[[int, int], np.ndarray]
 
 
-def observations_of(space: Space, group: Any, name: str, file: Path, jpeg: bool) -> Reader:
+def observations_of(space: Space, group: Group, name: str, jpeg: bool) -> Reader:
     """A function that reads rows of an episode's observations, as frames or vectors."""
     if space.is_image:
-        return _images(space, dataset(group, name, file), file, jpeg)
+        return _images(space, group.array(name, of="files"), f"{group.place}/{name}", jpeg)
     if not space.parts:
-        return _vectors(space, dataset(group, name, file))
-    inner = group.get(name)
-    if inner is None or not hasattr(inner, "keys"):
-        raise DataError(f'{file} lacks the group "{name}" in {group.name}; fetch the dataset again')
-    readers = [_part(part, inner, key, file) for key, part in space.parts]
+        return _vectors(space, group.array(name), f"{group.place}/{name}")
+    inner = group.group(name)
+    readers = [_part(part, inner, key) for key, part in space.parts]
 
     def read(start: int, stop: int) -> np.ndarray:
         columns = [reader(start, stop) for reader in readers]
@@ -115,17 +126,20 @@ def observations_of(space: Space, group: Any, name: str, file: Path, jpeg: bool)
     return read
 
 
-def _part(space: Space, group: Any, name: str, file: Path) -> Reader:
+def _part(space: Space, group: Group, name: str) -> Reader:
     if space.is_image and space.dtype == "uint8":
         raise DataError(
-            f'{file} has an image "{name}" beside other observations; leave it out: --drop {name}'
+            f'{group.place} has an image "{name}" beside other observations; leave it out: --drop {name}'
         )
-    return _vectors(space, dataset(group, name, file)) if not space.parts else observations_of(
-        space, group, name, file, jpeg=False
-    )  # fmt: skip
+    if space.parts:
+        return observations_of(space, group, name, jpeg=False)
+    return _vectors(space, group.array(name), f"{group.place}/{name}")
 
 
-def _vectors(space: Space, array: Any) -> Reader:
+def _vectors(space: Space, array: Any, place: str) -> Reader:
+    if prod(array.shape[1:]) != (len(space.counts) or prod(space.shape)):
+        raise DataError(f"{place} has rows of shape {array.shape[1:]}, not of its space; correct the dataset")
+
     def read(start: int, stop: int) -> np.ndarray:
         values = array[start:stop]
         flat = values.reshape(len(values), -1)
@@ -133,29 +147,36 @@ def _vectors(space: Space, array: Any) -> Reader:
             return flat if flat.dtype.kind in "fi" and space.kind == "Box" else flat.astype(space.vector_type)
         digits = flat.astype(np.int64) - np.array(space.starts)
         if ((digits < 0) | (digits >= np.array(space.counts))).any():
-            raise DataError(f"{array.name} holds values outside its {space.kind} space; correct the dataset")
-        chosen = enumerate(space.counts)
-        return np.concatenate(
-            [np.eye(count, dtype=bool)[digits[:, place]] for place, count in chosen], axis=1
-        )
+            raise DataError(f"{place} holds values outside its {space.kind} space; correct the dataset")
+        hot = np.zeros((len(digits), sum(space.counts)), bool)
+        first = np.cumsum((0, *space.counts[:-1]))
+        np.put_along_axis(hot, digits + first, values=True, axis=1)
+        return hot
 
     return read
 
 
-def _images(space: Space, array: Any, file: Path, jpeg: bool) -> Reader:
+def _images(space: Space, array: Any, place: str, jpeg: bool) -> Reader:
     if array.shape[1:] == space.shape:
         return lambda start, stop: array[start:stop]
+    if array.ndim > 2:
+        raise DataError(
+            f"{place} has images of shape {array.shape[1:]}, not of its space; correct the dataset"
+        )
     if not jpeg:
         raise DataError(
-            f"{file} holds JPEG images, which differ from the recorded ones by up to 40 grey levels: "
+            f"{place} holds JPEG images, which differ from the recorded ones by up to 40 grey levels: "
             "make the dataset again with jpeg_encoding=False, or accept the loss with --jpeg yes"
         )
 
     def read(start: int, stop: int) -> np.ndarray:
-        from PIL import Image
-
-        images = [np.asarray(Image.open(io.BytesIO(np.asarray(row).tobytes()))) for row in array[start:stop]]
-        return np.stack(images).reshape(len(images), *space.shape)
+        frames = np.empty((min(stop, len(array)) - start, *space.shape), np.uint8)
+        for number, row in enumerate(array[start:stop]):
+            picture = pixels(np.asarray(row).tobytes(), place, jpeg=True, like=space.shape)
+            if picture.size != prod(space.shape) or picture.dtype != np.uint8:
+                raise DataError(f"{place} holds an image of shape {picture.shape}; fetch the dataset again")
+            frames[number] = picture.reshape(space.shape)
+        return frames
 
     return read
 
@@ -165,6 +186,7 @@ def actions_of(space: Space, file: Path) -> Actions | None:
     nothing = np.empty(0)
     if space.kind == "Discrete":
         count, start = space.counts[0], space.starts[0]
+        check_count(count)
         return Actions(nothing, count, tuple(range(start, start + count)) if start else ())
     if space.kind != "Box" or np.dtype(space.dtype).kind != "f":
         raise DataError(

@@ -74,7 +74,7 @@ def _write_episodes(dataset: Dataset, path: Path) -> None:
     starts, stops, truncated = dataset.starts, dataset.stops, truncations(dataset)
     truncated[-1] |= not timeline.terminal[stops[-1] - 1]
     number = 0
-    with _hdf5.package("minari").File(path, "w", track_order=True) as file:
+    with _hdf5.created(path, "minari", track_order=True) as file:
         while number < len(starts):
             # As many whole episodes as fit into memory, at least one.
             last = int(np.searchsorted(dataset.offsets, dataset.offsets[number] + at_once, side="right")) - 1

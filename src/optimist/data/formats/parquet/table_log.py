@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from optimist.data.array_observations import refuse_offset
+from optimist.data.checking import refuse_offset
 from optimist.data.formats._log import Part, with_following
 from optimist.data.formats._plan import exact
 from optimist.data.formats.parquet.arrays import is_text, labels, lists, numbers, plain, refuse_nulls

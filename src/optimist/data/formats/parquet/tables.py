@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from optimist.data.disk.files import check_exists, refuse_links, stays_inside
 from optimist.data.disk.records import json_value
 from optimist.errors import DataError, in_one_line
 
@@ -101,8 +102,7 @@ def is_table(address: str | Path) -> bool:
 
 def open_table(address: str | Path) -> Table:
     path = Path(address)
-    if not path.exists():
-        raise DataError(f"{path} does not exist; check its spelling")
+    check_exists(path)
     files = [path] if path.is_file() else _in_folder(path)
     kinds = sorted({KINDS.get(file.suffix, "") for file in files})
     if "" in kinds:
@@ -122,10 +122,14 @@ def _in_folder(folder: Path) -> list[Path]:
             raise DataError(
                 f"{folder} holds the splits {', '.join(splits)}; import one: {folder / splits[0]}"
             )
-        return _in_folder(folder / splits[0])
+        inside = folder / splits[0]
+        check_exists(inside)
+        refuse_links([inside])
+        return _in_folder(inside)
     files = _of_hugging_face(folder) if (folder / "state.json").exists() else _listed(folder)
     if not files:
         raise DataError(f"{folder} holds no table; name a file that ends in {', '.join(KINDS)}")
+    refuse_links(files)
     return files
 
 
@@ -160,13 +164,14 @@ def _of_hugging_face(folder: Path) -> list[Path]:
         names = [file["filename"] for file in state.get("_data_files", [])]
     except (TypeError, KeyError):
         names = None
-    return [folder / Path(name).name for name in _names(folder / "state.json", names)]
+    return [folder / name for name in _names(folder / "state.json", names)]
 
 
 def _names(file: Path, found: Any) -> list[str]:
-    """The names that a file of Hugging Face lists."""
-    if isinstance(found, list) and all(isinstance(each, str) and "\0" not in each for each in found):
-        return found
+    """The names that a file of Hugging Face lists, of what lies beside it."""
+    names = found if isinstance(found, list) else [None]
+    if all(isinstance(each, str) and "\0" not in each and stays_inside(each) for each in names):
+        return names
     raise DataError(f"{file} lists something other than names; {MEND}")
 
 

@@ -8,7 +8,6 @@
 Of the last row of an episode only the observation counts: it is the final one.
 """
 
-import io
 import re
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
@@ -17,8 +16,10 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from optimist.data.disk.files import refuse_links
 from optimist.data.formats import _incoming
 from optimist.data.formats._incoming import Asked, Imported, Part, Report, gathered
+from optimist.data.formats._pictures import pixels
 from optimist.data.formats.rlds.records import Features, examples, is_record_file
 from optimist.errors import DataError, in_one_line, some_of
 
@@ -66,11 +67,12 @@ class Records:
 
     def __init__(self, address: str | Path, options: ReadOptions):
         self.files = files_of(address)
+        refuse_links(path for path in self.files if path != Path(address))  # the user may name a link
         if not self.files:
             raise DataError(
                 f"{address} holds no TFRecord files, such as run_1-00000-of-00100; check its spelling"
             )
-        self.options = options
+        self.options, self._shape = options, None  # of all images: that of the first one
         first = next(examples(self.files[0]), {})
         self.layout = _layout(first, self.files[0])
 
@@ -95,23 +97,33 @@ class Records:
             }
             if wants_frames:
                 for name, key in (("observations", "o_t"), ("next_observations", "o_tp1")):
-                    frames = [_decoded(png, place) for png in _bytes(features, key, place)]
+                    frames = [self._decoded(png, place) for png in _bytes(features, key, place)]
                     part[name] = np.concatenate(frames, axis=-1)[None]
             yield part
 
     def _episodes(self, wants_frames: bool) -> Iterator[Part]:
         """An episode of n observations has n - 1 steps; a long one is given in several parts."""
-        at_once = _incoming.BYTES_AT_ONCE // 2**13
         for place, features in self._records():
             pngs, columns = self._episode(features, place)
             steps = len(pngs) - 1
+            at_once = max(1, _incoming.BYTES_AT_ONCE // self._decoded(pngs[0], place).size)
             for start in range(0, steps, at_once):
                 stop = min(start + at_once, steps)
                 part = {name: column[start:stop] for name, column in columns.items()}
                 if wants_frames:
-                    frames = np.stack([_decoded(png, place) for png in pngs[start : stop + 1]])
+                    frames = np.stack([self._decoded(png, place) for png in pngs[start : stop + 1]])
                     part |= {"observations": frames[:-1], "next_observations": frames[1:]}
                 yield part
+
+    def _decoded(self, png: Any, place: str) -> np.ndarray:
+        """One grey image, (height, width, 1)."""
+        image = pixels(png, place, like=self._shape)
+        if image.dtype != np.uint8 or image.ndim not in (2, 3) or image.shape[2:] not in ((), (1,)):
+            raise DataError(
+                f"{place} holds an image of {image.shape} {image.dtype}; these logs have grey frames"
+            )
+        self._shape = image.shape[:2]
+        return image.reshape(*image.shape[:2], 1)
 
     def _episode(self, features: Features, place: str) -> tuple[list, Part]:
         is_tfds = self.layout == "TFDS episodes"
@@ -181,19 +193,6 @@ def _array(features: Features, name: str, place: str, kind: str) -> np.ndarray:
     if not isinstance(found, np.ndarray) or found.dtype.kind != kind or not len(found):
         raise DataError(f'{place} lacks the numbers "{name}"; fetch it again')
     return found
-
-
-def _decoded(png: Any, place: str) -> np.ndarray:
-    """One grey image, (height, width, 1)."""
-    from PIL import Image, UnidentifiedImageError
-
-    try:
-        image = np.asarray(Image.open(io.BytesIO(png), formats=["PNG"]))
-    except (OSError, SyntaxError, ValueError, UnidentifiedImageError) as problem:
-        raise DataError(f"{place} holds a damaged image ({in_one_line(problem)}); fetch it again") from None
-    if image.dtype != np.uint8 or image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[2] != 1):
-        raise DataError(f"{place} holds an image of {image.shape} {image.dtype}; these logs have grey frames")
-    return image.reshape(*image.shape[:2], 1)
 
 
 def read(
