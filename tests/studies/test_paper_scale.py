@@ -228,7 +228,7 @@ CONTROL_COLLECTION = {
     "evaluation_epsilon": 0.0,
 }
 # Chosen for the machine: no result depends on them (training/storage/configuration.py).
-MACHINE = {"evaluation", "feed", "memory_gib", "checkpoint_seconds", "keep_policies", "loggers"}
+MACHINE = {"feed", "memory_gib", "checkpoint_seconds", "keep_policies", "loggers"}
 
 # --- The studies ---
 

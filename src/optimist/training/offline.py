@@ -18,9 +18,8 @@ from optimist.data.dataset import Dataset
 from optimist.data.warnings import warnings
 from optimist.errors import RunError
 from optimist.training.automatic import AUTO
-from optimist.training.beside import BESIDE
 from optimist.training.estimators import in_words
-from optimist.training.evaluation import check_playable, plays_on_device
+from optimist.training.evaluation import check_playable
 from optimist.training.feeding import Feed, feed_of
 from optimist.training.guard import health_like
 from optimist.training.inputs import Inputs, measured
@@ -170,15 +169,12 @@ class OfflineTraining:
         with (
             StopRequest() as stop,
             Services(
-                *(self.folder, self.learner, self.training, step, stop),
-                title=title,
-                unit="update",
-                beside=self._evaluates_beside(),
+                self.folder, self.learner, self.training, step, stop, title=title, unit="update"
             ) as services,
         ):
             self._write_alarms(measures.alarms)
             measures.leave_if_diverged()
-            services.evaluate_if_owed(step, measures.saved(state))
+            services.evaluate_if_owed(step, state.params)
             services.leave_if_asked(step)
             while step < self.training.steps:
                 count = self._steps_to_take(step, chunk)
@@ -187,25 +183,17 @@ class OfflineTraining:
                 known = measures.alarms
                 services.log(step, state, partial(measures.rows, step, count, state, losses))
                 if measures.alarms != known:
-                    services.in_order(partial(self._write_alarms, measures.alarms))
+                    self._write_alarms(measures.alarms)
                     state = measures.hold(state)
                 if self.training.evaluates(step):
-                    services.evaluate(step, measures.saved(state))
+                    services.evaluate(step, state.params)
                 ends = measures.stops or step == self.training.steps
-                if ends:
-                    services.settle()
                 services.show(step, services.note if self.environment else in_words(measures.latest))
                 if services.late or stop.received or ends:
                     services.save(step, measures.saved(state))
                 measures.leave_if_diverged()
                 services.leave_if_asked(step)
-            services.settle()  # of an evaluation that was owed at the last step
         return state
-
-    def _evaluates_beside(self) -> bool:
-        """Not if there is nothing to play, nor if the game is a program of the device as learning is."""
-        wanted = self.training.evaluation == BESIDE and bool(self.environment)
-        return wanted and not plays_on_device(str(self.environment))
 
     def _advanced(
         self, state: TrainState, feed: Feed, measures: Measures, step: int, count: int
