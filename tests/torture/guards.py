@@ -707,7 +707,7 @@ GUARDS = (
     ),
     Guard(
         "a row of metrics holds figures",
-        "studies/results/run_curves.py",
+        "training/storage/metrics.py",
         "    if not (fits(found, dict[str, float | None])",
         "    if False and not (fits(found, dict[str, float | None])",
         f"{PARSERS}::test_figures_of_any_values_under_their_checks",

@@ -108,8 +108,9 @@ def train(options: argparse.Namespace) -> None:
 
 
 def _print_estimators(run: Path) -> None:
-    from optimist.studies.results.run_curves import estimator_sheet, read_metrics
+    from optimist.studies.results.run_curves import estimator_sheet
     from optimist.studies.sheet import print_sheet
+    from optimist.training.storage.metrics import read_metrics
 
     found = estimator_sheet(read_metrics(run))
     if found.rows:

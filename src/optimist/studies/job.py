@@ -119,6 +119,7 @@ class Job:
             known = before.get("observations", "none") if isinstance(before, dict) else "none"
             found["observations"] = self._scaling(out) or known
             found["reward_scale"] = COMPARED_AT
+            found["hold_out"] = 0.0
         settled = {**training, **automatic.values(training, found, before)}
         return {**asked, "training": {name: value for name, value in settled.items() if value is not None}}
 

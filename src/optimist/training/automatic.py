@@ -64,7 +64,12 @@ def values(asked: Mapping[str, Any], found: Mapping[str, Any], before: Any = Non
     """The value of each setting that is "auto" in `asked`: the one `found`. The settings `before` are those
     of the run in the folder, if there is one: a run of an older version keeps what it began with."""
     if isinstance(before, dict) and FIRST_SETTING not in before:
-        found = {"clip_rewards": before.get("clip_rewards"), "observations": "none", "reward_scale": 1.0}
+        found = {
+            **found,
+            "clip_rewards": before.get("clip_rewards"),
+            "observations": "none",
+            "reward_scale": 1.0,
+        }
     return {name: value for name, value in found.items() if asked.get(name) == AUTO}
 
 

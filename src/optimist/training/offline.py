@@ -18,7 +18,7 @@ from optimist.data.dataset import Dataset
 from optimist.data.warnings import warnings
 from optimist.errors import RunError
 from optimist.training.automatic import AUTO
-from optimist.training.estimators import in_words
+from optimist.training.estimators import held_out_lines, in_words
 from optimist.training.evaluation import check_playable
 from optimist.training.feeding import Feed, feed_of
 from optimist.training.guard import health_like
@@ -29,12 +29,13 @@ from optimist.training.loggers import logger_classes
 from optimist.training.measures import Measures
 from optimist.training.offline_settings import Training
 from optimist.training.rewards import remarks
-from optimist.training.seed_logs import SeedLogs, whole
+from optimist.training.seed_logs import SeedLogs, hold_out_remark, parts, whole, with_hold_out
 from optimist.training.services import Services, owes_evaluation
 from optimist.training.settling import settled_run
 from optimist.training.sizes import batch_bytes, check_memory, lanes_bytes, state_bytes
 from optimist.training.storage.alarms import Alarm, read_alarms, write_alarms
 from optimist.training.storage.configuration import IN_MEMORY, as_config
+from optimist.training.storage.metrics import read_metrics
 from optimist.training.storage.run_folder import RunFolder, begun, refuse_log_or_study
 
 log = logging.getLogger("optimist")
@@ -82,6 +83,7 @@ class OfflineTraining:
         refuse_log_or_study(Path(out))  # before the data is read
         before = begun(out, restart=restart)
         self._asked, self.seeds = training, tuple(seeds)
+        training = with_hold_out(training, parts(dataset, training, self.seeds, part), environment)
         known = before.get("dataset", {}).get("recording")  # runs of before have that of a part there
         whole_log = dataset.recording or dataset.fingerprint
         self.recording = known if known == dataset.fingerprint else whole_log
@@ -152,11 +154,14 @@ class OfflineTraining:
             lines = [] if found else warnings(self.data.dataset)
             if goes_on:
                 lines += remarks(self.data.logs, self.training, self.learner.agent, self._asked)
+                lines += hold_out_remark(self._asked, self.data, self.environment)
             for line in lines:
                 log.warning("%s", line)
             health = self.folder.load_health(step, health_like(self.learner, self.seeds)) if found else None
             if goes_on or owes_evaluation(self.folder, self.training, step):
                 state = self._train(step, state, health)
+                for line in held_out_lines(read_metrics(self.folder.path)) if goes_on else ():
+                    log.warning("%s", line)
             self.folder.finish()
             return state
 

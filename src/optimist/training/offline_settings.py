@@ -38,7 +38,14 @@ class Training:
         "unless the log is by optimist collect",
     ] = "auto"
     precision: Annotated[str, PRECISION] = "tf32"
-    hold_out: Annotated[float, "share of the episodes to measure losses on, and not to learn from"] = 0.0
+    hold_out: Annotated[
+        float | Literal["auto"],
+        "share of the episodes to measure losses on, and not to learn from; auto: 0.1 without an environment "
+        "to evaluate in, else 0",
+    ] = "auto"
+    hold_out_last: Annotated[float | None, "the same, but the last episodes by time and not random ones"] = (
+        None
+    )
     on_divergence: Annotated[
         str, "of a seed whose values exceed its log's returns: continue, stop the run, or freeze the seed"
     ] = CONTINUE
@@ -66,7 +73,10 @@ class Training:
         check_clipping(self)
         check_kind(self.observations)
         check_precision(self.precision)
-        demand(self, ("hold_out",), lambda x: 0 <= x < 1, "it must be at least 0 and below 1")
+        demand(self, ("hold_out",), lambda x: x == AUTO or 0 <= x < 1, "it must be at least 0 and below 1")
+        demand(self, ("hold_out_last",), lambda x: 0 < x < 1, "it must be above 0 and below 1")
+        if self.hold_out_last and self.hold_out not in (AUTO, 0):
+            raise UsageError("hold_out is of random episodes and hold_out_last of the last: choose one")
         demand(self, ("checkpoint_seconds", "keep_policies"), lambda x: x >= 0, "it must be at least 0")
         if self.sampling not in SAMPLERS:
             raise UsageError(f'no sampling "{self.sampling}": {did_you_mean(self.sampling, SAMPLERS)}')
