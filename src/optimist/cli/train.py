@@ -123,8 +123,10 @@ def _print_scores(name: str, run: Path, dataset: Any) -> None:
     from optimist.studies.sheet import print_sheet
 
     facts = card(dataset)
-    levels = {
-        "best policy in the data": facts["best_policy_return"],
-        "average behaviour": facts["return_mean"],
+    names = {
+        "best_policy_return": "best policy in the data",
+        "return_best_tenth": "best tenth of the episodes",
     }
+    best = "best_policy_return" if facts["best_policy_return"] is not None else "return_best_tenth"
+    levels = {names[best]: facts[best], "average behaviour": facts["return_mean"]}
     print_sheet(sheet({name: summary(scores(run))}, levels))

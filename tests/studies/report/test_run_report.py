@@ -115,6 +115,21 @@ def test_the_page_marks_the_step_from_which_the_held_out_loss_rose(run, tmp_path
     assert ("it stayed about 1." in text) != rises
 
 
+def test_the_title_says_what_the_run_learned_from(run):
+    assert main(["report", str(run)]) == 0
+    assert "<title>dqn on log" in (run / "report.html").read_text()
+
+
+def test_a_figure_of_one_value_shows_its_number(run, tmp_path):
+    copy = shutil.copytree(run, tmp_path / "copy")
+    for path in copy.glob("metrics.jsonl*"):
+        path.unlink()
+    Jsonl(copy).add(60, {"agreement": 0.25, "loss_q": 1.5}, 0)
+    assert main(["report", str(copy)]) == 0
+    text = (copy / "report.html").read_text()
+    assert "seed 0: 25 at step 60" in text and "seed 0: 1.5 at step 60" in text
+
+
 def test_the_page_fits_a_phone(run, tmp_path):
     assert main(["report", str(run), "--out", str(tmp_path / "page.html")]) == 0
     browser = Browser()

@@ -47,7 +47,7 @@ def write_run_report(run: Path, out: Path, *, command: str) -> list[str]:
     table = estimator_sheet(rows)
     content = page(
         "run.html.j2",
-        title=f"{config['agent']['name']} in {run.resolve().name}",
+        title=f"{config['agent']['name']} {_where(config)}",
         headline=headline(config, rows),
         warnings=warned,
         figures=list(_pictures(run, rows)),
@@ -59,6 +59,12 @@ def write_run_report(run: Path, out: Path, *, command: str) -> list[str]:
     make_folder(out.parent)
     write_whole(out, content)
     return warned
+
+
+def _where(config: dict) -> str:
+    """What it learned from, or where it played."""
+    path = config.get("dataset", {}).get("path")
+    return f"in {config['environment']}" if path is None else f"on {Path(path).name}"
 
 
 def headline(config: dict, rows: list[dict]) -> str:
@@ -101,6 +107,13 @@ def _pictures(run: Path, rows: list[dict]) -> Iterator[Picture]:
         yield _drawn(words, "The loss on the minibatches in training.", curves_of(rows, name))
 
 
+def _named(seed: int, curve: RunCurve, times: float) -> dict[str, Any]:
+    """The label of a seed's line; a single value is no line, so it is a dot with its number."""
+    if len(curve.steps) > 1:
+        return {"label": f"seed {seed}"}
+    return {"label": f"seed {seed}: {times * curve.values[0]:.4g} at step {curve.steps[0]:,}", "marker": "o"}
+
+
 def _explained(name: str, course: Course | None) -> tuple[str, Callable[[Axes], None] | None]:
     """The caption of an estimator's figure, and what is drawn besides the curves."""
     if name in CAPTIONS:
@@ -127,14 +140,14 @@ def _drawn(
     times = 100 if share else 1
     for place, (seed, curve) in enumerate(found.items()):
         look: Any = {"color": colour(place), "linestyle": dash(place), "linewidth": 1.2}
-        axes.plot(curve.steps, times * curve.values, label=f"seed {seed}", **look)
+        axes.plot(curve.steps, times * curve.values, **look, **_named(seed, curve, times))
     every = np.concatenate([curve.values for curve in found.values()])
     if every.min() > 0 and every.max() > WIDE * every.min():
         axes.set_yscale("log")
     if extra:
         extra(axes)
     dress(axes, xlabel="gradient steps", ylabel=f"{words} in %" if share else words)
-    if 1 < len(found) <= 6:
+    if 1 < len(found) <= 6 or len(every) == 1:
         axes.legend(frameon=False, fontsize=8)
     return picture(words.capitalize(), caption, svg(laid_out(figure)), WIDTH)
 
