@@ -172,7 +172,8 @@ TRAINING = {
     "epsilon": 0.001,  # Table: evaluation epsilon
     "n_step": 1,  # code: update_horizon
     "observations": "none",  # not scaled; the network divides frames by 255 (code)
-    "hold_out": "auto",  # ours; with an environment 0: learns from every episode
+    "hold_out": 0.0,  # ours; 0: learns from every episode
+    "hold_out_last": None,
     "on_divergence": "continue",  # ours; continue: nothing is done
     "sampling": "uniform",  # Table: replay scheme; the code's is another (docs/atari.md)
     "data_per_seed": "own",  # section 5: "one per dataset"

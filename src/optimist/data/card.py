@@ -44,7 +44,7 @@ def _return_figures(returns: np.ndarray, follows_time: bool) -> dict:
     """Figures of the returns of complete episodes, which are sorted by time."""
     names = (
         "return_mean",
-        "return_mean_95",
+        "return_mean_interval",
         "return_median",
         "return_best",
         "return_worst",

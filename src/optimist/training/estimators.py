@@ -105,6 +105,9 @@ def _line(name: str, held: Course, rows: Sequence[dict]) -> str:
     learned = course(curves_of(rows, name.removeprefix("held_out_")).values())
     if learned and learned.last < learned.first - learned.noise:
         line += ", while the loss in training fell"
-    if not held.fell:
-        return f"{line}: try fewer steps, a smaller learning rate or behaviour cloning"
-    return f"{line}: train for fewer steps (--steps {held.step:_}) or take a policy from there (--step)"
+    remedy = f"train for fewer steps (--steps {held.step:_})"
+    return (
+        f"{line}: {remedy} or take a policy from there"
+        if held.fell
+        else f"{line}: {remedy} or with a smaller learning rate"
+    )
