@@ -6,7 +6,6 @@ agents        every agent on both networks (accelerators)
 gpu_learner   the Atari network by precision, seeds and batch, and every kernel (accelerators)
 environments  are they kept busy (accelerators)
 collection    where the time of Atari's collection goes (accelerators)
-beside        evaluation while the learner computes (accelerators)
 games         MinAtar on the host and on the device
 control       the agents of action vectors
 bootstrap     intervals over runs and games

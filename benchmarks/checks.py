@@ -108,7 +108,7 @@ def imported(log: Path, out: Path) -> tuple[float, float]:
 def trained(folder: Path, updates: int) -> tuple[float, float]:
     """The same for opening a log and training on its compressed frames."""
     clock = Clock()
-    settings = {"batch": 32, "feed": "compressed", "keep_policies": 0.0, "clip_rewards": 1.0}
+    settings = {"batch": 32, "feed": "compressed", "keep_policies": 0.0, "clip_rewards": 1.0, "hold_out": 0.0}
     training = Training(steps=updates, evaluate_every=10**9, **settings)
     with tempfile.TemporaryDirectory() as out, clock.within(OF_TRAINING):
         start = time.process_time()

@@ -111,6 +111,7 @@ def ours(game: str, name: str, logs: list, folder: Path) -> list[list[float]]:
             gamma=COMMON["gamma"],
             evaluate_every=UPDATES[game],
             observations="none",
+            hold_out=0,  # as the peer: every episode is learned from
             reward_scale=SCALES[game],
             clip_rewards=None,
         )

@@ -20,7 +20,7 @@ log = optimist.Dataset.from_arrays(
     random.integers(0, 2, (200, *shape)).astype({kind!r}), random.integers(0, 3, 200), np.zeros(200),
     np.arange(200) % 20 == 19, truncations=False, stack={stack}, actions_count=3,
 )
-optimist.train("rem", log, steps=2, batch=2, evaluate_every=2, environment="", out={out!r})
+optimist.train("rem", log, steps=2, batch=2, evaluate_every=2, environment="", hold_out=0, out={out!r})
 """
 LOAD = "import numpy as np, optimist; run = optimist.load({out!r})"
 ACT = LOAD + "; run.policy(np.zeros(run.learner.spec.observation_shape, run.learner.spec.frame_dtype))"

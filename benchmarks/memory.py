@@ -54,7 +54,8 @@ def train(path: Path, home: str) -> None:
     from optimist.data.dataset import Dataset
     from optimist.training.offline import OfflineTraining, Training
 
-    settings = Training(steps=UPDATES, evaluate_every=UPDATES, feed=home, memory_gib=BUDGET / 2**30)
+    sizes = {"steps": UPDATES, "evaluate_every": UPDATES, "hold_out": 0.0}
+    settings = Training(**sizes, feed=home, memory_gib=BUDGET / 2**30)
     with tempfile.TemporaryDirectory() as out:
         OfflineTraining(preset("dqn"), Dataset.open(path), settings, out=out).run()
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())

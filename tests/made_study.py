@@ -53,7 +53,9 @@ def height(game: str, agent: str, seed: int, step: int, lift: float = 0.0) -> fl
     return top * rise + lift
 
 
-def jobs(parts: tuple[str, ...] = ("all",), agents=AGENTS, games=GAMES, batch: int = 32) -> list[Job]:
+def jobs(
+    parts: tuple[str, ...] = ("all",), agents=AGENTS, games=GAMES, batch: int = 32, logs: str = "whole"
+) -> list[Job]:
     found = []
     for game in games:
         log, common = f"logs/{game}", {"environment": game, "preset": None, "recipe": "small"}
@@ -71,7 +73,12 @@ def jobs(parts: tuple[str, ...] = ("all",), agents=AGENTS, games=GAMES, batch: i
                 label=agent,
                 part=part,
                 view={} if part == "all" else {"fraction": 0.5},
-                settings={"steps": STEPS[-1], "evaluate_every": STEPS[0], "batch": batch},
+                settings={
+                    "steps": STEPS[-1],
+                    "evaluate_every": STEPS[0],
+                    "batch": batch,
+                    "data_per_seed": logs,
+                },
                 **common,
             )
             for part in parts

@@ -38,10 +38,22 @@ PLAY = ["--network", "linear", "--lanes", "4", "--warm-up", "64", "--window", "2
 STUDY = """title = "A sample for tests"
 environments = ["gym/CartPole-v1"]
 seeds = 2
-scale = "small"
+recipe = "small"
 figures = ["curves"]
-collect = { agent = "dqn", preset = "nature", settings = { steps = 320, lanes = 4, warm_up = 64, window = 256, epsilon_decay = 100, evaluate_every = 160, episodes = 2 }, options = { network = "linear" } }
 training = { steps = 40, evaluate_every = 20, episodes = 2 }
+
+[collect]
+agent = "dqn"
+preset = "nature"
+options = { network = "linear" }
+[collect.settings]
+steps = 320
+lanes = 4
+warm_up = 64
+window = 256
+epsilon_decay = 100
+evaluate_every = 160
+episodes = 2
 
 [agents]
 "DQN" = { agent = "dqn", options = { network = "linear" } }

@@ -125,3 +125,10 @@ def test_the_study_of_rules_ends_with_the_regret_of_each(tmp_path):
     assert rules <= {row["rule"] for row in rows if row["agent"] == ALL}
     assert {row["agent"] for row in rows} <= {"REM", "CQL", ALL}  # without those that never beat random play
     assert all(float(row["regret_at_1"]) >= 0 for row in rows)
+
+
+@pytest.mark.parametrize("words", [[], ["--scale", "tiny"]])
+def test_the_command_of_a_page_has_a_scale_only_if_it_was_given(tmp_path, words):
+    assert main(["study", "run", "selection", *words, "--out", str(tmp_path / "study"), "--prepare"]) == 0
+    said = " ".join(["optimist study run selection", *words, "--out", str(tmp_path / "study")])
+    assert read_record(tmp_path / "study").command == said

@@ -173,6 +173,7 @@ TRAINING = {
     "n_step": 1,  # code: update_horizon
     "observations": "none",  # not scaled; the network divides frames by 255 (code)
     "hold_out": 0.0,  # ours; 0: learns from every episode
+    "hold_out_last": None,
     "on_divergence": "continue",  # ours; continue: nothing is done
     "sampling": "uniform",  # Table: replay scheme; the code's is another (docs/atari.md)
     "data_per_seed": "own",  # section 5: "one per dataset"
@@ -228,7 +229,7 @@ CONTROL_COLLECTION = {
     "evaluation_epsilon": 0.0,
 }
 # Chosen for the machine: no result depends on them (training/storage/configuration.py).
-MACHINE = {"evaluation", "feed", "memory_gib", "checkpoint_seconds", "keep_policies", "loggers"}
+MACHINE = {"feed", "memory_gib", "checkpoint_seconds", "keep_policies", "loggers"}
 
 # --- The studies ---
 

@@ -131,10 +131,9 @@ def test_the_best_players_are_kept():
     assert (run.kept, run.seeds, run.settings["data_per_seed"]) == (2, (0, 1), "own")
     with pytest.raises(UsageError, match="kept is 5: it must be from 0 to 4"):
         study_file.read("mine", table(collect={"seeds": 4, "kept": 5}), "tiny")
-    for word in ("data_per_seed", "log"):  # the second is the former name
-        changed = table(collect={"seeds": 4, "kept": 2}, training={word: "whole"})
-        with pytest.raises(UsageError, match="kept is 2, but data_per_seed .* learns from all players"):
-            study_file.read("mine", changed, "tiny")
+    changed = table(collect={"seeds": 4, "kept": 2}, training={"data_per_seed": "whole"})
+    with pytest.raises(UsageError, match="kept is 2, but data_per_seed .* learns from all players"):
+        study_file.read("mine", changed, "tiny")
 
 
 def test_a_family_stands_for_all_of_its_games():

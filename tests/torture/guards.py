@@ -22,9 +22,7 @@ ROWS, FOLDER, MANIFEST = (
     "data/disk/manifest.py",
 )
 SAVER_TESTS, POWER = "training/storage/test_saver.py", "test_power_loss.py"
-BESIDE, EVALUATOR = "training/beside.py", "training/evaluator.py"
-CHILD, FAILING = "training/evaluator_child.py", "training/test_failing_evaluator.py"
-BESIDE_TESTS, PARSERS = "training/test_beside.py", "torture/test_parsers.py"
+FAILING, PARSERS = "training/test_failing_games.py", "torture/test_parsers.py"
 CHECKPOINT_TESTS, ROW_TESTS = "training/storage/test_checkpoint.py", "training/storage/test_checked_lines.py"
 
 GUARDS = (
@@ -666,127 +664,6 @@ GUARDS = (
         "studies/report/test_data_report.py::test_a_script_that_is_not_the_pages_own_does_not_run",
     ),
     Guard(
-        "rows that come after an evaluation wait for its episodes",
-        BESIDE,
-        "        if self._pending:\n            self._pending.held",
-        "        if False:\n            self._pending.held",
-        f"{BESIDE_TESTS}::test_training_goes_on_while_the_child_plays_and_loggers_are_told_in_order",
-        slow=True,
-    ),
-    Guard(
-        "a checkpoint beside an evaluation has the state of that one",
-        BESIDE,
-        "(self._pending.step, self._pending.state) if self._pending else (step, state)",
-        "(step, state)",
-        f"{BESIDE_TESTS}::test_a_killed_run_takes_the_child_along_and_continues_to_the_same_bits",
-        slow=True,
-    ),
-    Guard(
-        "an evaluation beside training has its own copy of the state",
-        BESIDE,
-        "Pending(step, jax.device_get(state), [])",
-        "Pending(step, state, [])",
-        f"{BESIDE_TESTS}::test_a_killed_run_takes_the_child_along_and_continues_to_the_same_bits",
-        slow=True,
-    ),
-    Guard(
-        "a run evaluates itself if the process that evaluates is gone",
-        BESIDE,
-        "                self._give_up(problem)\n        return",
-        "                raise\n        return",
-        f"{BESIDE_TESTS}::test_if_the_child_is_killed_the_evaluation_is_done_here",
-        slow=True,
-    ),
-    Guard(
-        "a crash of the process that evaluates is not repeated in the run",
-        BESIDE,
-        "                if isinstance(problem, CrashError):\n",
-        "                if False:\n",
-        f"{FAILING}::test_a_crash_stops_the_run_and_the_mended_game_continues_it",
-        slow=True,
-    ),
-    Guard(
-        "a stopped run saves where its evaluation began",
-        SERVICES,
-        "            self.save(pending.step, pending.state)\n",
-        "            pass\n",
-        f"{BESIDE_TESTS}::test_a_signal_during_an_evaluation_saves_where_that_one_began",
-        slow=True,
-    ),
-    Guard(
-        "the process that evaluates imports nothing of the current folder",
-        EVALUATOR,
-        "[sys.executable, SAFELY, *WITH_STACKS",
-        "[sys.executable, *WITH_STACKS",
-        f"{FAILING}::test_a_child_plays_although_its_game_prints_and_imports_nothing_of_the_folder",
-    ),
-    Guard(
-        "what a failing evaluation printed is kept",
-        EVALUATOR,
-        "                write_whole(self._kept, text.encode())\n",
-        "                pass\n",
-        f"{FAILING}::test_a_child_that_crashes_is_told_by_its_signal_and_its_stack_is_kept",
-    ),
-    Guard(
-        "a process that crashes in an evaluation prints its stack",
-        EVALUATOR,
-        "SAFELY, *WITH_STACKS",
-        "SAFELY",
-        f"{FAILING}::test_a_child_that_crashes_is_told_by_its_signal_and_its_stack_is_kept",
-    ),
-    Guard(
-        "a process that evaluates never waits for a reader of what it prints",
-        "training/last_output.py",
-        "            while some := os.read(self._pipe.fileno(), MOST):\n",
-        "            if some := os.read(self._pipe.fileno(), MOST):\n",
-        f"{FAILING}::test_a_child_that_prints_much_never_waits_and_its_end_is_kept",
-    ),
-    Guard(
-        "what a game prints is no answer of the process that evaluates",
-        CHILD,
-        "    os.dup2(2, 1)",
-        "    pass",
-        f"{FAILING}::test_a_child_plays_although_its_game_prints_and_imports_nothing_of_the_folder",
-    ),
-    Guard(
-        "a game that raises in an evaluation says where",
-        CHILD,
-        "            traceback.print_exc()  # the parent keeps",
-        "            pass  # the parent keeps",
-        f"{FAILING}::test_a_child_whose_game_raises_answers_with_a_line_and_prints_where",
-    ),
-    Guard(
-        "an evaluation is not played on another kind of device",
-        CHILD,
-        "        if device() != self._device:",
-        "        if False:",
-        f"{BESIDE_TESTS}::test_a_child_on_another_device_does_not_play",
-    ),
-    Guard(
-        "the process that evaluates has the settings of JAX of the run",
-        CHILD,
-        "            jax.config.update(name, value)\n",
-        "            pass\n",
-        f"{BESIDE_TESTS}::test_the_child_draws_random_numbers_as_this_process_does",
-        slow=True,
-    ),
-    Guard(
-        "the process that evaluates ends with the run",
-        CHILD,
-        "    finally:\n        os._exit(code)\n",
-        "    finally:\n        pass\n",
-        f"{BESIDE_TESTS}::test_a_killed_run_takes_the_child_along_and_continues_to_the_same_bits",
-        slow=True,
-    ),
-    Guard(
-        "Ctrl-C in a terminal does not end the process that evaluates",
-        CHILD,
-        "    signal.signal(signal.SIGINT, signal.SIG_IGN)",
-        "    pass",
-        f"{BESIDE_TESTS}::test_a_signal_during_an_evaluation_saves_where_that_one_began",
-        slow=True,
-    ),
-    Guard(
         "an environment that raises is one line",
         "envs/_environment.py",
         "    except (Exception, SystemExit) as problem:\n",
@@ -830,7 +707,7 @@ GUARDS = (
     ),
     Guard(
         "a row of metrics holds figures",
-        "studies/results/run_curves.py",
+        "training/storage/metrics.py",
         "    if not (fits(found, dict[str, float | None])",
         "    if False and not (fits(found, dict[str, float | None])",
         f"{PARSERS}::test_figures_of_any_values_under_their_checks",

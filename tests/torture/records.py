@@ -15,12 +15,12 @@ from optimist.errors import OptimistError
 from optimist.studies import rates
 from optimist.studies.report.study_tables import chosen_by
 from optimist.studies.results import logs, provenance
-from optimist.studies.results.run_curves import curves_of, read_metrics
 from optimist.training.loading import load_run
 from optimist.training.loggers._told import FOLDER, Told
 from optimist.training.storage import alarms, checked_lines, selected
 from optimist.training.storage.code_versions import read_versions
 from optimist.training.storage.configuration import fingerprint
+from optimist.training.storage.metrics import curves_of, read_metrics
 from optimist.training.storage.policies import kept_steps
 from optimist.training.storage.run_folder import METRICS, read_config
 from torture.campaign import SURVIVED, Campaign

@@ -20,7 +20,7 @@ from optimist.errors import OptimistError
 from optimist.studies import rates, status, study_file
 from optimist.studies.results import logs, run_curves
 from optimist.training.loggers._told import Told
-from optimist.training.storage import alarms, checked_lines, code_versions, run_folder, selected
+from optimist.training.storage import alarms, checked_lines, code_versions, metrics, run_folder, selected
 from optimist.training.storage.checkpoint import load_state
 
 numbers = st.integers() | st.sampled_from([-1, 0, 2**31, 2**63, 10**30]) | st.floats()
@@ -204,8 +204,8 @@ def test_figures_of_any_values_under_their_checks(rows):
             for line in file.read_bytes().splitlines(keepends=True)
         )
         checked_lines.checks_of(file).write_bytes(checks)
-        run_curves.estimator_sheet(found := run_curves.read_metrics(folder))
-        run_curves.curves_of(found, "loss")
+        run_curves.estimator_sheet(found := metrics.read_metrics(folder))
+        metrics.curves_of(found, "loss")
 
     content = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
     refused_in_one_line(run_folder.METRICS, content, read)
@@ -229,7 +229,7 @@ DEEP = {
     "took.json": rates.took,
     "versions.json": code_versions.read_versions,
     "logs.json": lambda folder: logs._remembered(folder / "logs.json"),
-    "metrics.jsonl": run_curves.read_metrics,
+    "metrics.jsonl": metrics.read_metrics,
     "config.toml": run_folder.read_config,
 }
 

@@ -20,7 +20,6 @@ from little import add_metrics, played
 from optimist.data.disk.files import write_whole
 from optimist.errors import RunError, StorageError
 from optimist.training.evaluation import EpisodeScore
-from optimist.training.offline import Training
 from optimist.training.storage.checkpoint import save_state
 from optimist.training.storage.configuration import changes, fingerprint, toml
 from optimist.training.storage.run_folder import RunFolder, read_config, read_episodes, write_episodes
@@ -461,9 +460,3 @@ def test_a_configuration_of_version_0_1_0_is_read_in_todays_words(tmp_path, text
     assert fingerprint(wider) != known
     (change,) = changes(config, wider)
     assert change.startswith("agent.network.hidden: ")
-
-
-def test_renamed_settings_go_on_working_with_a_notice(caplog):
-    assert Training(log="own", home="memory") == Training(data_per_seed="own", feed="memory")
-    told = [record.getMessage() for record in caplog.records]
-    assert told == ['"log" is called "data_per_seed" now', '"home" is called "feed" now']

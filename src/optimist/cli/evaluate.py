@@ -2,12 +2,18 @@
 
 import argparse
 import logging
+import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from optimist.cli.options import Parser, command, number, whole_number
-from optimist.errors import StorageError
+from optimist.errors import RunError, StorageError, UsageError
 
+if TYPE_CHECKING:
+    from optimist.training.run import Run
+
+BETWEEN_LOOKS = 1.0  # seconds
 log = logging.getLogger("optimist")
 
 
@@ -19,6 +25,11 @@ def add(commands: Any) -> None:
 def _evaluate_options(parser: Parser, words: list[str]) -> None:
     parser.add_argument("run_folder", metavar="RUN", type=Path, help="a run's folder")
     add_choice_of_policy(parser)
+    parser.add_argument(
+        "--follow",
+        action="store_true",
+        help="score every kept policy, also of a run that still trains, until it is done",
+    )
     parser.add_argument("--episodes", type=whole_number, metavar="int", help="episodes per seed [100]")
     parser.add_argument(
         "--steps",
@@ -39,7 +50,8 @@ def _evaluate_options(parser: Parser, words: list[str]) -> None:
         "--out",
         type=Path,
         metavar="CSV",
-        help="one row per episode [RUN/evaluation.csv; for another policy than the last evaluation-STEP.csv]",
+        help="one row per episode [RUN/evaluation.csv; for another policy than the last evaluation-STEP.csv; "
+        "with --follow evaluation-kept.csv]",
     )
 
 
@@ -57,21 +69,61 @@ def add_choice_of_policy(parser: Parser) -> None:
 
 def evaluate(options: argparse.Namespace) -> None:
     """Score every seed of a run in full episodes."""
-    from optimist.cli.tables import evaluation_table
+    from optimist.cli.tables import evaluation_line, evaluation_table
     from optimist.studies.sheet import print_sheet
     from optimist.training.loading import load_run
-    from optimist.training.recipes import recipe_for
-    from optimist.training.storage.run_folder import write_episodes
 
+    if options.follow:
+        rows, name = list[Any](), "evaluation-kept.csv"
+        for step in _kept_steps(options):
+            found = _scores(load_run(options.run_folder, options.allow, step), options)
+            rows += found
+            out = _written(rows, options, name)
+            print(evaluation_line(step, found) + f", in {out}" * bool(out), flush=True)
+        return
     run = load_run(options.run_folder, options.allow, options.step)
+    rows = _scores(run, options)
+    print_sheet(evaluation_table(run.step, rows))
+    name = "evaluation.csv" if options.step == "last" else f"evaluation-{run.step}.csv"
+    if out := _written(rows, options, name):
+        print(f"every episode is in {out}")
+
+
+def _kept_steps(options: argparse.Namespace) -> Iterator[int]:
+    """The steps of the policies that the run keeps, as it keeps them, until it is done."""
+    from optimist.training.storage.policies import kept_steps
+    from optimist.training.storage.run_folder import is_done, refuse_unless_run
+
+    if options.step != "last":
+        raise UsageError("--follow scores every kept policy: leave out --step")
+    refuse_unless_run(options.run_folder)
+    seen, done = set[int](), False
+    while not done:
+        done = is_done(options.run_folder)  # asked first: the last policy is kept before the run is done
+        new = sorted(set(kept_steps(options.run_folder)) - seen)
+        yield from new
+        seen.update(new)
+        time.sleep(0 if done or new else BETWEEN_LOOKS)
+    if not seen:
+        raise RunError(f"{options.run_folder} kept no policy: train with --keep-policies above 0")
+
+
+def _scores(run: "Run", options: argparse.Namespace) -> list:
+    """One row for each episode; what is not said is as in the recipe of this kind of environment."""
+    from optimist.training.recipes import recipe_for
+
     usual = recipe_for(run.learner.spec).training
     episodes = 100 if options.episodes is None else options.episodes
     usual_steps = usual.evaluation_steps if options.episodes is None else None
     steps = usual_steps if options.steps is None else options.steps
     epsilon = usual.epsilon if options.epsilon is None else options.epsilon
-    rows = run.evaluate(episodes, epsilon, options.environment, steps)
-    print_sheet(evaluation_table(run.step, rows))
-    name = "evaluation.csv" if options.step == "last" else f"evaluation-{run.step}.csv"
+    return run.evaluate(episodes, epsilon, options.environment, steps)
+
+
+def _written(rows: list, options: argparse.Namespace, name: str) -> Path | None:
+    """The file of the episodes; None if it was not asked for and cannot be written."""
+    from optimist.training.storage.run_folder import write_episodes
+
     out = options.out or options.run_folder / name
     try:
         write_episodes(out, rows)
@@ -79,8 +131,8 @@ def evaluate(options: argparse.Namespace) -> None:
         if options.out:
             raise
         log.warning("the episodes were not saved (%s): name another file with --out CSV", problem)
-    else:
-        print(f"every episode is in {out}")
+        return None
+    return out
 
 
 def _play_options(parser: Parser, words: list[str]) -> None:

@@ -63,7 +63,7 @@ def add_training_settings(
 
 def add_former_names(parser: Parser) -> None:
     """Add hidden options of version 0.1.0; the resolver reports their new names."""
-    for place, name in (("setting", "home"), ("setting", "log"), ("agent", "hidden"), ("agent", "network")):
+    for place, name in (("agent", "hidden"), ("agent", "network")):
         if f"--{name}" not in parser._option_string_actions:  # a user's own agent may have such a field
             parser.add_argument(
                 f"--{name}", dest=f"{place}:{name}", default=argparse.SUPPRESS, help=argparse.SUPPRESS

@@ -25,6 +25,7 @@ FLAGS = (
     "--json",
     "--debug",
     "--every-rule",
+    "--follow",
     "--quick",
     "--peers",
 )  # options without a value

@@ -42,7 +42,7 @@ def run_options(parser: Parser, words: list[str]) -> None:
         add_settings(parser, index.settings(index.read()["settings"][name]), "setting")
         parser.set_defaults(run=_proposition)
         return
-    parser.add_argument("--scale", default="mini", metavar="name", help="paper, mini or tiny [mini]")
+    parser.add_argument("--scale", metavar="name", help="paper, mini or tiny [mini]")
     parser.add_argument("--out", type=Path, help="the study's folder [studies/NAME-SCALE]")
     parser.add_argument(
         "--environments", metavar="A,B", help="only these, such as atari/Pong,atari/Qbert [the study's own]"
@@ -113,7 +113,7 @@ def _rename_former(options: argparse.Namespace) -> None:
 def _study(options: argparse.Namespace) -> Any:
     from optimist.studies import study_file
 
-    study = study_file.load(options.name, options.scale)
+    study = study_file.load(options.name, options.scale or "mini")
     if options.environments:
         names = study_file.environments(options.name, options.environments.split(","))
         study = replace(study, environments=names)
@@ -139,7 +139,7 @@ def _labels(text: str | None, known: Mapping[str, Any]) -> list[str]:
 
 def _command(study: Any, out: Path, options: argparse.Namespace) -> str:
     """The command with everything on which the results depend."""
-    words = [options.name, "--scale", study.size, "--out", out]
+    words = [options.name, *(["--scale", options.scale] if options.scale else []), "--out", out]
     words += ["--environments", options.environments] if options.environments else []
     words += ["--agents", options.agents] if options.agents else []
     words += ["--parts", options.parts] if options.parts else []

@@ -28,6 +28,13 @@ def evaluation_table(step: int, rows: list[EpisodeScore]) -> Sheet:
     return Sheet(f"after {step:,} steps", heads, shown)
 
 
+def evaluation_line(step: int, rows: list[EpisodeScore]) -> str:
+    """The same in one line."""
+    means = mean_scores(rows)
+    each = ", ".join(f"seed {seed}: {mean:.2f}" for seed, mean in means.items())
+    return f"step {step:,}: average return {np.mean(list(means.values())):.2f} ({each})"
+
+
 def grid_table(title: str, jobs: Sequence[Job]) -> Sheet:
     """The runs of a study, one per line, and their total."""
     rows = [

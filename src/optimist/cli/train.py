@@ -108,8 +108,9 @@ def train(options: argparse.Namespace) -> None:
 
 
 def _print_estimators(run: Path) -> None:
-    from optimist.studies.results.run_curves import estimator_sheet, read_metrics
+    from optimist.studies.results.run_curves import estimator_sheet
     from optimist.studies.sheet import print_sheet
+    from optimist.training.storage.metrics import read_metrics
 
     found = estimator_sheet(read_metrics(run))
     if found.rows:
@@ -122,8 +123,10 @@ def _print_scores(name: str, run: Path, dataset: Any) -> None:
     from optimist.studies.sheet import print_sheet
 
     facts = card(dataset)
-    levels = {
-        "best policy in the data": facts["best_policy_return"],
-        "average behaviour": facts["return_mean"],
+    names = {
+        "best_policy_return": "best policy in the data",
+        "return_best_tenth": "best tenth of the episodes",
     }
+    best = "best_policy_return" if facts["best_policy_return"] is not None else "return_best_tenth"
+    levels = {names[best]: facts[best], "average behaviour": facts["return_mean"]}
     print_sheet(sheet({name: summary(scores(run))}, levels))

@@ -1,6 +1,9 @@
 """Figures about a dataset: what to know before training on it."""
 
+import math
+from collections.abc import Mapping
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +27,7 @@ def card(dataset: Dataset) -> dict:
         "left_out": f"{left_out}; lengths and returns lack them" if left_out.steps else None,
         "spec": dataset.spec.in_words(),
         **({"features": names} if (names := feature_names(dataset)) else {}),
-        **_return_figures(returns[np.argsort(time)]),
+        **_return_figures(returns[np.argsort(time)], follows_time(dataset.provenance)),
         "return_per_tenth": _return_per_tenth(dataset, returns, time),
         "episode_length": _length_figures(episodes.lengths),
         "terminal_rate": float(episodes.terminal.mean()),
@@ -37,10 +40,11 @@ def card(dataset: Dataset) -> dict:
     }
 
 
-def _return_figures(returns: np.ndarray) -> dict:
+def _return_figures(returns: np.ndarray, follows_time: bool) -> dict:
     """Figures of the returns of complete episodes, which are sorted by time."""
     names = (
         "return_mean",
+        "return_mean_interval",
         "return_median",
         "return_best",
         "return_worst",
@@ -51,7 +55,22 @@ def _return_figures(returns: np.ndarray) -> dict:
         return dict.fromkeys(names)
     best_tenth = np.sort(returns)[-max(1, len(returns) // 10) :]
     figures = (returns.mean(), np.median(returns), returns.max(), returns.min(), best_tenth.mean())
-    return dict(zip(names, map(float, (*figures, best_policy_return(returns))), strict=True))
+    mean, *others = map(float, figures)
+    best_policy = best_policy_return(returns) if follows_time else None
+    return dict(zip(names, (mean, mean_interval(returns), *others, best_policy), strict=True))
+
+
+def mean_interval(returns: np.ndarray) -> list[float] | None:
+    """The 95% interval of the mean over episodes, by their standard error; none if they are too few."""
+    if len(returns) < FEWEST_WINDOW_EPISODES:
+        return None
+    error = 1.96 * returns.std(ddof=1) / math.sqrt(len(returns))
+    return [float(returns.mean() - error), float(returns.mean() + error)]
+
+
+def follows_time(provenance: Mapping[str, Any]) -> bool:
+    """Is it a log of play, in the order in which it was played? A table may be grouped by customer."""
+    return bool(provenance.get("environment")) or "recorded" in provenance
 
 
 def best_policy_return(returns: np.ndarray) -> float:

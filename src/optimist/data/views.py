@@ -93,9 +93,9 @@ class View:
         chosen = np.random.default_rng(seed).permutation(trajectories)[: _count(trajectories, share)]
         return self._chosen(chosen, f"fraction({share}, {seed})")
 
-    def hold_out(self, share: float, seed: int = 0) -> tuple[Self, Self]:
-        """(kept, held): a random share of the trajectories is held back, each of them whole. Train on the
-        first part, choose and measure on the second."""
+    def hold_out(self, share: float, seed: int = 0, *, last: bool = False) -> tuple[Self, Self]:
+        """(kept, held): a random share of the trajectories is held back, or the last of them by time; each
+        is whole. Train on the first part, choose and measure on the second."""
         share = number("share", share)
         seed = whole_number("seed", seed, least=0)
         trajectories = len(self.starts)
@@ -105,8 +105,11 @@ class View:
                 "above 0 and below 1, of at least 2 episodes"
             )
         count = min(_count(trajectories, share), trajectories - 1)
-        order = np.random.default_rng(seed).permutation(trajectories)
-        recipe = f"hold_out({share}, {seed})"
+        if last:
+            order, recipe = np.argsort(-self.episodes.time, kind="stable"), f"hold_out({share}, last)"
+        else:
+            order = np.random.default_rng(seed).permutation(trajectories)
+            recipe = f"hold_out({share}, {seed})"
         return self._chosen(order[count:], f"{recipe} kept"), self._chosen(order[:count], f"{recipe} held")
 
     def best(self, share: float) -> Self:

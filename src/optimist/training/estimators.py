@@ -1,11 +1,20 @@
 """The figures that show how training goes without an environment, by their names in the logs."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from typing import NamedTuple
+
+import numpy as np
+
+from optimist.training.storage.metrics import RunCurve, curves_of
 
 HELD_OUT = "held_out_loss_"
 WORDS = {"value_ratio": "value ratio", "agreement": "agreement", "value_drift": "drift"}
 SHARES = ("agreement", "value_drift")  # are shown in percent
+FEWEST = 3  # looks that say which way a loss went
+LOOKS, STRETCHES = 3, (5, 20)  # looks in a stretch, and the fewest and most stretches of a run
+CLEAR = 0.1  # share of a loss; a smaller change is called none
 
 
 def estimators_in(row: dict) -> list[str]:
@@ -32,3 +41,73 @@ def in_words(rows: Sequence[dict]) -> str:
         values = [row[name] for row in rows if name in row]
         found.append(f"{title(name)} {shown(name, sum(values) / len(values))}")
     return ", ".join(found)
+
+
+class Course(NamedTuple):
+    """How a loss went in a run: means over the seeds, each the median of a stretch of looks."""
+
+    first: float
+    lowest: float
+    last: float
+    step: int  # of the lowest
+    noise: float  # a smaller difference is none
+
+    @property
+    def rose(self) -> bool:
+        return self.last - self.lowest > self.noise
+
+    @property
+    def fell(self) -> bool:
+        return self.first - self.lowest > self.noise
+
+    def __str__(self) -> str:
+        if self.rose:
+            before = f"fell from {self.first:.3g}, and " if self.fell else ""
+            return f"{before}rose from step {self.step:,} on, from {self.lowest:.3g} to {self.last:.3g}"
+        return (
+            f"fell from {self.first:.3g} to {self.last:.3g}" if self.fell else f"stayed about {self.last:.3g}"
+        )
+
+
+def course(curves: Iterable[RunCurve]) -> Course | None:
+    """The course of the mean of these curves; None if there are too few looks to tell."""
+    by_step = [dict(zip(curve.steps.tolist(), curve.values.tolist(), strict=True)) for curve in curves]
+    steps = sorted(reduce(set.intersection, map(set, by_step))) if by_step else []
+    if len(steps) < FEWEST:
+        return None
+    values = np.array([np.mean([seed[step] for seed in by_step]) for step in steps])
+    count = min(len(steps), np.clip(len(steps) // LOOKS, *STRETCHES))
+    stretches = np.array_split(np.arange(len(steps)), count)
+    levels = np.array([np.median(values[each]) for each in stretches])
+    errors = [np.std(values[each]) / math.sqrt(len(each)) for each in stretches]
+    low = int(levels.argmin())
+    noise = max(CLEAR * abs(levels[low]), 2 * float(np.median(errors)))
+    at = stretches[low][values[stretches[low]].argmin()]
+    return Course(*levels[[0, low, -1]].tolist(), steps[at], noise)
+
+
+def held_out_courses(rows: Sequence[dict]) -> dict[str, Course]:
+    """The course of each held-out loss, by its name in the logs."""
+    names = dict.fromkeys(name for row in rows for name in row if name.startswith(HELD_OUT))
+    found = {name: course(curves_of(rows, name).values()) for name in names}
+    return {name: each for name, each in found.items() if each}
+
+
+def held_out_lines(rows: Sequence[dict]) -> list[str]:
+    """Which way each held-out loss went and, if it rose, what to do."""
+    return [_line(name, each, rows) for name, each in held_out_courses(rows).items()]
+
+
+def _line(name: str, held: Course, rows: Sequence[dict]) -> str:
+    line = f"the {title(name)} {held}"
+    if not held.rose:
+        return line
+    learned = course(curves_of(rows, name.removeprefix("held_out_")).values())
+    if learned and learned.last < learned.first - learned.noise:
+        line += ", while the loss in training fell"
+    remedy = f"train for fewer steps (--steps {held.step:_})"
+    return (
+        f"{line}: {remedy} or take a policy from there"
+        if held.fell
+        else f"{line}: {remedy} or with a smaller learning rate"
+    )

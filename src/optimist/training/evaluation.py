@@ -153,13 +153,6 @@ def evaluate(
     ]
 
 
-def plays_on_device(environment: str) -> bool:
-    """Is the game a JAX program? Then an evaluation is too, and takes no longer than its arithmetic."""
-    play = envs.make(environment)
-    play.close()
-    return hasattr(play, "rules")
-
-
 def play_out(
     play: envs.Environment, choose: Choice, series: list[Series], stop: Callable[[], bool] = lambda: False
 ) -> list[list[tuple[float, int]]]:

@@ -17,9 +17,8 @@ from optimist.agents._agent import Agent
 from optimist.data.dataset import Dataset
 from optimist.data.warnings import warnings
 from optimist.errors import RunError
-from optimist.training.beside import BESIDE
-from optimist.training.estimators import in_words
-from optimist.training.evaluation import check_playable, plays_on_device
+from optimist.training.estimators import held_out_lines, in_words
+from optimist.training.evaluation import check_playable
 from optimist.training.feeding import Feed, feed_of
 from optimist.training.guard import health_like
 from optimist.training.inputs import Inputs, measured
@@ -29,12 +28,13 @@ from optimist.training.loggers import logger_classes
 from optimist.training.measures import Measures
 from optimist.training.offline_settings import Training
 from optimist.training.rewards import remarks
-from optimist.training.seed_logs import SeedLogs, whole
+from optimist.training.seed_logs import SeedLogs, hold_out_remark, parts, whole, with_hold_out
 from optimist.training.services import Services, owes_evaluation
 from optimist.training.settling import following, settled_run
 from optimist.training.sizes import batch_bytes, check_memory, lanes_bytes, state_bytes
 from optimist.training.storage.alarms import Alarm, read_alarms, write_alarms
 from optimist.training.storage.configuration import IN_MEMORY, as_config
+from optimist.training.storage.metrics import read_metrics
 from optimist.training.storage.run_folder import RunFolder, begun, refuse_log_or_study
 
 log = logging.getLogger("optimist")
@@ -82,12 +82,13 @@ class OfflineTraining:
         refuse_log_or_study(Path(out))  # before the data is read
         before = begun(out, restart=restart)
         self._asked, self.seeds = training, tuple(seeds)
+        training = with_hold_out(training, parts(dataset, training, self.seeds, part), environment)
         known = before.get("dataset", {}).get("recording")  # runs of before have that of a part there
         whole_log = dataset.recording or dataset.fingerprint
         self.recording = known if known == dataset.fingerprint else whole_log
         self._part_name = part_name
         self.data = SeedLogs(dataset, training, self.seeds, part)
-        self._following = following(agent, training)
+        self._following = following(agent, self._asked)
         agent, training = settled_run(agent, training, self.data, dataset, environment)
         self.training, self.environment = training, environment
         self.versions = {"dataset": self.data.fingerprint}
@@ -152,11 +153,14 @@ class OfflineTraining:
             lines = [] if found else warnings(self.data.dataset)
             if goes_on:
                 lines += remarks(self.data.logs, self.training, self.learner.agent, self._asked)
+                lines += hold_out_remark(self._asked, self.data, self.environment)
             for line in lines:
                 log.warning("%s", line)
             health = self.folder.load_health(step, health_like(self.learner, self.seeds)) if found else None
             if goes_on or owes_evaluation(self.folder, self.training, step):
                 state = self._train(step, state, health)
+                for line in held_out_lines(read_metrics(self.folder.path)) if goes_on else ():
+                    log.warning("%s", line)
             self.folder.finish()
             return state
 
@@ -169,15 +173,12 @@ class OfflineTraining:
         with (
             StopRequest() as stop,
             Services(
-                *(self.folder, self.learner, self.training, step, stop),
-                title=title,
-                unit="update",
-                beside=self._evaluates_beside(),
+                self.folder, self.learner, self.training, step, stop, title=title, unit="update"
             ) as services,
         ):
             self._write_alarms(measures.alarms)
             measures.leave_if_diverged()
-            services.evaluate_if_owed(step, measures.saved(state))
+            services.evaluate_if_owed(step, state.params)
             services.leave_if_asked(step)
             while step < self.training.steps:
                 count = self._steps_to_take(step, chunk)
@@ -186,25 +187,17 @@ class OfflineTraining:
                 known = measures.alarms
                 services.log(step, state, partial(measures.rows, step, count, state, losses))
                 if measures.alarms != known:
-                    services.in_order(partial(self._write_alarms, measures.alarms))
+                    self._write_alarms(measures.alarms)
                     state = measures.hold(state)
                 if self.training.evaluates(step):
-                    services.evaluate(step, measures.saved(state))
+                    services.evaluate(step, state.params)
                 ends = measures.stops or step == self.training.steps
-                if ends:
-                    services.settle()
                 services.show(step, services.note if self.environment else in_words(measures.latest))
                 if services.late or stop.received or ends:
                     services.save(step, measures.saved(state))
                 measures.leave_if_diverged()
                 services.leave_if_asked(step)
-            services.settle()  # of an evaluation that was owed at the last step
         return state
-
-    def _evaluates_beside(self) -> bool:
-        """Not if there is nothing to play, nor if the game is a program of the device as learning is."""
-        wanted = self.training.evaluation == BESIDE and bool(self.environment)
-        return wanted and not plays_on_device(str(self.environment))
 
     def _advanced(
         self, state: TrainState, feed: Feed, measures: Measures, step: int, count: int

@@ -1,14 +1,13 @@
 """How an agent is trained on a dataset: the settings."""
 
 import math
-from dataclasses import InitVar, dataclass
+from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from optimist.data.paper_sampling import SAMPLERS
-from optimist.errors import UsageError, did_you_mean, renamed
+from optimist.errors import UsageError, did_you_mean
 from optimist.networks.precision import PRECISION, check_precision
 from optimist.training.automatic import AUTO, CLIPPED, SCALED, check_clipping, is_scale
-from optimist.training.beside import WAIT, WAYS
 from optimist.training.evaluation import check_length, is_due
 from optimist.training.guard import CONTINUE, RESPONSES
 from optimist.training.inputs import check_kind
@@ -28,9 +27,6 @@ class Training:
     episodes: Annotated[int, "full episodes per evaluation and seed"] = 20
     evaluation_steps: Annotated[int | None, "instead of episodes: full episodes until so many steps"] = None
     epsilon: Annotated[float, "share of random actions in evaluation"] = 0.001
-    evaluation: Annotated[
-        str, "wait: training waits for each; beside: a second process plays, and training goes on"
-    ] = WAIT
     batch: Annotated[int, "transitions in a minibatch"] = 32
     gamma: Annotated[float, "the discount of a step"] = 0.99
     n_step: Annotated[int, "rewards summed before the bootstrap"] = 1
@@ -42,7 +38,14 @@ class Training:
         "unless the log is by optimist collect",
     ] = "auto"
     precision: Annotated[str, PRECISION] = "tf32"
-    hold_out: Annotated[float, "share of the episodes to measure losses on, and not to learn from"] = 0.0
+    hold_out: Annotated[
+        float | Literal["auto"],
+        "share of the episodes to measure losses on, and not to learn from; auto: 0.1 without an environment "
+        "to evaluate in, else 0",
+    ] = "auto"
+    hold_out_last: Annotated[float | None, "the same, but the last episodes by time and not random ones"] = (
+        None
+    )
     on_divergence: Annotated[
         str, "of a seed whose values exceed its log's returns: continue, stop the run, or freeze the seed"
     ] = CONTINUE
@@ -57,15 +60,9 @@ class Training:
     checkpoint_seconds: Annotated[float, "seconds between checkpoints"] = 120.0
     keep_policies: Annotated[float, "GiB for the policies of the evaluations; 0: none is kept"] = 2.0
     loggers: Annotated[str, "of the figures: jsonl, tensorboard, wandb, mlflow, trackio, module:Name"] = USUAL
-    log: InitVar[str | None] = None  # the former name of data_per_seed
-    home: InitVar[str | None] = None  # the former name of feed
     unit: ClassVar[str] = "gradient step"
 
-    def __post_init__(self, log: str | None, home: str | None):
-        for old, new, value in (("log", "data_per_seed", log), ("home", "feed", home)):
-            if value is not None:
-                renamed(old, new)
-                object.__setattr__(self, new, value)
+    def __post_init__(self):
         counts = ("steps", "evaluate_every", "episodes", "evaluation_steps", "batch", "n_step")
         demand(self, counts, lambda n: isinstance(n, int) and n >= 1, "it must be a whole number above 0")
         check_length(self.evaluation_steps)
@@ -76,11 +73,14 @@ class Training:
         check_clipping(self)
         check_kind(self.observations)
         check_precision(self.precision)
-        demand(self, ("hold_out",), lambda x: 0 <= x < 1, "it must be at least 0 and below 1")
+        demand(self, ("hold_out",), lambda x: x == AUTO or 0 <= x < 1, "it must be at least 0 and below 1")
+        demand(self, ("hold_out_last",), lambda x: 0 < x < 1, "it must be above 0 and below 1")
+        if self.hold_out_last and self.hold_out not in (AUTO, 0):
+            raise UsageError("hold_out is of random episodes and hold_out_last of the last: choose one")
         demand(self, ("checkpoint_seconds", "keep_policies"), lambda x: x >= 0, "it must be at least 0")
         if self.sampling not in SAMPLERS:
             raise UsageError(f'no sampling "{self.sampling}": {did_you_mean(self.sampling, SAMPLERS)}')
-        for name, known in (("data_per_seed", LOGS), ("on_divergence", RESPONSES), ("evaluation", WAYS)):
+        for name, known in (("data_per_seed", LOGS), ("on_divergence", RESPONSES)):
             if (value := getattr(self, name)) not in known:
                 raise UsageError(f'no {name} "{value}": {did_you_mean(value, known)}')
 

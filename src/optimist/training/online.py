@@ -237,7 +237,7 @@ class OnlineTraining:
             ) as playing:
                 if start.same_episodes and start.play is not None:
                     playing.restore(start.play)
-                services.evaluate_if_owed(step, replay.state._asdict())
+                services.evaluate_if_owed(step, replay.state.params)
                 services.leave_if_asked(step)
                 while step < self.collection.steps:
                     step = self._turn(step, replay, playing, services, watch)
@@ -250,7 +250,7 @@ class OnlineTraining:
         watch.see(rewards, ended)
         step += len(rewards) * self.collection.lanes
         if self.collection.evaluates(step):
-            services.evaluate(step, replay.state._asdict())
+            services.evaluate(step, replay.state.params)
         last = step >= self.collection.steps
         saves = services.stop.received or (services.due(step, len(rewards)) and not last)
         if saves or last or watch.is_due():

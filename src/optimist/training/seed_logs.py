@@ -1,21 +1,45 @@
 """What each seed of an offline run learns from, and what is held back from it."""
 
 import hashlib
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from optimist.data.dataset import Dataset
+from optimist.data.episodes import episodes_in_words
 from optimist.data.paper_sampling import SAMPLERS
 from optimist.data.returns_to_go import LoggedValues, logged_values
 from optimist.data.sampling import Sampler
+from optimist.training.automatic import AUTO
 from optimist.training.offline_settings import Training
 
 HELD_OUT_BATCH = 256  # transitions
+USUAL_SHARE, FEWEST = 0.1, 10  # of the episodes; a tenth of fewer is not one
 
 
 def whole(dataset: Dataset) -> Dataset:
     """The whole dataset: the default part."""
     return dataset
+
+
+class HoldOut(NamedTuple):
+    """Which episodes of a log are held back: a random share, or the last."""
+
+    share: float = 0.0
+    last: bool = False
+
+    @classmethod
+    def of(cls, training: Mapping[str, Any]) -> "HoldOut":
+        """As the settings of a run say."""
+        last = training.get("hold_out_last")
+        return cls(float(last), last=True) if last else cls(float(training.get("hold_out", 0.0)))
+
+    def as_settings(self) -> dict[str, Any]:
+        return {"hold_out_last": self.share} if self.last else {"hold_out": self.share}
+
+    def divide(self, log: Dataset) -> tuple[Dataset, Dataset | None]:
+        """What is learned from, and what is held back."""
+        return log.hold_out(self.share, last=self.last) if self.share else (log, None)
 
 
 class SeedLogs:
@@ -28,21 +52,17 @@ class SeedLogs:
         seeds: tuple[int, ...],
         part: Callable[[Dataset], Dataset] = whole,
     ):
-        self.seeds, self._share = seeds, training.hold_out
-        self.dataset, held = self._divided(part(dataset))
+        self.seeds, divide = seeds, HoldOut.of(vars(training)).divide
+        self.dataset, held = divide(part(dataset))
         self.logs, self.held = [self.dataset] * len(seeds), [held] * len(seeds)
         own = training.data_per_seed == "own"
         if own:
-            each = [self._divided(part(dataset.played_by(seed))) for seed in seeds]
+            each = [divide(log) for log in parts(dataset, training, seeds, part)]
             self.logs, self.held = [kept for kept, _ in each], [held for _, held in each]
         self.fingerprint = self.dataset.fingerprint
         if own and self.fingerprint != dataset.fingerprint:  # a part of each log
             joined = " ".join(log.fingerprint for log in self.logs)
             self.fingerprint = hashlib.sha256(joined.encode()).hexdigest()
-
-    def _divided(self, log: Dataset) -> tuple[Dataset, Dataset | None]:
-        """What is learned from, and what is held back."""
-        return log.hold_out(self._share) if self._share else (log, None)
 
     def samplers(self, training: Training, next_actions: bool) -> list[Sampler]:
         """The minibatches of each seed, by settled settings."""
@@ -69,6 +89,40 @@ class SeedLogs:
             for log in {log.fingerprint: log for log in self.logs}.values()
         }
         return [found[log.fingerprint] for log in self.logs]
+
+
+def parts(
+    dataset: Dataset, training: Training, seeds: tuple[int, ...], part: Callable[[Dataset], Dataset]
+) -> list[Dataset]:
+    """The part of each log of which the seeds learn."""
+    own = training.data_per_seed == "own"
+    return [part(dataset.played_by(seed)) for seed in seeds] if own else [part(dataset)]
+
+
+def with_hold_out(training: Training, logs: list[Dataset], environment: str | None) -> Training:
+    """The training without "auto" for `hold_out`. Where nothing is played, held-out episodes show when
+    to stop."""
+    if training.hold_out != AUTO:
+        return training
+    enough = min(len(log.starts) for log in logs) >= FEWEST
+    by_default = enough and not environment and training.hold_out_last is None
+    return replace(training, hold_out=USUAL_SHARE if by_default else 0.0)
+
+
+def hold_out_remark(asked: Training, data: SeedLogs, environment: str | None) -> list[str]:
+    """What is held out although nobody said so, or why nothing is."""
+    if asked.hold_out != AUTO or asked.hold_out_last or environment:
+        return []
+    held = sum(len(log.starts) for log in {id(log): log for log in data.held if log}.values())
+    learned = sum(len(log.starts) for log in {id(log): log for log in data.logs}.values())
+    if not held:
+        return [
+            f"the log has {episodes_in_words(learned)}, too few to hold some out: nothing shows when to stop"
+        ]
+    return [
+        f"{held:,} of {held + learned:,} episodes are held out, to see how the loss goes on what is not "
+        "learned from; --hold-out 0 learns from all"
+    ]
 
 
 def _sampler(

@@ -11,7 +11,6 @@ import numpy as np
 
 from optimist.data.recorder import Recorder
 from optimist.errors import DivergedError
-from optimist.training.beside import Evaluations
 from optimist.training.evaluation import EpisodeScore, evaluate, mean_scores
 from optimist.training.interrupt import StopRequest
 from optimist.training.learner import Learner, TrainState
@@ -20,7 +19,7 @@ from optimist.training.play.playing import Playing
 from optimist.training.progress import Bar
 from optimist.training.storage import checkpoint
 from optimist.training.storage.policies import Policies
-from optimist.training.storage.run_folder import EVALUATOR, RunFolder
+from optimist.training.storage.run_folder import RunFolder
 from optimist.training.storage.saver import Saver
 
 SHARE_OF_TIME = 0.01  # largest share of the time for checkpoints that are saved with a shard
@@ -39,9 +38,7 @@ class Services:
         *,
         title: str,
         unit: str,
-        beside: bool = False,
     ):
-        """With `beside`, a child process evaluates while training goes on."""
         self.folder, self.learner, self.settings, self.stop = folder, learner, settings, stop
         self.seeds = tuple(folder.config["seeds"])
         self._step, self._bar = step, Bar(title, settings.steps, unit, step)
@@ -56,7 +53,6 @@ class Services:
             "steps": settings.evaluation_steps,
             "epsilon": settings.evaluation_epsilon,
         }
-        self._beside, self._evaluations = beside, Evaluations(self._play, self._add_episodes, stop)
         self.note = ""  # the score of the newest evaluation
         self._saver = Saver()
         self._saved_at, self._saved_step = time.monotonic(), step
@@ -67,10 +63,6 @@ class Services:
             for kind in logger_classes(self.settings.loggers):
                 self._loggers.append(kind(self.folder.path, seeds=self.seeds, step=self._step))
                 begun.callback(self._loggers[-1].close)
-            begun.callback(self._evaluations.end)
-            if self._beside:
-                output = self.folder.path / EVALUATOR
-                self._evaluations.start_evaluator(self.folder.config, self._how, output)
             self._open = begun.pop_all()
         return self
 
@@ -82,7 +74,6 @@ class Services:
     def show(self, step: int, note: str) -> None:
         self._bar.update(step, note)
         self._saver.check()
-        self._evaluations.collect()
 
     def log(self, step: int, state: TrainState, rows: Callable[[], list[dict]]) -> None:
         """Log the figures of each seed. If one is not finite, save the state in diverged/ and raise
@@ -90,39 +81,26 @@ class Services:
         try:
             found = rows()
         except DivergedError:
-            self.settle()
             checkpoint.save_state(self.folder.path / "diverged", step, state, self.folder.fingerprint)
             raise
         for seed, values in zip(self.seeds, found, strict=True):
-            self.in_order(partial(self._add, step, values, seed))
-
-    def in_order(self, write: Callable[[], object]) -> None:
-        """Write now, or after the episodes of an evaluation beside training, which belong before it."""
-        self._evaluations.in_order(write)
+            self._add(step, values, seed)
 
     def _add(self, step: int, values: dict, seed: int) -> None:
         for logger in self._loggers:
             logger.add(step, values, seed)
 
-    def evaluate_if_owed(self, step: int, state: dict) -> None:
+    def evaluate_if_owed(self, step: int, params: dict) -> None:
         """Evaluate this step if that is due and not on disk."""
         if owes_evaluation(self.folder, self.settings, step):
-            self.evaluate(step, state)
+            self.evaluate(step, params)
 
-    def evaluate(self, step: int, state: dict) -> None:
-        """Keep the policies of every seed, evaluate them and save the episodes, now or beside training.
-        `state` is as for a checkpoint. After a signal, and without an environment, there are no episodes."""
-        self.settle()
-        self._policies.keep(step, state["params"])
+    def evaluate(self, step: int, params: dict) -> None:
+        """Keep the policies of every seed, evaluate them and save the episodes. After a signal and without an
+        environment, there are no episodes."""
+        self._policies.keep(step, params)
         if self.folder.config["environment"]:
-            self._evaluations.begin(step, state)
-
-    def settle(self) -> None:
-        """Wait for the evaluation beside training, if there is one. After a signal the run is saved as it was
-        when that one began, and left."""
-        if pending := self._evaluations.unsettled():
-            self.save(pending.step, pending.state)
-            self.leave_if_asked(pending.step)
+            self._add_episodes(self._play(step, params))
 
     def _play(self, step: int, params: dict) -> list[EpisodeScore]:
         return evaluate(
@@ -150,9 +128,8 @@ class Services:
         return time.monotonic() - self._saved_at > self.settings.checkpoint_seconds
 
     def save(self, step: int, state: Any) -> None:
-        """Begin a checkpoint, which another thread writes while training goes on. Beside an evaluation it has
-        the state at which that one began."""
-        self._begin(self.folder.save_state, *self._evaluations.durable(step, state))
+        """Begin a checkpoint, which another thread writes while training goes on."""
+        self._begin(self.folder.save_state, step, state)
 
     def _begin(self, write: Callable[..., None], step: int, state: Any, *more: Any) -> None:
         """The thread gets the arrays of the host, because the learner gives the memory of its own to the next
@@ -163,7 +140,6 @@ class Services:
     def leave_if_asked(self, step: int) -> None:
         """Raise Interrupted if a signal was received and everything is saved. A signal that came after the
         loop had looked for one waits: the next turn saves, and leaves."""
-        step, _ = self._evaluations.durable(step, None)
         if self.stop.received and step == self._saved_step:
             self._saver.wait()
             self.stop.leave(f"{self.settings.unit} {step:,} of {self.settings.steps:,}")

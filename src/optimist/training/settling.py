@@ -11,7 +11,7 @@ from optimist.training.offline_settings import Training
 from optimist.training.rewards import outlier, suggested_limit, suggested_scale
 from optimist.training.seed_logs import SeedLogs
 
-FOLLOWING = ("clip_rewards", "reward_scale", "observations", "huber_limit", "target_limit")
+FOLLOWING = ("clip_rewards", "reward_scale", "observations", "huber_limit", "target_limit", "hold_out")
 
 
 def following(agent: Agent, training: Training) -> list[str]:

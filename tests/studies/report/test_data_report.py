@@ -2,6 +2,7 @@
 and `train` print the same warnings."""
 
 import base64
+import html
 import io
 import json
 
@@ -13,11 +14,12 @@ from browser import Browser
 from little import pixels, played
 from optimist.cli.main import main
 from optimist.data import Dataset, from_arrays
-from optimist.data.card import card
+from optimist.data.card import card, mean_interval
 from optimist.data.look import Look
 from optimist.data.warnings import warnings
-from optimist.studies.report.data_figures import example_frames
-from optimist.studies.report.data_report import feature_table, write_data_report
+from optimist.studies.report.data_figures import example_frames, pictures
+from optimist.studies.report.data_report import feature_table, headline, write_data_report
+from optimist.studies.sheet import number
 
 
 def narrow(**more) -> Dataset:
@@ -112,6 +114,33 @@ def test_the_table_of_features_has_the_figures_of_the_log():
     ):
         np.testing.assert_allclose([row[column + 1] for row in table.rows], figures, rtol=1e-5, atol=1e-6)
     assert [row[-1] for row in table.rows] == ["", "", "constant"]
+
+
+def titles(dataset: Dataset) -> list[str]:
+    return [drawn.title for drawn in pictures(Look(dataset))]
+
+
+def test_only_a_log_of_play_has_returns_over_time(tmp_path):
+    """The rows of a table may be grouped by customer."""
+    assert titles(narrow())[0] == "Returns in the log's order"
+    played_one = narrow(provenance={"environment": "gym/CartPole-v1"})
+    assert titles(played_one)[0] == "Returns over time"
+    write_data_report(narrow(), tmp_path / "page.html", title="x", command="x")
+    page = html.unescape((tmp_path / "page.html").read_text())
+    assert "by time" not in page and "best policy" not in page
+    assert "steps, in the log's order" in page
+
+
+def test_one_episode_is_no_curve_of_returns():
+    one = narrow().first(7)
+    assert one.episodes.complete.sum() == 1 and not [each for each in titles(one) if "order" in each]
+
+
+def test_the_mean_return_stands_with_its_interval():
+    returns = narrow().episodes.returns[narrow().episodes.complete]
+    low, high = mean_interval(returns)
+    said = f"the mean return is {number(returns.mean())} [{number(low)}, {number(high)}], in the best tenth"
+    assert said in headline(Look(narrow()), [])
 
 
 def test_a_log_without_a_complete_episode_has_a_page(tmp_path, browser):

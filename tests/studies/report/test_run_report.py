@@ -2,6 +2,7 @@
 
 import html
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -9,9 +10,11 @@ import pytest
 from browser import Browser
 from little import small_words, vectors
 from optimist.cli.main import main
-from optimist.studies.results.run_curves import curves_of, estimator_sheet, read_metrics
+from optimist.studies.results.run_curves import estimator_sheet
 from optimist.training.estimators import in_words
+from optimist.training.loggers.jsonl import Jsonl
 from optimist.training.storage.alarms import Alarm, write_alarms
+from optimist.training.storage.metrics import curves_of, read_metrics
 
 WORDS = [
     "--steps",
@@ -95,6 +98,36 @@ def test_the_page_is_about_the_estimators_and_names_what_diverged(run, capsys):
     for title in ("Held-out loss q", "Value ratio", "Agreement", "Drift", "Estimate", "Loss q"):
         assert f"<h3>{title}</h3>" in text
     assert "<h3>Return</h3>" not in text and f"optimist select {run}" in text
+
+
+@pytest.mark.parametrize("rises", [False, True])
+def test_the_page_marks_the_step_from_which_the_held_out_loss_rose(run, tmp_path, capsys, rises):
+    copy = shutil.copytree(run, tmp_path / "copy")
+    for path in copy.glob("metrics.jsonl*"):
+        path.unlink()
+    for step in range(20, 61, 4):
+        Jsonl(copy, (0,), 0).add(step, {"held_out_loss_q": 1 + abs(step - 40) / 10 if rises else 1.0}, 0)
+    assert main(["report", str(copy)]) == 0
+    said = "the held-out loss q fell from 2.6, and rose from step 40 on, from 1.2 to 2.8"
+    assert (said in capsys.readouterr().out) == rises
+    text = html.unescape((copy / "report.html").read_text())
+    assert (said in text) == ("The dotted line is where it was lowest" in text) == rises
+    assert ("it stayed about 1." in text) != rises
+
+
+def test_the_title_says_what_the_run_learned_from(run):
+    assert main(["report", str(run)]) == 0
+    assert "<title>dqn on log" in (run / "report.html").read_text()
+
+
+def test_a_figure_of_one_value_shows_its_number(run, tmp_path):
+    copy = shutil.copytree(run, tmp_path / "copy")
+    for path in copy.glob("metrics.jsonl*"):
+        path.unlink()
+    Jsonl(copy).add(60, {"agreement": 0.25, "loss_q": 1.5}, 0)
+    assert main(["report", str(copy)]) == 0
+    text = (copy / "report.html").read_text()
+    assert "seed 0: 25 at step 60" in text and "seed 0: 1.5 at step 60" in text
 
 
 def test_the_page_fits_a_phone(run, tmp_path):

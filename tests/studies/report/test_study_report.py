@@ -13,7 +13,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from matplotlib.text import Text
 
+import made_study
 from browser import Browser
 from made_study import (
     AGENTS,
@@ -35,7 +37,9 @@ from optimist.errors import DataError, RunError, UsageError
 from optimist.studies import study_file
 from optimist.studies.folders import folder_names
 from optimist.studies.report import page, side_by_side, study_figures, study_tables
-from optimist.studies.report.study_report import write_findings
+from optimist.studies.report.chart import chart_data
+from optimist.studies.report.study_figures import draw
+from optimist.studies.report.study_report import warnings, write_findings
 from optimist.studies.results.findings import find
 from optimist.studies.scores import intervals
 from optimist.studies.scores.normalisation import Normaliser, dqn_random
@@ -866,11 +870,70 @@ def test_the_curves_stand_in_the_page_without_a_script_too(browser, shown):
 def test_the_headline_tells_the_offline_dqns_from_the_online_one(tmp_path, monkeypatch):
     agents = ("DQN (Nature)", "DQN (Adam)", "REM")
     monkeypatch.setattr("made_study.AGENTS", agents)
-    study = write_study(tmp_path / "made", agents=agents)
+    study = write_study(tmp_path / "made", agents=agents, logs="own")
     text = study_tables.headline(find(study))
     assert "REM has the highest interquartile mean of 3 agents: 0.84" in text
     assert "DQN (Nature) has 0.49" in text and "DQN (Adam) has 0.67" in text
     assert "1 is the online DQN and 0 random play; 3 games, 3 seeds." in text
+
+
+def test_the_headline_names_no_winner_where_one_log_or_the_intervals_do_not_show_one(tmp_path, monkeypatch):
+    one_log = study_tables.headline(find(write_study(tmp_path / "one", games=GAMES[:1])))
+    assert (
+        "at the last evaluation the interquartile means of 3 agents are 0.40 to 0.76, from one log, and"
+        in one_log
+    )
+    monkeypatch.setattr(made_study, "height", lambda game, agent, *more: height(game, "REM", *more))
+    overlapping = study_tables.headline(find(write_study(tmp_path / "close", logs="own")))
+    assert "of 3 agents are 0.84 to 0.84, and their intervals overlap; 1 is" in overlapping
+    for headline in (one_log, overlapping):
+        assert headline.startswith("No agent is shown to be the best: ")
+
+
+def random_play_scores(study, score: float, games=GAMES) -> None:
+    for job in jobs():
+        if job.agent == "random" and job.environment in games:
+            row = f"1,0,0,{score},7\n"
+            (job.run_folder(study) / "episodes.csv").write_text(f"step,seed,episode,return,length\n{row}")
+
+
+@pytest.mark.parametrize(
+    ("games", "said"),
+    [
+        (GAMES, "1 is random play and 0 the online DQN"),
+        (GAMES[:1], "1 is the better of the online DQN and random play and 0 the worse"),
+    ],
+)
+def test_headline_axes_and_warning_agree_where_the_player_is_worse_than_random_play(made, games, said):
+    random_play_scores(made, PLAYER + 1, games)
+    findings = find(made)
+    assert said in study_tables.headline(findings)
+    one = said.removeprefix("1 is ").partition(" and 0 ")[0]
+    drawn = {name: study_figures.drawings(findings, name)[0][3] for name in ("intervals", "iqm", "medians")}
+    words = {
+        name: " ".join(text.get_text().replace("\n", " ") for text in figure.findobj(Text))
+        for name, figure in drawn.items()
+    }
+    assert (
+        f"1 is {one}" in words["intervals"] and f"1 is {one}, 0 " in words["iqm"] and one in words["medians"]
+    )
+    levels = json.loads(chart_data(findings))["panels"][0]["levels"]
+    assert levels == {one: 1, said.partition(" and 0 ")[2]: 0}
+    (warned,) = [line for line in warnings(findings, []) if "worse than random play" in line]
+    assert warned.endswith("there 1 is random play, and 0 is the player")
+
+
+def test_one_evaluation_is_no_curve(tmp_path, monkeypatch):
+    monkeypatch.setattr(made_study, "STEPS", (400,))
+    findings = find(write_study(tmp_path / "made"))
+    _, left_out = draw(findings, are_files=False)
+    assert [
+        line for line in left_out if "there is one evaluation, and its scores are in the tables" in line
+    ] == [
+        f'the figure "{name}" is left out: there is one evaluation, and its scores are in the tables'
+        for name in ("iqm", "curves", "medians")
+    ]
+    assert chart_data(findings) == ""
 
 
 def test_a_figure_that_was_asked_for_and_left_out_is_said(tmp_path):

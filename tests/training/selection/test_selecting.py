@@ -25,7 +25,7 @@ from optimist.training.storage.run_folder import read_config
 from optimist.training.storage.selected import NAME, read_selection
 
 GAME = "gym/CartPole-v1"
-SHORT = {"steps": 40, "evaluate_every": 20, "episodes": 1, "batch": 4, "feed": "device"}
+SHORT = {"steps": 40, "evaluate_every": 20, "episodes": 1, "batch": 4, "feed": "device", "hold_out": 0}
 
 
 def cart(**more) -> Dataset:
@@ -116,7 +116,7 @@ def test_held_out_episodes_are_those_that_the_run_did_not_learn_from(log, tmp_pa
     data = Dataset.open(log)
     train(data, tmp_path / "run", hold_out=0.2, seeds=(0,))
     OfflineTraining(
-        small("dqn"), data, Training(**SHORT, hold_out=0.2), out=tmp_path / "part",
+        small("dqn"), data, Training(**{**SHORT, "hold_out": 0.2}), out=tmp_path / "part",
         part=lambda whole: whole.first(60),
     ).run()  # fmt: skip
     for name, unseen in (("run", True), ("part", False)):
@@ -126,6 +126,14 @@ def test_held_out_episodes_are_those_that_the_run_did_not_learn_from(log, tmp_pa
         kept, held = data.hold_out(0.2)
         assert evidence.logs[0].held.fingerprint == held.fingerprint
         assert evidence.logs[0].learned.fingerprint == kept.fingerprint
+
+
+def test_the_last_episodes_are_held_out_for_the_choice_too(log, tmp_path):
+    data = Dataset.open(log)
+    sources = read_sources([train(data, tmp_path / "run", hold_out_last=0.2, seeds=(0,))])
+    found = gather(sources, candidates_of(sources))
+    assert found.logs[0].held.fingerprint == data.hold_out(0.2, last=True)[1].fingerprint
+    assert not any("episodes from which they learned" in note for note in found.notes)
 
 
 def test_a_thinned_log_is_scored_on_episodes_that_the_run_held_back(tmp_path, monkeypatch):

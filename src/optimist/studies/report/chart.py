@@ -19,14 +19,17 @@ def chart_data(findings: StudyResults) -> Markup:
     """A panel for the interquartile mean over all games, if there are several, and one for each game."""
     evaluations = sum(len(curve) for run in findings.runs for curve in run.curves.values())
     panels = []
-    for finding in findings.longest:
+    for finding in (each for each in findings.longest if each.evaluations > 1):
         panels += [_all_games(findings, finding)] if len(finding.file.games) > 1 else []
         panels += _games(findings, finding, evaluations <= MOST)
+    if not panels:  # one evaluation is no curve
+        return Markup()
     data = {"steps": steps(findings), "colours": figures.COLOURS, "panels": panels}
     return Markup(json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"))
 
 
 def _all_games(findings: StudyResults, finding: Finding) -> dict[str, Any]:
+    zero, one = findings.ends(finding.file.games)
     agents = {
         agent: {
             "steps": at,
@@ -41,7 +44,7 @@ def _all_games(findings: StudyResults, finding: Finding) -> dict[str, Any]:
         "name": title_of("all games, interquartile mean", findings, finding),
         "unit": "normalised score",
         "agents": agents,
-        "levels": {findings.yardstick: 1, "random play": 0},
+        "levels": {one: 1, zero: 0},
     }
 
 

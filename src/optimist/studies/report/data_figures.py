@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from PIL import Image
 
+from optimist.data.card import follows_time
 from optimist.data.look import Look
 from optimist.studies.report.figures import COLOURS, INK, STEPS, colour, dress, laid_out, svg
 from optimist.studies.report.page import Picture, data_link, picture
@@ -25,8 +26,11 @@ FRAMES, PIXELS = 8, 160  # example frames, and their least width in the page
 
 def pictures(look: Look) -> Iterator[Picture]:
     """The figures of this dataset; without a complete episode there are no returns."""
-    if look.episodes.complete.any():
-        yield _drawn(_returns_over_time, look, "Returns over time", _caption_of_returns(look))
+    complete = int(look.episodes.complete.sum())
+    if complete > 1:
+        order = "Returns over time" if follows_time(look.dataset.provenance) else "Returns in the log's order"
+        yield _drawn(_returns_over_time, look, order, _caption_of_returns(look))
+    if complete:
         yield _drawn(_returns, look, "Returns of complete episodes", "The line is the mean.")
     yield _drawn(_lengths, look, "Lengths of episodes", _caption_of_ends(look))
     yield _drawn(_actions if look.spec.discrete else _vectors, look, "Actions", _caption_of_actions(look))
@@ -52,7 +56,8 @@ def _returns_over_time(axes: Axes, look: Look) -> None:
     if len(order) > DOTS:
         low, high = np.transpose([np.quantile(returns[stretch], (0.1, 0.9)) for stretch in stretches])
         axes.fill_between(at, low, high, color=colour(0), alpha=0.2, linewidth=0)
-    dress(axes, xlabel="steps, by time", ylabel="return")
+    by = "by time" if follows_time(look.dataset.provenance) else "in the log's order"
+    dress(axes, xlabel=f"steps, {by}", ylabel="return")
 
 
 def _returns(axes: Axes, look: Look) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from optimist.data.card import card
+from optimist.data.card import card, mean_interval
 from optimist.data.dataset import Dataset
 from optimist.data.disk.files import make_folder, write_whole
 from optimist.data.episodes import episodes_in_words
@@ -50,8 +50,9 @@ def headline(look: Look, warned: list[str]) -> str:
     counts = f"{len(dataset):,} steps in {episodes_in_words(len(episodes))}"
     returns, best = episodes.returns[episodes.complete], look.best_tenth
     if best:
-        mean, top = number(returns.mean()), number(best.mean_return)
-        counts += f"; the mean return is {mean}, in the best tenth {top}"
+        mean, top, sure = number(returns.mean()), number(best.mean_return), mean_interval(returns)
+        within = f" [{number(sure[0])}, {number(sure[1])}]" if sure else ""
+        counts += f"; the mean return is {mean}{within}, in the best tenth {top}"
     found = {0: "No warnings.", 1: "One warning:"}
     return f"{counts}. {found.get(len(warned), f'{len(warned)} warnings:')}"
 

@@ -1,5 +1,6 @@
 """Figures of intervals (Agarwal et al. 2021), each drawn from plain data as a matplotlib Figure."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
 
 import matplotlib as mpl
@@ -12,14 +13,15 @@ from optimist.studies.scores import intervals
 from optimist.studies.scores.statistics import Interval
 from optimist.studies.scores.table_one import kind_title
 
+WORDS = 36  # letters in a line below a panel
 VERDICT = ("last", "best", "cross", "chosen")  # the panels of the plot of intervals
 
 
 def interval_plot(
-    found: Sequence[intervals.Certainty], evaluations: int, yardstick: str, *, tall: bool = False
+    found: Sequence[intervals.Certainty], evaluations: int, one: str, *, tall: bool = False
 ) -> Figure:
-    """A dot and a 95% bar for each agent, and a panel for each kind of score. `tall` puts the panels below
-    each other, for a phone."""
+    """A dot and a 95% bar for each agent, and a panel for each kind of score. `one` scores 1. `tall` puts
+    the panels below each other, for a phone."""
     kinds = [kind for kind in VERDICT if any(row.kind == kind for row in found)]
     agents = list(dict.fromkeys(row.agent for row in found))
     each = 0.9 + 0.32 * len(agents)
@@ -36,7 +38,11 @@ def interval_plot(
                 axes.plot([sure.estimate], [place], "o", color=colour(place), markeredgecolor=INK)
             axes.axvline(1.0, color=INK, linewidth=1.0, linestyle="--", zorder=1)
             axes.set_title(kind_title(kind, evaluations), fontsize=11, fontweight="bold", parse_math=False)
-            dress(axes, xlabel="" if tall and kind != kinds[-1] else f"1 is {yardstick}", ylabel="")
+            dress(
+                axes,
+                xlabel="" if tall and kind != kinds[-1] else textwrap.fill(f"1 is {one}", WORDS),
+                ylabel="",
+            )
             axes.xaxis.set_major_locator(MaxNLocator(5, steps=STEPS))
             axes.grid(axis="x", color=FAINT, alpha=0.25, linewidth=0.7)
             axes.set_yticks(range(len(agents)), agents, parse_math=False)
@@ -45,7 +51,7 @@ def interval_plot(
 
 
 def iqm_over_training(
-    curves: Mapping[str, tuple[Sequence[int], Interval]], yardstick: str, xlabel: str
+    curves: Mapping[str, tuple[Sequence[int], Interval]], zero: str, one: str, xlabel: str
 ) -> Figure:
     """The interquartile mean over games and seeds at each evaluation, with a pointwise 95% band."""
     with mpl.rc_context(STYLE):
@@ -55,7 +61,9 @@ def iqm_over_training(
             axes.fill_between(steps, sure.low, sure.high, color=colour(index), alpha=0.13, linewidth=0)
             axes.plot(steps, sure.estimate, color=colour(index), linestyle=dash(index), linewidth=1.9)
         axes.axhline(1.0, color=INK, linewidth=1.0, linestyle="--", zorder=1)
-        dress(axes, xlabel=xlabel, ylabel=f"interquartile mean; 1 is {yardstick}, 0 random play")
+        dress(
+            axes, xlabel=xlabel, ylabel=textwrap.fill(f"interquartile mean; 1 is {one}, 0 {zero}", 2 * WORDS)
+        )
         legend(figure, axes.get_lines()[: len(curves)], list(curves))
     return figure
 

@@ -46,12 +46,14 @@ def medians(
     better: Mapping[str, Mapping[int, int]] | None = None,
     *,
     yardstick: str = "DQN",
+    one: str = "",
     games: int | None = None,
     xlabel: str = "iteration",
 ) -> Figure:
     """Figure 1: (a) each agent's median normalised score with its seeds as traces, (b) the games it wins.
 
-    Scores are shares, 1 is shown as 100%; without `better` there is only (a), as in Figure 5."""
+    Scores are shares, 1 is shown as 100% and is `one`, if not the yardstick; without `better` there is only
+    (a), as in Figure 5."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(10.4 if better else 6.4, 4.2), layout="constrained", facecolor=PAPER)
         axes, *others = figure.subplots(1, 2 if better else 1, squeeze=False, gridspec_kw={"wspace": 0.06})[0]
@@ -59,7 +61,7 @@ def medians(
             for trace in (traces or {}).get(agent, {}).values():
                 _line(axes, trace, color=colour(index), alpha=0.3, linewidth=0.8)
             _line(axes, curve, color=colour(index), linewidth=2.2, linestyle=dash(index), label=agent)
-        axes.axhline(1.0, color=INK, linewidth=1.1, linestyle="--", zorder=1.5, label=yardstick)
+        axes.axhline(1.0, color=INK, linewidth=1.1, linestyle="--", zorder=1.5, label=one or yardstick)
         axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g}%"))
         dress(axes, xlabel=xlabel, ylabel="median normalised score")
         for right in others:

@@ -1,6 +1,7 @@
 """The page of one run: how training went, with or without an environment, in one file."""
 
 from collections.abc import Callable, Iterator
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +13,13 @@ from optimist.data.disk.files import make_folder, write_whole
 from optimist.errors import RunError
 from optimist.studies.report.figures import FAINT, INK, colour, dash, dress, laid_out, svg
 from optimist.studies.report.page import Picture, page, picture
-from optimist.studies.results.run_curves import (
-    RunCurve,
-    curves_of,
-    estimator_sheet,
-    estimators_of,
-    read_metrics,
-)
+from optimist.studies.results.run_curves import estimator_sheet, estimators_of
 from optimist.studies.scores.curves import curves
 from optimist.studies.sheet import in_words
-from optimist.training.estimators import HELD_OUT, SHARES, title
+from optimist.training.estimators import SHARES, Course, held_out_courses, held_out_lines, title
 from optimist.training.guard import TIMES
 from optimist.training.storage.alarms import read_alarms
+from optimist.training.storage.metrics import RunCurve, curves_of, read_metrics
 from optimist.training.storage.run_folder import EPISODES, read_config
 
 WIDTH, HEIGHT = 3.75, 2.6  # inches: three fit in a row, and one fits on a phone
@@ -37,7 +33,8 @@ CAPTIONS = {
     "estimate": "The mean value of logged states; the grey line is the mean return from there in the log.",
     "return": "Mean return of the evaluation episodes, played in the environment.",
 }
-LOSS = "The loss on episodes that were held back. If it rises while the loss in training falls, stop earlier."
+LOSS = "The loss on episodes that were held back; it {}."
+MARKED = " The dotted line is where it was lowest."
 Curves = dict[int, RunCurve]
 
 
@@ -50,7 +47,7 @@ def write_run_report(run: Path, out: Path, *, command: str) -> list[str]:
     table = estimator_sheet(rows)
     content = page(
         "run.html.j2",
-        title=f"{config['agent']['name']} in {run.resolve().name}",
+        title=f"{config['agent']['name']} {_where(config)}",
         headline=headline(config, rows),
         warnings=warned,
         figures=list(_pictures(run, rows)),
@@ -62,6 +59,12 @@ def write_run_report(run: Path, out: Path, *, command: str) -> list[str]:
     make_folder(out.parent)
     write_whole(out, content)
     return warned
+
+
+def _where(config: dict) -> str:
+    """What it learned from, or where it played."""
+    path = config.get("dataset", {}).get("path")
+    return f"in {config['environment']}" if path is None else f"on {Path(path).name}"
 
 
 def headline(config: dict, rows: list[dict]) -> str:
@@ -80,7 +83,8 @@ def warnings(run: Path, config: dict, rows: list[dict]) -> list[str]:
         lines.append(since if alarm.healthy is None else f"{since}{kept}")
     if rows[-1]["step"] < config["training"]["steps"]:
         lines.append(f"the run is not finished: the same command continues it from step {rows[-1]['step']:,}")
-    return lines
+    rose = [each.rose for each in held_out_courses(rows).values()]
+    return [*lines, *compress(held_out_lines(rows), rose)]
 
 
 def _pictures(run: Path, rows: list[dict]) -> Iterator[Picture]:
@@ -91,9 +95,9 @@ def _pictures(run: Path, rows: list[dict]) -> Iterator[Picture]:
             for seed, curve in curves(run).items()
         }
         yield _drawn("return", CAPTIONS["return"], found)
+    courses = held_out_courses(rows)
     for name in estimators_of(rows):
-        caption = LOSS if name.startswith(HELD_OUT) else CAPTIONS[name]
-        extra = _limit if name == "value_ratio" else None
+        caption, extra = _explained(name, courses.get(name))
         yield _drawn(title(name), caption, curves_of(rows, name), share=name in SHARES, extra=extra)
     if estimates := curves_of(rows, "estimate"):
         logged = [curve.values[-1] for curve in curves_of(rows, "logged_value").values()]
@@ -101,6 +105,25 @@ def _pictures(run: Path, rows: list[dict]) -> Iterator[Picture]:
     for name in dict.fromkeys(name for row in rows for name in row if name.startswith("loss_")):
         words = f"loss {name.removeprefix('loss_')}"
         yield _drawn(words, "The loss on the minibatches in training.", curves_of(rows, name))
+
+
+def _named(seed: int, curve: RunCurve, times: float) -> dict[str, Any]:
+    """The label of a seed's line; a single value is no line, so it is a dot with its number."""
+    if len(curve.steps) > 1:
+        return {"label": f"seed {seed}"}
+    return {"label": f"seed {seed}: {times * curve.values[0]:.4g} at step {curve.steps[0]:,}", "marker": "o"}
+
+
+def _explained(name: str, course: Course | None) -> tuple[str, Callable[[Axes], None] | None]:
+    """The caption of an estimator's figure, and what is drawn besides the curves."""
+    if name in CAPTIONS:
+        return CAPTIONS[name], _limit if name == "value_ratio" else None
+    if course is None:
+        return "The loss on episodes that were held back.", None
+    if not course.rose:
+        return LOSS.format(course), None
+    mark: Any = {"color": INK, "linewidth": 1, "linestyle": ":"}
+    return LOSS.format(course) + MARKED, lambda axes: axes.axvline(course.step, **mark)
 
 
 def _drawn(
@@ -117,14 +140,14 @@ def _drawn(
     times = 100 if share else 1
     for place, (seed, curve) in enumerate(found.items()):
         look: Any = {"color": colour(place), "linestyle": dash(place), "linewidth": 1.2}
-        axes.plot(curve.steps, times * curve.values, label=f"seed {seed}", **look)
+        axes.plot(curve.steps, times * curve.values, **look, **_named(seed, curve, times))
     every = np.concatenate([curve.values for curve in found.values()])
     if every.min() > 0 and every.max() > WIDE * every.min():
         axes.set_yscale("log")
     if extra:
         extra(axes)
     dress(axes, xlabel="gradient steps", ylabel=f"{words} in %" if share else words)
-    if 1 < len(found) <= 6:
+    if 1 < len(found) <= 6 or len(every) == 1:
         axes.legend(frameon=False, fontsize=8)
     return picture(words.capitalize(), caption, svg(laid_out(figure)), WIDTH)
 

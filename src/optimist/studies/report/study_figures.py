@@ -57,7 +57,9 @@ def named(findings: StudyResults) -> tuple[str, ...]:
     return (*OPENING, *(name for name in others if name not in OPENING))
 
 
+ONE_POINT = "there is one evaluation, and its scores are in the tables"
 _NEEDS = {  # why a figure may be left out
+    **dict.fromkeys(("iqm", "curves", "medians"), ONE_POINT),
     "bars": "it compares games, and there is only one",
     "spread": "it needs the logs, and their complete episodes",
     "parts": "no game is finished on every part of the data",
@@ -83,15 +85,20 @@ def drawings(findings: StudyResults, name: str) -> list[Drawing]:
 
 
 def _intervals(findings: StudyResults, finding: Finding) -> Figure:
-    return interval_figures.interval_plot(finding.certainty, finding.evaluations, findings.yardstick)
+    _, one = findings.ends(finding.file.games)
+    return interval_figures.interval_plot(finding.certainty, finding.evaluations, one)
 
 
-def _iqm(findings: StudyResults, finding: Finding) -> Figure:
-    curves = findings.on_the_way[finding.name]
-    return interval_figures.iqm_over_training(curves, findings.yardstick, steps(findings))
+def _iqm(findings: StudyResults, finding: Finding) -> Figure | None:
+    if finding.evaluations == 1:
+        return None
+    curves, (zero, one) = findings.on_the_way[finding.name], findings.ends(finding.file.games)
+    return interval_figures.iqm_over_training(curves, zero, one, steps(findings))
 
 
-def _medians(findings: StudyResults, finding: Finding) -> Figure:
+def _medians(findings: StudyResults, finding: Finding) -> Figure | None:
+    if finding.evaluations == 1:
+        return None
     agents = finding.file.agents
     means = {agent: seed_means(by_game) for agent, by_game in agents.items()}
     return paper_figures.medians(
@@ -99,12 +106,15 @@ def _medians(findings: StudyResults, finding: Finding) -> Figure:
         {agent: seed_medians(by_game, findings.by) for agent, by_game in agents.items()},
         {agent: better_curve(curves, findings.by) for agent, curves in means.items()},
         yardstick=findings.by.yardstick,
+        one=findings.ends(finding.file.games)[1],
         games=len(finding.file.games),
         xlabel=steps(findings),
     )
 
 
-def _curves(findings: StudyResults, finding: Finding) -> Figure:
+def _curves(findings: StudyResults, finding: Finding) -> Figure | None:
+    if finding.evaluations == 1:
+        return None
     games = finding.file.games
     return paper_figures.curve_grid(
         _panels(finding, games),
@@ -189,7 +199,7 @@ def _bars(findings: StudyResults) -> list[Drawing]:
             figure = paper_figures.improvement_bars(
                 best,
                 title=agent,
-                yardstick=findings.by.yardstick,
+                yardstick=findings.ends(finding.file.games)[1],
                 bars=titles["best"],
                 marks=dict(zip(list(titles.values())[1:], marks, strict=True)),
             )
@@ -206,7 +216,7 @@ def _parts(findings: StudyResults) -> list[Drawing]:
     games = [game for game in first if all(game in each for each in others)]
     if not games:
         return []
-    by, short = findings.by, short_names(games)
+    by, short, (_, one) = findings.by, short_names(games), findings.ends(games)
     panels = {
         f"{agent}, {short[game]}": {
             part: {
@@ -222,13 +232,13 @@ def _parts(findings: StudyResults) -> list[Drawing]:
     }
     figure = paper_figures.curve_grid(
         panels,
-        {panel: {by.yardstick: 1.0} for panel in panels},
+        {panel: {one: 1.0} for panel in panels},
         xlabel=steps(findings),
         ylabel="normalised score",
         columns=len(games) if len(games) <= 5 else ACROSS,
         traces=False,
     )
-    caption = f"{_SMOOTHED}; 1 is {by.yardstick}. Each colour is a part of the data."
+    caption = f"{_SMOOTHED}; 1 is {one}. Each colour is a part of the data."
     return [("parts", "Scores with each part of the data (Figure 6)", caption, figure)]
 
 

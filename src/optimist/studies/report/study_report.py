@@ -79,7 +79,7 @@ def study_page(
     verdict, film = findings.longest[-1], findings.out / FILM
     wide = [each for each in drawn if each.name == "intervals"][-1]
     tall = interval_figures.interval_plot(
-        verdict.certainty, verdict.evaluations, findings.yardstick, tall=True
+        verdict.certainty, verdict.evaluations, findings.ends(verdict.file.games)[1], tall=True
     )
     pictures = [(each, picture(each.title, each.caption, each.svg, each.inches)) for each in drawn]
     return page(

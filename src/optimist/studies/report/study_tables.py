@@ -1,7 +1,7 @@
 """The tables and sentences of a study's page."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from optimist.errors import command_line
 from optimist.studies.job import Job
@@ -15,16 +15,24 @@ NAMESAKES = "DQN"  # the paper has two offline DQNs; the headline gives the scor
 
 
 def headline(findings: StudyResults) -> str:
-    """The agent with the best last evaluation, with its interval, and the scores of the offline DQNs."""
+    """The agent with the best last evaluation, its interval, and the scores of the offline DQNs; or why no
+    agent is shown to be the best."""
     finding = findings.longest[-1]
     last = {row.agent: row for row in finding.certainty if row.kind == "last"}
     best = max(last.values(), key=lambda row: row.aggregates["iqm"].estimate)
     games, seeds = len(finding.file.games), best.seeds
     counted = f"{games} game{'s' * (games > 1)}, {seeds} seed{'s' * (seeds > 1)}"
     where = "".join(f" ({word})" for word in (finding.part, finding.reading) if word != "all")
-    scale = f"1 is {findings.yardstick} and 0 random play; {counted}."
+    zero, one = findings.ends(finding.file.games)
+    scale = f"1 is {one} and 0 {zero}; {counted}."
     if len(last) == 1:
         return f"{best.agent} ends at a normalised score of {_iqm(best)}{where}; {scale}"
+    if why := _undecided(best, last.values(), findings.one_log):
+        levels = sorted(row.aggregates["iqm"].estimate for row in last.values())
+        return (
+            f"No agent is shown to be the best: at the last evaluation{where} the interquartile means of "
+            f"{len(last)} agents are {levels[0]:.2f} to {levels[-1]:.2f}, {why}; {scale}"
+        )
     other = intervals.baseline(list(last))
     rivals = [agent for agent in last if agent == other or agent.startswith(NAMESAKES)]
     others = [f"{agent} has {_iqm(last[agent])}" for agent in rivals if agent != best.agent]
@@ -32,6 +40,18 @@ def headline(findings: StudyResults) -> str:
         f"At the last evaluation{where} {best.agent} has the highest interquartile mean of {len(last)} "
         f"agents: {_iqm(best)}; {'; '.join([*others, scale])}"
     )
+
+
+def _undecided(best: intervals.Certainty, every: Iterable[intervals.Certainty], one_log: bool) -> str:
+    """Why the best agent may not be the best; "" if nothing speaks against it."""
+    if one_log:
+        one = "one log of each game" if best.games > 1 else "one log"
+        return f"from {one}, and another log may give another order"
+    if best.seeds == 1:
+        return "with one seed each"
+    low = best.aggregates["iqm"].low
+    overlap = any(row.aggregates["iqm"].high >= low for row in every if row is not best)
+    return "and their intervals overlap" if overlap else ""
 
 
 def tables(findings: StudyResults) -> dict[str, Sheet]:

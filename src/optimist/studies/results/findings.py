@@ -3,7 +3,7 @@
 Games that some agent has not finished are left out of every number, and named.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -85,8 +85,27 @@ class StudyResults:
 
     @property
     def yardstick(self) -> str:
-        """The name of the agent whose score is 1; an offline agent may be called DQN too."""
+        """The name of the agent to compare with; an offline agent may be called DQN too."""
         return "the online DQN" if self.by.yardstick == "DQN" else self.by.yardstick
+
+    def ends(self, games: Iterable[str]) -> tuple[str, str]:
+        """Who scores 0 and who scores 1 in these games: the worse and the better of two agents."""
+        by, both = self.by, ("random play", self.yardstick)
+        exchanged = {by.yardstick_scores[game] < by.random_scores[game] for game in games}
+        if len(exchanged) > 1:
+            return "the worse", f"the better of {' and '.join(reversed(both))}"
+        return both[::-1] if exchanged == {True} else both
+
+    @cached_property
+    def one_log(self) -> bool:
+        """Did all seeds of a game learn from one log? Then intervals over seeds leave out other logs."""
+        logs: dict[tuple, set] = {}
+        for job in self.record.jobs if self.offline else ():
+            own = job.asked().get("training", {}).get("data_per_seed") == "own"
+            if job.label:
+                whose = job.seeds if own else (None,)
+                logs.setdefault((job.environment, job.part), set()).update((job.data, seed) for seed in whose)
+        return any(len(each) == 1 for each in logs.values())
 
     @property
     def offline(self) -> bool:

@@ -19,11 +19,10 @@ from optimist.training.feeding import DeviceFeed, frame_bytes
 from optimist.training.inputs import Inputs, measured
 from optimist.training.offline_settings import Training
 from optimist.training.run import Run
-from optimist.training.seed_logs import SeedLogs, whole
+from optimist.training.seed_logs import USUAL_SHARE, HoldOut, SeedLogs, whole
 from optimist.training.selection.candidates import Candidate, Source
 from optimist.training.storage.configuration import IN_MEMORY
 
-SHARE = 0.1  # of the episodes, held out if the runs held none out
 ROOM = 2**30  # bytes for the frames and for the actions and values of every candidate at every step
 CHUNK_BYTES = 2**24  # of observations that a network reads at once
 
@@ -140,10 +139,10 @@ def gather(
     dataset, notes = _opened(sources[0], data), list[str]()
     known = dict[int | None, Log]()
     owners = [candidate.seed if sources[candidate.source].own_logs else None for candidate in candidates]
-    share, unseen = _held_out(sources, dataset, part)
+    hold_out, unseen = _held_out(sources, dataset, part)
     for owner in dict.fromkeys(owners):
         log = part(dataset if owner is None else dataset.played_by(owner))
-        known[owner] = _thinned(_divided(log, share), candidates, len(set(owners)), most, notes)
+        known[owner] = _thinned(_divided(log, hold_out), candidates, len(set(owners)), most, notes)
     if any(log.held is log.learned for log in known.values()):
         notes.append("the log has one episode, so the policies are scored on what they learned from")
     elif not unseen:
@@ -190,27 +189,28 @@ def _log_of(run: Run) -> Dataset:
 
 def _held_out(
     sources: Sequence[Source], dataset: Dataset, part: Callable[[Dataset], Dataset]
-) -> tuple[float, bool]:
-    """The share of episodes to score on, and whether no run learned from them. That is so if every run
+) -> tuple[HoldOut, bool]:
+    """The episodes to score on, and whether no run learned from them. That is so if every run
     learned from exactly the other episodes: a run that used a smaller part held out different episodes."""
-    shares = {float(source.training.get("hold_out", 0.0)) for source in sources}
-    share = shares.pop() if len(shares) == 1 else 0.0
-    if not share:
-        return SHARE, False
-    return share, all(_learned_from_the_others(source, dataset, share, part) for source in sources)
+    known = {HoldOut.of(source.training) for source in sources}
+    hold_out = known.pop() if len(known) == 1 else HoldOut()
+    if not hold_out.share:
+        return HoldOut(USUAL_SHARE), False
+    return hold_out, all(_learned_from_the_others(source, dataset, hold_out, part) for source in sources)
 
 
 def _learned_from_the_others(
-    source: Source, dataset: Dataset, share: float, part: Callable[[Dataset], Dataset]
+    source: Source, dataset: Dataset, hold_out: HoldOut, part: Callable[[Dataset], Dataset]
 ) -> bool:
-    training = Training(hold_out=share, data_per_seed="own" if source.own_logs else "whole")
+    own_logs: dict[str, Any] = {"data_per_seed": "own" if source.own_logs else "whole"}
+    training = Training(**hold_out.as_settings(), **own_logs)
     logs = SeedLogs(dataset, training, source.run.seeds, part)
     return bool(source.config["dataset"]["fingerprint"] == logs.fingerprint)
 
 
-def _divided(log: Dataset, share: float) -> Log:
+def _divided(log: Dataset, hold_out: HoldOut) -> Log:
     """The episodes to fit to and those to score on. A single episode is both: there is no other."""
-    return Log(*log.hold_out(share)) if len(log.starts) > 1 else Log(log, log)
+    return Log(*hold_out.divide(log)) if len(log.starts) > 1 else Log(log, log)
 
 
 def _thinned(log: Log, candidates: Sequence[Candidate], logs: int, most: int | None, notes: list[str]) -> Log:

@@ -8,7 +8,7 @@ from typing import Any
 
 from optimist.networks import widths
 
-ANY_WAY = ("loggers", "evaluation")  # settings that are not written into a configuration
+ANY_WAY = ("loggers",)  # settings that are not written into a configuration
 IN_MEMORY = "in memory"  # in place of the folder of the data
 # No result depends on these: every feed gives the same batches, and dataset.fingerprint identifies the data.
 FREE = {"dataset.path", "dataset.following", "start.path"} | {

@@ -20,7 +20,6 @@ from optimist.training.storage.configuration import as_saved, changes, fingerpri
 from optimist.training.storage.selected import NAME as SELECTION
 
 EPISODES, METRICS = "episodes.csv", "metrics.jsonl"
-EVALUATOR = "evaluator.txt"  # only if the process that evaluates failed: its last output
 NAMED = 3  # runs that an error names; it counts the others
 OTHER_USES = (  # contents of a folder, by a pattern of their names
     ("a dataset", "manifest.json"),
@@ -71,7 +70,7 @@ class RunFolder:
         for name in ("checkpoints", "diverged", "policies", "tensorboard", "loggers"):
             _remove_tree(self.path / name)
         grown = [self.path / name for name in (METRICS, EPISODES)]
-        names = ("config.toml", code_versions.NAME, alarms.NAME, SELECTION, EVALUATOR, "DONE")
+        names = ("config.toml", code_versions.NAME, alarms.NAME, SELECTION, "DONE")
         whole = [self.path / name for name in names]
         remove(*map(rows.checks_of, grown), *grown, *whole)
 
@@ -185,6 +184,11 @@ def _remove_tree(path: Path) -> None:
             path.unlink(missing_ok=True)
     except OSError as problem:
         raise StorageError(f"cannot remove {path}: {problem.strerror}; make it writable") from problem
+
+
+def is_done(path: Path) -> bool:
+    """Did the run in this folder come to its end?"""
+    return (path / "DONE").exists()
 
 
 def read_config(path: Path) -> dict:
