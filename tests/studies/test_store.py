@@ -5,11 +5,13 @@ The slow tests have a real S3 server, in a process of its own."""
 import os
 import shutil
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from filelock import FileLock
 
 from little import outcome
 from optimist.cli.main import main
@@ -320,3 +322,54 @@ def test_a_study_learns_from_logs_at_an_address(server, tmp_path, monkeypatch):
     ours, theirs = ((tmp_path / place / DQN / "episodes.csv").read_text() for place in ("second", "first"))
     assert ours == theirs
     assert os.listdir(tmp_path / "cache" / "optimist" / "staged")
+
+
+def one_log(path, address) -> None:
+    with Recorder(path, Spec((1,), "float32", actions=2), lanes=1) as recorder:
+        recorder.add(np.zeros((1, 1)), [0], [1.0], [True], [False], np.zeros((1, 1)))
+    Store(address).send(path, "")
+
+
+def test_a_file_that_is_half_brought_has_another_name(tmp_path, memory, monkeypatch):
+    store = Store(memory)
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "steps.arrow").write_bytes(bytes(1000))
+    store.send(tmp_path / "here", "run")
+
+    def half(_, local, **__):
+        Path(local).write_bytes(bytes(500))
+        raise OSError("the connection is lost")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store._files, "get_file", half)
+        with pytest.raises(StorageError, match="the connection is lost"):
+            store.bring("run", tmp_path / "there")
+    assert not (tmp_path / "there" / "steps.arrow").exists()
+    store.bring("run", tmp_path / "there")
+    assert (tmp_path / "there" / "steps.arrow").stat().st_size == 1000
+
+
+def test_a_log_is_staged_by_one_process_at_a_time(tmp_path, memory, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    one_log(tmp_path / "log", memory)
+    folder = staged_path(memory)
+    folder.parent.mkdir(parents=True)
+    with ThreadPoolExecutor(1) as pool:
+        with FileLock(f"{folder}.lock"):
+            staged = pool.submit(stage, memory)
+            with pytest.raises(TimeoutError):
+                staged.result(timeout=0.5)
+            assert not folder.exists()
+        assert len(open_dataset(staged.result(timeout=60))) == 1
+
+
+def test_staging_through_a_link_removes_nothing(tmp_path, memory, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    one_log(tmp_path / "log", memory)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("kept")
+    staged_path(memory).parent.mkdir(parents=True)
+    staged_path(memory).symlink_to(tmp_path / "mine")
+    with pytest.raises(StorageError, match="is a link: remove it"):
+        stage(memory)
+    assert (tmp_path / "mine" / "thesis.tex").read_text() == "kept"

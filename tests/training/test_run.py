@@ -46,6 +46,16 @@ def begun(tmp_path):
     return tmp_path / "run"
 
 
+@pytest.mark.parametrize(
+    ("name", "what"), [("study.json", "a study"), ("manifest.json", "a dataset"), ("$store$_action", "a log")]
+)
+def test_a_run_is_not_written_into_a_log_or_a_study(tmp_path, name, what):
+    (tmp_path / name).touch()
+    with pytest.raises(RunError, match=f"holds {what} .*choose another --out"):
+        RunFolder(tmp_path, CONFIG)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
 def test_the_same_configuration_goes_on(begun):
     with RunFolder(begun, CONFIG):
         assert read_config(begun) == json.loads(json.dumps(CONFIG))

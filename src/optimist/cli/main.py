@@ -24,7 +24,7 @@ from optimist.cli import (
     train,
 )
 from optimist.cli.options import Parser
-from optimist.errors import OptimistError, StorageError, UsageError
+from optimist.errors import OptimistError, StorageError, UsageError, in_one_line
 
 DESCRIPTION = "Offline reinforcement learning: agents that learn from logged play."
 EPILOG = """Begin with:
@@ -51,13 +51,14 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command; print an error that the user can correct as one line; return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     words, debug = [word for word in given if word != "--debug"], "--debug" in given
+    _open_what_is_closed()
     logging.basicConfig(format="optimist: %(message)s", level=logging.WARNING)
     try:
         perform(words)
         sys.stdout.flush()
         return 0
     except BrokenPipeError:  # the reader of the output closed the pipe
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _print_no_more()
         return 1
     except Exception as problem:
         line, code = _told(problem)
@@ -80,9 +81,49 @@ def _told(problem: Exception) -> tuple[str | None, int]:
         return str(problem), problem.exit_code
     if line := plugins.failure(problem):
         return line, 1
+    if line := _platform_failure():
+        return line, UsageError.exit_code
+    if isinstance(problem, OSError) and problem.filename is None and _output_fails():
+        return f"standard output: {problem.strerror}; the same command continues", StorageError.exit_code
     if isinstance(problem, OSError):
         return f"{problem.filename or 'a file'}: {problem.strerror or problem}", StorageError.exit_code
     return None, 1
+
+
+def _open_what_is_closed() -> None:
+    """Python has no streams for closed files, and the next file that is opened would get their numbers."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
+
+
+def _output_fails() -> bool:
+    """Can standard output not be written, such as a full disk? What is left of it is then dropped."""
+    try:
+        print(flush=True)
+    except OSError:
+        _print_no_more()
+        return True
+    return False
+
+
+def _print_no_more() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _platform_failure() -> str | None:
+    """A line if the user chose a platform on which JAX cannot compute; its own errors may not say so."""
+    asked = os.environ.get("JAX_PLATFORMS")
+    if not asked or "jax" not in sys.modules:
+        return None
+    try:
+        sys.modules["jax"].devices()
+    except (RuntimeError, AssertionError) as problem:
+        reason = in_one_line(str(problem).partition("\n")[0]) or "it is not installed"
+        return (
+            f"JAX_PLATFORMS={asked}: JAX cannot compute there ({reason}); choose cpu, or unset the variable"
+        )
+    return None
 
 
 def perform(words: list[str]) -> None:

@@ -48,6 +48,8 @@ def stage(address: str) -> Path:
 
     folder = staged_path(address)
     make_folder(folder.parent)
+    if folder.is_symlink():  # what the log lacks is removed there, and it may be another folder of the user
+        raise StorageError(f"{folder} is a link: remove it, and the log is brought into a folder of its own")
     with FileLock(folder.with_name(folder.name + ".lock")):  # runs that start together bring it once
         store = Store(address)
         if not store.has(manifest.NAME):

@@ -1,5 +1,6 @@
 """One writer per dataset folder: a second one gets an error at once, which names the first."""
 
+import errno
 import os
 import platform
 import signal
@@ -13,7 +14,7 @@ import pytest
 
 from optimist.data import Recorder, open_dataset
 from optimist.data.disk.leftovers import discard
-from optimist.data.disk.lock import FolderLock, HeldError
+from optimist.data.disk.lock import FolderLock, HeldError, writing
 from optimist.errors import DataError, StorageError
 from reference import SPECS, record
 from replay_ring import Ring, export_dqn_replay, import_dqn_replay, play
@@ -153,3 +154,23 @@ def test_a_lock_says_whose_it_took_over(tmp_path):
     with FolderLock(tmp_path) as lock:
         assert lock.acquire() == "process 1 on moon"
     assert not (tmp_path / ".holder").exists()
+
+
+@pytest.mark.parametrize(("name", "what"), [("config.toml", "a run"), ("study.json", "a study")])
+def test_a_log_is_not_written_into_a_run_or_a_study(tmp_path, name, what):
+    (tmp_path / name).touch()
+    with pytest.raises(DataError, match=f"holds {what} .*choose another folder"):
+        writing(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL])
+def test_a_disk_without_locks_is_told_as_that(tmp_path, monkeypatch, number):
+    """It said to make room, beside 60 GB that were free."""
+
+    def refuse(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with pytest.raises(StorageError, match="cannot lock .* has no locks; choose a folder on another one"):
+        FolderLock(tmp_path).acquire()

@@ -11,8 +11,8 @@ from PIL import Image
 from optimist.cli.data import game_of
 from optimist.cli.main import main
 from optimist.data import formats, open_dataset
-from optimist.data.formats.rlds.crc32c import crc32c
-from optimist.errors import UsageError
+from optimist.data.formats.rlds.crc32c import crc32c, masked
+from optimist.errors import DataError, UsageError
 
 FORMAT = formats.find("rlds")
 SIZE = (84, 84)
@@ -188,6 +188,17 @@ def test_every_damage_is_found(tmp_path, capsys):
     assert main(["data", "import", str(path), "--out", str(tmp_path / "data")]) == 3
     assert "record 0 holds a damaged image" in capsys.readouterr().err
     assert not (tmp_path / "data").exists()
+
+
+def test_a_record_that_says_it_is_huge_is_not_read(tmp_path):
+    """A gzipped file of a megabyte may hold a gigabyte."""
+    length = struct.pack("<Q", 2**40)
+    path = tmp_path / "run_1-00000-of-00001"
+    path.write_bytes(length + struct.pack("<I", masked(length)) + bytes(100))
+    assert (
+        "record 0 has 1,099,511,627,776 bytes: at most 1,073,741,824 are read"
+        in FORMAT.verify(path).problems[0]
+    )
 
 
 def test_the_game_is_named_by_the_address():

@@ -2,6 +2,7 @@
 beside it names the holder."""
 
 import contextlib
+import errno
 import os
 import platform
 from pathlib import Path
@@ -9,10 +10,11 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from optimist.data.disk.files import make_folder, plain_bytes, storage_error, write_whole
-from optimist.errors import DataError
+from optimist.errors import DataError, StorageError
 
 OTHER_USES = {"config.toml": "a run", "study.json": "a study"}
 MANIFEST = "manifest.json"  # an older version may have written a run beside it
+NO_LOCKS = {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL}
 LOCK, HOLDER = ".lock", ".holder"  # beside the files they protect; reading needs neither
 
 
@@ -42,6 +44,9 @@ class FolderLock:
         except Timeout:
             raise HeldError(holder_of(self._folder) or "another process") from None
         except OSError as problem:
+            if problem.errno in NO_LOCKS:
+                reason = f"{problem.strerror}: its file system has no locks; choose a folder on another one"
+                raise StorageError(f"cannot lock {self._folder}: {reason}") from problem
             raise storage_error(self._folder / LOCK, 0, problem) from problem
         died = holder_of(self._folder)
         try:

@@ -1,0 +1,58 @@
+"""Commands whose output cannot be written, and platforms that JAX does not have: one line, or none."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from little import played
+
+TRAIN = [
+    "train",
+    "dqn",
+    "data",
+    "--network",
+    "linear",
+    "--steps",
+    "20",
+    "--batch",
+    "4",
+    "--environment",
+    "none",
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    played(tmp_path_factory.mktemp("streams") / "data", rows=20)
+    return tmp_path_factory.getbasetemp() / "streams0"
+
+
+def ran(folder, line: str, **variables) -> tuple[int, str]:
+    """The exit code of a shell's line, and what is on standard error."""
+    command = ["sh", "-c", line, sys.executable, "-m", "optimist", *TRAIN, "--out", folder / "run"]
+    ended = subprocess.run(
+        command, cwd=folder, env={**os.environ, **variables}, capture_output=True, text=True
+    )
+    return ended.returncode, ended.stderr
+
+
+def test_closed_output_is_no_error(folder):
+    assert ran(folder, '"$0" "$@" >&-') == (0, "")
+    assert (folder / "run" / "DONE").exists()
+
+
+def test_a_full_disk_under_the_output_is_called_the_output(folder):
+    code, said = ran(folder, '"$0" "$@" --restart > /dev/full')
+    assert code == 6
+    assert said == "optimist: standard output: No space left on device; the same command continues\n"
+    assert ran(folder, '"$0" "$@"')[0] == 0
+
+
+@pytest.mark.parametrize("platform", ["cuda", "foo"])
+def test_a_platform_that_is_not_there_is_one_line(folder, platform):
+    code, said = ran(folder, '"$0" "$@" --restart', JAX_PLATFORMS=platform)
+    assert code == 2
+    assert said.count("\n") == 1
+    assert said.startswith(f"optimist: JAX_PLATFORMS={platform}: JAX cannot compute there")
