@@ -71,10 +71,6 @@ class Agent(ABC):
         """The same if the agent may choose only the actions that the mask `allowed`, (A,), permits."""
         return self.estimate(spec, params, observation)
 
-    def action_value(self, spec: Spec, params: dict, observation, action) -> Any:
-        """The expected return after this action; NaN for an agent that estimates none."""
-        return jnp.full((), jnp.nan)
-
 
 @dataclass(frozen=True, kw_only=True)
 class LearnsValues:

@@ -134,13 +134,6 @@ class TableAgent(Agent):
         table = self.table(spec)(params["q"], observation)
         return self.state_value(AllowedTable.of(table, allowed) if self.next_is_a_maximum else table)
 
-    def action_value(self, spec: Spec, params: dict, observation, action) -> Any:
-        return self.action_values(self.table(spec)(params["q"], observation))[action]
-
-    def action_values(self, table: Table | SplitTable) -> Any:
-        """The expected return after each action, (A,): by default the values, which need not be returns."""
-        return self.values(table)
-
 
 def _among_allowed(q: Callable, step: MaskedTransition) -> Callable:
     """q, except that the table of the next observation has only the actions that are allowed there."""

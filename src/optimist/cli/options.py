@@ -24,7 +24,7 @@ FLAGS = (
     "--private",
     "--json",
     "--debug",
-    "--every-rule",
+    "--anyway",
     "--quick",
     "--peers",
 )  # options without a value

@@ -98,10 +98,6 @@ class Learner:
             return self.agent.estimate(self.spec, params, self.read(observation))
         return self.agent.allowed_estimate(self.spec, params, self.read(observation), allowed)
 
-    def action_value(self, params: dict, observation, action) -> Any:
-        """The agent's estimate of the return after this action."""
-        return self.agent.action_value(self.spec, params, self.read(observation), action)
-
     def update(self, state: TrainState, batch: Transition) -> tuple[TrainState, dict]:
         """One gradient step of one seed: each objective that is due, then the target if it is due."""
         state, losses = self.descended(state, batch)

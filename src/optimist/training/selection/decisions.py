@@ -1,4 +1,4 @@
-"""The actions and values of each frozen policy at every logged state, computed once before the fitting."""
+"""The actions of each frozen policy at every logged state, computed once before the fitting."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -16,13 +16,10 @@ from optimist.training.selection.evidence import Evidence, Steps
 
 
 class Answers(NamedTuple):
-    """A candidate's answers at every transition of its log, (n,) each; values are in its training's unit."""
+    """A candidate's actions at every transition of its log, (n,) each."""
 
-    action: Any  # its action in the observation
-    next_action: Any
-    estimate: Any  # its own value of the observation
-    next_estimate: Any
-    logged_value: Any  # its own value of the logged action; NaN if it has none
+    action: Any
+    next_action: Any  # in the next observation
 
 
 def answers(
@@ -65,13 +62,9 @@ def _answers(learner: Learner, params: dict, minibatch, resident, positions) -> 
 
     def of_step(params, step):
         masks = (step.allowed, step.next_allowed) if isinstance(step, MaskedTransition) else (None, None)
-        mask, next_mask = masks
         return Answers(
-            action=action(params, step.observation, mask),
-            next_action=action(params, step.next_observation, next_mask),
-            estimate=learner.estimate(params, step.observation, mask),
-            next_estimate=learner.estimate(params, step.next_observation, next_mask),
-            logged_value=learner.action_value(params, step.observation, step.action),
+            action=action(params, step.observation, masks[0]),
+            next_action=action(params, step.next_observation, masks[1]),
         )
 
     def of_seed(params):
