@@ -25,7 +25,16 @@ def ranking_sheet(selection: Selection, most: int | None = None) -> Sheet:
     """The policies, the best first, and the notes."""
     played = any(each.returns for each in selection.ranking)
     heads = ["rank", "run", "agent", "step", "seed", *_scores(selection), *(["played"] if played else [])]
-    today = ["", "today's policy", "", "", "", Cell(str(selection.today), selection.today.mean), "", ""]
+    today = [
+        "today",
+        "the log's own policy",
+        "",
+        "",
+        "",
+        Cell(str(selection.today), selection.today.mean),
+        "",
+        "",
+    ]
     rows = [[*today, *([""] if played else [])]]
     rows += [
         [str(place), *_row(each), *([_played(each)] if played else [])]

@@ -11,6 +11,7 @@ DRAWS = 2000  # of the bootstrap
 COVERED = 0.9  # share of held-out states in which a supported policy acts as the behaviour would
 EPISODES = 20  # held out: an interval over fewer is too short
 PLAYED = 5  # real episodes of the first policy
+TELLING = 0.25  # share of effective episodes: with fewer, importance sampling is too sure of itself
 SAME = 0.05  # share of the spread of all values; smaller differences are ignored
 KEEP = "keep today's policy, or clone it"
 
@@ -87,7 +88,7 @@ def estimate(values: np.ndarray, others: np.ndarray | None = None) -> Estimate:
     return Estimate(mean, *np.quantile(drawn, [0.025, 0.975]).tolist())
 
 
-def objection(gain: Estimate | None, fqe: float, weighted: Estimate | None, support: float) -> str | None:
+def objection(gain: Estimate | None, fqe: Estimate, weighted: Estimate | None, support: float) -> str | None:
     """Why the log does not show that a policy is better than today's; None if it does. `gain` is FQE
     corrected by held-out outcomes, `fqe` the same without, `weighted` that of importance sampling."""
     if gain is None or gain.low is None:
@@ -99,10 +100,9 @@ def objection(gain: Estimate | None, fqe: float, weighted: Estimate | None, supp
         )
     if gain.low <= 0:
         return f"its gain over today's policy, {gain}, may be zero; more held-out episodes tell more"
-    if fqe <= 0:
-        return f"the estimators disagree: FQE without the held-out outcomes finds a gain of {fqe:.4g}"
-    if weighted is not None and weighted.high is not None and weighted.high < 0:
-        return f"the estimators disagree: importance sampling finds a gain of {weighted}"
+    for name, other in (("FQE without the held-out outcomes", fqe), ("importance sampling", weighted)):
+        if other is not None and other.high is not None and other.high < 0:
+            return f"the estimators disagree: {name} finds a gain of {other}"
     return None
 
 

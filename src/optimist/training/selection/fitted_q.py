@@ -102,7 +102,8 @@ def values_on_log(
         positions, mine = jnp.asarray(steps.begins[log] + inside), Answers(*(each[inside] for each in said))
         found = _values(critic, unit, params, steps.feed.minibatch, steps.feed.resident, positions, mine)
         value, surprise = (np.asarray(column, float)[: place.stop - place.start] for column in found)
-        values.append(value), surprises.append(surprise)
+        values.append(value)
+        surprises.append(surprise)
     return np.concatenate(values), np.concatenate(surprises)
 
 

@@ -109,15 +109,13 @@ def _by_log(estimators: Estimators, number: int, first: Ranked) -> tuple[Estimat
     evidence, today = estimators.evidence, estimate(np.concatenate(estimators.observed))
     held = len(evidence.logs[evidence.whose[number]].held.starts)
     if not evidence.unseen:
-        return (
-            today,
-            "no run held out episodes, so that nothing judges what the policies learned; --hold-out 0.1",
-        )
+        return today, "the policies learned from all episodes; with --hold-out 0.2 the others judge them"
     if held < choice.EPISODES:
-        return today, f"{held} held-out episodes are too few; hold out at least {choice.EPISODES}"
-    fqe = estimators.scores["fqe"][number] - estimators.observed[evidence.whose[number]].mean()
-    weighted = estimators.weighted_gain(number)
-    return today, choice.objection(first.gain, float(fqe), weighted, first.support)
+        return today, f"held-out episodes: {held}, which are too few; hold out at least {choice.EPISODES}"
+    fqe = estimate(estimators.values.fqe[number] - estimators.observed[evidence.whose[number]])
+    enough = estimators.scores["effective_episodes"][number] >= choice.TELLING * held
+    weighted = estimators.weighted_gain(number) if enough else None
+    return today, choice.objection(first.gain, fqe, weighted, first.support)
 
 
 def _by_play(evidence: Evidence, first: Ranked) -> tuple[Estimate, str | None]:
@@ -161,12 +159,14 @@ def _notes_on_weights(estimators: Estimators, number: int) -> list[str]:
     if found is None:
         return []
     effective, gain = estimators.scores["effective_episodes"][number], estimators.weighted_gain(number)
-    said = f"a gain of {gain}" if gain else "nothing about"
-    soft = f"the first policy where {found.soft:.0%} of the steps are the log's own policy's"
-    doubtful = [doubtful_propensities(log.learned) for log in evidence.logs]
+    said = f"finds a gain of {gain}" if gain else "cannot tell"
+    log = evidence.logs[evidence.whose[number]]
+    cloned = ", by a clone's propensities" if log.held.timeline.probability is None else ""
     line = (
-        f"importance sampling finds {said} {'for ' if gain else ''}{soft}: {effective:.1f} effective episodes"
+        f"importance sampling {said}{cloned}, if the first policy acts in {1 - found.soft:.0%} of the steps "
+        f"and the log's own in the others: {effective:.1f} effective episodes of {len(log.held.starts):,}"
     )
+    doubtful = [doubtful_propensities(log.learned) for log in evidence.logs]
     return [line, *dict.fromkeys(note for note in doubtful if note)]
 
 
