@@ -46,12 +46,17 @@ def chosen_on(simulator: Simulator, seed: int, folder: Path) -> tuple[Any, float
 
 def main() -> None:
     logging.disable(logging.WARNING)
-    print("| simulator | log | seed | answer | first policy | gain | true gain |", "|---" * 7 + "|", sep="\n")
+    print(
+        "| simulator | log | seed | answer | first policy | FQE alone | gain | true gain |",
+        "|---" * 8 + "|",
+        sep="\n",
+    )
     for name in [ONLY] if ONLY else SIMULATORS:
         for kind, simulator in kinds(SIMULATORS[name]()).items():
             for seed in range(SEEDS):
                 with tempfile.TemporaryDirectory() as folder:
                     found, true = chosen_on(simulator, seed, Path(folder))
                 first, answer = found.ranking[0], "ship" if found.chosen else "keep"
-                said = [answer, f"{first.agent} {first.step:,}", first.gain, f"{true:.3g}"]
+                fqe = f"{(first.scores['fqe'] or 0.0) - found.today.mean:.3g}"
+                said = [answer, f"{first.agent} {first.step:,}", fqe, first.gain, f"{true:.3g}"]
                 print("|", " | ".join(map(str, [name, kind, seed, *said])), "|", flush=True)
