@@ -14,6 +14,7 @@ formats       the import of tables and Minari datasets (the extra `minari`)
 report        the page of a study of 300 runs
 grid          the paper's grid on a cluster, with training of seconds
 selection     FQE of 25 policies
+choice        does `optimist select` answer truly? Logs of three simulators with exactly known values
 checkpoints   the share of the time that checkpoints take
 looks         the share of the time that the guard against divergence takes
 checks        the share of the time that hashes and checks take

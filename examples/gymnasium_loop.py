@@ -21,9 +21,11 @@ for _ in range(2 * steps):
         observation, _ = env.reset()
 env.close()
 
-settings = {"steps": steps, "evaluate_every": max(1, steps // 5), "environment": "", "restart": True}
+settings = {"steps": steps, "evaluate_every": max(1, steps // 5), "hold_out": 0.2}
+settings |= {"environment": "", "restart": True}
 runs = [optimist.train(agent, "cart-pole", out=f"runs/{agent}", **settings) for agent in ("dqn", "cql")]
-selection = optimist.select(runs, updates=max(100, steps // 5))
+selection = optimist.select(runs, updates=max(100, steps // 5), anyway=True)  # it is played below
+print(selection.answer)
 print(f"the log chooses {selection.chosen.agent}, step {selection.chosen.step}")
 
 # Only now the environment is asked.

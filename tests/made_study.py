@@ -121,7 +121,7 @@ def fqe(step: int, seed: int) -> float:
 
 def write_selections(out: Path, agents: tuple[str, ...] = AGENTS, updates: int = 50) -> Path:
     """A selection.json in every run of these agents: FQE as above, all other scores unknown."""
-    unknown = dict.fromkeys(rule.score for rule in RULES.values())
+    unknown = dict.fromkeys(RULES)
     candidates = [
         {"step": step, "seed": seed, "scores": unknown | {"fqe": fqe(step, seed), "support": 1.0}}
         for step in STEPS
@@ -133,6 +133,7 @@ def write_selections(out: Path, agents: tuple[str, ...] = AGENTS, updates: int =
             facts = {
                 "rule": "fqe",
                 "updates": updates,
+                "answer": "ship the first",
                 "notes": ["a note", f"a note about {job.environment}"],
             }
             facts["chosen"] = {name: candidates[0][name] for name in ("step", "seed")}

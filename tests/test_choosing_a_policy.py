@@ -17,8 +17,10 @@ def test_every_block_of_the_page_runs(tmp_path, monkeypatch):
     record = read_selection(Path("choice"))
     assert record is not None and len(record["candidates"]) == 12
     assert not any("episodes from which they learned" in note for note in record["notes"])
-    mine = next(each for each in record["candidates"] if each["run"] == "runs/cql")
-    assert (names["chosen"].step, names["chosen"].seeds) == (mine["step"], (mine["seed"],))
+    first = record["candidates"][0]
+    assert record["chosen"] == {name: first[name] for name in ("run", "step", "seed")}
+    assert (names["chosen"].step, names["chosen"].seeds) == (first["step"], (first["seed"],))
+    assert "held-out episodes: 1, which are too few" in names["choice"].answer
     assert NumpyPolicy("cart.npz")([0.0, 0.0, 0.0, 0.0]) in (0, 1)
 
 

@@ -154,17 +154,18 @@ def select(
     data: Dataset | str | Path | None = None,
     rule: str = "cautious",
     updates: int = 10_000,
-    every_rule: bool = False,
     episodes: int = 0,
     environment: str = "",
     out: str | Path | None = None,
     allow: Iterable[str] = (),
     steps: int | None = None,
+    anyway: bool = False,
 ) -> "Selection":
     """Choose among all kept policies of runs that learned from one dataset, by that dataset alone, as
-    `optimist select` does. `selection.chosen` is the policy to ship, `selection.ranking` has all of them;
-    `load(run, step="chosen")` loads the choice. With `episodes`, the policies that rank best play at most
-    that many real episodes in all, which then decide.
+    `optimist select` does. `selection.answer` says whether the first is better than the log's own policy, and
+    by how much; `selection.chosen` is the policy to ship, None if the log cannot tell, unless `anyway`;
+    `selection.ranking` has all of them. `load(chosen.run, step="chosen")` loads the choice. With `episodes`,
+    the policies that rank best play at most that many real episodes in all, which then decide.
     """
     from optimist.training.selection import select_policy
     from optimist.training.storage.selected import refuse_read_only
@@ -177,11 +178,11 @@ def select(
         data=data,
         rule=rule,
         updates=updates,
-        every_rule=every_rule,
         episodes=episodes,
         environment=environment,
         allow=allow,
         steps=steps,
+        anyway=anyway,
     )
     page = None if out is None else Path(with_home(out))
     found.write(page)

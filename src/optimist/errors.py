@@ -44,6 +44,12 @@ class DivergedError(OptimistError):
     exit_code = 5
 
 
+class UndecidedError(OptimistError):
+    """A question that the log cannot answer: no policy was chosen."""
+
+    exit_code = 7
+
+
 class StorageError(OptimistError):
     """The disk is full, read-only, or cannot be written for another reason."""
 

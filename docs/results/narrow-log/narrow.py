@@ -64,7 +64,7 @@ def main(folder: Path, updates: int = 20_000) -> None:
             table.writerow(
                 (each.agent, each.step, each.seed, f"{each.value:.4f}", f"{each.support:.4f}", score)
             )
-    best, chosen = max(max(each.values()) for each in played.values()), selection.chosen
+    best, chosen = max(max(each.values()) for each in played.values()), selection.ranking[0]
     score = played[chosen.run][chosen.step, chosen.seed]
     print(f"chosen of {len(selection.ranking)}: {chosen.name}, {score:.0f}; the best policy has {best:.0f}")
     file = folder / "policy.onnx"

@@ -84,7 +84,7 @@ def regret(truth, picks, random):
 
 
 def halved_regret(order, scores, random):
-    """The mean regret of the ranking after 20 real episodes, played as `optimist select --episodes 20` plays
+    """The mean regret of the ranking after 20 real episodes, played as `optimist select --episodes 20` played
     them: two by each of the first four policies, then five by each of the better two. Without an `order` the
     four are random."""
     lost, generator = [], np.random.default_rng(SEED)

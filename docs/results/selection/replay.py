@@ -8,7 +8,8 @@ of them, its standard error, the mean of the evaluation during training, and eve
 Two means of the same episodes tell the error of FQE from that of its measure: `clipped` sums the rewards as
 training clips them, and `discounted` is what FQE estimates, the discounted sum of the clipped rewards.
 `evaluations.npz` has the 100 returns of each evaluation during training, in the order of the rows. Games that
-are not in these studies keep the rows they have.
+are not in these studies keep the rows they have. The rules sbv, bvft and drift were removed from
+`optimist select` after this study: a replay of a new selection leaves their columns empty.
 """
 
 import csv

@@ -83,9 +83,8 @@ def trace(folder: Path, write) -> None:
         def values(problem, params, place) -> float:
             """The value of a policy at the starts of the held-out episodes."""
             mine = jax.tree.map(lambda leaf: leaf[0, place], params)
-            actions, feed = estimators._held[place].action[starts], held.feed
-            at = (feed.minibatch, feed.resident, held.begins[0] + starts, actions)
-            return float(returns.std() * fitted_q._at_starts(problem.critic, mine, *at)[:, 0].mean())
+            asked = (problem.critic, float(returns.std()), mine, held, 0, estimators._held[place])
+            return float(fitted_q.values_on_log(*asked)[0][starts, 0].mean())
 
         def traced(problem, fit, *more, rate=rate, done=done, values=values):
             """A chunk of updates of FQE."""

@@ -193,10 +193,6 @@ class CriticAgent(LearnsValues, ActorAgent):
         first = jax.tree.map(lambda leaf: leaf[0], params["critic"])
         return partial(every, params["critic"]), partial(judged, first)
 
-    def action_value(self, spec: Spec, params: dict, observation, action) -> Any:
-        every, _ = self.judges(spec, params)
-        return every(observation, action).mean()
-
 
 @dataclass(frozen=True, kw_only=True)
 class ActorCritic(CriticAgent):

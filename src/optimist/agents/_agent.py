@@ -74,9 +74,6 @@ class Agent(ABC):
     def estimate(self, spec: Spec, params: dict, observation) -> Any:
         """The expected return of the agent's action here, for the logs and the guard against divergence."""
 
-    def action_value(self, spec: Spec, params: dict, observation, action) -> Any:
-        """The expected return after this action; NaN for an agent that estimates none."""
-        return jnp.full((), jnp.nan)
 
 
 @dataclass(frozen=True, kw_only=True)

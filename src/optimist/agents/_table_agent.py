@@ -151,13 +151,6 @@ class TableAgent(Agent):
         mask = allowed if self.next_is_a_maximum else None
         return self.state_value(Reader(self.table(spec), params["q"])(observation, mask))
 
-    def action_value(self, spec: Spec, params: dict, observation, action) -> Any:
-        return self.action_values(self.table(spec)(params["q"], observation))[action]
-
-    def action_values(self, table: Table | SplitTable) -> Any:
-        """The expected return after each action, (A,): by default the values, which need not be returns."""
-        return self.values(table)
-
 
 def of_choices(values: Any, step: Transition) -> Any:
     """The values or logits of the actions that could be chosen: one that was not allowed was not avoided."""

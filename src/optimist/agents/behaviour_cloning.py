@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-import jax.numpy as jnp
-
 from optimist.agents._table_agent import TableAgent, choice_loss
 
 
@@ -17,9 +15,6 @@ class BehaviourCloning(TableAgent):
 
     def values(self, table):
         return table.mean()
-
-    def action_values(self, table):
-        return jnp.full_like(self.values(table), jnp.nan)  # logits are not returns
 
     def loss(self, q, q_target, step, key):
         return choice_loss(q(step.observation).mean(), step)

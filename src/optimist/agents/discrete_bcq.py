@@ -31,9 +31,6 @@ class DiscreteBcq(HuberAgent):
         likely = jax.nn.softmax(logits) >= self.threshold * jax.nn.softmax(logits).max()
         return jnp.where(likely, values, -jnp.inf)
 
-    def action_values(self, table):
-        return table.columns()[:, 0]
-
     def loss(self, q, q_target, step, key):
         values, logits = q(step.observation).columns().T
         following = (step.next_observation, step.next_allowed)

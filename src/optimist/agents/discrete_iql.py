@@ -38,9 +38,6 @@ class DiscreteIql(ValueAgent):
     def values(self, table):
         return table.columns()[:, 3]
 
-    def action_values(self, table):
-        return table.columns()[:, :2].min(axis=1)
-
     def state_value(self, table):
         return table.columns()[:, 2].mean()
 

@@ -42,7 +42,8 @@ Every command has --help. The same command again continues what was interrupted.
 
 exit codes: 0 done, 2 a wrong word or value, 3 a problem with the data,
 4 a problem with the run folder, 5 training diverged, 6 a file cannot be read
-or written, 130 or 143 interrupted and saved, 1 anything else."""
+or written, 7 no policy was chosen, 130 or 143 interrupted and saved,
+1 anything else."""
 
 WITH_CHECKPOINTS = ("demo", "collect", "train", "study run", "study work")
 

@@ -24,8 +24,8 @@ FLAGS = (
     "--private",
     "--json",
     "--debug",
-    "--every-rule",
     "--follow",
+    "--anyway",
     "--quick",
     "--peers",
 )  # options without a value

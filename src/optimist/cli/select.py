@@ -1,13 +1,13 @@
-"""`optimist select`: which kept policy to ship, from the log alone."""
+"""`optimist select`: which kept policy to ship, if any, from the log alone."""
 
 import argparse
 from pathlib import Path
 from typing import Any
 
 from optimist.cli.options import Parser, command, whole_number
-from optimist.errors import command_line
+from optimist.errors import UndecidedError, command_line
 
-RULES = ("cautious", "supported", "fqe", "support", "sbv", "bvft", "drift", "agreement", "importance")
+RULES = ("cautious", "supported", "fqe", "support", "agreement", "importance")
 SHOWN = 10  # rows of the printed ranking
 
 
@@ -37,7 +37,7 @@ def _options(parser: Parser, words: list[str]) -> None:
         help="use about so many steps of each log, which is faster [all that there is room for]",
     )
     parser.add_argument(
-        "--every-rule", action="store_true", help="also compute the scores of rules that take long"
+        "--anyway", action="store_true", help="choose the first policy even if it is not shown to be better"
     )
     parser.add_argument(
         "--episodes",
@@ -61,8 +61,8 @@ def _options(parser: Parser, words: list[str]) -> None:
 
 
 def select(options: argparse.Namespace) -> None:
-    """Choose among all kept policies of runs by their log alone. The choice is written into every run, and
-    `--step chosen` loads it."""
+    """Say whether a kept policy of runs is better than the log's own policy, by their log alone. If so it is
+    chosen: `--step chosen` loads it. If not, the exit code is 7."""
     from optimist.studies.report.selection_report import ranking_sheet, write_selection_page
     from optimist.studies.sheet import print_sheet
     from optimist.training.selection import select_policy
@@ -74,24 +74,24 @@ def select(options: argparse.Namespace) -> None:
         data=options.data,
         rule=options.rule,
         updates=options.updates,
-        every_rule=options.every_rule,
+        anyway=options.anyway,
         episodes=options.episodes,
         environment=options.environment,
         allow=options.allow,
         steps=options.steps,
     )
     found.write(options.out)
+    print(found.answer)
     print_sheet(ranking_sheet(found, SHOWN))
-    chosen = found.chosen
-    print(f"chosen: {chosen.name}")
-    for run, each in found.runs.items():
-        if run != chosen.run:
-            print(f"chosen of {run}: step {each.step:,} seed {each.seed}")
-    line = command_line("export", chosen.run, "--step", "chosen", "--to", "policy.onnx")
-    print(f"to ship it: {line}")
     if options.out:
         page = write_selection_page(found, options.out, _command(options))
         print(f"wrote {page}")
+    if found.chosen is None:
+        first = f"--anyway chooses {found.ranking[0].name}"
+        clone = command_line("train", "behaviour_cloning", found.facts["data"])
+        raise UndecidedError(f"no policy was chosen; to clone today's: {clone}; {first}")
+    line = command_line("export", found.chosen.run, "--step", "chosen", "--to", "policy.onnx")
+    print(f"chosen: {found.chosen.name}; to ship it: {line}")
 
 
 def _command(options: argparse.Namespace) -> str:
@@ -100,4 +100,4 @@ def _command(options: argparse.Namespace) -> str:
     for name in ("steps", "episodes", "environment", "data", "out"):
         words += [f"--{name}", value] if (value := getattr(options, name)) else []
     words += [word for module in options.allow for word in ("--allow", module)]
-    return command_line("select", *words, *["--every-rule"] * options.every_rule)
+    return command_line("select", *words, *["--anyway"] * options.anyway)

@@ -32,12 +32,12 @@ def choose_policies(jobs: list[Job], out: Path, settings: dict[str, Any]) -> Non
 
 def _is_selected(folder: Path, settings: dict[str, Any], among: list[str]) -> bool:
     """Was this run selected with these settings, among the runs with these fingerprints and all of its
-    policies? BVFT and the notes compare the policies with each other."""
+    policies? The notes compare the policies with each other."""
     found = read_selection(folder)
     if found is None or found.get("fingerprint") != fingerprint(read_config(folder)):
         return False
     if not is_of_all(found, kept_steps(folder)):
         return False
-    usual = {"rule": choice.USUAL, "updates": UPDATES, "every_rule": False, "steps": None}
+    usual = {"rule": choice.USUAL, "updates": UPDATES, "steps": None}
     asked = {**usual, "among": among, **settings}
     return all(found.get(name) == value for name, value in asked.items())

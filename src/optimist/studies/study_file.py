@@ -41,7 +41,7 @@ KEYS = {  # every key of a study's file, and its kind
 }
 VIEW = dict[str, float]
 AGENT_KEYS = {"agent": str, "preset": str, "options": dict, "view": VIEW}
-SELECT_KEYS = {"rule": str, "updates": int, "every_rule": bool, "steps": int}
+SELECT_KEYS = {"rule": str, "updates": int, "steps": int}
 COLLECT_KEYS = {
     "agent": str,
     "preset": str,

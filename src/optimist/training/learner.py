@@ -106,10 +106,6 @@ class Learner:
             )
         return method(*given, allowed=allowed)
 
-    def action_value(self, params: dict, observation, action) -> Any:
-        """The agent's estimate of the return after this action."""
-        return self.agent.action_value(self.spec, params, self.read(observation), action)
-
     def update(self, state: TrainState, batch: Transition) -> tuple[TrainState, dict]:
         """One gradient step of one seed: each objective that is due, then the target if it is due."""
         state, losses = self.descended(state, batch)

@@ -7,16 +7,14 @@ import pytest
 
 from optimist.data import Dataset
 from optimist.training.selection.agreement import agreement
-from optimist.training.selection.bvft import RESOLUTIONS, tournament
 from optimist.training.selection.decisions import Answers
-from optimist.training.selection.drift import complete_steps, overestimation
 from optimist.training.selection.evidence import Evidence, Log, Rewards, Steps
 from optimist.training.selection.fitted_q import FittedQ, Own, policy_values
 from optimist.training.selection.halving import halved, rounds_of
-from optimist.training.selection.importance import FEWEST, weighted_return
+from optimist.training.selection.importance import doubtful_propensities, softened, weighted_return
 from optimist.training.selection.regression import Critic, by_log, fitted
-from optimist.training.selection.supervised_bellman import bellman_errors
 from optimist.training.selection.support import Near, likely, support
+from optimist.training.selection.today import corrections, observed_returns
 
 STATES, GAMMA = 4, 0.6
 REWARDS = Rewards(GAMMA, None)
@@ -75,14 +73,11 @@ def state_of(observations) -> np.ndarray:
     return np.asarray(observations).argmax(axis=-1)
 
 
-def said(data: Dataset, policy: list[int], values=None) -> Answers:
-    """A policy's answers, and its own values where `values` are (states, actions)."""
+def said(data: Dataset, policy: list[int]) -> Answers:
     batch = Steps([data], REWARDS).feed.minibatch(Steps([data], REWARDS).feed.resident, np.arange(len(data)))
     now, after = state_of(batch.observation), state_of(batch.next_observation)
     rule = np.array(policy, np.int32)
-    own = np.full((STATES, 2), np.nan) if values is None else values
-    best = own.max(axis=1)
-    return Answers(rule[now], rule[after], best[now], best[after], own[now, np.asarray(batch.action)])
+    return Answers(rule[now], rule[after])
 
 
 def test_fitted_q_finds_the_exact_value_of_each_policy(evidence):
@@ -154,94 +149,120 @@ def test_logs_may_have_unequal_numbers_of_candidates():
     assert (place // 3).tolist() == whose.tolist()  # in the row of its log
 
 
-def test_the_bellman_error_of_the_true_values_is_none(evidence):
-    """The best policy's Q has no Bellman error; Q plus noise has the noise's."""
-    data = evidence.logs[0].held
-    best = exact_values(POLICIES[0])
-    right = np.array(
-        [[GAMMA * best[max(0, s - 1)], 1.0 if s == 3 else GAMMA * best[s + 1]] for s in range(4)]
-    )
-    wrong = right + np.array([[0.5, -0.5], [-0.5, 0.5], [0.5, 0.0], [0.0, 0.5]])
-    answers = [said(data, POLICIES[0], values) for values in (right, wrong, None)]
-    rows = Steps([data], REWARDS).samplers[0].all_rows()
-    rewards = [(rows.reward, rows.discount)] * 3
-    steps = Steps([data], REWARDS)
-    errors = bellman_errors(evidence, answers, answers, steps, rewards, [1.0, 2.0, 1.0], updates=500)
-    target = rows.reward + rows.discount * answers[1].next_estimate
-    plain = np.sqrt(np.mean((answers[1].logged_value - target) ** 2))  # the chain is deterministic
-    assert errors[0] < 0.04
-    np.testing.assert_allclose(errors[1], plain / 2.0, rtol=0.1)
-    assert np.isnan(errors[2])
-
-
-def test_the_tournament_is_the_one_of_plain_loops():
-    random = np.random.default_rng(0)
-    values = [random.normal(size=40) for _ in range(3)]
-    targets = [value + 0.3 * random.normal(size=40) for value in values]
-    low, high = np.min(values), np.max(values)
-    expected = []
-    for i in range(3):
-        by_resolution = []
-        for resolution in RESOLUTIONS:
-            width, losses = resolution * (high - low), []
-            for j in range(3):
-                total = 0.0
-                for n in range(40):
-                    cell = [
-                        m
-                        for m in range(40)
-                        if all(
-                            int((values[k][m] - low) / width) == int((values[k][n] - low) / width)
-                            for k in (i, j)
-                        )
-                    ]
-                    total += (values[i][n] - np.mean([targets[i][m] for m in cell])) ** 2
-                losses.append(np.sqrt(total / 40))
-            by_resolution.append(max(losses))
-        expected.append(min(by_resolution))
-    nothing = np.full(40, np.nan)
-    found = tournament([*values, nothing], [*targets, nothing])
-    np.testing.assert_allclose(found[:3], expected)
-    assert np.isnan(found[3])
-
-
-def test_importance_sampling_is_the_one_of_plain_loops():
-    data = chain(400, probabilities=np.full(len(chain(400)), 0.5))
-    chosen = said(data, POLICIES[0]).action
-    total, episodes = 0.0, data.episodes
+def test_a_softened_policy_is_weighed_as_plain_loops_do_and_near_its_exact_value():
+    """Right in every state, but as the uniform behaviour in half of the steps."""
+    data = chain(1500, probabilities=np.full(len(chain(1500)), 0.5))
+    right = said(data, POLICIES[0]).action
+    found = softened(data, [right], np.full(len(data), 0.5), REWARDS)
+    (soft, total), episodes = (found.soft, 0.0), data.episodes
     for t in range(12):
         numerator = denominator = 0.0
         for number, episode in enumerate(episodes):
-            begin = data.offsets[number]
-            lasted = min(t + 1, len(episode))
-            same = all(episode.actions[k] == chosen[begin + k] for k in range(lasted))
-            weight = same / 0.5**lasted
-            denominator += weight
-            numerator += weight * (episode.rewards[t] if t < len(episode) else 0.0)
+            begin, weight = data.offsets[number], 1.0
+            for k in range(min(t + 1, len(episode))):
+                agrees = episode.actions[k] == right[begin + k]
+                weight *= ((1 - soft) * agrees + soft * 0.5) / 0.5
+            if t < len(episode) or episode.terminal:  # one that was cut off is not known any more
+                denominator += weight
+                numerator += weight * (episode.rewards[t] if t < len(episode) else 0.0)
         total += GAMMA**t * numerator / denominator
-    np.testing.assert_allclose(weighted_return(data, chosen, REWARDS), total, rtol=1e-6)
-    np.testing.assert_allclose(total, exact_values(POLICIES[0]).mean(), atol=0.1)
+    np.testing.assert_allclose(found.values[0, 0], total, rtol=1e-6)
+    exact = softened_values(soft)
+    low, high = np.quantile(found.values[1:, 0], [0.025, 0.975])
+    assert low < exact.mean() < high and high - low < 0.1 * exact.mean() * 2
+    assert found.gains[0, 0] > 0 and 30 <= found.effective[0] < 1500
 
 
-def test_too_few_matching_episodes_give_no_estimate():
-    data = chain(FEWEST - 1, probabilities=np.full(len(chain(FEWEST - 1)), 0.5))
-    assert np.isnan(weighted_return(data, said(data, POLICIES[0]).action, REWARDS))
-    assert np.isnan(weighted_return(chain(50), said(chain(50), POLICIES[0]).action, REWARDS))
+def softened_values(soft: float) -> np.ndarray:
+    """V of going right with probability 1 - soft / 2."""
+    move, pay = np.zeros((STATES, STATES)), np.zeros(STATES)
+    for state in range(STATES):
+        move[state, max(0, state - 1)] += soft / 2
+        if state + 1 < STATES:
+            move[state, state + 1] += 1 - soft / 2
+        else:
+            pay[state] = 1 - soft / 2
+    return np.linalg.solve(np.eye(STATES) - GAMMA * move, pay)
 
 
-def test_returns_to_go_and_overestimation():
-    data = Dataset.from_arrays(
-        np.zeros((5, 2)), np.zeros(5, int), [1.0, 5.0, 1.0, 1.0, 1.0], [0, 1, 0, 0, 0],
-        truncations=[0, 0, 0, 0, 1], next_observations=np.zeros((5, 2)), actions_count=2,
+def endless(lengths: list[int], reward: float = 1.0) -> Dataset:
+    """Episodes of one state that pay the same in every step and are cut off after so many."""
+    count, ends = sum(lengths), np.cumsum(lengths) - 1
+    state = np.ones((count, 2))
+    return Dataset.from_arrays(
+        state, np.arange(count) % 2, np.full(count, reward), np.zeros(count, bool),
+        truncations=np.isin(np.arange(count), ends), next_observations=state, actions_count=2,
     )  # fmt: skip
-    returns = Rewards(0.5, 2.0).returns(data)
-    np.testing.assert_allclose(returns, [2.0, 2.0, 1.75, 1.5, 1.0])
-    assert complete_steps(data, 0.5).tolist() == [True, True, False, False, False]
-    assert complete_steps(data, 0.4).tolist() == [True, True, True, False, False]
-    complete = complete_steps(data, 0.5)
-    known, unknown = np.zeros(5), np.full(5, np.nan)
-    assert overestimation(np.array([3.0, 4.0, 99, 99, 99]), returns, complete, known) == 1.5
-    assert np.isnan(overestimation(np.ones(5), returns, complete, unknown))
+
+
+def test_an_episode_that_was_cut_off_has_not_ended():
+    """It counted with rewards of 0, as if the work had stopped. Known is only what was seen: 1 a step."""
+    data = endless([2, 8, 4])
+    values, effective = weighted_return(data, np.ones(14), REWARDS, np.ones((1, 3)))
+    np.testing.assert_allclose(values, [sum(GAMMA**t for t in range(8))])
+    assert effective == pytest.approx(3)
+
+
+def test_what_followed_a_cut_episode_is_a_fitted_value():
+    """Every episode pays 1 a step for ever: 1 / (1 - gamma), however early it was cut."""
+    data = endless([3, 9, 5, 7] * 10)
+    evidence = Evidence((Log(data, data),), np.zeros(1, int), REWARDS, ())
+    (observed,) = observed_returns(evidence, Steps([data], REWARDS), updates=1000)
+    np.testing.assert_allclose(observed, np.full(40, 1 / (1 - GAMMA)), rtol=0.02)
+    whole = Dataset.from_arrays(
+        np.ones((4, 2)), [0, 1, 0, 1], np.ones(4), [0, 1, 0, 1], truncations=False, actions_count=2
+    )
+    evidence = Evidence((Log(whole, whole),), np.zeros(1, int), REWARDS, ())
+    (observed,) = observed_returns(evidence, Steps([whole], REWARDS), updates=10**9)  # nothing is fitted
+    np.testing.assert_allclose(observed, [1 + GAMMA] * 2)
+
+
+def test_the_correction_of_a_policy_that_acts_as_logged_is_what_the_log_shows(evidence):
+    """V(start) + sum of gamma^t (r + gamma V(s') - V(s)) is the return, whatever V is."""
+    data = evidence.logs[0].held
+    steps, value = data.steps(), np.random.default_rng(0).normal(size=STATES + 1)
+    batch = Steps([data], REWARDS).feed.minibatch(Steps([data], REWARDS).feed.resident, np.arange(len(data)))
+    now, after = state_of(batch.observation), state_of(batch.next_observation)
+    reward, discount = data.timeline.reward[steps], GAMMA * ~data.timeline.terminal[steps]
+    surprises, logged = reward + discount * value[after] - value[now], data.timeline.action[steps]
+    found = value[now[data.offsets[:-1]]] + corrections(evidence, 0, logged, np.ones(len(data)), surprises)
+    last = data.stops - 1
+    rest = GAMMA ** np.diff(data.offsets) * ~data.timeline.terminal[last] * value[after[data.offsets[1:] - 1]]
+    np.testing.assert_allclose(found, REWARDS.returns(data)[data.offsets[:-1]] + rest, rtol=1e-6)
+
+
+def test_held_out_outcomes_correct_a_wrong_estimate():
+    """Two actions that pay 1 and 0, a quarter and three quarters of the log; FQE says 5 for both."""
+    random = np.random.default_rng(0)
+    action = (random.random(4000) < 0.75).astype(int)
+    data = Dataset.from_arrays(
+        np.ones((4000, 2)), action, 1.0 - action, np.ones(4000, bool), truncations=False, actions_count=2
+    )
+    evidence = Evidence((Log(data, data),), np.zeros(1, int), REWARDS, ())
+    propensities, surprises = np.where(action == 1, 0.75, 0.25), (1.0 - action) - 5.0
+    for chosen, true in ((0, 1.0), (1, 0.0)):
+        found = 5.0 + corrections(evidence, 0, np.full(4000, chosen), propensities, surprises)
+        assert np.mean(found) == pytest.approx(true, abs=0.02)
+
+
+def test_logged_probabilities_that_cannot_be_right_are_said():
+    random, count = np.random.default_rng(0), 5000
+    right = np.array([0.1, 0.3, 0.6])
+    actions = random.choice(3, count, p=right)
+
+    def note(probabilities, **more) -> str | None:
+        rows = (np.ones((count, 2)), actions, np.zeros(count), np.ones(count))
+        return doubtful_propensities(
+            Dataset.from_arrays(*rows, truncations=False, probabilities=probabilities, **more)
+        )
+
+    assert note(right[actions]) is None
+    assert "sums to 586 over the steps with action 0, which was possible in 5,000" in note(
+        np.full(count, 0.9)
+    )
+    assert "with action" in note(right[actions] / 2)
+    sometimes = np.stack([actions == 0, np.ones(count, bool), np.ones(count, bool)], axis=1)
+    assert note(np.where(actions == 0, 0.9, right[actions] / 0.9), allowed_actions=sometimes) is None
 
 
 def test_agreement_is_between_the_members_of_a_group():
@@ -277,6 +298,8 @@ def test_the_behaviour_is_cloned_and_the_candidates_are_compared_with_it():
     )
     assert found.held[0].all()
     np.testing.assert_array_equal(found.held[1], states >= 2)
+    (cloned,) = found.propensities  # none were logged
+    np.testing.assert_allclose(cloned, np.where(states < 2, 1.0, 0.5), atol=0.12)
 
 
 def test_only_allowed_actions_are_compared_with_the_behaviour():
@@ -289,7 +312,7 @@ def test_only_allowed_actions_are_compared_with_the_behaviour():
         truncations=False, allowed_actions=np.stack([~rare, np.ones(count, bool), rare], axis=1),
     )  # fmt: skip
     following = np.append(usual[1:], 0)
-    policies = [Answers(usual, following, *[np.zeros(count)] * 3), Answers(*[np.ones(count, int)] * 5)]
+    policies = [Answers(usual, following), Answers(*[np.ones(count, int)] * 2)]
     found = support(
         Evidence((Log(data, data),), np.zeros(2, int), REWARDS, ()),
         policies,
@@ -319,11 +342,11 @@ def test_a_vector_is_supported_as_near_as_the_logged_ones():
 
 
 def test_halving_spends_the_budget_and_keeps_the_best_half():
-    assert rounds_of(20, 100) == [(4, 2), (2, 5)]
-    assert rounds_of(3, 100) == [(2, 1)]
+    assert rounds_of(20, 100) == [(4, 2), (2, 6)]
+    assert rounds_of(3, 100) == [(2, 1)]  # one episode cannot be shared equally
     assert rounds_of(20, 1) == [(1, 20)]
     assert all(sum(n * e for n, e in rounds_of(budget, 64)) <= budget for budget in range(1, 200))
     true = {7: 1.0, 3: 5.0, 9: 3.0, 1: 4.0, 8: 9.0}
     order, returns = halved([7, 3, 9, 1, 8], 20, lambda each, episodes, _: [true[each]] * episodes)
     assert order == [3, 1, 9, 7, 8]  # 8 is the best, but was not among the four that could play
-    assert {each: len(found) for each, found in returns.items()} == {7: 2, 3: 7, 9: 2, 1: 7}
+    assert {each: len(found) for each, found in returns.items()} == {7: 2, 3: 8, 9: 2, 1: 8}

@@ -11,9 +11,10 @@ from optimist.data.disk.files import make_folder, write_whole
 from optimist.data.episodes import episodes_in_words
 from optimist.studies.report.figures import colour, dash, dress, laid_out, legend, svg
 from optimist.studies.report.page import Picture, page, picture
-from optimist.studies.sheet import Cell, Sheet, in_words, number, with_interval
+from optimist.studies.sheet import Cell, Sheet, in_words, number
 from optimist.training.selection import Ranked, Selection
 from optimist.training.selection.choice import RULES
+from optimist.training.selection.selecting import LEFT_OUT
 
 PAGE = "selection.html"
 WIDTH, HEIGHT = 5.5, 3.4  # inches
@@ -23,35 +24,37 @@ FAR = 30  # times the median: then the scale is logarithmic
 def ranking_sheet(selection: Selection, most: int | None = None) -> Sheet:
     """The policies, the best first, and the notes."""
     played = any(each.returns for each in selection.ranking)
-    heads = [
-        "rank",
-        "run",
-        "agent",
-        "step",
-        "seed",
-        selection.rule,
-        "support",
-        *(["played"] if played else []),
+    heads = ["rank", "run", "agent", "step", "seed", *_scores(selection), *(["played"] if played else [])]
+    today = [
+        "today",
+        "the log's own policy",
+        "",
+        "",
+        "",
+        Cell(str(selection.today), selection.today.mean),
+        "",
+        "",
     ]
-    rows = [
-        [place, *_row(each), *([_played(each)] if played else [])]
+    rows = [[*today, *([""] if played else [])]]
+    rows += [
+        [str(place), *_row(each), *([_played(each)] if played else [])]
         for place, each in enumerate(selection.ranking[:most], 1)
     ]
-    more = len(selection.ranking) - len(rows)
+    more = len(selection.ranking) + 1 - len(rows)
     notes = [f"and {more:,} more policies"] * (more > 0) + list(selection.notes)
+    if selection.ranking[0].gain:
+        notes.append(f"gain: FQE, corrected by held-out outcomes, above today's policy; {LEFT_OUT}")
     return Sheet(f"policies by {RULES[selection.rule].about}", heads, rows, notes)
 
 
+def _scores(selection: Selection) -> list[str]:
+    return [selection.rule, "gain", "support"]
+
+
 def _row(each: Ranked) -> list[Any]:
-    return [str(each.run), each.agent, each.step, str(each.seed), _value(each), _share(each.support)]
-
-
-def _value(each: Ranked) -> Cell:
-    if each.value is None:
-        return Cell("none")
-    if each.low is None or each.high is None:
-        return Cell(f"{each.value:.4g}", each.value)
-    return Cell(with_interval(each.value, each.low, each.high), each.value)
+    value = Cell("none") if each.value is None else Cell(f"{each.value:.4g}", each.value)
+    gain = Cell("none") if each.gain is None else Cell(str(each.gain), each.gain.mean)
+    return [str(each.run), each.agent, str(each.step), str(each.seed), value, gain, _share(each.support)]
 
 
 def _share(share: float) -> Cell:
@@ -67,17 +70,11 @@ def _played(each: Ranked) -> Cell:
 
 def write_selection_page(selection: Selection, out: Path, command: str) -> Path:
     """Write the page into a folder; return its path."""
-    chosen, facts = selection.chosen, {**selection.facts, "rule": RULES[selection.rule].about}
-    if chosen.low is not None:
-        facts["intervals"] = (
-            "95%, bootstrap over held-out episodes; errors of the fitted networks are not in them"
-        )
-    count = len(selection.ranking)
-    choice = "The only policy" if count == 1 else f"Chosen of {count} policies"
+    facts = {**selection.facts, "rule": RULES[selection.rule].about, "intervals": LEFT_OUT}
     content = page(
         "selection.html.j2",
         title="Which policy to ship",
-        headline=f"{choice}: {chosen.name} ({chosen.agent}).",
+        headline=f"{selection.answer[:1].upper()}{selection.answer[1:]}.",
         warnings=list(selection.notes),
         figures=list(_pictures(selection)),
         runs=_runs_sheet(selection),
@@ -92,22 +89,18 @@ def write_selection_page(selection: Selection, out: Path, command: str) -> Path:
 
 def _runs_sheet(selection: Selection) -> Sheet:
     rows = [_row(each) for each in selection.ranking if selection.runs[each.run] is each]
-    heads = ["run", "agent", "step", "seed", selection.rule, "support"]
-    return Sheet("the chosen policy of each run", heads, rows)
+    return Sheet("the first policy of each run", ["run", "agent", "step", "seed", *_scores(selection)], rows)
 
 
 def _pictures(selection: Selection) -> Iterator[Picture]:
     """A figure for each score that is known: the mean over the seeds of each run, over training."""
-    for name, rule in RULES.items():
-        score, about = rule.score, rule.about
+    for score, (about, _) in RULES.items():
         known = [each for each in selection.ranking if each.scores[score] is not None]
         if known:
             figure = Figure((WIDTH, HEIGHT), layout="constrained")
             _draw(figure, selection, known, score)
-            caption = (
-                f"{about[:1].upper()}{about[1:]}. The mean over the seeds; the dot is the chosen policy."
-            )
-            yield picture(name, caption, svg(laid_out(figure)), WIDTH)
+            caption = f"{about[:1].upper()}{about[1:]}. The mean over the seeds; the dot is the first policy."
+            yield picture(score, caption, svg(laid_out(figure)), WIDTH)
 
 
 def _draw(figure: Figure, selection: Selection, known: list[Ranked], score: str) -> None:

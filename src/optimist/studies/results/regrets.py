@@ -12,7 +12,7 @@ import numpy as np
 
 from optimist.studies.results.runs import Evaluated
 from optimist.studies.sheet import Cell, Sheet, as_csv
-from optimist.training.selection.choice import RULES, preference
+from optimist.training.selection.choice import RULES
 
 LAST, SAME, PLAYED = "last", "the same step for all", "the best of {} that are played"
 COUNTS = (3, 5)  # policies that are played
@@ -64,7 +64,6 @@ def _fields(run: Evaluated, random: float) -> Iterable[Field]:
         mine = [each for each in record["candidates"] if each["seed"] == seed and each["step"] in curve]
         mine.sort(key=lambda each: each["step"])
         if mine:
-            names = {*(rule.score for rule in RULES.values()), "support"}
             yield Field(
                 game=run.job.environment,
                 part=run.job.part,
@@ -73,7 +72,7 @@ def _fields(run: Evaluated, random: float) -> Iterable[Field]:
                 steps=np.array([each["step"] for each in mine]),
                 truth=np.array([curve[each["step"]] for each in mine]),
                 scores={
-                    name: np.array([_number(each["scores"].get(name)) for each in mine]) for name in names
+                    name: np.array([_number(each["scores"].get(name)) for each in mine]) for name in RULES
                 },
                 random=random,
             )
@@ -106,7 +105,7 @@ def _together(fields: Sequence[Field]) -> list[Field]:
 
 def _losses(field: Field, others: Sequence[Field]) -> Iterable[Loss]:
     for rule in RULES:
-        wanted = preference(rule, field.scores)
+        wanted = field.scores[rule]
         known = ~np.isnan(wanted)
         if known.any():
             order = np.lexsort((-field.scores["support"], -wanted))

@@ -1,4 +1,4 @@
-"""Which of the kept policies to ship, from the log alone."""
+"""Which of the kept policies to ship, if any, from the log alone."""
 
 from optimist.training.selection.ranking import Ranked, Selection
 from optimist.training.selection.selecting import UPDATES, select_policy

@@ -1,4 +1,4 @@
-"""The actions and values of each frozen policy at every logged state, computed once before the fitting."""
+"""The actions of each frozen policy at every logged state, computed once before the fitting."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -15,13 +15,10 @@ from optimist.training.selection.evidence import Evidence, Steps
 
 
 class Answers(NamedTuple):
-    """A candidate's answers at every transition of its log, (n,) each; values are in its training's unit."""
+    """A candidate's actions at every transition of its log, (n,) each."""
 
-    action: Any  # its action in the observation
-    next_action: Any
-    estimate: Any  # its own value of the observation
-    next_estimate: Any
-    logged_value: Any  # its own value of the logged action; NaN if it has none
+    action: Any
+    next_action: Any  # in the next observation
 
 
 def answers(
@@ -61,9 +58,6 @@ def _answers(learner: Learner, params: dict, minibatch, resident, positions) -> 
         return Answers(
             action=learner.action(params, step.observation, key, step.allowed),
             next_action=learner.action(params, step.next_observation, key, step.next_allowed),
-            estimate=learner.estimate(params, step.observation, step.allowed),
-            next_estimate=learner.estimate(params, step.next_observation, step.next_allowed),
-            logged_value=learner.action_value(params, step.observation, step.action),
         )
 
     def of_seed(params):

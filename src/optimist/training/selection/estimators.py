@@ -1,22 +1,20 @@
-"""All scores of all candidates. Results that several estimators need are computed once."""
+"""All scores of all candidates, and their gains over the log's own policy. What several of them need is
+computed once."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from optimist.data.sampling import Sampler
 from optimist.training.selection.agreement import agreement
-from optimist.training.selection.bvft import tournament
 from optimist.training.selection.candidates import Candidate, Source
+from optimist.training.selection.choice import Estimate
 from optimist.training.selection.decisions import answers
-from optimist.training.selection.drift import complete_steps, overestimation
 from optimist.training.selection.evidence import Evidence, Steps
 from optimist.training.selection.fitted_q import Values, policy_values
-from optimist.training.selection.importance import weighted_return
-from optimist.training.selection.supervised_bellman import bellman_errors
+from optimist.training.selection.importance import Weighted, softened
 from optimist.training.selection.support import Supported, support
+from optimist.training.selection.today import corrections, observed_returns
 
 
 class Estimators:
@@ -55,58 +53,64 @@ class Estimators:
         )
 
     @cached_property
-    def quick_scores(self) -> dict[str, np.ndarray]:
-        """The scores for which nothing is fitted, by name, (C,)."""
-        return {
-            "overestimation": self._overestimations(),
-            "agreement": self._agreement(),
-            "tournament_loss": self._tournament(),
-            "importance": self._importance(),
-        }
+    def observed(self) -> list[np.ndarray]:
+        """What the log's own policy earned in each held-out episode of each log."""
+        return observed_returns(self.evidence, self._held_steps, self._updates)
 
-    def scores(self, slow: bool) -> dict[str, np.ndarray]:
-        """Every score by its name, (C,)."""
-        nothing = np.full(len(self.candidates), np.nan)
-        return {
-            "cautious": _means(self.values.cautious),
-            "supported": _means(self.values.supported),
-            "fqe": _means(self.values.fqe),
-            "support": _means(self._supported.held),
-            **self.quick_scores,
-            "bellman_error": self._bellman_errors() if slow else nothing,
-        }
+    @cached_property
+    def gains(self) -> list[np.ndarray]:
+        """What each candidate would have earned above that, in each held-out episode of its log; empty for
+        action vectors, for which nothing corrects FQE."""
+        if not self.evidence.spec.discrete:
+            return []
+        each = zip(self._whose, self._held, self.values.fqe, self.values.surprises, strict=True)
+        return [
+            value
+            + corrections(self.evidence, log, said.action, self._supported.propensities[log], surprises)
+            - self.observed[log]
+            for log, said, value, surprises in each
+        ]
 
-    def _scale(self, candidate: Candidate) -> float:
-        return float(self.sources[candidate.source].training.get("reward_scale", 1.0))
+    @cached_property
+    def weighted(self) -> list[Weighted | None]:
+        """Importance sampling on each log; None for action vectors."""
+        return [
+            None
+            if known is None
+            else softened(log.held, self._actions_on(number), known, self.evidence.rewards)
+            for number, (log, known) in enumerate(
+                zip(self.evidence.logs, self._supported.propensities, strict=True)
+            )
+        ]
 
-    def _sampler(self, candidate: Candidate, view: Any) -> Sampler:
-        """The transitions of a view as the candidate's run trained on them."""
-        training = self.sources[candidate.source].training
-        clip, gamma = training.get("clip_rewards"), training.get("gamma", 0.99)
-        return Sampler(view, 1, gamma, 1, clip, 0, self._scale(candidate))
+    def _actions_on(self, log: int) -> list[np.ndarray]:
+        return [said.action for said, mine in zip(self._held, self._whose, strict=True) if mine == log]
 
-    def _trained_on(self, which: str) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Reward and discount of every step for each candidate; runs with equal settings share them."""
-        known = dict[Any, tuple[np.ndarray, np.ndarray]]()
-        found = []
-        for candidate, log in zip(self.candidates, self._whose, strict=True):
-            key = (candidate.source, log)
-            if key not in known:
-                rows = self._sampler(candidate, getattr(self.evidence.logs[log], which)).all_rows()
-                known[key] = (rows.reward, rows.discount)
-            found.append(known[key])
-        return found
+    def weighted_gain(self, number: int) -> Estimate | None:
+        """The gain of a candidate by importance sampling; None if too few episodes tell it."""
+        log = self._whose[number]
+        found = self.weighted[log]
+        if found is None:
+            return None
+        gains = found.gains[:, self._whose[:number].count(log)]
+        return (
+            None if np.isnan(gains).any() else Estimate(*gains[:1], *np.quantile(gains[1:], [0.025, 0.975]))
+        )
 
-    def _overestimations(self) -> np.ndarray:
-        found = []
-        complete = [complete_steps(log.held, self.evidence.rewards.gamma) for log in self.evidence.logs]
-        returns = self.evidence.held_returns
-        for candidate, log, said in zip(self.candidates, self._whose, self._held, strict=True):
-            estimates = said.estimate / self._scale(candidate)
-            found.append(overestimation(estimates, returns[log], complete[log], said.logged_value))
-        return np.array(found)
+    @cached_property
+    def importance(self) -> np.ndarray:
+        return self._of_weighted(lambda found: found.values[0])
 
-    def _agreement(self) -> np.ndarray:
+    def _of_weighted(self, read: Callable[[Weighted], np.ndarray]) -> np.ndarray:
+        """A column of the weighted estimates, (C,)."""
+        column = np.full(len(self.candidates), np.nan)
+        for log, found in enumerate(self.weighted):
+            if found is not None:
+                column[self.evidence.whose == log] = read(found)
+        return column
+
+    @cached_property
+    def agreement(self) -> np.ndarray:
         spec = self.evidence.spec
         reach = (
             None
@@ -118,35 +122,18 @@ class Estimators:
         ]
         return agreement([each.action for each in self._held], groups, reach)
 
-    def _tournament(self) -> np.ndarray:
-        found = np.full(len(self.candidates), np.nan)
-        rewards = self._trained_on("held")
-        for log in set(self._whose):
-            mine = [number for number, its in enumerate(self._whose) if its == log]
-            values, targets = [], []
-            for number in mine:
-                said, (reward, discount) = self._held[number], rewards[number]
-                scale = self._scale(self.candidates[number])
-                values.append(said.logged_value / scale)
-                targets.append((reward + discount * said.next_estimate) / scale)
-            found[mine] = tournament(values, targets)
-        return found
-
-    def _importance(self) -> np.ndarray:
-        logs, rewards = self.evidence.logs, self.evidence.rewards
-        each = zip(self._whose, self._held, strict=True)
-        return np.array([weighted_return(logs[log].held, said.action, rewards) for log, said in each])
-
-    def _bellman_errors(self) -> np.ndarray:
-        return bellman_errors(
-            self.evidence,
-            self._learned,
-            self._held,
-            self._held_steps,
-            self._trained_on("learned"),
-            [self._scale(candidate) for candidate in self.candidates],
-            self._updates,
-        )
+    @cached_property
+    def scores(self) -> dict[str, np.ndarray]:
+        """Every score by its name, (C,)."""
+        return {
+            "cautious": _means(self.values.cautious),
+            "supported": _means(self.values.supported),
+            "fqe": _means(self.values.fqe),
+            "support": _means(self._supported.held),
+            "agreement": self.agreement,
+            "importance": self.importance,
+            "effective_episodes": self._of_weighted(lambda found: found.effective),
+        }
 
 
 def _means(columns: Sequence[np.ndarray]) -> np.ndarray:

@@ -93,6 +93,7 @@ class Evidence:
     whose: np.ndarray  # the number of each candidate's log, (C,)
     rewards: Rewards
     notes: tuple[str, ...]
+    unseen: bool = True  # did no candidate learn from the held-out episodes?
 
     @property
     def spec(self):
@@ -109,10 +110,6 @@ class Evidence:
     def returns(self) -> list[np.ndarray]:
         """The discounted return-to-go of every learned step of each log."""
         return [self.rewards.returns(log.learned) for log in self.logs]
-
-    @cached_property
-    def held_returns(self) -> list[np.ndarray]:
-        return [self.rewards.returns(log.held) for log in self.logs]
 
     @property
     def lowest(self) -> float:
@@ -145,6 +142,7 @@ def gather(
         known[owner] = _thinned(_divided(log, hold_out), candidates, len(set(owners)), most, notes)
     if any(log.held is log.learned for log in known.values()):
         notes.append("the log has one episode, so the policies are scored on what they learned from")
+        unseen = False
     elif not unseen:
         notes.append(
             "the policies are scored on episodes from which they learned; --hold-out 0.1 avoids this"
@@ -157,7 +155,7 @@ def gather(
         notes.append(f"the runs differ in discount or rewards: values are for gamma {rewards.gamma:g}")
     places = list(known)
     whose = np.array([places.index(owner) for owner in owners])
-    return Evidence(tuple(known.values()), whose, rewards, tuple(dict.fromkeys(notes)))
+    return Evidence(tuple(known.values()), whose, rewards, tuple(dict.fromkeys(notes)), unseen)
 
 
 def _opened(source: Source, data: Dataset | str | Path | None) -> Dataset:

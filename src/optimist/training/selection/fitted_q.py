@@ -46,10 +46,12 @@ class FittedQ:
 
 
 class Values(NamedTuple):
-    """The value of each candidate at the start of each held-out episode of its log, (C,) of (episodes,)."""
+    """The value of each candidate at the start of each held-out episode of its log, (C,) of (episodes,); and
+    by how much FQE is too low for each held-out step: r + discount * V(s') - Q(s, a)."""
 
     fqe: list[np.ndarray]
     supported: list[np.ndarray]
+    surprises: list[np.ndarray]  # (C,) of (n,)
 
     @property
     def cautious(self) -> list[np.ndarray]:
@@ -79,24 +81,42 @@ def policy_values(
     own = Own(stacked_on_device([each.next_action for each in learned]), stacked_on_device(list(supported)))
     title = "FQE of one policy" if len(learned) == 1 else f"FQE of {len(learned)} policies"
     params = fitted(problem, steps, evidence.whose, own, updates, title)
-    found = Values([], [])
-    for number, log in enumerate(evidence.whose):
+    found = Values([], [], [])
+    for number, log in enumerate(evidence.whose.tolist()):
         starts = evidence.starts(log)
         mine = jax.tree.map(lambda leaf, number=number: leaf[number], params)
-        places = jnp.asarray(held_steps.begins[log] + starts)
-        feed = held_steps.feed
-        actions = jnp.asarray(held[number].action[starts])
-        values = np.asarray(_at_starts(critic, mine, feed.minibatch, feed.resident, places, actions))
-        plain, careful = unit * values.astype(float).T
+        values, surprises = values_on_log(critic, unit, mine, held_steps, log, held[number])
+        plain, careful = values[starts].T
         found.fqe.append(plain)
         found.supported.append(np.where(starts_supported[number][starts], careful, evidence.lowest))
+        found.surprises.append(surprises)
     return found
 
 
+def values_on_log(
+    critic: Critic, unit: float, params: Any, steps: Steps, log: int, said: Answers
+) -> tuple[np.ndarray, np.ndarray]:
+    """The value of a policy in every step, (n, columns), and the surprise of every step, (n,)."""
+    values, surprises = [], []
+    for inside, place in steps.chunks(log):
+        positions, mine = jnp.asarray(steps.begins[log] + inside), Answers(*(each[inside] for each in said))
+        found = _values(critic, unit, params, steps.feed.minibatch, steps.feed.resident, positions, mine)
+        value, surprise = (np.asarray(column, float)[: place.stop - place.start] for column in found)
+        values.append(value)
+        surprises.append(surprise)
+    return np.concatenate(values), np.concatenate(surprises)
+
+
 @partial(jax.jit, static_argnames=("critic", "minibatch"))
-def _at_starts(critic: Critic, params, minibatch, resident, positions, actions):
-    observations = minibatch(resident, positions).observation
-    return jax.vmap(partial(critic, params))(observations, actions)
+def _values(critic: Critic, unit, params, minibatch, resident, positions, said: Answers):
+    batch, asked = minibatch(resident, positions), jax.vmap(partial(critic, params))
+
+    def value(observation, action):
+        return unit * asked(observation, action)
+
+    following = value(batch.next_observation, said.next_action)[:, 0]
+    expected = value(batch.observation, batch.action)[:, 0]
+    return value(batch.observation, said.action), batch.reward + batch.discount * following - expected
 
 
 def _possible(evidence: Evidence) -> tuple[float, float]:

@@ -10,12 +10,14 @@ Play = Callable[[int, int, int], Sequence[float]]  # (candidate, episodes, round
 
 def rounds_of(budget: int, candidates: int) -> list[tuple[int, int]]:
     """(candidates, episodes of each) in every round: half of the candidates stay after each, and every round
-    gets an equal share of the budget (Karnin et al. 2013, algorithm 1)."""
+    gets an equal share of the budget (Karnin et al. 2013, algorithm 1), the last one also the rest."""
     rounds = max(1, int(math.log2(candidates))) if candidates > 1 else 1
     while rounds > 1 and rounds * 2**rounds > budget:
         rounds -= 1
     field = min(candidates, 2**rounds, budget)
-    return [(max(1, field >> done), budget // rounds // max(1, field >> done)) for done in range(rounds)]
+    plan = [(max(1, field >> done), budget // rounds // max(1, field >> done)) for done in range(rounds)]
+    left, (last, episodes) = budget - sum(field * each for field, each in plan), plan[-1]
+    return [*plan[:-1], (last, episodes + left // last)]
 
 
 def halved(ranking: Sequence[int], budget: int, play: Play) -> tuple[list[int], dict[int, list[float]]]:

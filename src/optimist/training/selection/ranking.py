@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from optimist.data.disk.files import make_folder
+from optimist.training.selection.choice import Estimate
 from optimist.training.storage.selected import write_selection
 
 SHOWN = 5  # lines of a ranking
@@ -13,16 +14,15 @@ SHOWN = 5  # lines of a ranking
 
 @dataclass(frozen=True)
 class Ranked:
-    """A candidate in the ranking. `value` is by the rule, None if that has no score for it; its interval is
-    over held-out episodes."""
+    """A candidate in the ranking. `value` is by the rule, None if that has no score for it; `gain` is over
+    the log's own policy, None if the log cannot correct its estimate."""
 
     run: Path
     agent: str
     step: int
     seed: int
     value: float | None
-    low: float | None
-    high: float | None
+    gain: Estimate | None
     support: float
     scores: dict[str, float | None]
     returns: tuple[float, ...] = ()  # of real episodes, if some were played
@@ -33,35 +33,40 @@ class Ranked:
 
     def record(self) -> dict[str, Any]:
         known = {"run": str(self.run), "agent": self.agent, "step": self.step, "seed": self.seed}
-        known |= {"value": self.value, "low": self.low, "high": self.high, "support": self.support}
+        known |= {"value": self.value, "gain": self.gain and self.gain._asdict(), "support": self.support}
         return {**known, "scores": self.scores, "returns": list(self.returns)}
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The ranking of all kept policies of some runs; `chosen` is the one to ship."""
+    """The ranking of all kept policies of some runs, the best first. `answer` says whether the first is
+    better than today's policy, that of the log; `chosen` is the one to ship, None if the log cannot tell."""
 
     rule: str
+    today: Estimate  # what the log's own policy earns in an episode
+    answer: str
+    chosen: Ranked | None
     ranking: tuple[Ranked, ...]
     notes: tuple[str, ...]
     facts: dict[str, Any]
     fingerprints: dict[Path, str] = field(repr=False)
 
-    @property
-    def chosen(self) -> Ranked:
-        return self.ranking[0]
-
     @cached_property
     def runs(self) -> dict[Path, Ranked]:
-        """The chosen policy of each run."""
+        """The best policy of each run."""
         return {each.run: each for each in reversed(self.ranking)}
 
     def __repr__(self) -> str:
         policies = "1 policy" if len(self.ranking) == 1 else f"{len(self.ranking)} policies"
         runs = "1 run" if len(self.runs) == 1 else f"{len(self.runs)} runs"
-        lines = [f"Selection of {policies} of {runs} by {self.rule}"]
+        lines = [
+            self.answer,
+            f"Selection of {policies} of {runs} by {self.rule}; today's policy {self.today}",
+        ]
         for place, each in enumerate(self.ranking[:SHOWN], 1):
-            lines.append(f"  {place}. {each.name:40} {value_in_words(each)}, support {each.support:.0%}")
+            value = "no score" if each.value is None else f"{each.value:.4g}"
+            gain = "" if each.gain is None else f", gain {each.gain}"
+            lines.append(f"  {place}. {each.name:40} {value}{gain}, support {each.support:.0%}")
         return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
 
     def record(self, run: Path | None = None) -> dict[str, Any]:
@@ -69,13 +74,14 @@ class Selection:
         mine = [each for each in self.ranking if run is None or each.run == run]
         first = {(each.run, each.seed): each.step for each in reversed(mine)}
         facts = {**self.facts, "rule": self.rule, "notes": list(self.notes)}
-        facts["every_rule"] = any(each.scores["bellman_error"] is not None for each in self.ranking)
-        chosen = {"run": str(mine[0].run), "step": mine[0].step, "seed": mine[0].seed}
+        facts |= {"answer": self.answer, "today": self.today._asdict(), "chosen": None}
+        if self.chosen:
+            facts["chosen"] = {name: self.chosen.record()[name] for name in ("run", "step", "seed")}
         known: dict[str, Any] = {"among": sorted(self.fingerprints.values())}
         if run:
-            known["fingerprint"] = self.fingerprints[run]
+            known["fingerprint"], known["here"] = self.fingerprints[run], self.chosen in mine
             known["seeds"] = {str(seed): step for (_, seed), step in sorted(first.items())}
-        return {**facts, **known, "chosen": chosen, "candidates": [each.record() for each in mine]}
+        return {**facts, **known, "candidates": [each.record() for each in mine]}
 
     def write(self, out: Path | None = None) -> None:
         """Write selection.json into the folder of every run, and one about all runs into `out`."""
@@ -84,11 +90,3 @@ class Selection:
         if out:
             make_folder(out)
             write_selection(out, self.record())
-
-
-def value_in_words(ranked: Ranked) -> str:
-    if ranked.value is None:
-        return "no score"
-    if ranked.low is None:
-        return f"score {ranked.value:.4g}"
-    return f"value {ranked.value:.4g} ({ranked.low:.4g} to {ranked.high:.4g})"

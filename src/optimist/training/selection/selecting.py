@@ -1,4 +1,4 @@
-"""`select`: fits the estimators to the log, and ranks all kept policies."""
+"""`select`: fits the estimators to the log, ranks all kept policies, and says whether to ship the first."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -12,14 +12,16 @@ from optimist.training.evaluation import evaluate
 from optimist.training.seed_logs import whole
 from optimist.training.selection import choice
 from optimist.training.selection.candidates import Candidate, Source, candidates_of, read_sources
+from optimist.training.selection.choice import KEEP, Estimate, estimate
 from optimist.training.selection.estimators import Estimators
-from optimist.training.selection.evidence import gather
+from optimist.training.selection.evidence import Evidence, gather
 from optimist.training.selection.halving import Play, halved
+from optimist.training.selection.importance import doubtful_propensities
 from optimist.training.selection.ranking import Ranked, Selection
 from optimist.training.storage.configuration import fingerprint
 
 UPDATES = 10_000
-VALUES = ("cautious", "supported", "fqe")  # rules whose scores have intervals
+LEFT_OUT = "95% over held-out episodes; FQE's error in states that are not in the log is left out"
 
 
 def select_policy(
@@ -28,17 +30,18 @@ def select_policy(
     data: Dataset | str | Path | None = None,
     rule: str = choice.USUAL,
     updates: int = UPDATES,
-    every_rule: bool = False,
     episodes: int = 0,
     environment: str = "",
     allow: Iterable[str] = (),
     part: Callable[[Dataset], Dataset] = whole,
     steps: int | None = None,
+    anyway: bool = False,
 ) -> Selection:
     """Rank every kept policy of every seed of these runs by their log alone, or with `episodes` real episodes
-    for the best of them. `every_rule` also computes the scores of rules that take long. `part` selects the
-    part of each player's log that is used: by default all of it, also for runs that learned from less.
-    `steps` limits the steps of each log: on a CPU it takes long to compute many policies at all states."""
+    for the best of them. The first is chosen if it is shown to be better than the log's own policy, or
+    `anyway`. `part` selects the part of each player's log that is used: by default all of it, also for runs
+    that learned from less. `steps` limits the steps of each log: on a CPU it takes long to compute many
+    policies at all states."""
     choice.check_rule(rule)
     updates, episodes = whole_number("updates", updates, least=1), whole_number("episodes", episodes, least=0)
     steps = None if steps is None else whole_number("steps", steps, least=1)
@@ -47,17 +50,25 @@ def select_policy(
     play = _player(sources, candidates, environment) if episodes else None  # raises before the long work
     evidence = gather(sources, candidates, data, part, steps)
     estimators = Estimators(evidence, sources, candidates, updates)
-    choice.check_scored(rule, estimators.quick_scores)  # before the long work too
-    scores = estimators.scores(slow=every_rule or rule == "sbv")
+    if rule in ("agreement", "importance"):
+        choice.check_scored(rule, getattr(estimators, rule))  # before the long work too
+    order = choice.ranked(rule, estimators.scores)
     names = [f"{sources[each.source].path} step {each.step:,} seed {each.seed}" for each in candidates]
-    order = choice.ranked(rule, scores)
-    notes = [*choice.doubts(order, scores, names), *evidence.notes]
-    if rule in VALUES and any(len(log.held.starts) == 1 for log in evidence.logs):
-        notes.append("the values come from one episode, which shows no spread: they have no interval")
+    notes = [*choice.doubts(order, estimators.scores, names), *evidence.notes]
     returns = dict[int, list[float]]()
     if play:
         order, returns = halved(order, episodes, play)
         notes.append(_reordered(returns, episodes))
+    notes += _notes_on_weights(estimators, order[0])
+    ranking = tuple(_ranking(estimators, order, rule, returns))
+    if returns:
+        today, reason = _by_play(evidence, ranking[0])
+    else:
+        today, reason = _by_log(estimators, order[0], ranking[0])
+        notes += _notes_on_today(estimators)
+    answer = (
+        f"{KEEP}: {reason}" if reason else f"ship {ranking[0].name}: {_better(evidence, ranking[0], today)}"
+    )
     facts = {
         "data": sources[0].run.data,
         "recording": sources[0].recording,
@@ -68,40 +79,95 @@ def select_policy(
         "episodes": sum(map(len, returns.values())),
         "runs": len(sources),
     }
-    ranking = _ranking(estimators, order, rule, scores, returns)
     fingerprints = {source.path: fingerprint(source.config) for source in sources}
-    return Selection(rule, tuple(ranking), tuple(notes), facts, fingerprints)
+    chosen = ranking[0] if anyway or not reason else None
+    return Selection(rule, today, answer, chosen, ranking, tuple(notes), facts, fingerprints)
 
 
 def _ranking(
-    estimators: Estimators,
-    order: Sequence[int],
-    rule: str,
-    scores: choice.Scores,
-    returns: Mapping[int, Sequence[float]],
-) -> list[Ranked]:
-    found = []
+    estimators: Estimators, order: Sequence[int], rule: str, returns: Mapping[int, Sequence[float]]
+) -> Iterable[Ranked]:
     for number in order:
         candidate = estimators.candidates[number]
         source = estimators.sources[candidate.source]
-        low, high = (
-            choice.interval(getattr(estimators.values, rule)[number]) if rule in VALUES else (None, None)
+        scores = {name: _finite(float(score[number])) for name, score in estimators.scores.items()}
+        yield Ranked(
+            run=source.path,
+            agent=source.agent,
+            step=candidate.step,
+            seed=candidate.seed,
+            value=scores[rule],
+            gain=estimate(estimators.gains[number]) if estimators.gains else None,
+            support=float(estimators.scores["support"][number]),
+            scores=scores,
+            returns=tuple(returns.get(number, ())),
         )
-        found.append(
-            Ranked(
-                run=source.path,
-                agent=source.agent,
-                step=candidate.step,
-                seed=candidate.seed,
-                value=_finite(float(scores[choice.RULES[rule].score][number])),
-                low=low,
-                high=high,
-                support=float(scores["support"][number]),
-                scores={name: _finite(float(score[number])) for name, score in scores.items()},
-                returns=tuple(returns.get(number, ())),
-            )
+
+
+def _by_log(estimators: Estimators, number: int, first: Ranked) -> tuple[Estimate, str | None]:
+    """What today's policy earns, discounted, and why the log does not show that the first one is better."""
+    evidence, today = estimators.evidence, estimate(np.concatenate(estimators.observed))
+    held = len(evidence.logs[evidence.whose[number]].held.starts)
+    if not evidence.unseen:
+        return today, "the policies learned from all episodes; with --hold-out 0.2 the others judge them"
+    if held < choice.EPISODES:
+        return today, f"held-out episodes: {held}, which are too few; hold out at least {choice.EPISODES}"
+    fqe = estimate(estimators.values.fqe[number] - estimators.observed[evidence.whose[number]])
+    enough = estimators.scores["effective_episodes"][number] >= choice.TELLING * held
+    weighted = estimators.weighted_gain(number) if enough else None
+    return today, choice.objection(first.gain, fqe, weighted, first.support)
+
+
+def _by_play(evidence: Evidence, first: Ranked) -> tuple[Estimate, str | None]:
+    """What today's policy earns, without discount, and why real episodes do not show that the first policy is
+    better."""
+    logs = [[log.held] if log.learned is log.held else [*log] for log in evidence.logs]
+    logged = [each.episodes for log in logs for each in log]
+    known = np.concatenate([each.returns[each.complete] for each in logged])
+    if not len(known) or len(first.returns) < choice.PLAYED:
+        few = f"{len(known):,} complete episodes of the log and {len(first.returns)} real ones"
+        return estimate(known) if len(known) else Estimate(float("nan")), f"{few} are too few to compare"
+    gain = estimate(np.array(first.returns), known)
+    better = gain.low is not None and gain.low > 0
+    return estimate(known), None if better else f"its gain in real episodes, {gain}, may be zero"
+
+
+def _better(evidence: Evidence, first: Ranked, today: Estimate) -> str:
+    if first.returns:
+        played = estimate(np.array(first.returns))
+        return (
+            f"it earned {played} in {len(first.returns)} real episodes, today's policy {today} in the log's"
         )
-    return found
+    return f"it is better than today's policy by {first.gain} an episode ({LEFT_OUT}); today's earns {today}"
+
+
+def _notes_on_today(estimators: Estimators) -> list[str]:
+    logs = estimators.evidence.logs
+    cut = sum(int((~log.held.timeline.terminal[log.held.stops - 1]).sum()) for log in logs)
+    if not cut:
+        return []
+    episodes = sum(len(log.held.starts) for log in logs)
+    return [
+        f"{cut:,} of {episodes:,} held-out episodes were cut off: a fitted value of the log's own policy "
+        "stands for what followed"
+    ]
+
+
+def _notes_on_weights(estimators: Estimators, number: int) -> list[str]:
+    """How much importance sampling says about the first policy, and doubts about the logged propensities."""
+    evidence, found = estimators.evidence, estimators.weighted[estimators.evidence.whose[number]]
+    if found is None:
+        return []
+    effective, gain = estimators.scores["effective_episodes"][number], estimators.weighted_gain(number)
+    said = f"finds a gain of {gain}" if gain else "cannot tell"
+    log = evidence.logs[evidence.whose[number]]
+    cloned = ", by a clone's propensities" if log.held.timeline.probability is None else ""
+    line = (
+        f"importance sampling {said}{cloned}, if the first policy acts in {1 - found.soft:.0%} of the steps "
+        f"and the log's own in the others: {effective:.1f} effective episodes of {len(log.held.starts):,}"
+    )
+    doubtful = [doubtful_propensities(log.learned) for log in evidence.logs]
+    return [line, *dict.fromkeys(note for note in doubtful if note)]
 
 
 def _reordered(returns: Mapping[int, Sequence[float]], episodes: int) -> str:

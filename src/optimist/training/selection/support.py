@@ -12,6 +12,7 @@ import numpy as np
 from optimist.agents._actor_critic import Bounds
 from optimist.agents._table_agent import NEVER, choice_loss
 from optimist.data.transition import Spec
+from optimist.data.views import View
 from optimist.networks import MultiHead, Perceptron, torso_for
 from optimist.training.inputs import Inputs
 from optimist.training.selection.decisions import Answers
@@ -59,6 +60,7 @@ class Supported(NamedTuple):
 
     learned: list[np.ndarray]  # the next action of each learned step
     held: list[np.ndarray]  # the action of each held-out step
+    propensities: list[np.ndarray | None]  # b(a | s) of the logged actions in the held-out steps of each log
 
 
 def support(
@@ -72,7 +74,7 @@ def support(
     """Clone the behaviour of each log, and compare the candidates' actions with it."""
     behaviour = Behaviour(evidence.spec, evidence.inputs)
     params = _cloned(behaviour, evidence, updates)
-    found = Supported([], [])
+    found = Supported([], [], [None] * len(evidence.logs))
     judged = dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]]()
     for number, log in enumerate(evidence.whose.tolist()):
         if log not in judged:
@@ -82,6 +84,7 @@ def support(
             judged[log] = following, now, _logged(held_steps, log)
         following, now, logged = judged[log]
         if evidence.spec.discrete:
+            found.propensities[log] = _propensities(held_steps.views[log], now, logged)
             found.learned.append(likely(following, learned[number].next_action))
             found.held.append(likely(now, held[number].action))
         else:
@@ -97,6 +100,14 @@ def _cloned(behaviour: Behaviour, evidence: Evidence, updates: int) -> Any:
     steps = Steps([log.learned for log in evidence.logs], evidence.rewards, size)
     passes = PASSES * max(steps.lengths) // size + 1
     return fitted(behaviour, steps, np.arange(len(evidence.logs)), None, min(updates, passes))
+
+
+def _propensities(view: View, logits: np.ndarray, actions: np.ndarray) -> np.ndarray:
+    """Those that were logged, else the clone's."""
+    if view.timeline.probability is not None:
+        return view.timeline.probability[view.steps()].astype(float)
+    weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return weights[np.arange(len(actions)), actions] / weights.sum(axis=1)
 
 
 def likely(logits: np.ndarray, actions: np.ndarray) -> np.ndarray:

@@ -9,14 +9,14 @@ from typing import Any
 
 from optimist.data.disk.files import naming, write_whole
 from optimist.data.disk.records import json_value
-from optimist.errors import RunError, StorageError, command_line, in_one_line
+from optimist.errors import RunError, StorageError, UndecidedError, command_line, in_one_line
 from optimist.training.kinds import fits
 from optimist.training.storage.policies import kept_steps
 
 NAME = "selection.json"
 VERSION = 1
 CHECK = "crc"
-KINDS = {"rule": str, "updates": int, "notes": list[str], "fingerprint": str | None}
+KINDS = {"rule": str, "updates": int, "notes": list[str], "answer": str, "fingerprint": str | None}
 
 
 def refuse_read_only(runs: Iterable[str | Path]) -> None:
@@ -56,7 +56,8 @@ def read_selection(folder: Path) -> dict[str, Any] | None:
 
 def _is_whole(record: dict[str, Any]) -> bool:
     """Does the record have what its readers need? A right checksum does not say so."""
-    policies = [record["chosen"], *record["candidates"]]
+    chosen = record["chosen"]
+    policies = [*([] if chosen is None else [chosen]), *record["candidates"]]
     return (
         all(fits(record.get(name), kind) for name, kind in KINDS.items())
         and all(fits(each[name], int) for each in policies for name in ("step", "seed"))
@@ -73,7 +74,14 @@ def chosen_policy(folder: Path, fingerprint: str) -> tuple[int, int]:
         raise RunError(f"{folder / NAME} is about another run: run {select} again")
     if not is_of_all(found, kept_steps(folder)):
         raise RunError(f"{folder} has kept policies since one was chosen: run {select} again")
-    return int(found["chosen"]["step"]), int(found["chosen"]["seed"])
+    chosen = found["chosen"]
+    if chosen is None:
+        raise UndecidedError(
+            f"{folder}: {found['answer']}. To choose the first policy all the same: {select} --anyway"
+        )
+    if not found.get("here", True):
+        raise RunError(f"the policy that was chosen is of {in_one_line(chosen.get('run'))}: name that run")
+    return int(chosen["step"]), int(chosen["seed"])
 
 
 def is_of_all(record: dict[str, Any], kept: Iterable[int]) -> bool:
