@@ -23,6 +23,7 @@ cpu_parts     the parts of one update of the Atari network, ours beside PyTorch 
 growth        the cost by heads, batch size, seeds and steps
 workers       the learner's rate by the number of processes on one GPU
 paper_cost    the paper's grid in days of GPUs
+online        returns of online play beside Stable-Baselines3's (OPTIMIST_PEERS names a Python that has it)
 conservative  returns beside d3rlpy's (OPTIMIST_PEERS names a Python that has it)
 packed        the learner's rate by the home of its data (ale-py)
 atari         bytes and times of 84x84 frames (ale-py, a few GB of disk; as the next two)

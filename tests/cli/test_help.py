@@ -116,11 +116,13 @@ def test_every_setting_is_explained_with_its_default_at_a_recipe(name, capsys):
     agent = next(iter(presets(name).values()))
     for recipe, line, settings in (
         ("paper", f"train {name}", RECIPES["paper"].training),
-        ("small", f"collect gym/CartPole-v1 --agent {name}", RECIPES["small"].collection),
+        ("vectors", f"collect gym/CartPole-v1 --agent {name}", RECIPES["vectors"].collection),
     ):
         text = help_of(capsys, f"{line} --recipe {recipe}")
         assert_explained(settings, text)
-        assert_explained(RECIPES[recipe].fitted(agent), text)
+        fitting = RECIPES[recipe].playing() if line.startswith("collect") else RECIPES[recipe]
+        known = presets(name)
+        assert_explained(fitting.fitted(known[fitting.preset_of(known)]), text)
 
 
 def test_the_agents_fit_80_columns_and_are_told_apart_by_their_actions(capsys, monkeypatch):

@@ -185,6 +185,7 @@ COLLECTION = {
     "lanes": 16,  # ours; the paper plays one game at a time, docs/atari.md has what differs
     "window": 1_000_000,  # Table: replay memory size
     "warm_up": 20_000,  # Table: min replay size for sampling
+    "epsilon_start": 1.0,  # the paper's warm-up is random
     "epsilon": 0.01,  # Table: training epsilon
     "epsilon_decay": 250_000,  # Table
     "update_period": 4,  # Table

@@ -104,6 +104,8 @@ def test_exploration_is_all_through_the_warm_up_then_falls_in_a_line():
     at_once = Collection(warm_up=100, epsilon_decay=0, epsilon=0.1)
     assert [at_once.exploration(step) for step in (100, 101)] == [1, 0.1]
     assert Collection(warm_up=0, epsilon_decay=0, epsilon=0.1).exploration(0) == 0.1
+    played_by_the_policy = Collection(warm_up=100, epsilon_decay=200, epsilon=0.1, epsilon_start=0)
+    assert {played_by_the_policy.exploration(step) for step in steps} == {0.1}
 
 
 def test_the_warm_up_is_played_at_random(tmp_path):

@@ -5,10 +5,11 @@ import sys
 import pytest
 
 from optimist import agents
-from optimist.equations.optimizers import Adam
+from optimist.data import Spec
+from optimist.equations.optimizers import Adam, RmsProp
 from optimist.training import resolve
 from optimist.training.recipes import RECIPES
-from optimist.training.resolve import resolve_training
+from optimist.training.resolve import resolve_collection, resolve_training
 
 
 def fitted(recipe, name, preset=None):
@@ -34,6 +35,21 @@ def test_the_paper_recipe_leaves_the_optimizer_alone():
         agent = agents.preset(name, preset)
         assert fitted("paper", name, preset).optimizer == agent.optimizer
         assert fitted("paper", name, preset).target_period == 2_000
+
+
+def test_an_agent_that_plays_has_its_own_numbers_where_it_reads_vectors():
+    """CartPole was learned to 54 with the Huber limit of 1, and to 399 with 100."""
+    cart = Spec((4,), "float32", actions=2)
+    played, trained = resolve_collection(cart, "dqn"), resolve_training(cart, "dqn").agent
+    assert (played.agent.huber_limit, played.agent.target_period) == (100.0, 50)
+    assert played.agent.optimizer == Adam(learning_rate=2e-3, epsilon=1e-8)
+    nature = resolve_collection(cart, "dqn", preset="nature").agent
+    assert nature.optimizer == RmsProp(learning_rate=2e-3)  # what is named is taken
+    assert (played.settings.steps, played.settings.update_period, played.settings.batch) == (50_000, 2, 64)
+    assert trained.huber_limit == "auto"  # it follows from the log
+    given = resolve_collection(cart, "dqn", preset="adam", options={"huber_limit": 1.0}).agent
+    assert (given.huber_limit, given.optimizer) == (1.0, Adam(learning_rate=2e-3, epsilon=1e-8))
+    assert resolve_collection(cart, "dqn", recipe="small").agent == fitted("small", "dqn")
 
 
 OWN = """

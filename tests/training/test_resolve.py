@@ -28,7 +28,7 @@ GAMES = {  # one of every family
     "atari/Breakout": "paper",
     "minatar/breakout": "small",
     "minatar_jax/freeway": "small",
-    "gym/CartPole-v1": "small",
+    "gym/CartPole-v1": "vectors",
     "mujoco/Hopper": "control",
 }
 

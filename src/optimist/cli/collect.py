@@ -45,7 +45,7 @@ def _collect_options(parser: Parser, words: list[str]) -> None:
         "--from",
         dest="start_from",
         metavar="RUN[:step]",
-        help="go on from a run: its agent and parameters; step: a number, last, best or chosen [last]",
+        help="go on from a run: its agent, parameters and log; step: a number, last, best or chosen [last]",
     )
     add_choices(parser)
     name, preset = index.player(value_in(words, "--agent"), value_in(words, "--preset"))

@@ -45,11 +45,12 @@ def add_training_settings(
     )
     if name and entry:
         chosen = index.preset(name, preset)
+        others = () if preset else entry["presets"].values()  # a recipe may prefer one of these
         add_settings(
             parser.add_argument_group(entry["source"].rstrip(".")),
-            index.settings(chosen["settings"]),
+            union(index.settings(each["settings"]) for each in (*others, chosen)),
             "agent",
-            others={each: chosen["fitted"].get(each, {}) for each in fitting},
+            others={each: (chosen if preset else entry)["fitted"][kind].get(each, {}) for each in fitting},
         )
         return
     every: list[dict[str, Setting]] = [

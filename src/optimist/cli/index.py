@@ -16,7 +16,11 @@ from optimist.errors import DataError, UsageError, did_you_mean
 FILE = Path(__file__).with_name("index.json")
 PLAYER = "dqn"  # the agent that collects if none is named
 ACTIONS = {"discrete": "discrete actions", "vectors": "action vectors", "any": "any actions"}
-FITTING = {"discrete": ("paper", "small"), "vectors": ("control",), "any": ("paper", "small", "control")}
+FITTING = {
+    "discrete": ("paper", "small", "vectors"),
+    "vectors": ("control",),
+    "any": ("paper", "small", "vectors", "control"),
+}
 
 
 @cache
@@ -119,6 +123,7 @@ def _agent(presets: dict[str, Any]) -> dict[str, Any]:
         "what": _first_line(sys.modules[kind.__module__]) or _first_line(kind),
         "source": _first_line(kind),
         "actions": _actions(next(iter(presets.values()))),
+        "fitted": _fitted(presets),
         "presets": {name: _preset(agent) for name, agent in presets.items()},
     }
 
@@ -130,7 +135,7 @@ def _first_line(described: Any) -> str:
 
 def _preset(agent: Any) -> dict[str, Any]:
     optimizer = type(agent.optimizer).__name__
-    return {"optimizer": optimizer, "settings": _settings(agent), "fitted": _fitted(agent)}
+    return {"optimizer": optimizer, "settings": _settings(agent), "fitted": _fitted({"": agent})}
 
 
 def _actions(agent: Any) -> str:
@@ -153,13 +158,21 @@ def _learns(agent: Any, spec: Any) -> bool:
     return True
 
 
-def _fitted(agent: Any) -> dict[str, dict[str, Any]]:
-    """For each recipe the values that differ from the agent's own."""
+def _fitted(presets: dict[str, Any]) -> dict[str, dict[str, dict[str, Any]]]:
+    """For each kind of run and each recipe the values that differ from those of the first preset."""
     from optimist.training.recipes import RECIPES
 
-    own = _values(agent)
-    changes = {name: _values(recipe.fitted(agent)).items() - own.items() for name, recipe in RECIPES.items()}
-    return {name: dict(sorted(changed)) for name, changed in changes.items() if changed}
+    own = _values(next(iter(presets.values())))
+
+    def changed(recipe: Any) -> dict[str, Any]:
+        agent = recipe.fitted(presets[recipe.preset_of(presets)])
+        return dict(sorted(_values(agent).items() - own.items()))
+
+    found = {
+        "training": {name: changed(recipe) for name, recipe in RECIPES.items()},
+        "collection": {name: changed(recipe.playing()) for name, recipe in RECIPES.items()},
+    }
+    return {kind: {name: values for name, values in each.items() if values} for kind, each in found.items()}
 
 
 def _family(family: Any) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from optimist.errors import DataError, RunError, UsageError
 from optimist.training.evaluation import check_playable
 from optimist.training.learner import Learner, TrainState
 from optimist.training.loading import load_run
+from optimist.training.online_settings import Collection
 from optimist.training.run import Run
 from optimist.training.storage import checkpoint
 from optimist.training.storage.configuration import fingerprint
@@ -42,15 +43,27 @@ class Beginning:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the collection takes over. Nothing is random at the start: the policy is there already."""
+        """The defaults of the collection. The policy is there already: it plays the warm-up, with its small
+        share of random actions. It learns when the window holds more than a few steps, and half of what it
+        learns from is the log of the run: from its own play only it soon forgets."""
         training = self.config.get("training", {})
         return {
-            "warm_up": 0,
+            "mix": 0.5,
+            "epsilon_start": 0.0,
             "epsilon_decay": 0,
+            **({"epsilon": 0.01} if self.run.learner.spec.discrete else {}),  # an actor has noise of its own
             **{name: training[name] for name in CARRIED if name in training},
             # A configuration has no entry for rewards that are not clipped.
             **({} if "clip_rewards" in training else {"clip_rewards": None}),
         }
+
+    def in_words(self, collection: Collection) -> str:
+        """How the collection goes on."""
+        return (
+            f"goes on from {self.run.path} at step {self.run.step:,}: learns after {collection.warm_up:,} steps, "
+            f"{collection.mix:.0%} of each minibatch from the run's log; {collection.epsilon:.1%} of the actions "
+            "are random (--warm-up, --mix, --epsilon)"
+        )
 
     def described(self, mixes: bool) -> dict[str, Any]:
         """For the configuration of the collection: another beginning is another run."""
@@ -81,7 +94,8 @@ class Beginning:
             whole = self.run.log()
         except (DataError, OSError) as problem:
             raise RunError(
-                f"the log of {self.run.path} cannot be mixed in ({problem}): leave --mix out"
+                f"the log of {self.run.path} cannot be mixed in ({problem}): give --mix 0 to learn from play "
+                "only, which soon forgets what the log taught"
             ) from problem
         if self.config.get("training", {}).get("data_per_seed") == "own" or (own and len(self.run.seeds) > 1):
             return [whole.played_by(seed) for seed in self.seeds]

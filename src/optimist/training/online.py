@@ -29,6 +29,7 @@ from optimist.training.monitor import check_finite
 from optimist.training.online_settings import Collection, settled_for
 from optimist.training.play.playing import LaneReturns, Playing
 from optimist.training.play.replay import Replay
+from optimist.training.progress import say
 from optimist.training.services import PlayServices, owes_evaluation
 from optimist.training.sizes import check_memory_to_play
 from optimist.training.storage import checkpoint
@@ -151,6 +152,8 @@ class OnlineTraining:
         result has the same bits as without the interruption; otherwise new episodes begin."""
         with self.folder, closing(self.play), StopRequest() as stop:
             self.folder.record_versions(self.play.versions())
+            if self.start:
+                say(self.start.in_words(self.collection))
             try:
                 state = self._continue(stop, same_episodes=getattr(self.play, "resumable", False))
             except DepartedError:

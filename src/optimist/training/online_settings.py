@@ -21,16 +21,17 @@ class Collection:
     steps: Annotated[int, "agent steps of each seed, over all its lanes"] = 50_000_000
     lanes: Annotated[int, "parallel environments for each seed; the paper has one"] = 16
     window: Annotated[int, "newest transitions, from which the agent learns"] = 1_000_000
-    warm_up: Annotated[int, "random steps before it learns"] = 20_000
-    epsilon: Annotated[float, "share of random actions after the decay"] = 0.01
-    epsilon_decay: Annotated[int, "steps from all random to epsilon, after the warm-up"] = 250_000
+    warm_up: Annotated[int, "steps in the window before it learns"] = 20_000
+    epsilon_start: Annotated[float, "share of random actions in the warm-up (0 with --from)"] = 1.0
+    epsilon: Annotated[float, "share of random actions after the decay (0.01 with --from)"] = 0.01
+    epsilon_decay: Annotated[int, "steps from epsilon_start to epsilon (0 with --from)"] = 250_000
     update_period: Annotated[int, "agent steps per gradient step"] = 4
     batch: Annotated[int, "transitions in a minibatch"] = 32
     gamma: Annotated[float, "the discount of a step"] = 0.99
     clip_rewards: Annotated[float | Literal["auto"] | None, CLIPPED] = "auto"
     reward_scale: Annotated[float, "rewards are multiplied by this before they are clipped"] = 1.0
     precision: Annotated[str, PRECISION] = "tf32"
-    mix: Annotated[float, "share of each minibatch from the log of the run that --from names"] = 0.0
+    mix: Annotated[float, "share of each minibatch from the log of the run of --from (then 0.5)"] = 0.0
     evaluate_every: Annotated[int | None, "agent steps between evaluations; none: no evaluation"] = None
     episodes: Annotated[int, "full episodes per evaluation and seed"] = 20
     evaluation_steps: Annotated[int | None, "instead of episodes: full episodes until so many steps"] = None
@@ -45,7 +46,7 @@ class Collection:
             *("steps", "lanes", "window", "update_period", "batch"),
             *("evaluate_every", "episodes", "evaluation_steps"),
         )
-        shares, spans = ("epsilon", "gamma", "evaluation_epsilon"), ("warm_up", "epsilon_decay")
+        shares = "epsilon_start", "epsilon", "gamma", "evaluation_epsilon"
         demand(self, counts, lambda n: isinstance(n, int) and n >= 1, "it must be a whole number above 0")
         check_length(self.evaluation_steps)
         demand(self, shares, lambda x: 0 <= x <= 1, "it must be between 0 and 1")
@@ -58,7 +59,10 @@ class Collection:
         check_clipping(self)
         check_precision(self.precision)
         demand(
-            self, (*spans, "checkpoint_seconds", "keep_policies"), lambda x: x >= 0, "it must be at least 0"
+            self,
+            ("warm_up", "epsilon_decay", "checkpoint_seconds", "keep_policies"),
+            lambda x: x >= 0,
+            "it must be at least 0",
         )
 
     @property
@@ -77,11 +81,12 @@ class Collection:
         return -(-(min(self.steps, (step // every + 1) * every) - step) // self.lanes)
 
     def exploration(self, step: int) -> float:
-        """Epsilon at this agent step: 1 during the warm-up, then a linear decay; without both, epsilon."""
+        """Epsilon at this agent step: `epsilon_start` during the warm-up, then a linear decay; without both,
+        epsilon."""
         if not self.warm_up and not self.epsilon_decay:
             return self.epsilon
         left = 1 - (step - self.warm_up) / max(self.epsilon_decay, 1)
-        return self.epsilon + (1 - self.epsilon) * float(np.clip(left, 0, 1))
+        return self.epsilon + max(0, self.epsilon_start - self.epsilon) * float(np.clip(left, 0, 1))
 
 
 def settled_for(collection: Collection, environment: str) -> Collection:

@@ -75,7 +75,7 @@ def resolve_collection(
         agent, settings = start.run.learner.agent, {**start.settings, **(settings or {})}
     if agent is None:
         agent, preset = _player(preset)
-    chosen = recipe_for(spec, recipe)
+    chosen = recipe_for(spec, recipe).playing()
     found = _agent(chosen, agent, preset, options)
     if getattr(found, "target_limit", None) == AUTO:
         raise UsageError("target_limit is auto, which follows from a log: give a number to learn online")
@@ -91,7 +91,7 @@ def _player(preset: str | None) -> tuple[str, str | None]:
 def _agent(
     recipe: Recipe, agent: Agent | str, preset: str | None, options: Mapping[str, Any] | None
 ) -> Agent:
-    own = agents.preset(agent, preset) if isinstance(agent, str) else None
+    own = _named(recipe, agent, preset) if isinstance(agent, str) else None
     if own is not None:
         agent = recipe.fitted(own)
     elif preset is not None:
@@ -111,6 +111,10 @@ def _agent(
             "give it as an option"
         )
     return found
+
+
+def _named(recipe: Recipe, agent: str, preset: str | None) -> Agent:
+    return agents.preset(agent, preset or recipe.preset_of(agents.presets(agent)))
 
 
 @cache

@@ -8,7 +8,7 @@ import numpy as np
 from optimist.data.dataset import Dataset
 from optimist.data.sampling import Sampler
 from optimist.data.views import View
-from optimist.training.feeding import DeviceFeed
+from optimist.training.feeding import Feed, feed_of
 from optimist.training.learner import Learner, TrainState, advance
 from optimist.training.play.memory import Memory, Mixed, Recall, empty_memory, grown, remember
 
@@ -44,11 +44,11 @@ class Replay:
         self._truncated = np.zeros((self._slots, self._lanes), bool)
         self._age = np.zeros(self._lanes, np.int32)
 
-    def _feed(self, logs: list[View]) -> DeviceFeed:
+    def _feed(self, logs: list[View]) -> Feed:
         (gamma, clip, scale), batch = self._rewards, self._settings.mixed
         more = {"clip": clip, "scale": scale, "next_actions": self.learner.agent.reads_next_action}
         each = zip(logs, self._seeds, strict=True)
-        return DeviceFeed([Sampler(log, batch, gamma, seed=seed, **more) for log, seed in each])
+        return feed_of([Sampler(log, batch, gamma, seed=seed, **more) for log, seed in each])
 
     def add(self, frame, action, reward, terminal, truncated, allowed=None) -> None:
         """Write one row over the oldest."""
