@@ -1330,3 +1330,43 @@ def test_discrete_iql_acts_by_its_policy_and_expects_the_value_of_the_state():
     columns = np.array(agent.table(VECTORS)(params["q"], observation).columns())
     assert agent.action(VECTORS, params, observation, None) == columns[:, 3].argmax()
     np.testing.assert_allclose(agent.estimate(VECTORS, params, observation), columns[:, 2].mean(), rtol=1e-5)
+
+
+MAXIMA = {label: agent for label, agent in TABLES.items() if agent.targets_a_maximum}
+
+
+@pytest.mark.parametrize("label", MAXIMA)
+def test_double_targets_are_the_target_networks_value_of_the_networks_choice(label):
+    """van Hasselt et al. 2016, eq. 4: the maximum is over one action, which the network chooses."""
+    plain = MAXIMA[label]
+    double, spec = dataclasses.replace(plain, double=True), spec_for(plain)
+    batch, key = transitions(spec, 8), jax.random.PRNGKey(2)
+    params, targets = plain.init(jax.random.PRNGKey(0), spec), plain.init(jax.random.PRNGKey(1), spec)
+    chosen = [int(plain.action(spec, params, each, key)) for each in batch.next_observation]
+    only = jnp.array([[action == each for action in range(spec.actions)] for each in chosen])
+    (loss,), (doubled,) = plain.objectives(spec), double.objectives(spec)
+    expected = loss.loss(params, targets, batch._replace(next_allowed=only), key)
+    np.testing.assert_allclose(doubled.loss(params, targets, batch, key), expected, rtol=1e-5)
+
+
+def test_double_dqn_by_hand():
+    agent, spec = agents.Dqn(double=True), VECTORS
+    batch, key = transitions(spec, 8), jax.random.PRNGKey(2)
+    params, targets = agent.init(jax.random.PRNGKey(0), spec), agent.init(jax.random.PRNGKey(1), spec)
+    table = agent.table(spec)
+    errors = []
+    for number in range(8):
+        step = jax.tree.map(lambda leaf, number=number: leaf[number], batch)
+        here = table(params["q"], step.observation).mean()[step.action]
+        best = int(table(params["q"], step.next_observation).mean().argmax())
+        then = table(targets["q"], step.next_observation).mean()[best]
+        errors.append(float(step.reward + step.discount * then - here))
+    expected = mean(huber_by_definition(agent, error) for error in errors)
+    (objective,) = agent.objectives(spec)
+    np.testing.assert_allclose(objective.loss(params, targets, batch, key), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["behaviour_cloning", "discrete_iql"])
+def test_an_agent_without_a_maximum_refuses_double_targets(name):
+    with pytest.raises(UsageError, match="has no maximum over the next actions: leave double out"):
+        dataclasses.replace(default(name), double=True)

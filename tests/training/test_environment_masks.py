@@ -580,7 +580,7 @@ def test_an_agent_that_changes_the_observation_keeps_its_mask(kind):
 def test_an_agent_that_forgets_the_mask_is_told_how_to_give_it():
     assert next_value(Careless(network="mlp"), None) > 10
     with pytest.raises(
-        UsageError, match=r"Careless.loss reads none: call q_target\(step.next_observation, step.nex"
+        UsageError, match=r"Careless.loss reads no mask: call q_target\(step.next_observation, step.nex"
     ):
         next_value(Careless(network="mlp"), [True, True, False])
     assert next_value(Unworried(network="mlp"), [True, True, False]) > 10

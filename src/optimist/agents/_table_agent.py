@@ -57,6 +57,7 @@ class TableAgent(Agent):
     draws_for_each_step: ClassVar[bool] = False  # in the loss; else one draw serves the minibatch, as in REM
     columns: Annotated[int, "the width of the table: heads, atoms or quantiles of each action"] = 1
     networks: Annotated[int, "1: all columns are heads of one network; more: separate networks"] = 1
+    double: Annotated[bool, "the target network values the action that the network would choose"] = False
     network: Network = Network()
     initializer: Annotated[str, "fan_in, glorot, or auto: glorot for separate networks"] = "auto"
 
@@ -70,6 +71,13 @@ class TableAgent(Agent):
             )
         if self.target_period < 1:
             raise UsageError(f"target_period is {self.target_period}: choose at least 1 gradient step")
+        if self.double and not self.targets_a_maximum:
+            raise UsageError(f"{type(self).__name__} has no maximum over the next actions: leave double out")
+
+    @property
+    def targets_a_maximum(self) -> bool:
+        """Is the target a maximum over the next actions?"""
+        return self.has_values and self.next_is_a_maximum
 
     @abstractmethod
     def values(self, table: Table | SplitTable | AllowedTable) -> Any:
@@ -115,19 +123,32 @@ class TableAgent(Agent):
             q, q_target = Reader(network, params["q"]), Reader(network, targets["q"])
             own = self.draws_for_each_step
             keys = jax.random.split(key, len(batch.reward)) if own else key
-            loss_of = partial(self.loss, q, q_target)
+
+            def loss_of(step, key):
+                return self.loss(q, q_target, self._doubled(network, params, step), key)
+
             losses = jax.vmap(loss_of, in_axes=(0, 0 if own else None))(batch, keys)
-            if batch.allowed is not None and not (q.masked or q_target.masked):
+            if (self.double or batch.allowed is not None) and not (q.masked or q_target.masked):
                 self._check_needs_no_mask()
             return mean_loss(losses, f"{type(self).__name__}.loss")
 
         return (Objective("q", loss),)
 
+    def _doubled(self, network: MultiHead | MultiNetwork, params: dict, step: Transition) -> Transition:
+        """The step; for double targets (van Hasselt et al. 2016, eq. 4) only the network's own choice is
+        allowed next, so that a maximum over the next actions is the target network's value of it."""
+        if not self.double:
+            return step
+        table = Reader(network, params["q"])(step.next_observation, step.next_allowed)
+        values = self.values(table)
+        return step._replace(next_allowed=jnp.arange(values.size) == best_action(table, values))
+
     def _check_needs_no_mask(self) -> None:
         """Raise UsageError if the loss of a log with masks is a maximum over actions that nobody can take."""
-        if self.has_values and self.next_is_a_maximum:
+        if self.targets_a_maximum:
+            what = "double is true" if self.double else "the log has masks of allowed actions"
             raise UsageError(
-                f"the log has masks of allowed actions, and {type(self).__name__}.loss reads none: call "
+                f"{what}, and {type(self).__name__}.loss reads no mask: call "
                 "q_target(step.next_observation, step.next_allowed), or set next_is_a_maximum = False"
             )
 
