@@ -8,6 +8,7 @@ environments  are they kept busy (accelerators)
 collection    where the time of Atari's collection goes (accelerators)
 games         MinAtar on the host and on the device
 control       the agents of action vectors
+defaults      every agent with its defaults on small logs with a known best policy (30 minutes)
 bootstrap     intervals over runs and games
 saving        ten million vector steps into a dataset folder
 formats       the import of tables and Minari datasets (the extra `minari`)
@@ -35,8 +36,10 @@ imports       the import of the public format
 
 import importlib
 import sys
+from itertools import takewhile
 
 PARTS = ("learner", "storage", "memory")
 
-for part in sys.argv[1:] or PARTS:
+# Words from the first option on belong to the part before them.
+for part in list(takewhile(lambda word: not word.startswith("-"), sys.argv[1:])) or PARTS:
     importlib.import_module(f"benchmarks.{part}").main()

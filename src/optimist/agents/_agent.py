@@ -75,7 +75,6 @@ class Agent(ABC):
         """The expected return of the agent's action here, for the logs and the guard against divergence."""
 
 
-
 @dataclass(frozen=True, kw_only=True)
 class LearnsValues:
     """A base class of agents whose target is the reward plus the discounted value of the next state."""
