@@ -48,9 +48,11 @@ from optimist import api, envs
 from optimist.data.dataset import Dataset
 from optimist.envs.minatar import GAMES
 from optimist.training.feeding import feed_of
+from optimist.training.guard import sizes
 from optimist.training.interrupt import Interrupted
 from optimist.training.learner import Learner, advance
 from optimist.training.play.rollout import play_out_on_device
+from optimist.training.probes import answers, probes_of
 from optimist.training.resolve import resolve_training
 from optimist.training.seed_logs import SeedLogs
 from optimist.training.settling import settled_run
@@ -197,9 +199,20 @@ def learn(task: Task, asked, seconds: dict[str, float]) -> list[tuple]:
     seconds["learn"] = time.monotonic() - clock
     if task.stage == "1X" and task.agent in PRIMARY:
         keep_state(state, needs(task._replace(stage="5X"), asked.folder))
-    scores = evaluated(task, learner, kept, asked, training.epsilon)
+    rows = evaluated(task, learner, kept, asked, training.epsilon)
+    if agent.has_values:
+        rows += estimates(task, learner, state, logs, training)
     seconds["evaluate"] = time.monotonic() - clock - seconds["learn"]
-    return scores
+    return rows
+
+
+def estimates(task: Task, learner: Learner, state, logs: SeedLogs, training) -> list[tuple]:
+    """What the guard compares at the last step: the size of each seed's values, and the log's returns."""
+    probes = probes_of(logs.samplers(training, next_actions=False))
+    values = answers(learner, task.seeds, state.params, probes).values
+    largest, step = logs.logged_values(training)[0].largest, int(state.step)
+    what = (task.stage, task.game, task.log, task.agent, "estimate")
+    return [(*what, seed, 1, step, size, largest, "", "") for seed, size in enumerate(sizes(values))]
 
 
 def keep_state(state, file: Path) -> None:
