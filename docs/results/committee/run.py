@@ -42,7 +42,7 @@ import jax.numpy as jnp
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from work import Diary, share_the_device
+from work import share_the_device
 
 from optimist import api, envs
 from optimist.data.dataset import Dataset
@@ -57,25 +57,20 @@ from optimist.training.resolve import resolve_training
 from optimist.training.seed_logs import SeedLogs
 from optimist.training.settling import settled_run
 
-AGENTS = {
+PRIMARY, OTHERS = ("dqn", "rem", "c51"), ("qr_dqn", "cql", "discrete_iql")
+AGENTS = {name: (name, None) for name in (*PRIMARY[1:], *OTHERS)}
+AGENTS |= {
     "dqn": ("dqn", "adam"),
-    "rem": ("rem", None),
-    "c51": ("c51", None),
-    "cloning": ("behaviour_cloning", None),
     "networks_4": ("rem", "networks-4"),
-    "qr_dqn": ("qr_dqn", None),
-    "cql": ("cql", None),
-    "discrete_iql": ("discrete_iql", None),
+    "cloning": ("behaviour_cloning", None),
 }
-PRIMARY = ("dqn", "rem", "c51")
 TEAM = 5  # seeds of the committee; so many go on to 5X, and the oracle reads their kept policies
 SIZES = (2, 3, 4, 5, 10)
 MEMBERS = 10  # of the largest committee; smaller ones are filled up with weights of zero
-LOOK_EVERY = 5  # seconds
+AVERAGED = (5, 10, 12)  # of the last kept policies; 12 are half of them
+STAGES = {"1X": 1, "5X": 5, "long": 2}  # times the updates of 1X, and times the distance of kept policies
 PATIENCE = 60  # seconds for a process to leave; under MPS one that is killed can make the others fail
-STARTS = 5  # of a process that fails
-HEAD = ("stage", "game", "log", "agent", "kind", "seeds", "average", "step")
-HEAD += ("first", "second", "deviation", "length")
+HEAD = "stage,game,log,agent,kind,seeds,average,step,first,second,deviation,length\n"
 
 
 class Task(NamedTuple):
@@ -85,9 +80,15 @@ class Task(NamedTuple):
     game: str
     seeds: int
 
-    @property
-    def name(self) -> str:
-        return f"{self.stage}-{self.log}-{self.agent}-{self.game}"
+    def file(self, folder: Path, stage: str = "", kind: str = "csv") -> Path:
+        return folder / "tasks" / f"{stage or self.stage}-{self.log}-{self.agent}-{self.game}.{kind}"
+
+    def needs(self, folder: Path) -> Path:
+        """The file without which this task cannot begin."""
+        if self.stage == "5X":
+            return self.file(folder, "1X", "state")
+        before = Task("longlog" if self.stage == "long" else "log", 0, "player", self.game, 0)
+        return folder if self.agent == "player" else before.file(folder)
 
 
 class Candidate(NamedTuple):
@@ -117,43 +118,32 @@ class OutOfTimeError(Exception):
 
 def plan(asked) -> list[Task]:
     """All tasks, the most important first: the clock may end the list anywhere."""
-    fewer, own, early = min(TEAM, asked.seeds), range(asked.logs), range(min(2, asked.logs))
-    others = tuple(agent for agent in AGENTS if agent not in PRIMARY)
+    few, own = min(TEAM, asked.seeds), range(asked.logs)
     parts = [
+        ("log", own[:1], ("player",), asked.logs),
         ("1X", own, PRIMARY, asked.seeds),
-        ("1X", own, others[:2], fewer),
-        ("5X", early[:1], PRIMARY, fewer),
-        ("long", range(1), (*PRIMARY, "cloning"), fewer),
-        ("5X", early[1:], PRIMARY, fewer),
-        ("1X", own, others[2:], fewer),
-        ("5X", own[2:], PRIMARY, fewer),
+        ("1X", own, ("networks_4", "cloning"), few),
+        ("5X", own[:1], PRIMARY, few),
+        ("long", own[:1], (*PRIMARY, "cloning"), few),
+        ("5X", own[1:2], PRIMARY, few),
+        ("1X", own, OTHERS, few),
+        ("5X", own[2:], PRIMARY, few),
     ]
-    logs = [Task("log", 0, "dqn", game, asked.logs) for game in asked.games]
-    return logs + [
+    if asked.role == "long":
+        parts.insert(0, ("longlog", own[:1], ("player",), 1))
+    return [
         Task(stage, log, agent, game, seeds)
-        for stage, chosen, agents, seeds in parts
-        for log in chosen
+        for stage, logs, agents, seeds in parts
+        for log in logs
         for agent in agents
         for game in asked.games
     ]
 
 
-def long_logs(asked) -> list[Task]:
-    return [Task("longlog", 0, "dqn", game, 1) for game in asked.games]
-
-
-def needs(task: Task, folder: Path) -> Path:
-    """The file without which a task cannot begin."""
-    if task.stage == "5X":
-        return folder / "states" / f"{task._replace(stage='1X').name}.pickle"
-    before = "longlog" if task.stage == "long" else "log"
-    return folder / "tasks" / f"{Task(before, 0, 'dqn', task.game, 0).name}.csv"
-
-
 def collect(task: Task, asked) -> list[tuple]:
     """Play the log of a game. Its rows have the mean returns of each player, whole and last tenth."""
     steps = asked.long_steps if task.stage == "longlog" else asked.steps
-    out, game = asked.folder / f"{task.stage}s" / task.game, f"minatar_jax/{task.game}"
+    out, game = asked.folder / task.stage / task.game, f"minatar_jax/{task.game}"
     how: dict[str, Any] = {"recipe": "mini", "keep_policies": 0, "loggers": "jsonl", "steps": steps}
     data = api.collect(game, out=out, agent="dqn", preset="nature", seeds=range(task.seeds), **how)
     rows = []
@@ -162,33 +152,26 @@ def collect(task: Task, asked) -> list[tuple]:
         returns = episodes.returns[episodes.complete]
         late = returns[-max(1, len(returns) // 10) :]
         figures = (returns.mean(), late.mean(), returns.std(), episodes.lengths.mean())
-        rows.append((task.stage, task.game, player, "dqn", "player", player, 1, steps, *figures))
+        rows.append((task.stage, task.game, player, "player", "log", player, 1, steps, *figures))
     return rows
 
 
-def learn(task: Task, asked, seconds: dict[str, float]) -> list[tuple]:
+def learn(task: Task, asked) -> list[tuple]:
     """The scores of everything that could be shipped of one agent on one log."""
-    data = Dataset.open(asked.folder / ("longlogs" if task.stage == "long" else "logs") / task.game)
-    name, preset = AGENTS[task.agent]
+    data = Dataset.open(asked.folder / ("longlog" if task.stage == "long" else "log") / task.game)
+    (name, preset), seeds = AGENTS[task.agent], tuple(range(task.seeds))
     found = resolve_training(data.spec, name, preset=preset, recipe="mini")
-    seeds = tuple(range(task.seeds))
     logs = SeedLogs(data, found.settings, seeds, lambda log: log.played_by(task.log))
-    game = f"minatar_jax/{task.game}"
-    agent, training = settled_run(found.agent, found.settings, logs, data, game, {}, "")
+    agent, training = settled_run(found.agent, found.settings, logs, data, f"minatar_jax/{task.game}", {}, "")
     learner = Learner(agent, data.spec, precision=training.precision)
-    feed = feed_of(logs.samplers(training, agent.reads_next_action), "device")
-    clock = time.monotonic()
-    seconds["read"] = clock - seconds.pop("began")
-
-    chunk = asked.updates // asked.kept
-    length, every = {"1X": (1, 1), "5X": (5, 5), "long": (2, 2)}[task.stage]
-    last, every = length * asked.updates, every * chunk
-    state = learner.init(seeds)
+    samplers = logs.samplers(training, agent.reads_next_action)
+    feed, state = feed_of(samplers, "device"), learner.init(seeds)
     if task.stage == "5X":
-        state = jax.tree.map(jnp.asarray, pickle.loads(needs(task, asked.folder).read_bytes()))
-    kept, step = {}, int(state.step)
+        state = jax.tree.map(jnp.asarray, pickle.loads(task.needs(asked.folder).read_bytes()))
+    chunk, clock = asked.updates // asked.kept, time.monotonic()
+    kept, step, every = {}, int(state.step), STAGES[task.stage] * chunk
     items = feed.items(step, chunk)
-    while step < last:
+    while step < every * asked.kept:
         state, _ = advance(learner, state, feed.minibatch, feed.resident, items)
         step += chunk
         items = feed.items(step, chunk)  # while the device learns
@@ -196,32 +179,19 @@ def learn(task: Task, asked, seconds: dict[str, float]) -> list[tuple]:
             kept[step] = jax.tree.map(jnp.copy, state.params["q"])
             jax.block_until_ready(state)
             in_time(asked)
-    seconds["learn"] = time.monotonic() - clock
+    learned = time.monotonic()
     if task.stage == "1X" and task.agent in PRIMARY:
-        keep_state(state, needs(task._replace(stage="5X"), asked.folder))
+        few = jax.tree.map(lambda leaf: leaf[:TEAM], state._replace(step=()))._replace(step=state.step)
+        replace(task.file(asked.folder, kind="state"), pickle.dumps(jax.device_get(few)))
     rows = evaluated(task, learner, kept, asked, training.epsilon)
-    if agent.has_values:
-        rows += estimates(task, learner, state, logs, training)
-    seconds["evaluate"] = time.monotonic() - clock - seconds["learn"]
+    if agent.has_values:  # what the guard compares: the size of each seed's values, and the log's returns
+        values = answers(learner, task.seeds, state.params, probes_of(samplers)).values
+        largest, what = logs.logged_values(training)[0].largest, (task.stage, task.game, task.log, task.agent)
+        rows += [
+            (*what, "estimate", seed, 1, step, size, largest, 0, 0) for seed, size in enumerate(sizes(values))
+        ]
+    print(f"learned {learned - clock:.1f} s, evaluated {time.monotonic() - learned:.1f} s;", end=" ")
     return rows
-
-
-def estimates(task: Task, learner: Learner, state, logs: SeedLogs, training) -> list[tuple]:
-    """What the guard compares at the last step: the size of each seed's values, and the log's returns."""
-    probes = probes_of(logs.samplers(training, next_actions=False))
-    values = answers(learner, task.seeds, state.params, probes).values
-    largest, step = logs.logged_values(training)[0].largest, int(state.step)
-    what = (task.stage, task.game, task.log, task.agent, "estimate")
-    return [(*what, seed, 1, step, size, largest, "", "") for seed, size in enumerate(sizes(values))]
-
-
-def keep_state(state, file: Path) -> None:
-    """The first seeds of a state, to go on from."""
-    few = jax.tree.map(lambda leaf: leaf[:TEAM], state._replace(step=state.step[None]))._replace(
-        step=state.step
-    )
-    file.parent.mkdir(exist_ok=True)
-    replace(file, pickle.dumps(jax.device_get(few)))
 
 
 def replace(file: Path, content: bytes) -> None:
@@ -236,65 +206,56 @@ def in_time(asked) -> None:
 
 
 def candidates(steps: list[int], seeds: int) -> list[Candidate]:
-    """The bank has every kept policy, step by step, and then the averages of the last 5, 10 and 12."""
+    """The bank has every kept policy, step by step, and then the averages of the last ones."""
     last, team = steps[-1], min(TEAM, seeds)
-    lengths = averages(len(steps))
-
-    def place(seed: int, average: int = 1, ago: int = 0) -> int:
-        row = len(steps) - 1 - ago if average == 1 else len(steps) + lengths.index(average)
-        return row * seeds + seed
-
+    lengths = [each for each in AVERAGED if each <= len(steps)]
+    rows = {1: len(steps) - 1, **{average: len(steps) + row for row, average in enumerate(lengths)}}
     found = [
-        Candidate("policy", (seed,), 1, step, [place(seed, ago=len(steps) - 1 - row)])
+        Candidate("policy", (seed,), 1, step, [row * seeds + seed])
         for row, step in enumerate(steps)
         for seed in range(seeds)
         if seed < team or step == last
     ]
     found += [
-        Candidate("weights", (seed,), average, last, [place(seed, average)])
-        for average in lengths
+        Candidate("weights", (seed,), each, last, [rows[each] * seeds + seed])
+        for each in lengths
         for seed in range(seeds)
     ]
-    found += [
-        Candidate("values", part, average, last, [place(seed, average) for seed in part])
-        for size in SIZES
-        for average in ((1, *lengths) if size == team else (1,))
-        for part in parts_of(seeds, size)
-    ]
-    ten = range(min(10, len(steps)))
+    for size in SIZES:
+        for first in range(0, seeds - size + 1, size):
+            part = tuple(range(first, first + size))
+            for average in rows if size == team else (1,):
+                members = [rows[average] * seeds + seed for seed in part]
+                found.append(Candidate("values", part, average, last, members))
+    ten = range(max(0, len(steps) - 10), len(steps))
     return found + [
-        Candidate("steps", (seed,), len(ten), last, [place(seed, ago=ago) for ago in ten])
+        Candidate("steps", (seed,), len(ten), last, [row * seeds + seed for row in ten])
         for seed in range(team)
     ]
 
 
-def averages(kept: int) -> list[int]:
-    """How many of the last kept policies are averaged; the last is half of 25, rounded down."""
-    return sorted({length for length in (5, 10, kept // 2 if kept < 20 else 12) if 1 < length <= kept})
-
-
-def parts_of(seeds: int, size: int) -> list[tuple[int, ...]]:
-    """Disjoint parts of this size."""
-    return [tuple(range(first, first + size)) for first in range(0, seeds - size + 1, size)]
-
-
 def evaluated(task: Task, learner: Learner, kept: dict, asked, epsilon: float) -> list[tuple]:
-    """Plays every candidate."""
-    policies = jax.tree.map(lambda *leaves: jnp.stack(leaves), *kept.values())
-    means = [jax.tree.map(lambda leaf: leaf[-k:].mean(axis=0), policies) for k in averages(len(kept))]  # noqa: B023
-    bank = jax.tree.map(lambda leaf, *more: jnp.concatenate([*leaf, *more]), policies, *means)
-    found = candidates(list(kept), task.seeds)
-    rows = []
-    for several, together in ((False, asked.singles), (True, asked.committees)):
+    """Play every candidate, in two programs that all logs and stages of a game share."""
+    policies = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *kept.values())
+
+    def averaged(leaf):
+        by_step = leaf.reshape(len(kept), task.seeds, *leaf.shape[1:])
+        return jnp.concatenate(
+            [leaf, *(by_step[-each:].mean(axis=0) for each in AVERAGED if each <= len(kept))]
+        )
+
+    bank, found, rows = jax.tree.map(averaged, policies), candidates(list(kept), task.seeds), []
+    for several, together in ((False, asked.together), (True, asked.together // 6)):
         some = [each for each in found if (len(each.members) > 1) == several]
         for first in range(0, len(some), together):
-            group = some[first : first + together]
-            rows += played(task, learner, bank, group, together, asked, epsilon)
+            rows += played(
+                task, learner, bank, some[first : first + together], together, asked.episodes, epsilon
+            )
             in_time(asked)
     return rows
 
 
-def played(task: Task, learner: Learner, bank, group: list[Candidate], together: int, asked, epsilon):
+def played(task: Task, learner: Learner, bank, group: list[Candidate], together: int, episodes: int, epsilon):
     """The rows of some candidates, which play in one program; it is filled up with the last of them."""
     filled = group + [group[-1]] * (together - len(group))
     if len(group[0].members) == 1:
@@ -306,48 +267,36 @@ def played(task: Task, learner: Learner, bank, group: list[Candidate], together:
         shares = [[(n < len(each.members)) / len(each.members) for n in range(MEMBERS)] for each in filled]
         params = {"q": jax.tree.map(lambda leaf: leaf[places], bank), "weight": jnp.array(shares)}
         learner = Learner(Committee(learner.agent), learner.spec)  # type: ignore[arg-type]
-    stream = zlib.crc32(f"{task.name} {group[0]}".encode())
-    play = envs.make(f"minatar_jax/{task.game}", lanes=together * 2 * asked.episodes, seed=stream)
-    key = jax.random.PRNGKey(stream)
-    scored = play_out_on_device(play, learner, params, together, epsilon, key)
-    for each, episodes in zip(group, scored, strict=False):
-        returns, lengths = np.array(episodes).T
-        halves = (returns[: asked.episodes].mean(), returns[asked.episodes :].mean())
+    stream = zlib.crc32(f"{task} {group[0]}".encode())
+    play: Any = envs.make(f"minatar_jax/{task.game}", lanes=together * 2 * episodes, seed=stream)
+    scored = play_out_on_device(play, learner, params, together, epsilon, jax.random.PRNGKey(stream))
+    for each, one in zip(group, scored, strict=False):
+        returns, lengths = np.array(one).T
+        figures = (returns[:episodes].mean(), returns[episodes:].mean(), returns.std(), lengths.mean())
         what = (each.kind, "-".join(map(str, each.seeds)), each.average, each.step)
-        figures = (*halves, returns.std(), lengths.mean())
         yield (task.stage, task.game, task.log, task.agent, *what, *(f"{x:.5g}" for x in figures))
 
 
-def perform(task: Task, asked) -> None:
-    """Do a task and write its file."""
-    began, seconds = time.time(), {"began": time.monotonic()}
-    rows = collect(task, asked) if task.stage.endswith("log") else learn(task, asked, seconds)
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    replace(asked.folder / "tasks" / f"{task.name}.csv", text.getvalue().encode())
-    seconds.pop("began", None)
-    parts = [f"{part} {value:.1f}" for part, value in seconds.items()]
-    with (asked.folder / "found" / "times.csv").open("a") as file:
-        file.write(
-            f"{task.name},{began - asked.starts:.1f},{time.time() - asked.starts:.1f},{' '.join(parts)}\n"
-        )
-    print(task.name, f"{time.time() - began:.1f} s", *parts, flush=True)
-
-
 def attempt(task: Task, asked) -> bool:
-    """Do a task unless it is done, or another process does it, or it failed often."""
-    file = asked.folder / "tasks" / f"{task.name}.csv"
-    tries = file.with_suffix(".tries")
-    ready = task.stage.endswith("log") or needs(task, asked.folder).exists()
-    if file.exists() or not ready or (tries.exists() and tries.stat().st_size >= 3):
+    """Do a task and write its file, unless another process does it, or it failed three times."""
+    file, tries = task.file(asked.folder), task.file(asked.folder, kind="tries")
+    failed = tries.exists() and tries.stat().st_size >= 3
+    if file.exists() or failed or not task.needs(asked.folder).exists():
         return False
     try:
-        with filelock.FileLock(file.with_suffix(".lock"), timeout=0):
+        with filelock.FileLock(task.file(asked.folder, kind="lock"), timeout=0):
             if file.exists():
                 return False
             with tries.open("a") as mark:
                 mark.write("x")
-            perform(task, asked)
+            began, text = time.time(), io.StringIO()
+            rows = collect(task, asked) if task.agent == "player" else learn(task, asked)
+            csv.writer(text, lineterminator="\n").writerows(rows)
+            replace(file, text.getvalue().encode())
+            print(
+                f"{file.stem}: from {began - asked.starts:.1f} to {time.time() - asked.starts:.1f} s",
+                flush=True,
+            )
             tries.unlink()
             return True
     except filelock.Timeout:
@@ -359,22 +308,20 @@ def attempt(task: Task, asked) -> bool:
 
 def work(asked) -> None:
     """Take the first task that can be done, again and again."""
-    tasks = [*long_logs(asked), *plan(asked)] if asked.role == "long" else plan(asked)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    tasks = plan(asked)
     try:
-        while time.time() < asked.ends and not all(
-            (asked.folder / "tasks" / f"{t.name}.csv").exists() for t in tasks
-        ):
+        while time.time() < asked.ends and not all(task.file(asked.folder).exists() for task in tasks):
             if not any(attempt(task, asked) for task in tasks):
                 time.sleep(1)
     except (OutOfTimeError, Interrupted, KeyboardInterrupt):
-        pass
+        print("the time is up", flush=True)
 
 
 def pack(folder: Path) -> None:
-    """All rows in one compressed file."""
+    """All rows in one compressed file, and what the processes said in another."""
     rows = b"".join(file.read_bytes() for file in sorted((folder / "tasks").glob("*.csv")))
-    table = ",".join(HEAD).encode() + b"\n" + rows
-    replace(folder / "found" / "evaluations.csv.gz", gzip.compress(table, mtime=0))
+    replace(folder / "found" / "evaluations.csv.gz", gzip.compress(HEAD.encode() + rows, mtime=0))
     said = b"".join(file.read_bytes()[-20_000:] for file in sorted(folder.glob("worker-*.txt")))
     replace(folder / "found" / "workers.txt", said)
 
@@ -382,44 +329,32 @@ def pack(folder: Path) -> None:
 def run(asked) -> None:
     """Keep the processes running until they are done or the time is up."""
     share_the_device()
-    diary = Diary(asked.folder / "found" / "diary.jsonl")
     environment = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false", "NPROC": "2"}
-    running: dict[int, subprocess.Popen] = {}
-    names, starts = range(asked.workers + 1), dict.fromkeys(range(asked.workers + 1), 0)
-    while True:
-        for name in names:
-            ended = name in running and running[name].poll() is not None
-            if name not in running or (ended and running[name].returncode and starts[name] < STARTS):
-                starts[name] += 1
-                role = "long" if name == asked.workers else "learn"
-                words = [
-                    sys.executable,
-                    __file__,
-                    *sys.argv[1:],
-                    "--role",
-                    role,
-                    "--starts",
-                    str(asked.starts),
-                ]
-                with (asked.folder / f"worker-{name}.txt").open("ab") as said:
-                    running[name] = subprocess.Popen(words, stdout=said, stderr=said, env=environment)
+    running: list[subprocess.Popen | None] = [None] * (asked.workers + 1)
+    told = False
+    while (late := time.time() - asked.ends) < PATIENCE:
+        for number, process in enumerate(running):
+            if late < 0 and (process is None or process.poll()):  # new, or it failed
+                role = "learn" if number < asked.workers else "long"
+                words = [*sys.argv, "--role", role, "--starts", str(asked.starts)]
+                with (asked.folder / f"worker-{number}.txt").open("ab") as said:
+                    running[number] = subprocess.Popen(
+                        [sys.executable, *words], stdout=said, stderr=said, env=environment
+                    )
+        left = [process for process in running if process and process.poll() is None]
+        if late > 0 and not told:
+            told = True
+            for process in left:
+                process.send_signal(signal.SIGINT)
         pack(asked.folder)
-        late = time.time() - asked.ends
-        left = [each for each in running.values() if each.poll() is None]
-        if not left or late > PATIENCE:
+        if not left:
             break
-        if late > 0:
-            names = range(0)
-            for each in left:
-                each.send_signal(signal.SIGINT)
-        time.sleep(LOOK_EVERY)
-    for each in left:
-        each.kill()
+        time.sleep(5)
+    for process in left:
+        process.kill()
     pack(asked.folder)
-    done = len(list((asked.folder / "tasks").glob("*.csv")))
-    diary.add(
-        f"{done} of {len(plan(asked)) + len(asked.games)} tasks are done; {len(left)} processes were killed"
-    )
+    done = sum(task.file(asked.folder).exists() for task in plan(asked))
+    print(f"{done} of {len(plan(asked))} tasks are done; {len(left)} processes were killed")
 
 
 def main() -> None:
@@ -432,22 +367,19 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=500_000, help="of a player")
     parser.add_argument("--long-steps", type=int, default=5_000_000)
     parser.add_argument("--updates", type=int, default=125_000, help="1X")
-    parser.add_argument("--kept", type=int, default=25, help="policies")
+    parser.add_argument("--kept", type=int, default=25, help="policies of a run")
     parser.add_argument("--seeds", type=int, default=10, help="of the primary agents")
     parser.add_argument("--episodes", type=int, default=100, help="of each half of an evaluation")
-    parser.add_argument("--singles", type=int, default=80, help="policies that play in one program")
-    parser.add_argument("--committees", type=int, default=13, help="the same; all logs and stages share it")
+    parser.add_argument(
+        "--together", type=int, default=80, help="policies in one program; committees: a sixth"
+    )
     parser.add_argument("--role", default="", help="of a process that this script starts")
     parser.add_argument("--starts", type=float, default=time.time())
     asked = parser.parse_args()
     asked.ends = asked.starts + asked.until
     for name in ("tasks", "found"):
         (asked.folder / name).mkdir(parents=True, exist_ok=True)
-    if asked.role:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        work(asked)
-        return
-    run(asked)
+    work(asked) if asked.role else run(asked)
 
 
 if __name__ == "__main__":
