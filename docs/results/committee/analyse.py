@@ -17,6 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from command import call
+
 PRIMARY, TEAM, DRAWS = ("dqn", "rem", "c51"), 5, 10_000
 LAST, ORACLE, FOUR, FIVE = (
     "the last of one seed",
@@ -176,4 +179,4 @@ def main(file: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    call(__doc__, main)

@@ -336,11 +336,9 @@ def run(asked) -> None:
         for number, process in enumerate(running):
             if late < 0 and (process is None or process.poll()):  # new, or it failed
                 role = "learn" if number < asked.workers else "long"
-                words = [*sys.argv, "--role", role, "--starts", str(asked.starts)]
+                words = [*sys.orig_argv, "--role", role, "--starts", str(asked.starts)]
                 with (asked.folder / f"worker-{number}.txt").open("ab") as said:
-                    running[number] = subprocess.Popen(
-                        [sys.executable, *words], stdout=said, stderr=said, env=environment
-                    )
+                    running[number] = subprocess.Popen(words, stdout=said, stderr=said, env=environment)
         left = [process for process in running if process and process.poll() is None]
         if late > 0 and not told:
             told = True
