@@ -1,25 +1,29 @@
-"""The tables of the committee, from the rows that `run.py` left.
+"""The committee's figures, from the rows that `run.py` left.
 
-    python docs/results/committee/analyse.py evaluations.csv.gz > tables.md
+    python docs/results/committee/analyse.py > docs/results/committee/committee.csv
+    python docs/results/committee/analyse.py FOLDER/found/evaluations.csv.gz
 
 A case is an agent on a log. Everything that could be shipped has a ratio: the mean score of its seeds or
 teams over the mean score of the oracle's picks, one for each of the first five seeds; regret is 1 minus it.
 95% intervals: bootstrap over pairs (game, log) with all their cases. Cases whose oracle has no point are
-left out. The primary measure is in the first table: values of 5 seeds, "regret minus the last's".
+left out. The primary measure: dqn, rem, c51, values of 5 seeds, "regret minus that of the last of one seed".
+Equal compute is measured in the picks of DQN's oracle, on logs that DQN learned from too.
 """
 
 import csv
 import gzip
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from command import call
+from command import call, print_table
 
+ROWS = Path(__file__).with_name("evaluations.csv.gz")
+HEADS = ("stage", "agent", "game", "shipped", "measure", "cases", "estimate", "low", "high")
 PRIMARY, TEAM, DRAWS = ("dqn", "rem", "c51"), 5, 10_000
 LAST, ORACLE, FOUR, FIVE = (
     "the last of one seed",
@@ -82,100 +86,94 @@ def scores(rows: list[dict]) -> dict[str, float]:
     }
 
 
-def interval(cases: Iterable[tuple], value: Callable[..., float]) -> str:
+def row(*words: str, values: dict[tuple, float]) -> list:
     """The mean over all cases, and its interval; the cases of a pair (game, log) stay together."""
     groups = defaultdict(list)
-    for (_, game, log), *ratios in cases:
-        groups[game, log].append(value(*ratios))
+    for (_, game, log), value in values.items():
+        groups[game, log].append(value)
     sums, counts = (np.array([of(group) for group in groups.values()]) for of in (sum, len))
     draws = np.random.default_rng(0).integers(len(groups), size=(DRAWS, len(groups)))
-    low, high = np.quantile(sums[draws].sum(axis=1) / counts[draws].sum(axis=1), (0.025, 0.975))
-    return f"{sums.sum() / counts.sum():.2f} [{low:.2f}, {high:.2f}]"
+    bounds = np.quantile(sums[draws].sum(axis=1) / counts[draws].sum(axis=1), (0.025, 0.975))
+    return [*words, len(values), *(f"{each:.6f}" for each in (sums.sum() / counts.sum(), *bounds))]
 
 
-def table(title: str, *rows: Iterable[object]) -> None:
-    heads, *lines = (" | ".join(map(str, row)) for row in rows)
-    print(
-        f"**{title}**\n\n| {heads} |\n|{'---|' * len(list(rows[0]))}",
-        *(f"| {line} |" for line in lines),
-        "",
-        sep="\n",
-    )
-
-
-def of_ways(title: str, cases: dict[tuple, dict]) -> None:
-    """Every way to ship a policy that all these cases have."""
-    every = {
-        key: {way: s / each[ORACLE] for way, s in each.items()} for key, each in cases.items() if each[ORACLE]
+def of_ways(stage: str, agents: tuple[str, ...], cases: dict[tuple, dict]) -> Iterator[list]:
+    """Every way to ship a policy that all cases of these agents have."""
+    ratios = {
+        key: {way: score / each[ORACLE] for way, score in each.items()}
+        for key, each in cases.items()
+        if key[0] in agents and each[ORACLE]
     }
-    rows = [("shipped", "mean ratio", "median", "regret minus the last's")]
-    for way in [way for way in next(iter(every.values()), {}) if all(way in each for each in every.values())]:
-        median = np.median([each[way] for each in every.values()])
-        ratio = interval(every.items(), lambda each, way=way: each[way])
-        rows.append(
-            (
-                way,
-                ratio,
-                f"{median:.2f}",
-                interval(every.items(), lambda each, way=way: each[LAST] - each[way]),
-            )
-        )
-    table(f"{title}: {len(every)} cases of {len(cases)}", *rows)
+    every, who = list(ratios.values()), ", ".join(agents)
+    for way in [way for way in every[0] if all(way in each for each in every)] if every else []:
+        words = stage, who, "", way
+        yield row(*words, "ratio", values={key: each[way] for key, each in ratios.items()})
+        yield [*words, "median ratio", len(every), f"{np.median([each[way] for each in every]):.6f}", "", ""]
+        below = sum(each[way] < each[LAST] for each in every)
+        yield [*words, f"cases below {LAST}", len(every), below, "", ""]
+        for other in (LAST, FIVE):
+            less = {key: each[other] - each[way] for key, each in ratios.items()}
+            yield row(*words, f"regret minus that of {other}", values=less)
+    for game in sorted({game for _, game, _ in ratios}) if agents == PRIMARY else []:
+        for name, inside in ((game, True), (f"without {game}", False)):
+            less = {
+                key: each[LAST] - each[FIVE] for key, each in ratios.items() if (key[1] == game) == inside
+            }
+            yield row(stage, who, name, FIVE, f"regret minus that of {LAST}", values=less)
 
 
-def at_play(stage: str, cases: dict[tuple, dict]) -> None:
-    """Uses of several networks, on the logs that both sides have; 1 is the oracle's pick of one DQN."""
-    rows = [("agent", "shipped", "logs", "score", "minus four DQNs at play")]
+def at_play(stage: str, cases: dict[tuple, dict], players: dict[tuple, str]) -> Iterator[list]:
+    """Uses of several networks beside four DQNs at play."""
     for agent, way in AT_PLAY:
-        pairs = [
-            (key, cases.get(("dqn", *key[1:]), {}), each) for key, each in cases.items() if key[0] == agent
-        ]
-        pairs = [(key, dqn, each) for key, dqn, each in pairs if dqn.get(ORACLE) and way in each]
-        both = [pair for pair in pairs if FOUR in pair[1]]
-        if pairs:
-            score = interval(pairs, lambda dqn, each, way=way: each[way] / dqn[ORACLE])
-            less = both and interval(both, lambda dqn, each, way=way: (each[way] - dqn[FOUR]) / dqn[ORACLE])
-            rows.append((agent, way, len(pairs), score, less or ""))
-    table(f"{stage}: one unit for all agents", *rows)
-
-
-def points(stage: str, cases: dict[tuple, dict]) -> None:
-    """The means over the logs of each game, in points."""
-    games = sorted({game for _, game, _ in cases})
-    rows = [("agent", "shipped", *games)]
-    for agent in dict.fromkeys(agent for agent, *_ in cases):
-        for way in (LAST, FIVE, ORACLE):
-            of_games = [
-                [each[way] for key, each in cases.items() if key[:2] == (agent, g) and way in each]
-                for g in games
-            ]
-            rows.append(
-                (agent, way, *(f"{np.mean(some):.1f} ({len(some)})" if some else "" for some in of_games))
+        units = {}  # one agent's and four DQNs' scores
+        for key, each in cases.items():
+            other = ("dqn", *key[1:])
+            dqn = cases.get(other, {})
+            if key[0] == agent and way in each and dqn.get(ORACLE) and players[key] == players[other]:
+                units[key] = each[way] / dqn[ORACLE], dqn[FOUR] / dqn[ORACLE]
+        if units:
+            words = stage, agent, "", way
+            yield row(
+                *words,
+                "score in picks of DQN's oracle",
+                values={key: mine for key, (mine, _) in units.items()},
             )
-    table(f"{stage}: points (logs)", *rows)
+            yield row(
+                *words, "four DQNs on these logs", values={key: four for key, (_, four) in units.items()}
+            )
+            less = {key: mine - four for key, (mine, four) in units.items()}
+            yield row(*words, "score minus that of four DQNs", values=less)
 
 
-def main(file: Path) -> None:
+def points(stage: str, cases: dict[tuple, dict]) -> Iterator[list]:
+    """The means over the logs of each game, in points."""
+    for agent, game in dict.fromkeys((agent, game) for agent, game, _ in cases):
+        some = [each for key, each in cases.items() if key[:2] == (agent, game)]
+        for way in (LAST, FIVE, ORACLE):
+            mean = np.mean([each[way] for each in some])
+            yield [stage, agent, game, way, "points", len(some), f"{mean:.6f}", "", ""]
+
+
+def lines(file: Path = ROWS) -> Iterator[list]:
     found = read(file)
     for stage in ("1X", "5X", "long"):
         rows = {key[1:]: some for key, some in found.items() if key[0] == stage}
-        cases = {
-            key: scores([row for row in some if row["kind"] != "estimate"]) for key, some in rows.items()
-        }
+        cases = {key: scores([r for r in some if r["kind"] != "estimate"]) for key, some in rows.items()}
         agents = list(dict.fromkeys(agent for agent, *_ in cases))
-        for some in [PRIMARY, *((agent,) for agent in agents)] if cases else []:
-            of_ways(
-                f"{stage}: {', '.join(some)}", {key: each for key, each in cases.items() if key[0] in some}
-            )
-        if cases:
-            at_play(stage, cases)
-            points(stage, cases)
+        for some in [PRIMARY, *((agent,) for agent in agents)]:
+            yield from of_ways(stage, some, cases)
+        yield from at_play(stage, cases, {key: some[0].get("players") for key, some in rows.items()})
+        yield from points(stage, cases)
         for agent in agents:
-            mine = [row for key, some in rows.items() if key[0] == agent for row in some]
-            large = [row["first"] > 2 * row["second"] for row in mine if row["kind"] == "estimate"]
-            print(
-                f"{agent}: {sum(large)} of {len(large)} seeds: values above twice the log's largest return\n"
-            )
+            mine = [r for key, some in rows.items() if key[0] == agent for r in some]
+            large = [r["first"] > 2 * r["second"] for r in mine if r["kind"] == "estimate"]
+            if large:
+                words = stage, agent, "", "", "seeds with values above twice the log's largest return"
+                yield [*words, len(large), sum(large), "", ""]
+
+
+def main(file: Path = ROWS) -> None:
+    print_table(HEADS, lines(file))
 
 
 if __name__ == "__main__":
