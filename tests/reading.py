@@ -264,6 +264,7 @@ optimist study run mine.toml --scale mine --dry-run
         not_run={"python docs/results/bcq-divergence/divergence.py gather": "needs thousands of updates"},
     ),
     "docs/results/bounded-targets/README.md": Reading(smaller=PREPARED),
+    "docs/results/committee/README.md": Reading(not_run={"python docs/results/committee/run.py": ON_A_GPU}),
     "docs/results/d3rlpy/README.md": Reading(not_run={"OPTIMIST_PEERS": "needs d3rlpy and hours"}),
     "docs/results/dataset-quality/README.md": Reading(smaller=PREPARED | QUALITY_LOGS),
     "docs/results/dataset-size/README.md": Reading(smaller=PREPARED | QUALITY_LOGS, not_run=BY_THE_CLOCK),

@@ -37,7 +37,8 @@ BESIDE = {
     "small-scale": ["small-scale/vectors"],
 }  # whose files it quotes too
 PAGES = [
-    *("asymptotic", "bcq-divergence", "bounded-targets", "d3rlpy", "dataset-quality", "dataset-size"),
+    *("asymptotic", "bcq-divergence", "bounded-targets", "committee", "d3rlpy"),
+    *("dataset-quality", "dataset-size"),
     *(
         "epsilon-and-heads",
         "exploration",
@@ -54,7 +55,7 @@ PAGES = [
 
 QUICK = [
     *("asymptotic/repetition.csv", "bcq-divergence/divergence.csv", "bounded-targets/bounded.csv"),
-    *("dataset-size/parts.csv", "exploration/share.csv"),
+    *("committee/committee.csv", "dataset-size/parts.csv", "exploration/share.csv"),
     *("growing-the-log/differences.csv", "multi-network/differences.csv"),
 ]
 

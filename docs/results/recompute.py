@@ -39,6 +39,7 @@ SCRIPTS = {
     "asymptotic/repetition.csv": "repetition.py",
     "bcq-divergence/divergence.csv": "divergence.py",
     "bounded-targets/bounded.csv": "bounded.py",
+    "committee/committee.csv": "analyse.py",
     "dataset-size/parts.csv": "parts.py",
     "exploration/share.csv": "share.py",
     "selection/correlations.csv": "too_early.py",
