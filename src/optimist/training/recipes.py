@@ -143,9 +143,8 @@ RECIPES = {
             update_period=2,
             batch=64,
         ),
-        # Chosen by the worst of fifteen small logs, `python -m benchmarks defaults`. One-step targets that are
-        # copied every 250 updates have not reached the start of a long episode after 50,000 updates; returns of
-        # three steps, and a target that follows, have. The limits end what diverged (docs/guide.md).
+        # Chosen by the worst of small logs, `python -m benchmarks defaults` (docs/guide.md). Returns of three
+        # steps lift DQN and REM most: one-step targets hardly reach the start of a long episode.
         Training(steps=50_000, evaluate_every=2_500, n_step=3),
         learning_rate=5e-4,
         adam_epsilon=SMALL_EPSILON,
