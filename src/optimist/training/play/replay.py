@@ -197,8 +197,14 @@ class Replay:
             row = order[part]
             frame = timeline.frames(row + episode[part])
             age_there = np.minimum(age[part], self._stack).astype(np.int32)
-            columns = (column[row] for column in (timeline.action, timeline.reward, timeline.terminal))
-            there = Memory(frame, *columns, age_there, None if masks is None else masks[row])
+            there = Memory(
+                frame,
+                timeline.action[row],
+                timeline.reward[row],
+                timeline.terminal[row],
+                age_there,
+                None if masks is None else masks[row],
+            )
             slots = (rows - len(order) + first + np.arange(len(row))) % self._slots
             self._window = remember(self._window, slots, there)
             self._truncated[slots] = truncated[row]
