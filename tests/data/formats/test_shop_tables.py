@@ -229,7 +229,7 @@ def test_what_may_be_an_identity_is_said_at_the_import_and_by_data_info(tmp_path
     read(written(table_of(store_id=np.arange(60) // 4)), tmp_path / "data", truncations="no")
     said = (
         'the column "store_id" is left out and changes within episodes, in 12 rows (first: row 4): if '
-        'each of its '
+        "each of its "
         "values is an episode, give --episodes store_id"
     )
     assert said in caplog.messages and said in warnings(open_dataset(tmp_path / "data"))
