@@ -22,7 +22,12 @@ def test_the_index_is_up_to_date(built):
 
 def test_every_setting_is_explained(built):
     tables = [*built["settings"].values(), *(family["settings"] for family in built["environments"].values())]
-    tables += [format[action] for format in built["formats"].values() for action in ("read", "write")]
+    tables += [
+        format[action]
+        for format in built["formats"].values()
+        for action in ("read", "write")
+        if format[action]
+    ]
     tables += [
         preset["settings"] for agent in built["agents"].values() for preset in agent["presets"].values()
     ]

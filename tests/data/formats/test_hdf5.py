@@ -121,7 +121,7 @@ def test_wrong_arrays_are_named_in_one_line(tmp_path, change, said):
 def test_missing_arrays_and_other_files_are_refused(tmp_path, capsys):
     saved(tmp_path / "log.h5", {"observations": np.zeros((3, 2)), "acts": np.zeros(3)})
     assert (
-        'lacks the array "actions"; it holds acts, observations'
+        "holds acts, observations, and lacks actions, rewards, terminals: save them"
         in FORMAT.verify(tmp_path / "log.h5").problems[0]
     )
     (tmp_path / "text.h5").write_text("no")

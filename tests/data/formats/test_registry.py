@@ -110,7 +110,7 @@ def test_arrays_in_fortran_order_as_a_data_frame_gives_them_are_the_same_log(tmp
     ("arrays", "said"),
     [
         ({"observation": np.zeros((3, 2))}, 'holds an array "observation": did you mean "observations"'),
-        ({"observations": np.zeros((3, 2))}, 'lacks the array "actions"'),
+        ({"observations": np.zeros((3, 2))}, "holds observations, and lacks actions, rewards, terminals"),
         ({"observations": np.array([{}, {}, {}])}, "is not a readable .npz file"),
     ],
 )

@@ -211,6 +211,5 @@ def test_the_game_is_named_by_the_address():
 def test_they_are_not_written(capsys):
     with pytest.raises(UsageError, match='the format "rlds" can only be read'):
         formats.able_to("write", "rlds")
-    with pytest.raises(SystemExit):
-        main(["data", "export", "--help"])
+    assert main(["data", "export", "--help"]) == 0
     assert "rlds" not in capsys.readouterr().out

@@ -124,10 +124,9 @@ def in_order(log: TableLog) -> Iterator[TableLog]:
     if rows is None:
         yield log
         return
-    names = {name for used in log.uses.values() for name in used}
-    more = [each.name for each in _unused(log)]
+    names = {name for used in log.uses.values() for name in used} | {each.name for each in _unused(log)}
     with TemporaryDirectory(prefix="optimist-") as folder:
-        table = sorted_copy(log.table, [*names, *more], rows, Path(folder))
+        table = sorted_copy(log.table, sorted(names), rows, Path(folder))
         moved = replace(log, table=table, file_rows=rows)
         try:
             yield moved
@@ -199,6 +198,8 @@ def opened(address: str | Path, options: ReadOptions) -> TableLog:
     if ours.spec is not None:
         return TableLog(table, uses, *ours)
     free = [name for name in kept if name not in times and all(name not in found for found in uses.values())]
+    late = [name for name in free if is_time(name, table.schema.field(name).type)]
+    uses |= {"times": [*times, *late]} if times or late else {}
     return TableLog(table, uses, repeats=Repeats(), terminals=said, times=times, left=tuple(free))
 
 
@@ -315,10 +316,11 @@ def _notes(log: TableLog, names: Collection[str]) -> list[str]:
     used = [
         f"{name} from {some_of(found, 4)}" if found else f"terminals: {log.terminals}"
         for name, found in log.uses.items()
-        if found != [name]
+        if name != "times" and found != [name]
     ]
     by = [*log.uses.get("episodes", []), *log.times]
-    left = [name for name in names if name not in by and all(name not in each for each in log.uses.values())]
+    known = {use for name, found in log.uses.items() if name != "times" for use in found} | {*by}
+    left = [name for name in names if name not in known]
     return [
         *([f"columns: {'; '.join(used)}"] if used else []),
         *([f"columns left out: {', '.join(map(shown, left))}"] if left else []),

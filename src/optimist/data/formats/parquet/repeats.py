@@ -27,7 +27,7 @@ class Repeats:
                 self._look(part, before)
                 before = {name: column[-1:].copy() for name, column in part.items()}
             self.rows += count
-            yield part
+            yield {name: column for name, column in part.items() if name != "times"}
 
     def notes(self) -> list[str]:
         """Rows may repeat honestly, so this is a remark."""

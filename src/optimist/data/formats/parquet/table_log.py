@@ -51,7 +51,7 @@ class TableLog:
 
     @property
     def columns(self) -> set[str]:
-        return {"frames" if name == "final_observations" else name for name in self.uses}
+        return {"frames" if name == "final_observations" else name for name in self.uses if name != "times"}
 
     def in_file(self, text: str) -> str:
         """The text with the numbers that rows have in the file."""
@@ -67,7 +67,7 @@ class TableLog:
             part = {name: self._array(name, batch, first).reshape(len(batch), -1) for name in flags}
             held = {name: column[:1] if before is None else before[name] for name, column in part.items()}
             both = {name: np.concatenate([held[name], column]) for name, column in part.items()}
-            goes_on = np.full(len(batch), True)
+            goes_on = np.arange(first, first + len(batch)) > 0
             for name, column in both.items():
                 is_label = name == "episodes"
                 ended = column[1:] != column[:-1] if is_label else column[:-1].astype(bool)
@@ -80,7 +80,7 @@ class TableLog:
         if "frames" in names:
             return self._with_finals({*names, "observations", "final_observations"} & set(self.uses))
         if self.repeats is not None and "rewards" in names:
-            return self.repeats.watched(self._plain({*names} & set(self.uses)))
+            return self.repeats.watched(self._plain({*names, "times"} & set(self.uses)))
         return self._plain({*names} & set(self.uses))
 
     def _plain(self, names: Collection[str]) -> Iterator[Part]:
@@ -111,6 +111,8 @@ class TableLog:
 
     def _array(self, name: str, batch: pa.RecordBatch, first: int) -> Any:
         uses, schema = self.uses[name], self.table.schema
+        if name == "times":
+            return _named(uses, [_time(batch.column(use)) for use in uses])
         if name == "final_observations":
             return _sparse(uses[0], batch.column(uses[0]), schema.field(uses[0]), first)
         if name == "episodes" or (
@@ -158,6 +160,15 @@ def _may_name(kind: pa.DataType) -> bool:
     """Texts and lists of any length may name actions; lists of true and false do not."""
     is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
     return is_text(kind) or (is_list and not pa.types.is_boolean(kind.value_type))
+
+
+def _time(column: pa.Array) -> np.ndarray:
+    """Values that tell rows apart; an empty cell equals no other."""
+    if pa.types.is_temporal(column.type):
+        column = column.view(pa.int32() if column.type.bit_width == 32 else pa.int64())
+    if is_text(column.type):
+        return np.asarray(column.cast(pa.string()).fill_null("").to_pylist(), dtype=str)
+    return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
 
 
 def _named(names: list[str], columns: list[np.ndarray]) -> np.ndarray:

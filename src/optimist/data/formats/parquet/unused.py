@@ -155,9 +155,10 @@ def is_identity(name: str) -> bool:
 
 
 def is_time(name: str, kind: pa.DataType) -> bool:
+    """Whether the values look like times, or count steps."""
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         return True
-    return _counts(kind) and (name.lower() == "time" or _last_word(name) in TIMES)
+    return _counts(kind) and (name in CLOCKS or _last_word(name) in TIMES)
 
 
 def _counts(kind: pa.DataType) -> bool:
