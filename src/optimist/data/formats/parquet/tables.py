@@ -169,7 +169,7 @@ def _of_hugging_face(folder: Path) -> list[Path]:
 
 def _names(file: Path, found: Any) -> list[str]:
     """The names that a file of Hugging Face lists, of what lies beside it."""
-    names = found if isinstance(found, list) else [None]
+    names: list[Any] = found if isinstance(found, list) else [None]
     if all(isinstance(each, str) and "\0" not in each and stays_inside(each) for each in names):
         return names
     raise DataError(f"{file} lists something other than names; {MEND}")

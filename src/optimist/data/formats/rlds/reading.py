@@ -72,7 +72,8 @@ class Records:
             raise DataError(
                 f"{address} holds no TFRecord files, such as run_1-00000-of-00100; check its spelling"
             )
-        self.options, self._shape = options, None  # of all images: that of the first one
+        self.options = options
+        self._shape: tuple[int, ...] | None = None  # of all images: that of the first one
         first = next(examples(self.files[0]), {})
         self.layout = _layout(first, self.files[0])
 
