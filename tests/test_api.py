@@ -251,4 +251,4 @@ def test_select_asks_for_data_that_was_in_memory(tmp_path):
     with pytest.raises(DataError, match="learned from data in memory: pass it as data=, or save it and name"):
         optimist.select(run)
     found = optimist.select(run, data=vectors(), updates=1)
-    assert repr(found).startswith("Selection of 1 policy of 1 run by cautious")
+    assert "Selection of 1 policy of 1 run by cautious" in repr(found)

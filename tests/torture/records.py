@@ -43,7 +43,13 @@ def forge_a_record(random: np.random.Generator, folder: Path) -> str:
 
 def selection(run: Path, random: np.random.Generator) -> None:
     config = read_config(run)
-    facts = {"fingerprint": fingerprint(config), "rule": "fqe", "updates": 50, "notes": ["a note"]}
+    facts = {
+        "fingerprint": fingerprint(config),
+        "rule": "fqe",
+        "updates": 50,
+        "notes": ["a note"],
+        "answer": "ship it",
+    }
     chosen = {"run": "run", "step": 2, "seed": 0}
     record = {"version": selected.VERSION, **facts, "chosen": chosen, "candidates": [dict(POLICY)] * 2}
     record = json.loads(json.dumps(record))

@@ -101,15 +101,15 @@ def test_rows_of_any_bytes(content, checks):
 # Records of a run and of a study: some under a right checksum, which a forger can compute.
 
 whole = st.integers(0, 10**6)
-SAID = {"fingerprint": "known", "rule": "fqe", "updates": 50, "notes": []}
+SAID = {"fingerprint": "known", "rule": "fqe", "updates": 50, "notes": [], "answer": "ship it"}
 scores = st.dictionaries(words, numbers | st.none() | plain)
 policy = st.fixed_dictionaries({"step": whole | plain, "seed": whole | plain}, optional={"scores": scores})
 selection = st.fixed_dictionaries(
-    {"rule": st.just("fqe"), "updates": st.just(50), "notes": st.just([])},
+    {"rule": st.just("fqe"), "updates": st.just(50), "notes": st.just([]), "answer": st.just("ship it")},
     optional={
         "version": st.just(selected.VERSION) | plain,
         "fingerprint": st.just("known") | plain,
-        "chosen": policy | plain,
+        "chosen": policy | plain | st.none(),
         "candidates": st.lists(policy, max_size=3) | plain,
     },
 )
@@ -117,6 +117,7 @@ selection = st.fixed_dictionaries(
 
 @settings(deadline=None)
 @given(selection | plain | st.binary(max_size=60))
+@example({"version": selected.VERSION, **SAID, "chosen": None, "candidates": []})
 @example({"version": selected.VERSION, **SAID, "chosen": {"step": 1}, "candidates": []})
 @example({"version": selected.VERSION, **SAID, "chosen": {"step": 1, "seed": 0.5}, "candidates": []})
 def test_a_selection_of_any_values_under_its_checksum(record):

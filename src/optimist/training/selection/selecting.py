@@ -12,7 +12,7 @@ from optimist.training.evaluation import evaluate
 from optimist.training.seed_logs import whole
 from optimist.training.selection import choice
 from optimist.training.selection.candidates import Candidate, Source, candidates_of, read_sources
-from optimist.training.selection.choice import KEEP, Estimate, estimate
+from optimist.training.selection.choice import KEEP, estimate
 from optimist.training.selection.estimators import Estimators
 from optimist.training.selection.evidence import Evidence, gather
 from optimist.training.selection.halving import Play, halved
@@ -61,14 +61,10 @@ def select_policy(
         notes.append(_reordered(returns, episodes))
     notes += _notes_on_weights(estimators, order[0])
     ranking = tuple(_ranking(estimators, order, rule, returns))
-    if returns:
-        today, reason = _by_play(evidence, ranking[0])
-    else:
-        today, reason = _by_log(estimators, order[0], ranking[0])
-        notes += _notes_on_today(estimators)
-    answer = (
-        f"{KEEP}: {reason}" if reason else f"ship {ranking[0].name}: {_better(evidence, ranking[0], today)}"
-    )
+    today = estimate(np.concatenate(estimators.observed))
+    notes += _notes_on_today(estimators)
+    better, shown = _by_play(evidence, ranking[0]) if play else _by_log(estimators, order[0], ranking[0])
+    answer = f"ship {ranking[0].name}: {shown}; today's earns {today}" if better else f"{KEEP}: {shown}"
     facts = {
         "data": sources[0].run.data,
         "recording": sources[0].recording,
@@ -80,7 +76,7 @@ def select_policy(
         "runs": len(sources),
     }
     fingerprints = {source.path: fingerprint(source.config) for source in sources}
-    chosen = ranking[0] if anyway or not reason else None
+    chosen = ranking[0] if anyway or better else None
     return Selection(rule, today, answer, chosen, ranking, tuple(notes), facts, fingerprints)
 
 
@@ -104,41 +100,32 @@ def _ranking(
         )
 
 
-def _by_log(estimators: Estimators, number: int, first: Ranked) -> tuple[Estimate, str | None]:
-    """What today's policy earns, discounted, and why the log does not show that the first one is better."""
-    evidence, today = estimators.evidence, estimate(np.concatenate(estimators.observed))
-    held = len(evidence.logs[evidence.whose[number]].held.starts)
+def _by_log(estimators: Estimators, number: int, first: Ranked) -> tuple[bool, str]:
+    """Does the log show that the first policy is better than today's? And by how much, or why not."""
+    evidence, log = estimators.evidence, int(estimators.evidence.whose[number])
+    held = len(evidence.logs[log].held.starts)
     if not evidence.unseen:
-        return today, "the policies learned from all episodes; with --hold-out 0.2 the others judge them"
+        return False, "the policies learned from all episodes; with --hold-out 0.2 the others judge them"
     if held < choice.EPISODES:
-        return today, f"held-out episodes: {held}, which are too few; hold out at least {choice.EPISODES}"
-    fqe = estimate(estimators.values.fqe[number] - estimators.observed[evidence.whose[number]])
+        return False, f"held-out episodes: {held}, which are too few; hold out at least {choice.EPISODES}"
+    fqe = estimate(estimators.values.fqe[number] - estimators.observed[log])
     enough = estimators.scores["effective_episodes"][number] >= choice.TELLING * held
     weighted = estimators.weighted_gain(number) if enough else None
-    return today, choice.objection(first.gain, fqe, weighted, first.support)
+    against = choice.objection(first.gain, fqe, weighted, first.support)
+    return not against, against or f"it is better than today's policy by {first.gain} an episode ({LEFT_OUT})"
 
 
-def _by_play(evidence: Evidence, first: Ranked) -> tuple[Estimate, str | None]:
-    """What today's policy earns, without discount, and why real episodes do not show that the first policy is
-    better."""
+def _by_play(evidence: Evidence, first: Ranked) -> tuple[bool, str]:
+    """The same by real episodes. They are not discounted, and neither are those of the log here."""
     logs = [[log.held] if log.learned is log.held else [*log] for log in evidence.logs]
     logged = [each.episodes for log in logs for each in log]
     known = np.concatenate([each.returns[each.complete] for each in logged])
+    counts = f"{len(first.returns)} real episodes and {len(known):,} complete ones of the log"
     if not len(known) or len(first.returns) < choice.PLAYED:
-        few = f"{len(known):,} complete episodes of the log and {len(first.returns)} real ones"
-        return estimate(known) if len(known) else Estimate(float("nan")), f"{few} are too few to compare"
+        return False, f"{counts} are too few to compare"
     gain = estimate(np.array(first.returns), known)
     better = gain.low is not None and gain.low > 0
-    return estimate(known), None if better else f"its gain in real episodes, {gain}, may be zero"
-
-
-def _better(evidence: Evidence, first: Ranked, today: Estimate) -> str:
-    if first.returns:
-        played = estimate(np.array(first.returns))
-        return (
-            f"it earned {played} in {len(first.returns)} real episodes, today's policy {today} in the log's"
-        )
-    return f"it is better than today's policy by {first.gain} an episode ({LEFT_OUT}); today's earns {today}"
+    return better, f"its return is {gain} above today's policy's (95% over {counts}; not discounted)"
 
 
 def _notes_on_today(estimators: Estimators) -> list[str]:
