@@ -4,9 +4,11 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from little import played
+from optimist.cli.main import main
 
 TRAIN = [
     "train",
@@ -56,3 +58,13 @@ def test_a_platform_that_is_not_there_is_one_line(folder, platform):
     assert code == 2
     assert said.count("\n") == 1
     assert said.startswith(f"optimist: JAX_PLATFORMS={platform}: JAX cannot compute there")
+
+
+@pytest.mark.parametrize("words", [["data", "import", "a.npz", "--out"], ["data", "info"], ["report"]])
+def test_a_path_that_is_not_utf_8_is_refused_first(words, tmp_path, monkeypatch, capsys):
+    """An import accepted it, and every other command ended in a traceback."""
+    monkeypatch.chdir(tmp_path)
+    np.savez("a.npz", observations=np.zeros((4, 1)), actions=[0, 1, 0, 1], rewards=np.ones(4))
+    assert main([*words, os.fsdecode(b"lat\xe9")]) == 2
+    assert capsys.readouterr().err == "optimist: lat? is not UTF-8, as names in our files are: rename it\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.npz"]

@@ -129,6 +129,9 @@ def _platform_failure() -> str | None:
 
 def perform(words: list[str]) -> None:
     """Run the command that the words name; errors are raised."""
+    for word in words:
+        if not word.isascii() and any("\ud800" <= letter <= "\udfff" for letter in word):
+            raise UsageError(f"{in_one_line(word)} is not UTF-8, as names in our files are: rename it")
     words = _with_own_roms([_with_home(word) for word in words])
     try:
         options = parser().parse_args(["--help"] if words[:1] in ([], ["help"]) else words)
