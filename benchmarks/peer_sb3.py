@@ -1,7 +1,7 @@
 """The other side of `benchmarks/online.py`: Stable-Baselines3's DQN, run by the Python of OPTIMIST_PEERS.
 
-Reads a JSON file of settings; prints one line of JSON: the steps at which episodes ended, their returns, and the
-returns of the final policy.
+Reads a JSON file of settings; prints one line of JSON: the steps at which episodes ended, their returns, and
+the returns of the final policy.
 """
 
 import json

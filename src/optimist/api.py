@@ -116,7 +116,7 @@ def collect(
     fields of `Collection`: steps, lanes, epsilon.
 
     With `start_from`, a run's folder, the agents of that run go on from their last step, or from a `step`
-    whose policy was kept; `mix=0.5` takes half of each minibatch from the log of that run.
+    whose policy was kept; half of each minibatch is from the log of that run, unless `mix` is another share.
     """
     from optimist.training.beginning import beginning
     from optimist.training.online import OnlineTraining

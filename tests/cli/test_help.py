@@ -113,7 +113,6 @@ def assert_explained(record, text: str) -> None:
 
 @pytest.mark.parametrize("name", available())
 def test_every_setting_is_explained_with_its_default_at_a_recipe(name, capsys):
-    agent = next(iter(presets(name).values()))
     for recipe, line, settings in (
         ("paper", f"train {name}", RECIPES["paper"].training),
         ("vectors", f"collect gym/CartPole-v1 --agent {name}", RECIPES["vectors"].collection),

@@ -114,8 +114,8 @@ def test_the_defaults_are_in_the_configuration_and_one_line_says_them(offline, t
         "epsilon_start": 0.0,
     }
     assert (
-        f"goes on from {offline / 'run'} at step 20: learns after 8 steps, 50% of each minibatch from the run's "
-        "log; 1.0% of the actions are random (--warm-up, --mix, --epsilon)\n"
+        f"goes on from {offline / 'run'} at step 20: learns after 8 steps, 50% of each minibatch from the "
+        "run's log; 1.0% of the actions are random (--warm-up, --mix, --epsilon)\n"
     ) in capfd.readouterr().err
 
 

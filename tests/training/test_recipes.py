@@ -38,7 +38,7 @@ def test_the_paper_recipe_leaves_the_optimizer_alone():
 
 
 def test_an_agent_that_plays_has_its_own_numbers_where_it_reads_vectors():
-    """CartPole was learned to 54 with the Huber limit of 1, and to 399 with 100."""
+    """In 50,000 steps CartPole was learned to 44 with the Huber limit of 1, and to 399 with 100."""
     cart = Spec((4,), "float32", actions=2)
     played, trained = resolve_collection(cart, "dqn"), resolve_training(cart, "dqn").agent
     assert (played.agent.huber_limit, played.agent.target_period) == (100.0, 50)

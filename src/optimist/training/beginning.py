@@ -60,9 +60,9 @@ class Beginning:
     def in_words(self, collection: Collection) -> str:
         """How the collection goes on."""
         return (
-            f"goes on from {self.run.path} at step {self.run.step:,}: learns after {collection.warm_up:,} steps, "
-            f"{collection.mix:.0%} of each minibatch from the run's log; {collection.epsilon:.1%} of the actions "
-            "are random (--warm-up, --mix, --epsilon)"
+            f"goes on from {self.run.path} at step {self.run.step:,}: learns after {collection.warm_up:,} "
+            f"steps, {collection.mix:.0%} of each minibatch from the run's log; {collection.epsilon:.1%} of "
+            "the actions are random (--warm-up, --mix, --epsilon)"
         )
 
     def described(self, mixes: bool) -> dict[str, Any]:
