@@ -9,9 +9,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from optimist.data.dataset import Dataset
 from optimist.data.look import FARTHEST, feature_names
 from optimist.data.transition import Spec
-from optimist.data.views import View
 from optimist.errors import RunError, UsageError, did_you_mean, some_of
 from optimist.training.automatic import AUTO, takes_scaling
 
@@ -54,7 +54,7 @@ class Inputs:
         if table is None:
             return None
         centre, spread = (_numbers(table, name, spec) for name in ("centre", "spread"))
-        limit = table.get("limit") if isinstance(table, Mapping) else None
+        limit: Any = table.get("limit") if isinstance(table, Mapping) else None
         limited = type(limit) in (int, float) and 0 < limit < math.inf
         if not centre or not spread or min(spread) <= 0 or not limited:
             raise RunError(
@@ -78,7 +78,7 @@ def check_kind(kind: str) -> None:
         raise UsageError(f'no observations "{kind}": {did_you_mean(str(kind), KINDS)}')
 
 
-def measured(logs: Sequence[View], kind: str) -> Inputs | None:
+def measured(logs: Sequence[Dataset], kind: str) -> Inputs | None:
     """The scaling that the observations of these logs need, all logs together: "standard" has mean 0 and
     standard deviation 1; "range" has a minimum of -1 and a maximum of 1. Both end at +-FARTHEST. A constant
     feature becomes 0. Values far beyond all others do not count, so that they decide no scale."""
@@ -98,7 +98,7 @@ def measured(logs: Sequence[View], kind: str) -> Inputs | None:
     return Inputs(tuple(mean.tolist()), tuple(spread.tolist()))
 
 
-def _moments(logs: Sequence[View]) -> tuple[np.ndarray, ...]:
+def _moments(logs: Sequence[Dataset]) -> tuple[np.ndarray, ...]:
     """Minimum, maximum, mean and standard deviation of each feature inside its fences, in float64. Sums are
     over differences from the median, so that they stay exact where the mean is large."""
     bottom, near, top = _fences(logs)
@@ -118,7 +118,7 @@ def _moments(logs: Sequence[View]) -> tuple[np.ndarray, ...]:
     return low, high, near + mean, np.sqrt(np.maximum(squares / count - mean**2, 0))
 
 
-def _fences(logs: Sequence[View]) -> np.ndarray:
+def _fences(logs: Sequence[Dataset]) -> np.ndarray:
     """The bounds beyond which the values of each feature are absurd, and between them its median, by a sample
     (3, features). A feature that is nearly always the same has no bounds: its rare values matter."""
     every = max(1, sum(map(len, logs)) // SAMPLE)
@@ -128,7 +128,7 @@ def _fences(logs: Sequence[View]) -> np.ndarray:
     return np.stack([low - width, median, high + width])
 
 
-def _warn(dataset: View, absurd: Mapping[int, list[str]]) -> None:
+def _warn(dataset: Dataset, absurd: Mapping[int, list[str]]) -> None:
     names = feature_names(dataset)
     for feature, found in absurd.items():
         log.warning(
@@ -140,7 +140,7 @@ def _warn(dataset: View, absurd: Mapping[int, list[str]]) -> None:
         )
 
 
-def _blocks(logs: Sequence[View]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _blocks(logs: Sequence[Dataset]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """The steps of each different log, and the frames at which they begin. Final frames are left out: in a
     log without successors they are black."""
     for view in {view.fingerprint: view for view in logs}.values():
