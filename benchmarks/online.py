@@ -1,7 +1,7 @@
 """DQN online with the defaults beside Stable-Baselines3's: 50,000 steps of CartPole and Acrobot, three seeds.
 
 `OPTIMIST_PEERS=/path/to/python python -m benchmarks online`, where that Python has stable-baselines3 and
-gymnasium. Theirs plays with the defaults of the library, and with the settings of rl-zoo3, tuned for the game.
+gymnasium. Theirs plays with the defaults of the library, and with the settings of rl-zoo3, tuned for each.
 A row is the mean return of the episodes that ended in a fifth of the steps, or of 50 episodes of the final
 policy. The last fifth is what is compared; the mean of all fifths is the area under the curve. The results go
 to `online/returns.csv`; the same command continues after the last run that is done.
@@ -104,9 +104,10 @@ def show(game: str, rows: list[tuple]) -> None:
     best = max(means(player, whole[-1]) for player in PLAYERS[1:]) - WORST[game]
     for player in PLAYERS:
         last = means(player, whole[-1])
+        share = (last - WORST[game]) / best
         print(
-            f"{game:12} {player:10} last fifth {last:7.1f} ({(last - WORST[game]) / best:4.0%} of sb3's best) "
-            f" all {means(player, *whole):7.1f}  final policy {means(player, 'final'):7.1f}",
+            f"{game:12} {player:10} last fifth {last:7.1f} ({share:4.0%} of sb3's best)  "
+            f"all {means(player, *whole):7.1f}  final policy {means(player, 'final'):7.1f}",
             flush=True,
         )
 

@@ -21,6 +21,7 @@ LATER = {
     "agent.over_quantiles": "sum",
     "agent.late_action": False,
     "agent.layer_norm": False,
+    "training.epsilon_start": 1.0,
     "training.mix": 0.0,
     "training.reward_scale": 1.0,
     "training.hold_out": 0.0,
