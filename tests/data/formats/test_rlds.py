@@ -12,7 +12,7 @@ from optimist.cli.data import game_of
 from optimist.cli.main import main
 from optimist.data import formats, open_dataset
 from optimist.data.formats.rlds.crc32c import crc32c
-from optimist.errors import DataError, UsageError
+from optimist.errors import UsageError
 
 FORMAT = formats.find("rlds")
 SIZE = (84, 84)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from optimist.data.appending import ACTION_COLUMNS, FEATURES
-from optimist.data.array_observations import SMALLER, Layout, refuse_rounded
+from optimist.data.array_observations import EXACT, SMALLER, Layout, refuse_rounded
 from optimist.data.disk.records import json_value
 from optimist.data.formats._log import Asked, Log, Part, with_following
 from optimist.data.formats._log_actions import chosen_actions
@@ -30,7 +30,6 @@ STORED = (
     "next_allowed_actions",
     "frames",  # the observations with the final one of every episode after its last row
 )
-LARGEST_WHOLE = 2**24  # larger whole numbers are not exact as float32
 
 
 @dataclass(frozen=True)
@@ -175,7 +174,7 @@ def exact(name: str, array: np.ndarray, first: int, dtype: str = "float32") -> n
     """Whole numbers in a type that is stored; a DataError names the first row with one that does not fit."""
     if array.dtype == dtype:
         return array
-    low, high = (0, 255) if dtype == "uint8" else (-LARGEST_WHOLE, LARGEST_WHOLE)
+    low, high = (0, 255) if dtype == "uint8" else (-EXACT, EXACT)
     if array.size and not (array.min() >= low and array.max() <= high):
         row = int(((array < low) | (array > high)).reshape(len(array), -1).any(axis=1).argmax()) + first
         raise DataError(
