@@ -13,9 +13,9 @@ from tutorial import perform
 
 def test_every_block_of_the_tutorial_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    kinds = [*["python", "", "", "", "python", ""], *["python", "", "python", "python"]]
+    kinds = [*["python", "", "", "", "python", ""], *["python", "", "python"], *["python", "", "python"]]
     names = perform("your-own-log.md", kinds, apart=True)
-    _, shop, _, heater, _ = names
+    _, shop, _, heater, _, _ = names
     assert shop["shown"] == [4711, 4711, 90210, 90210]
     assert NumpyPolicy("shop.npz")([22, 9, 0.0]) == 4711
     assert heater["inside"] == pytest.approx(17.9, abs=0.7)
@@ -24,7 +24,8 @@ def test_every_block_of_the_tutorial_runs(tmp_path, monkeypatch):
 
 def check_logs(folder: Path) -> None:
     shop, heater, cart = (Dataset.open(folder / name) for name in ("shop", "heater", "cart"))
-    assert shop.episodes.terminal.all() and shop.spec.action_names == (12, 815, 4711, 90210)
+    assert len(shop.episodes) == 700 and shop.episodes.terminal.all()
+    assert shop.spec.action_names == (12, 815, 4711, 90210)
     assert shop.spec.frame_shape == (3,)  # without the dropped column
     assert heater.episodes.truncated.all() and heater.episodes.lengths.tolist() == [23] * 60
     assert len(cart) == 300 and cart.provenance["environment"] == "gym/CartPole-v1"

@@ -1,7 +1,7 @@
 """Small problems with a known best policy, played many episodes at once, and logs of them.
 
-Each problem has the log of a learner, and logs of its best policy with half and with a tenth of the actions at
-random. The logs are somebody else's: arrays without an environment, as a user brings them.
+Each problem has the log of a learner, and logs of its best policy with half and with a tenth of the actions
+at random. The logs are somebody else's: arrays without an environment, as a user brings them.
 """
 
 from collections.abc import Callable

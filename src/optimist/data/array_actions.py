@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optimist.data.checking import not_finite, refuse_rounded
+from optimist.data.checking import check_finite, refuse_rounded
 from optimist.errors import DataError, in_one_line, log, some_of
 
 MOST_DISTINCT = 10_000  # a network has an output for every action
@@ -46,7 +46,7 @@ def discrete_or_vectors(
         array = _plain(array)
     bounded = low is not None or high is not None
     if array.dtype.kind == "f" and array.ndim in (1, 2) and len(array) == size:
-        _check_finite(array)
+        check_finite("actions", array)
         if bounded or array.shape not in ((size,), (size, 1)) or not (array == np.floor(array)).all():
             refuse_rounded("actions", array, first=0)
             return _vectors(array.reshape(size, -1).astype(np.float32), names, low, high)
@@ -159,7 +159,11 @@ def check_count(count: int) -> None:
 
 def _check_range(array: np.ndarray, count: int) -> None:
     if array.min() < 0 or array.max() >= count:
-        raise DataError(f"actions go from {array.min()} to {array.max()}: they must be from 0 to {count - 1}")
+        raise DataError(
+            f"actions go from {array.min()} to {array.max()}: they must be from 0 to {count - 1}; if "
+            "these are "
+            "their names, give action_names (--action-names)"
+        )
 
 
 def _vectors(array: np.ndarray, names: Any, low: ArrayLike | None, high: ArrayLike | None) -> Actions:
@@ -176,10 +180,3 @@ def _bound(name: str, value: ArrayLike, size: int) -> np.ndarray:
     if array.dtype.kind not in "fiu" or array.shape not in ((), (size,)):
         raise DataError(f"{name} is {value!r}: give one number, or {size} of them")
     return np.broadcast_to(array, (size,)).astype(float)
-
-
-def _check_finite(array: np.ndarray) -> None:
-    finite = np.abs(array) <= np.finfo(np.float32).max  # the stored type; false for NaN
-    if not finite.all():
-        row = int(np.argwhere(~finite)[0, 0])
-        raise not_finite("actions", row)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optimist.data.checking import EXACT, SMALLER, not_finite, refuse_rounded
+from optimist.data.checking import EXACT, SMALLER, check_finite, refuse_rounded
 from optimist.errors import DataError, in_one_line, log
 
 FEW_CHANNELS, LARGE_SIDE = 4, 8  # an axis of up to 4 beside one of at least 8: the first is the channels
@@ -67,7 +67,7 @@ def checked_observations(
     if array.dtype.kind in "iu" and array.dtype != np.uint8:
         array = _exact(name, array)
     if array.dtype.kind == "f":
-        _check_finite(name, array)
+        check_finite(name, array)
         refuse_rounded(name, array, first=0)
         array = array.astype(np.float32)
     if array.dtype not in (np.uint8, np.bool_, np.float32):
@@ -114,10 +114,3 @@ def _exact(name: str, array: np.ndarray) -> np.ndarray:
     if name == "observations":
         log.warning("observations of type %s are stored as %s; every value is kept", array.dtype, kind)
     return array.astype(kind)
-
-
-def _check_finite(name: str, array: np.ndarray) -> None:
-    finite = np.abs(array) <= np.finfo(np.float32).max  # the stored type; false for NaN
-    if not finite.all():
-        row = int(np.argwhere(~finite)[0, 0])
-        raise not_finite(name, row)

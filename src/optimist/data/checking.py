@@ -102,6 +102,13 @@ def checked_rows(name: str, array: np.ndarray, shape: tuple[int, ...], dtype: An
     return kept
 
 
+def check_finite(name: str, array: np.ndarray, first: int = 0) -> None:
+    """Raise DataError for a number that the stored type, float32, does not have."""
+    finite = np.abs(array) <= np.finfo(np.float32).max  # false for NaN
+    if not finite.all():
+        raise not_finite(name, _row(~finite) + first)
+
+
 def not_finite(name: str, row: int) -> DataError:
     """Without the row its neighbours would be one step, unless an episode ends between them."""
     return DataError(f"{name} hold NaN or infinity (first in row {row}); mend it, {OR_LEAVE_OUT}")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from optimist.data.array_actions import Actions, discrete_or_vectors
-from optimist.data.checking import not_finite
+from optimist.data.checking import check_finite
 from optimist.data.formats._log import Asked, Log
 from optimist.errors import DataError
 
@@ -56,10 +56,7 @@ class _Seen:
         if not len(values):
             return
         if values.dtype.kind == "f":
-            wrong = ~np.isfinite(values)
-            if wrong.any():
-                row = int(wrong.reshape(len(values), -1).any(axis=1).argmax()) + self.rows
-                raise not_finite("actions", row)
+            check_finite("actions", values, self.rows)
         self.rows += len(values)
         flat = values.reshape(len(values), -1)
         are_whole = values.dtype.kind != "f" or (flat == np.floor(flat)).all()

@@ -27,7 +27,7 @@ from optimist.data.formats._outgoing import (
     written,
 )
 from optimist.data.formats.parquet.arrays import as_column, sparse_column
-from optimist.data.formats.parquet.reading import METADATA
+from optimist.data.formats.parquet.columns import METADATA
 from optimist.data.transition import Spec
 from optimist.errors import UsageError
 
