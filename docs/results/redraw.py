@@ -64,7 +64,7 @@ class Study:
 
     def iqm(self) -> Figure:
         found = intervals.over_training(self.file, self.by)
-        return interval_figures.iqm_over_training(found, self.by.yardstick, OFFLINE)
+        return interval_figures.iqm_over_training(found, "random play", self.by.yardstick, OFFLINE)
 
     def medians(self, xlabel: str = OFFLINE) -> Figure:
         agents = self.file.agents

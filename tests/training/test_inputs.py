@@ -22,7 +22,7 @@ from optimist.training.offline import OfflineTraining, Training
 from optimist.training.play.acting import Player, Policy
 from optimist.training.storage.run_folder import read_config
 
-SHORT = Training(steps=300, evaluate_every=100, batch=16)
+SHORT = Training(steps=300, evaluate_every=100, batch=16, hold_out=0)
 QUICK = {"optimizer.learning_rate": 0.01, "optimizer.epsilon": 1e-5}
 
 

@@ -101,11 +101,11 @@ def _write_verdict(scores, by, out: Path) -> list[Path]:
     for name, text in texts.items():
         write_whole(out / name, text.encode())
     evaluations = len(next(iter(next(iter(next(iter(scores.agents.values())).values())).values())))
+    zero, one = by.ends(scores.games)
+    curves = intervals.over_training(scores, by)
     drawn = {
-        "intervals.png": interval_figures.interval_plot(found, evaluations, by.yardstick),
-        "iqm.png": interval_figures.iqm_over_training(
-            intervals.over_training(scores, by), by.yardstick, scores.axis
-        ),
+        "intervals.png": interval_figures.interval_plot(found, evaluations, one),
+        "iqm.png": interval_figures.iqm_over_training(curves, zero, one, scores.axis),
     }
     for name, figure in drawn.items():
         figures.save_png(figures.laid_out(figure), out / name)

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -72,7 +71,7 @@ class Course(NamedTuple):
 def course(curves: Iterable[RunCurve]) -> Course | None:
     """The course of the mean of these curves; None if there are too few looks to tell."""
     by_step = [dict(zip(curve.steps.tolist(), curve.values.tolist(), strict=True)) for curve in curves]
-    steps = sorted(reduce(set.intersection, map(set, by_step))) if by_step else []
+    steps = sorted(set.intersection(*map(set, by_step))) if by_step else []
     if len(steps) < FEWEST:
         return None
     values = np.array([np.mean([seed[step] for seed in by_step]) for step in steps])
@@ -83,7 +82,8 @@ def course(curves: Iterable[RunCurve]) -> Course | None:
     low = int(levels.argmin())
     noise = max(CLEAR * abs(levels[low]), 2 * float(np.median(errors)))
     at = stretches[low][values[stretches[low]].argmin()]
-    return Course(*levels[[0, low, -1]].tolist(), steps[at], noise)
+    first, lowest, last = levels[[0, low, -1]].tolist()
+    return Course(first, lowest, last, steps[at], noise)
 
 
 def held_out_courses(rows: Sequence[dict]) -> dict[str, Course]:
@@ -105,9 +105,5 @@ def _line(name: str, held: Course, rows: Sequence[dict]) -> str:
     learned = course(curves_of(rows, name.removeprefix("held_out_")).values())
     if learned and learned.last < learned.first - learned.noise:
         line += ", while the loss in training fell"
-    remedy = f"train for fewer steps (--steps {held.step:_})"
-    return (
-        f"{line}: {remedy} or take a policy from there"
-        if held.fell
-        else f"{line}: {remedy} or with a smaller learning rate"
-    )
+    other = "take a policy from there" if held.fell else "with a smaller learning rate"
+    return f"{line}: train for fewer steps (--steps {held.step:_}) or {other}"

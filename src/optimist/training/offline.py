@@ -159,10 +159,16 @@ class OfflineTraining:
             health = self.folder.load_health(step, health_like(self.learner, self.seeds)) if found else None
             if goes_on or owes_evaluation(self.folder, self.training, step):
                 state = self._train(step, state, health)
-                for line in held_out_lines(read_metrics(self.folder.path)) if goes_on else ():
-                    log.warning("%s", line)
+            if goes_on:
+                self._tell_held_out()
             self.folder.finish()
             return state
+
+    def _tell_held_out(self) -> None:
+        """Say which way the held-out losses went, unless their rows are damaged."""
+        with contextlib.suppress(RunError):
+            for line in held_out_lines(read_metrics(self.folder.path)):
+                log.warning("%s", line)
 
     def _train(self, step: int, state: TrainState, health: Any) -> TrainState:
         samplers = self.data.samplers(self.training, self.learner.agent.reads_next_action)

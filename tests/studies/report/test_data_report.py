@@ -186,7 +186,7 @@ def test_info_prints_the_warnings_below_its_table(log, capsys):
 
 
 def test_train_prints_them_once_on_a_new_run(log, tmp_path, caplog):
-    words = ["train", "random", str(log), "--batch", "4", "--out", str(tmp_path / "run")]
+    words = ["train", "random", str(log), "--batch", "4", "--hold-out", "0", "--out", str(tmp_path / "run")]
     for steps, times in (("4", 1), ("8", 0)):
         caplog.clear()
         assert main([*words, "--steps", steps, "--evaluate-every", "4"]) == 0

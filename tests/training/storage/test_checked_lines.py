@@ -231,7 +231,7 @@ def test_training_goes_on_over_damaged_files(tmp_path, caplog):
             whole = (tmp_path / "metrics.jsonl").read_bytes()
             (tmp_path / "metrics.jsonl").write_bytes(b"\xff" + whole[1:])
             (tmp_path / "alarms.json").write_bytes(b"\xff")
-    told = [record.getMessage() for record in caplog.records]
+    told = [line for line in caplog.messages if "episodes are held out" not in line]
     assert len(told) == 2 and "metrics.jsonl: line 1 is damaged" in told[0] and "alarms.json" in told[1]
     _, *good = (tmp_path / "metrics.jsonl").read_bytes().splitlines()
     assert [json.loads(line)["step"] for line in good] == [40, 60, 80]

@@ -114,10 +114,10 @@ def _named(seed: int, curve: RunCurve, times: float) -> dict[str, Any]:
     return {"label": f"seed {seed}: {times * curve.values[0]:.4g} at step {curve.steps[0]:,}", "marker": "o"}
 
 
-def _explained(name: str, course: Course | None) -> tuple[str, Callable[[Axes], None] | None]:
+def _explained(name: str, course: Course | None) -> tuple[str, Callable[[Axes], object] | None]:
     """The caption of an estimator's figure, and what is drawn besides the curves."""
     if name in CAPTIONS:
-        return CAPTIONS[name], _limit if name == "value_ratio" else None
+        return CAPTIONS[name], (_limit if name == "value_ratio" else None)
     if course is None:
         return "The loss on episodes that were held back.", None
     if not course.rose:
@@ -132,7 +132,7 @@ def _drawn(
     found: Curves,
     *,
     share: bool = False,
-    extra: Callable[[Axes], None] | None = None,
+    extra: Callable[[Axes], object] | None = None,
 ) -> Picture:
     """A line for each seed."""
     figure = Figure((WIDTH, HEIGHT), layout="constrained")

@@ -89,12 +89,8 @@ class StudyResults:
         return "the online DQN" if self.by.yardstick == "DQN" else self.by.yardstick
 
     def ends(self, games: Iterable[str]) -> tuple[str, str]:
-        """Who scores 0 and who scores 1 in these games: the worse and the better of two agents."""
-        by, both = self.by, ("random play", self.yardstick)
-        exchanged = {by.yardstick_scores[game] < by.random_scores[game] for game in games}
-        if len(exchanged) > 1:
-            return "the worse", f"the better of {' and '.join(reversed(both))}"
-        return both[::-1] if exchanged == {True} else both
+        """Who scores 0 and who scores 1 in these games."""
+        return self.by.ends(games, self.yardstick)
 
     @cached_property
     def one_log(self) -> bool:

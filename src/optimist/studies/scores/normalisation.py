@@ -6,7 +6,7 @@ DQN is 1; on Skiing and Solaris DQN is the worse.
 """
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,14 @@ class Normaliser:
                 "be normalised: leave the game out, or give other scores with --normaliser FILE.csv"
             )
         return low, high
+
+    def ends(self, games: Iterable[str], yardstick: str = "") -> tuple[str, str]:
+        """Who scores 0 and who scores 1 in these games, the yardstick by another name if one is given."""
+        both = ("random play", yardstick or self.yardstick)
+        exchanged = {self.yardstick_scores[game] < self.random_scores[game] for game in games}
+        if len(exchanged) > 1:
+            return "the worse", f"the better of {' and '.join(reversed(both))}"
+        return both[::-1] if exchanged == {True} else both
 
     def normalised(self, game: str, score: float) -> float:
         """(score - min) / (max - min) of the two scores."""
