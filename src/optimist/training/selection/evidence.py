@@ -208,12 +208,7 @@ def _learned_from_the_others(
 
 def _divided(log: Dataset, hold_out: HoldOut) -> Log:
     """The episodes to fit to and those to score on. A single episode is both: there is no other."""
-<<<<<<< HEAD
-    learned, held = hold_out.divide(log) if len(log.starts) > 1 else (log, log)
-    return Log(learned, held or log)
-=======
     return Log(*log.hold_out(hold_out.share, last=hold_out.last)) if len(log.starts) > 1 else Log(log, log)
->>>>>>> held
 
 
 def _thinned(log: Log, candidates: Sequence[Candidate], logs: int, most: int | None, notes: list[str]) -> Log:
