@@ -18,7 +18,6 @@ from optimist.studies.sheet import (
     in_words,
     number,
     print_sheet,
-    with_interval,
 )
 
 SHEET = Sheet(
@@ -112,24 +111,6 @@ def test_numbers_are_short(value, words):
 )
 def test_values_are_said_as_a_person_would(value, words):
     assert in_words(value) == words
-
-
-@pytest.mark.parametrize(
-    ("numbers", "words"),
-    [
-        ((0.54, 0.41, 0.66), "0.54 [0.41, 0.66]"),
-        ((110.0, 3.21, 300.0), "110 [3.2, 300]"),
-        ((0.5421, 0.5413, 0.5436), "0.542 [0.541, 0.544]"),
-        ((12.34, 12.31, 12.36), "12.34 [12.31, 12.36]"),
-        ((1234.52, 1234.49, 1234.56), "1,234.52 [1,234.49, 1,234.56]"),
-        ((3e-5, 1e-5, 6e-5), "0.00003 [0.00001, 0.00006]"),
-        ((-0.0005, -0.0009, 0.0), "-0.0005 [-0.0009, 0.0000]"),
-        ((0.54, 0.54, 0.54), "0.54 [0.54, 0.54]"),  # all episodes are equal
-        ((0.3, 0.3, 0.1 + 0.2), "0.30 [0.30, 0.30]"),
-    ],
-)
-def test_an_interval_has_the_digits_that_show_its_width(numbers, words):
-    assert with_interval(*numbers) == words
 
 
 def test_a_spread_keeps_the_decimals_of_its_mean():

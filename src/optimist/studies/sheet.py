@@ -2,7 +2,6 @@
 
 import csv
 import io
-import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ from rich.table import Table
 PIPED = 200  # characters of a line if the output is not a terminal
 LONG = 24  # characters up to which a page does not break a cell
 FOLDED = 12  # a page folds tables with more rows
-ROUNDING = 1e-9  # of a number: a smaller difference may be one of rounding
 
 
 class Cell(NamedTuple):
@@ -118,16 +116,6 @@ def number(value: float) -> str:
     """Few digits, enough to compare: 1,234, 9.1, 0.25."""
     decimals = 0 if abs(value) >= 100 else 1 if abs(value) >= 1 or value == 0 else 2
     return f"{value:,.{decimals}f}"
-
-
-def with_interval(value: float, low: float, high: float) -> str:
-    """0.54 [0.41, 0.66], with as many more decimals as its width needs to be seen: 0.542 [0.541, 0.544]."""
-    width, shown = high - low, [number(each) for each in (value, low, high)]
-    if width > ROUNDING * max(abs(low), abs(high)):  # or there is no width to be seen
-        needed = max(0, -math.floor(math.log10(width)))
-        decimals = [max(needed, len(each.partition(".")[2])) for each in shown]
-        shown = [f"{each:,.{n}f}" for each, n in zip((value, low, high), decimals, strict=True)]
-    return f"{shown[0]} [{shown[1]}, {shown[2]}]"
 
 
 def in_words(value: Any) -> str:

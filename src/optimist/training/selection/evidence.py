@@ -120,9 +120,6 @@ class Evidence:
         """The positions at which the held-out episodes begin."""
         return self.logs[log].held.offsets[:-1]
 
-    def read(self, observations: Any) -> Any:
-        return observations if self.inputs is None else self.inputs(observations)
-
 
 def gather(
     sources: Sequence[Source],
