@@ -59,6 +59,11 @@ class Course(NamedTuple):
     def fell(self) -> bool:
         return self.first - self.lowest > self.noise
 
+    @property
+    def growth(self) -> float:
+        """How far it rose, as a share of the lowest."""
+        return (self.last - self.lowest) / max(abs(self.lowest), 1e-9)
+
     def __str__(self) -> str:
         if self.rose:
             before = f"fell from {self.first:.3g}, and " if self.fell else ""
@@ -93,17 +98,22 @@ def held_out_courses(rows: Sequence[dict]) -> dict[str, Course]:
     return {name: each for name, each in found.items() if each}
 
 
-def held_out_lines(rows: Sequence[dict]) -> list[str]:
-    """Which way each held-out loss went and, if it rose, what to do."""
-    return [_line(name, each, rows) for name, each in held_out_courses(rows).items()]
+class Remark(NamedTuple):
+    line: str
+    warns: bool  # is it a reason to train otherwise?
 
 
-def _line(name: str, held: Course, rows: Sequence[dict]) -> str:
+def held_out_remarks(rows: Sequence[dict]) -> list[Remark]:
+    """Which way each held-out loss went and, if that of the training did not go the same way, what to do."""
+    return [_remark(name, held, rows) for name, held in held_out_courses(rows).items()]
+
+
+def _remark(name: str, held: Course, rows: Sequence[dict]) -> Remark:
     line = f"the {title(name)} {held}"
-    if not held.rose:
-        return line
     learned = course(curves_of(rows, name.removeprefix("held_out_")).values())
-    if learned and learned.last < learned.first - learned.noise:
-        line += ", while the loss in training fell"
+    if not held.rose:
+        return Remark(line, False)
+    if learned and learned.rose and learned.growth > held.growth / 2:
+        return Remark(f"{line}; the loss in training rose too: values grow, which is no overfitting", False)
     other = "take a policy from there" if held.fell else "with a smaller learning rate"
-    return f"{line}: train for fewer steps (--steps {held.step:_}) or {other}"
+    return Remark(f"{line}: train for fewer steps (--steps {held.step:_}) or {other}", True)

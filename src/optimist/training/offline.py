@@ -17,7 +17,7 @@ from optimist.agents._agent import Agent
 from optimist.data.dataset import Dataset
 from optimist.data.warnings import warnings
 from optimist.errors import RunError
-from optimist.training.estimators import held_out_lines, in_words
+from optimist.training.estimators import held_out_remarks, in_words
 from optimist.training.evaluation import check_playable
 from optimist.training.feeding import Feed, feed_of
 from optimist.training.guard import health_like
@@ -167,8 +167,8 @@ class OfflineTraining:
     def _tell_held_out(self) -> None:
         """Say which way the held-out losses went, unless their rows are damaged."""
         with contextlib.suppress(RunError):
-            for line in held_out_lines(read_metrics(self.folder.path)):
-                log.warning("%s", line)
+            for remark in held_out_remarks(read_metrics(self.folder.path)):
+                log.warning("%s", remark.line)
 
     def _train(self, step: int, state: TrainState, health: Any) -> TrainState:
         samplers = self.data.samplers(self.training, self.learner.agent.reads_next_action)

@@ -1,7 +1,6 @@
 """The page of one run: how training went, with or without an environment, in one file."""
 
 from collections.abc import Callable, Iterator
-from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from optimist.studies.report.page import Picture, page, picture
 from optimist.studies.results.run_curves import estimator_sheet, estimators_of
 from optimist.studies.scores.curves import curves
 from optimist.studies.sheet import in_words
-from optimist.training.estimators import SHARES, Course, held_out_courses, held_out_lines, title
+from optimist.training.estimators import SHARES, Course, held_out_courses, held_out_remarks, title
 from optimist.training.guard import TIMES
 from optimist.training.storage.alarms import read_alarms
 from optimist.training.storage.metrics import RunCurve, curves_of, read_metrics
@@ -83,8 +82,7 @@ def warnings(run: Path, config: dict, rows: list[dict]) -> list[str]:
         lines.append(since if alarm.healthy is None else f"{since}{kept}")
     if rows[-1]["step"] < config["training"]["steps"]:
         lines.append(f"the run is not finished: the same command continues it from step {rows[-1]['step']:,}")
-    rose = [each.rose for each in held_out_courses(rows).values()]
-    return [*lines, *compress(held_out_lines(rows), rose)]
+    return [*lines, *(remark.line for remark in held_out_remarks(rows) if remark.warns)]
 
 
 def _pictures(run: Path, rows: list[dict]) -> Iterator[Picture]:
