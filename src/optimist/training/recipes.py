@@ -44,7 +44,7 @@ class Recipe:
 
     def preset_of(self, presets: Mapping[str, Any]) -> str:
         """The preset of an agent with these presets, if none is named."""
-        return self.preset if self.preset in presets else next(iter(presets))
+        return self.preset if self.preset and self.preset in presets else next(iter(presets))
 
     def fitted(self, agent: Agent) -> Agent:
         """The agent with the values of this recipe. They are those of agents for discrete actions: an actor's
