@@ -118,6 +118,7 @@ def main() -> None:
         for player, seed in [(player, seed) for player in PLAYERS for seed in SEEDS]:
             rows = rows_done()
             if (game, player, str(seed)) not in {row[:3] for row in rows}:
+                rows += rows_of(game, player, seed)
                 with open(OUT, "w", newline="") as stream:
-                    csv.writer(stream).writerows([COLUMNS, *rows, *rows_of(game, player, seed)])
+                    csv.writer(stream).writerows([COLUMNS, *rows])
         show(game, rows_done())

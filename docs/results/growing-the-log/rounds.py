@@ -20,7 +20,7 @@ import optimist
 from optimist.studies.report.figures import save_png
 
 GAME, ROUNDS, STEPS, UPDATES = "gym/CartPole-v1", 3, 2000, 3000
-PLAY = {"steps": STEPS, "lanes": 4}
+PLAY = {"steps": STEPS, "lanes": 4, "recipe": "small"}
 AGENT = {
     "network.torso": "mlp",
     "optimizer.learning_rate": 1e-3,
@@ -40,6 +40,7 @@ def trained(log: Path, out: Path, seed: int):
         "dqn",
         log,
         preset="adam",
+        recipe="small",
         options=AGENT,
         out=out,
         seeds=(seed,),
@@ -74,7 +75,9 @@ def rounds(way: str, folder: Path, seed: int) -> list[float]:
         if way == "random play":
             grown = random_log(more, 1000 * (number + 1) + seed)
         else:
-            grown = optimist.collect(GAME, start_from=run.path, out=more, mix=0.5, epsilon=0.1, **PLAY)
+            grown = optimist.collect(
+                GAME, start_from=run.path, out=more, mix=0.5, epsilon=0.1, warm_up=0, **PLAY
+            )
         grown.save(log, append=True)
     return found
 
