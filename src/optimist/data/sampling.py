@@ -145,9 +145,18 @@ def transitions(
     frame = np.stack([rows.frame, rows.next_frame])
     age = np.stack([rows.age, rows.next_age])
     observation, next_observation = decoded_stacks(frames_of, frame, age, sampler.dataset.spec.stack)
-    masks = [_mask(bits, sampler.dataset.spec.actions) for bits in (rows.allowed, rows.next_allowed)]
-    columns = [rows.action, rows.reward, rows.discount, next_observation, *masks]
-    return Transition(observation, *columns, next_action=rows.next_action, next_logged=rows.next_logged)
+    actions = sampler.dataset.spec.actions
+    return Transition(
+        observation=observation,
+        action=rows.action,
+        reward=rows.reward,
+        discount=rows.discount,
+        next_observation=next_observation,
+        allowed=_mask(rows.allowed, actions),
+        next_allowed=_mask(rows.next_allowed, actions),
+        next_action=rows.next_action,
+        next_logged=rows.next_logged,
+    )
 
 
 def _mask(bits: np.ndarray | None, actions: int) -> np.ndarray | None:

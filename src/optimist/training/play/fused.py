@@ -85,7 +85,7 @@ def play_rows(
             age=grown(now.age, ended, learner.spec.stack),
             cut=now.cut.at[row.number].set(taken.truncated),
         )
-        return following, (PlayedRows(frame, action, *taken[1:], allowed), losses)
+        return following, (PlayedRows(frame, action, *taken[1:])._replace(allowed=allowed), losses)
 
     play_state, (played, losses) = jax.lax.scan(play, play_state, rows)
     return play_state, played, losses
