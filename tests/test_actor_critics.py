@@ -106,7 +106,7 @@ def keys_of(count: int):
 
 
 def rows(steps: Transition):
-    return [type(steps)(*(column[i] for column in steps)) for i in range(len(steps.reward))]
+    return [jax.tree.map(lambda column, i=i: column[i], steps) for i in range(len(steps.reward))]
 
 
 def ddpg_critic(loops, step, key, shared):

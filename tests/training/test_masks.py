@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 from little import small, vectors
+from optimist import agents
+from optimist.agents import preset
+from optimist.agents._table_agent import Reader, TableAgent
 from optimist.agents.rem import Rem
 from optimist.data import Dataset, Sampler, Transition, transitions
 from optimist.data.warnings import warnings
@@ -67,6 +70,31 @@ def test_the_next_value_is_that_of_an_allowed_action(name):
     if name != "discrete_bcq":  # the loss of its cloned policy changes with the network
         np.testing.assert_allclose(loss(some, raised=True), loss(some, raised=False), rtol=1e-6)
     assert loss(some, raised=True) != pytest.approx(loss(None, raised=True), rel=1e-3)
+
+
+def tables() -> list[str]:
+    """The agents whose target is a maximum over the next state's actions."""
+    found = {name: preset(name) for name in agents.available()}
+    return [
+        name for name, agent in found.items() if isinstance(agent, TableAgent) and agent.next_is_a_maximum
+    ]
+
+
+@pytest.mark.parametrize("name", tables())
+def test_no_agent_reads_the_next_values_without_their_mask(name):
+    agent = small(name)
+    params, read = agent.init(jax.random.PRNGKey(0), SPEC), []
+
+    def loss(step):
+        def q(observation, allowed=None):
+            if observation is step.next_observation:
+                read.append(allowed is step.next_allowed)
+            return Reader(agent.table(SPEC), params["q"])(observation, allowed)
+
+        return agent.loss(q, q, step, jax.random.PRNGKey(1))
+
+    jax.eval_shape(loss, jax.tree.map(lambda column: column[0], batch([True, True, False])))
+    assert all(read) and (read or not agent.has_values)
 
 
 @pytest.mark.parametrize("name", ["dqn", "discrete_bcq", "discrete_iql", "random"])

@@ -21,6 +21,6 @@ class RemDr3(Rem):
             )
 
     def loss(self, q, q_target, step, key):
-        here, there = q(step.observation).features, q(step.next_observation).features
+        here, there = q(step.observation).features, q(step.next_observation, step.next_allowed).features
         similarity = (here * there).sum(axis=-1).mean()  # the mean over separate networks, if there are any
         return super().loss(q, q_target, step, key) + self.feature_penalty * similarity

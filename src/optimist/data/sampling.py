@@ -147,11 +147,11 @@ def transitions(
     observation, next_observation = decoded_stacks(frames_of, frame, age, sampler.dataset.spec.stack)
     actions = sampler.dataset.spec.actions
     return Transition(
-        observation,
-        rows.action,
-        rows.reward,
-        rows.discount,
-        next_observation,
+        observation=observation,
+        action=rows.action,
+        reward=rows.reward,
+        discount=rows.discount,
+        next_observation=next_observation,
         allowed=_mask(rows.allowed, actions),
         next_allowed=_mask(rows.next_allowed, actions),
         next_action=rows.next_action,

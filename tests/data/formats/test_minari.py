@@ -188,6 +188,42 @@ def collected(env: Masked, name: str, *, obeys: bool) -> list[np.ndarray]:
     return masks
 
 
+class MaskedInside(Masked):
+    """As in PettingZoo: the mask is a part of the observation."""
+
+    def __init__(self):
+        super().__init__()
+        inside = spaces.Box(0, 1, (3,), np.int8)
+        self.observation_space = spaces.Dict(observation=BOX, action_mask=inside)
+
+    def _said(self) -> dict:
+        super()._said()
+        return {}
+
+    def step(self, action):
+        _, *rest = super().step(action)
+        return self.seen(), *rest
+
+    def reset(self, **options):
+        return (self.seen() if super().reset(**options) else {}), {}
+
+    def seen(self) -> dict:
+        return {"observation": BOX.sample(), "action_mask": self.said[-1].astype(np.int8)}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("drop", ["", "action_mask"])
+def test_masks_inside_the_observations_are_the_logs(store, tmp_path, drop):
+    said = collected(MaskedInside(), "inside-v0", obeys=True)
+    FORMAT.read("inside-v0", tmp_path / "data", FORMAT.ReadOptions(drop=drop), None)
+    data = open_dataset(tmp_path / "data")
+    assert data.spec.frame_shape == BOX.shape
+    if drop:
+        assert data.timeline.allowed is None
+    else:
+        np.testing.assert_array_equal(data.timeline.allowed, np.concatenate([masks[:-1] for masks in said]))
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_masks_of_actions_among_the_infos_are_the_logs(store, tmp_path, capsys):
     """An agent that learned without them would take forbidden actions."""

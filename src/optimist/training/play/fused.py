@@ -85,17 +85,7 @@ def play_rows(
             age=grown(now.age, ended, learner.spec.stack),
             cut=now.cut.at[row.number].set(taken.truncated),
         )
-        played = PlayedRows(
-            frame,
-            action,
-            taken.reward,
-            taken.terminal,
-            taken.truncated,
-            taken.next_observation,
-            taken.next_allowed,
-            allowed,
-        )
-        return following, (played, losses)
+        return following, (PlayedRows(frame, action, *taken[1:])._replace(allowed=allowed), losses)
 
     play_state, (played, losses) = jax.lax.scan(play, play_state, rows)
     return play_state, played, losses

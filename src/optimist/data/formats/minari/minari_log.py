@@ -23,7 +23,9 @@ from optimist.errors import DataError, did_you_mean, in_one_line
 
 DATA, METADATA = "main_data.hdf5", "metadata.json"
 STORE = "MINARI_DATASETS_PATH"  # the variable that Minari itself obeys
-MASK = "action_mask"  # among the infos, as in Gymnasium: the allowed actions, also of the final state
+# The allowed actions, also of the final state: among the infos, as in Gymnasium, or a part of the observations,
+# as in PettingZoo.
+MASK = "action_mask"
 OURS = "optimist"  # in the metadata of a dataset that `write` made: the spec and more as JSON
 
 
@@ -73,10 +75,17 @@ class MinariLog:
             )
         self.action = self._space("action_space")
         drop = options.drop.split(",") if options.drop else []
-        has_masks = self.action.kind == "Discrete" and MASK in self.infos()
-        self.reads_masks = has_masks and MASK not in drop
-        self.dropped = [word for word in drop if not (has_masks and word == MASK)]
-        self.observation = _without(self._space("observation_space"), self.dropped)
+        seen, chosen = self._space("observation_space"), self.action.kind == "Discrete"
+        inside = chosen and len(seen.parts) > 1 and MASK in dict(seen.parts)
+        told = chosen and not inside and MASK in self.infos()
+        self.mask_place = f"observations/{MASK}" if inside else f"infos/{MASK}"
+        self.reads_masks = (inside or told) and MASK not in drop
+        self.dropped = [word for word in drop if not (told and word == MASK)]
+        self.observation = _without(seen, [*self.dropped, MASK] if inside else self.dropped)
+        self.place = "observations"  # of the frames
+        if inside and len(self.observation.parts) == 1:  # a frame, and no part of one
+            ((name, self.observation),) = self.observation.parts
+            self.place += f"/{name}"
         if not self._frame_bytes:
             raise DataError(
                 f"the observations in {self.file} have no numbers: there is nothing to learn from"
@@ -181,7 +190,7 @@ class MinariLog:
             yield part
 
     def _masks(self, group: _hdf5.Group, steps: int) -> Any:
-        found = group.array(f"infos/{MASK}")
+        found = group.array(self.mask_place)
         if found.ndim != 2 or len(found) != steps + 1:
             raise DataError(
                 f"{group.place} has masks of shape {found.shape} for {steps} steps: there must be "
@@ -197,7 +206,7 @@ class MinariLog:
         if self.spec is not None:  # `write` keeps frames as they are; the space tells less of them
             frames = group.array("observations")
             return lambda start, stop: frames[start:stop]
-        return observations_of(self.observation, group, "observations", self.options.jpeg)
+        return observations_of(self.observation, group, self.place, self.options.jpeg)
 
     def _actions(self, values: np.ndarray, place: str) -> np.ndarray:
         width = 1 if self.action.kind == "Discrete" else prod(self.action.shape)
@@ -216,7 +225,7 @@ def _allowed(masks: np.ndarray, actions: np.ndarray, place: str, first: int) -> 
     if forbidden.any():
         step = int(forbidden.argmax())
         raise DataError(
-            f"{place}, step {step + first}: the {MASK} among the infos forbids the action that was taken; "
+            f"{place}, step {step + first}: its {MASK} forbids the action that was taken; "
             f"if it did not bind, leave it out with --drop {MASK}"
         )
     return {"allowed_actions": masks[:-1], "next_allowed_actions": masks[1:]}
