@@ -11,7 +11,7 @@ from optimist.training.selection.decisions import Answers
 from optimist.training.selection.evidence import Evidence, Log, Rewards, Steps
 from optimist.training.selection.fitted_q import FittedQ, Own, policy_values
 from optimist.training.selection.halving import halved, rounds_of
-from optimist.training.selection.importance import doubtful_propensities, softened, weighted_return
+from optimist.training.selection.importance import doubtful_propensities, softened, weighted_returns
 from optimist.training.selection.regression import Critic, by_log, fitted
 from optimist.training.selection.support import Near, likely, support
 from optimist.training.selection.today import corrections, observed_returns
@@ -198,9 +198,9 @@ def endless(lengths: list[int], reward: float = 1.0) -> Dataset:
 def test_an_episode_that_was_cut_off_has_not_ended():
     """It counted with rewards of 0, as if the work had stopped. Known is only what was seen: 1 a step."""
     data = endless([2, 8, 4])
-    values, effective = weighted_return(data, np.ones(14), REWARDS, np.ones((1, 3)))
-    np.testing.assert_allclose(values, [sum(GAMMA**t for t in range(8))])
-    assert effective == pytest.approx(3)
+    values, effective = weighted_returns(data, np.ones((14, 1)), REWARDS, np.ones((1, 3)))
+    np.testing.assert_allclose(values, [[sum(GAMMA**t for t in range(8))]])
+    np.testing.assert_allclose(effective, [3])
 
 
 def test_what_followed_a_cut_episode_is_a_fitted_value():

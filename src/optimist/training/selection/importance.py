@@ -34,30 +34,31 @@ def softened(
     took its own with the `propensities`, (n,)."""
     episodes = len(view.starts)
     drawn = np.random.default_rng(0).multinomial(episodes, np.full(episodes, 1 / episodes), DRAWS)
-    times = np.concatenate([np.ones((1, episodes)), drawn])
-    own, _ = weighted_return(view, np.ones(len(view)), rewards, times)
-    agrees = [(view.timeline.action[view.steps()] == each) / propensities for each in actions]
+    times, logged = np.concatenate([np.ones((1, episodes)), drawn]), view.timeline.action[view.steps()]
+    agrees = np.stack([logged == each for each in actions], axis=1) / propensities[:, None]
     for soft in SOFT:
-        found = [weighted_return(view, (1 - soft) * each + soft, rewards, times) for each in agrees]
-        values, effective = (np.array(column) for column in zip(*found, strict=True))
+        ratios = np.column_stack([np.ones(len(logged)), (1 - soft) * agrees + soft])
+        values, (_, *effective) = weighted_returns(view, ratios, rewards, times)
         if np.median(effective) >= ENOUGH:
             break
-    values = np.where(effective >= FEWEST, values.T, np.nan)
-    return Weighted(soft, values, values - own[:, None], effective)
+    found = np.where(np.array(effective) >= FEWEST, values[:, 1:], np.nan)
+    return Weighted(soft, found, found - values[:, :1], np.array(effective))
 
 
-def weighted_return(
+def weighted_returns(
     view: View, ratios: np.ndarray, rewards: Rewards, times: np.ndarray
-) -> tuple[np.ndarray, float]:
-    """The discounted return if every logged step counts `ratios` times, (n,), for each row of `times`: how
-    often each episode is in the log, (draws, episodes). And the effective number of episodes.
+) -> tuple[np.ndarray, np.ndarray]:
+    """The discounted returns of policies, (draws, C), of which each counts a logged step `ratios` times,
+    (n, C), for each row of `times`: how often each episode is in the log, (draws, episodes). And the
+    effective number of episodes, (C,).
 
     Per-decision weighted importance sampling (Precup et al. 2000, section 4): after t steps an episode has
     the weight prod ratio, and the reward at t is the weighted mean over the episodes. An episode that has
     ended counts with rewards of 0; one that was cut off does not count from there on."""
     lengths, terminal = np.diff(view.offsets), view.timeline.terminal[view.stops - 1]
-    reward = rewards.clipped(view.timeline.reward[view.steps()])
-    weight, total, ended = np.ones(len(lengths)), np.zeros(len(times)), np.zeros(len(times))
+    reward = rewards.clipped(view.timeline.reward[view.steps()])[:, None]
+    weight = np.ones((len(lengths), ratios.shape[1]))
+    total, ended = (np.zeros((len(times), ratios.shape[1])) for _ in range(2))
     for t in range(int(lengths.max())):
         going = np.flatnonzero(lengths > t)
         at = view.offsets[:-1][going] + t
@@ -66,9 +67,9 @@ def weighted_return(
         total += rewards.gamma**t * (times[:, going] @ (weight[going] * reward[at])) / everyone
         over = going[(lengths[going] == t + 1) & terminal[going]]
         ended += times[:, over] @ weight[over]
-        scale = weight.max() or 1.0
+        scale = np.maximum(weight.max(axis=0), 1e-300)
         weight, ended = weight / scale, ended / scale
-    return total, float(weight.sum() ** 2 / max((weight**2).sum(), 1e-300))
+    return total, weight.sum(axis=0) ** 2 / np.maximum((weight**2).sum(axis=0), 1e-300)
 
 
 def doubtful_propensities(view: View) -> str | None:
