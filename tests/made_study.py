@@ -77,7 +77,7 @@ def jobs(
                     "steps": STEPS[-1],
                     "evaluate_every": STEPS[0],
                     "batch": batch,
-                    "data_per_seed": logs,
+                    **({"data_per_seed": logs} if logs == "own" else {}),
                 },
                 **common,
             )

@@ -453,7 +453,8 @@ def test_scores_are_printed_where_they_cannot_be_kept(places, tmp_path, capsys):
 
 
 def test_the_former_name_of_the_recipe_goes_on_working_with_a_notice(places, tmp_path, caplog):
-    words = ["dqn", str(places / "log"), "--environment", "none", "--steps", "2", *small_words("dqn")]
+    where = ("--environment", "none", "--hold-out", "0")
+    words = ["dqn", str(places / "log"), *where, "--steps", "2", *small_words("dqn")]
     for option, out in (("--scale", "old"), ("--recipe", "new")):
         assert main(["train", *words, option, "mini", "--out", str(tmp_path / out)]) == 0
     assert outcome(tmp_path / "old") == outcome(tmp_path / "new")

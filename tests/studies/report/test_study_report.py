@@ -478,7 +478,7 @@ def test_a_study_on_parts_of_its_data_shows_them_side_by_side(tmp_path):
     ((_, _, _, figure),) = study_figures.drawings(findings, "parts")
     titles = [axes.get_title() for axes in figure.axes]
     assert titles == [f"{agent}, {game.partition('/')[2]}" for agent in AGENTS for game in GAMES]
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["all", "half", "DQN"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["all", "half", "the online DQN"]
 
 
 def test_the_papers_numbers_stand_beside_whole_logs_only(shown):
