@@ -10,19 +10,8 @@ import pytest
 from little import played
 from optimist.cli.main import main
 
-TRAIN = [
-    "train",
-    "dqn",
-    "data",
-    "--network",
-    "linear",
-    "--steps",
-    "20",
-    "--batch",
-    "4",
-    "--environment",
-    "none",
-]
+OPTIONS = ["--network", "linear", "--batch", "4", "--environment", "none", "--hold-out", "0"]
+TRAIN = ["train", "dqn", "data", "--steps", "20", *OPTIONS]
 
 
 @pytest.fixture(scope="module")

@@ -168,7 +168,7 @@ def in_npz(source: Path, random: np.random.Generator) -> None:
 
 def in_parquet(source: Path, random: np.random.Generator) -> None:
     """Either the description of the whole table or that of a column."""
-    table, key = pq.read_table(source), parquet.reading.METADATA
+    table, key = pq.read_table(source), parquet.columns.METADATA
     record = json.loads(table.schema.metadata[key])
     if random.random() < 0.5:
         forge(record, random)

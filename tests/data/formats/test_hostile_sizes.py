@@ -14,6 +14,7 @@ from test_nothing_leaves import exported
 
 from optimist.cli.main import main
 from optimist.data import formats
+from optimist.data.formats.minari.minari_log import OURS
 from optimist.errors import DataError
 
 ROOM = 2**29  # bytes that an import may take beyond what the process has
@@ -212,7 +213,7 @@ def test_a_space_of_minari_that_claims_too_much(tmp_path, capfd, kind):
     file = log / "data" / "metadata.json"
     name, text = SPACES[kind]
     facts = {**json.loads(file.read_text()), name: text}
-    del facts["optimist_spec"]
+    del facts[OURS]
     file.write_text(json.dumps(facts))
     refused(log, tmp_path / "again", capfd)
 
@@ -253,7 +254,7 @@ def test_one_hot_vectors_need_no_square_of_their_length(tmp_path):
     """100,000 values of a Discrete space asked for 10 GB."""
     log = exported(tmp_path, "minari")
     facts = json.loads((log / "data" / "metadata.json").read_text())
-    del facts["optimist_spec"]
+    del facts[OURS]
     facts["observation_space"] = space(type="Discrete", n=100_000, start=0)
     (log / "data" / "metadata.json").write_text(json.dumps(facts))
     with h5py.File(log / "data" / "main_data.hdf5", "a") as file:
