@@ -23,8 +23,8 @@ from optimist.errors import DataError, did_you_mean, in_one_line
 
 DATA, METADATA = "main_data.hdf5", "metadata.json"
 STORE = "MINARI_DATASETS_PATH"  # the variable that Minari itself obeys
-# The allowed actions, also of the final state: among the infos, as in Gymnasium, or a part of the observations,
-# as in PettingZoo.
+# The allowed actions, also of the final state: among the infos, as in Gymnasium, or a part of the
+# observations, as in PettingZoo.
 MASK = "action_mask"
 OURS = "optimist"  # in the metadata of a dataset that `write` made: the spec and more as JSON
 
