@@ -138,9 +138,8 @@ def _lists_or_array(name: str, values: Any) -> np.ndarray:
     """Lists of names as an array of lists, a data frame as one with named columns."""
     if hasattr(values, "to_records"):
         return values.to_records(index=False)
-    lists = (
-        list(values) if isinstance(values, list | tuple) or getattr(values, "dtype", None) == object else []
-    )
+    has_objects = getattr(getattr(values, "dtype", None), "kind", "") == "O"
+    lists = list(values) if has_objects or isinstance(values, list | tuple) else []
     if lists and all(isinstance(row, list | tuple) for row in lists) and not are_flags(lists):
         return np.fromiter(lists, object, len(lists))
     return _even(name, lists or values)
