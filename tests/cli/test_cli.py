@@ -205,7 +205,7 @@ MISTAKES = [
     ("data import {table} --action-low -1, --out {nowhere}2", 2, '"-1," is not a list of numbers'),
     ("data import dqn-replay {file} --out {nowhere}2", 3, "is a file; name the folder"),
     ("data import dqn-replay {log} --out {nowhere}2", 3, "holds no DQN Replay logs"),
-    ("data import dqn-replay {empty} --out {nowhere}2 --action 4", 2, 'did you mean "--actions"?'),
+    ("data import dqn-replay {empty} --out {nowhere}2 --action 4", 2, 'did you mean "--actions-count"?'),
     ("data import dqn-replay odd://x/y --out {nowhere}2", 3, "odd://x/y cannot be reached"),
     ("data export", 2, "name a format: dqn-replay"),
     ("data export minary {log} --out {nowhere}2", 2, 'there is no format "minary": did you mean "minari"?'),

@@ -437,3 +437,25 @@ def test_probabilities_and_masks_stay_with_their_steps():
     np.testing.assert_array_equal(timeline.allowed[np.arange(5)], masks[:5])
     plain = Dataset.from_arrays(**log()).timeline
     assert plain.probability is None and plain.allowed is None
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        lambda lists, frame: lists,
+        lambda lists, frame: pd.Series(lists),
+        lambda lists, frame: frame,
+        lambda lists, frame: frame[["can_stay", "can_right", "can_left"]],
+        lambda lists, frame: frame.to_numpy().tolist(),
+        lambda lists, frame: pd.Series(frame.to_numpy().tolist()),
+    ],
+    ids=["names", "series of names", "frame", "frame in another order", "flags", "series of flags"],
+)
+def test_masks_may_be_names_or_columns_with_names(given):
+    names = ["left", "right", "stay"]
+    lists = [["left", "stay"], ["right"], ["left", "right", "stay"], ["right"], ["left"], ["stay", "right"]]
+    flags = np.array([[name in row for name in names] for row in lists])
+    frame = pd.DataFrame(flags.astype(int), columns=[f"can_{name}" for name in names])
+    actions = ["left", "right", "stay", "right", "left", "right"]
+    made = Dataset.from_arrays(**log(actions=actions, allowed_actions=given(lists, frame)))
+    np.testing.assert_array_equal(np.asarray(made.timeline.allowed), flags[: len(made)])

@@ -12,7 +12,7 @@ from optimist.data.array_actions import Actions, discrete_or_vectors
 from optimist.data.array_observations import Layout, checked_observations
 from optimist.data.checking import check_mask_width, check_values, checked_rows, goes_on
 from optimist.data.joining import Columns, Joining, LeftOut
-from optimist.data.masks_by_name import by_name
+from optimist.data.masks_by_name import are_flags, by_name
 from optimist.data.next_masks import NEXT, at_ends, check_can_be_given, if_known
 from optimist.data.timeline import Masks, MemoryFrames, Timeline
 from optimist.data.transition import Spec
@@ -138,11 +138,11 @@ def _lists_or_array(name: str, values: Any) -> np.ndarray:
     """Lists of names as an array of lists, a data frame as one with named columns."""
     if hasattr(values, "to_records"):
         return values.to_records(index=False)
-    rows = list(values) if np.ndim(values[0]) == 1 else []
-    has_names = any(isinstance(each, str) for row in rows for each in row)
-    if rows and not isinstance(values, np.ndarray) and (has_names or len(set(map(len, rows))) > 1):
-        return np.fromiter(rows, object, len(rows))
-    return _even(name, values)
+    has_objects = getattr(getattr(values, "dtype", None), "kind", "") == "O"
+    lists = list(values) if has_objects or isinstance(values, list | tuple) else []
+    if lists and all(isinstance(row, list | tuple) for row in lists) and not are_flags(lists):
+        return np.fromiter(lists, object, len(lists))
+    return _even(name, lists or values)
 
 
 def _rows(name: str, values: ArrayLike, count: int, dtype: str, shape: tuple[int, ...] = ()) -> np.ndarray:

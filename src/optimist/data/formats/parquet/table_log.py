@@ -56,7 +56,12 @@ class TableLog:
     def in_file(self, text: str) -> str:
         """The text with the numbers that rows have in the file."""
         rows = self.file_rows
-        return text if rows is None else re.sub(r"\brow (\d+)", lambda row: f"row {rows[int(row[1])]}", text)
+        if rows is None:
+            return text
+        known = len(rows)  # a file's name may have larger numbers
+        return re.sub(
+            r"\brow (\d+)", lambda row: f"row {rows[int(row[1])]}" if int(row[1]) < known else row[0], text
+        )
 
     def look_at(self, unused: Collection[Unused]) -> None:
         """Show all rows of these columns to them, with where episodes end as far as columns say so."""
