@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from optimist.data.dataset import Dataset
-from optimist.data.returns_to_go import returns_to_go
+from optimist.data.returns_to_go import logged_values, returns_to_go
 from optimist.data.sampling import Sampler
 from optimist.data.views import View
 from optimist.errors import DataError, RunError
@@ -110,6 +110,18 @@ class Evidence:
     def returns(self) -> list[np.ndarray]:
         """The discounted return-to-go of every learned step of each log."""
         return [self.rewards.returns(log.learned) for log in self.logs]
+
+    @cached_property
+    def typical(self) -> float:
+        """The mean return-to-go, with which networks begin; what follows a cut episode counts as the mean."""
+        clip, gamma = self.rewards.limit, self.rewards.gamma
+        return float(np.mean([logged_values(log.learned, gamma, clip=clip).mean for log in self.logs]))
+
+    @cached_property
+    def unit(self) -> float:
+        """The unit in which networks learn returns: their spread."""
+        returns = np.concatenate(self.returns)
+        return float(returns.std()) or float(np.abs(returns).max()) or 1.0
 
     @property
     def lowest(self) -> float:

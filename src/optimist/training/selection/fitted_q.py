@@ -70,12 +70,11 @@ def policy_values(
 ) -> Values:
     """Values in the unit of the log's rewards. `learned` and `supported` are about the next actions of the
     learned steps, `held` and `starts_supported` about the actions in held-out steps."""
-    returns = np.concatenate(evidence.returns)
-    unit = float(returns.std()) or float(np.abs(returns).max()) or 1.0
+    unit = evidence.unit
     steps = Steps(
         [log.learned for log in evidence.logs], evidence.rewards, batch_size(evidence.spec), 1 / unit
     )
-    critic = Critic(evidence.spec, evidence.inputs, columns=2, start=float(returns.mean()) / unit)
+    critic = Critic(evidence.spec, evidence.inputs, columns=2, start=evidence.typical / unit)
     low, high = _possible(evidence)
     problem = FittedQ(critic, evidence.lowest / unit, (low / unit, high / unit))
     own = Own(stacked_on_device([each.next_action for each in learned]), stacked_on_device(list(supported)))

@@ -41,10 +41,9 @@ def observed_returns(evidence: Evidence, held_steps: Steps, updates: int) -> lis
     cut = [np.flatnonzero(~log.held.timeline.terminal[log.held.stops - 1]) for log in logs]
     if not any(map(len, cut)):
         return observed
-    returns = np.concatenate(evidence.returns)
-    unit = float(returns.std()) or float(np.abs(returns).max()) or 1.0
+    unit = evidence.unit
     steps = Steps([log.learned for log in logs], evidence.rewards, batch_size(evidence.spec), 1 / unit)
-    problem = LoggedValue(Critic(evidence.spec, evidence.inputs, start=float(returns.mean()) / unit))
+    problem = LoggedValue(Critic(evidence.spec, evidence.inputs, start=evidence.typical / unit))
     params = fitted(problem, steps, np.arange(len(logs)), None, updates)
     for number, (log, short) in enumerate(zip(logs, cut, strict=True)):
         mine = jax.tree.map(lambda leaf, number=number: leaf[number], params)
