@@ -77,7 +77,7 @@ def test_the_papers_numbers_are_the_defaults(log, capsys):
     assert (agent.optimizer.learning_rate, agent.optimizer.epsilon) == (5e-05, 0.0003125)
     assert main(["train", "rem", "--help"]) == 0
     shown = " ".join(capsys.readouterr().out.split())  # lines are wrapped to the terminal
-    assert "[paper: 12_500_000, small: 100_000]" in shown
+    assert "[paper: 12_500_000, small: 100_000, vectors: 50_000]" in shown
 
 
 def test_the_log_goes_out_as_public_files_and_comes_back(log, tmp_path, capsys):

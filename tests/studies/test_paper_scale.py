@@ -50,6 +50,7 @@ PYTORCH_ADAM = whole(Adam, learning_rate=1e-3, epsilon=1e-8, **REST_OF_ADAM)  # 
 # --- The agents of Atari ---
 
 ATARI = {
+    "double": False,  # code: the target network chooses and values
     "target_period": 2_000,  # Table; code: 8,000 agent steps, with an update every 4
     "target_rate": 1.0,  # section 2: the target "parameters are updated to the current" ones
     "network": whole(Network, torso="auto", hidden="auto"),  # by the observations, which gives:

@@ -46,7 +46,8 @@ def test_an_agent_that_plays_has_its_own_numbers_where_it_reads_vectors():
     nature = resolve_collection(cart, "dqn", preset="nature").agent
     assert nature.optimizer == RmsProp(learning_rate=2e-3)  # what is named is taken
     assert (played.settings.steps, played.settings.update_period, played.settings.batch) == (50_000, 2, 64)
-    assert trained.huber_limit == "auto"  # it follows from the log
+    assert (trained.target_rate, trained.double, trained.target_limit) == (0.005, True, "auto")
+    assert (played.agent.target_rate, played.agent.double, played.agent.target_limit) == (1.0, False, None)
     given = resolve_collection(cart, "dqn", preset="adam", options={"huber_limit": 1.0}).agent
     assert (given.huber_limit, given.optimizer) == (1.0, Adam(learning_rate=2e-3, epsilon=1e-8))
     assert resolve_collection(cart, "dqn", recipe="small").agent == fitted("small", "dqn")

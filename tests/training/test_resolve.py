@@ -20,7 +20,7 @@ from optimist.studies.job import Job
 from optimist.studies.job_run import perform_job
 from optimist.training import offline, online, settling
 from optimist.training.resolve import resolve_collection, resolve_training
-from optimist.training.seed_logs import SeedLogs
+from optimist.training.seed_logs import SeedLogs, with_hold_out
 from optimist.training.storage.configuration import as_config, toml
 
 CLIPPED = ("atari", "minatar", "minatar_jax")
@@ -50,6 +50,7 @@ def only_asked(monkeypatch):
         if isinstance(where, str):
             settings = online.settled_for(settings, where)
         else:
+            settings = with_hold_out(settings, [where], environment)
             logs = SeedLogs(where, settings, (0,))
             agent, settings = settling.settled_run(agent, settings, logs, where, environment)
         raise AskedError({"agent": described(agent), "training": as_config(settings)})

@@ -20,7 +20,7 @@ from optimist.training.online_settings import Collection
 from optimist.training.play.memory import Memory, Recall
 from optimist.training.rewards import extremes, outlier, remarks, suggested_limit, value_size
 from optimist.training.rewards import suggested_scale as suggestion
-from optimist.training.seed_logs import SeedLogs
+from optimist.training.seed_logs import SeedLogs, with_hold_out
 from optimist.training.settling import settled_run
 from optimist.training.storage.run_folder import read_config
 
@@ -35,6 +35,7 @@ def suggested_scale(logs, gamma, agent) -> float:
 
 
 def settled_for(training, dataset, environment) -> Training:
+    training = with_hold_out(training, [dataset], environment)
     return settled_run(TD3, training, SeedLogs(dataset, training, (0,)), dataset, environment)[1]
 
 

@@ -70,7 +70,10 @@ class Recipe:
             for name, usual in LEFT_OPEN.items()
             if getattr(agent, name, ...) == usual
         }
-        if not getattr(agent, "targets_a_maximum", False):
+        # The loss of a user's own class need not read the mask by which double targets come.
+        if not getattr(agent, "targets_a_maximum", False) or not type(agent).__module__.startswith(
+            "optimist."
+        ):
             found.pop("double", None)
         return {name: value for name, value in found.items() if value is not None}
 
