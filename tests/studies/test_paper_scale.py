@@ -435,6 +435,7 @@ def check(job, agent, settings: dict, *, seeds, data=None, view=None, kept: int 
 
 def settings_of(job) -> dict:
     """The settings of a run on which its results depend, with the value of each that is "auto"."""
-    decided = {"clip_rewards": clipping({}, job.environment), "reward_scale": 1.0, "observations": "none"}
+    clip = clipping({}, job.environment)
+    decided = {"clip_rewards": clip, "reward_scale": 1.0, "observations": "none", "hold_out": 0.0}
     found = job.expected({"training": decided})["training"]
     return {each.name: found.get(each.name) for each in fields(job.record()) if each.name not in MACHINE}

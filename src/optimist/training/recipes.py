@@ -71,9 +71,8 @@ class Recipe:
             if getattr(agent, name, ...) == usual
         }
         # The loss of a user's own class need not read the mask by which double targets come.
-        if not getattr(agent, "targets_a_maximum", False) or not type(agent).__module__.startswith(
-            "optimist."
-        ):
+        ours = type(agent).__module__.startswith("optimist.")
+        if not ours or not getattr(agent, "targets_a_maximum", False):
             found.pop("double", None)
         return {name: value for name, value in found.items() if value is not None}
 
