@@ -65,8 +65,8 @@ class MinariLog:
                 f"fetch it first with Minari's own program (pip install minari): minari download {address}"
             )
         self.file, self.folder, self.options = folder / DATA, folder, options
-        inside = (folder, folder / METADATA, self.file)
-        refuse_links(path for path in inside if path != Path(address))  # the user may name a link
+        files = (folder, folder / METADATA, self.file)
+        refuse_links(path for path in files if path != Path(address))  # the user may name a link
         self.metadata = _metadata(folder)
         if self.metadata.get("data_format", "hdf5") != "hdf5":
             kind = in_one_line(self.metadata["data_format"])
