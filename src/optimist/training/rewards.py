@@ -119,8 +119,8 @@ def _limit_remarks(logs: Sequence[View], scale: float, agent: Agent, most: float
     if limit < best:
         words = f"errors above {limit:g} count linearly, so a rare reward above it counts too little"
         return [f"{words}; try --huber-limit {best:g}"]
-    largest = f"because of rewards up to {scale * _largest(logs, most):g}"
-    return [f"errors up to {limit:g} count squared, {largest}; --huber-limit 1 is the published loss"]
+    why = f", because of rewards up to {scale * _largest(logs, most):g}" if limit == best else ""
+    return [f"errors up to {limit:g} count squared{why}; --huber-limit 1 is the published loss"]
 
 
 def _largest(logs: Sequence[View], limit: float) -> float:
