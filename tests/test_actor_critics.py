@@ -23,7 +23,7 @@ NAMES = ("bcq", "cloned_actor", "ddpg", "iql", "rebrac", "sac_cql", "td3", "td3_
 
 def small(name: str, **changes):
     agent = agents.preset(name)
-    sizes = {"vae_hidden": "6-5"} if hasattr(agent, "vae_hidden") else {}
+    sizes = {"vae_hidden": "6,5"} if hasattr(agent, "vae_hidden") else {}
     changes = {"network": DenseNetwork("6,5"), **sizes, **changes}
     return dataclasses.replace(agent, **changes)
 
@@ -477,7 +477,7 @@ def test_ddpg_and_bcq_delay_nothing():
 
 def test_the_blur_of_td3_is_clipped_and_stays_in_the_box():
     agent = small("td3", blur=3.0)
-    target = agent.players(SPEC, agent.init(KEY, SPEC))
+    target = agent.networks(SPEC, agent.init(KEY, SPEC))
     step = rows(batch())[0]
     plain = np.asarray(target.actor(step.next_observation))
     drawn = np.array(jax.vmap(lambda key: agent.next_action(target, step, key))(jax.random.split(KEY, 300)))
@@ -491,10 +491,10 @@ def test_the_blur_of_td3_is_clipped_and_stays_in_the_box():
 def test_bcq_plays_the_candidate_that_its_first_critic_likes_best():
     agent = small("bcq", candidates_at_play=12)
     params = agent.init(KEY, SPEC)
-    players, observation = agent.players(SPEC, params), batch().observation[0]
-    imagined = players.vae.imagine(observation, KEY, 12)
-    better = [players.actor(observation, action) for action in imagined]
-    values = [float(players.critics(observation, action)[0]) for action in better]
+    networks, observation = agent.networks(SPEC, params), batch().observation[0]
+    imagined = networks.vae.imagine(observation, KEY, 12)
+    better = [networks.actor(observation, action) for action in imagined]
+    values = [float(networks.critics(observation, action)[0]) for action in better]
     chosen = agent.action(SPEC, params, observation, KEY)
     np.testing.assert_allclose(chosen, better[int(np.argmax(values))], rtol=1e-6)
     reach = 0.05 * np.asarray(Bounds.of(SPEC).reach)
@@ -503,10 +503,10 @@ def test_bcq_plays_the_candidate_that_its_first_critic_likes_best():
 
 def test_codes_are_imagined_within_half_of_zero():
     agent = small("bcq")
-    players = agent.players(SPEC, agent.init(KEY, SPEC))
+    networks = agent.networks(SPEC, agent.init(KEY, SPEC))
     codes = jax.numpy.clip(jax.random.normal(KEY, (5, 4)), -0.5, 0.5)
-    expected = [players.vae.decode(batch().observation[0], code) for code in codes]
-    np.testing.assert_allclose(players.vae.imagine(batch().observation[0], KEY, 5), expected, rtol=1e-6)
+    expected = [networks.vae.decode(batch().observation[0], code) for code in codes]
+    np.testing.assert_allclose(networks.vae.imagine(batch().observation[0], KEY, 5), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -530,7 +530,7 @@ def test_other_data_is_refused_in_one_line(name):
 
 @pytest.mark.parametrize(
     "changes",
-    [{"hidden": "400x300"}, {"hidden": "0-3"}, {"critics": 0}, {"target_rate": 0.0}, {"actor_period": 0}],
+    [{"network": "400x300"}, {"network": "0,3"}, {"critics": 0}, {"target_rate": 0.0}, {"actor_period": 0}],
 )
 def test_settings_that_make_no_sense_are_refused(changes):
     with pytest.raises(UsageError):
@@ -587,13 +587,7 @@ def test_the_settings_are_the_published_ones():
     )
     assert (td3.critics, td3.blur, td3.blur_limit, td3.actor_period, td3.target_period) == (2, 0.2, 0.5, 2, 2)
     assert (bcq.caution, bcq.perturbation, bcq.candidates, bcq.candidates_at_play) == (0.75, 0.05, 10, 100)
-    assert (bcq.vae_hidden, bcq.critics, ddpg.noise) == ("750-750", 2, 0.5)
-
-
-@pytest.mark.parametrize("name", ["ddpg", "bcq"])
-def test_the_former_name_of_a_preset_works_with_a_notice(name, caplog):
-    assert agents.preset(name, "paper") == agents.preset(name, "2020")
-    assert '"paper" is called "2020" now' in caplog.text
+    assert (bcq.vae_hidden, bcq.critics, ddpg.noise) == ("750,750", 2, 0.5)
 
 
 def on_torso(tree):

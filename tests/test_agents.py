@@ -39,7 +39,7 @@ def small(agent: Agent) -> Agent:
     optimizer = dataclasses.replace(agent.optimizer, learning_rate=1e-3)
     agent = dataclasses.replace(agent, optimizer=optimizer, target_period=3)
     if isinstance(agent, ActorAgent):
-        sizes = {"vae_hidden": "16-8"} if hasattr(agent, "vae_hidden") else {}
+        sizes = {"vae_hidden": "16,8"} if hasattr(agent, "vae_hidden") else {}
         periods = {"actor_period": 1} if isinstance(agent, ActorCritic) else {}
         return dataclasses.replace(agent, network=DenseNetwork("16,8"), **sizes, **periods)
     return narrow(agent) if isinstance(agent, TableAgent) else agent

@@ -31,8 +31,7 @@ from optimist.networks import (
     initial_weight,
     torso_for,
 )
-from optimist.networks.by_rows import convolve_by_rows
-from optimist.networks.joined import joined_product
+from optimist.networks.convolutions import convolve_by_rows, joined_product
 
 ATARI = Spec(frame_shape=(84, 84, 1), frame_dtype="uint8", actions=4, stack=4)
 MINATAR = Spec(frame_shape=(10, 10, 4), frame_dtype="bool", actions=6)
@@ -475,13 +474,8 @@ def test_widths_are_an_option_of_every_network():
 
 def test_a_network_may_be_said_in_several_ways():
     assert agents.Rem(network="mlp") == agents.Rem(network=Network("mlp"))
-    assert Network(hidden="256-128") == Network(hidden=(256, 128)) == Network(hidden=" 256, 128")
+    assert Network(hidden="256,128") == Network(hidden=(256, 128)) == Network(hidden=" 256, 128")
     assert Network(hidden=[7]).hidden == "7" and Network(hidden=None) == Network()
-    for hidden in ("", "0", "3,,4", "3,-1", "x", (), (2.5,)):
+    for hidden in ("", "0", "3,,4", "3-4", "3,-1", "x", (), (2.5,)):
         with pytest.raises(UsageError, match="write their widths as 400,300"):
             Network(hidden=hidden)
-
-
-def test_the_former_name_of_widths_goes_on_working(caplog):
-    assert agents.Td3(hidden="6-5") == agents.Td3(network=DenseNetwork("6,5"))
-    assert caplog.messages == ['"hidden" is called "network.hidden" now']
