@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from benchmarks.repeated import repeated
-from optimist.studies.report import figures
+from optimist.studies.report import drawing
 
 ROOT = Path(__file__).parents[1] / "docs" / "results"
 CSV, PICTURE = ROOT / "performance" / "growth.csv", ROOT / "performance" / "growth.png"
@@ -135,18 +135,18 @@ def draw() -> None:
         axes.set(xscale="log", yscale=SCALES.get(what, "linear"), xlabel=label, ylabel=unit)
         if what not in SCALES:
             axes.set_ylim(bottom=0)
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: figures.short_count(value)))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: drawing.short_count(value)))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.yaxis.set_minor_formatter(NullFormatter())
         axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(color=figures.FAINT, alpha=0.25, linewidth=0.7)
+        axes.grid(color=drawing.FAINT, alpha=0.25, linewidth=0.7)
         axes.legend(frameon=False, fontsize=8)
-    figures.save_png(figures.laid_out(figure), PICTURE)
+    drawing.save_png(drawing.laid_out(figure), PICTURE)
     print(f"wrote {PICTURE}")
 
 
 def _line(axes: Axes, points: list[tuple[float, float]], label: str, number: int) -> None:
-    axes.plot(*zip(*points, strict=True), marker="o", color=figures.colour(number), label=label)
+    axes.plot(*zip(*points, strict=True), marker="o", color=drawing.colour(number), label=label)
 
 
 def h200_seeds() -> list[tuple[float, float]]:

@@ -2,12 +2,13 @@
 
 import csv
 import math
+import string
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from optimist.errors import DataError, did_you_mean, some_of
+from optimist.errors import DataError, UsageError, did_you_mean, some_of
 from optimist.studies.scores.curves import Curve
 
 Seeds = Mapping[int, Curve]  # seed -> iteration -> score
@@ -79,7 +80,20 @@ class ScoreFile:
         return ""
 
 
-def read_scores(path: Path) -> ScoreFile:
+def read_scores(*paths: Path) -> ScoreFile:
+    """The scores of one file, or of several: the agents of the second are called "REM (B)"."""
+    files = [_read(path) for path in paths]
+    if len({file.axis for file in files}) > 1:
+        raise DataError(f"{paths[0]} counts {files[0].axis}s and another file does not: rename the column")
+    letters = ["", *(f" ({letter})" for letter in string.ascii_uppercase[1:])]
+    if len(files) > len(letters):
+        raise UsageError(f"{len(files)} files: name at most {len(letters)}")
+    named = zip(letters, files, strict=False)
+    agents = {agent + letter: games for letter, file in named for agent, games in file.agents.items()}
+    return ScoreFile(agents, files[0].axis)
+
+
+def _read(path: Path) -> ScoreFile:
     """Every row of the file; raises DataError for a row that cannot be read or occurs twice."""
     rows = read_rows(path)
     if not rows:

@@ -1,15 +1,16 @@
-"""The style and the output formats of all figures. They are made without pyplot's global state."""
+"""The style, the lines and the output formats of all figures. They are made without pyplot's global state."""
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
+from numpy.typing import ArrayLike
 
 INK, FAINT, PAPER = "#24292f", "#8b949e", "#ffffff"
 # Okabe and Ito's colours, which colour-blind readers can distinguish, without yellow, too pale for a line.
@@ -17,6 +18,9 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 LARGE = 12  # inches from which figures have fewer dots per inch
 Dash = Literal["-", "--", ":"]
 STEPS = (1, 2, 2.5, 5, 10)  # between ticks, times a power of ten
+LEVELS: tuple[Dash, ...] = ("-", "--", ":")  # the paper: best policy solid, average behaviour dashed
+SMALL = (3.75, 2.6)  # inches: three fit in a row, and one fits on a phone
+NO_LEVELS: Mapping[str, float] = {}
 
 STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
@@ -77,6 +81,81 @@ def colour(index: int) -> str:
 def dash(index: int) -> Dash:
     """Lines beyond the last colour repeat the colours, dashed."""
     return "-" if index < len(COLOURS) else "--"
+
+
+class Line(NamedTuple):
+    """A line of a chart, with the band around it, thin lines of single seeds, and a dot."""
+
+    at: ArrayLike
+    heights: ArrayLike
+    band: tuple[ArrayLike, ArrayLike] | None = None
+    traces: Sequence[tuple[ArrayLike, ArrayLike]] = ()
+    dot: tuple[float, float] | None = None
+
+
+def draw_lines(
+    axes: Axes,
+    lines: Mapping[str, Line],
+    order: Sequence[str] = (),
+    *,
+    width: float = 1.8,
+    step: bool = False,
+) -> None:
+    """Every line in its colour: that of its place in `order`, which panels share, or else in `lines`."""
+    stepwise: Any = ({"drawstyle": "steps-post"}, {"step": "post"}) if step else ({}, {})
+    for label, line in lines.items():
+        index = list(order or lines).index(label)
+        if line.band:
+            axes.fill_between(
+                line.at, *line.band, color=colour(index), alpha=0.16, linewidth=0, **stepwise[1]
+            )
+        for at, heights in line.traces:
+            axes.plot(at, heights, color=colour(index), alpha=0.3, linewidth=0.6)
+        look: Any = {"color": colour(index), "linestyle": dash(index), "linewidth": width}
+        axes.plot(line.at, line.heights, **look, **stepwise[0], label=label)
+        if line.dot:
+            axes.plot(*([place] for place in line.dot), "o", color=colour(index))
+
+
+def draw_levels(axes: Axes, levels: Mapping[str, float], order: Sequence[str] = ()) -> None:
+    """Horizontal lines, told apart by their dashes."""
+    for name, height in levels.items():
+        style = LEVELS[list(order or levels).index(name) % len(LEVELS)]
+        axes.axhline(height, color=INK, linewidth=1.1, linestyle=style, zorder=1.5, label=name)
+
+
+def chart(
+    lines: Mapping[str, Line],
+    *,
+    xlabel: str,
+    ylabel: str,
+    size: tuple[float, float] = SMALL,
+    levels: Mapping[str, float] = NO_LEVELS,
+    scale: str = "linear",
+    has_legend: bool | None = None,
+) -> Figure:
+    """One panel of lines, with a legend below, unless one is not wanted or there is one line only."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=size, layout="constrained", facecolor=PAPER)
+        axes = figure.add_subplot()
+        draw_lines(axes, lines)
+        draw_levels(axes, levels)
+        axes.set_yscale(scale)
+        dress(axes, xlabel=xlabel, ylabel=ylabel)
+        handles, labels = axes.get_legend_handles_labels()
+        if has_legend or (has_legend is None and len(labels) > 1):
+            legend(figure, handles, labels)
+    return figure
+
+
+def panels(down: int, across: int, size: tuple[float, float], **more: Any) -> tuple[Figure, list[Axes]]:
+    """A figure and its panels, row by row."""
+    figure = Figure(figsize=size, layout="constrained", facecolor=PAPER)
+    return figure, list(figure.subplots(down, across, squeeze=False, **more).flat)
+
+
+def titled(axes: Axes, title: str, size: int = 11, loc: Literal["left", "center"] = "center") -> None:
+    axes.set_title(title, loc=loc, fontsize=size, fontweight="bold", parse_math=False)
 
 
 def dress(axes: Axes, *, xlabel: str, ylabel: str, ticks: int = 5) -> None:

@@ -6,30 +6,29 @@ from typing import Any
 
 from markupsafe import Markup
 
-from optimist.studies.report import figures
-from optimist.studies.report.study_figures import levels, short_names, steps, title_of
-from optimist.studies.results.findings import Finding, StudyResults
+from optimist.studies.report import drawing
+from optimist.studies.results.findings import Finding, StudyResults, short_names
 from optimist.studies.scores.curves import mean_curve
 from optimist.studies.scores.score_files import Seeds
 
 MOST = 200_000  # evaluations; with more, single seeds are not drawn, so that a phone can open the page
 
 
-def chart_data(findings: StudyResults) -> Markup:
+def chart_data(study: StudyResults) -> Markup:
     """A panel for the interquartile mean over all games, if there are several, and one for each game."""
-    evaluations = sum(len(curve) for run in findings.runs for curve in run.curves.values())
+    evaluations = sum(len(curve) for run in study.runs for curve in run.curves.values())
     panels = []
-    for finding in (each for each in findings.longest if each.evaluations > 1):
-        panels += [_all_games(findings, finding)] if len(finding.file.games) > 1 else []
-        panels += _games(findings, finding, evaluations <= MOST)
+    for finding in (each for each in study.longest if each.evaluations > 1):
+        panels += [_all_games(study, finding)] if len(finding.file.games) > 1 else []
+        panels += _games(study, finding, evaluations <= MOST)
     if not panels:  # one evaluation is no curve
         return Markup()
-    data = {"steps": steps(findings), "colours": figures.COLOURS, "panels": panels}
+    data = {"steps": study.unit, "colours": drawing.COLOURS, "panels": panels}
     return Markup(json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"))
 
 
-def _all_games(findings: StudyResults, finding: Finding) -> dict[str, Any]:
-    zero, one = findings.ends(finding.file.games)
+def _all_games(study: StudyResults, finding: Finding) -> dict[str, Any]:
+    zero, one = study.ends(finding.file.games)
     agents = {
         agent: {
             "steps": at,
@@ -38,24 +37,24 @@ def _all_games(findings: StudyResults, finding: Finding) -> dict[str, Any]:
             "high": _short(sure.high),
             "seeds": {},
         }
-        for agent, (at, sure) in findings.on_the_way[finding.name].items()
+        for agent, (at, sure) in study.on_the_way[finding.name].items()
     }
     return {
-        "name": title_of("all games, interquartile mean", findings, finding),
+        "name": study.titled("all games, interquartile mean", finding),
         "unit": "normalised score",
         "agents": agents,
         "levels": {one: 1, zero: 0},
     }
 
 
-def _games(findings: StudyResults, finding: Finding, with_seeds: bool) -> Iterable[dict[str, Any]]:
+def _games(study: StudyResults, finding: Finding, with_seeds: bool) -> Iterable[dict[str, Any]]:
     for game, short in short_names(finding.file.games).items():
         agents = {agent: _agent(games[game], with_seeds) for agent, games in finding.file.agents.items()}
         yield {
-            "name": title_of(short, findings, finding),
+            "name": study.titled(short, finding),
             "unit": "average return",
             "agents": agents,
-            "levels": levels(findings, finding.part, game),
+            "levels": study.levels(finding.part, game),
         }
 
 
