@@ -1,9 +1,9 @@
 """How the cost of an update grows with heads, batch size and seeds, and that of a batch with the log's size.
 
-`python -m benchmarks growth` measures on this machine and writes docs/results/performance/growth.csv (with
+`python -m benchmarks growth` measures on this machine and writes results/performance/growth.csv (with
 WHAT=heads, batch, seeds or steps it replaces only those rows);
 `python -m benchmarks.growth` only draws growth.png from that file and from the H200's figures of
-docs/results/agents. The unit is processor time, which others on the machine disturb least. Each figure is the
+results/agents. The unit is processor time, which others on the machine disturb least. Each figure is the
 least of a few.
 """
 
@@ -22,7 +22,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from benchmarks.repeated import repeated
 from optimist.studies.report import drawing
 
-ROOT = Path(__file__).parents[1] / "docs" / "results"
+ROOT = Path(__file__).parents[1] / "results"
 CSV, PICTURE = ROOT / "performance" / "growth.csv", ROOT / "performance" / "growth.png"
 H200 = ROOT / "agents" / "learner-h200.csv"
 TIMES, SECONDS = 5, 0.2

@@ -1,12 +1,14 @@
 """Reads tables of scores, one row per game, agent, seed and iteration, and finds incomplete games."""
 
 import csv
+import gzip
 import math
 import string
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TextIO
 
 from optimist.errors import DataError, UsageError, did_you_mean, some_of
 from optimist.studies.scores.curves import Curve
@@ -141,11 +143,11 @@ def read_rows(path: Path) -> list[tuple[int, dict[str, str]]]:
     if not path.exists():
         raise DataError(f"{path} does not exist; name a CSV file with scores")
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
+        with _opened(path) as file:
             reader = csv.DictReader(file, strict=True, skipinitialspace=True)
             rows = [(reader.line_num, row) for row in reader]
             header = list(reader.fieldnames or ())
-    except (UnicodeDecodeError, csv.Error) as problem:
+    except (UnicodeDecodeError, csv.Error, gzip.BadGzipFile, EOFError) as problem:
         raise DataError(f"{path} is not a CSV file in UTF-8 ({problem}): save it as one") from None
     if len(set(header)) < len(header):
         raise DataError(f"{path} has two columns with the same name: keep one of them")
@@ -153,6 +155,12 @@ def read_rows(path: Path) -> list[tuple[int, dict[str, str]]]:
         if None in row or None in row.values():
             raise DataError(f"{path}, line {line} has more or fewer cells than the header: correct the row")
     return [(line, {name.strip(): value.strip() for name, value in row.items()}) for line, row in rows]
+
+
+def _opened(path: Path) -> TextIO:
+    """A CSV file; pages have large ones compressed."""
+    open_text: Any = gzip.open if path.suffix == ".gz" else open
+    return open_text(path, "rt", newline="", encoding="utf-8-sig")
 
 
 def finite(text: str, place: str) -> float:
