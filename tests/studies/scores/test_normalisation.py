@@ -1,6 +1,7 @@
 """Scores become medians and counts as one works them out by hand, and nothing incomplete is averaged in."""
 
 import csv
+import gzip
 import io
 
 import numpy as np
@@ -217,6 +218,16 @@ def test_rows_and_columns_come_in_any_order(tmp_path, scores):
     found = read_scores(write_csv(tmp_path, *turned, header="score,step,seed,agent,game"))
     assert found.agents["REM"] == scores.agents["REM"]
     assert found.axis == "step"
+
+
+def test_a_compressed_file_is_read(tmp_path, scores):
+    """The page of a large study has one."""
+    text = write_csv(tmp_path, *REM, *ADAM).read_bytes()
+    (tmp_path / "scores.csv.gz").write_bytes(gzip.compress(text))
+    assert read_scores(tmp_path / "scores.csv.gz") == scores
+    (tmp_path / "scores.csv.gz").write_bytes(text)
+    with pytest.raises(DataError, match="is not a CSV file"):
+        read_scores(tmp_path / "scores.csv.gz")
 
 
 def test_a_file_without_iterations_has_one_evaluation(tmp_path):
