@@ -29,6 +29,7 @@ KINDS = {
     "formats": "format",
     "torsos": "torso",
     "loggers": "logger",
+    "figures": "figure",
 }
 _named: set[str] = set()  # the modules of the plug-ins that this process uses
 _allowed_files: dict[str, str] = {}  # by their names: a run that was moved has the path of another machine
