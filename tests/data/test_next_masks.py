@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from optimist.cli.main import main
 from optimist.data import Dataset, Sampler, Spec, formats, from_arrays, open_dataset, transitions
 from optimist.data.disk import manifest as manifests
-from optimist.data.formats.parquet import table_log
+from optimist.data.formats.parquet import rows as table_rows
 from optimist.data.intake import Intake
 from optimist.data.verify import verify
 from optimist.data.warnings import warnings
@@ -356,7 +356,7 @@ def test_a_table_names_the_masks_after_its_rows(tmp_path, capsys):
 
 @pytest.mark.parametrize("row", [None, 3, 5])
 def test_a_table_with_final_observations_is_checked_where_its_parts_meet_too(tmp_path, monkeypatch, row):
-    monkeypatch.setattr(table_log, "MOST_ROWS", 6)
+    monkeypatch.setattr(table_rows, "MOST_ROWS", 6)
     found = formats.find("parquet")
     found.write(from_arrays(**KNOWN), tmp_path / "ours", found.WriteOptions())
     table = pq.read_table(tmp_path / "ours" / "log.parquet").replace_schema_metadata(

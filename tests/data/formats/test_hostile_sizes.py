@@ -14,7 +14,7 @@ from test_nothing_leaves import exported
 
 from optimist.cli.main import main
 from optimist.data import formats
-from optimist.data.formats.minari.minari_log import OURS
+from optimist.data.formats.minari.reading import OURS
 from optimist.errors import DataError
 
 ROOM = 2**29  # bytes that an import may take beyond what the process has

@@ -14,7 +14,8 @@ from format_logs import SPECS, assert_equal_steps, recorded
 
 from optimist.cli.main import main
 from optimist.data import formats, from_arrays, open_dataset
-from optimist.data.formats.parquet import table_log, tables
+from optimist.data.formats.parquet import rows as table_rows
+from optimist.data.formats.parquet import tables
 from optimist.data.look import Look
 from optimist.data.warnings import warnings
 from optimist.errors import DataError, UsageError
@@ -535,7 +536,7 @@ def test_an_episode_that_goes_on_after_its_end_is_said_once(tmp_path, caplog):
 @pytest.mark.parametrize("rows", [5, 7, 100])
 def test_episodes_alone_may_say_where_the_log_ends(tmp_path, monkeypatch, written, rows):
     """With the user's word on what their ends are; the rows are read in parts of so many."""
-    monkeypatch.setattr(table_log, "MOST_ROWS", rows)
+    monkeypatch.setattr(table_rows, "MOST_ROWS", rows)
     table, ends = columns(), np.arange(60) % 10 == 9
     del table["terminal"]
     path = written(table, tmp_path)
@@ -583,7 +584,7 @@ def test_terminals_no_goes_with_a_column_of_truncations(tmp_path):
 @pytest.mark.parametrize("rows", [5, 10, 100])
 def test_an_end_that_is_not_marked_contradicts_truncations_no(tmp_path, monkeypatch, rows):
     """Before, such an end was taken for a truncation, whatever the user said."""
-    monkeypatch.setattr(table_log, "MOST_ROWS", rows)
+    monkeypatch.setattr(table_rows, "MOST_ROWS", rows)
     path = in_parquet(columns(), tmp_path)  # every second episode ends without a terminal step
     with pytest.raises(
         DataError, match="episode 1 ends in row 19 without a terminal step, but --truncations no"
@@ -614,7 +615,7 @@ INTERLEAVED = np.arange(60).reshape(3, 2, 10).swapaxes(1, 2).ravel()  # two epis
 )
 def test_rows_that_go_back_in_time_are_refused(tmp_path, monkeypatch, written, order, clock, row):
     """The border between two parts is looked at too: the rows are read in parts of five."""
-    monkeypatch.setattr(table_log, "MOST_ROWS", 5)
+    monkeypatch.setattr(table_rows, "MOST_ROWS", 5)
     table = stepped()
     table[clock] = table.pop("step")
     if clock == "timestamp":
@@ -661,7 +662,7 @@ def test_unmarked_ends_are_found_by_the_steps(tmp_path):
 
 @pytest.mark.parametrize("written", [in_parquet, in_csv])
 def test_rows_that_are_there_twice_are_counted(tmp_path, monkeypatch, written):
-    monkeypatch.setattr(table_log, "MOST_ROWS", 5)
+    monkeypatch.setattr(table_rows, "MOST_ROWS", 5)
     path = written(reordered(stepped(), [*range(5), 4, *range(5, 32), 31, 31, *range(32, 60)]), tmp_path)
     lines = read(path, tmp_path / "data", observations="x,y,is_new").lines()
     assert lines[-1] == (

@@ -210,6 +210,6 @@ def test_the_game_is_named_by_the_address():
 
 def test_they_are_not_written(capsys):
     with pytest.raises(UsageError, match='the format "rlds" can only be read'):
-        formats.able_to("write", "rlds")
+        formats.find("rlds").check_can_write()
     assert main(["data", "export", "--help"]) == 0
     assert "rlds" not in capsys.readouterr().out

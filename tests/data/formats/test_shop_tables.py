@@ -9,7 +9,8 @@ import pytest
 
 from optimist.cli.main import main
 from optimist.data import formats, open_dataset
-from optimist.data.formats.parquet import sorting, table_log
+from optimist.data.formats.parquet import rows as table_rows
+from optimist.data.formats.parquet import sorting
 from optimist.data.warnings import warnings
 from optimist.errors import DataError
 
@@ -97,7 +98,7 @@ def test_customers_that_would_be_mixed_up_are_refused(tmp_path, written):
 def test_episodes_sort_by_themselves(tmp_path, written, monkeypatch, rows):
     """In sorted files of so many rows."""
     monkeypatch.setattr(sorting, "MOST_ROWS", rows)
-    monkeypatch.setattr(table_log, "MOST_ROWS", rows)
+    monkeypatch.setattr(table_rows, "MOST_ROWS", rows)
     table = shop()
     found = read(written(table), tmp_path / "data", episodes="customer_id", truncations="no")
     assert "the rows were sorted by customer_id" in found.notes

@@ -1,29 +1,31 @@
 """Import of HDF5 files: D4RL's arrays, and d3rlpy's episodes."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from optimist.data.formats import _hdf5, _incoming
-from optimist.data.formats._incoming import Asked, Imported, Part, Report, gathered, said_no
+from optimist.data.formats import _hdf5
+from optimist.data.formats._incoming import gathered, said_no
+from optimist.data.formats._log import Log, Part
 from optimist.data.formats._named_arrays import (
     KNOWN,
-    NEEDED,
     NamedArrayFacts,
-    NamedArrays,
-    check_lengths,
+    check_needed,
+    common_length,
     rows_at_once,
 )
 from optimist.data.formats._plan import Signed, signed
-from optimist.data.transition import Spec
 from optimist.errors import DataError, in_one_line, some_of
 
 SUFFIXES = (".hdf5", ".h5")
 OURS = "optimist"  # an attribute of files that `write` made: the spec as JSON
 COLUMNS = {**KNOWN, "episode_terminals": "truncations"}  # the last is an array of d3rlpy 1
 D3RLPY = "2.1"  # the version of d3rlpy's files
+EPISODE_COLUMNS = ("observations", "actions", "rewards", "terminals", "truncations")
 
 
 @dataclass(frozen=True)
@@ -36,91 +38,68 @@ def detect(address: str | Path) -> bool:
     return path.suffix in SUFFIXES and path.name != "main_data.hdf5" and _hdf5.is_hdf5(path)
 
 
-@dataclass(frozen=True)
-class Arrays(NamedArrays):
-    """A file in D4RL's layout: arrays with a row for each step."""
-
-    actions_are_named = False
-    left_out: tuple[str, ...]
-
-    def parts(self, names: Collection[str]) -> Iterator[Part]:
-        with _hdf5.opened(self.path) as file:
-            arrays = {name: file.array(self.uses[name], of="texts") for name in names if name in self.uses}
-            size = rows_at_once((array.shape, array.dtype) for array in arrays.values())
-            for start in range(0, self.rows, size):
-                rows = slice(start, start + size)
-                yield self._typed({name: _hdf5.plain(array, rows) for name, array in arrays.items()})
-
-    def _typed(self, part: Part) -> Part:
-        if self.uses.get("truncations") == "episode_terminals" and "truncations" in part:
-            part["truncations"] = part["truncations"].astype(bool) & ~part["terminals"].astype(bool)
-        return part
-
-
-@dataclass(frozen=True)
-class Episodes:
-    """A file of d3rlpy: arrays with numbers for each episode, whose last observation is that of its last
-    step. The successor of the last step is known only if it is terminal."""
-
-    path: Path
-    count: int
-    rows: int
-    spec: Spec | None
-    environment: str | None
-    names: Mapping[str, list[str]]
-    actions = None
-    actions_are_named = False
-    columns = frozenset(("observations", "actions", "rewards", "terminals", "truncations"))
-    left_out = ()
-
-    def parts(self, names: Collection[str]) -> Iterator[Part]:
-        return gathered(self._episodes(names))
-
-    def _episodes(self, names: Collection[str]) -> Iterator[Part]:
-        with _hdf5.opened(self.path) as file:
-            for number in range(self.count):
-                yield from self._episode(file, number, names)
-
-    def _episode(self, file: _hdf5.Group, number: int, names: Collection[str]) -> Iterator[Part]:
-        """The rows of one episode; a long one in several parts."""
-        if f"observations_{number}_0" in file:
-            raise DataError(f"{self.path} has tuples of observations; save it with one array for each")
-        arrays = {
-            name: file.array(f"{name}_{number}")
-            for name in ("observations", "actions", "rewards")
-            if name in names
-        }
-        counts = {name: array.shape[0] for name, array in arrays.items()}
-        if len(set(counts.values())) > 1:
-            raise DataError(f"{self.path} episode {number} has arrays of different lengths: {counts}")
-        steps = next(iter(counts.values()))
-        terminal = bool(file.value(f"terminated_{number}"))
-        size = rows_at_once((array.shape, array.dtype) for array in arrays.values())
-        for start in range(0, steps, size):
-            part = {name: array[start : start + size] for name, array in arrays.items()}
-            if "observations" in part:
-                part["observations"] = self._frames(part["observations"])
-            if "rewards" in part:
-                last = np.arange(start, start + len(part["rewards"])) == steps - 1
-                part |= {"terminals": last & terminal, "truncations": last & (not terminal)}
-            yield part
-
-    def _frames(self, values: np.ndarray) -> np.ndarray:
-        """Images of a file that `write` made have their channels first, as d3rlpy takes them."""
-        is_ours = self.spec is not None and values.ndim == 4
-        return np.moveaxis(values, 1, -1) if is_ours else values
-
-
-def opened(address: str | Path, options: ReadOptions) -> Arrays | Episodes:
+def open(address: str | Path, options: ReadOptions) -> Log:
+    """The log in a file of D4RL's or d3rlpy's layout."""
     path = Path(address)
     with _hdf5.opened(path) as file:
         ours = signed(file.attributes[OURS], path) if OURS in file.attributes else Signed()
+        log = Log(
+            columns=EPISODE_COLUMNS,
+            parts=lambda names: (),
+            asked=options.asked(ours.environment, every_end_is_terminal=said_no(options.truncations)),
+            spec=ours.spec,
+            provenance=ours.names,
+            heads=("array", "shape", "type"),
+            contents=_contents(file),
+        )
         if "num_episodes" in file and "columns" in file:
-            return _d3rlpy(file, path, ours)
-        return _arrays(file, path, options, ours)
+            return _d3rlpy(file, path, log)
+        return _d4rl(file, path, options, log)
 
 
-def _d3rlpy(file: _hdf5.Group, path: Path, ours: Signed) -> Episodes:
+def _contents(file: _hdf5.Group) -> list[tuple[str, str, str]]:
+    """Some of the arrays: there may be millions, and some that nobody reads may be links to other files."""
+    rows = []
+    for name in list(file)[:20]:
+        with suppress(DataError):
+            if hasattr(array := file.get(name), "shape"):
+                rows.append((in_one_line(name), str(array.shape), str(array.dtype)))
+    return rows
+
+
+def _d4rl(file: _hdf5.Group, path: Path, options: ReadOptions, log: Log) -> Log:
+    """Arrays with a row for each step."""
+    kept = {*file} - {*options.dropped(list(file), path)}
+    kept = {name for name in kept & {*COLUMNS} if not isinstance(file.get(name), _hdf5.Group)}
+    uses = {COLUMNS[name]: name for name in reversed(list(COLUMNS)) if name in kept}
+    check_needed(uses, file, path)
+    arrays = {name: file.array(name, of="texts") for name in uses.values()}
+    rows = common_length({name: (array.shape, array.dtype) for name, array in arrays.items()}, path)
+    left_out = [in_one_line(name, 40) for name in file if name not in arrays]
+    return replace(
+        log,
+        columns=uses,
+        parts=partial(_array_parts, path, uses, rows),
+        rows=rows,
+        notes=[f"left out: {some_of(left_out, 12)}"] if left_out else [],
+    )
+
+
+def _array_parts(path: Path, uses: dict[str, str], count: int, names: Collection[str]) -> Iterator[Part]:
+    with _hdf5.opened(path) as file:
+        arrays = {name: file.array(uses[name], of="texts") for name in names if name in uses}
+        size = rows_at_once((array.shape, array.dtype) for array in arrays.values())
+        for start in range(0, count, size):
+            rows = slice(start, start + size)
+            part = {name: _hdf5.plain(array, rows) for name, array in arrays.items()}
+            if uses.get("truncations") == "episode_terminals" and "truncations" in part:
+                part["truncations"] = part["truncations"].astype(bool) & ~part["terminals"].astype(bool)
+            yield part
+
+
+def _d3rlpy(file: _hdf5.Group, path: Path, log: Log) -> Log:
+    """Arrays with numbers for each episode, whose last observation is that of its last step. The successor of
+    the last step is known only if it is terminal; `write` adds a row with it."""
     version = file.value("version") if "version" in file else "?"
     if version != D3RLPY:
         raise DataError(
@@ -130,50 +109,37 @@ def _d3rlpy(file: _hdf5.Group, path: Path, ours: Signed) -> Episodes:
     if type(count) is not int or not 0 <= count <= len(file):
         facts = f"{path} says that it has {in_one_line(count)} episodes, and holds {len(file):,} arrays"
         raise DataError(f"{facts}; save it again")
-    rows = sum(len(file.array(f"rewards_{number}")) for number in range(count))
-    return Episodes(path, count, rows, *ours)
+    rows, is_ours = sum(len(file.array(f"rewards_{number}")) for number in range(count)), log.spec is not None
+    return replace(log, parts=partial(_episode_parts, path, count, is_ours), rows=rows, is_padded=is_ours)
 
 
-def _arrays(file: _hdf5.Group, path: Path, options: ReadOptions, ours: Signed) -> Arrays:
-    kept = {*file} - {*options.dropped(list(file), path)}
-    kept = {name for name in kept & {*COLUMNS} if not isinstance(file.get(name), _hdf5.Group)}
-    uses = {COLUMNS[name]: name for name in reversed(list(COLUMNS)) if name in kept}
-    missing = [name for name in NEEDED if name not in uses]
-    if missing:
-        held = some_of([in_one_line(name, 40) for name in file], 100) or "nothing"
-        raise DataError(f"{path} holds {held}, and lacks {', '.join(missing)}: save them with these names")
-    check_lengths({name: file.array(name, of="texts").shape[0] for name in uses.values()}, path)
-    left_out = tuple(name for name in file if name not in uses.values())
-    return Arrays(path, uses, len(file.array(uses["rewards"])), *ours, left_out)
+def _episode_parts(path: Path, count: int, is_ours: bool, names: Collection[str]) -> Iterator[Part]:
+    with _hdf5.opened(path) as file:
+        episodes = (_episode(file, number, names, is_ours) for number in range(count))
+        yield from gathered(part for episode in episodes for part in episode)
 
 
-def read(
-    address: str | Path,
-    out: str | Path,
-    options: ReadOptions = ReadOptions(),  # noqa: B008  (frozen)
-    progress: Callable[[int, int], None] | None = None,
-) -> Imported:
-    """Import a file in D4RL's or d3rlpy's layout."""
-    log = opened(address, options)
-    asked = options.asked(log.environment, every_end_is_terminal=said_no(options.truncations))
-    provenance = {"format": "hdf5", "source": Path(address).name, **log.names}
-    notes = (
-        [f"left out: {some_of([in_one_line(name, 40) for name in log.left_out], 12)}"] if log.left_out else []
-    )
-    adds_finals = log.spec is not None and isinstance(log, Episodes)  # as `write` does
-    return _incoming.bring_in(log, out, asked, provenance, progress, notes, is_padded=adds_finals)
-
-
-def verify(address: str | Path) -> Report:
-    """Report the first problem that an import would raise."""
-    rows: list[tuple[str, ...]] = []
-    options = ReadOptions()
-    try:
-        with _hdf5.opened(Path(address)) as file:
-            shown = [(name, file.get(name)) for name in list(file)[:20]]
-            arrays = [(name, each) for name, each in shown if hasattr(each, "shape")]
-            rows = [(in_one_line(name), str(each.shape), str(each.dtype)) for name, each in arrays]
-        problems = _incoming.problems(opened(address, options), Asked())
-    except DataError as problem:
-        problems = [str(problem)]
-    return Report(problems, rows, ("array", "shape", "type"))
+def _episode(file: _hdf5.Group, number: int, names: Collection[str], is_ours: bool) -> Iterator[Part]:
+    """The rows of one episode; a long one in several parts. Images of a file that `write` made have their
+    channels first, as d3rlpy takes them."""
+    if f"observations_{number}_0" in file:
+        raise DataError(f"{file.place} has tuples of observations; save it with one array for each")
+    arrays = {
+        name: file.array(f"{name}_{number}")
+        for name in ("observations", "actions", "rewards")
+        if name in names
+    }
+    counts = {name: array.shape[0] for name, array in arrays.items()}
+    if len(set(counts.values())) > 1:
+        raise DataError(f"{file.place} episode {number} has arrays of different lengths: {counts}")
+    steps = next(iter(counts.values()))
+    terminal = bool(file.value(f"terminated_{number}"))
+    size = rows_at_once((array.shape, array.dtype) for array in arrays.values())
+    for start in range(0, steps, size):
+        part = {name: array[start : start + size] for name, array in arrays.items()}
+        if is_ours and "observations" in part and part["observations"].ndim == 4:
+            part["observations"] = np.moveaxis(part["observations"], 1, -1)
+        if "rewards" in part:
+            last = np.arange(start, start + len(part["rewards"])) == steps - 1
+            part |= {"terminals": last & terminal, "truncations": last & (not terminal)}
+        yield part

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from optimist.data.dataset import Dataset
-from optimist.data.disk.files import TEMPORARY, storage_error
+from optimist.data.disk.files import built_beside
 from optimist.data.episodes import episodes_in_words
 from optimist.data.formats import _hdf5
 from optimist.data.formats._outgoing import (
@@ -46,18 +46,10 @@ def write(
 ) -> Written:
     """Write one file, `out` or `out/log.hdf5`; it appears when it is complete."""
     path = new_file(out, SUFFIXES if options.layout == "d4rl" else SUFFIXES[::-1])
-    partial = path.with_name(path.name + TEMPORARY)
-    partial.unlink(missing_ok=True)
-    try:
-        with _hdf5.created(partial) as file:
-            file.attrs[OURS] = signature(dataset)
-            notes = (
-                _write_arrays(dataset, file) if options.layout == "d4rl" else _write_episodes(dataset, file)
-            )
-        partial.rename(path)
-    except OSError as problem:
-        partial.unlink(missing_ok=True)
-        raise storage_error(path, 0, problem) from problem
+    fill = _write_arrays if options.layout == "d4rl" else _write_episodes
+    with built_beside(path) as partial, _hdf5.created(partial) as file:
+        file.attrs[OURS] = signature(dataset)
+        notes = fill(dataset, file)
     return written(dataset, *notes)
 
 

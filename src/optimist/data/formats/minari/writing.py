@@ -5,7 +5,6 @@ The observations of an episode are its frames, one by one; a stack is not writte
 
 import json
 import re
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -13,10 +12,10 @@ from typing import Annotated, Any, cast
 import numpy as np
 
 from optimist.data.dataset import Dataset
-from optimist.data.disk.files import TEMPORARY, make_folder, storage_error
+from optimist.data.disk.files import built_beside, make_folder
 from optimist.data.formats import _hdf5
 from optimist.data.formats._outgoing import Written, left_out, rows_at_once, signature, truncations, written
-from optimist.data.formats.minari.minari_log import DATA, MASK, METADATA, OURS
+from optimist.data.formats.minari.reading import DATA, MASK, METADATA, OURS
 from optimist.data.timeline import Masks, Timeline
 from optimist.data.transition import Spec
 from optimist.errors import DataError, UsageError
@@ -46,18 +45,10 @@ def write(
     folder = Path(out) / "data"
     if folder.exists():
         raise DataError(f"{folder} exists already; export into another folder")
-    partial = folder.with_name(folder.name + TEMPORARY)
-    if partial.is_symlink():
-        partial.unlink()
-    shutil.rmtree(partial, ignore_errors=True)
-    make_folder(partial)
-    try:
+    with built_beside(folder) as partial:
+        make_folder(partial)
         _write_episodes(dataset, partial / DATA)
         (partial / METADATA).write_text(json.dumps(_metadata(dataset, Path(out), options)), "utf-8")
-        partial.rename(folder)
-    except OSError as problem:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise storage_error(folder, 0, problem) from problem
     stack = dataset.spec.stack
     open_end = not (dataset.episodes.terminal | dataset.episodes.truncated)[-1]
     return written(

@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from optimist.data.formats._options import ArrayFacts
 from optimist.data.formats._plan import Signed, signed
-from optimist.data.formats.parquet.repeats import Repeats
-from optimist.data.formats.parquet.table_log import LAST, NONE, TableLog
+from optimist.data.formats.parquet.rows import LAST, NONE, TableRows
 from optimist.data.formats.parquet.tables import Table, open_table, shown
 from optimist.data.formats.parquet.unused import is_identity, is_time
 from optimist.errors import DataError, UsageError, did_you_mean, in_one_line, some_of
@@ -78,7 +77,7 @@ class ReadOptions(ArrayFacts):
     shape: Annotated[str | None, "the shape of observations that are lists or bytes: 84,84,1"] = None
 
 
-def opened(address: str | Path, options: ReadOptions) -> TableLog:
+def opened(address: str | Path, options: ReadOptions) -> TableRows:
     """The log in the table, with the columns that the options name."""
     table = open_table(address)
     dropped = _matching(table, options.drop, "drop") if options.drop else []
@@ -103,11 +102,11 @@ def opened(address: str | Path, options: ReadOptions) -> TableLog:
         table = replace(table, schema=_with_room(table.schema, uses, times))
     uses = {name: found for name, found in uses.items() if found or (name == "terminals" and said)}
     if ours.spec is not None:
-        return TableLog(table, uses, *ours)
+        return TableRows(table, uses, *ours)
     free = [name for name in kept if name not in times and all(name not in found for found in uses.values())]
     late = [name for name in free if is_time(name, table.schema.field(name).type)]
     uses |= {"times": [*times, *late]} if times or late else {}
-    return TableLog(table, uses, repeats=Repeats(), terminals=said, times=times, left=tuple(free))
+    return TableRows(table, uses, terminals=said, times=times, left=tuple(free))
 
 
 def _refuse_missing(
