@@ -11,7 +11,7 @@ from PIL import Image
 from optimist.cli.data import game_of
 from optimist.cli.main import main
 from optimist.data import formats, open_dataset
-from optimist.data.formats.rlds.crc32c import crc32c, masked
+from optimist.data.formats.rlds.records import crc32c, masked
 from optimist.errors import UsageError
 
 FORMAT = formats.find("rlds")

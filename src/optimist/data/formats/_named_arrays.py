@@ -57,7 +57,7 @@ def common_length(arrays: Mapping[str, tuple[tuple[int, ...], Any]], path: Path)
     return next(iter(lengths.values()))
 
 
-def rows_at_once(arrays: Iterable[tuple[tuple[int, ...], np.dtype]]) -> int:
+def rows_together(arrays: Iterable[tuple[tuple[int, ...], np.dtype]]) -> int:
     """The number of rows of all these arrays, given by shape and type, that are read together."""
     width = sum(dtype.itemsize * int(np.prod(shape[1:])) for shape, dtype in arrays)
     return max(1, min(MOST_ROWS, BYTES_AT_ONCE // max(1, width)))

@@ -25,7 +25,7 @@ from optimist.data.formats._named_arrays import (
     NamedArrayFacts,
     check_needed,
     common_length,
-    rows_at_once,
+    rows_together,
 )
 from optimist.data.formats._outgoing import (
     WRITTEN,
@@ -73,7 +73,7 @@ def _parts(path: Path, uses: dict[str, str], rows: int, names: Collection[str]) 
                 stream = stack.enter_context(_opened(archive, uses[name]))
                 shape, dtype, is_turned = _header(stream)
                 streams[name] = (_by_rows(stream, shape, dtype) if is_turned else stream, shape, dtype)
-        size = rows_at_once((shape, dtype) for _, shape, dtype in streams.values())
+        size = rows_together((shape, dtype) for _, shape, dtype in streams.values())
         for start in range(0, rows, size):
             count = min(size, rows - start)
             yield {name: _rows(*stream, count) for name, stream in streams.items()}
@@ -168,11 +168,7 @@ def _whole(archive: zipfile.ZipFile, name: str) -> Any:
         return _next(stream, shape, dtype).reshape(shape)
 
 
-def write(
-    dataset: Dataset,
-    out: str | Path,
-    options: WriteOptions = WriteOptions(),  # noqa: B008  (frozen)
-) -> Written:
+def write(dataset: Dataset, out: str | Path, options: WriteOptions) -> Written:
     """Write one file, `out` or `out/log.npz`, which is imported without loss."""
     path = new_file(out, (".npz",))
     fast = 1  # the other levels of compression take many times as long

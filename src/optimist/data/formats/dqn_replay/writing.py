@@ -45,11 +45,7 @@ class WriteOptions:
             raise DataError(f"a compression level of {self.level}: choose one from 0 to 9")
 
 
-def write(
-    dataset: Dataset,
-    out: str | Path,
-    options: WriteOptions = WriteOptions(),  # noqa: B008  (frozen)
-) -> Written:
+def write(dataset: Dataset, out: str | Path, options: WriteOptions) -> Written:
     """Write a dataset or a view as `out/replay_logs`; the folder appears when it is complete."""
     _check(dataset.spec)
     stream, folder = Stream(dataset), Path(out) / FOLDER

@@ -1,13 +1,17 @@
-"""Import of HDF5 files: D4RL's arrays, and d3rlpy's episodes."""
+"""HDF5 files: D4RL's layout of arrays, and the .h5 files of d3rlpy."""
 
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
 
+from optimist.data.dataset import Dataset
+from optimist.data.disk.files import built_beside
+from optimist.data.episodes import episodes_in_words
 from optimist.data.formats import _hdf5
 from optimist.data.formats._incoming import gathered, said_no
 from optimist.data.formats._log import Log, Part
@@ -16,10 +20,22 @@ from optimist.data.formats._named_arrays import (
     NamedArrayFacts,
     check_needed,
     common_length,
-    rows_at_once,
+    rows_together,
+)
+from optimist.data.formats._outgoing import (
+    WRITTEN,
+    Written,
+    frames_of,
+    left_out,
+    new_file,
+    optional_columns,
+    parts,
+    signature,
+    written,
 )
 from optimist.data.formats._plan import Signed, signed
-from optimist.errors import DataError, in_one_line, some_of
+from optimist.data.transition import Spec
+from optimist.errors import DataError, UsageError, in_one_line, some_of
 
 SUFFIXES = (".hdf5", ".h5")
 OURS = "optimist"  # an attribute of files that `write` made: the spec as JSON
@@ -88,7 +104,7 @@ def _d4rl(file: _hdf5.Group, path: Path, options: ReadOptions, log: Log) -> Log:
 def _array_parts(path: Path, uses: dict[str, str], count: int, names: Collection[str]) -> Iterator[Part]:
     with _hdf5.opened(path) as file:
         arrays = {name: file.array(uses[name], of="texts") for name in names if name in uses}
-        size = rows_at_once((array.shape, array.dtype) for array in arrays.values())
+        size = rows_together((array.shape, array.dtype) for array in arrays.values())
         for start in range(0, count, size):
             rows = slice(start, start + size)
             part = {name: _hdf5.plain(array, rows) for name, array in arrays.items()}
@@ -134,7 +150,7 @@ def _episode(file: _hdf5.Group, number: int, names: Collection[str], is_ours: bo
         raise DataError(f"{file.place} episode {number} has arrays of different lengths: {counts}")
     steps = next(iter(counts.values()))
     terminal = bool(file.value(f"terminated_{number}"))
-    size = rows_at_once((array.shape, array.dtype) for array in arrays.values())
+    size = rows_together((array.shape, array.dtype) for array in arrays.values())
     for start in range(0, steps, size):
         part = {name: array[start : start + size] for name, array in arrays.items()}
         if is_ours and "observations" in part and part["observations"].ndim == 4:
@@ -143,3 +159,75 @@ def _episode(file: _hdf5.Group, number: int, names: Collection[str], is_ours: bo
             last = np.arange(start, start + len(part["rewards"])) == steps - 1
             part |= {"terminals": last & terminal, "truncations": last & (not terminal)}
         yield part
+
+
+LAYOUTS = ("d3rlpy", "d4rl")
+
+
+@dataclass(frozen=True)
+class WriteOptions:
+    """Which program will read it."""
+
+    layout: Annotated[str, "d3rlpy, or d4rl, which holds the successor of every step"] = "d3rlpy"
+
+    def __post_init__(self) -> None:
+        if self.layout not in LAYOUTS:
+            raise UsageError(f"--layout {self.layout}: choose {' or '.join(LAYOUTS)}")
+
+
+def write(dataset: Dataset, out: str | Path, options: WriteOptions) -> Written:
+    """Write one file, `out` or `out/log.hdf5`; it appears when it is complete."""
+    path = new_file(out, SUFFIXES if options.layout == "d4rl" else SUFFIXES[::-1])
+    fill = _write_arrays if options.layout == "d4rl" else _write_episodes
+    with built_beside(path) as partial, _hdf5.created(partial) as file:
+        file.attrs[OURS] = signature(dataset)
+        notes = fill(dataset, file)
+    return written(dataset, *notes)
+
+
+def _write_arrays(dataset: Dataset, file: Any) -> list[str]:
+    names, start = {"truncations": "timeouts"}, 0
+    for part in parts(dataset, (*WRITTEN, *optional_columns(dataset))):
+        for name, values in part.items():
+            target = names.get(name, name)
+            if not start:
+                file.create_dataset(target, (len(dataset), *values.shape[1:]), values.dtype)
+            file[target][start : start + len(values)] = values
+        start += len(part["rewards"])
+    return ["actions are numbers from 0 on, in the order of their names"] if dataset.spec.action_names else []
+
+
+def _write_episodes(dataset: Dataset, file: Any) -> list[str]:
+    """d3rlpy takes the observation after a step from the next row, and none after a terminal step. So an
+    episode that was truncated gets one more row: its final observation, with the last action again, which is
+    within the bounds, and a reward of zero; neither is ever used."""
+    episodes, spec = dataset.episodes, dataset.spec
+    file["columns"] = ["observations", "actions", "rewards", "terminated"]
+    file["num_episodes"] = len(episodes)
+    file["version"] = D3RLPY
+    for number, (start, stop) in enumerate(zip(dataset.starts.tolist(), dataset.stops.tolist(), strict=True)):
+        _write_episode(dataset, file, number, start, stop, bool(episodes.terminal[number]))
+    cut = int((~episodes.terminal).sum())
+    channels = "images are channels-first, as d3rlpy takes them"
+    more = f"one more row, the final observation, in {episodes_in_words(cut)} without a terminal step"
+    lost = "observations after terminal steps are not in this format; they read as zeros"
+    said: dict[str, Any] = {more: cut, lost: episodes.terminal.any(), channels: len(spec.frame_shape) == 3}
+    return [*left_out(dataset), *(note for note, applies in said.items() if applies)]
+
+
+def _write_episode(dataset: Dataset, file: Any, number: int, start: int, stop: int, terminal: bool) -> None:
+    timeline, spec, more = dataset.timeline, dataset.spec, int(not terminal)
+    count = stop - start + more
+    action, reward = timeline.action[start:stop], timeline.reward[start:stop]
+    padding = [(0, more)] + [(0, 0)] * (action.ndim - 1)
+    file[f"actions_{number}"] = np.pad(action, padding, mode="edge").reshape(count, -1)
+    file[f"rewards_{number}"] = np.pad(reward, (0, more)).reshape(count, 1)
+    file[f"terminated_{number}"] = terminal
+    target = file.create_dataset(f"observations_{number}", (count, *_shape(spec)), spec.frame_dtype)
+    for place, frames in frames_of(dataset, start, count):
+        target[place : place + len(frames)] = np.moveaxis(frames, -1, 1) if frames.ndim == 4 else frames
+
+
+def _shape(spec: Spec) -> tuple[int, ...]:
+    """Images with their channels first."""
+    return (spec.frame_shape[-1], *spec.frame_shape[:-1]) if len(spec.frame_shape) == 3 else spec.frame_shape
