@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import os
 import re
 import shutil
 import struct
@@ -71,40 +70,16 @@ def gone(name):
     return lambda logs: (logs / name).unlink()
 
 
-def cut(logs):
-    path = logs / OBSERVATION
-    os.truncate(path, path.stat().st_size // 2)
+def bytes_of(name, change):
+    """The packed bytes of a file are changed."""
+    return lambda logs: (logs / name).write_bytes(change((logs / name).read_bytes()))
 
 
-def cut_trailer(logs):
-    path = logs / OBSERVATION
-    os.truncate(path, path.stat().st_size - 3)
+def unpacked(name, change):
+    return bytes_of(name, lambda content: gzip.compress(change(gzip.decompress(content))))
 
 
-def lengthened(logs):
-    with open(logs / OBSERVATION, "ab") as stream:
-        stream.write(b"more")
-
-
-def second_member(logs):
-    with open(logs / ACTION, "ab") as stream:
-        stream.write(gzip.compress(b"more"))
-
-
-def wrong_checksum(logs):
-    content = bytearray((logs / OBSERVATION).read_bytes())
-    content[-6] ^= 1
-    (logs / OBSERVATION).write_bytes(content)
-
-
-def more_than_declared(logs):
-    content = gzip.decompress((logs / REWARD).read_bytes())
-    (logs / REWARD).write_bytes(gzip.compress(content + b"1234"))
-
-
-def less_than_declared(logs):
-    content = gzip.decompress((logs / OBSERVATION).read_bytes())
-    (logs / OBSERVATION).write_bytes(gzip.compress(content[:-30]))
+wrong_checksum = bytes_of(OBSERVATION, lambda old: old[:-6] + bytes([old[-6] ^ 1]) + old[-5:])
 
 
 def the_same_window_twice(logs):
@@ -130,13 +105,29 @@ def unfinished_in_the_middle(logs):
 
 
 REFUSED = [
-    ("truncated", cut, f"{OBSERVATION} is cut short"),
-    ("without its trailer", cut_trailer, f"{OBSERVATION} is cut short"),
-    ("trailing garbage", lengthened, f"{OBSERVATION} goes on after its end"),
-    ("two gzip members", second_member, f"{ACTION} goes on after its end"),
+    ("truncated", bytes_of(OBSERVATION, lambda old: old[: len(old) // 2]), f"{OBSERVATION} is cut short"),
+    ("without its trailer", bytes_of(OBSERVATION, lambda old: old[:-3]), f"{OBSERVATION} is cut short"),
+    (
+        "trailing garbage",
+        bytes_of(OBSERVATION, lambda old: old + b"more"),
+        f"{OBSERVATION} goes on after its end",
+    ),
+    (
+        "two gzip members",
+        bytes_of(ACTION, lambda old: old + gzip.compress(b"more")),
+        f"{ACTION} goes on after its end",
+    ),
     ("wrong checksum", wrong_checksum, f"{OBSERVATION} is damaged"),
-    ("more than declared", more_than_declared, f"{REWARD} holds more than its header declares"),
-    ("less than declared", less_than_declared, f"{OBSERVATION} holds less than its header declares"),
+    (
+        "more than declared",
+        unpacked(REWARD, lambda old: old + b"1234"),
+        f"{REWARD} holds more than its header declares",
+    ),
+    (
+        "less than declared",
+        unpacked(OBSERVATION, lambda old: old[:-30]),
+        f"{OBSERVATION} holds less than its header declares",
+    ),
     ("empty file", raw(ACTION, b""), f"{ACTION} is cut short"),
     ("not gzip", raw(ACTION, b"hello" * 99), f"{ACTION} is damaged"),
     ("not npy", raw(ACTION, gzip.compress(b"hello" * 99)), f"{ACTION} is not a gzipped .npy file"),

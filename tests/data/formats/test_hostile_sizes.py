@@ -266,6 +266,4 @@ def test_one_hot_vectors_need_no_square_of_their_length(tmp_path):
     with little_memory():
         assert found.verify(log).problems == []
     with pytest.raises(DataError, match="lacks"):
-        formats.find("hdf5").read(
-            log / "data" / "main_data.hdf5", tmp_path / "x", formats.find("hdf5").ReadOptions(), None
-        )
+        formats.find("hdf5").read(log / "data" / "main_data.hdf5", tmp_path / "x")

@@ -45,7 +45,7 @@ def test_a_log_in_no_known_format_is_told_what_to_do(tmp_path):
 
 def test_a_folder_of_logs_is_told_to_name_one(tmp_path):
     npz = formats.find("npz")
-    npz.write(pixels(tmp_path / "data", lanes=1), tmp_path / "export", npz.WriteOptions())
+    npz.write(pixels(tmp_path / "data", lanes=1), tmp_path / "export")
     with pytest.raises(DataError, match=r"export is a folder: name a file in it, such as .*/export/log.npz$"):
         formats.detect(tmp_path / "export")
     (tmp_path / "export" / "notes.txt").write_text("mine")
@@ -60,19 +60,6 @@ def test_a_recording_of_ours_is_none_of_the_formats(tmp_path):
         formats.detect(tmp_path / "data")
 
 
-def test_an_npz_file_gives_back_what_was_exported(tmp_path):
-    data = pixels(tmp_path / "data", lanes=3)
-    npz = formats.find("npz")
-    npz.write(data, tmp_path / "log.npz", npz.WriteOptions())
-    npz.read(tmp_path / "log.npz", tmp_path / "again", npz.ReadOptions(actions_count=3, stack=4), None)
-    again = open_dataset(tmp_path / "again")
-    assert again.spec == data.spec
-    for column in ("action", "reward", "terminal"):
-        np.testing.assert_array_equal(getattr(again.timeline, column), getattr(data.timeline, column))
-    np.testing.assert_array_equal(again.timeline.decoded(), data.timeline.decoded())
-    np.testing.assert_array_equal(again.episodes.lengths, data.episodes.lengths)
-
-
 def test_rows_that_are_not_together_are_the_cause_and_not_an_end_without_a_mark(tmp_path):
     """An array of episodes is not sorted: "omit --truncations no" would have hidden that."""
     episodes = np.array([0, 1, 0, 1, 0, 1])
@@ -82,7 +69,7 @@ def test_rows_that_are_not_together_are_the_cause_and_not_an_end_without_a_mark(
     with pytest.raises(
         DataError, match="episode 0 appears again near row 2, .* sort the rows by episode and"
     ):
-        npz.read(tmp_path / "log.npz", tmp_path / "out", npz.ReadOptions(truncations="no"), None)
+        npz.read(tmp_path / "log.npz", tmp_path / "out", npz.ReadOptions(truncations="no"))
 
 
 def test_arrays_of_ones_own_are_imported_without_naming_the_format(tmp_path, capsys):
@@ -145,11 +132,6 @@ def test_an_npz_file_that_may_not_be_read_is_not_called_damaged(tmp_path, monkey
         formats.find("npz").read(tmp_path / "log.npz", tmp_path / "data")
 
 
-def test_a_file_that_is_no_npz_is_refused(tmp_path):
-    (tmp_path / "log.npz").write_bytes(b"PK not really")
-    assert "is not a readable .npz file" in formats.find("npz").verify(tmp_path / "log.npz").problems[0]
-
-
 OWN = """
 from dataclasses import dataclass
 from typing import Annotated
@@ -178,7 +160,7 @@ class Mine:
 def test_a_format_of_ones_own_is_named_by_its_address(tmp_path, capsys):
     (tmp_path / "own.py").write_text(OWN)
     name, npz = f"{tmp_path / 'own.py'}:Mine", formats.find("npz")
-    npz.write(vectors(50), tmp_path / "log.npz", npz.WriteOptions())
+    npz.write(vectors(50), tmp_path / "log.npz")
     (tmp_path / "log.npz").rename(tmp_path / "log.mine")
     words = ["data", "import", name, str(tmp_path / "log.mine"), "--out", str(tmp_path / "out")]
     assert main([*words, "--actions", "5"]) == 0

@@ -151,7 +151,7 @@ def test_transitions_keep_their_own_successors_in_any_order(tmp_path):
     images = frames(5)
     steps = [transition(step, images, 0.0 if step == 3 else 1.0, number=7) for step in range(4)]
     saved(tmp_path / "run_1-00000-of-00001", [steps[number] for number in (2, 3, 0, 1)])
-    summary = FORMAT.read(tmp_path, tmp_path / "data", FORMAT.ReadOptions(actions_count=3), None)
+    summary = FORMAT.read(tmp_path, tmp_path / "data", FORMAT.ReadOptions(actions_count=3))
     assert summary.lines()[0] == "4 steps in 2 episodes"  # 2 leads to 3, and 0 to 1
     data = open_dataset(tmp_path / "data")
     assert data.spec.observation_shape == (84, 84, 4)

@@ -67,7 +67,7 @@ def written(request, tmp_path):
 
 
 def read(path, out, **options):
-    return FORMAT.read(path, out, FORMAT.ReadOptions(**{**COLUMNS, **options}), None)
+    return FORMAT.read(path, out, FORMAT.ReadOptions(**{**COLUMNS, **options}))
 
 
 def grouped(table):
@@ -239,7 +239,7 @@ def test_what_may_be_an_identity_is_said_at_the_import_and_by_data_info(tmp_path
 def test_all_missing_roles_are_named_at_once_with_all_columns(tmp_path, written):
     path, table = written(shop()), shop()
     with pytest.raises(DataError) as caught:
-        FORMAT.read(path, tmp_path / "data", FORMAT.ReadOptions(), None)
+        FORMAT.read(path, tmp_path / "data")
     said = str(caught.value)
     assert (
         "no column for the observations, actions, rewards, terminals: name them with --observations A,B,C "
