@@ -425,7 +425,7 @@ def test_a_wrong_description_of_a_column_is_refused(tmp_path, metadata, said):
 def test_a_wrong_list_of_files_is_refused(tmp_path, content):
     hub = in_hugging_faces_folder(columns(), tmp_path)
     (hub / "train" / "state.json").write_text(content)
-    with pytest.raises(DataError, match="state.json lists something other than names"):
+    with pytest.raises(DataError, match="state.json is not readable .*_data_files"):
         read(hub, tmp_path / "data", observations="x")
 
 
