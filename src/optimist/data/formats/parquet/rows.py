@@ -82,15 +82,15 @@ class TableRows:
     def parts(self, notes: list[str], names: Collection[str]) -> Iterator[Part]:
         """These columns of all rows, with the ends and the frames that follow from others; a note says in the
         end that rows repeat."""
-        stored, lacks_terminals = {*self.uses}, self.terminals is not None and "terminals" in names
+        lacks_terminals = self.terminals is not None and "terminals" in names
         wanted = {*names, *(("observations", "final_observations") if "frames" in names else ())}
         if lacks_terminals:
-            stored -= {"terminals"}
-            wanted |= {"episodes" if self.terminals == LAST else "rewards"}
+            wanted = wanted - {"terminals"} | {"episodes" if self.terminals == LAST else "rewards"}
         looks_at_repeats = self.spec is None and "rewards" in names and "frames" not in names
         wanted |= {"times"} if looks_at_repeats else set()
         repeats, first = Repeats(), 0
-        for part, following in with_following(self._columns(wanted & stored)):
+        stored = [name for name in self.uses if name in wanted]  # final observations are never the first
+        for part, following in with_following(self._columns(stored)):
             last = last_rows(part, following)
             if lacks_terminals:
                 part["terminals"] = last & (self.terminals == LAST)
