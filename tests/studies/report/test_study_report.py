@@ -402,17 +402,6 @@ def test_a_damaged_list_of_runs_is_named(study):
         find(study)
 
 
-def test_a_study_of_an_earlier_version_is_reported(study):
-    """Its list of runs had a title and jobs, which said less."""
-    record = json.loads((study / "study.json").read_text())
-    old = {"title": record["title"], "jobs": [{**job} for job in record["jobs"]]}
-    for job in old["jobs"]:
-        del job["resolved"]
-    (study / "study.json").write_text(json.dumps(old))
-    write_findings(study)
-    assert len(table((study / "report.html").read_text(), "per-game")) == len(GAMES) * len(AGENTS)
-
-
 def test_a_normaliser_of_ones_own_is_found_by_the_names_of_games(study):
     names = [game.partition("/")[2] for game in GAMES]
     by = Normaliser("mine", "human", dict.fromkeys(names, 50.0), dict.fromkeys(names, 0.0), "by hand")
