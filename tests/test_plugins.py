@@ -20,9 +20,9 @@ from optimist.data import formats
 from optimist.errors import DataError, UsageError
 from optimist.networks import Network
 from optimist.plugins import own_files
-from optimist.studies.engines.local import performed
 from optimist.studies.job import Job
 from optimist.studies.preparation import by_other_code, warn_of_other_code
+from optimist.studies.work import performed
 from optimist.training.loggers import logger_classes
 from optimist.training.storage.code_versions import other_code, own_code
 
@@ -391,7 +391,7 @@ def test_a_worker_of_a_study_names_an_error_of_ones_own_class_too(tmp_path, chan
     }
     common = {"environment": "", "agent": "dqn", "preset": None, "recipe": "small", **words}
     one = Job(name="runs/one", data=str(tmp_path / "log"), seeds=(0,), settings=settings, **common)
-    told, log = performed(one, tmp_path), tmp_path / "runs/one/log.txt"
+    told, log = performed(one, tmp_path, 0), tmp_path / "runs/one/log.txt"
     assert told.startswith(what.format(file=file)) and told.count(f"{log} shows where") == 1
     assert "--debug" not in told and f'File "{file}"' in log.read_text()
 
@@ -548,7 +548,7 @@ def test_a_study_may_name_plug_ins_and_its_folder_imports_none(installed, tmp_pa
     job = Job(name="run", environment="corridor/short", agent="my_plugin:Shy", data="log", **common)
     job.check()
     assert job.built_agent().network.torso == "my_plugin:Doubled"
-    kept = job.written_down()
+    kept = json.dumps(job.written_down())
     (installed / "my_plugin" / "imported").unlink()
     del sys.modules["my_plugin"]
     assert Job.from_json(kept).steps() == 7 and not Job.from_json(kept).done(tmp_path)
@@ -634,7 +634,7 @@ def test_a_study_names_the_runs_that_other_code_made(installed, tmp_path, caplog
     for job in jobs:
         job.check()
         job.run_folder(tmp_path).mkdir(parents=True)
-        text = json.dumps({"jax": "1", **own_code(job.asked())})
+        text = json.dumps({"jax": "1", **own_code(job.wanted)})
         (job.run_folder(tmp_path) / "versions.json").write_text(text)
     assert by_other_code(jobs, tmp_path) == {}
     try:

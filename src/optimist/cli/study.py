@@ -37,10 +37,10 @@ def status(options: argparse.Namespace) -> None:
     """Show the progress of a study, run by run."""
     from optimist.cli.tables import status_table
     from optimist.studies.sheet import print_sheet
-    from optimist.studies.status import job_status, read_jobs
+    from optimist.studies.status import job_status, read_record
 
-    title, jobs = read_jobs(options.out)
-    print_sheet(status_table(title, [job_status(job, options.out) for job in jobs]))
+    study = read_record(options.out)
+    print_sheet(status_table(study.title, [job_status(job, options.out) for job in study.jobs]))
 
 
 def _report_options(parser: Parser, words: list[str]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from optimist.cli import index
-from optimist.cli.engines import add_engines, check_engine, pool_of
+from optimist.cli.engines import add_engine, engine_options
 from optimist.cli.options import Parser, arguments_in
 from optimist.errors import UsageError, command_line, did_you_mean
 
@@ -58,12 +58,12 @@ def run_options(parser: Parser, words: list[str]) -> None:
     parser.add_argument(
         "--prepare", action="store_true", help="check the study and write its list of runs, and run nothing"
     )
-    add_engines(parser)
+    add_engine(parser, words)
 
 
 def run(options: argparse.Namespace) -> None:
     """Run a study and write its report. The same command again continues."""
-    check_engine(options)
+    engine, chosen = engine_options(options)
     study = _study(options)
     out = options.out or Path("studies") / f"{study.name}-{study.size}"
     jobs, line = _jobs(study, options), _command(study, out, options)
@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> None:
         each = command_line("study", "work", out, "--index", 0)
         print(f"{len(jobs)} runs in {out}; run each with {each} to {len(jobs) - 1}")
     else:
-        _perform(study, jobs, out, line, options)
+        _perform(study, jobs, out, line, engine, chosen, options.restart)
 
 
 def _study(options: argparse.Namespace) -> Any:
@@ -97,9 +97,9 @@ def _jobs(study: Any, options: argparse.Namespace) -> list[Any]:
     if not options.logs:
         return jobs
     from optimist.studies.preparation import with_logs_of
-    from optimist.studies.status import read_jobs
+    from optimist.studies.status import read_record
 
-    return with_logs_of(options.logs, read_jobs(options.logs)[1], jobs)
+    return with_logs_of(options.logs, read_record(options.logs).jobs, jobs)
 
 
 def _labels(text: str | None, known: Mapping[str, Any]) -> list[str]:
@@ -119,23 +119,14 @@ def _command(study: Any, out: Path, options: argparse.Namespace) -> str:
     return command_line("study", "run", *words, *["--no-select"] * options.no_select)
 
 
-def _perform(study: Any, jobs: list[Any], out: Path, line: str, options: argparse.Namespace) -> None:
-    from optimist.studies.engines.engine import Detached
+def _perform(
+    study: Any, jobs: list[Any], out: Path, line: str, engine: Any, chosen: Any, restart: bool
+) -> None:
+    from optimist.studies.engines._schedule import Detached
     from optimist.studies.perform import perform_study
 
-    if options.store:
-        from optimist.studies.engines.places import LocalCopy
-
-        LocalCopy(options.store, out).bring_begun(jobs)
     try:
-        written, warned = perform_study(
-            study,
-            jobs,
-            out,
-            lambda: pool_of(options, out, len(jobs)),
-            command=line,
-            restart=options.restart,
-        )
+        written, warned = perform_study(study, jobs, out, engine, chosen, command=line, restart=restart)
     except Detached:
         see = command_line("study", "status", out)
         print(f"the runs are in the queue; see {see}; the same command without --detach")

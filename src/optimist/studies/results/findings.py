@@ -101,7 +101,7 @@ class StudyResults:
         """Did all seeds of a game learn from one log? Then intervals over seeds leave out other logs."""
         logs: dict[tuple, set] = {}
         for job in self.record.jobs if self.offline else ():
-            own = job.asked().get("training", {}).get("data_per_seed") == "own"
+            own = job.wanted.get("training", {}).get("data_per_seed") == "own"
             if job.label:
                 whose = job.seeds if own else (None,)
                 logs.setdefault((job.environment, job.part), set()).update((job.data, seed) for seed in whose)

@@ -1,7 +1,4 @@
-"""Runs the jobs of a study: each job starts on a free worker once the jobs that it needs are done.
-
-A job's folder records whether it is done, so a stopped study can continue, also with another engine.
-"""
+"""Gives the jobs of a study to a pool of workers: each job starts once the jobs that it needs are done."""
 
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -24,7 +21,6 @@ class Ended:
     job: Job
     complaint: str = ""  # why it failed
     worker_died: bool = False
-    seconds: float | None = None  # without the time in a queue, if it was in one
 
 
 class Detached(Exception):
@@ -51,13 +47,11 @@ class Pool(Protocol):
     def close(self) -> None: ...
 
 
-def perform_all(
-    jobs: list[Job], out: Path, pool: Pool, tell: Callable[[str], None] | None = None
-) -> list[Ended]:
+def perform_all(jobs: list[Job], out: Path, pool: Pool, tell: Callable[[str], None] = say) -> list[Ended]:
     """Run every job, prerequisites first, and return those that failed. A failure only prevents the jobs that
     need it."""
-    schedule = Schedule(jobs, out, tell or say)
-    progress = Progress(jobs, out, schedule.done)
+    schedule = Schedule(jobs, out, tell)
+    progress = Progress(jobs, out)
     try:
         while schedule.waiting or schedule.running:
             ready = schedule.ready(pool)
@@ -77,41 +71,37 @@ def perform_all(
 
 
 class Schedule:
-    """Which jobs wait, which run, which are done, and which have failed."""
+    """Which of some jobs wait, which run, which are done, and which have failed."""
 
     def __init__(self, jobs: list[Job], out: Path, tell: Callable[[str], None]):
-        # A run that begins anew may be done: its log is still the one that another will replace.
-        self.waiting = [job for job in jobs if job.restart or not job.done(out)]
-        self.done = {job.name for job in jobs} - {job.name for job in self.waiting}
-        self.running: dict[str, float] = {}  # and since when
-        self.failed: list[Ended] = []
+        self.waiting, self.failed = list(jobs), list[Ended]()
+        self.running, self.done = set[str](), set[str]()
+        self._before = {name for job in jobs for name in job.needs} - {job.name for job in jobs}
         self._attempts: dict[str, int] = {}
         self._out, self._tell, self._count = out, tell, len(jobs)
-        if self.done:
-            tell(f"{len(self.done)} of {len(jobs)} runs are done already")
 
     def ready(self, pool: Pool) -> list[Job]:
         """The jobs to start now."""
+        done = self.done | self._before
         if pool.keeps_order:
-            following = waves(self.waiting, {*self.done, *self.running})
+            following = waves(self.waiting, done | self.running)
             return [job for wave in following for job in wave][: pool.free()]
-        return [job for job in self.waiting if set(job.needs) <= self.done][: pool.free()]
+        return [job for job in self.waiting if set(job.needs) <= done][: pool.free()]
 
     def begin(self, jobs: list[Job]) -> None:
         for job in jobs:
             self.waiting.remove(job)
-            self.running[job.name] = time.monotonic()
+            self.running.add(job.name)
             self._attempts[job.name] = self._attempts.get(job.name, 0) + 1
             note_failure(job, self._out, "")
 
     def end(self, ended: Ended) -> None:
         """Count a job that ended as done or failed; if its worker died, it waits again."""
         job, complaint = ended.job, ended.complaint
-        since = time.monotonic() - self.running.pop(job.name)
-        seconds = since if ended.seconds is None else ended.seconds
+        self.running.remove(job.name)
         if not complaint:
             self.done.add(job.name)
-            self._tell(f"{job.name} is done after {seconds:,.0f} s ({len(self.done)} of {self._count})")
+            self._tell(f"{job.name} is done ({len(self.done)} of {self._count})")
         elif ended.worker_died and self._attempts[job.name] < ATTEMPTS:
             self._tell(f"{job.name}: {complaint}; another worker continues it")
             self.waiting.insert(0, job)
@@ -138,14 +128,14 @@ def waves(jobs: list[Job], known: Collection[str] = ()) -> Iterator[list[Job]]:
 class Progress:
     """One progress bar for all runs, in steps; those of active runs are read from their metrics."""
 
-    def __init__(self, jobs: list[Job], out: Path, done: Collection[str]):
+    def __init__(self, jobs: list[Job], out: Path):
         self._jobs, self._out, self._last = {job.name: job for job in jobs}, out, 0.0
         self._steps = {job.name: job.steps() for job in jobs}
         # What the folder of a run that begins anew holds until its worker has deleted it.
         self._old = {job.name: steps_done(job, out) for job in jobs if job.restart}
         # What was last seen of each run; one that waits may have steps from before the study was stopped.
-        self._seen = {job.name: self._done(job.name) for job in jobs if job.name not in done}
-        self._bar = Bar("all runs", sum(self._steps.values()), "step", self._all(done)).__enter__()
+        self._seen = {job.name: self._done(job.name) for job in jobs}
+        self._bar = Bar("all runs", sum(self._steps.values()), "step", self._all(())).__enter__()
 
     def show(self, done: Collection[str], running: Collection[str]) -> None:
         if running and time.monotonic() - self._last < LOOK_SECONDS:
