@@ -5,8 +5,6 @@ formats. A format of another package is such a module, or a class with these fun
 `optimist.plugins` finds it by an entry point of `optimist.formats` or as `module:Name`.
 """
 
-import importlib
-import pkgutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -73,21 +71,17 @@ class Format(Protocol):
 
 def available() -> list[str]:
     """The names of the formats in this folder: `dqn_replay/` is "dqn-replay"."""
-    return [
-        module.name.replace("_", "-") for module in pkgutil.iter_modules(__path__) if module.name[0] != "_"
-    ]
+    return [name.replace("_", "-") for name in plugins.own("formats")]
 
 
 def find(name: str) -> Format:
     """The format with this name, from this folder or another package."""
-    known = available()
     if name.lower() in TABLES:
         raise UsageError(
             f'there is no format "{name}": the format parquet reads such files too; name parquet'
         )
-    if name.replace("_", "-") not in known:
-        return cast(Format, plugins.find("formats", name, known))
-    return cast(Format, importlib.import_module(f"{__name__}.{name.replace('-', '_')}"))
+    own = name.replace("-", "_")
+    return cast(Format, plugins.find("formats", own if own in plugins.own("formats") else name, available()))
 
 
 def able_to(action: str, name: str) -> Format:
