@@ -176,7 +176,6 @@ READINGS = {
             "--steps 500_000": GAME,
             "train rem data": f"train rem data {SMALL_REM}",
             "--episodes 100": "--episodes 2",
-            "run proposition-1": "run proposition-1 --steps 40 --readings 2",
             "demo/logs/minatar-jax-breakout": "data",
             "steps=10_000": "steps=20",
             "--preset dqn-nature": f"--preset dqn-nature {ATARI}",
@@ -327,7 +326,7 @@ optimist study run mine.toml --scale mine --dry-run
         }
     ),
     "docs/results/proposition-1/README.md": Reading(
-        smaller={"--out docs/results/proposition-1": "--out again"}  # on another machine sums round otherwise
+        smaller={"100000 docs/results/proposition-1": "40 again"}  # on another machine sums round otherwise
     ),
     "docs/results/selection/README.md": Reading(
         smaller=PREPARED,

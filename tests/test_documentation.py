@@ -143,7 +143,8 @@ def test_every_command_and_option_that_the_prose_names_exists():
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("page", sorted(READINGS))
 def test_every_block_of_the_page_runs(page, tmp_path):
-    shutil.copytree(ROOT / "docs", tmp_path / "docs")  # some commands write there
+    for folder in ("docs", "examples"):  # some commands write there
+        shutil.copytree(ROOT / folder, tmp_path / folder)
     (tmp_path / "script").write_text(script(page))
     path = os.pathsep.join([str(tmp_path), *map(str, (ROOT / "src", ROOT))])
     environment = {**os.environ, "PYTHONPATH": path, "PYTHON": sys.executable, "MPLBACKEND": "Agg"}

@@ -452,32 +452,6 @@ def test_scores_are_printed_where_they_cannot_be_kept(places, tmp_path, capsys):
     assert "average return" in told.out and "every episode is in" not in told.out
 
 
-def test_the_former_name_of_the_recipe_goes_on_working_with_a_notice(places, tmp_path, caplog):
-    where = ("--environment", "none", "--hold-out", "0")
-    words = ["dqn", str(places / "log"), *where, "--steps", "2", *small_words("dqn")]
-    for option, out in (("--scale", "old"), ("--recipe", "new")):
-        assert main(["train", *words, option, "mini", "--out", str(tmp_path / out)]) == 0
-    assert outcome(tmp_path / "old") == outcome(tmp_path / "new")
-    assert [record.message for record in caplog.records] == [
-        "--scale is now called --recipe; only studies have --scale"
-    ]
-
-
-def test_the_former_name_of_the_games_goes_on_working_with_a_notice(capsys, caplog):
-    told = []
-    for words in (
-        ["--games", "Pong,Qbert", "--processes", "2"],
-        ["--environments", "atari/Pong,atari/Qbert", "--workers", "2"],
-    ):
-        assert main(["study", "run", "random-scores", "--dry-run", *words]) == 0
-        told.append(capsys.readouterr().out)
-    assert told[0] == told[1] and "qbert" in told[0]
-    assert [record.message for record in caplog.records] == [
-        "--processes is now called --workers",
-        "--games Pong is now called --environments atari/Pong",
-    ]
-
-
 def test_without_an_environment_nothing_is_recommended_that_needs_one(tmp_path, capsys):
     run = tmp_path / "a run"
     spec = Spec((4,), "float32", actions=2)

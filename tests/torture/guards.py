@@ -692,13 +692,6 @@ GUARDS = (
         f"{PARSERS}::test_what_a_service_was_told_of_any_values",
     ),
     Guard(
-        "what a run took is of its kinds",
-        "studies/rates.py",
-        "    return fits(value, kind) and (isinstance(value, str) or 0 <= value < math.inf)\n",
-        "    return True\n",
-        f"{PARSERS}::test_what_a_run_took_of_any_values",
-    ),
-    Guard(
         "remembered returns of a log are of their kinds",
         "studies/results/logs.py",
         "        if not fits(getattr(log, each.name), each.type):\n",

@@ -94,7 +94,6 @@ def build() -> dict[str, Any]:
     from optimist import agents, envs
     from optimist.data import formats
     from optimist.studies.demo import Demo
-    from optimist.studies.proposition import Proposition
     from optimist.training.offline_settings import Training
     from optimist.training.online_settings import Collection
     from optimist.training.recipes import RECIPES
@@ -103,7 +102,6 @@ def build() -> dict[str, Any]:
         "training": Training(),
         "collection": Collection(),
         "demo": Demo(),
-        "proposition-1": Proposition(),
     }
     return {
         "formats": {name: _format(formats.find(name)) for name in formats.available()},

@@ -183,8 +183,6 @@ class Job:
     @staticmethod
     def from_json(text: str) -> "Job":
         record = {"resolved": {}, **json.loads(text)}
-        if "scale" in record:  # the recipe's name in files of earlier versions
-            record["recipe"] = record.pop("scale")
         job = Job(**{**record, "seeds": tuple(record["seeds"]), "needs": tuple(record["needs"])})
         job._check_record()
         return job

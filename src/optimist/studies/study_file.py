@@ -4,7 +4,6 @@ A file has one table per scale: `paper` has the paper's numbers, `mini` takes ha
 ten minutes on two cores. Keys outside these tables hold for all scales.
 """
 
-import logging
 import string
 import tomllib
 from collections.abc import Mapping
@@ -54,7 +53,6 @@ PLAY = frozenset(field.name for field in fields(Collection))
 PLACES = ("environment", "game", "run")  # what a path of data may have in braces
 FIGURES = ("intervals", "iqm", "medians", "bars", "curves", "spread", "profiles", "parts")
 MOST_SEEDS = 1000  # as on the command line
-log = logging.getLogger("optimist")
 
 
 def catalogue() -> list[str]:
@@ -124,9 +122,6 @@ def _at_scale(name: str, table: dict, size: str) -> dict[str, Any]:
         raise UsageError(f'study {name} has no scale "{size}": {did_you_mean(size, scales)}')
     _check_nothing_is_lost(name, size, keys, scales[size])
     keys |= scales[size]
-    if "scale" in keys:
-        log.warning("study %s: the key `scale` is now called `recipe`, as in optimist train --recipe", name)
-        keys["recipe"] = keys.pop("scale")
     return keys
 
 

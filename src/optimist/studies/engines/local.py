@@ -21,7 +21,6 @@ from optimist.studies.engines.devices import RUNS_PER_GPU_DEFAULT, gpus, least_u
 from optimist.studies.engines.engine import Ended
 from optimist.studies.job import Job
 from optimist.studies.job_run import perform_job
-from optimist.studies.rates import measured
 from optimist.training.interrupt import Interrupted
 from optimist.training.storage.run_folder import InUseError
 
@@ -163,8 +162,7 @@ def performed(job: Job, out: Path, leaving_seconds: int = LEAVING_SECONDS) -> st
         return f"{log} is a link, which a run does not follow: remove it"
     with log.open("a") as stream, redirect_stdout(stream), redirect_stderr(stream):
         try:
-            with measured(job, out):
-                _performed_when_free(job, out, leaving_seconds)
+            _performed_when_free(job, out, leaving_seconds)
         except Interrupted:
             sys.exit(0)
         except Exception as problem:  # the other jobs continue

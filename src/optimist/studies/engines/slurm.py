@@ -25,7 +25,6 @@ from optimist.studies.engines.places import Address, LocalCopy
 from optimist.studies.engines.slurm_task import Task
 from optimist.studies.engines.work import modules_of
 from optimist.studies.job import Job
-from optimist.studies.rates import took
 from optimist.studies.status import FAILED
 from optimist.training.interrupt import StopRequest
 from optimist.training.progress import say
@@ -171,7 +170,7 @@ class SlurmPool:
     def _ended(self, job: Job, gone: bool) -> Ended | None:
         """What became of a run, by the files in its folder."""
         if (job.run_folder(self._out) / "DONE").exists() and job.done(self._out):
-            return Ended(job, seconds=took(self._out / job.name).seconds or None)
+            return Ended(job)
         failed = self._out / job.name / FAILED
         if failed.exists() and (complaint := failed.read_text("utf-8", errors="replace")):
             return Ended(job, complaint)

@@ -2,7 +2,7 @@
 
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import matplotlib as mpl
 import numpy as np
@@ -14,7 +14,6 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
 from optimist.studies.report.figures import (
     COLOURS,
-    FAINT,
     INK,
     PAPER,
     STEPS,
@@ -169,31 +168,6 @@ def curve_grid(
         ]
         handles += [Line2D([], [], color=INK, linestyle=LEVELS[i % len(LEVELS)]) for i in range(len(names))]
         legend(figure, handles, [*agents, *names])
-    return figure
-
-
-def head_agreement(readings: Sequence, widths: Mapping[int, float]) -> Figure:
-    """Proposition 1: how far heads disagree, how far they are from Q*, and how mixtures concentrate."""
-    labels = list(dict.fromkeys(reading.agent for reading in readings))
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(12.5, 4.8), layout="constrained", facecolor=PAPER)
-        agree, truth, narrow = figure.subplots(1, 3)
-        for index, label in enumerate(labels):
-            mine = [reading for reading in readings if reading.agent == label and reading.step]
-            steps = [reading.step for reading in mine]
-            line = {
-                "color": colour(index),
-                "linestyle": "-" if index < len(COLOURS) else "--",
-                "label": label,
-            }
-            agree.plot(steps, [reading.disagreement for reading in mine], **line)
-            truth.plot(steps, [reading.distance for reading in mine], **line)
-        for axes, title in ((agree, "disagreement of the heads"), (truth, "largest error of their mean")):
-            axes.set(yscale="log", title=title, xlabel="gradient updates")
-        figure.legend(*agree.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
-        narrow.plot(list(widths), list(widths.values()), marker="o", color=COLOURS[0])
-        narrow.axhline(1 / 3**0.5, color=FAINT, linestyle=":")
-        narrow.set(xscale="log", ylim=(0, 0.8), xlabel="heads K", title="deviation of a uniform weight, x K")
     return figure
 
 

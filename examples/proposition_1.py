@@ -1,34 +1,34 @@
-"""Proposition 1 and Lemma 1 of Agarwal et al. 2020 as an experiment that takes a minute.
+"""Proposition 1 and Lemma 1 of Agarwal et al. 2020 as an experiment: python proposition_1.py [STEPS] [FOLDER]
 
 The MDP is small and deterministic, the network can represent its Q*, and every minibatch has every
 transition. Under mixtures of full support the heads of REM must become one function, that function must be
 Q*, and the loss must no longer depend on the mixture. Heads that are trained separately agree only as far as
-each has reached Q*.
+each has reached Q*. The published figures are of 100,000 steps.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+import csv
+import sys
+from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from matplotlib.figure import Figure
 
-from optimist.agents._table_agent import TableAgent
+from optimist.agents import TableAgent
 from optimist.agents.ensemble_dqn import EnsembleDqn
 from optimist.agents.rem import Rem
-from optimist.data.disk.files import make_folder, write_whole
 from optimist.data.transition import Spec, Transition
 from optimist.equations.mixtures import Mixture
 from optimist.equations.optimizers import Adam
-from optimist.errors import UsageError
-from optimist.studies.sheet import Cell, Sheet, as_csv
 from optimist.training.learner import Learner, advance
 
 STATES, GAMMA = 6, 0.9
+RUNS, READINGS = 5, 100  # of each ensemble, which begin with other heads; and of each run
 AGREED = 1e-3  # heads that disagree by less are one function; they begin with about 0.3
 SPEC = Spec((STATES,), "float32", actions=2)
 
@@ -44,26 +44,6 @@ class Reading(NamedTuple):
     distance: float  # largest error of the heads' mean
     head_distance: float  # largest error of a single head
     spread: float  # standard deviation of the loss over random mixtures
-
-    @property
-    def figures(self) -> tuple[float, ...]:
-        return self.disagreement, self.distance, self.head_distance, self.spread
-
-
-@dataclass(frozen=True)
-class Proposition:
-    """How long each ensemble is trained and how often it is measured."""
-
-    steps: Annotated[int, "gradient steps of each ensemble"] = 100_000
-    readings: Annotated[int, "times at which the heads are compared"] = 100
-    runs: Annotated[int, "runs of each ensemble, which begin with other heads"] = 5
-
-    def __post_init__(self):
-        if min(self.readings, self.runs) < 1 or self.steps < self.readings:
-            raise UsageError(
-                f"{self.steps} steps, {self.readings} readings, {self.runs} runs: give at least one of each, "
-                "and at least as many steps as readings"
-            )
 
 
 @cache
@@ -93,17 +73,17 @@ def best_values() -> np.ndarray:
 
 def ensembles() -> dict[str, TableAgent]:
     """REM with several mixtures and numbers of heads, and Ensemble-DQN."""
-    uniform = {f"REM, uniform, K={k}": Rem(columns=k, **_learning(k)) for k in (2, 8, 32, 200)}
+    uniform = {f"REM, uniform, K={k}": Rem(columns=k, **learning(k)) for k in (2, 8, 32, 200)}
     sparse = {"Dirichlet(0.1)": Mixture("dirichlet", 0.1), "one-hot": Mixture("one_hot")}
     return {
         **uniform,
-        **{f"REM, {n}, K=8": Rem(columns=8, mixture=m, **_learning(1)) for n, m in sparse.items()},
-        "REM, mean, K=8": Rem(columns=8, mixture=Mixture("mean"), **_learning(8)),
-        "Ensemble-DQN, K=8": EnsembleDqn(columns=8, **_learning(8)),
+        **{f"REM, {n}, K=8": Rem(columns=8, mixture=m, **learning(1)) for n, m in sparse.items()},
+        "REM, mean, K=8": Rem(columns=8, mixture=Mixture("mean"), **learning(8)),
+        "Ensemble-DQN, K=8": EnsembleDqn(columns=8, **learning(8)),
     }
 
 
-def _learning(sharing: int) -> dict[str, Any]:
+def learning(sharing: int) -> dict[str, Any]:
     """Adam with an epsilon as large as a head's gradients, so that it is plain gradient descent near the end.
 
     At the optimum the loss of every mixture is zero and gradients have no noise; Adam's usual steps of
@@ -116,39 +96,36 @@ def whole_mdp(resident: Transition, item) -> Transition:
     return resident
 
 
-def run(proposition: Proposition, agents: Mapping[str, TableAgent] | None = None) -> Iterator[Reading]:
+def readings_of(agents: Mapping[str, TableAgent], steps: int, count: int, runs: int) -> Iterator[Reading]:
     """Train every ensemble and read its heads as it goes."""
     mdp = jax.tree.map(jnp.asarray, ring())
-    every, seeds = proposition.steps // proposition.readings, tuple(range(proposition.runs))
-    for label, agent in (agents or ensembles()).items():
+    every, seeds = max(1, steps // count), tuple(range(runs))
+    for label, agent in agents.items():
         learner = Learner(agent, SPEC)
         state = learner.init(seeds)
-        for step in range(0, proposition.steps + 1, every):
-            heads = _heads(agent, state.params)
-            yield from (_reading(label, seed, step, each) for seed, each in zip(seeds, heads, strict=True))
-            state, _ = advance(learner, state, whole_mdp, mdp, jnp.zeros((every, len(seeds))))
+        for step in range(0, steps + 1, every):
+            heads = heads_of(agent, state.params)
+            yield from (reading(label, seed, step, each) for seed, each in zip(seeds, heads, strict=True))
+            state, _ = advance(learner, state, whole_mdp, mdp, jnp.zeros((every, runs)))
 
 
-def _heads(agent: TableAgent, params: dict) -> np.ndarray:
+def heads_of(agent: TableAgent, params: dict) -> np.ndarray:
     """The value of every state and action by every head of every run, (runs, S, A, K)."""
     table = agent.table(SPEC)
     columns = jax.vmap(lambda q: jax.vmap(lambda state: table(q, state).columns())(jnp.eye(STATES)))
     return np.asarray(columns(params["q"]), np.float64)
 
 
-def _reading(label: str, seed: int, step: int, heads: np.ndarray) -> Reading:
+def reading(label: str, seed: int, step: int, heads: np.ndarray) -> Reading:
     away = np.abs(heads - best_values()[..., None])
     mean_away = np.abs(heads.mean(axis=-1) - best_values())
-    losses = [_loss(heads, alpha, ring()) for alpha in _random_mixtures(heads.shape[-1])]
+    mixtures = np.random.default_rng(1).dirichlet(np.ones(heads.shape[-1]), size=100)
+    losses = [loss(heads, alpha, ring()) for alpha in mixtures]
     figures = (heads.std(axis=-1).mean(), mean_away.max(), away.max(), np.std(losses))
     return Reading(label, heads.shape[-1], seed, step, *map(float, figures))
 
 
-def _random_mixtures(heads: int, count: int = 100) -> np.ndarray:
-    return np.random.default_rng(1).dirichlet(np.ones(heads), size=count)
-
-
-def _loss(heads: np.ndarray, alpha: np.ndarray, mdp: Transition) -> float:
+def loss(heads: np.ndarray, alpha: np.ndarray, mdp: Transition) -> float:
     """L(alpha, theta) of the appendix: the mean squared Bellman error of one mixture of the heads."""
     mixed = heads @ alpha
     target = mdp.reward + GAMMA * mixed[mdp.next_observation.argmax(axis=1)].max(axis=1)
@@ -161,49 +138,59 @@ def concentration(heads: int, draws: int = 2000) -> float:
     return float((weights / weights.sum(axis=1, keepdims=True))[:, 0].std() * heads)
 
 
-def worst(readings: Iterable[Reading]) -> list[Reading]:
+def worst(readings: list[Reading]) -> list[Reading]:
     """Of each ensemble and step the largest figure of its runs, as a reading; its seed is that of no run."""
-    groups: dict[tuple, list[Reading]] = {}
+    groups: dict[tuple, list[tuple]] = {}
     for each in readings:
-        groups.setdefault((each.agent, each.heads, each.step), []).append(each)
-    largest = {place: np.max([each.figures for each in some], axis=0) for place, some in groups.items()}
-    return [
-        Reading(agent, heads, -1, step, *found.tolist()) for (agent, heads, step), found in largest.items()
-    ]
+        groups.setdefault((each.agent, each.heads, -1, each.step), []).append(each[4:])
+    return [Reading(*place, *np.max(some, axis=0).tolist()) for place, some in groups.items()]
 
 
-def sheet(readings: list[Reading]) -> Sheet:
-    """The last reading of every ensemble."""
-    heads = (
-        "",
-        "heads disagree by",
-        "their mean is off by",
-        "a head is off by",
-        "loss varies by",
-        "agree at",
-    )
-    rows = []
+def agreed_at(curve: list[Reading]) -> int | None:
+    """The step from which the heads of every run disagree by little; None if they do at the end."""
+    apart = [each.step for each in curve if each.disagreement >= AGREED]
+    return next((each.step for each in curve if each.step > max(apart, default=-1)), None)
+
+
+def print_table(readings: list[Reading]) -> None:
+    """The last reading of every ensemble, the largest of its runs."""
+    heads = ("heads disagree by", "their mean is off by", "a head is off by", "loss varies by", "agree at")
+    print(" " * 22, *(f"{head:>20}" for head in heads))
     for label, curve in groupby(worst(readings), key=lambda each: each.agent):
         each = list(curve)
-        cells = [Cell(f"{value:.1e}", value) for value in each[-1].figures]
-        apart = [reading.step for reading in each if reading.disagreement >= AGREED]
-        at = next((reading.step for reading in each if reading.step > max(apart, default=-1)), None)
-        rows.append([label, *cells, Cell("never" if at is None else f"{at:,}", at)])
-    runs = len({reading.seed for reading in readings})
-    notes = [
-        f"the largest figure of {runs} runs; agree at: the step from which the heads of every run disagree "
-        f"by less than {AGREED:g}"
-    ]
-    return Sheet("after the last step", heads, rows, notes)
+        step = agreed_at(each)
+        print(f"{label:22}", *(f"{value:20.1e}" for value in each[-1][4:]), f"{step or 'never':>20}")
 
 
-def write_results(out: Path, readings: list[Reading]) -> list[Path]:
-    """The readings as CSV and the figure as PNG."""
-    from optimist.studies.report.figures import save_png
-    from optimist.studies.report.paper_figures import head_agreement
-
-    make_folder(out)
-    write_whole(out / "readings.csv", as_csv(Sheet("", Reading._fields, readings)).encode())
+def drawn(readings: list[Reading]) -> Figure:
+    """How far heads disagree, how far they are from Q*, and how mixtures concentrate."""
+    figure = Figure(figsize=(12.5, 4.8), layout="constrained")
+    agree, truth, narrow = figure.subplots(1, 3)
+    for label, curve in groupby(readings, key=lambda each: each.agent):
+        mine = [each for each in curve if each.step]
+        steps = [each.step for each in mine]
+        agree.plot(steps, [each.disagreement for each in mine], label=label)
+        truth.plot(steps, [each.distance for each in mine])
+    for axes, title in ((agree, "disagreement of the heads"), (truth, "largest error of their mean")):
+        axes.set(yscale="log", title=title, xlabel="gradient updates")
+    figure.legend(loc="outside lower center", ncols=4, frameon=False)
     widths = {heads: concentration(heads) for heads in (2, 4, 8, 16, 32, 64, 128, 200)}
-    save_png(head_agreement(worst(readings), widths), out / "heads.png")
-    return [out / "heads.png", out / "readings.csv"]
+    narrow.plot(list(widths), list(widths.values()), marker="o")
+    narrow.axhline(1 / 3**0.5, color="grey", linestyle=":")
+    narrow.set(xscale="log", ylim=(0, 0.8), xlabel="heads K", title="deviation of a uniform weight, x K")
+    return figure
+
+
+def main(steps: int = 10_000, folder: str = "proposition-1") -> None:
+    out = Path(folder)
+    out.mkdir(parents=True, exist_ok=True)
+    readings = list(readings_of(ensembles(), steps, READINGS, RUNS))
+    with (out / "readings.csv").open("w", newline="") as stream:
+        csv.writer(stream, lineterminator="\n").writerows([Reading._fields, *readings])
+    drawn(worst(readings)).savefig(out / "heads.png", dpi=144)
+    print_table(readings)
+    print(f"wrote {out / 'heads.png'} and {out / 'readings.csv'}")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:2]), *sys.argv[2:3])
