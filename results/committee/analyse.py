@@ -143,8 +143,22 @@ def points(stage: str, cases: dict[tuple, dict]) -> Iterator[list]:
             yield [stage, agent, game, way, "points", len(some), f"{mean:.6f}", "", ""]
 
 
-def lines(file: str) -> Iterator[list]:
-    found = cases_of(file)
+def summary() -> Iterator[list]:
+    """Of the third machine: the primary agents together, and the uses of several networks."""
+    found = cases_of("again")
+    for stage in ("1X", "5X", "long"):
+        cases = {
+            key[1:]: scores([r for r in some if r["kind"] != "estimate"])
+            for key, some in found.items()
+            if key[0] == stage
+        }
+        yield from of_ways(stage, PRIMARY, cases)
+        yield from at_play(stage, cases, dict.fromkeys(cases, ""))
+        yield from points(stage, cases)
+
+
+def lines() -> Iterator[list]:
+    found = cases_of("evaluations")
     for stage in ("1X", "5X", "long"):
         rows = {key[1:]: some for key, some in found.items() if key[0] == stage}
         cases = {key: scores([r for r in some if r["kind"] != "estimate"]) for key, some in rows.items()}
@@ -162,6 +176,6 @@ def lines(file: str) -> Iterator[list]:
 
 
 TABLES = {
-    "committee.csv": lambda: [HEADS, *lines("evaluations")],
-    "repeated.csv": lambda: [HEADS, *lines("again")],
+    "committee.csv": lambda: [HEADS, *lines()],
+    "repeated.csv": lambda: [HEADS, *summary()],
 }
