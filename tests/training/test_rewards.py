@@ -326,7 +326,7 @@ def balanced() -> optimist.Dataset:
     ends = np.zeros(1000, bool)
     ends[499::500] = True
     log = (np.zeros((1000, 1)), np.zeros(1000, int), np.ones(1000), ends)
-    return optimist.Dataset.from_arrays(*log, truncated=np.zeros(1000, bool))
+    return optimist.Dataset.from_arrays(*log, truncations=np.zeros(1000, bool))
 
 
 @pytest.mark.parametrize(("name", "scale"), [("discrete_iql", 0.1), ("cql", 0.2), ("dqn", 0.5)])

@@ -2,14 +2,13 @@
 
 import math
 from collections.abc import Mapping
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from optimist.data.dataset import Dataset
-from optimist.data.joining import LeftOut
 from optimist.data.look import action_columns, feature_names
+from optimist.data.rules.joining import LeftOut
 
 FEWEST_WINDOW_EPISODES = 20  # a mean over fewer says little about their policy
 
@@ -135,6 +134,6 @@ def _size_figures(dataset: Dataset) -> dict:
     kept = timeline.source.frame_bytes
     return {
         "bytes_on_disk": kept + timeline.source.step_bytes if dataset.path else 0,
-        "bytes_per_frame_raw": prod(spec.frame_shape) * np.dtype(spec.frame_dtype).itemsize,
+        "bytes_per_frame_raw": spec.frame_bytes,
         "bytes_per_frame_stored": kept / timeline.frame_count,
     }

@@ -7,8 +7,7 @@ from typing import overload
 
 import numpy as np
 
-from optimist.data.stacking import decoded_stacks, stacked
-from optimist.data.timeline import Timeline
+from optimist.data.timeline import Timeline, decoded_stacks, stacked
 from optimist.data.transition import Spec, Transition
 
 

@@ -11,7 +11,6 @@ import numpy as np
 from optimist.data.disk.codec import stored_frame_bytes
 from optimist.data.disk.growth import grown
 from optimist.data.disk.manifest import Block
-from optimist.data.disk.shard import Steps
 from optimist.data.disk.write_buffer import checked
 from optimist.data.recorder import checked_masked, locked_manifest, masked
 from optimist.data.transition import Spec
@@ -25,7 +24,7 @@ class Part(NamedTuple):
     """Steps of a lane that can be written, and their frames."""
 
     block: Block
-    columns: dict[str, np.ndarray]  # those of Steps
+    columns: dict[str, np.ndarray]  # without the frames
     frames: list[np.ndarray]
 
 
@@ -83,7 +82,7 @@ class LaneRecorder:
         blocks = tuple(part.block for part in parts.values())
         if self._before + sum(block.steps for block in blocks) > self._manifest.steps:
             names = next(iter(parts.values())).columns
-            steps = Steps(**{n: np.concatenate([part.columns[n] for part in parts.values()]) for n in names})
+            steps = {n: np.concatenate([part.columns[n] for part in parts.values()]) for n in names}
             frames = np.stack([frame for part in parts.values() for frame in part.frames])
             self._manifest = grown(self.path, self._manifest, self._whole, steps, frames, blocks)
         return parts

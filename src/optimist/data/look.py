@@ -2,15 +2,14 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
-from optimist.data.appending import ACTION_COLUMNS, FEATURES
 from optimist.data.dataset import Dataset
+from optimist.data.disk.appending import ACTION_COLUMNS, FEATURES
 from optimist.data.predictability import predictability
-from optimist.data.stacking import decoded_stacks
+from optimist.data.timeline import decoded_stacks
 from optimist.errors import in_one_line
 
 SAMPLE, SAMPLE_BYTES, FEWEST = 6000, 2**24, 500  # observations to read: as many as their bytes allow
@@ -137,8 +136,7 @@ class Look:
     def sample(self) -> Sample:
         dataset, timeline = self.dataset, self.dataset.timeline
         positions = self._positions()
-        ranges = dataset.ranges_at(positions)
-        steps = dataset.starts[ranges] + positions - dataset.offsets[ranges]
+        steps = dataset.steps_at(positions)
         episode = timeline.episode_of(steps)
         age = np.minimum(steps - timeline.episode_starts[episode], self.spec.stack - 1)
         seen = decoded_stacks(timeline.frames, steps + episode, age, self.spec.stack)
@@ -146,7 +144,7 @@ class Look:
 
     def _positions(self) -> np.ndarray:
         """Positions in the view to read, in order."""
-        each = prod(self.spec.observation_shape) * np.dtype(self.spec.frame_dtype).itemsize
+        each = self.spec.frame_bytes * self.spec.stack
         count, steps = int(np.clip(SAMPLE_BYTES // each, FEWEST, SAMPLE)), len(self.dataset)
         if steps <= count:
             return np.arange(steps)

@@ -109,7 +109,7 @@ class Recorder:
         rows = max(counts)
         if len(counts) > 1 or rows >= self._rows:
             goes_on = ~(timeline.terminal[last] | timeline.truncated[last])
-            self._buffer.lead_to(timeline.frames(last + timeline.episode_of(last) + 1), goes_on)
+            self._buffer.lead_to(timeline.frames(timeline.frame_of(last) + 1), goes_on)
             return
         _read_back(timeline, last + np.arange(1 - rows, 1)[:, None], self._buffer)
         self._whole, self._before = self._whole - 1, self._before - rows * self.lanes
@@ -214,7 +214,7 @@ def _read_back(timeline: Timeline, steps: np.ndarray, buffer: Buffer) -> None:
     """Put these recorded steps, (rows, lanes), into an empty buffer."""
     for first in range(0, len(steps), ROWS_AT_ONCE):
         part = steps[first : first + ROWS_AT_ONCE]
-        frame = part + timeline.episode_of(part)
+        frame = timeline.frame_of(part)
         shown, following = (timeline.frames(numbers) for numbers in (frame, frame + 1))
         columns = [timeline.action, timeline.reward, timeline.terminal, timeline.truncated]
         found = [shown, *(column[part] for column in columns), following]

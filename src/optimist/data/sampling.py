@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from optimist.data.stacking import decoded_stacks, earlier
-from optimist.data.timeline import Masks
+from optimist.data.timeline import Masks, decoded_stacks, earlier
 from optimist.data.transition import Transition
 from optimist.data.views import View
 from optimist.errors import DataError

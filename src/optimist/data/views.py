@@ -9,10 +9,9 @@ from typing import Any, Self
 import numpy as np
 
 from optimist.data.episodes import Episodes, episodes_in_words
-from optimist.data.joining import LeftOut
-from optimist.data.numbers import number, whole_number
+from optimist.data.rules.joining import LeftOut
 from optimist.data.timeline import Timeline
-from optimist.data.transition import Spec
+from optimist.data.transition import Spec, number, whole_number
 from optimist.errors import DataError, in_one_line
 
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from optimist.data.appending import DOUBTS
 from optimist.data.dataset import Dataset
+from optimist.data.disk.appending import DOUBTS
 from optimist.data.look import FARTHEST, Features, Look
-from optimist.data.propensities import Propensities
+from optimist.data.rules.propensities import Propensities
 from optimist.errors import DataError, in_one_line, some_of
 
 NARROW = 0.9  # share of the actions that is predicted

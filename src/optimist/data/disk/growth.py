@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from optimist.data.disk.files import remove
-from optimist.data.disk.manifest import OPTIONAL_COLUMNS, Block, Manifest
-from optimist.data.disk.shard import Steps, write_shard
+from optimist.data.disk.manifest import Block, Manifest
+from optimist.data.disk.shard import write_shard
+from optimist.data.transition import OPTIONAL, Columns
 from optimist.errors import StorageError
 
 
@@ -15,7 +16,7 @@ def grown(
     folder: Path,
     manifest: Manifest,
     number: int,
-    steps: Steps,
+    steps: Columns,
     frames: np.ndarray,
     blocks: tuple[Block, ...],
 ) -> Manifest:
@@ -24,9 +25,9 @@ def grown(
     A version has file names of its own, because readers may use the one before, and that one is removed only
     when the manifest no longer names it: a crash at any moment leaves one of them whole."""
     before = manifest.shards[number:]
-    version = f"-{len(steps.reward)}" if before else ""
+    version = f"-{len(steps['reward'])}" if before else ""
     shard = write_shard(folder, number, steps, frames, blocks, manifest.spec, version)
-    columns = tuple(name for name in OPTIONAL_COLUMNS if name in (*manifest.columns, *steps.optional))
+    columns = tuple(name for name in OPTIONAL if name in (*manifest.columns, *steps))
     found = Manifest(manifest.spec, manifest.provenance, [*manifest.shards[:number], shard], columns)
     found.write(folder)
     with contextlib.suppress(StorageError):  # as on Windows, for a reader; the next recording tries again

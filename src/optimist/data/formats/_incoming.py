@@ -1,25 +1,23 @@
 """A log on its way in: its columns, part by part, become the steps of a new dataset."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from optimist.data.checking import checked_piece, checked_rows, checked_steps
-from optimist.data.formats._log import Asked, Log, Part
-from optimist.data.formats._log_ends import check_ends
-from optimist.data.formats._plan import Plan
+from optimist.data.disk.appending import ACTION_COLUMNS, FEATURES
+from optimist.data.disk.records import json_value, record
 from optimist.data.intake import Counts, Intake
-from optimist.data.joining import Joining, Piece
-from optimist.data.next_masks import GivenMasks
-from optimist.data.propensities import Propensities
+from optimist.data.rules.joining import Joining
+from optimist.data.rules.log import Asked, Log, Part
+from optimist.data.rules.plan import Plan
+from optimist.data.rules.propensities import Propensities
 from optimist.data.transition import Spec
-from optimist.errors import DataError, UsageError
-
-__all__ = ["Asked", "Imported", "Log", "Part", "Report", "bring_in", "gathered", "problems", "said_no"]
+from optimist.errors import DataError, UsageError, in_one_line
 
 Progress = Callable[[int, int], None]
 
@@ -60,26 +58,18 @@ def bring_in(
 ) -> Imported:
     """Write the log into the new folder `out`; `is_padded` says that its last rows of truncated episodes hold
     final observations and are no steps."""
-    check_ends(log, asked)
     plan = Plan.of(log, asked)
     origin = {"environment": asked.environment or "", **provenance}
     ours = log.spec is not None
     with Intake(out, plan.spec, provenance=origin, is_padded=is_padded, unknown_masks=ours) as intake:
-        done, total, last_frame, masks = 0, log.rows, None, GivenMasks(may_be_unknown=ours)
-        propensities = Propensities(plan.spec.actions)
+        done, total, propensities = 0, log.rows, Propensities(plan.spec.actions)
         for part in _read_ahead(plan.parts(log)):
-            if "frames" in part:
-                piece, last_frame = framed_piece(part, plan.spec, masks, done)
-                intake.extend(piece, np.arange(done, done + len(piece)))
-            else:
-                intake.add(part)
+            intake.add(part)
             if "probabilities" in part and plan.spec.discrete:
                 propensities.add(part["actions"], part["probabilities"], part.get("allowed_actions"))
             done += len(part["rewards"])
             if progress and total:
                 progress(done, total)
-        if last_frame is not None:
-            intake.end_lane(last_frame)
     doubts = [f"warning: {doubt}" for doubt in propensities.doubts(plan.spec.action_names)]
     return Imported(intake.counts, asked.environment, (*notes, *doubts))
 
@@ -100,28 +90,13 @@ def _read_ahead(parts: Iterator[Part]) -> Iterator[Part]:
 def problems(log: Log, asked: Asked) -> list[str]:
     """The first problem in the rows; all of them are read as by `bring_in`, and nothing is written."""
     try:
-        masks = GivenMasks(may_be_unknown=log.spec is not None)
-        plan, joining, done = Plan.of(log, asked, is_verified=True), Joining(masks), 0
+        plan = Plan.of(log, asked, is_verified=True)
+        joining = Joining(plan.spec, unknown_masks=log.spec is not None)
         for part in plan.parts(log):
-            if "frames" in part:
-                framed_piece(part, plan.spec, masks, done)
-            else:
-                checked_piece(part, plan.spec, joining)
-            done += len(part["rewards"])
+            joining.add(part)
     except DataError as problem:
         return [str(problem)]
     return []
-
-
-def framed_piece(part: Part, spec: Spec, masks: GivenMasks, first: int) -> tuple[Piece, np.ndarray | None]:
-    """The steps of a part whose frames have the final one of every episode after its last step; and the frame
-    after the last step of the log if its episode has no end."""
-    frames = checked_rows("observations", part["frames"], spec.frame_shape, spec.frame_dtype, first)
-    steps = checked_steps(part, spec, first)
-    masks.check(steps, first)
-    needed = len(steps["reward"]) + int(np.count_nonzero(steps["terminal"] | steps["truncated"]))
-    last = frames[needed] if len(frames) == needed + 1 else None
-    return Piece(frames[:needed], steps), last
 
 
 def said_no(truncations: str | None) -> bool:
@@ -152,3 +127,34 @@ def _joined(parts: list[Part]) -> Part:
     if len(parts) == 1:
         return parts[0]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+class Signed(NamedTuple):
+    """What a file that this package wrote says of itself; nothing in others."""
+
+    spec: Spec | None = None
+    environment: str | None = None
+    names: Mapping[str, list[str]] = MappingProxyType({})  # of columns of the table that it comes from
+
+
+def signed(text: Any, place: object) -> Signed:
+    """What a file that this package wrote says of itself."""
+    try:
+        found = json_value(text)
+        environment = found["environment"]
+        if not isinstance(environment, str):
+            raise ValueError("its environment")
+        return Signed(record(Spec, found["spec"]), environment or None, _column_names(found["names"]))
+    except (ValueError, TypeError, KeyError) as problem:
+        reason = in_one_line(problem)
+        raise DataError(f"{place} says what it holds in a damaged way ({reason}); export it again") from None
+
+
+def _column_names(found: Any) -> dict[str, list[str]]:
+    """The names of columns in what a file of this package says; ValueError if they are none."""
+    if not isinstance(found, dict) or not {*found} <= {FEATURES, ACTION_COLUMNS}:
+        raise ValueError("its names")
+    for names in found.values():
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise ValueError("its names")
+    return found

@@ -18,7 +18,7 @@ from numpy.lib import format as npy
 from optimist.data.dataset import Dataset
 from optimist.data.disk.files import check_is_file, stored_whole
 from optimist.data.formats import _incoming
-from optimist.data.formats._incoming import Imported, Part, Report, said_no
+from optimist.data.formats._incoming import Imported, Report, Signed, said_no, signed
 from optimist.data.formats._named_arrays import (
     KNOWN,
     NEEDED,
@@ -36,7 +36,7 @@ from optimist.data.formats._outgoing import (
     signature,
     written,
 )
-from optimist.data.formats._plan import Signed, signed
+from optimist.data.rules.log import Part
 from optimist.errors import DataError, did_you_mean, in_one_line
 
 # NumPy packs arrays in these ways. Another one can make gigabytes of a few bytes.

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from optimist.data.disk.manifest import Block, Manifest, Shard
-from optimist.data.disk.shard import Steps, write_shard
+from optimist.data.disk.shard import write_shard
 from optimist.data.formats.dqn_replay.log import Log, entries
 from optimist.data.formats.dqn_replay.plan import Lane, Piece, Plan
 from optimist.data.transition import Spec
@@ -60,7 +60,7 @@ class Draft:
     def written(self, folder: Path) -> Shard:
         time, lane = np.arange(self.first, self.stop), self.lane.number
         action, reward, terminal = map(np.concatenate, zip(*self._columns, strict=True))
-        steps = Steps(
+        steps = dict(
             lane=np.full(len(time), lane, np.int32),
             time=time,
             action=action,

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from optimist.data.formats import _hdf5, _incoming
-from optimist.data.formats._incoming import Asked, Imported, Part, Report, gathered, said_no
+from optimist.data.formats._incoming import Imported, Report, Signed, gathered, said_no, signed
 from optimist.data.formats._named_arrays import (
     KNOWN,
     NEEDED,
@@ -16,7 +16,7 @@ from optimist.data.formats._named_arrays import (
     check_lengths,
     rows_at_once,
 )
-from optimist.data.formats._plan import Signed, signed
+from optimist.data.rules.log import Asked, Part
 from optimist.data.transition import Spec
 from optimist.errors import DataError, in_one_line, some_of
 

@@ -10,14 +10,13 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from optimist.data.array_actions import Actions
-from optimist.data.checking import checked_rows
 from optimist.data.disk.files import refuse_links
 from optimist.data.disk.records import json_value
 from optimist.data.formats import _hdf5, _incoming
-from optimist.data.formats._incoming import Part, gathered
-from optimist.data.formats._plan import Signed, signed
+from optimist.data.formats._incoming import Signed, gathered, signed
 from optimist.data.formats.minari.spaces import Space, actions_of, observations_of, parsed
+from optimist.data.rules.checks import checked_rows
+from optimist.data.rules.log import Actions, Part
 from optimist.data.transition import Spec
 from optimist.errors import DataError, did_you_mean, in_one_line
 

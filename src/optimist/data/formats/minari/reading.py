@@ -4,8 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from optimist.data.formats import _incoming
-from optimist.data.formats._incoming import Asked, Imported, Report
+from optimist.data.formats._incoming import Imported, Report
 from optimist.data.formats.minari.minari_log import MASK, MinariLog, ReadOptions, folder_of
+from optimist.data.rules.log import Asked
 from optimist.errors import DataError, in_one_line, some_of
 
 SHOWN = 5  # names in a note

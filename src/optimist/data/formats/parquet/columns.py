@@ -9,8 +9,8 @@ from typing import Annotated
 
 import pyarrow as pa
 
+from optimist.data.formats._incoming import Signed, signed
 from optimist.data.formats._options import ArrayFacts
-from optimist.data.formats._plan import Signed, signed
 from optimist.data.formats.parquet.repeats import Repeats
 from optimist.data.formats.parquet.table_log import LAST, NONE, TableLog
 from optimist.data.formats.parquet.tables import Table, open_table, shown

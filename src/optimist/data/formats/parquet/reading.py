@@ -7,14 +7,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from optimist.data.appending import ACTION_COLUMNS, DOUBTS, FEATURES
+from optimist.data.disk.appending import ACTION_COLUMNS, DOUBTS, FEATURES
 from optimist.data.formats import _incoming
-from optimist.data.formats._incoming import Asked, Imported, Report
+from optimist.data.formats._incoming import Imported, Report
 from optimist.data.formats.parquet.columns import NEEDED, USUAL, ReadOptions, opened
 from optimist.data.formats.parquet.sorting import sorted_copy, sorted_rows
 from optimist.data.formats.parquet.table_log import MOST_ROWS, TableLog
 from optimist.data.formats.parquet.tables import is_table, open_table, shown
 from optimist.data.formats.parquet.unused import Unused, refuse_going_back, refuse_mixed, unused
+from optimist.data.rules.log import Asked
 from optimist.errors import DataError, in_one_line, some_of
 from optimist.errors import log as warn
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optimist.data.formats._log import Part
+from optimist.data.rules.log import Part
 
 FLAT = ("rewards", "terminals", "truncations")  # one value a row; others are refused where they are stored
 

@@ -18,9 +18,10 @@ import numpy as np
 
 from optimist.data.disk.files import refuse_links
 from optimist.data.formats import _incoming
-from optimist.data.formats._incoming import Asked, Imported, Part, Report, gathered
+from optimist.data.formats._incoming import Imported, Report, gathered
 from optimist.data.formats._pictures import pixels
 from optimist.data.formats.rlds.records import Features, examples, is_record_file
+from optimist.data.rules.log import Asked, Part
 from optimist.errors import DataError, in_one_line, some_of
 
 SHARD = re.compile(r".*(-\d{5}-of-\d{5}|\.tfrecord(s)?(\.gz)?)$")
