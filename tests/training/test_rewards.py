@@ -9,9 +9,8 @@ import optimist
 from little import small, vectors
 from optimist import agents
 from optimist.data.disk import manifest
-from optimist.data.paper_sampling import FiveBuffers
 from optimist.data.returns_to_go import logged_values
-from optimist.data.sampling import Sampler
+from optimist.data.sampling import FiveBuffers, Sampler
 from optimist.errors import UsageError
 from optimist.training.automatic import clipping, is_own, scaling
 from optimist.training.offline import OfflineTraining, Training

@@ -61,7 +61,7 @@ def in_memory(given: Mapping[str, Any], asked: Asked) -> InMemory:
         raise DataError("no transition is left: give next_observations, or longer episodes")
     if joining.left_out.steps:
         log.warning("left out: %s; next_observations= keeps them", joining.left_out)
-    steps = if_known(at_ends(whole.steps, ends_lane=True))
+    steps = if_known(at_ends(whole.steps, [-1]))
     timeline = Timeline(
         columns=steps,
         actions=plan.spec.actions,

@@ -15,16 +15,14 @@ from numpy.typing import ArrayLike
 from optimist.data.disk import manifest as manifests
 from optimist.data.disk.appending import APPENDED, appended, begun_with, check_is_new, to_extend
 from optimist.data.disk.files import remove, write_whole
-from optimist.data.disk.leftovers import APPENDING, clean_up, discard_held
-from optimist.data.disk.lock import LOCK, writing
+from optimist.data.disk.lock import APPENDING, LOCK, clean_up, discard_held, writing
 from optimist.data.disk.manifest import Manifest
 from optimist.data.disk.shard_stream import ShardStream, steps_per_shard
-from optimist.data.episodes import episodes_in_words
 from optimist.data.machine import with_home
 from optimist.data.rules.joining import Joining, LeftOut, Piece
 from optimist.data.rules.log import FRAMES, Part
 from optimist.data.transition import NEXT, OF_STEPS, OPTIONAL, Spec
-from optimist.data.views import View
+from optimist.data.views import View, episodes_in_words
 from optimist.errors import DataError, OptimistError
 
 NEEDED = ("observations", *(column.plural for column in OF_STEPS[:3]))

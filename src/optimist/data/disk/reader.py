@@ -14,9 +14,8 @@ import numpy as np
 
 from optimist.data import machine
 from optimist.data.disk.codec import Decoder
-from optimist.data.disk.files import File, check_hash, checked_path
+from optimist.data.disk.files import File, check_hash, check_length, checked_path
 from optimist.data.disk.manifest import Manifest, Shard
-from optimist.data.disk.mapped import check_length
 from optimist.data.disk.shard import MEND, mapped, open_frames, read_steps
 from optimist.data.timeline import Masks, Timeline
 from optimist.data.transition import COLUMNS, NEXT, OF_STEPS, Column, Columns, Spec

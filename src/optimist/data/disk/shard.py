@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from optimist.data.disk.codec import Decoder, Encoded, encode, stored_frame_bytes
-from optimist.data.disk.files import File, checked_path, write_whole
+from optimist.data.disk.files import File, checked_path, remember, write_whole
 from optimist.data.disk.manifest import Block, Shard
-from optimist.data.disk.mapped import remember
 from optimist.data.transition import COLUMNS, NEXT, Column, Columns, Spec
 from optimist.errors import DataError
 
@@ -69,17 +68,27 @@ def write_shard(
     number: int,
     steps: Columns,
     frames: np.ndarray,
-    blocks: tuple[Block, ...],
     spec: Spec,
     version: str = "",
 ) -> Shard:
-    """Write both files of a shard; `version` is a part of their names."""
+    """Write both files of a shard, whose steps are sorted by lane and time; `version` is in the names."""
     name = f"{number:06d}{version}.arrow"
     return Shard(
         steps=write_whole(folder / f"steps-{name}", steps_content(steps, spec)),
         frames=write_whole(folder / f"frames-{name}", frames_content(frames, spec)),
-        blocks=blocks,
+        blocks=_blocks(steps),
     )
+
+
+def _blocks(steps: Columns) -> tuple[Block, ...]:
+    """The lanes of a shard. An episode that ends has one frame more than steps, and so has one that goes on
+    at the end of its lane."""
+    ended = steps["terminal"] | steps["truncated"]
+    lanes, starts, counts = np.unique(steps["lane"], return_index=True, return_counts=True)
+    closed = np.add.reduceat(ended, starts, dtype=np.int64)
+    is_open = ~ended[starts + counts - 1]
+    numbers = (lanes.tolist(), counts.tolist(), (counts + closed + is_open).tolist(), is_open.tolist())
+    return tuple(Block(*block) for block in zip(*numbers, strict=True))
 
 
 def _frame_column(encoded: Encoded, spec: Spec) -> pa.Array:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from optimist.data.disk.manifest import Block, Shard
+from optimist.data.disk.manifest import Shard
 from optimist.data.disk.shard import write_shard
 from optimist.data.rules.joining import Piece, joined, with_last_frame
 from optimist.data.rules.masks import at_ends, if_known
@@ -26,7 +26,7 @@ class ShardStream:
     def __init__(self, folder: Path, spec: Spec, first_shard: int, shard_steps: int | None = None):
         self.folder, self.spec, self._first = folder, spec, first_shard
         self._limit = shard_steps or steps_per_shard(spec)
-        self._closed: list[tuple[Block, Piece]] = []  # lanes, or parts of lanes, for the next shard
+        self._closed: list[Piece] = []  # lanes, or parts of lanes, for the next shard
         self._pieces: list[Piece] = []  # of the lane that is being filled
         self._closed_steps = self._steps = 0  # of both
         self._lane = 0
@@ -79,9 +79,10 @@ class ShardStream:
         closed, is_open = int(ended[:steps].sum()), not ended[steps - 1]
         frames = steps + closed
         rest = Piece(whole.frames[frames:], {name: c[steps:] for name, c in whole.steps.items()})
-        columns = at_ends({name: c[:steps] for name, c in whole.steps.items()}, ends_lane=not len(rest))
-        first = Piece(whole.frames[: frames + is_open], columns)
-        self._closed.append((Block(self._lane, steps, frames=frames + is_open, ends_open=is_open), first))
+        ends_lane = [-1] if not len(rest) else []
+        columns = at_ends({name: c[:steps] for name, c in whole.steps.items()}, ends_lane)
+        columns["lane"] = np.full(steps, self._lane, np.int32)
+        self._closed.append(Piece(whole.frames[: frames + is_open], columns))
         self._pieces = [rest] if len(rest) else []
         self._closed_steps, self._steps = self._closed_steps + steps, self._steps - steps
 
@@ -89,14 +90,12 @@ class ShardStream:
         """Start writing the closed blocks as a shard, after the one before it is on disk."""
         if self._shards:
             self._shards[-1].result()
-        blocks, pieces = zip(*self._closed, strict=True)
         number = self._first + len(self._shards)
-        self._shards.append(self._thread.submit(self._written, number, blocks, list(pieces)))
+        self._shards.append(self._thread.submit(self._written, number, self._closed))
         self._closed, self._closed_steps = [], 0
 
-    def _written(self, number: int, blocks: tuple[Block, ...], pieces: list[Piece]) -> Shard:
-        lane = np.repeat(np.array([b.lane for b in blocks], np.int32), [b.steps for b in blocks])
+    def _written(self, number: int, pieces: list[Piece]) -> Shard:
         whole = joined(pieces)
         columns = if_known(whole.steps)
         self.has_next_masks |= NEXT in columns
-        return write_shard(self.folder, number, {"lane": lane, **columns}, whole.frames, blocks, self.spec)
+        return write_shard(self.folder, number, columns, whole.frames, self.spec)

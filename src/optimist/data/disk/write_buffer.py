@@ -3,6 +3,7 @@
 import numpy as np
 
 from optimist.data.rules.checks import ACCEPTED
+from optimist.data.rules.masks import at_ends
 from optimist.data.transition import NEXT, Columns, Spec
 from optimist.errors import DataError
 
@@ -119,11 +120,9 @@ class Buffer:
         steps = {name: _lane_by_lane(column[: self.filled]) for name, column in columns.items()}
         if self._masks is None:
             return steps
-        allowed, after = self._masks[:, : self.filled]
-        needed = self._truncated[: self.filled].copy()  # no next row of this shard has these masks
-        needed[-1] |= ~self._terminal[self.filled - 1]
-        after = np.where(needed[..., None], after, np.uint8(0))
-        return {**steps, "allowed": _lane_by_lane(allowed), NEXT: _lane_by_lane(after)}
+        allowed, after = (_lane_by_lane(masks[: self.filled]) for masks in self._masks)
+        last = np.arange(self.lanes) * self.filled + self.filled - 1
+        return at_ends({**steps, "allowed": allowed, NEXT: after}, last)
 
     def frames(self) -> np.ndarray:
         """The frames of a frames file, lane by lane, with the final frame of each episode and each lane."""
@@ -142,14 +141,6 @@ class Buffer:
 
     def _ended(self) -> np.ndarray:
         return self._terminal[: self.filled] | self._truncated[: self.filled]
-
-    def episodes_ended(self) -> np.ndarray:
-        """How many episodes ended in each lane."""
-        return self._ended().sum(axis=0)
-
-    def ends_open(self) -> np.ndarray:
-        """Which lanes are in the middle of an episode."""
-        return self._goes_on
 
     def continue_from(self, other: "Buffer") -> None:
         """Empty this buffer; it continues after the last steps of the other."""

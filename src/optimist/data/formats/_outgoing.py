@@ -10,10 +10,10 @@ import numpy as np
 
 from optimist.data.dataset import Dataset
 from optimist.data.disk.appending import ACTION_COLUMNS, FEATURES
-from optimist.data.episodes import episodes_in_words
 from optimist.data.look import action_columns, feature_names
 from optimist.data.timeline import Masks
 from optimist.data.transition import Spec
+from optimist.data.views import episodes_in_words
 from optimist.errors import DataError, in_one_line
 
 BYTES_AT_ONCE = 2**25  # of observations

@@ -127,14 +127,13 @@ def of_next_rows(allowed: np.ndarray) -> np.ndarray:
     return np.concatenate([allowed[1:], np.zeros_like(allowed[:1])])
 
 
-def at_ends(steps: Columns, *, ends_lane: bool) -> Columns:
-    """The columns with next masks only where no row follows: after truncated steps, and after the last one of
-    a lane if its episode has no end."""
+def at_ends(steps: Columns, last: Any) -> Columns:
+    """The columns with next masks only where no row follows: after truncated steps, and after the `last` ones
+    of lanes if their episodes have no end."""
     if NEXT not in steps:
         return steps
     needed = steps["truncated"] & ~steps["terminal"]
-    if ends_lane:
-        needed[-1:] |= ~steps["terminal"][-1:]
+    needed[last] |= ~steps["terminal"][last]
     return {**steps, NEXT: np.where(needed[:, None], steps[NEXT], np.uint8(0))}
 
 

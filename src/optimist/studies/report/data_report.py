@@ -6,8 +6,8 @@ from typing import Any
 from optimist.data.card import card, mean_interval
 from optimist.data.dataset import Dataset
 from optimist.data.disk.files import make_folder, write_whole
-from optimist.data.episodes import episodes_in_words
 from optimist.data.look import Look
+from optimist.data.views import episodes_in_words
 from optimist.data.warnings import warnings_of
 from optimist.studies.report.data_figures import example_frames, pictures
 from optimist.studies.report.page import page

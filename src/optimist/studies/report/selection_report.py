@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from optimist.data.disk.files import make_folder, write_whole
-from optimist.data.episodes import episodes_in_words
+from optimist.data.views import episodes_in_words
 from optimist.studies.report.figures import colour, dash, dress, laid_out, legend, svg
 from optimist.studies.report.page import Picture, page, picture
 from optimist.studies.sheet import Cell, Sheet, in_words, number

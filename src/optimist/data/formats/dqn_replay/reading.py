@@ -14,12 +14,12 @@ from optimist.data.disk import manifest as manifests
 from optimist.data.disk.files import TEMPORARY, remove
 from optimist.data.disk.lock import HOLDER, LOCK, writing
 from optimist.data.disk.manifest import Manifest
-from optimist.data.episodes import episodes_in_words
 from optimist.data.formats.dqn_replay.log import STACK, Log
 from optimist.data.formats.dqn_replay.opening import in_ranges, read_log
 from optimist.data.formats.dqn_replay.plan import Plan, plan
 from optimist.data.formats.dqn_replay.shards import Progress, Writing
 from optimist.data.transition import Spec
+from optimist.data.views import episodes_in_words
 from optimist.errors import DataError
 
 FORMAT = "dqn-replay"

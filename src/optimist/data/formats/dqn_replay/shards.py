@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from optimist.data.disk.manifest import Block, Manifest, Shard
+from optimist.data.disk.manifest import Manifest, Shard
 from optimist.data.disk.shard import write_shard
 from optimist.data.formats.dqn_replay.log import Log, entries
 from optimist.data.formats.dqn_replay.plan import Lane, Piece, Plan
@@ -70,8 +70,7 @@ class Draft:
         )
         count = len(time) + int(terminal.sum()) + self.ends_open
         frames, self._frames, self._columns = self._frames[:count], self._frames[:0], []
-        block = Block(lane, len(time), frames=count, ends_open=self.ends_open)
-        return write_shard(folder, self.number, steps, frames, (block,), self.spec)
+        return write_shard(folder, self.number, steps, frames, self.spec)
 
 
 class Writing:

@@ -8,7 +8,6 @@ import numpy as np
 
 from optimist.data.dataset import Dataset
 from optimist.data.disk.files import TEMPORARY, storage_error
-from optimist.data.episodes import episodes_in_words
 from optimist.data.formats import _hdf5
 from optimist.data.formats._outgoing import (
     WRITTEN,
@@ -23,6 +22,7 @@ from optimist.data.formats._outgoing import (
 )
 from optimist.data.formats.hdf5.reading import D3RLPY, OURS, SUFFIXES
 from optimist.data.transition import Spec
+from optimist.data.views import episodes_in_words
 from optimist.errors import UsageError
 
 LAYOUTS = ("d3rlpy", "d4rl")
