@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from damage import recorded
 from optimist.data import Recorder, Spec, open_dataset
-from optimist.data.card import card
 from optimist.data.disk import reader as reading
 from optimist.data.disk.records import sealed
+from optimist.data.look import card
 from optimist.data.verify import verify
 from optimist.errors import DataError, OptimistError
 from patience import is_quick

@@ -45,11 +45,6 @@ class Dataset(View):
 
     @staticmethod
     def _of(folder: Path, manifest: Manifest) -> "Dataset":
-        if "unfinished" in manifest.provenance:
-            reason = in_one_line(manifest.provenance["unfinished"])
-            raise DataError(f"{folder} is not complete: {reason}")
-        if not manifest.shards:
-            raise DataError(f"{folder} is empty: record into it first")
         timeline = read_timeline(folder, manifest)
         return Dataset.whole(manifest.spec, timeline, fingerprint_of(manifest), manifest.provenance, folder)
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from optimist.data.card import card
 from optimist.data.dataset import Dataset
 from optimist.data.disk.files import check_no_link_leads_out, make_folder
+from optimist.data.look import card
 from optimist.data.verify import verify
 from optimist.data.warnings import warnings
 from optimist.errors import DataError, StorageError, UsageError, command_line

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from optimist.data.dataset import Dataset
 from optimist.data.disk import manifest as manifests
 from optimist.data.disk.codec import Decoder
 from optimist.data.disk.files import TEMPORARY, checked_path, naming
 from optimist.data.disk.manifest import Manifest, Shard
-from optimist.data.disk.reader import wrong_options
+from optimist.data.disk.reader import read_timeline, wrong_options
 from optimist.data.disk.shard import open_frames, read_steps
 from optimist.data.transition import Columns, Spec
 from optimist.errors import DataError, some_of
@@ -150,7 +149,7 @@ def _some(rows: np.ndarray) -> str:
 
 def _does_not_open(folder: Path) -> list[str]:
     try:
-        timeline = Dataset.open(folder).timeline
+        timeline = read_timeline(folder, manifests.read(folder))
     except DataError as problem:
         return [str(problem)]
     backwards = (np.diff(timeline.time) <= 0) & (np.diff(timeline.lane) == 0)

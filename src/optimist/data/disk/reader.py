@@ -19,7 +19,7 @@ from optimist.data.disk.manifest import Manifest, Shard
 from optimist.data.disk.shard import MEND, mapped, open_frames, read_steps
 from optimist.data.timeline import Masks, Timeline
 from optimist.data.transition import COLUMNS, NEXT, OF_STEPS, Column, Columns, Spec
-from optimist.errors import DataError
+from optimist.errors import DataError, in_one_line
 
 THREADS = min(4, os.cpu_count() or 1)  # hashing and decompressing release the interpreter lock
 BYTES_WORTH_THREADS = 2**19  # smaller requests are faster without threads
@@ -196,6 +196,10 @@ class ShardFrames:
 
 def read_timeline(folder: Path, manifest: Manifest) -> Timeline:
     """The timeline of a dataset folder; reads and checks every steps file, and no frames."""
+    if "unfinished" in manifest.provenance:
+        raise DataError(f"{folder} is not complete: {in_one_line(manifest.provenance['unfinished'])}")
+    if not manifest.shards:
+        raise DataError(f"{folder} is empty: record into it first")
     for shard in manifest.shards:
         checked_path(folder, shard.frames)
         path = checked_path(folder, shard.steps)

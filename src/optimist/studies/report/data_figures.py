@@ -9,8 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from PIL import Image
 
-from optimist.data.card import follows_time
-from optimist.data.look import Look
+from optimist.data.look import Look, follows_time
 from optimist.studies.report.figures import COLOURS, INK, STEPS, colour, dress, laid_out, svg
 from optimist.studies.report.page import Picture, data_link, picture
 

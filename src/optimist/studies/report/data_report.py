@@ -3,10 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from optimist.data.card import card, mean_interval
 from optimist.data.dataset import Dataset
 from optimist.data.disk.files import make_folder, write_whole
-from optimist.data.look import Look
+from optimist.data.look import Look, card, mean_interval
 from optimist.data.views import episodes_in_words
 from optimist.data.warnings import warnings_of
 from optimist.studies.report.data_figures import example_frames, pictures
