@@ -25,7 +25,7 @@ from optimist.data.transition import NEXT, OF_STEPS, OPTIONAL, Spec
 from optimist.data.views import View, episodes_in_words
 from optimist.errors import DataError, OptimistError
 
-NEEDED = ("observations", *(column.plural for column in OF_STEPS[:3]))
+NEEDED = ("observations", "actions", "rewards", "terminals")
 AFTER = ("next_observations", "next_allowed_actions")  # every part of a log must have them, or none
 KNOWN = tuple(dict.fromkeys((*NEEDED, "next_observations", *(column.plural for column in OF_STEPS))))
 UNFINISHED = "it was interrupted; remove the folder, or import again with --restart"  # 80 letters are shown
