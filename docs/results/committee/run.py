@@ -160,9 +160,9 @@ def learn(task: Task, asked) -> list[tuple]:
     """The scores of everything that could be shipped of one agent on one log."""
     data = Dataset.open(asked.folder / ("longlog" if task.stage == "long" else "log") / task.game)
     (name, preset), seeds = AGENTS[task.agent], tuple(range(task.seeds))
-    found = resolve_training(data.spec, name, preset=preset, recipe="mini")
+    found = resolve_training(data.spec, name, preset=preset, recipe="mini", settings={"hold_out": 0.0})
     logs = SeedLogs(data, found.settings, seeds, lambda log: log.played_by(task.log))
-    agent, training = settled_run(found.agent, found.settings, logs, data, f"minatar_jax/{task.game}", {}, "")
+    agent, training = settled_run(found.agent, found.settings, logs, data, f"minatar_jax/{task.game}")
     learner = Learner(agent, data.spec, precision=training.precision)
     samplers = logs.samplers(training, agent.reads_next_action)
     feed, state = feed_of(samplers, "device"), learner.init(seeds)
