@@ -113,7 +113,7 @@ INSIDE = {"data": (20, 8)}  # of a folder: the most entries, and the longest cha
 
 
 def floors(folder: str, source: Path) -> dict[str, int]:
-    """The floor of every entry of a folder, from 1 on; it imports from lower ones. CycleError for a circle."""
+    """The floor of every entry of a folder, from 1 on; it imports from lower ones. A circle is an error."""
     package = f"{source.name}.{folder}."
     below: dict[str, set[str]] = {}
     for module in (source / folder).rglob("*.py"):
