@@ -2,8 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import partial
 from numbers import Real
 from typing import Any, NamedTuple
@@ -11,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from optimist.data.rules.joining import Joining, LeftOut, joined, with_last_frame
-from optimist.data.rules.log import Asked, Part
+from optimist.data.rules.log import Asked, Log, Part
 from optimist.data.rules.masks import are_flags, at_ends, if_known
 from optimist.data.rules.plan import Plan
 from optimist.data.timeline import MemoryFrames, Timeline
@@ -28,32 +27,13 @@ class InMemory(NamedTuple):
     left_out: LeftOut
 
 
-@dataclass(frozen=True)
-class Arrays:
-    """A `Log` of one part."""
-
-    part: Part
-    spec = actions = None
-    actions_are_named = False
-
-    @property
-    def rows(self) -> int:
-        return len(self.part["rewards"])
-
-    @property
-    def columns(self) -> Collection[str]:
-        return self.part
-
-    def parts(self, names: Collection[str]) -> Iterator[Part]:
-        yield {name: self.part[name] for name in names}
-
-
 def in_memory(given: Mapping[str, Any], asked: Asked) -> InMemory:
     """The parts of a dataset from the arrays that a user gave; `Dataset.from_arrays` says what they mean."""
-    arrays = Arrays(_part(given))
-    plan = Plan.of(arrays, asked)
+    part = _part(given)
+    arrays = Log(part, lambda names: [{name: part[name] for name in names}], len(part["rewards"]), asked)
+    plan = Plan.of(arrays)
     joining = Joining(plan.spec)
-    pieces = [joining.add(part) for part in plan.parts(arrays)]
+    pieces = [joining.add(rows) for rows in plan.parts(arrays)]
     if (last := joining.end()) is not None:
         pieces = with_last_frame(pieces, last)
     whole = joined(pieces)

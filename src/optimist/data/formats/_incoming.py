@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -13,13 +14,14 @@ from optimist.data.disk.appending import ACTION_COLUMNS, FEATURES
 from optimist.data.disk.records import json_value, record
 from optimist.data.intake import Counts, Intake
 from optimist.data.rules.joining import Joining
-from optimist.data.rules.log import Asked, Log, Part
+from optimist.data.rules.log import LANES, Log, Part
 from optimist.data.rules.plan import Plan
 from optimist.data.rules.propensities import Propensities
 from optimist.data.transition import Spec
 from optimist.errors import DataError, UsageError, in_one_line
 
-Progress = Callable[[int, int], None]
+Address = str | Path  # a path, or an address such as gs://bucket/folder
+Progress = Callable[[int, int], None]  # rows read, rows in all
 
 BYTES_AT_ONCE = 2**24  # of the observations that are read together
 FEW_ROWS = 2**13  # shorter parts, such as episodes, are joined up to these rows
@@ -41,37 +43,39 @@ class Imported:
 class Report:
     """A table of what the log holds, and the problems."""
 
-    problems: list[str]
-    rows: Sequence[Sequence[str]]
-    heads: Sequence[str]
+    problems: list[str]  # a line for each
+    heads: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
 
 
-def bring_in(
-    log: Log,
-    out: str | Path,
-    asked: Asked,
-    provenance: dict[str, Any],
-    progress: Progress | None = None,
-    notes: Iterable[str] = (),
-    *,
-    is_padded: bool = False,
-) -> Imported:
-    """Write the log into the new folder `out`; `is_padded` says that its last rows of truncated episodes hold
-    final observations and are no steps."""
-    plan = Plan.of(log, asked)
-    origin = {"environment": asked.environment or "", **provenance}
-    ours = log.spec is not None
-    with Intake(out, plan.spec, provenance=origin, is_padded=is_padded, unknown_masks=ours) as intake:
-        done, total, propensities = 0, log.rows, Propensities(plan.spec.actions)
+def bring_in(log: Log, out: Address, provenance: Mapping[str, Any], progress: Progress | None) -> Imported:
+    """Write the log into the new folder `out`; errors name the rows of its file."""
+    try:
+        return _brought_in(log, out, provenance, progress)
+    except DataError as problem:
+        if (said := log.in_file(str(problem))) != str(problem):
+            raise DataError(said) from problem
+        raise
+
+
+def _brought_in(log: Log, out: Address, provenance: Mapping[str, Any], progress: Progress | None) -> Imported:
+    plan, ours = Plan.of(log), log.spec is not None
+    origin = {"environment": log.asked.environment or "", **provenance}
+    propensities = Propensities(plan.spec.actions)
+    with Intake(out, plan.spec, provenance=origin, is_padded=log.is_padded, unknown_masks=ours) as intake:
+        done, last_lane = 0, 0
         for part in _read_ahead(plan.parts(log)):
+            lane = part.pop(LANES, np.zeros(1))[0]
+            if done and lane != last_lane:
+                intake.next_lane()
             intake.add(part)
             if "probabilities" in part and plan.spec.discrete:
                 propensities.add(part["actions"], part["probabilities"], part.get("allowed_actions"))
-            done += len(part["rewards"])
-            if progress and total:
-                progress(done, total)
+            done, last_lane = done + len(part["rewards"]), lane
+            if progress and log.rows:
+                progress(done, log.rows)
     doubts = [f"warning: {doubt}" for doubt in propensities.doubts(plan.spec.action_names)]
-    return Imported(intake.counts, asked.environment, (*notes, *doubts))
+    return Imported(intake.counts, log.asked.environment, (*log.notes, *doubts))
 
 
 def _read_ahead(parts: Iterator[Part]) -> Iterator[Part]:
@@ -87,16 +91,29 @@ def _read_ahead(parts: Iterator[Part]) -> Iterator[Part]:
             thread.submit(parts.close)  # type: ignore[attr-defined]  # where it ran: it closes its files
 
 
-def problems(log: Log, asked: Asked) -> list[str]:
+def problems(log: Log) -> list[str]:
     """The first problem in the rows; all of them are read as by `bring_in`, and nothing is written."""
     try:
-        plan = Plan.of(log, asked, is_verified=True)
-        joining = Joining(plan.spec, unknown_masks=log.spec is not None)
+        plan = Plan.of(log, is_verified=True)
+        joining, last_lane = Joining(plan.spec, unknown_masks=log.spec is not None), 0
         for part in plan.parts(log):
+            lane = part.pop(LANES, np.zeros(1))[0]
+            if joining.rows and lane != last_lane:
+                joining.end()
             joining.add(part)
+            last_lane = lane
     except DataError as problem:
-        return [str(problem)]
+        return [log.in_file(str(problem))]
     return []
+
+
+def checked(opened: Callable[[], Log]) -> Report:
+    """What a log holds, and the first problem that an import would raise."""
+    try:
+        with closing(opened()) as log:
+            return Report(problems(log), log.heads, log.contents)
+    except DataError as problem:
+        return Report([str(problem)])
 
 
 def said_no(truncations: str | None) -> bool:

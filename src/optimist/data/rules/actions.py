@@ -15,13 +15,14 @@ SURELY_FEW = 64  # ids below are taken as they are: actions that never occur cos
 FEW = 2**16  # whole numbers from 0 to here are counted; others are sorted, which takes longer
 
 
-def chosen_actions(log: Log, asked: Asked) -> Actions:
+def chosen_actions(log: Log) -> Actions:
     """The actions of a log, by one pass over their column.
 
     Whole numbers are discrete. They are taken as they are, or mapped to 0 to n - 1 in sorted order with
     themselves as names: if one is negative, if the largest is 10,000 or more, or if it is 64 or more and
     fewer than half of the numbers up to it occur. Texts are always mapped. Floats that are all whole, one to
     a row, are discrete too unless bounds are given; other numbers are vectors."""
+    asked = log.asked
     seen = _Seen(are_vectors=asked.action_low is not None or asked.action_high is not None)
     for part in log.parts(["actions"]):
         seen.add(part["actions"])

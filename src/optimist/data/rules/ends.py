@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from optimist.data.rules.checks import checked_rows
-from optimist.data.rules.log import FRAMES, Asked, Log, Part, with_following
+from optimist.data.rules.log import FRAMES, Log, Part, with_following
 from optimist.errors import DataError, in_one_line
 
 
@@ -70,16 +70,16 @@ def _goes_on(labels: np.ndarray, last: np.ndarray, ended: np.ndarray, first: int
     )
 
 
-def check_ends(log: Log, asked: Asked) -> None:
+def check_ends(log: Log) -> None:
     """Raise DataError unless the log shows where its episodes end: observations and terminals do not show
     where time limits ended them."""
-    if asked.every_end_is_terminal and "episodes" in log.columns and "truncations" not in log.columns:
+    if log.asked.every_end_is_terminal and "episodes" in log.columns and "truncations" not in log.columns:
         _check_labelled_ends(log)
     if {"truncations", "next_observations", "episodes", FRAMES} & set(log.columns):
         return
     flags = [checked_rows("terminals", part["terminals"], (), "bool", 0) for part in log.parts(["terminals"])]
     terminal = np.concatenate(flags) if flags else np.zeros(0, bool)
-    if asked.every_end_is_terminal:
+    if log.asked.every_end_is_terminal:
         if len(terminal) and not terminal.any():
             raise DataError(
                 "--truncations no (truncations=False) says that every episode ends with a terminal step, but "

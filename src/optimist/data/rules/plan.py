@@ -25,18 +25,19 @@ class Plan:
     actions: Actions = Actions()  # with the numbers of those that have names
 
     @classmethod
-    def of(cls, log: Log, asked: Asked, *, is_verified: bool = False) -> "Plan":
+    def of(cls, log: Log, *, is_verified: bool = False) -> "Plan":
         """The plan of a log; to verify it, the ends of its episodes and the layout of its images need not be
         known."""
         if not is_verified:
-            check_ends(log, asked)
+            check_ends(log)
+        asked = log.asked
         if log.spec is not None:
             return cls._of_ours(log.spec, asked, log.actions_are_named)
-        first = next(log.parts(["observations"]), {}).get("observations", np.empty((0, 1)))
+        first = next(iter(log.parts(["observations"])), {}).get("observations", np.empty((0, 1)))
         if not len(first):
             raise DataError("the log has no rows; check that it is the right file")
         layout, dtype = Layout() if is_verified else Layout.of(first, asked.channels), stored_type(first)
-        chosen = log.actions or chosen_actions(log, asked)
+        chosen = log.actions or chosen_actions(log)
         spec = Spec(
             stored("observations", first[:1], layout, dtype, 0).shape[1:],
             str(dtype),
@@ -69,7 +70,7 @@ class Plan:
             yield {name: self._column(name, part[name], first) for name in STORED if name in part}
             first += len(part["rewards"])
         if labels.early:
-            warn.warning(getattr(log, "in_file", str)(labels.early))
+            warn.warning(log.in_file(labels.early))
 
     def _column(self, name: str, values: np.ndarray, first: int) -> np.ndarray:
         if name in (*OBSERVATIONS, FRAMES):

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from optimist.data.formats.parquet.arrays import is_text, labels, lists, numbers, plain, refuse_nulls
-from optimist.data.formats.parquet.repeats import Repeats
 from optimist.data.formats.parquet.tables import Table
 from optimist.data.formats.parquet.unused import Unused
 from optimist.data.rules.checks import refuse_offset
@@ -24,12 +23,13 @@ from optimist.errors import DataError, in_one_line
 MOST_ROWS, BYTES_AT_ONCE = 2**17, 2**24
 CACHED_ROWS = 2**12
 SEEN_ROWS = 2**10  # enough to see the shape of observations
+FLAT = ("rewards", "terminals", "truncations")  # one value a row; others are refused where they are stored
 MASKS = ("allowed_actions", "next_allowed_actions")
 LAST, NONE = "the last row of every episode", "none"  # terminal steps that no column marks
 
 
 @dataclass(frozen=True)
-class TableLog:
+class TableRows:
     """The rows of a table as the columns of a log."""
 
     table: Table
@@ -37,21 +37,19 @@ class TableLog:
     spec: Spec | None = None
     environment: str | None = None
     names: Mapping[str, list[str]] = field(default_factory=dict)  # of columns of the first table, in ours
-    repeats: Repeats | None = None  # looks at the rows of a log that this package did not write
     terminals: str | None = None  # LAST or NONE if no column marks them
     times: tuple[str, ...] = ()  # the columns of --order
     left: tuple[str, ...] = ()  # the columns that nothing uses, without those that were dropped
     file_rows: np.ndarray | None = None  # the row of the file that each row was before sorting
-    actions = None
-    actions_are_named = True
-
-    @property
-    def rows(self) -> int:
-        return self.table.rows
 
     @property
     def columns(self) -> set[str]:
         return {"frames" if name == "final_observations" else name for name in self.uses if name != "times"}
+
+    @property
+    def sorted_by(self) -> list[str]:
+        """The columns that say in which order the rows are."""
+        return [*self.uses.get("episodes", []), *self.times]
 
     def in_file(self, text: str) -> str:
         """The text with the numbers that rows have in the file."""
@@ -81,27 +79,28 @@ class TableLog:
                 each.look(batch.column(each.name), goes_on, first)
             first, before = first + len(batch), {name: column[-1:].copy() for name, column in part.items()}
 
-    def parts(self, names: Collection[str]) -> Iterator[Part]:
-        if "frames" in names:
-            return self._with_finals({*names, "observations", "final_observations"} & set(self.uses))
-        if self.repeats is not None and "rewards" in names:
-            return self.repeats.watched(self._plain({*names, "times"} & set(self.uses)))
-        return self._plain({*names} & set(self.uses))
-
-    def _plain(self, names: Collection[str]) -> Iterator[Part]:
-        if self.terminals is None or "terminals" not in names:
-            return self._columns(names)
-        known = "episodes" if self.terminals == LAST else "rewards"
-        return self._with_terminals(self._columns({*names, known} - {"terminals"}))
-
-    def _with_terminals(self, parts: Iterator[Part]) -> Iterator[Part]:
-        """The parts with the terminal steps that no column marks."""
-        for part, following in with_following(parts):
-            labels = part["episodes"] if self.terminals == LAST else np.zeros(len(part["rewards"]))
-            last = np.append(labels[1:] != labels[:-1], following is None)
-            if following is not None and self.terminals == LAST:
-                last[-1] = following["episodes"][0] != labels[-1]
-            yield {**part, "terminals": last & (self.terminals == LAST)}
+    def parts(self, notes: list[str], names: Collection[str]) -> Iterator[Part]:
+        """These columns of all rows, with the ends and the frames that follow from others; a note says in the
+        end that rows repeat."""
+        lacks_terminals = self.terminals is not None and "terminals" in names
+        wanted = {*names, *(("observations", "final_observations") if "frames" in names else ())}
+        if lacks_terminals:
+            wanted = wanted - {"terminals"} | {"episodes" if self.terminals == LAST else "rewards"}
+        looks_at_repeats = self.spec is None and "rewards" in names and "frames" not in names
+        wanted |= {"times"} if looks_at_repeats else set()
+        repeats, first = Repeats(), 0
+        stored = [name for name in self.uses if name in wanted]  # final observations are never the first
+        for part, following in with_following(self._columns(stored)):
+            last = last_rows(part, following)
+            if lacks_terminals:
+                part["terminals"] = last & (self.terminals == LAST)
+            if looks_at_repeats:
+                repeats.look(part)
+            if "frames" in names:
+                part = _framed(part, last, self.uses["final_observations"][0], first)
+            first += len(last)
+            yield {name: part[name] for name in names if name in part}
+        notes += [note for each in repeats.notes() if (note := self.in_file(each)) not in notes]
 
     def _columns(self, names: Collection[str]) -> Iterator[Part]:
         columns = list(dict.fromkeys(use for name in names for use in self.uses[name]))
@@ -153,12 +152,16 @@ class TableLog:
         batch = next(self.table.batches(list(uses.values()), SEEN_ROWS))
         return {name: not are_flags(lists(use, batch.column(use), 0)) for name, use in uses.items()}
 
-    def _with_finals(self, names: Collection[str]) -> Iterator[Part]:
-        """The parts with the final observation of every episode after its last row."""
-        first = 0
-        for part, following in with_following(self._plain(names)):
-            yield _framed(part, following, self.uses["final_observations"][0], first)
-            first += len(part["rewards"])
+
+def last_rows(part: Part, following: Part | None) -> np.ndarray:
+    """Whether a row is the last one before another label of an episode, or of the log."""
+    last = np.zeros(len(next(iter(part.values()))), bool)
+    if "episodes" in part:
+        labels = part["episodes"]
+        last[:-1] = labels[1:] != labels[:-1]
+        last[-1] = following is not None and following["episodes"][0] != labels[-1]
+    last[-1] |= following is None
+    return last
 
 
 def _may_name(kind: pa.DataType) -> bool:
@@ -186,21 +189,14 @@ def _named(names: list[str], columns: list[np.ndarray]) -> np.ndarray:
     return found
 
 
-def _framed(part: Part, following: Part | None, name: str, first: int) -> Part:
+def _framed(part: Part, last: np.ndarray, name: str, first: int) -> Part:
     """The part with `frames` in place of both columns of observations. A terminal step needs no successor:
     its final observation may be empty, and is then black."""
     rows, values = part.pop("final_observations")
-    observations = part.pop("observations")
-    terminal, ended = part["terminals"].astype(bool), part["terminals"].astype(bool)
+    observations, terminal = part.pop("observations"), part["terminals"].astype(bool)
+    ended = last | terminal
     if "truncations" in part:
-        ended = ended | part["truncations"].astype(bool)
-    if "episodes" in part:
-        labels = (
-            part["episodes"] if following is None else np.append(part["episodes"], following["episodes"][:1])
-        )
-        ended[: len(labels) - 1] |= labels[1:] != labels[:-1]
-    if following is None:
-        ended[-1] = True
+        ended |= part["truncations"].astype(bool)
     given = np.zeros(len(ended), bool)
     given[rows] = True
     missing, needless = ended & ~given & ~terminal, given & ~ended
@@ -289,3 +285,50 @@ def _side_by_side(names: list[str], columns: list[np.ndarray], first: int) -> np
         for number, column in enumerate(columns):
             found[rows, number] = column[rows]
     return found
+
+
+@dataclass
+class Repeats:
+    """Counts the rows of a table that equal the row before, as they are read."""
+
+    rows: int = 0
+    repeated: int = 0
+    first_repeated: int = 0
+
+    _before: Part | None = None
+
+    def look(self, part: Part) -> None:
+        """Count those among the next rows."""
+        count = len(part["rewards"])
+        if all(part[name].size == count for name in FLAT if name in part):
+            whole, first = part, self.rows
+            if self._before is not None:
+                whole = {name: np.concatenate([self._before[name], column]) for name, column in part.items()}
+                first -= 1
+            same = _equal_to_the_row_before(whole)
+            if same.any() and not self.repeated:
+                self.first_repeated = int(same.argmax()) + first
+            self.repeated += int(same.sum())
+            self._before = {name: column[-1:].copy() for name, column in part.items()}
+        self.rows += count
+
+    def notes(self) -> list[str]:
+        """Rows may repeat honestly, so this is a remark."""
+        if not self.repeated:
+            return []
+        counted = f"{self.repeated:,} of {self.rows:,} rows {'equals' if self.repeated == 1 else 'equal'}"
+        return [
+            f"{counted} the row before in every column that is read (first: row {self.first_repeated}); if "
+            "rows were written twice, remove them"
+        ]
+
+
+def _equal_to_the_row_before(part: Part) -> np.ndarray:
+    """By the rewards first: of the other columns only those rows are compared that are still equal."""
+    count = len(part["rewards"])
+    same, rewards = np.zeros(count, bool), part["rewards"].reshape(count)
+    same[1:] = rewards[1:] == rewards[:-1]
+    for column in sorted(part.values(), key=lambda column: column.nbytes):
+        rows, flat = np.flatnonzero(same), column.reshape(count, -1)
+        same[rows] = (flat[rows] == flat[rows - 1]).all(axis=1)
+    return same
