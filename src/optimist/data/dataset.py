@@ -116,7 +116,8 @@ class Dataset(View):
         step of a truncated episode: `next_allowed_actions`, (n, actions), say what could be chosen there;
         without them its own allowed_actions stand for them.
         """
-        every_row, no_row = (np.ndim(truncations) == 0 and truncations == flag for flag in (True, False))
+        every_row = truncations is True or truncations is np.True_
+        no_row = truncations is False or truncations is np.False_
         asked = Asked(
             actions_count=None if actions_count is None else whole_number("actions_count", actions_count),
             action_names=None if action_names is None else tuple(action_names),

@@ -109,7 +109,7 @@ class Buffer:
         shape = (self.filled, self.lanes)
         time = first_time + np.arange(self.filled * self.lanes).reshape(shape)
         lane = np.broadcast_to(np.arange(first_lane, first_lane + self.lanes, dtype=np.int32), shape)
-        columns = {
+        columns: Columns = {
             "lane": lane,
             "time": time,
             "action": self._action,
