@@ -20,9 +20,9 @@ from optimist.data import formats
 from optimist.errors import DataError, UsageError
 from optimist.networks import Network
 from optimist.plugins import own_files
-from optimist.studies.engines.local import performed
 from optimist.studies.job import Job
 from optimist.studies.preparation import by_other_code, warn_of_other_code
+from optimist.studies.work import performed
 from optimist.training.loggers import logger_classes
 from optimist.training.storage.code_versions import other_code, own_code
 
@@ -391,7 +391,7 @@ def test_a_worker_of_a_study_names_an_error_of_ones_own_class_too(tmp_path, chan
     }
     common = {"environment": "", "agent": "dqn", "preset": None, "recipe": "small", **words}
     one = Job(name="runs/one", data=str(tmp_path / "log"), seeds=(0,), settings=settings, **common)
-    told, log = performed(one, tmp_path), tmp_path / "runs/one/log.txt"
+    told, log = performed(one, tmp_path, 0), tmp_path / "runs/one/log.txt"
     assert told.startswith(what.format(file=file)) and told.count(f"{log} shows where") == 1
     assert "--debug" not in told and f'File "{file}"' in log.read_text()
 
@@ -502,7 +502,7 @@ def test_names_and_classes_lead_to_each_other(installed):
         (agents.agent_class, ".here:X", 'there is no module ".here": install'),
         (envs.make, "./own.py:Corridor/short", "write the whole path of the file in"),
         (agents.agent_class, "nowhere.at_all:X", 'no module "nowhere.at_all": install its package'),
-        (envs.make, "my_plugin:Keen/short", "is not a family of environments: it has no make"),
+        (envs.make, "my_plugin:Keen/short", "is not an environment family: it needs make"),
         (envs.make, "coridor/short", 'did you mean "corridor"'),
         (logger_classes, "my_plugin:Keen", "is not a logger: it needs add and close"),
         (logger_classes, "tensorbord", 'there is no logger "tensorbord": did you mean "tensorboard"'),
@@ -548,7 +548,7 @@ def test_a_study_may_name_plug_ins_and_its_folder_imports_none(installed, tmp_pa
     job = Job(name="run", environment="corridor/short", agent="my_plugin:Shy", data="log", **common)
     job.check()
     assert job.built_agent().network.torso == "my_plugin:Doubled"
-    kept = job.written_down()
+    kept = json.dumps(job.written_down())
     (installed / "my_plugin" / "imported").unlink()
     del sys.modules["my_plugin"]
     assert Job.from_json(kept).steps() == 7 and not Job.from_json(kept).done(tmp_path)
@@ -634,7 +634,7 @@ def test_a_study_names_the_runs_that_other_code_made(installed, tmp_path, caplog
     for job in jobs:
         job.check()
         job.run_folder(tmp_path).mkdir(parents=True)
-        text = json.dumps({"jax": "1", **own_code(job.asked())})
+        text = json.dumps({"jax": "1", **own_code(job.wanted)})
         (job.run_folder(tmp_path) / "versions.json").write_text(text)
     assert by_other_code(jobs, tmp_path) == {}
     try:
@@ -665,9 +665,9 @@ def test_a_format_of_ones_own_is_imported(installed, tmp_path, name, capsys):
 def test_a_module_of_a_package_is_found_by_its_name(tmp_path, monkeypatch):
     (tmp_path / "outer_package").mkdir()
     (tmp_path / "outer_package/__init__.py").touch()
-    (tmp_path / "outer_package/corridor.py").write_text("def games(): return ['short']\n")
+    (tmp_path / "outer_package/corridor.py").write_text("def make(game, *, seeds): ...")
     monkeypatch.syspath_prepend(tmp_path)
-    assert plugins.find("environments", "outer_package:corridor").games() == ["short"]
+    assert plugins.find("environments", "outer_package:corridor").__name__ == "outer_package.corridor"
     with pytest.raises(UsageError, match='outer_package has no "stairs"'):
         plugins.find("environments", "outer_package:stairs")
 

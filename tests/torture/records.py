@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 from optimist.data import Dataset, formats
 from optimist.data.formats import minari, npz, parquet
 from optimist.errors import OptimistError
-from optimist.studies import rates
 from optimist.studies.report.study_tables import chosen_by
 from optimist.studies.results import logs, provenance
 from optimist.training.loading import load_run
@@ -79,19 +78,9 @@ def told(run: Path, random: np.random.Generator) -> None:
     again.note(3, again.news(3, {"loss": 0.5}, seed=0), seed=0)
 
 
-def took(run: Path, random: np.random.Generator) -> None:
-    record = {"steps": 10, "seconds": 2.0, "device_seconds": 1.0, "memory": 5, "device": "cpu"}
-    (run / rates.FILE).write_text(json.dumps(record))
-    forged_in(run / rates.FILE, random)
-    found = rates.took(run)
-    if found.steps:
-        rates._per_step(found, run)
-
-
 def versions(run: Path, random: np.random.Generator) -> None:
     forged_in(run / "versions.json", random)
     read_versions(run)
-    rates._device(run)
 
 
 def remembered(run: Path, random: np.random.Generator) -> None:
@@ -112,7 +101,7 @@ def figures(run: Path, random: np.random.Generator) -> None:
 
 
 RECORDS: dict[str, Callable[[Path, np.random.Generator], None]] = {
-    each.__name__: each for each in (selection, alarm, told, took, versions, remembered, figures)
+    each.__name__: each for each in (selection, alarm, told, versions, remembered, figures)
 }
 
 

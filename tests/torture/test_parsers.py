@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 
 from optimist.data.disk import manifest
 from optimist.errors import OptimistError
-from optimist.studies import rates, status, study_file
-from optimist.studies.results import logs, run_curves
+from optimist.studies import status, study_file
+from optimist.studies.results import logs
+from optimist.studies.scores.curves import estimator_sheet
 from optimist.training.loggers._told import Told
 from optimist.training.storage import alarms, checked_lines, code_versions, metrics, run_folder, selected
 from optimist.training.storage.checkpoint import load_state
@@ -158,24 +159,6 @@ def test_what_a_service_was_told_of_any_values(record):
     refused_in_one_line("wandb.json", content, read)
 
 
-took = st.fixed_dictionaries(
-    {},
-    optional={"steps": whole | plain, "device_seconds": whole | plain, "memory": plain, "device": words},
-)
-
-
-@settings(deadline=None)
-@given(took | plain)
-@example({"steps": 10, "device_seconds": "long"})
-@example({"steps": 10, "device_seconds": float("nan")})
-def test_what_a_run_took_of_any_values(record):
-    def read(folder: Path) -> None:
-        found = rates.took(folder)
-        assert rates._per_step(found, folder).device_seconds >= 0 if found.steps else True
-
-    refused_in_one_line(rates.FILE, json.dumps(record).encode(), read)
-
-
 log = st.fixed_dictionaries(
     {"player": numbers | plain, "best": plain, "average": plain},
     optional={"evaluation": numbers | plain, "players": plain},
@@ -205,7 +188,7 @@ def test_figures_of_any_values_under_their_checks(rows):
             for line in file.read_bytes().splitlines(keepends=True)
         )
         checked_lines.checks_of(file).write_bytes(checks)
-        run_curves.estimator_sheet(found := metrics.read_metrics(folder))
+        estimator_sheet(found := metrics.read_metrics(folder))
         metrics.curves_of(found, "loss")
 
     content = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
@@ -217,7 +200,6 @@ def test_figures_of_any_values_under_their_checks(rows):
 def test_versions_of_any_values(record):
     def read(folder: Path) -> None:
         assert all(isinstance(each, str) for each in code_versions.read_versions(folder).values())
-        assert isinstance(rates._device(folder), str)
 
     refused_in_one_line("versions.json", json.dumps(record).encode(), read)
 
@@ -227,7 +209,6 @@ DEEP = {
     "alarms.json": alarms.read_alarms,
     "selection.json": selected.read_selection,
     "study.json": status.read_record,
-    "took.json": rates.took,
     "versions.json": code_versions.read_versions,
     "logs.json": lambda folder: logs._remembered(folder / "logs.json"),
     "metrics.jsonl": metrics.read_metrics,

@@ -56,6 +56,16 @@ def format(name: str) -> dict[str, Any]:
     return _format(formats.find(name))
 
 
+def engine(name: str) -> dict[str, list]:
+    """The options of an engine; an engine of another package is imported."""
+    known = read()["engines"]
+    if name in known:
+        return known[name]
+    from optimist.studies import engines
+
+    return _settings(engines.find(name).Options())
+
+
 def preset(name: str, chosen: str | None) -> dict[str, Any]:
     """The entry of an agent's preset, by default the first."""
     known = agent(name)["presets"]
@@ -93,8 +103,8 @@ def build() -> dict[str, Any]:
     """The index, made from the classes."""
     from optimist import agents, envs
     from optimist.data import formats
+    from optimist.studies import engines
     from optimist.studies.demo import Demo
-    from optimist.studies.proposition import Proposition
     from optimist.training.offline_settings import Training
     from optimist.training.online_settings import Collection
     from optimist.training.recipes import RECIPES
@@ -103,7 +113,6 @@ def build() -> dict[str, Any]:
         "training": Training(),
         "collection": Collection(),
         "demo": Demo(),
-        "proposition-1": Proposition(),
     }
     return {
         "formats": {name: _format(formats.find(name)) for name in formats.available()},
@@ -113,6 +122,7 @@ def build() -> dict[str, Any]:
             name: {"training": _values(recipe.training), "collection": _values(recipe.collection)}
             for name, recipe in RECIPES.items()
         },
+        "engines": {name: _settings(engines.find(name).Options()) for name in engines.available()},
         "settings": {name: _settings(record) for name, record in records.items()},
     }
 
