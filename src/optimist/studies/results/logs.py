@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from optimist.data.card import best_policy_return
 from optimist.data.dataset import Dataset
 from optimist.data.disk import manifest
 from optimist.data.disk.files import write_whole
 from optimist.data.disk.records import json_value, record
+from optimist.data.look import best_policy_return
 from optimist.errors import DataError, RunError, in_one_line
 from optimist.studies.job import Job
 from optimist.studies.job_run import best_players, parts_of, players_of

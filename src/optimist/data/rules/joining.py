@@ -1,22 +1,24 @@
 """The rows of one log, part by part, as the frames and steps of a timeline."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from optimist.data.next_masks import NEXT, GivenMasks, check_can_be_given, of_next_rows
+from optimist.data.rules.checks import check_values, checked_rows
+from optimist.data.rules.log import FRAMES, Part
+from optimist.data.rules.masks import GivenMasks, check_can_be_given, checked_masks, of_next_rows
+from optimist.data.transition import NEXT, OF_STEPS, Columns, Spec
 from optimist.errors import DataError
 
-Columns = dict[str, np.ndarray]
 MANY_PLACES = 16  # frames per place
 
 
 class LeftOut(NamedTuple):
-    """The steps that a dataset lacks because their successors are unknown, and the sum of their rewards. Of a
-    part of a log only the most that there can be is known, and no sum."""
+    """The steps that a dataset lacks because their successors are unknown, and the sum of their rewards. For
+    a part of a log, only an upper limit of their number is known."""
 
     steps: int = 0
     rewards: float = 0.0
@@ -26,8 +28,8 @@ class LeftOut(NamedTuple):
     def said(cls, provenance: Mapping[str, Any]) -> "LeftOut":
         """What the provenance says of them; nothing if that is damaged."""
         try:
-            found = provenance["left_out"]
-            return cls(int(found["steps"]), float(found["rewards"]), bool(found.get("at_most")))
+            record = provenance["left_out"]
+            return cls(int(record["steps"]), float(record["rewards"]), bool(record.get("at_most")))
         except (KeyError, TypeError, ValueError, OverflowError):
             return cls()
 
@@ -57,32 +59,67 @@ class Piece:
         return len(self.steps["reward"])
 
 
+def joined(pieces: Sequence[Piece]) -> Piece:
+    """Consecutive pieces as one."""
+    if len(pieces) == 1:
+        return pieces[0]
+    names, frames = pieces[0].steps, np.concatenate([piece.frames for piece in pieces])
+    return Piece(frames, {name: np.concatenate([piece.steps[name] for piece in pieces]) for name in names})
+
+
+def with_last_frame(pieces: Sequence[Piece], frame: np.ndarray) -> list[Piece]:
+    """The pieces with the frame after their last step, whose episode has no end."""
+    no_steps = {name: column[:0] for name, column in pieces[0].steps.items()}
+    return [*pieces, Piece(frame[None], no_steps)]
+
+
 class Joining:
     """Turns consecutive rows into pieces. A row is an observation with what followed it; its successor is
     given, or it is the observation of the next row. The pieces are copies of the rows."""
 
-    def __init__(self, masks: GivenMasks | None = None) -> None:
-        self.rows = 0  # so far
-        self._masks = masks or GivenMasks()
+    def __init__(self, spec: Spec, *, unknown_masks: bool = False) -> None:
+        self.spec, self.rows = spec, 0  # the rows so far
         self.left_out = LeftOut()
+        self._masks = GivenMasks(may_be_unknown=unknown_masks)
         self._next: np.ndarray | None = None  # the successor of the last row, if its episode continues
         self._held: tuple[np.ndarray, Columns] | None = None  # the last row, while its successor is unknown
         self._held_begins = False
 
-    def add(self, frames: np.ndarray, successors: np.ndarray | None, steps: Columns) -> Piece:
-        """The piece of these rows; without successors it lacks the last row if the episode continues."""
-        if successors is None:
-            piece = self._without_successors(frames, steps)
+    def add(self, part: Part) -> Piece:
+        """The steps of these rows; a DataError names the first wrong row. Without successors the last row is
+        not among them if its episode continues."""
+        steps = self._steps(part)
+        if FRAMES in part:
+            piece = self._with_finals(self._frames(FRAMES, part), steps)
+        elif "next_observations" in part:
+            successors = self._frames("next_observations", part)
+            piece = self._with_successors(self._frames("observations", part), successors, steps)
         else:
-            piece = self._with_successors(frames, successors, steps)
-        self.rows += len(frames)
+            piece = self._without_successors(self._frames("observations", part), steps)
+        self.rows += len(steps["reward"])
         return piece
 
-    def whole(self, frames: np.ndarray, successors: np.ndarray | None, steps: Columns) -> Piece:
-        """The piece of all rows of a log, with the observation after the last step."""
-        piece = self.add(frames, successors, steps)
-        last = self.end()
-        return piece if last is None else Piece(np.concatenate([piece.frames, last[None]]), piece.steps)
+    def _frames(self, name: str, part: Part) -> np.ndarray:
+        return checked_rows(name, part[name], self.spec.frame_shape, self.spec.frame_dtype, self.rows)
+
+    def _steps(self, part: Part) -> Columns:
+        """All columns of these rows except the frames, under their names in the files."""
+        spec, first = self.spec, self.rows
+        part = {"truncations": np.zeros(len(part["rewards"]), bool), **part}
+        steps: Columns = {}
+        for column in OF_STEPS:
+            name, values = column.plural, part.get(column.plural)
+            if values is None:
+                continue
+            if column.kind == "mask":
+                steps[column.name] = checked_masks(name, values, spec, first)
+            else:
+                shape, dtype = column.shape(spec), column.dtype(spec)
+                steps[column.name] = checked_rows(name, values, shape, dtype, first)
+        if NEXT in steps:
+            check_can_be_given(has_masks="allowed" in steps, has_successors=True)
+        check_values(steps, spec, first)
+        return steps
 
     def end(self) -> np.ndarray | None:
         """The observation after the last step if its episode has no end; rows may follow after a gap."""
@@ -97,6 +134,13 @@ class Joining:
     def _drop(self, rewards: np.ndarray) -> None:
         steps, total, _ = self.left_out
         self.left_out = LeftOut(steps + len(rewards), total + float(rewards.sum(dtype=np.float64)))
+
+    def _with_finals(self, frames: np.ndarray, steps: Columns) -> Piece:
+        """Frames that have the final one of every episode after its last step."""
+        self._masks.check(steps, self.rows)
+        needed = len(steps["reward"]) + int(np.count_nonzero(steps["terminal"] | steps["truncated"]))
+        self._next = frames[needed] if len(frames) > needed else None
+        return Piece(frames[:needed], steps)
 
     def _with_successors(self, frames: np.ndarray, successors: np.ndarray, steps: Columns) -> Piece:
         ended = steps["terminal"] | steps["truncated"]

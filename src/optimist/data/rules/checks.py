@@ -1,15 +1,11 @@
 """Checks of the rows of somebody else's log: what is stored has the right shape, type and values."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from optimist.data.joining import Columns, Joining, Piece
-from optimist.data.masks_by_name import FORMS
-from optimist.data.next_masks import NEXT, check_can_be_given
 from optimist.data.timeline import Masks
-from optimist.data.transition import Spec
+from optimist.data.transition import Columns, Spec
 from optimist.errors import DataError, in_one_line, some_of
 
 EXACT = 2**24  # whole numbers up to here are the same as float32
@@ -20,58 +16,10 @@ OTHER_UNIT = "give them in a larger unit, or subtract a constant from them"
 OR_LEAVE_OUT = "or leave the row out and end the episode before it"
 
 SHOWN = 20  # names of actions in a message
-_ACCEPTED = {"f": "fiu", "i": "iu", "b": "b", "u": "u"}  # the kinds of numbers that each stored kind accepts
+ACCEPTED = {"f": "fiu", "i": "iu", "b": "b", "u": "u"}  # the kinds of numbers that each stored kind accepts
 
 
-def checked_piece(rows: Mapping[str, np.ndarray], spec: Spec, joining: Joining) -> Piece:
-    """The steps of these rows, which continue after the earlier ones of `joining`; a DataError names the
-    first wrong row."""
-    first, shape, dtype = joining.rows, spec.frame_shape, spec.frame_dtype
-    frames = checked_rows("observations", rows["observations"], shape, dtype, first)
-    successors = rows.get("next_observations")
-    if successors is not None:
-        successors = checked_rows("next_observations", successors, shape, dtype, first)
-    return joining.add(frames, successors, checked_steps(rows, spec, first))
-
-
-def checked_steps(rows: Mapping[str, np.ndarray], spec: Spec, first: int) -> Columns:
-    """All columns of these rows except the frames, under their names in the files."""
-    truncations = rows.get("truncations", np.zeros(len(rows["rewards"]), bool))
-    steps: Columns = {
-        "action": checked_rows("actions", rows["actions"], spec.action_shape, spec.action_dtype, first),
-        "reward": checked_rows("rewards", rows["rewards"], (), "float32", first),
-        "terminal": checked_rows("terminals", rows["terminals"], (), "bool", first),
-        "truncated": checked_rows("truncations", truncations, (), "bool", first),
-    }
-    if "probabilities" in rows:
-        steps["probability"] = checked_rows("probabilities", rows["probabilities"], (), "float32", first)
-    if "allowed_actions" in rows:
-        steps["allowed"] = checked_masks("allowed_actions", rows, spec, first)
-    if "next_allowed_actions" in rows:
-        check_can_be_given(has_masks="allowed" in steps, has_successors=True)
-        steps[NEXT] = checked_masks("next_allowed_actions", rows, spec, first)
-    check_values(steps, spec, first)
-    return steps
-
-
-def checked_masks(name: str, rows: Mapping[str, np.ndarray], spec: Spec, first: int) -> np.ndarray:
-    """The bits of the masks in this column."""
-    check_mask_width(name, rows[name], spec)
-    return np.packbits(checked_rows(name, rows[name], (spec.actions,), "bool", first), axis=1)
-
-
-def check_mask_width(name: str, values: np.ndarray, spec: Spec) -> None:
-    """Raise DataError if the rows of the masks have another number of values than there are actions."""
-    if values.ndim == 2 and values.shape[1] != spec.actions:
-        raise DataError(
-            f"{name} have rows of shape {values.shape[1:]} instead of {(spec.actions,)}, one value "
-            f"for each of {some_of(_named(spec), SHOWN)}; {FORMS}; if some actions were never taken, give "
-            "their "
-            "number, actions_count (--actions-count), or all action_names (--action-names)"
-        )
-
-
-def _named(spec: Spec) -> list[str]:
+def named_actions(spec: Spec) -> list[str]:
     """The actions in the order of their numbers, for a message."""
     return [in_one_line(name, 40) for name in spec.action_names or range(spec.actions)]
 
@@ -90,7 +38,7 @@ def checked_rows(name: str, array: np.ndarray, shape: tuple[int, ...], dtype: An
                 f"{name} hold other values than true and false (first in row {_row(wrong) + first}); is it "
                 "the right column? 1 and 0 are taken too"
             )
-    elif array.dtype.kind not in _ACCEPTED[dtype.kind] or (dtype.kind == "u" and array.dtype != dtype):
+    elif array.dtype.kind not in ACCEPTED[dtype.kind] or (dtype.kind == "u" and array.dtype != dtype):
         raise DataError(f"{name} have type {array.dtype} instead of {dtype}; convert them first")
     if dtype.kind == "f":
         refuse_rounded(name, array, first)
@@ -157,20 +105,6 @@ def refuse_offset(name: str, column: np.ndarray) -> None:
         )
 
 
-def goes_on(labels: np.ndarray, last: np.ndarray, ended: np.ndarray, first: int) -> str | None:
-    """A warning if an episode's label goes on after a row that is marked as an end: rows that are not in the
-    order of time look like this, and become many short episodes."""
-    early = np.flatnonzero(ended & ~last)
-    if not len(early):
-        return None
-    row = int(early[0])
-    return (
-        f"episode {in_one_line(labels[row])} goes on after row {row + first}, which is marked as an end: "
-        "the rows after it count as another episode; if they are not, sort the rows by time (of a table: "
-        "--order)"
-    )
-
-
 def _row(wrong: np.ndarray) -> int:
     """The number of the first row with a wrong value."""
     return int(wrong.reshape(len(wrong), -1).any(axis=1).argmax())
@@ -181,9 +115,12 @@ def check_values(steps: Columns, spec: Spec, first: int) -> None:
     outside = spec.outside(steps["action"])
     if outside.any():
         row = int(outside.argmax())
-        known = f"0 to {spec.actions - 1}" if spec.discrete else f"{spec.action_low} to {spec.action_high}"
+        action = f"the action in row {row + first} is {steps['action'][row].tolist()}"
+        if spec.discrete:
+            raise DataError(f"{action}, not from 0 to {spec.actions - 1}")
         raise DataError(
-            f"the action in row {row + first} is {steps['action'][row].tolist()}, not from {known}"
+            f"{action}, not from {spec.action_low} to {spec.action_high}: widen action_low and action_high, "
+            "or clip the actions"
         )
     if "probability" in steps:
         wrong = ~((steps["probability"] > 0) & (steps["probability"] <= 1))
@@ -197,7 +134,7 @@ def check_values(steps: Columns, spec: Spec, first: int) -> None:
         wrong = ~Masks(steps["allowed"], spec.actions).allow(steps["action"])
         if wrong.any():
             row = int(wrong.argmax())
-            names = _named(spec)
+            names = named_actions(spec)
             raise DataError(
                 f"the action in row {row + first} is {names[int(steps['action'][row])]}, which its "
                 f"allowed_actions exclude; correct one of them: a mask has the order {some_of(names, SHOWN)}"

@@ -392,5 +392,5 @@ def test_a_forged_mask_of_the_next_state_is_refused(tmp_path):
     manifest = manifests.read(from_arrays(**KNOWN).save(tmp_path / "other").path)
     manifest.columns = ("next_allowed",)
     manifest.write(tmp_path / "other")
-    with pytest.raises(DataError, match="malformed .*masks of next states without those of the states"):
+    with pytest.raises(DataError, match="damaged .*masks of next states without those of the states"):
         open_dataset(tmp_path / "other")

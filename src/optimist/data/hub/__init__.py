@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from optimist.data.card import card
 from optimist.data.dataset import Dataset
 from optimist.data.disk.files import check_no_link_leads_out, make_folder
+from optimist.data.look import card
 from optimist.data.verify import verify
 from optimist.data.warnings import warnings
 from optimist.errors import DataError, StorageError, UsageError, command_line
@@ -94,7 +94,7 @@ def _card(template: str, repository: str, facts: Mapping[str, Any], **more: Any)
     """A text from a template, with the facts that are known."""
     from jinja2 import Environment, PackageLoader
 
-    loader = PackageLoader("optimist.data")
+    loader = PackageLoader("optimist.data.hub")
     pages = Environment(loader=loader, trim_blocks=True, keep_trailing_newline=True)
     shown = {name: _plain(value) for name, value in facts.items() if value not in (None, "")}
     title = repository.rpartition("/")[2]

@@ -2,14 +2,28 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from optimist.data.array_actions import Actions
-from optimist.data.transition import Spec
+from optimist.data.transition import OF_STEPS, Spec
 
-Part = dict[str, np.ndarray]
+Part = dict[str, np.ndarray]  # consecutive rows, by the names of columns in `Dataset.from_arrays`
+OBSERVATIONS = ("observations", "next_observations")
+FRAMES = "frames"  # in place of both: the observations with the final one of every episode after its last row
+LANES = "lanes"
+STORED = (*OBSERVATIONS, FRAMES, LANES, *(column.plural for column in OF_STEPS))
+
+
+class Actions(NamedTuple):
+    """Discrete actions 0 to number - 1 with their names, or vectors with their bounds (number 0)."""
+
+    number: int = 0
+    names: tuple[int | str, ...] = ()
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+    distinct: np.ndarray | None = None  # if they have names: the actions as they are in the log, sorted
+    numbers: np.ndarray | None = None  # and the number of each
 
 
 @dataclass(frozen=True)
@@ -18,12 +32,13 @@ class Asked:
 
     environment: str | None = None
     actions_count: int | None = None
-    action_names: tuple[str, ...] | None = None  # of all actions, in the order of their numbers
+    action_names: tuple[Any, ...] | None = None  # of all actions, in the order of their numbers
     stack: int = 1
     channels: str | None = None
     every_end_is_terminal: bool = False
-    action_low: tuple[float, ...] | float | None = None  # of each number of an action vector, or of all
-    action_high: tuple[float, ...] | float | None = None
+    action_low: Any = None  # of each number of an action vector, or of all
+    action_high: Any = None
+    names_are_words: bool = False  # on a command line the name 7 is written like the text "7"
 
 
 def _nothing() -> None:

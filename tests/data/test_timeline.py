@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from optimist.data.stacking import earlier, stacked
+from optimist.data.timeline import earlier, stacked
 
 SHAPES = {
     "grey": ((6, 5, 1), np.uint8, 4),
