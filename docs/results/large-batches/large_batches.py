@@ -125,7 +125,7 @@ def rates(asked, until: float, diary: Diary) -> None:
 
     from optimist.agents import preset
     from optimist.data.sampling import Sampler
-    from optimist.studies.bench.learners import random_log, updating
+    from optimist.studies.bench import random_log, updating
     from optimist.training.feeding import feed_of
     from optimist.training.learner import Learner
 
