@@ -8,7 +8,7 @@ from optimist.cli.main import main
 from optimist.studies import study_file
 from optimist.studies.status import read_record
 
-RESULTS = Path(__file__).parents[2] / "docs/results"
+RESULTS = Path(__file__).parents[2] / "results"
 
 # Imitation, imitation of the best episodes, and the two agents that fall least stand in every study of
 # offline agents, unless there is a reason.

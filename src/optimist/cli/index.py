@@ -198,7 +198,7 @@ def _format(format: Any) -> dict[str, Any]:
     """The entry of a format; one that can only be read, or only written, has none for the other."""
     options = {"read": getattr(format, "ReadOptions", None), "write": getattr(format, "WriteOptions", None)}
     found = {action: _settings(record()) if record else None for action, record in options.items()}
-    return {"about": _first_line(format), **found}
+    return {"about": _first_line(format.source), **found}
 
 
 def _settings(record: Any) -> dict[str, list]:

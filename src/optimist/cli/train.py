@@ -108,7 +108,7 @@ def train(options: argparse.Namespace) -> None:
 
 
 def _print_estimators(run: Path) -> None:
-    from optimist.studies.results.run_curves import estimator_sheet
+    from optimist.studies.scores.curves import estimator_sheet
     from optimist.studies.sheet import print_sheet
     from optimist.training.storage.metrics import read_metrics
 

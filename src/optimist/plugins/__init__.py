@@ -29,6 +29,7 @@ KINDS = {
     "formats": "format",
     "torsos": "torso",
     "loggers": "logger",
+    "figures": "figure",
     "engines": "engine",
 }
 _named: set[str] = set()  # the modules of the plug-ins that this process uses
