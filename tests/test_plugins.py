@@ -502,7 +502,7 @@ def test_names_and_classes_lead_to_each_other(installed):
         (agents.agent_class, ".here:X", 'there is no module ".here": install'),
         (envs.make, "./own.py:Corridor/short", "write the whole path of the file in"),
         (agents.agent_class, "nowhere.at_all:X", 'no module "nowhere.at_all": install its package'),
-        (envs.make, "my_plugin:Keen/short", "is not a family of environments: it has no make"),
+        (envs.make, "my_plugin:Keen/short", "is not an environment family: it needs make"),
         (envs.make, "coridor/short", 'did you mean "corridor"'),
         (logger_classes, "my_plugin:Keen", "is not a logger: it needs add and close"),
         (logger_classes, "tensorbord", 'there is no logger "tensorbord": did you mean "tensorboard"'),
@@ -665,9 +665,9 @@ def test_a_format_of_ones_own_is_imported(installed, tmp_path, name, capsys):
 def test_a_module_of_a_package_is_found_by_its_name(tmp_path, monkeypatch):
     (tmp_path / "outer_package").mkdir()
     (tmp_path / "outer_package/__init__.py").touch()
-    (tmp_path / "outer_package/corridor.py").write_text("def games(): return ['short']\n")
+    (tmp_path / "outer_package/corridor.py").write_text("def make(game, *, seeds): ...")
     monkeypatch.syspath_prepend(tmp_path)
-    assert plugins.find("environments", "outer_package:corridor").games() == ["short"]
+    assert plugins.find("environments", "outer_package:corridor").__name__ == "outer_package.corridor"
     with pytest.raises(UsageError, match='outer_package has no "stairs"'):
         plugins.find("environments", "outer_package:stairs")
 

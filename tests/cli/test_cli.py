@@ -299,7 +299,7 @@ MISTAKES = [
     ("collect minatar/breakout --out {file}", 6, "cannot make"),
     # Atari
     ("collect atari/ms_pacman --out {out}", 2, 'no environment "atari/ms_pacman": did you mean "MsPacman"?'),
-    ("collect ALE/Breakout-v5 --out {out}", 2, 'no environment family "ALE"'),
+    ("collect ALE/Breakout-v5 --out {out}", 2, 'there is no environment family "ALE"'),
     ("collect atari/Pong --no-ops -1 --out {out}", 2, "no_ops=-1"),
     ("collect atari/Pong --full-action-set maybe --out {out}", 2, '"maybe" is neither yes nor no'),
     ("collect atari/Pong?noops=3 --out {out}", 2, 'did you mean "no_ops"?'),

@@ -5,8 +5,6 @@ formats. A format of another package is such a module, or a class with these fun
 `optimist.plugins` finds it by an entry point of `optimist.formats` or as `module:Name`.
 """
 
-import importlib
-import pkgutil
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Protocol
@@ -76,21 +74,19 @@ class Format:
 
 def available() -> list[str]:
     """The names of the formats in this folder: `dqn_replay/` is "dqn-replay"."""
-    return [
-        module.name.replace("_", "-") for module in pkgutil.iter_modules(__path__) if module.name[0] != "_"
-    ]
+    return [name.replace("_", "-") for name in plugins.own("formats")]
 
 
 def find(name: str) -> Format:
     """The format with this name, from this folder or another package."""
-    plain = name.replace("_", "-")
     if name.lower() in TABLES:
         raise UsageError(
             f'there is no format "{name}": the format parquet reads such files too; name parquet'
         )
-    if plain not in available():
-        return Format(name, plugins.find("formats", name, available()))
-    return Format(plain, importlib.import_module(f"{__name__}.{plain.replace('-', '_')}"))
+    own = name.replace("-", "_")
+    if own in plugins.own("formats"):
+        return Format(own.replace("_", "-"), plugins.find("formats", own))
+    return Format(name, plugins.find("formats", name, available()))
 
 
 def detected(address: Address) -> str | None:
