@@ -1,18 +1,20 @@
-"""Batches per second of the data path: Atari-like frames on the device, in memory, or on disk."""
+"""Batches per second of the data path: Atari-like frames on the device, packed, in memory, or on disk."""
 
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 
 import jax
 import numpy as np
 
 from optimist.data.dataset import Dataset
 from optimist.data.sampling import Sampler
-from optimist.studies.bench.limits import memory
-from optimist.studies.bench.timing import Subject, Work
-from optimist.training.feeding import Feed, StreamedFeed, feed_of, frame_bytes
+from optimist.studies.bench import Timing, rounded
+from optimist.training.feeding import Feed, StreamedFeed, feed_of
 
 HOMES = ("device", "packed", "memory", "compressed")
-BATCH, STEPS, EPISODE, STACK, ACTIONS = 32, 20, 500, 4, 18
+TRANSITIONS, BATCH, STEPS, EPISODE, STACK, ACTIONS = 20_000, 32, 20, 500, 4, 18
 SPRITES, LARGEST = 6, 76  # sprites in a frame, and the last row and column of a sprite's corner
 
 
@@ -44,11 +46,8 @@ def atari_like_log(folder: Path, steps: int) -> Dataset:
     return log.save(folder)
 
 
-def feeding(log: Dataset, home: str) -> Work:
-    """Batches with stacked frames, ready on the device. From disk every batch decodes its frames again.
-
-    The limit of a batch is memory: each frame of a transition is read once and written into one or two
-    stacks."""
+def feeding(log: Dataset, home: str) -> Callable[[], int]:
+    """Batches with stacked frames, ready on the device. From disk every batch decodes its frames again."""
     samplers = [Sampler(log, batch=BATCH)]
     feed: Feed = StreamedFeed(samplers, kept=0) if home == "compressed" else feed_of(samplers, home)
     batches = jax.jit(jax.vmap(jax.vmap(feed.minibatch, in_axes=(None, 0)), in_axes=(None, 0)))
@@ -60,6 +59,12 @@ def feeding(log: Dataset, home: str) -> Work:
         done += count
         return count
 
-    each = BATCH * frame_bytes(log.spec)
-    needs = [(memory(count * 2 * STACK * each), (STACK + 1 + 2 * STACK) * each)]
-    return Work(Subject("data", home, "84x84x4", BATCH, 1, "batches/s"), do, needs)
+    return do
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        log = atari_like_log(Path(folder) / "log", TRANSITIONS)
+        rounds = Timing().rates([feeding(log, home) for home in HOMES])
+    for home, rates in zip(HOMES, zip(*rounds, strict=True), strict=True):
+        print(f"{home:10} {rounded(median(rates)):>8} batches/s")

@@ -1,6 +1,6 @@
 """PyTorch and d3rlpy at our sizes; run by the Python of the peers' environment, never imported by us.
 
-`python peer_program.py '{"form": "eager", "agent": "rem", "network": "minatar", "batch": 32}'` prints
+`python peer_torch.py '{"form": "eager", "agent": "rem", "network": "minatar", "batch": 32}'` prints
 {"form": ...} when it is ready, or {"problem": ...}. For each line on its input it makes some updates and
 prints {"updates": ...}.
 

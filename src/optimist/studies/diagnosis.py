@@ -1,26 +1,148 @@
-"""What is wrong with a dataset, a run or a study, and how to mend it."""
+"""What `optimist doctor` says about the installation, the machine and folders, with the remedy of each."""
 
+import importlib.metadata
+import os
+import platform
+import shutil
+import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
+import jax
 from filelock import FileLock, Timeout
+from packaging.requirements import Requirement
 
+from optimist.data import machine
 from optimist.data.disk.lock import LOCK, holder_of
 from optimist.data.disk.records import json_value
 from optimist.data.verify import verify
-from optimist.errors import DataError, RunError, StorageError, UsageError, command_line, in_one_line, some_of
+from optimist.errors import (
+    DataError,
+    OptimistError,
+    RunError,
+    StorageError,
+    UsageError,
+    command_line,
+    in_one_line,
+    some_of,
+)
 from optimist.studies import status
-from optimist.studies.diagnosis.finding import Finding
 from optimist.training.storage import alarms, checkpoint, code_versions, run_folder
 from optimist.training.storage import checked_lines as rows
 from optimist.training.storage.configuration import IN_MEMORY, fingerprint
 
+DISTRIBUTION = "optimist-rl"
+NEWEST_TRIED = (3, 14)
+NOT_FOR_USERS = {"dev", "bench", "all"}  # extras
+LITTLE_ROOM = 2 * 2**30  # bytes; the kept policies of one run may take that much
 SHOWN = 5  # most problems of one kind, and most names in one line
 FAILURES = {  # the states of runs that need action, with the remedy
     "failed": "the same command tries it again",
     "by other settings": "--restart begins it again",
 }
+
+
+class Finding(NamedTuple):
+    """One fact. A note needs no action; a problem has the class of error that sets the exit code."""
+
+    text: str
+    problem: type[OptimistError] | None = None
+    note: bool = False
+
+
+def installation() -> Iterator[Finding]:
+    """Python, the package, and what it depends on."""
+    newer = sys.version_info[:2] > NEWEST_TRIED
+    python = f"Python {platform.python_version()} on {platform.system()} {platform.machine()}"
+    tried = f"; newer than {'.'.join(map(str, NEWEST_TRIED))}, the newest that was tried"
+    yield Finding(python + tried * newer, note=newer)
+    if platform.system() == "Windows":
+        yield Finding("Windows itself is not tested: use WSL2, where everything works as on Linux", note=True)
+    try:
+        package = importlib.metadata.distribution(DISTRIBUTION)
+    except importlib.metadata.PackageNotFoundError:
+        yield Finding(f"the package is not installed: pip install {DISTRIBUTION}", UsageError)
+        return
+    yield Finding(f"{DISTRIBUTION} {package.version} in {Path(str(package.locate_file(''))).resolve()}")
+    needed = _required(DISTRIBUTION)
+    wrong = [complaint for each in needed if (complaint := unmet(each))]
+    for complaint in wrong:
+        yield Finding(f"{complaint}: pip install --upgrade {DISTRIBUTION}", UsageError)
+    if not wrong:
+        yield Finding(f"{len(needed)} packages that it needs: all installed")
+    yield from _extras(set(package.metadata.get_all("Provides-Extra") or ()) - NOT_FOR_USERS)
+
+
+def _required(name: str, extra: str = "") -> list[Requirement]:
+    """What an installed package requires, or what only this extra of it requires."""
+    every = map(Requirement, importlib.metadata.requires(name) or ())
+    found = [each for each in every if not each.marker or each.marker.evaluate({"extra": extra})]
+    return [each for each in found if bool(extra) == ("extra ==" in str(each.marker))]
+
+
+def unmet(wanted: Requirement) -> str:
+    """Why the installed packages do not meet a requirement such as "jax>=0.10", or ""."""
+    try:
+        version = importlib.metadata.version(wanted.name)
+    except importlib.metadata.PackageNotFoundError:
+        return f"{wanted.name} is not installed"
+    if not wanted.specifier.contains(version, prereleases=True):
+        return f"{wanted.name} {version} is not {wanted.specifier}"
+    inner = [each for extra in wanted.extras for each in _required(wanted.name, extra)]
+    return next(filter(None, map(unmet, inner)), "")
+
+
+def _extras(extras: set[str]) -> Iterator[Finding]:
+    """The optional packages: which extras are complete."""
+    absent = [extra for extra in sorted(extras) if any(map(unmet, _required(DISTRIBUTION, extra)))]
+    there = ", ".join(extra for extra in sorted(extras) if extra not in absent)
+    yield Finding(f"extras installed: {there or 'none'}")
+    if absent:
+        example = f'pip install "{DISTRIBUTION}[{absent[0]}]"'
+        yield Finding(f"extras not installed: {', '.join(absent)}; to add one: {example}", note=True)
+
+
+def device() -> Iterator[Finding]:
+    """The device that JAX uses, and a GPU that it does not use."""
+    try:
+        devices = jax.devices()
+    except RuntimeError as problem:
+        reason = str(problem).partition("\n")[0]
+        yield Finding(f"JAX finds no device ({reason}): unset JAX_PLATFORMS, or set it to cpu", UsageError)
+        return
+    kind, count = devices[0].device_kind, len(devices)
+    size = f"{machine.cores()} cores, {machine.memory() / 2**30:.0f} GiB of memory"
+    yield Finding(f"device: {kind}{f' (and {count - 1} more)' if count > 1 else ''}; the machine has {size}")
+    if devices[0].platform == "cpu" and _has_nvidia():
+        if os.environ.get("JAX_PLATFORMS") == "cpu" or os.environ.get("CUDA_VISIBLE_DEVICES") == "":
+            remedy = "JAX_PLATFORMS or CUDA_VISIBLE_DEVICES hides it"
+        else:
+            remedy = f'pip install "{DISTRIBUTION}[cuda12]"'
+        yield Finding(f"this machine has an NVIDIA GPU, which JAX does not use: {remedy}", UsageError)
+
+
+def _has_nvidia() -> bool:
+    return Path("/dev/nvidiactl").exists() or Path("/dev/dxg").exists()  # the second is WSL2's
+
+
+def disk(folder: Path) -> Iterator[Finding]:
+    """The free space of a folder, and whether files can be written there."""
+    free = shutil.disk_usage(folder).free
+    try:
+        with tempfile.TemporaryFile(dir=folder) as stream:
+            stream.write(b"optimist")
+            machine.sync(stream.fileno())
+    except OSError as problem:
+        yield Finding(f"cannot write in {folder}: {problem.strerror}; choose another folder", StorageError)
+        return
+    room = f"{free / 2**30:,.1f} GiB are free in {folder.resolve()}"
+    if free < LITTLE_ROOM:
+        yield Finding(f"{room}: make room, or choose a folder on another disk", StorageError)
+    else:
+        yield Finding(room)
 
 
 def folder(path: Path) -> Iterator[Finding]:
