@@ -65,7 +65,7 @@ def select(options: argparse.Namespace) -> None:
     chosen: `--step chosen` loads it. If not, the exit code is 7."""
     from optimist.studies.report.selection_report import ranking_sheet, write_selection_page
     from optimist.studies.sheet import print_sheet
-    from optimist.training.selection import select_policy
+    from optimist.training.selection.selecting import select_policy
     from optimist.training.storage.selected import refuse_read_only
 
     refuse_read_only(options.runs)
