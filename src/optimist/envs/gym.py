@@ -7,6 +7,7 @@ Discrete space becomes a one-hot vector; a Dict or Tuple is flattened in Gymnasi
 
 import sys
 import warnings
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -124,10 +125,8 @@ def versions_of(env) -> dict[str, str]:
     """The versions of the loaded simulators and of the package that defines the environment."""
     author = type(env.unwrapped).__module__.partition(".")[0]
     loaded = [name for name in SIMULATORS if name in sys.modules]
-    found = {}
+    versions = {}
     for name in dict.fromkeys(["gymnasium", "numpy", author, *loaded]):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue  # a module beside the user's own script has no version
-    return found
+        with suppress(PackageNotFoundError):  # a module beside the user's own script has no version
+            versions[name] = version(name)
+    return versions
