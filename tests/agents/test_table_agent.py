@@ -21,7 +21,6 @@ from optimist.equations.mixtures import Mixture
 from optimist.errors import UsageError
 from optimist.networks import SplitTable, Table
 from small_agents import (
-    LEARN_NO_VALUES,
     TABLES,
     VECTORS,
     default,
@@ -364,38 +363,7 @@ def test_every_table_agent_has_its_equation_written_in_loops():
     assert {type(agent) for agent, _ in EQUATIONS} == {type(agent) for agent in TABLES.values()}
 
 
-@pytest.mark.parametrize("agent", [agent for agent, _ in EQUATIONS], ids=lambda value: type(value).__name__)
-def test_rewards_and_targets_matter_to_an_agent_that_learns_values_and_to_no_other(agent):
-    """The target network matters until the episode ends; to behaviour cloning only the action does."""
-    q, q_target = random_tables(agent.columns, agent.networks)
-    learns_values = agents.name_of(agent) not in LEARN_NO_VALUES
-    losses = losses_on(agent, q, q_target)
-    difference = np.abs(losses - losses_on(agent, q, q))
-    ended = STEPS.discount == 0
-    if not isinstance(agent, agents.DiscreteIql):  # whose target values the state itself
-        assert difference[ended].max() < 1e-5
-    assert (difference[~ended].max() > 1e-3) == learns_values
-    doubled = losses_on(agent, q, q_target, STEPS._replace(reward=2 * STEPS.reward))
-    assert (np.abs(losses - doubled).max() > 1e-3) == learns_values
-
-
 # Where two agents must be the same, they are.
-
-ONE_COLUMN = [
-    agents.Rem(columns=1),
-    agents.EnsembleDqn(columns=1),
-    agents.AveragedEnsembleDqn(columns=1),
-    agents.MinimumEnsembleDqn(columns=1),
-    agents.BootstrappedDqn(columns=1, networks=1),
-]
-
-
-@pytest.mark.parametrize("agent", ONE_COLUMN, ids=lambda agent: type(agent).__name__)
-def test_one_column_of_an_ensemble_is_dqn(agent):
-    q, q_target = random_tables(columns=1)
-    np.testing.assert_allclose(
-        losses_on(agent, q, q_target), losses_on(agents.Dqn(), q, q_target), rtol=1e-5, atol=1e-7
-    )
 
 
 @pytest.mark.parametrize("scale", [1, 30], ids=["even", "near-certain"])
@@ -526,15 +494,3 @@ def test_double_dqn_by_hand():
 def test_an_agent_without_a_maximum_refuses_double_targets(name):
     with pytest.raises(UsageError, match="has no maximum over the next actions: leave double out"):
         dataclasses.replace(default(name), double=True)
-
-
-@pytest.mark.parametrize(
-    ("name", "base"), [("cql", "dqn"), ("qr_cql", "qr_dqn"), ("c51_cql", "c51"), ("rem_cql", "rem")]
-)
-def test_without_conservatism_an_agent_is_the_one_below(name, base):
-    agent = dataclasses.replace(default(name), conservatism=0.0)
-    below = agents.agent_class(base)(
-        **{f.name: getattr(agent, f.name) for f in dataclasses.fields(agents.agent_class(base))}
-    )
-    q, q_target = random_tables(agent.columns)
-    np.testing.assert_array_equal(losses_on(agent, q, q_target), losses_on(below, q, q_target))
