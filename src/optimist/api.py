@@ -19,8 +19,8 @@ from optimist.training.loading import load_run
 from optimist.training.run import Run
 
 if TYPE_CHECKING:
+    from optimist.choosing.ranking import Selection
     from optimist.training.export import Exported
-    from optimist.training.selection import Selection
 
 log = logging.getLogger("optimist")
 
@@ -167,7 +167,7 @@ def select(
     `selection.ranking` has all of them. `load(chosen.run, step="chosen")` loads the choice. With `episodes`,
     the policies that rank best play at most that many real episodes in all, which then decide.
     """
-    from optimist.training.selection import select_policy
+    from optimist.choosing.selecting import select_policy
     from optimist.training.storage.selected import refuse_read_only
 
     several = [runs] if isinstance(runs, (str, Path, Run)) else list(runs)

@@ -27,9 +27,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from command import call
 
 from optimist import envs
+from optimist.choosing.candidates import Source, read_sources
 from optimist.training.learner import SIDE_BY_SIDE
 from optimist.training.play.acting import act, blank, look_and_choose
-from optimist.training.selection.candidates import Source, read_sources
 
 HERE = Path(__file__).parent
 EPISODES, TOGETHER = 500, 5  # kept steps that play in one program

@@ -28,7 +28,7 @@ EVERY = 1_000  # updates between two rows
 
 def chosen_of(folder: Path):
     """The run, and the policies of STEPS of its first seed."""
-    from optimist.training.selection.candidates import candidates_of, read_sources
+    from optimist.choosing.candidates import candidates_of, read_sources
 
     (source,) = read_sources([folder])
     first = source.run.seeds[0]
@@ -67,14 +67,14 @@ def trace(folder: Path, write) -> None:
     """Write a row for each policy and every EVERY updates, as the fit goes on."""
     import jax
 
-    from optimist.training.selection import fitted_q, regression
-    from optimist.training.selection.estimators import Estimators
-    from optimist.training.selection.evidence import gather
+    from optimist.choosing import fitted_q, regression
+    from optimist.choosing.analysis import Analysis
+    from optimist.choosing.evidence import gather
 
     source, candidates = chosen_of(folder)
     truth, evidence, advance = played(source, candidates), gather([source], candidates), regression._advance
-    estimators = Estimators(evidence, [source], candidates, 10_000)
-    support = [float(held.mean()) for held in estimators._supported.held]  # clones the behaviour
+    estimators = Analysis(evidence, [source], candidates, 10_000)
+    support = [float(held.mean()) for held in estimators.supported.held]  # clones the behaviour
     held, starts, returns = estimators._held_steps, evidence.starts(0), np.concatenate(evidence.returns)
     for rate, updates in RATES.items():
         regression.TARGET_RATE, done = rate, [0]
@@ -83,7 +83,7 @@ def trace(folder: Path, write) -> None:
         def values(problem, params, place) -> float:
             """The value of a policy at the starts of the held-out episodes."""
             mine = jax.tree.map(lambda leaf: leaf[0, place], params)
-            asked = (problem.critic, float(returns.std()), mine, held, 0, estimators._held[place])
+            asked = (problem.critic, float(returns.std()), mine, held, 0, estimators.held[place])
             return float(fitted_q.values_on_log(*asked)[0][starts, 0].mean())
 
         def traced(problem, fit, *more, rate=rate, done=done, values=values):

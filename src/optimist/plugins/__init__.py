@@ -1,4 +1,4 @@
-"""One look-up for agents, environments, formats, torsos and loggers that users add.
+"""One look-up for agents, environments, formats, torsos, loggers and estimators that users add.
 
 The package's own are in its folders and are looked up there first. A plug-in has one of two names: that of an
 entry point (group `optimist.agents`, `optimist.environments`, ...), or an address, `module:Name` or
@@ -29,6 +29,7 @@ KINDS = {
     "formats": "format",
     "torsos": "torso",
     "loggers": "logger",
+    "estimators": "estimator",
 }
 _named: set[str] = set()  # the modules of the plug-ins that this process uses
 _allowed_files: dict[str, str] = {}  # by their names: a run that was moved has the path of another machine

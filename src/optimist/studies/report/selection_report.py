@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from optimist.choosing.estimators import available, estimator
+from optimist.choosing.ranking import Ranked, Selection
+from optimist.choosing.selecting import LEFT_OUT
 from optimist.data.disk.files import make_folder, write_whole
 from optimist.data.episodes import episodes_in_words
 from optimist.studies.report.figures import colour, dash, dress, laid_out, legend, svg
 from optimist.studies.report.page import Picture, page, picture
 from optimist.studies.sheet import Cell, Sheet, in_words, number
-from optimist.training.selection import Ranked, Selection
-from optimist.training.selection.choice import RULES
-from optimist.training.selection.selecting import LEFT_OUT
 
 PAGE = "selection.html"
 WIDTH, HEIGHT = 5.5, 3.4  # inches
@@ -44,7 +44,7 @@ def ranking_sheet(selection: Selection, most: int | None = None) -> Sheet:
     notes = [f"and {more:,} more policies"] * (more > 0) + list(selection.notes)
     if selection.ranking[0].gain:
         notes.append(f"gain: FQE, corrected by held-out outcomes, above today's policy; {LEFT_OUT}")
-    return Sheet(f"policies by {RULES[selection.rule].about}", heads, rows, notes)
+    return Sheet(f"policies by {estimator(selection.rule).about}", heads, rows, notes)
 
 
 def _scores(selection: Selection) -> list[str]:
@@ -70,7 +70,7 @@ def _played(each: Ranked) -> Cell:
 
 def write_selection_page(selection: Selection, out: Path, command: str) -> Path:
     """Write the page into a folder; return its path."""
-    facts = {**selection.facts, "rule": RULES[selection.rule].about, "intervals": LEFT_OUT}
+    facts = {**selection.facts, "rule": estimator(selection.rule).about, "intervals": LEFT_OUT}
     content = page(
         "selection.html.j2",
         title="Which policy to ship",
@@ -94,7 +94,8 @@ def _runs_sheet(selection: Selection) -> Sheet:
 
 def _pictures(selection: Selection) -> Iterator[Picture]:
     """A figure for each score that is known: the mean over the seeds of each run, over training."""
-    for score, (about, _) in RULES.items():
+    for score in dict.fromkeys((*available(), selection.rule)):
+        about = estimator(score).about
         known = [each for each in selection.ranking if each.scores[score] is not None]
         if known:
             figure = Figure((WIDTH, HEIGHT), layout="constrained")

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from optimist.choosing.estimators import available
 from optimist.studies.results.runs import Evaluated
 from optimist.studies.sheet import Cell, Sheet, as_csv
-from optimist.training.selection.choice import RULES
 
 LAST, SAME, PLAYED = "last", "the same step for all", "the best of {} that are played"
 COUNTS = (3, 5)  # policies that are played
@@ -72,7 +72,8 @@ def _fields(run: Evaluated, random: float) -> Iterable[Field]:
                 steps=np.array([each["step"] for each in mine]),
                 truth=np.array([curve[each["step"]] for each in mine]),
                 scores={
-                    name: np.array([_number(each["scores"].get(name)) for each in mine]) for name in RULES
+                    name: np.array([_number(each["scores"].get(name)) for each in mine])
+                    for name in available()
                 },
                 random=random,
             )
@@ -104,7 +105,7 @@ def _together(fields: Sequence[Field]) -> list[Field]:
 
 
 def _losses(field: Field, others: Sequence[Field]) -> Iterable[Loss]:
-    for rule in RULES:
+    for rule in available():
         wanted = field.scores[rule]
         known = ~np.isnan(wanted)
         if known.any():

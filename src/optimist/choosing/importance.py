@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optimist.choosing.evidence import Rewards
 from optimist.data.views import View
-from optimist.training.selection.evidence import Rewards
 
 SOFT = (0.1, 0.25, 0.5)  # shares of the log's own policy; the first that leaves enough episodes
 ENOUGH, FEWEST = 30.0, 5.0  # effective numbers of episodes: to be content, and to give an estimate at all

@@ -5,8 +5,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from optimist.choosing.choice import Estimate
 from optimist.data.disk.files import make_folder
-from optimist.training.selection.choice import Estimate
 from optimist.training.storage.selected import write_selection
 
 SHOWN = 5  # lines of a ranking

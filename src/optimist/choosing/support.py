@@ -11,13 +11,13 @@ import numpy as np
 
 from optimist.agents._actor_critic import Bounds
 from optimist.agents._table_agent import NEVER, choice_loss
+from optimist.choosing.decisions import Answers
+from optimist.choosing.evidence import Evidence, Steps
+from optimist.choosing.regression import HIDDEN, batch_size, fitted
 from optimist.data.transition import Spec
 from optimist.data.views import View
 from optimist.networks import MultiHead, Perceptron, torso_for
 from optimist.training.inputs import Inputs
-from optimist.training.selection.decisions import Answers
-from optimist.training.selection.evidence import Evidence, Steps
-from optimist.training.selection.regression import HIDDEN, batch_size, fitted
 
 THRESHOLD = 0.3  # smallest probability of an action, relative to the likeliest: discrete BCQ's
 USUAL = 0.99  # share of the logged action vectors that are within the support

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optimist.errors import UsageError, did_you_mean
+from optimist.choosing.estimators import USUAL, estimator
+from optimist.errors import UsageError
 
 DRAWS = 2000  # of the bootstrap
 COVERED = 0.9  # share of held-out states in which a supported policy acts as the behaviour would
@@ -16,31 +17,7 @@ SAME = 0.05  # share of the spread of all values; smaller differences are ignore
 KEEP = "keep today's policy, or clone it"
 
 
-class Rule(NamedTuple):
-    """What a rule prefers, and what it needs. Its name is that of its score, (C,)."""
-
-    about: str
-    needs: str = ""
-
-
-RULES = {
-    "cautious": Rule("the mean of FQE and of FQE within the log's support"),
-    "supported": Rule("FQE; an action that the behaviour would not take has the lowest value"),
-    "fqe": Rule("fitted Q evaluation"),
-    "support": Rule("share of held-out states in which the behaviour would act alike"),
-    "agreement": Rule("how often the seeds of a run choose the same action", "several seeds on one log"),
-    "importance": Rule(
-        "weighted importance sampling of softened policies",
-        "discrete actions, and episodes in which the policies would act as the behaviour did",
-    ),
-}
-USUAL = "cautious"
 Scores = Mapping[str, np.ndarray]
-
-
-def check_rule(rule: str) -> None:
-    if rule not in RULES:
-        raise UsageError(f'there is no rule "{rule}": {did_you_mean(rule, RULES)}')
 
 
 def ranked(rule: str, scores: Scores) -> list[int]:
@@ -53,7 +30,7 @@ def ranked(rule: str, scores: Scores) -> list[int]:
 def check_scored(rule: str, score: np.ndarray) -> None:
     """Raise UsageError if the rule's score is NaN for every candidate."""
     if np.isnan(score).all():
-        needs = RULES[rule].needs
+        needs = estimator(rule).needs
         because = f": it needs {needs}" if needs else ""
         raise UsageError(
             f'the rule "{rule}" has no score for any policy{because}; choose another, such as {USUAL}'

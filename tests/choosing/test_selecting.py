@@ -12,16 +12,15 @@ from benchmarks.simulators import clinic, plant, shop
 
 import optimist
 from little import played, small
-from optimist.cli import select
+from optimist.choosing import choice, evidence, selecting
+from optimist.choosing.candidates import candidates_of, read_sources
+from optimist.choosing.decisions import answers
+from optimist.choosing.evidence import Steps, gather
 from optimist.cli.main import main
 from optimist.data import Dataset
 from optimist.errors import DataError, RunError, StorageError, UndecidedError, UsageError
 from optimist.studies.report.selection_report import ranking_sheet
 from optimist.training.offline import OfflineTraining, Training
-from optimist.training.selection import choice, evidence, selecting
-from optimist.training.selection.candidates import candidates_of, read_sources
-from optimist.training.selection.decisions import answers
-from optimist.training.selection.evidence import Steps, gather
 from optimist.training.storage.run_folder import read_config
 from optimist.training.storage.selected import NAME, read_selection
 
@@ -273,8 +272,23 @@ def test_fewer_real_episodes_than_were_asked_for_are_said(runs):
     assert f"{said} policies" in found.notes
 
 
-def test_the_command_line_knows_every_rule():
-    assert tuple(choice.RULES) == select.RULES
+def test_an_estimator_of_ones_own_is_one_file(runs, tmp_path):
+    """The policies of the earliest step come first, in any process that can import the file."""
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import numpy as np\n\n\nclass Earliest:\n    about, needs = 'an early step', ''\n\n"
+        "    def scores(self, analysis):\n"
+        "        return np.array([-each.step for each in analysis.candidates], float)\n"
+    )
+    rule = f"{file}:Earliest"
+    found = optimist.select(runs, rule=rule, updates=3, out=tmp_path / "page")
+    assert [each.step for each in found.ranking] == [20] * 4 + [40] * 4
+    assert {each.scores[rule] for each in found.ranking} == {-20.0, -40.0}
+    assert "policies by an early step" in ranking_sheet(found).title
+    assert "An early step." in (tmp_path / "page" / "selection.html").read_text()
+    file.write_text("class Nothing:\n    pass\n")
+    with pytest.raises(UsageError, match="Nothing is not an estimator: it needs about, needs and scores"):
+        optimist.select(runs, rule=f"{file.rename(tmp_path / 'other.py')}:Nothing")
 
 
 def test_a_run_that_cannot_be_written_is_refused_before_the_long_work(runs, monkeypatch, capsys):
@@ -292,7 +306,7 @@ def test_mistakes_are_one_line(runs, log, tmp_path):
     other = train(cart().save(tmp_path / "other"), tmp_path / "run")
     with pytest.raises(RunError, match="select among runs of one dataset"):
         optimist.select([runs[0], other])
-    with pytest.raises(UsageError, match='no rule "fqq": did you mean "fqe"'):
+    with pytest.raises(UsageError, match='no estimator "fqq": did you mean "fqe"'):
         optimist.select(runs, rule="fqq")
     with pytest.raises(UsageError, match="updates is 0: it must be at least 1"):
         optimist.select(runs, updates=0)

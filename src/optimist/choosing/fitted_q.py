@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from optimist.training.selection.decisions import Answers
-from optimist.training.selection.evidence import Evidence, Steps, stacked_on_device
-from optimist.training.selection.regression import Critic, batch_size, fitted
+from optimist.choosing.decisions import Answers
+from optimist.choosing.evidence import Evidence, Steps, stacked_on_device
+from optimist.choosing.regression import Critic, batch_size, fitted
 
 
 class Own(NamedTuple):

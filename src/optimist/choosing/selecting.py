@@ -1,26 +1,28 @@
 """`select`: fits the estimators to the log, ranks all kept policies, and says whether to ship the first."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import jax
 import numpy as np
 
+from optimist.choosing import choice
+from optimist.choosing.analysis import Analysis
+from optimist.choosing.candidates import Candidate, Source, candidates_of, read_sources
+from optimist.choosing.choice import KEEP, Scores, estimate
+from optimist.choosing.estimators import USUAL, available, estimator
+from optimist.choosing.evidence import Evidence, gather
+from optimist.choosing.importance import doubtful_propensities
+from optimist.choosing.ranking import Ranked, Selection
 from optimist.data.dataset import Dataset
 from optimist.data.numbers import whole_number
 from optimist.training.evaluation import evaluate
 from optimist.training.seed_logs import whole
-from optimist.training.selection import choice
-from optimist.training.selection.candidates import Candidate, Source, candidates_of, read_sources
-from optimist.training.selection.choice import KEEP, estimate
-from optimist.training.selection.estimators import Estimators
-from optimist.training.selection.evidence import Evidence, gather
-from optimist.training.selection.halving import Play, halved
-from optimist.training.selection.importance import doubtful_propensities
-from optimist.training.selection.ranking import Ranked, Selection
 from optimist.training.storage.configuration import fingerprint
 
 UPDATES = 10_000
+Play = Callable[[int, int, int], Sequence[float]]  # (candidate, episodes, round) -> their returns
 LEFT_OUT = "95% over held-out episodes; FQE's error in states that are not in the log is left out"
 
 
@@ -28,7 +30,7 @@ def select_policy(
     runs: Iterable[str | Path],
     *,
     data: Dataset | str | Path | None = None,
-    rule: str = choice.USUAL,
+    rule: str = USUAL,
     updates: int = UPDATES,
     episodes: int = 0,
     environment: str = "",
@@ -42,28 +44,30 @@ def select_policy(
     `anyway`. `part` selects the part of each player's log that is used: by default all of it, also for runs
     that learned from less. `steps` limits the steps of each log: on a CPU it takes long to compute many
     policies at all states."""
-    choice.check_rule(rule)
+    by = estimator(rule)
     updates, episodes = whole_number("updates", updates, least=1), whole_number("episodes", episodes, least=0)
     steps = None if steps is None else whole_number("steps", steps, least=1)
     sources = read_sources(runs, allow)
     candidates = candidates_of(sources)
     play = _player(sources, candidates, environment) if episodes else None  # raises before the long work
     evidence = gather(sources, candidates, data, part, steps)
-    estimators = Estimators(evidence, sources, candidates, updates)
-    if rule in ("agreement", "importance"):
-        choice.check_scored(rule, getattr(estimators, rule))  # before the long work too
-    order = choice.ranked(rule, estimators.scores)
+    analysis = Analysis(evidence, sources, candidates, updates)
+    scores = {rule: by.scores(analysis)}
+    choice.check_scored(rule, scores[rule])  # before the work for the other scores
+    scores |= {name: estimator(name).scores(analysis) for name in available() if name != rule}
+    scores["effective_episodes"] = analysis.effective_episodes
+    order = choice.ranked(rule, scores)
     names = [f"{sources[each.source].path} step {each.step:,} seed {each.seed}" for each in candidates]
-    notes = [*choice.doubts(order, estimators.scores, names), *evidence.notes]
+    notes = [*choice.doubts(order, scores, names), *evidence.notes]
     returns = dict[int, list[float]]()
     if play:
         order, returns = halved(order, episodes, play)
         notes.append(_reordered(returns, episodes))
-    notes += _notes_on_weights(estimators, order[0])
-    ranking = tuple(_ranking(estimators, order, rule, returns))
-    today = estimate(np.concatenate(estimators.observed))
-    notes += _notes_on_today(estimators)
-    better, shown = _by_play(evidence, ranking[0]) if play else _by_log(estimators, order[0], ranking[0])
+    notes += _notes_on_weights(analysis, order[0])
+    ranking = tuple(_ranking(analysis, scores, order, rule, returns))
+    today = estimate(np.concatenate(analysis.observed))
+    notes += _notes_on_today(analysis)
+    better, shown = _by_play(evidence, ranking[0]) if play else _by_log(analysis, order[0], ranking[0])
     answer = f"ship {ranking[0].name}: {shown}; today's earns {today}" if better else f"{KEEP}: {shown}"
     facts = {
         "data": sources[0].run.data,
@@ -81,36 +85,36 @@ def select_policy(
 
 
 def _ranking(
-    estimators: Estimators, order: Sequence[int], rule: str, returns: Mapping[int, Sequence[float]]
+    analysis: Analysis, table: Scores, order: Sequence[int], rule: str, returns: Mapping[int, Sequence[float]]
 ) -> Iterable[Ranked]:
     for number in order:
-        candidate = estimators.candidates[number]
-        source = estimators.sources[candidate.source]
-        scores = {name: _finite(float(score[number])) for name, score in estimators.scores.items()}
+        candidate = analysis.candidates[number]
+        source = analysis.sources[candidate.source]
+        scores = {name: _finite(float(score[number])) for name, score in table.items()}
         yield Ranked(
             run=source.path,
             agent=source.agent,
             step=candidate.step,
             seed=candidate.seed,
             value=scores[rule],
-            gain=estimate(estimators.gains[number]) if estimators.gains else None,
-            support=float(estimators.scores["support"][number]),
+            gain=estimate(analysis.gains[number]) if analysis.gains else None,
+            support=float(table["support"][number]),
             scores=scores,
             returns=tuple(returns.get(number, ())),
         )
 
 
-def _by_log(estimators: Estimators, number: int, first: Ranked) -> tuple[bool, str]:
+def _by_log(analysis: Analysis, number: int, first: Ranked) -> tuple[bool, str]:
     """Does the log show that the first policy is better than today's? And by how much, or why not."""
-    evidence, log = estimators.evidence, int(estimators.evidence.whose[number])
+    evidence, log = analysis.evidence, int(analysis.evidence.whose[number])
     held = len(evidence.logs[log].held.starts)
     if not evidence.unseen:
         return False, "the policies learned from all episodes; with --hold-out 0.2 the others judge them"
     if held < choice.EPISODES:
         return False, f"held-out episodes: {held}, which are too few; hold out at least {choice.EPISODES}"
-    fqe = estimate(estimators.values.fqe[number] - estimators.observed[log])
-    enough = estimators.scores["effective_episodes"][number] >= choice.TELLING * held
-    weighted = estimators.weighted_gain(number) if enough else None
+    fqe = estimate(analysis.values.fqe[number] - analysis.observed[log])
+    enough = analysis.effective_episodes[number] >= choice.TELLING * held
+    weighted = analysis.weighted_gain(number) if enough else None
     against = choice.objection(first.gain, fqe, weighted, first.support)
     return not against, against or f"it is better than today's policy by {first.gain} an episode ({LEFT_OUT})"
 
@@ -128,8 +132,8 @@ def _by_play(evidence: Evidence, first: Ranked) -> tuple[bool, str]:
     return better, f"its return is {gain} above today's policy's (95% over {counts}; not discounted)"
 
 
-def _notes_on_today(estimators: Estimators) -> list[str]:
-    logs = estimators.evidence.logs
+def _notes_on_today(analysis: Analysis) -> list[str]:
+    logs = analysis.evidence.logs
     cut = sum(int((~log.held.timeline.terminal[log.held.stops - 1]).sum()) for log in logs)
     if not cut:
         return []
@@ -140,12 +144,12 @@ def _notes_on_today(estimators: Estimators) -> list[str]:
     ]
 
 
-def _notes_on_weights(estimators: Estimators, number: int) -> list[str]:
+def _notes_on_weights(analysis: Analysis, number: int) -> list[str]:
     """How much importance sampling says about the first policy, and doubts about the logged propensities."""
-    evidence, found = estimators.evidence, estimators.weighted[estimators.evidence.whose[number]]
+    evidence, found = analysis.evidence, analysis.weighted[analysis.evidence.whose[number]]
     if found is None:
         return []
-    effective, gain = estimators.scores["effective_episodes"][number], estimators.weighted_gain(number)
+    effective, gain = analysis.effective_episodes[number], analysis.weighted_gain(number)
     said = f"finds a gain of {gain}" if gain else "cannot tell"
     log = evidence.logs[evidence.whose[number]]
     cloned = ", by a clone's propensities" if log.held.timeline.probability is None else ""
@@ -155,6 +159,30 @@ def _notes_on_weights(estimators: Estimators, number: int) -> list[str]:
     )
     doubtful = [doubtful_propensities(log.learned) for log in evidence.logs]
     return [line, *dict.fromkeys(note for note in doubtful if note)]
+
+
+def rounds_of(budget: int, candidates: int) -> list[tuple[int, int]]:
+    """(candidates, episodes of each) in every round: half of the candidates stay after each, and every round
+    gets an equal share of the budget (Karnin et al. 2013, algorithm 1), the last one also the rest."""
+    rounds = max(1, int(math.log2(candidates))) if candidates > 1 else 1
+    while rounds > 1 and rounds * 2**rounds > budget:
+        rounds -= 1
+    field = min(candidates, 2**rounds, budget)
+    plan = [(max(1, field >> done), budget // rounds // max(1, field >> done)) for done in range(rounds)]
+    left, (last, episodes) = budget - sum(field * each for field, each in plan), plan[-1]
+    return [*plan[:-1], (last, episodes + left // last)]
+
+
+def halved(ranking: Sequence[int], budget: int, play: Play) -> tuple[list[int], dict[int, list[float]]]:
+    """The ranking with its head reordered by play, and the returns of every candidate that played."""
+    returns = dict[int, list[float]]()
+    order = list(ranking)
+    for number, (field, episodes) in enumerate(rounds_of(budget, len(order))):
+        for candidate in order[:field]:
+            returns.setdefault(candidate, []).extend(play(candidate, episodes, number))
+        head = sorted(order[:field], key=lambda candidate: -np.mean(returns[candidate]))  # a stable sort
+        order[:field] = head
+    return order, returns
 
 
 def _reordered(returns: Mapping[int, Sequence[float]], episodes: int) -> str:

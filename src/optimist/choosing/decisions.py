@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from optimist.choosing.candidates import Candidate, Source
+from optimist.choosing.evidence import Evidence, Steps
 from optimist.training.learner import Learner
 from optimist.training.play.acting import POLICY
-from optimist.training.selection.candidates import Candidate, Source
-from optimist.training.selection.evidence import Evidence, Steps
 
 
 class Answers(NamedTuple):

@@ -5,16 +5,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from optimist.choosing.decisions import Answers
+from optimist.choosing.estimators.agreement import agreement
+from optimist.choosing.evidence import Evidence, Log, Rewards, Steps
+from optimist.choosing.fitted_q import FittedQ, Own, policy_values
+from optimist.choosing.importance import doubtful_propensities, softened, weighted_returns
+from optimist.choosing.regression import Critic, by_log, fitted
+from optimist.choosing.selecting import halved, rounds_of
+from optimist.choosing.support import Near, likely, support
+from optimist.choosing.today import corrections, observed_returns
 from optimist.data import Dataset
-from optimist.training.selection.agreement import agreement
-from optimist.training.selection.decisions import Answers
-from optimist.training.selection.evidence import Evidence, Log, Rewards, Steps
-from optimist.training.selection.fitted_q import FittedQ, Own, policy_values
-from optimist.training.selection.halving import halved, rounds_of
-from optimist.training.selection.importance import doubtful_propensities, softened, weighted_returns
-from optimist.training.selection.regression import Critic, by_log, fitted
-from optimist.training.selection.support import Near, likely, support
-from optimist.training.selection.today import corrections, observed_returns
 
 STATES, GAMMA = 4, 0.6
 REWARDS = Rewards(GAMMA, None)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from optimist.choosing.candidates import Candidate, Source
 from optimist.data.dataset import Dataset
 from optimist.data.returns_to_go import logged_values, returns_to_go
 from optimist.data.sampling import Sampler
@@ -20,7 +21,6 @@ from optimist.training.inputs import Inputs, measured
 from optimist.training.offline_settings import Training
 from optimist.training.run import Run
 from optimist.training.seed_logs import USUAL_SHARE, HoldOut, SeedLogs, whole
-from optimist.training.selection.candidates import Candidate, Source
 from optimist.training.storage.configuration import IN_MEMORY
 
 ROOM = 2**30  # bytes for the frames and for the actions and values of every candidate at every step

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from optimist.training.selection.evidence import Evidence, Steps
-from optimist.training.selection.regression import Critic, batch_size, fitted
+from optimist.choosing.evidence import Evidence, Steps
+from optimist.choosing.regression import Critic, batch_size, fitted
 
 LARGEST_WEIGHT = 20.0  # of one step
 
