@@ -8,8 +8,6 @@ import pkgutil
 from functools import cache
 from typing import Any, Protocol
 
-import numpy as np
-
 from optimist import plugins
 from optimist.errors import UsageError
 
@@ -22,7 +20,7 @@ class Estimator(Protocol):
     about: str  # what the score is, for tables
     needs: str  # without what it has no score; "" if it always has one
 
-    def scores(self, analysis: Any) -> np.ndarray:
+    def scores(self, analysis: Any) -> Any:
         """The score of every candidate of an `Analysis`, (C,), higher for a better one; NaN without one."""
         ...
 
