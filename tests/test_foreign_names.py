@@ -13,7 +13,7 @@ from optimist.cli.main import main
 from optimist.data import Recorder, Spec
 from optimist.errors import DataError, RunError
 from optimist.training.learner import Learner
-from optimist.training.loading import load_run
+from optimist.training.run import load_run
 from optimist.training.storage.checkpoint import load_state, save_state
 from optimist.training.storage.configuration import fingerprint
 from optimist.training.storage.run_folder import read_config

@@ -11,7 +11,8 @@ from little import PIXELS, add_metrics, outcome, random_play, small, vectors
 from optimist.data import Dataset, Recorder
 from optimist.data.verify import verify
 from optimist.training.evaluation import EpisodeScore
-from optimist.training.offline import OfflineTraining, Training
+from optimist.training.offline import OfflineTraining
+from optimist.training.settings import Training
 from optimist.training.storage import checked_lines
 from optimist.training.storage.checkpoint import load_state, save_state
 from optimist.training.storage.run_folder import RunFolder, read_episodes

@@ -22,8 +22,7 @@ PYTHON = {
     "optimist.choosing.ranking": ["Selection", "Ranked"],
     "optimist.training.export": ["Exported"],
     "Settings": "What `train` and `collect` take as further keywords. A recipe sets some of them otherwise.",
-    "optimist.training.offline_settings": ["Training"],
-    "optimist.training.online_settings": ["Collection"],
+    "optimist.training.settings": ["Training", "Collection"],
     "Errors": "Each is one line that names the remedy; the number is the exit code of a command.",
     "optimist.errors": [
         "OptimistError",

@@ -20,7 +20,8 @@ from optimist.cli.main import main
 from optimist.data import Dataset
 from optimist.errors import DataError, RunError, StorageError, UndecidedError, UsageError
 from optimist.studies.report.selection_report import ranking_sheet
-from optimist.training.offline import OfflineTraining, Training
+from optimist.training.offline import OfflineTraining
+from optimist.training.settings import Training
 from optimist.training.storage.run_folder import read_config
 from optimist.training.storage.selected import NAME, read_selection
 
@@ -354,10 +355,6 @@ def test_a_run_that_learned_from_a_part_in_python_is_as_that_of_the_command_line
     assert configs[0] == configs[1]
     for data in (None, log, part):
         assert optimist.select(run, data=data, updates=2).ranking
-    old = (tmp_path / "run" / "config.toml").read_text().replace(part.recording, part.fingerprint)
-    (tmp_path / "run" / "config.toml").write_text(old)  # as it was written before
-    again = optimist.train("dqn", part, out=run.path, steps=6, evaluate_every=2, environment="")
-    assert again.step == 6 and optimist.select(again, data=part, updates=2).ranking
 
 
 def test_one_policy_is_no_choice(log, tmp_path):

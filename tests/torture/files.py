@@ -31,7 +31,7 @@ from optimist.studies.status import FILE as STUDY
 from optimist.studies.status import job_status, note_failure, read_record, write_jobs
 from optimist.training.evaluation import EpisodeScore
 from optimist.training.feeding import PLACES, feed_of
-from optimist.training.loading import load_run
+from optimist.training.run import load_run
 from optimist.training.storage import checked_lines
 from optimist.training.storage.alarms import Alarm, read_alarms, write_alarms
 from optimist.training.storage.checkpoint import load_state

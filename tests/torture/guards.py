@@ -315,14 +315,14 @@ GUARDS = (
     ),
     Guard(
         "the next checkpoint waits for the last",
-        "training/storage/saver.py",
+        "training/services.py",
         "            self._thread.join()\n",
         "            pass\n",
         f"{SAVER_TESTS}::test_the_next_save_waits_for_the_last",
     ),
     Guard(
         "an error of the writing thread is raised",
-        "training/storage/saver.py",
+        "training/services.py",
         "                raise problem\n",
         "                pass\n",
         f"{SAVER_TESTS}::test_an_error_of_the_thread_ends_the_run_and_keeps_what_was_there",
@@ -469,7 +469,7 @@ GUARDS = (
     ),
     Guard(
         "a value of a wrong kind in the settings of a run is one line",
-        "training/loading.py",
+        "training/run.py",
         "    except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as problem:\n",
         "    except KeyError as problem:\n",
         "training/test_edited_settings.py::test_a_value_of_a_wrong_kind_is_one_line",
@@ -511,7 +511,7 @@ GUARDS = (
     ),
     Guard(
         "sizes are computed before they are allocated",
-        "training/sizes.py",
+        "training/memory.py",
         "    if needed > available:\n",
         "    if False:\n",
         "training/test_sizes.py::test_as_much_as_there_is_may_be_taken",
@@ -721,7 +721,7 @@ GUARDS = (
     ),
     Guard(
         "a policy of another run is refused",
-        "training/loading.py",
+        "training/run.py",
         "load_policy(path, at, shapes.params, settings)\n    run",
         "load_policy(path, at, shapes.params)\n    run",
         "training/storage/test_policies.py::test_a_policy_of_another_run_is_refused",

@@ -15,8 +15,8 @@ from optimist.errors import OptimistError
 from optimist.studies import rates
 from optimist.studies.report.study_tables import chosen_by
 from optimist.studies.results import logs, provenance
-from optimist.training.loading import load_run
 from optimist.training.loggers._told import FOLDER, Told
+from optimist.training.run import load_run
 from optimist.training.storage import alarms, checked_lines, selected
 from optimist.training.storage.code_versions import read_versions
 from optimist.training.storage.configuration import fingerprint

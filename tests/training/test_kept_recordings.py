@@ -17,10 +17,10 @@ from optimist.data import recorder as recorders
 from optimist.data.verify import verify
 from optimist.errors import RunError
 from optimist.training import online, services
-from optimist.training.interrupt import Interrupted
 from optimist.training.online import OnlineTraining
-from optimist.training.online_settings import Collection
+from optimist.training.settings import Collection
 from optimist.training.storage import checkpoint
+from optimist.training.terminal import Interrupted
 from patience import PATIENCE
 
 SHORT = Collection(

@@ -18,9 +18,8 @@ from optimist.data import from_arrays
 from optimist.errors import DataError, UsageError
 from optimist.studies.job import Job
 from optimist.studies.job_run import perform_job
-from optimist.training import offline, online, settling
+from optimist.training import offline, online, resolve
 from optimist.training.resolve import resolve_collection, resolve_training
-from optimist.training.seed_logs import SeedLogs, with_hold_out
 from optimist.training.storage.configuration import as_config, toml
 
 CLIPPED = ("atari", "minatar", "minatar_jax")
@@ -48,11 +47,11 @@ def only_asked(monkeypatch):
     def begin(self, agent, where, settings, *, out, environment=None, **_):
         agent.check(where.spec if hasattr(where, "spec") else made(where).spec)
         if isinstance(where, str):
-            settings = online.settled_for(settings, where)
+            settings = resolve.resolve_for_environment(settings, where)
         else:
-            settings = with_hold_out(settings, [where], environment)
-            logs = SeedLogs(where, settings, (0,))
-            agent, settings = settling.settled_run(agent, settings, logs, where, environment)
+            agent, settings, _ = resolve.resolve_for_log(
+                agent, settings, where, (0,), environment=environment
+            )
         raise AskedError({"agent": described(agent), "training": as_config(settings)})
 
     with monkeypatch.context() as patch:

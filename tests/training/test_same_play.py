@@ -18,11 +18,11 @@ from optimist.data.verify import verify
 from optimist.envs import _lanes, _workers, minatar
 from optimist.training import services
 from optimist.training.beginning import beginning
-from optimist.training.interrupt import Interrupted
-from optimist.training.loading import load_run
 from optimist.training.online import OnlineTraining
-from optimist.training.online_settings import Collection
 from optimist.training.play import playing
+from optimist.training.run import load_run
+from optimist.training.settings import Collection
+from optimist.training.terminal import Interrupted
 from patience import PATIENCE
 
 COLLECTION = Collection(

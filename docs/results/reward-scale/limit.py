@@ -23,7 +23,7 @@ from command import call
 
 import optimist
 from optimist.data.look import FARTHEST
-from optimist.training import inputs
+from optimist.training import scaling
 
 UPDATES, MANY = 10_000, 400_000
 TASKS = {"machine": LOGS["machine"], "shop": LOGS["shop"], **WIDE}  # the others have no values beyond 10
@@ -45,7 +45,7 @@ def main(out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     table = Table(out / "limit.csv", ("log", "agent", "limit", "draw", "score", "beyond"), keys=4)
     for name, label, limit in product(TASKS, ("DQN (Adam)", "CQL"), LIMITS):
-        inputs.FARTHEST = LIMITS[limit]
+        scaling.FARTHEST = LIMITS[limit]
         jax.clear_caches()
         for draw in range(DRAWS[name]):
             if table.lacks(name, label, limit, str(draw)):

@@ -28,7 +28,7 @@ from command import call
 import optimist
 from optimist import agents
 from optimist.data.transition import Transition
-from optimist.training import inputs
+from optimist.training import scaling
 from optimist.training.learner import Learner, advance
 from optimist.training.recipes import RECIPES
 from optimist.training.storage.run_folder import read_config
@@ -208,7 +208,7 @@ def show(file: Path, rows: tuple[str, ...], across: str) -> None:
 
 def main(out: Path, updates: int = UPDATES) -> None:
     logging.getLogger("optimist").setLevel(logging.ERROR)
-    inputs.FARTHEST = None  # the published files are older than this limit, which limit.py measures
+    scaling.FARTHEST = None  # the published files are older than this limit, which limit.py measures
     out.mkdir(parents=True, exist_ok=True)
     trained(out, updates)
     causes(out, updates)

@@ -14,7 +14,7 @@ from optimist.agents._agent import Agent, Objective
 from optimist.agents._ensemble import DistributionalEnsemble, EnsembleAgent, ManyHeads
 from optimist.agents._table_agent import HuberAgent, TableAgent, ValueAgent
 from optimist.equations.optimizers import Adam, RmsProp
-from optimist.errors import UsageError, did_you_mean, renamed
+from optimist.errors import UsageError, did_you_mean
 
 __all__ = [  # base classes for new agents; `__getattr__` finds the agents themselves
     "ActorAgent",
@@ -75,9 +75,6 @@ def presets(name: str) -> dict[str, Agent]:
 def preset(name: str, chosen: str | None = None) -> Agent:
     """An agent by its name and the name of its preset."""
     known = presets(name)
-    if chosen == "paper" and "2020" in known:  # ddpg and bcq have a preset for each version of the code
-        renamed("paper", "2020")
-        chosen = "2020"
     if chosen is not None and chosen not in known:
         raise UsageError(f'{name} has no preset "{chosen}": {did_you_mean(chosen, known)}')
     return known[chosen or next(iter(known))]

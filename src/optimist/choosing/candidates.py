@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 from optimist.agents import short_name
 from optimist.errors import RunError, UsageError
-from optimist.training.loading import load_run
-from optimist.training.run import Run
+from optimist.training.run import Run, load_run
 from optimist.training.storage.configuration import fingerprint
 from optimist.training.storage.policies import kept_steps, load_policy
 from optimist.training.storage.run_folder import read_config, refuse_unless_run

@@ -15,12 +15,11 @@ from optimist.data.returns_to_go import logged_values, returns_to_go
 from optimist.data.sampling import Sampler
 from optimist.data.views import View
 from optimist.errors import DataError, RunError
-from optimist.training.automatic import takes_scaling
 from optimist.training.feeding import DeviceFeed, frame_bytes
-from optimist.training.inputs import Inputs, measured
-from optimist.training.offline_settings import Training
 from optimist.training.run import Run
+from optimist.training.scaling import Inputs, measured, takes_scaling
 from optimist.training.seed_logs import USUAL_SHARE, HoldOut, SeedLogs, whole
+from optimist.training.settings import Training
 from optimist.training.storage.configuration import IN_MEMORY
 
 ROOM = 2**30  # bytes for the frames and for the actions and values of every candidate at every step

@@ -17,9 +17,9 @@ from optimist.choosing.evidence import Steps
 from optimist.data.transition import Spec
 from optimist.equations.optimizers import Adam, changed
 from optimist.networks import MultiHead, Perceptron, torso_for
-from optimist.training.inputs import Inputs
 from optimist.training.learner import SIDE_BY_SIDE
-from optimist.training.progress import Bar
+from optimist.training.scaling import Inputs
+from optimist.training.terminal import Bar
 
 OPTIMIZER = Adam(learning_rate=1e-3, epsilon=1e-8)
 TARGET_RATE = 0.01  # how far the targets move towards the networks at each update

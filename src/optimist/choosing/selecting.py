@@ -210,7 +210,7 @@ def _player(sources: Sequence[Source], candidates: Sequence[Candidate], environm
             games[candidate.source],
             seeds=(0,),
             episodes=episodes,
-            epsilon=float(source.training.get("epsilon", 0.001)),
+            epsilon=float(source.training.get("evaluation_epsilon", 0.001)),
             step=round_,
         )
         return [row.score for row in rows]

@@ -17,7 +17,7 @@ from optimist.choosing.regression import HIDDEN, batch_size, fitted
 from optimist.data.transition import Spec
 from optimist.data.views import View
 from optimist.networks import MultiHead, Perceptron, torso_for
-from optimist.training.inputs import Inputs
+from optimist.training.scaling import Inputs
 
 THRESHOLD = 0.3  # smallest probability of an action, relative to the likeliest: discrete BCQ's
 USUAL = 0.99  # share of the logged action vectors that are within the support

@@ -95,9 +95,8 @@ def build() -> dict[str, Any]:
     from optimist.data import formats
     from optimist.studies.demo import Demo
     from optimist.studies.proposition import Proposition
-    from optimist.training.offline_settings import Training
-    from optimist.training.online_settings import Collection
     from optimist.training.recipes import RECIPES
+    from optimist.training.settings import Collection, Training
 
     records = {
         "training": Training(),

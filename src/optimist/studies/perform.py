@@ -21,8 +21,8 @@ from optimist.studies.report.study_report import FILM, write_findings
 from optimist.studies.results.findings import by_environment
 from optimist.studies.scores.normalisation import normaliser
 from optimist.studies.status import write_jobs
-from optimist.training.loading import load_run
 from optimist.training.play.video import gif_bytes
+from optimist.training.run import load_run
 
 FRAMES = 300  # length of the film
 

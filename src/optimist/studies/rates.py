@@ -17,8 +17,8 @@ from optimist.errors import OptimistError
 from optimist.studies.job import Job
 from optimist.studies.status import FILE as STUDY
 from optimist.studies.status import read_jobs, steps_done
-from optimist.training.kinds import fits
 from optimist.training.memory import RUNS_PER_GPU, RUNS_PER_MACHINE
+from optimist.training.values import fits
 
 FILE = "took.json"  # in a job's folder
 

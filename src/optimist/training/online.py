@@ -22,20 +22,20 @@ from optimist.data.recorder import Recorder
 from optimist.data.views import View
 from optimist.errors import RunError, UsageError, command_line
 from optimist.training.beginning import Beginning
-from optimist.training.interrupt import StopRequest
 from optimist.training.learner import Learner, TrainState, check_seeds
 from optimist.training.loggers import logger_classes
-from optimist.training.monitor import check_finite
-from optimist.training.online_settings import Collection, settled_for
+from optimist.training.measures import check_finite
+from optimist.training.memory import check_memory_to_play
 from optimist.training.play.playing import LaneReturns, Playing
 from optimist.training.play.replay import Replay
-from optimist.training.progress import say
+from optimist.training.resolve import resolve_for_environment
 from optimist.training.services import PlayServices, owes_evaluation
-from optimist.training.sizes import check_memory_to_play
+from optimist.training.settings import Collection
 from optimist.training.storage import checkpoint
 from optimist.training.storage.code_versions import versions
 from optimist.training.storage.configuration import as_config
 from optimist.training.storage.run_folder import RunFolder
+from optimist.training.terminal import StopRequest, say
 
 LOG_SECONDS = 2.0
 UPDATES_AT_ONCE = 250  # gradient steps between checks of the signals, while a resumed run catches up
@@ -94,7 +94,7 @@ class OnlineTraining:
         if collection.mix and start is None:
             raise UsageError("mix is a share of the log of another run: name that run with --from RUN")
         refuse_run_or_study(Path(out))
-        collection = settled_for(collection, environment)
+        collection = resolve_for_environment(collection, environment)
         self.path, self.seeds, self.collection = Path(out), tuple(seeds), collection
         self.lanes = collection.lanes * len(seeds)
         logger_classes(collection.loggers)  # raises for an unknown logger

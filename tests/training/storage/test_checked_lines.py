@@ -11,7 +11,8 @@ from optimist.data import Dataset
 from optimist.errors import RunError
 from optimist.studies.scores.curves import episodes
 from optimist.training.evaluation import EpisodeScore
-from optimist.training.offline import OfflineTraining, Training
+from optimist.training.offline import OfflineTraining
+from optimist.training.settings import Training
 from optimist.training.storage import checked_lines as rows
 from optimist.training.storage.alarms import Alarm, read_alarms, write_alarms
 from optimist.training.storage.run_folder import RunFolder, read_episodes

@@ -10,7 +10,8 @@ from little import outcome, small
 from optimist.cli.main import main
 from optimist.data import Dataset
 from optimist.errors import RunError, UsageError
-from optimist.training.offline import OfflineTraining, Training
+from optimist.training.offline import OfflineTraining
+from optimist.training.settings import Training
 from optimist.training.storage.policies import Policies, kept_steps
 from optimist.training.storage.run_folder import RunFolder, read_config
 

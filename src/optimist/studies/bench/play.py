@@ -17,7 +17,7 @@ from optimist.studies.bench.timing import Gauge, Subject, Work
 from optimist.training.evaluation import evaluate
 from optimist.training.learner import Learner
 from optimist.training.online import OnlineTraining
-from optimist.training.online_settings import Collection
+from optimist.training.settings import Collection
 
 AGENT, BATCH, LANES, TURNS = "dqn", 32, 16, 100
 GAMES = {  # an environment and the extra package that it needs; "": none

@@ -23,9 +23,8 @@ from optimist.studies.engines.watch import Watch
 from optimist.studies.engines.work import LEAVING_SECONDS
 from optimist.studies.job import Job
 from optimist.studies.store import is_address
-from optimist.training.interrupt import Interrupted, StopRequest
 from optimist.training.memory import RUNS_PER_GPU, RUNS_PER_MACHINE
-from optimist.training.progress import say
+from optimist.training.terminal import Interrupted, StopRequest, say
 
 AHEAD = 1000  # runs in the cluster's queue, where an autoscaler sees them
 

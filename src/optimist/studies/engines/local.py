@@ -22,8 +22,8 @@ from optimist.studies.engines.engine import Ended
 from optimist.studies.job import Job
 from optimist.studies.job_run import perform_job
 from optimist.studies.rates import measured
-from optimist.training.interrupt import Interrupted
 from optimist.training.storage.run_folder import InUseError
+from optimist.training.terminal import Interrupted
 
 PATIENCE = 0.5  # seconds between checks for signals
 LEAVING_SECONDS = 60

@@ -16,7 +16,7 @@ from optimist.studies.engines.work import LEAVING_SECONDS, modules_of, work_at
 from optimist.studies.job import Job
 from optimist.studies.status import FILE
 from optimist.studies.store import Store
-from optimist.training.interrupt import Interrupted
+from optimist.training.terminal import Interrupted
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,7 @@ from optimist.studies.engines.work import modules_of
 from optimist.studies.job import Job
 from optimist.studies.rates import took
 from optimist.studies.status import FAILED
-from optimist.training.interrupt import StopRequest
-from optimist.training.progress import say
+from optimist.training.terminal import StopRequest, say
 
 FOLDER = "slurm"  # in the study's folder: submitit's files and jobs.json
 AHEAD = 10_000  # jobs in the queue; clusters have limits of their own, and refuse

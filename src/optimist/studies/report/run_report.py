@@ -15,8 +15,8 @@ from optimist.studies.report.page import Picture, page, picture
 from optimist.studies.results.run_curves import estimator_sheet, estimators_of
 from optimist.studies.scores.curves import curves
 from optimist.studies.sheet import in_words
-from optimist.training.estimators import SHARES, Course, held_out_courses, held_out_remarks, title
 from optimist.training.guard import TIMES
+from optimist.training.measures import SHARES, Course, held_out_courses, held_out_remarks, title
 from optimist.training.storage.alarms import read_alarms
 from optimist.training.storage.metrics import RunCurve, curves_of, read_metrics
 from optimist.training.storage.run_folder import EPISODES, read_config

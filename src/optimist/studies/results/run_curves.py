@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from optimist.studies.sheet import Cell, Sheet
-from optimist.training.estimators import estimators_in, shown, title
+from optimist.training.measures import estimators_in, shown, title
 from optimist.training.storage.metrics import curves_of
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from optimist.data.disk.files import TEMPORARY, make_folder, opened_beside
 from optimist.data.disk.records import json_value, toml_table
 from optimist.errors import StorageError
-from optimist.training.kinds import fits
+from optimist.training.values import fits
 
 FOLDER = "loggers"
 

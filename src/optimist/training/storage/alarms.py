@@ -8,7 +8,7 @@ from typing import NamedTuple
 from optimist.data.disk.files import naming, remove, write_whole
 from optimist.data.disk.records import json_value
 from optimist.errors import RunError
-from optimist.training.kinds import fits
+from optimist.training.values import fits
 
 NAME = "alarms.json"
 CHECK = "crc"  # the key of the checksum

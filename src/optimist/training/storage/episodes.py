@@ -13,12 +13,21 @@ import pyarrow.csv as arrow_csv
 
 from optimist.data.disk.files import remove, write_whole
 from optimist.errors import RunError
-from optimist.training.evaluation import EpisodeScore
 from optimist.training.storage import checked_lines as rows
 
 # Another thread may drop the bytes, which are Python's, when the interpreter is closing: that aborts it.
 ONE_THREAD = arrow_csv.ReadOptions(use_threads=False)
 COLUMNS = ("step", "seed", "episode", "return", "length")
+
+
+class EpisodeScore(NamedTuple):
+    """One evaluation episode, as a row of `episodes.csv`."""
+
+    step: int
+    seed: int
+    episode: int
+    score: float
+    length: int
 
 
 class EvaluationEpisodes(NamedTuple):

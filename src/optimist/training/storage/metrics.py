@@ -8,9 +8,9 @@ import numpy as np
 
 from optimist.data.disk.records import json_value
 from optimist.errors import RunError
-from optimist.training.kinds import fits
 from optimist.training.storage import checked_lines
 from optimist.training.storage.run_folder import METRICS
+from optimist.training.values import fits
 
 
 class RunCurve(NamedTuple):

@@ -13,10 +13,10 @@ from optimist.data.disk.files import make_folder, naming, remove, write_whole
 from optimist.data.disk.lock import FolderLock, HeldError
 from optimist.data.disk.records import toml_table
 from optimist.errors import RunError, StorageError, in_one_line, some_of
-from optimist.training.evaluation import EpisodeScore
 from optimist.training.storage import alarms, checkpoint, code_versions, episodes
 from optimist.training.storage import checked_lines as rows
 from optimist.training.storage.configuration import as_saved, changes, fingerprint, toml, updated
+from optimist.training.storage.episodes import EpisodeScore
 from optimist.training.storage.selected import NAME as SELECTION
 
 EPISODES, METRICS = "episodes.csv", "metrics.jsonl"

@@ -10,8 +10,8 @@ from typing import Any
 from optimist.data.disk.files import naming, write_whole
 from optimist.data.disk.records import json_value
 from optimist.errors import RunError, StorageError, UndecidedError, command_line, in_one_line
-from optimist.training.kinds import fits
 from optimist.training.storage.policies import kept_steps
+from optimist.training.values import fits
 
 NAME = "selection.json"
 VERSION = 1

@@ -2,7 +2,7 @@
 
 import pytest
 
-from optimist.training.progress import Bar, say
+from optimist.training.terminal import Bar, say
 
 
 def told(capsys, total: int, unit: str, *done: int) -> list[str]:
@@ -41,6 +41,6 @@ def test_what_came_in_one_piece_has_no_rate(capsys):
 
 
 def test_nothing_is_foretold_before_the_first_step(capsys, monkeypatch):
-    monkeypatch.setattr("optimist.training.progress.PLAIN_SECONDS", -1)
+    monkeypatch.setattr("optimist.training.terminal.PLAIN_SECONDS", -1)
     first, second = told(capsys, 600, "step", 0, 1)
     assert first == "title: 0/600 steps  note" and " s left  note" in second
