@@ -157,7 +157,7 @@ def learn(task: Task, asked) -> list[tuple]:
     """The scores of everything that could be shipped of one agent on one log."""
     data = Dataset.open(asked.folder / ("longlog" if task.stage == "long" else "log") / task.game)
     (name, preset), seeds = AGENTS[task.agent], tuple(range(task.seeds))
-    found = resolve_training(data.spec, name, preset=preset, recipe="mini")
+    found = resolve_training(data.spec, name, preset=preset, recipe="mini", settings={"hold_out": 0.0})
     part, game = (lambda log: log.played_by(task.log)), f"minatar_jax/{task.game}"
     agent, training, logs = resolve_for_log(found.agent, found.settings, data, seeds, part, game)
     learner = Learner(agent, data.spec, precision=training.precision)
