@@ -17,13 +17,13 @@ class Guard(NamedTuple):
 FILES, MAPPED = "data/disk/files.py", "data/disk/mapped.py"
 CHECKPOINT, SERVICES = "training/storage/checkpoint.py", "training/services.py"
 ROWS, FOLDER, MANIFEST = (
-    "training/storage/checked_lines.py",
+    "training/storage/rows.py",
     "training/storage/run_folder.py",
     "data/disk/manifest.py",
 )
 SAVER_TESTS, POWER = "training/storage/test_saver.py", "test_power_loss.py"
 FAILING, PARSERS = "training/test_failing_games.py", "torture/test_parsers.py"
-CHECKPOINT_TESTS, ROW_TESTS = "training/storage/test_checkpoint.py", "training/storage/test_checked_lines.py"
+CHECKPOINT_TESTS, ROW_TESTS = "training/storage/test_checkpoint.py", "training/storage/test_rows.py"
 
 GUARDS = (
     Guard(
@@ -50,8 +50,8 @@ GUARDS = (
     Guard(
         "rows are synced before the checkpoint",
         ROWS,
-        "            machine.sync_file(file)\n",
-        "            pass\n",
+        "        machine.sync_file(path)\n",
+        "        pass\n",
         f"{POWER}::test_rows_older_than_a_checkpoint_outlive_a_power_loss",
     ),
     Guard(
@@ -154,8 +154,8 @@ GUARDS = (
     ),
     Guard(
         "an evaluation that would not end is refused",
-        "training/evaluation.py",
-        "    if steps is not None and steps > MOST_STEPS:\n",
+        "training/settings.py",
+        "    if steps is not None and steps > MOST_EVALUATION_STEPS:\n",
         "    if False:\n",
         "training/test_long_runs.py::test_so_is_that_of_a_trained_run",
     ),
@@ -358,15 +358,15 @@ GUARDS = (
     Guard(
         "rows have checks",
         ROWS,
-        "    if damaged := _damaged(rows):\n        raise",
-        "    if damaged := False:\n        raise",
+        "    if bad := _damaged(rows):\n        raise",
+        "    if bad := False:\n        raise",
         f"{ROW_TESTS}::test_no_flipped_bit_is_taken_for_good",
     ),
     Guard(
         "alarms have a check",
         "training/storage/alarms.py",
-        "        if CHECK in content and text != _text(rows):\n",
-        "        if False:\n",
+        "content = unsealed(file.read_bytes())",
+        "content = __import__('json').loads(file.read_bytes())",
         f"{ROW_TESTS}::test_no_flipped_bit_is_taken_for_good",
     ),
     Guard(
@@ -386,8 +386,8 @@ GUARDS = (
     Guard(
         "rows after the checkpoint are dropped",
         ROWS,
-        "[row for row in _rows(path) if row.step <= step]",
-        "list(_rows(path))",
+        "(row.line for row in rows[:kept])",
+        "(row.line for row in rows)",
         "training/test_run.py::test_rewinding_drops_what_came_after_the_checkpoint",
     ),
     Guard(
@@ -546,7 +546,7 @@ GUARDS = (
     ),
     Guard(
         "a setting of an agent or a training is of its kind",
-        "training/resolve.py",
+        "training/values.py",
         "    if plain and not fits(value, field.type):\n",
         "    if False:\n",
         "studies/test_plan.py::test_mistakes_are_answered_in_one_line",
@@ -603,8 +603,8 @@ GUARDS = (
     Guard(
         "a damaged row is named when the run continues",
         ROWS,
-        "    if damaged := _damaged(before):\n",
-        "    if damaged := False:\n",
+        "    if bad := _damaged(border):\n",
+        "    if bad := False:\n",
         f"{ROW_TESTS}::test_120_flips_are_named_and_the_run_goes_on",
     ),
     Guard(
@@ -680,15 +680,15 @@ GUARDS = (
     Guard(
         "a selection has what its readers need",
         "training/storage/selected.py",
-        "(version != VERSION or _is_whole(found))",
-        "True",
+        "            record(Choice, content)\n",
+        "            pass\n",
         f"{PARSERS}::test_a_selection_of_any_values_under_its_checksum",
     ),
     Guard(
         "what a service was told is of its kinds",
-        "training/loggers/_told.py",
-        "found if _is_told(found) else {}",
-        "found",
+        "training/loggers/_sent.py",
+        'record(Record, json_value(self._path.read_text("utf-8")))',
+        'Record(**json_value(self._path.read_text("utf-8")))',
         f"{PARSERS}::test_what_a_service_was_told_of_any_values",
     ),
     Guard(
@@ -708,8 +708,8 @@ GUARDS = (
     Guard(
         "a row of metrics holds figures",
         "training/storage/metrics.py",
-        "    if not (fits(found, dict[str, float | None])",
-        "    if False and not (fits(found, dict[str, float | None])",
+        "record(dict[str, int | float | None], found)",
+        "found",
         f"{PARSERS}::test_figures_of_any_values_under_their_checks",
     ),
     Guard(

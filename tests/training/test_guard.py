@@ -168,7 +168,8 @@ def test_the_ratio_is_logged_at_every_look(continued):
 
 def test_the_healthy_policy_is_the_one_before_the_first_unhealthy_look(tmp_path, continued, caplog):
     climb(tmp_path, evaluate_every=15)  # 15 is within twice the bound
-    assert read_alarms(tmp_path)[WILD][:2] == (60, 15)
+    alarm = read_alarms(tmp_path)[WILD]
+    assert (alarm.step, alarm.healthy) == (60, 15)
     run = load_run(tmp_path, step="healthy")
     np.testing.assert_allclose(run.params["height"]["at"], [0, 15], rtol=1e-4)
     assert run.step == 15 and load_run(tmp_path).step == 120
@@ -278,7 +279,8 @@ def test_a_seed_whose_figures_are_not_finite_is_frozen_too(tmp_path, caplog):
     agent = Climber(fails_at=30.0)
     state = climb(tmp_path, agent=agent, evaluate_every=15, on_divergence="freeze")
     np.testing.assert_allclose(state.params["height"]["at"], [0, 15], rtol=1e-4)
-    assert read_alarms(tmp_path)[WILD][:3] == (45, 15, None)
+    alarm = read_alarms(tmp_path)[WILD]
+    assert (alarm.step, alarm.healthy, alarm.value) == (45, 15, None)
     assert "its figures are not finite" in caplog.text
     with pytest.raises(DivergedError, match="not finite"):
         climb(tmp_path / "without", agent=agent)

@@ -12,8 +12,7 @@ from optimist.data.verify import verify
 from optimist.errors import DataError, RunError, StorageError, UsageError, command_line, in_one_line, some_of
 from optimist.studies import status
 from optimist.studies.diagnosis.finding import Finding
-from optimist.training.storage import alarms, checkpoint, code_versions, run_folder
-from optimist.training.storage import checked_lines as rows
+from optimist.training.storage import alarms, checkpoint, code_versions, metrics, run_folder
 from optimist.training.storage.configuration import IN_MEMORY, fingerprint
 
 SHOWN = 5  # most problems of one kind, and most names in one line
@@ -60,10 +59,9 @@ def run(path: Path) -> Iterator[Finding]:
         return
     yield from _progress(path, config)
     yield from _its_log(config)
-    for name in (run_folder.METRICS, run_folder.EPISODES):
+    for read in (metrics.read_metrics, run_folder.read_episodes):
         try:
-            if (path / name).exists():
-                rows.verified(path / name)
+            read(path)
         except RunError as problem:
             yield Finding(str(problem), RunError)
     for part, remedy in (

@@ -79,7 +79,7 @@ def warnings(run: Path, config: dict, rows: list[dict]) -> list[str]:
     for seed, alarm in read_alarms(run).items():
         kept = f"; its last healthy policy is of step {alarm.healthy:,} (--step healthy)"
         since = f"seed {seed} diverged at step {alarm.step:,}"
-        lines.append(since if alarm.healthy is None else f"{since}{kept}")
+        lines.append(f"{since}{kept}")
     if rows[-1]["step"] < config["training"]["steps"]:
         lines.append(f"the run is not finished: the same command continues it from step {rows[-1]['step']:,}")
     return [*lines, *(remark.line for remark in held_out_remarks(rows) if remark.warns)]
