@@ -15,11 +15,9 @@ from optimist.data.transition import Spec, Transition
 from optimist.equations.optimizers import changed
 from optimist.errors import UsageError
 from optimist.networks.precision import products_in
-from optimist.training.compiled import fix_numbers, share_compiled
+from optimist.training.compiled import set_up_jax
 from optimist.training.scaling import Inputs
 
-fix_numbers()
-share_compiled()  # everything that compiles a program for long imports this module first
 MANY_SEEDS = 100  # more are announced, because one program trains all of them
 AT_ONCE = 4  # steps of one turn of the loop: the target's pass of a step does not wait for the step before
 SHORTEST_PERIOD = 50  # of a target: a stretch is more than a few turns
@@ -61,6 +59,9 @@ class Learner:
     spec: Spec
     inputs: Inputs | None = None  # how observations are scaled; None: the agent reads them as they are
     precision: str = "tf32"  # of the products of a gradient step, on a GPU
+
+    def __post_init__(self):
+        set_up_jax()  # before anything is compiled
 
     def init(self, seeds: tuple[int, ...]) -> TrainState:
         """The initial states of all seeds; the target starts as a copy of the network."""

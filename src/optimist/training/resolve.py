@@ -8,19 +8,21 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from optimist import agents, envs
 from optimist.agents._agent import Agent
 from optimist.data.dataset import Dataset
 from optimist.data.transition import Spec
 from optimist.errors import UsageError, closest, in_one_line
-from optimist.training.beginning import Beginning
 from optimist.training.recipes import Recipe, recipe_for, replaced
 from optimist.training.scaling import outlier, suggested_limit, suggested_scale, takes_scaling
 from optimist.training.seed_logs import FEWEST, USUAL_SHARE, SeedLogs, parts, whole
 from optimist.training.settings import AUTO, Collection, Training
 from optimist.training.values import field_names, names_of, with_values
+
+if TYPE_CHECKING:
+    from optimist.training.beginning import Beginning
 
 PLAYER = "dqn"  # the default agent of a collection
 PAPERS = ("atari", "minatar", "minatar_jax")  # families of environments whose rewards the paper clips
@@ -65,7 +67,7 @@ def resolve_collection(
     recipe: str = "auto",
     options: Mapping[str, Any] | None = None,
     settings: Mapping[str, Any] | None = None,
-    start: Beginning | None = None,
+    start: "Beginning | None" = None,
 ) -> Resolved[Collection]:
     """The same for an agent that plays an environment of this spec; the default is DQN. A preset without an
     agent may name both: "rem-online". With a `start` the agent is that of the run."""

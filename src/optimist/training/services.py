@@ -10,18 +10,14 @@ from typing import Any, Self
 import jax
 import numpy as np
 
-from optimist.data.recorder import Recorder
 from optimist.errors import DivergedError
 from optimist.training.evaluation import EpisodeScore, evaluate, mean_scores
 from optimist.training.learner import Learner, TrainState
 from optimist.training.loggers import Logger, logger_classes
-from optimist.training.play.playing import Playing
 from optimist.training.storage import checkpoint
 from optimist.training.storage.policies import Policies
 from optimist.training.storage.run_folder import RunFolder
 from optimist.training.terminal import Bar, StopRequest
-
-SHARE_OF_TIME = 0.01  # largest share of the time for checkpoints that are saved with a shard
 
 
 class Services:
@@ -142,39 +138,6 @@ class Services:
         if self.stop.received and step == self._saved_step:
             self._saver.wait()
             self.stop.leave(f"{self.settings.unit} {step:,} of {self.settings.steps:,}")
-
-
-class PlayServices(Services):
-    """The services of a loop that also records. A resumed run keeps every recorded step and starts from the
-    newest checkpoint, so it loses the learning between the two. Therefore a checkpoint is saved with each
-    shard if that is cheap, and at least every `checkpoint_seconds`."""
-
-    def __init__(self, recorder: Recorder, *arguments: Any, **more: Any):
-        super().__init__(*arguments, **more)
-        self._recorder, self._shards_begin = recorder, recorder.whole_steps // len(self.seeds)
-
-    def due(self, step: int, rows: int) -> bool:
-        """Is it time for a checkpoint, if each turn plays so many rows?"""
-        # The first shard always gets one: before it nothing was saved, which took no time.
-        cheap = (time.monotonic() - self._saved_at) * SHARE_OF_TIME >= self._saver.seconds
-        return self.late or (cheap and self._ended_a_shard(step, rows))
-
-    def _ended_a_shard(self, step: int, rows: int) -> bool:
-        """Was a shard filled within the last turn? The next one has few rows then, which are soon written."""
-        filled = (step - self._shards_begin) // self.settings.lanes
-        return filled >= self._recorder.shard_rows and filled % self._recorder.shard_rows < rows
-
-    def save(self, step: int, state: Any, playing: Playing | None = None) -> None:
-        """Save the recording first: a checkpoint must not contain steps that the recording lacks. If the
-        environment can be restored, save the state of `playing` too."""
-        self._recorder.flush()
-        self._begin(self._write, step, state, playing.saved() if playing and playing.resumable else None)
-
-    def _write(self, step: int, state: Any, play: dict[str, np.ndarray] | None) -> None:
-        if play is not None:
-            checkpoint.save_play(self.folder.checkpoints, step, play, self.folder.fingerprint)
-        self.folder.save_state(step, state)
-        checkpoint.prune_play(self.folder.checkpoints)
 
 
 def owes_evaluation(folder: RunFolder, settings: Any, step: int) -> bool:
