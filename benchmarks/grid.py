@@ -21,7 +21,6 @@ import numpy as np
 
 from benchmarks.grid_games import SPEC, Chains
 from optimist.data import Recorder
-from optimist.studies.rates import FILE, took
 
 ROOT = Path(__file__).parents[1]
 NODES = 2
@@ -133,7 +132,7 @@ def on_slurm(study: Path, out: Path, total: int) -> None:
         cluster.start()
         try:
             with stopwatch("until all runs are in the queue"):
-                await_end(begin(study, out, "--engine", "slurm", "--detach"), study)
+                await_end(begin(study, out, "--engine", "slurm", "--detach", "yes"), study)
             running = begin(study, out, "--engine", "slurm")
             with stopwatch("the first half"):
                 await_runs(total // 2, out, running)
@@ -172,8 +171,11 @@ def finish(out: Path, total: int, before: dict[Path, int], lost: float) -> None:
 
 
 def print_times(when: str, out: Path, kept: Callable[[float], bool]) -> None:
-    runs = [(path.stat().st_mtime, took(path.parent).seconds) for path in out.rglob(FILE)]
-    runs = [(end, seconds) for end, seconds in runs if kept(end)]
+    times = {
+        path: (path.stat().st_mtime, path.with_name("config.toml").stat().st_mtime)
+        for path in out.rglob("DONE")
+    }
+    runs = [(end, end - begun) for end, begun in times.values() if kept(end)]
     window = max(end for end, _ in runs) - min(end - seconds for end, seconds in runs)
     spent = [seconds for _, seconds in runs]
     figures = {

@@ -41,6 +41,12 @@ def test_a_game(monkeypatch, tmp_path):
     assert (tmp_path / "rem.gif").stat().st_size > 1000
 
 
+def test_proposition_1(monkeypatch, tmp_path, capsys):
+    run(monkeypatch, "proposition_1.py", 20)
+    assert "REM, uniform, K=200" in capsys.readouterr().out
+    assert (tmp_path / "proposition-1" / "heads.png").stat().st_size > 1000
+
+
 def test_an_agent_of_ones_own(tmp_path):
     vectors().save(tmp_path / "data")
     words = ["train", f"{EXAMPLES / 'double_dqn.py'}:DoubleDqn", "data", "--steps", "8", "--batch", "4"]

@@ -121,9 +121,9 @@ def _class_of(agent: str) -> str:
 
 
 def names() -> str:
-    """Environments, formats and recipes, from index.json."""
+    """Environments, formats, engines and recipes, from index.json."""
     known = index.read()
-    lines = ["# Environments, formats, recipes", "", "## Environments", ""]
+    lines = ["# Environments, formats, engines, recipes", "", "## Environments", ""]
     for family, entry in known["environments"].items():
         games = ", ".join(f"`{family}/{game}`" for game in entry["games"])
         lines += [f"### {family}", "", entry["about"], "", games, "", *_settings(entry["settings"])]
@@ -132,6 +132,9 @@ def names() -> str:
         lines += [f"### {name}", "", entry["about"], ""]
         for action, title in (("read", "Options of import"), ("write", "Options of export")):
             lines += [f"{title}:", "", *_settings(entry[action])] if entry[action] else []
+    lines += ["## Engines", "", "`optimist study run NAME --engine ENGINE`.", ""]
+    for name, options in known["engines"].items():
+        lines += [f"### {name}", "", *_settings(options)]
     lines += [
         "## Recipes",
         "",

@@ -288,7 +288,7 @@ def test_an_estimator_of_ones_own_is_one_file(runs, tmp_path):
     assert "policies by an early step" in ranking_sheet(found).title
     assert "An early step." in (tmp_path / "page" / "selection.html").read_text()
     file.write_text("class Nothing:\n    pass\n")
-    with pytest.raises(UsageError, match="Nothing is not an estimator: it needs about, needs and scores"):
+    with pytest.raises(UsageError, match="Nothing is not an estimator: it needs scores"):
         optimist.select(runs, rule=f"{file.rename(tmp_path / 'other.py')}:Nothing")
 
 

@@ -10,11 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from optimist.cli.main import main
 from optimist.errors import StorageError
-from optimist.studies import status
-from optimist.studies.diagnosis import installation
+from optimist.studies import diagnosis, status
 
 HOLD = """
 import filelock, sys
@@ -145,7 +145,7 @@ def test_damage_is_named_with_its_remedy(folder, capsys, name, spoil, code, word
 
 
 def test_a_failed_run_of_a_study_is_named(folder, capsys):
-    _, jobs = status.read_jobs(folder / "study")
+    jobs = status.read_record(folder / "study").jobs
     (jobs[0].run_folder(folder / "study") / "DONE").unlink()
     status.note_failure(jobs[0], folder / "study", "Traceback\nthe disk was full")
     code, wrong, _ = diagnosed(capsys, "study")
@@ -155,7 +155,8 @@ def test_a_failed_run_of_a_study_is_named(folder, capsys):
 
 
 def test_of_many_failed_runs_five_are_named_and_the_others_counted(folder, capsys):
-    title, (first_job, *_) = status.read_jobs(folder / "study")
+    study = status.read_record(folder / "study")
+    title, (first_job, *_) = study.title, study.jobs
     jobs = [replace(first_job, name=f"runs/{number}") for number in range(7)]
     status.write_jobs(folder / "study", title, jobs)
     for job in jobs:
@@ -227,7 +228,7 @@ def test_a_folder_that_cannot_be_written_is_a_problem(tmp_path):
         tmp_path = Path("/proc/self")
     else:
         tmp_path.chmod(0o500)
-    (finding,) = installation.disk(tmp_path)
+    (finding,) = diagnosis.disk(tmp_path)
     assert finding.problem is StorageError
     assert "choose another folder" in finding.text
 
@@ -237,12 +238,11 @@ def test_a_folder_that_cannot_be_written_is_a_problem(tmp_path):
     [
         ("jax>=0.4", ""),
         ("jax<99,>=0.4", ""),
-        ("jax>=99.1", "is older than 99.1"),
+        ("jax>=99.1", " is not >=99.1"),
         ("no-such-package>=1", "no-such-package is not installed"),
         ("jax[cuda12]>=0.4", "jax-cuda12"),
-        ('jax>=0.4; python_version < "3.12"', ""),
     ],
 )
 def test_requirements_are_compared_with_what_is_installed(requirement, complaint):
-    found = installation._unmet(requirement)
+    found = diagnosis.unmet(Requirement(requirement))
     assert complaint in found if complaint else found == ""

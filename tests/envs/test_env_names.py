@@ -55,7 +55,7 @@ def test_every_available_environment_plays(name):
         ("cartpole", '"cartpole" is not of the form family/game: did you mean gym/CartPole-v1?'),
         ("zzz", '"zzz" is not of the form family/game: optimist environments lists them'),
         ("brekout", '"brekout" is not of the form family/game: did you mean "atari/Breakout"?'),
-        ("Minatar/pong", 'no environment family "Minatar" in "Minatar/pong": did you mean "minatar"?'),
+        ("Minatar/pong", 'there is no environment family "Minatar": did you mean "minatar"?'),
         ("minatar/Breakout", 'no environment "minatar/Breakout": did you mean "breakout"?'),
         ("minatar/x", 'no environment "minatar/x": known: ' + ", ".join(minatar.games())),
         ("gym/CartPole", 'no environment "gym/CartPole": did you mean "CartPole-v1"?'),
@@ -63,7 +63,8 @@ def test_every_available_environment_plays(name):
         ("gym/cartpole-v1", 'no environment "gym/cartpole-v1": did you mean "CartPole-v1"?'),
         (
             "_lanes/breakout",
-            f'no environment family "_lanes" in "_lanes/breakout": known: {", ".join(envs.families())}',
+            f'there is no environment family "_lanes": known: {", ".join(envs.families())}, '
+            "or your own as module:Name",
         ),
     ],
 )

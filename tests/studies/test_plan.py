@@ -328,16 +328,6 @@ def test_none_is_written_as_text():
     assert (record.evaluation_steps, record.memory_gib, record.clip_rewards) == (None, None, None)
 
 
-def test_the_former_name_of_the_recipe_goes_on_working_with_a_notice(caplog):
-    said = table()
-    said["scale"] = said.pop("recipe")
-    assert study_file.read("mine", said, "tiny").jobs() == study_file.read("mine", table(), "tiny").jobs()
-    (record,) = caplog.records
-    assert (
-        record.message == "study mine: the key `scale` is now called `recipe`, as in optimist train --recipe"
-    )
-
-
 def test_the_figures_are_those_that_are_named():
     assert study_file.read("mine", table(), "tiny").figures == ()
     assert study_file.read("mine", table(figures=["bars", "parts"]), "tiny").figures == ("bars", "parts")

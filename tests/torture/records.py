@@ -13,7 +13,6 @@ from optimist.data import Dataset, formats
 from optimist.data.disk.records import sealed
 from optimist.data.formats import minari, npz, parquet
 from optimist.errors import OptimistError
-from optimist.studies import rates
 from optimist.studies.report.study_tables import chosen_by
 from optimist.studies.results import logs, provenance
 from optimist.training.loggers._sent import FOLDER, Sent
@@ -80,19 +79,9 @@ def told(run: Path, random: np.random.Generator) -> None:
     again.note(3, again.news(3, {"loss": 0.5}, seed=0), seed=0)
 
 
-def took(run: Path, random: np.random.Generator) -> None:
-    record = {"steps": 10, "seconds": 2.0, "device_seconds": 1.0, "memory": 5, "device": "cpu"}
-    (run / rates.FILE).write_text(json.dumps(record))
-    forged_in(run / rates.FILE, random)
-    found = rates.took(run)
-    if found.steps:
-        rates._per_step(found, run)
-
-
 def versions(run: Path, random: np.random.Generator) -> None:
     forged_in(run / "versions.json", random)
     read_versions(run)
-    rates._device(run)
 
 
 def remembered(run: Path, random: np.random.Generator) -> None:
@@ -112,7 +101,7 @@ def figures(run: Path, random: np.random.Generator) -> None:
 
 
 RECORDS: dict[str, Callable[[Path, np.random.Generator], None]] = {
-    each.__name__: each for each in (selection, alarm, told, took, versions, remembered, figures)
+    each.__name__: each for each in (selection, alarm, told, versions, remembered, figures)
 }
 
 
@@ -148,7 +137,7 @@ def forge_a_foreign_log(random: np.random.Generator, folder: Path) -> str:
 
 
 def in_minari(source: Path, random: np.random.Generator) -> None:
-    file = source / "data" / minari.minari_log.METADATA
+    file = source / "data" / minari.reading.METADATA
     record = json.loads(file.read_text())
     spaces = {name: json.loads(record[name]) for name in ("observation_space", "action_space")}
     which = [record, *spaces.values()][int(random.integers(3))]
@@ -168,7 +157,7 @@ def in_npz(source: Path, random: np.random.Generator) -> None:
 
 def in_parquet(source: Path, random: np.random.Generator) -> None:
     """Either the description of the whole table or that of a column."""
-    table, key = pq.read_table(source), parquet.columns.METADATA
+    table, key = pq.read_table(source), parquet.reading.METADATA
     record = json.loads(table.schema.metadata[key])
     if random.random() < 0.5:
         forge(record, random)

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from optimist.data.disk import manifest
 from optimist.data.disk.records import sealed
 from optimist.errors import OptimistError
-from optimist.studies import rates, status, study_file
-from optimist.studies.results import logs, run_curves
+from optimist.studies import status, study_file
+from optimist.studies.results import logs
+from optimist.studies.scores.curves import estimator_sheet
 from optimist.training.loggers._sent import Sent
 from optimist.training.storage import alarms, code_versions, episodes, metrics, rows, run_folder, selected
 from optimist.training.storage.checkpoint import load_state
@@ -57,7 +58,7 @@ def test_a_manifest_of_any_bytes(content):
 def test_a_manifest_of_any_values_under_its_hash(record):
     record = {"format": manifest.FORMAT, "version": manifest.VERSION, **record}
     try:
-        content = manifest.signed(record).encode()
+        content = sealed(record).encode()
     except ValueError:  # the forger's own file cannot be written
         return
     refused_in_one_line("manifest.json", content, manifest.read)
@@ -156,24 +157,6 @@ def test_what_a_service_was_told_of_any_values(record):
     refused_in_one_line("wandb.json", content, read)
 
 
-took = st.fixed_dictionaries(
-    {},
-    optional={"steps": whole | plain, "device_seconds": whole | plain, "memory": plain, "device": words},
-)
-
-
-@settings(deadline=None)
-@given(took | plain)
-@example({"steps": 10, "device_seconds": "long"})
-@example({"steps": 10, "device_seconds": float("nan")})
-def test_what_a_run_took_of_any_values(record):
-    def read(folder: Path) -> None:
-        found = rates.took(folder)
-        assert rates._per_step(found, folder).device_seconds >= 0 if found.steps else True
-
-    refused_in_one_line(rates.FILE, json.dumps(record).encode(), read)
-
-
 log = st.fixed_dictionaries(
     {"player": numbers | plain, "best": plain, "average": plain},
     optional={"evaluation": numbers | plain, "players": plain},
@@ -199,7 +182,7 @@ def test_figures_of_any_values_under_their_checks(written):
     def read(folder: Path) -> None:
         (folder / run_folder.METRICS).unlink()
         rows.append(folder / run_folder.METRICS, [json.dumps(row) for row in written])
-        run_curves.estimator_sheet(found := metrics.read_metrics(folder))
+        estimator_sheet(found := metrics.read_metrics(folder))
         metrics.curves_of(found, "loss")
 
     refused_in_one_line(run_folder.METRICS, b"", read)
@@ -210,7 +193,6 @@ def test_figures_of_any_values_under_their_checks(written):
 def test_versions_of_any_values(record):
     def read(folder: Path) -> None:
         assert all(isinstance(each, str) for each in code_versions.read_versions(folder).values())
-        assert isinstance(rates._device(folder), str)
 
     refused_in_one_line("versions.json", json.dumps(record).encode(), read)
 
@@ -220,7 +202,6 @@ DEEP = {
     "alarms.json": alarms.read_alarms,
     "selection.json": selected.read_selection,
     "study.json": status.read_record,
-    "took.json": rates.took,
     "versions.json": code_versions.read_versions,
     "logs.json": lambda folder: logs._remembered(folder / "logs.json"),
     "metrics.jsonl": metrics.read_metrics,

@@ -123,7 +123,7 @@ def rare(steps=900) -> optimist.Dataset:
 
 
 def test_a_standardised_feature_ends_at_ten_deviations():
-    """A network overrates a state whose feature is 47 (docs/results/reward-scale, the log of a machine)."""
+    """A network overrates a state whose feature is 47 (results/reward-scale, the log of a machine)."""
     scale = measured([rare()], "standard")
     assert scale.limit == 10 and 1 / scale.spread[1] > 17
     seen = np.asarray(scale(jnp.array([[0.0, 1.0], [0.0, 0.0], [-1e6, 0.5], [0.3, 1e6]])))
@@ -218,7 +218,7 @@ def test_a_log_is_measured_in_blocks_of_any_size(block, monkeypatch):
     ends = random.random(500) < 0.1
     ends[-1] = True
     log = (features, np.zeros(500, int), np.zeros(500), ends)
-    data = optimist.Dataset.from_arrays(*log, truncated=np.zeros(500, bool))
+    data = optimist.Dataset.from_arrays(*log, truncations=np.zeros(500, bool))
     exact = features.astype(np.float64)
     found = measured([data], "standard")
     np.testing.assert_allclose(found.centre, exact.mean(axis=0), rtol=1e-12, atol=1e-12)

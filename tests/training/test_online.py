@@ -15,7 +15,7 @@ from optimist.data import Dataset
 from optimist.data.verify import verify
 from optimist.equations.optimizers import RmsProp
 from optimist.errors import DataError, DivergedError, RunError, UsageError
-from optimist.training import online
+from optimist.training import services
 from optimist.training.evaluation import evaluate
 from optimist.training.online import OnlineTraining
 from optimist.training.play.playing import acting_key

@@ -16,7 +16,7 @@ from optimist.data import recorder as recorders
 from optimist.data.sampling import Sampler
 from optimist.data.verify import verify
 from optimist.envs import _lanes, _workers, minatar
-from optimist.training import online
+from optimist.training import online, services
 from optimist.training.beginning import beginning
 from optimist.training.online import OnlineTraining
 from optimist.training.play import playing

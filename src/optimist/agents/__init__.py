@@ -1,10 +1,8 @@
 """The folder is the registry: `agents/rem.py` defines the agent "rem" as the class `Rem`."""
 
 import dataclasses
-import importlib
 import inspect
 import json
-import pkgutil
 import sys
 from typing import Any
 
@@ -32,24 +30,18 @@ OPTIMIZERS = {"adam": Adam, "rmsprop": RmsProp}
 
 
 def available() -> list[str]:
-    """The names of all agents: the files of this folder whose names do not begin with an underscore."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name[0] != "_")
+    """The names of all agents of the package."""
+    return plugins.own("agents")
 
 
 def agent_class(name: str) -> type[Agent]:
     """The class of an agent of this folder, of a user's "my_package:Rem2", or of an entry point."""
     own = name.replace("-", "_").lower()
-    if own not in available():
-        others = plugins.is_address(name) or name in plugins.names("agents")
-        kind = plugins.find("agents", name if others else own, available())
-        if not (isinstance(kind, type) and issubclass(kind, Agent)):
-            raise UsageError(f'"{name}" is not an agent: it does not inherit optimist.agents.Agent')
-        _check_whole(kind, name)
-        return kind
-    module = importlib.import_module(f"{__name__}.{own}")
-    found = [c for c in vars(module).values() if isinstance(c, type) and c.__module__ == module.__name__]
-    (only,) = [c for c in found if issubclass(c, Agent)]
-    return only
+    kind = plugins.find("agents", own if own in available() else name)
+    if not (isinstance(kind, type) and issubclass(kind, Agent)):
+        raise UsageError(f'"{name}" is not an agent: it does not inherit optimist.agents.Agent')
+    _check_whole(kind, name)
+    return kind
 
 
 def _check_whole(kind: type[Agent], name: str) -> None:

@@ -16,7 +16,7 @@ from optimist.choosing.evidence import Evidence, gather
 from optimist.choosing.importance import doubtful_propensities
 from optimist.choosing.ranking import Ranked, Selection
 from optimist.data.dataset import Dataset
-from optimist.data.numbers import whole_number
+from optimist.data.transition import whole_number
 from optimist.training.evaluation import evaluate
 from optimist.training.seed_logs import whole
 from optimist.training.storage.configuration import fingerprint

@@ -40,7 +40,7 @@ def info(options: argparse.Namespace) -> None:
     """Describe a dataset, or a view of it, and warn of what may hinder learning from it."""
     refuse_logs(options.data)
     from optimist.cli.dataset_tables import card_table
-    from optimist.data.card import card
+    from optimist.data.look import card
     from optimist.data.warnings import warnings
     from optimist.studies.sheet import print_sheet
 
@@ -98,7 +98,7 @@ def verify(options: argparse.Namespace) -> None:
     from optimist.data import formats
 
     if name := formats.detected(options.data):
-        _verify_logs(formats.able_to("verify", name), options.data)
+        _verify_logs(formats.find(name), options.data)
         return
     from optimist.data.verify import verify as problems_in
 
@@ -244,7 +244,8 @@ def export_logs(options: argparse.Namespace) -> None:
     """Write a dataset, or a view of it, in a format that other programs read."""
     from optimist.data import formats
 
-    format = formats.able_to("write", options.format)
+    format = formats.find(options.format)
+    format.check_can_write()
     asked = format.WriteOptions(**given(options, "setting"))
     first, *lines = format.write(view(options), options.out, asked).lines()
     print(f"{first}: {options.out}", *lines, sep="\n")

@@ -1,125 +1,36 @@
-"""The engines of `optimist study run`, their options, and the pool that each makes of them."""
+"""The engines of `optimist study run` and their options."""
 
 import argparse
-import re
-from pathlib import Path
 from typing import Any
 
-from optimist.cli.options import Parser, number, whole_number
-from optimist.cli.work import ADDRESS
-from optimist.errors import UsageError, did_you_mean
+from optimist.cli import index
+from optimist.cli.options import Parser, value_in
+from optimist.cli.settings import add_settings, given
+from optimist.errors import UsageError
 
-ENGINES = {  # with their options
-    "local": ("workers", "runs_per_gpu"),
-    "ray": ("address", "cpus_per_run", "gpus_per_run", "store", "scratch"),
-    "slurm": (
-        *("cpus_per_run", "gpus_per_run", "partition", "time", "memory_per_run"),
-        *("runs_at_once", "sbatch", "detach", "store", "scratch"),
-    ),
-}
+USUAL = "local"
 
 
-def add_engines(parser: Parser) -> None:
-    """Add --engine and the options of each engine."""
-    names = ", ".join(ENGINES).replace(", slurm", " or slurm")
-    parser.add_argument("--engine", default="local", metavar="name", help=f"{names} [local]")
-    local = parser.add_argument_group("with --engine local")
-    _add(local, "--workers", whole_number, "int", "processes [one per core, or three per GPU]")
-    _add(local, "--runs-per-gpu", whole_number, "int", "runs that share one GPU; all GPUs are used [3]")
-    both = parser.add_argument_group("with --engine ray or slurm")
-    _add(both, "--cpus-per-run", number, "number", "cores of each run [1]")
-    _add(both, "--gpus-per-run", number, "number", "GPUs of each run; with Ray at 0.5 two runs share one [0]")
-    _add(both, "--store", str, "ADDRESS", "where the runs are, such as s3://bucket/study [in --out]")
-    _add(both, "--scratch", Path, "FOLDER", "with --store: local folder of each node [in the user's cache]")
-    ray = parser.add_argument_group("with --engine ray, on a running cluster")
-    _add(ray, "--address", str, "HOST:PORT", "its head [RAY_ADDRESS, or the local cluster]")
-    slurm = parser.add_argument_group("with --engine slurm, on a node of the cluster")
-    _add(slurm, "--partition", str, "name", "the queue [the cluster's default]")
-    _add(slurm, "--time", _minutes, "H:MM", "limit of each job; a run continues after it [1:00]")
-    _add(slurm, "--memory-per-run", number, "GiB", "memory of each run [the cluster's default]")
-    _add(slurm, "--runs-at-once", whole_number, "int", "runs of a game, or logs, at the same time [all]")
-    _add(slurm, "--sbatch", _pairs, "A=B,C=D", "other options of sbatch, such as account=lab,qos=long")
-    slurm.add_argument(
-        "--detach", action="store_true", default=None, help="leave the runs in the queue and end this command"
+def add_engine(parser: Parser, words: list[str]) -> None:
+    """Add --engine and the options of the engine that the words name."""
+    chosen, known = value_in(words, "--engine") or USUAL, index.read()["engines"]
+    names = ", ".join(known)
+    parser.add_argument(
+        "--engine", default=USUAL, metavar="name", help=f"{names}; its options are in its help [{USUAL}]"
     )
+    group = parser.add_argument_group(f"with --engine {chosen}")
+    add_settings(group, index.settings(index.engine(chosen)), "engine")
+    for name in known:
+        add_settings(parser, index.settings(known[name]), f"engine {name}", hidden=True)
 
 
-def _add(group: Any, name: str, kind: Any, shown: str, help: str) -> None:
-    group.add_argument(name, type=kind, metavar=shown, help=help)
+def engine_options(options: argparse.Namespace) -> Any:
+    """The engine and its options, or UsageError for an option of another engine."""
+    for other in index.read()["engines"]:
+        for name in given(options, f"engine {other}"):
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{option} is for another engine: add --engine {other}")
+    from optimist.studies import engines
 
-
-def _minutes(text: str) -> int:
-    """ "90" and "1:30" are minutes; days are written as in SLURM, "2-00:00"."""
-    days, dash, clock = text.rpartition("-")
-    parts = clock.split(":")
-    if not re.fullmatch(r"(\d+-)?\d+(:\d\d)?", text) or (dash and len(parts) < 2):
-        raise argparse.ArgumentTypeError(f'"{text}" is not a time: write minutes, H:MM or D-HH:MM')
-    minutes = int(parts[0]) * (60 if len(parts) == 2 else 1) + (int(parts[1]) if len(parts) == 2 else 0)
-    if not (total := minutes + 24 * 60 * int(days or 0)):
-        raise argparse.ArgumentTypeError("a time limit of 0 leaves no time to run")
-    return total
-
-
-def _pairs(text: str) -> tuple[tuple[str, str], ...]:
-    pairs = [part.partition("=") for part in text.split(",")]
-    if not all(name and equals for name, equals, _ in pairs):
-        raise argparse.ArgumentTypeError(f'"{text}" is not a list of options: write account=lab,qos=long')
-    return tuple((name.lstrip("-"), value) for name, _, value in pairs)
-
-
-def check_engine(options: argparse.Namespace) -> None:
-    """Raise UsageError for an unknown engine, or an option that is another engine's."""
-    if options.engine not in ENGINES:
-        raise UsageError(f'there is no engine "{options.engine}": {did_you_mean(options.engine, ENGINES)}')
-    for engine, names in ENGINES.items():
-        used = [name for name in names if getattr(options, name) is not None]
-        foreign = [name for name in used if name not in ENGINES[options.engine]]
-        if foreign:
-            raise UsageError(f"--{foreign[0].replace('_', '-')} is for another engine: add --engine {engine}")
-    if options.scratch and not options.store:
-        raise UsageError("--scratch is for runs at an address: add --store, or leave out --scratch")
-    if options.store and "://" not in options.store:
-        raise UsageError(f"--store {options.store} is not an address: {ADDRESS}")
-
-
-def pool_of(options: argparse.Namespace, out: Path, jobs: int) -> Any:
-    """The workers that the options ask for."""
-    if options.engine == "local":
-        from optimist.studies.engines.local import local_pool
-
-        return local_pool(out, jobs, options.workers, options.runs_per_gpu)
-    if options.engine == "slurm":
-        from optimist.studies.engines.slurm import SlurmPool
-
-        flags = {"restart": options.restart, "detach": bool(options.detach)}
-        return SlurmPool(out, _shares(options), store=_store(options), **flags)
-    from optimist.studies.engines.cluster import RayPool
-
-    shares = {"cpus": options.cpus_per_run, "gpus": options.gpus_per_run}
-    chosen = {name: share for name, share in shares.items() if share is not None}
-    return RayPool(out, options.address or "auto", store=_store(options), **chosen)
-
-
-def _store(options: argparse.Namespace) -> Any:
-    from optimist.studies.engines.places import Address
-
-    return Address(options.store, options.scratch and options.scratch.absolute()) if options.store else None
-
-
-def _shares(options: argparse.Namespace) -> Any:
-    from optimist.studies.engines.slurm import Shares
-
-    for name in ("cpus_per_run", "gpus_per_run"):
-        share = getattr(options, name)
-        if share is not None and (share != int(share) or share < (name == "cpus_per_run")):
-            raise UsageError(f"--{name.replace('_', '-')} {share:g}: SLURM gives whole ones to a run")
-    asked = {
-        "partition": options.partition,
-        "minutes": options.time,
-        "memory_gib": options.memory_per_run,
-        "cpus": options.cpus_per_run and int(options.cpus_per_run),
-        "gpus": options.gpus_per_run and int(options.gpus_per_run),
-        "at_once": options.runs_at_once,
-        "more": options.sbatch,
-    }
-    return Shares(**{name: value for name, value in asked.items() if value is not None})
+    engine = engines.find(options.engine)
+    return engine, engine.Options(**given(options, "engine"))

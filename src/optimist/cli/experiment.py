@@ -1,15 +1,12 @@
 """The options that `collect` and `train` share: the preset, the recipe, all settings, the environment's."""
 
 import argparse
-import logging
 from typing import Any
 
 from optimist.cli import index
 from optimist.cli.options import Parser
 from optimist.cli.settings import Setting, add_settings, given, union
 from optimist.errors import UsageError, did_you_mean
-
-log = logging.getLogger("optimist")
 
 
 def add_choices(parser: Parser) -> None:
@@ -22,7 +19,6 @@ def add_choices(parser: Parser) -> None:
         metavar="name",
         help=f"lengths and rates: {names} [auto: by the observations and actions]",
     )
-    parser.add_argument("--scale", metavar="name", help=argparse.SUPPRESS)  # the recipe's former name
     parser.add_argument("--restart", action="store_true", help="delete what the folder holds and start again")
 
 
@@ -80,11 +76,9 @@ def add_environments(parser: Parser, families: dict[str, Any]) -> None:
 
 def asked(options: argparse.Namespace) -> dict[str, Any]:
     """The arguments of the resolver."""
-    if options.scale:
-        log.warning("--scale is now called --recipe; only studies have --scale")
     return {
         "preset": options.preset,
-        "recipe": options.scale or options.recipe,
+        "recipe": options.recipe,
         "options": given(options, "agent"),
         "settings": given(options, "setting"),
     }

@@ -56,6 +56,16 @@ def format(name: str) -> dict[str, Any]:
     return _format(formats.find(name))
 
 
+def engine(name: str) -> dict[str, list]:
+    """The options of an engine; an engine of another package is imported."""
+    known = read()["engines"]
+    if name in known:
+        return known[name]
+    from optimist.studies import engines
+
+    return _settings(engines.find(name).Options())
+
+
 def preset(name: str, chosen: str | None) -> dict[str, Any]:
     """The entry of an agent's preset, by default the first."""
     known = agent(name)["presets"]
@@ -93,8 +103,8 @@ def build() -> dict[str, Any]:
     """The index, made from the classes."""
     from optimist import agents, envs
     from optimist.data import formats
+    from optimist.studies import engines
     from optimist.studies.demo import Demo
-    from optimist.studies.proposition import Proposition
     from optimist.training.recipes import RECIPES
     from optimist.training.settings import Collection, Training
 
@@ -102,7 +112,6 @@ def build() -> dict[str, Any]:
         "training": Training(),
         "collection": Collection(),
         "demo": Demo(),
-        "proposition-1": Proposition(),
     }
     return {
         "formats": {name: _format(formats.find(name)) for name in formats.available()},
@@ -112,6 +121,7 @@ def build() -> dict[str, Any]:
             name: {"training": _values(recipe.training), "collection": _values(recipe.collection)}
             for name, recipe in RECIPES.items()
         },
+        "engines": {name: _settings(engines.find(name).Options()) for name in engines.available()},
         "settings": {name: _settings(record) for name, record in records.items()},
     }
 
@@ -187,7 +197,7 @@ def _format(format: Any) -> dict[str, Any]:
     """The entry of a format; one that can only be read, or only written, has none for the other."""
     options = {"read": getattr(format, "ReadOptions", None), "write": getattr(format, "WriteOptions", None)}
     found = {action: _settings(record()) if record else None for action, record in options.items()}
-    return {"about": _first_line(format), **found}
+    return {"about": _first_line(format.source), **found}
 
 
 def _settings(record: Any) -> dict[str, list]:

@@ -18,7 +18,13 @@ def add(commands: Any) -> None:
 
 
 def _options(parser: Parser, words: list[str]) -> None:
-    parser.add_argument("file", metavar="FILE.csv", type=Path, help="scores by game, agent and seed")
+    parser.add_argument(
+        "files",
+        metavar="FILE.csv",
+        nargs="+",
+        type=Path,
+        help="scores by game, agent and seed; agents of a second file are called REM (B), of a third REM (C)",
+    )
     parser.add_argument(
         "--normaliser",
         metavar="NAME|CSV",
@@ -57,7 +63,7 @@ def scores(options: argparse.Namespace) -> None:
     if recent < 1:
         raise UsageError(f"--recent {recent}: it must be at least 1")
     by = normaliser(options.normaliser or DEFAULT)
-    asked = _only(read_scores(options.file), options.agent)
+    asked = _only(read_scores(*options.files), options.agent)
     chosen, left_out = complete(asked, leave_out=options.incomplete == "leave-out")
     passed_over = (
         f"left out of every number: {incomplete_games(left_out, len(asked.games))}" if left_out else ""
@@ -75,14 +81,15 @@ def _only(scores, names: list[str] | None):
 
 def _print_tables(scores, by, recent: int, passed_over: str, out: Path | None) -> None:
     from optimist.studies.scores import table_one
+    from optimist.studies.scores.normalisation import MAIN
     from optimist.studies.sheet import print_sheet
 
-    rows, games = table_one.table_one(scores, by, recent), table_one.per_game(scores, by, recent)
+    rows, by_agent = table_one.table_one(scores, by, recent), table_one.per_game(scores, by, recent)
+    games = [row for mine in by_agent.values() for row in mine]
     left_out = [passed_over] if passed_over else []
     recent = min(recent, max(row.evaluations for row in rows))
-    for agent, played in games.items():
-        print_sheet(table_one.improvement_sheet(agent, played, by, recent))
-    print_sheet(table_one.sheet(rows, by, recent, kinds=table_one.MAIN, left_out=left_out))
+    print_sheet(table_one.per_game_sheet(games, by, MAIN, recent))
+    print_sheet(table_one.sheet(rows, by, recent, kinds=MAIN, left_out=left_out))
     if out:
         written = table_one.write(out, rows, games, by, recent, left_out)
         written += _write_verdict(scores, by, out)
@@ -92,21 +99,24 @@ def _print_tables(scores, by, recent: int, passed_over: str, out: Path | None) -
 def _write_verdict(scores, by, out: Path) -> list[Path]:
     """Write the intervals of every agent, the differences of every pair, and the figures."""
     from optimist.data.disk.files import write_whole
-    from optimist.studies.report import figures, interval_figures
+    from optimist.studies.report import drawing
+    from optimist.studies.report.figures.intervals import interval_plot
+    from optimist.studies.report.figures.iqm import iqm_over_training
     from optimist.studies.scores import intervals
+    from optimist.studies.sheet import records_csv
 
     matrices = intervals.matrices(scores, by)
-    found = intervals.rows(matrices)
-    texts = {"aggregates.csv": intervals.csv_text(found), "pairs.csv": intervals.pairs_csv(matrices)}
-    for name, text in texts.items():
-        write_whole(out / name, text.encode())
+    rows = intervals.rows(matrices)
+    tables: dict[str, list] = {"aggregates.csv": rows, "pairs.csv": intervals.pairs(matrices)}
+    for name, table in tables.items():
+        write_whole(out / name, records_csv(table).encode())
     evaluations = len(next(iter(next(iter(next(iter(scores.agents.values())).values())).values())))
     zero, one = by.ends(scores.games)
     curves = intervals.over_training(scores, by)
-    drawn = {
-        "intervals.png": interval_figures.interval_plot(found, evaluations, one),
-        "iqm.png": interval_figures.iqm_over_training(curves, zero, one, scores.axis),
+    figures = {
+        "intervals.png": interval_plot(rows, evaluations, one),
+        "iqm.png": iqm_over_training(curves, zero, one, scores.axis),
     }
-    for name, figure in drawn.items():
-        figures.save_png(figures.laid_out(figure), out / name)
-    return [out / name for name in (*texts, *drawn)]
+    for name, figure in figures.items():
+        drawing.save_png(drawing.laid_out(figure), out / name)
+    return [out / name for name in (*tables, *figures)]

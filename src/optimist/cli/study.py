@@ -5,6 +5,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
+from optimist import plugins
 from optimist.cli.options import Parser, command, group
 from optimist.cli.study_run import print_warnings, run, run_options
 from optimist.cli.work import pull, pull_options, push, push_options, work, work_options
@@ -36,53 +37,45 @@ def status(options: argparse.Namespace) -> None:
     """Show the progress of a study, run by run."""
     from optimist.cli.tables import status_table
     from optimist.studies.sheet import print_sheet
-    from optimist.studies.status import job_status, read_jobs
+    from optimist.studies.status import job_status, read_record
 
-    title, jobs = read_jobs(options.out)
-    print_sheet(status_table(title, [job_status(job, options.out) for job in jobs]))
+    study = read_record(options.out)
+    print_sheet(status_table(study.title, [job_status(job, options.out) for job in study.jobs]))
 
 
 def _report_options(parser: Parser, words: list[str]) -> None:
-    parser.add_argument(
-        "folders", metavar="FOLDER", nargs="+", type=Path, help="the folder of a study, or the folders of two"
-    )
+    parser.add_argument("folder", metavar="FOLDER", type=Path, help="the folder of a study")
     parser.add_argument(
         "--out",
         type=Path,
         metavar="PAGE.html",
-        help="the page [of one study: FOLDER/report.html, with tables and figures in FOLDER/results; of two: "
-        "compared.html]",
+        help="the page alone [FOLDER/report.html, with tables and figures in FOLDER/results]",
     )
     parser.add_argument(
         "--normaliser",
         metavar="NAME|CSV",
         help="what 0 and 100%% are, as in optimist scores [the study's own player and random play]",
     )
+    parser.add_argument(
+        "--allow", action="append", default=[], metavar="module", help="a module with figures of the study"
+    )
 
 
 def report(options: argparse.Namespace) -> None:
-    """Write the report of a study, finished or not, or of two studies side by side."""
-    if len(options.folders) > 2:
-        raise UsageError(f"{len(options.folders)} folders: name one study, or two to compare")
+    """Write the report of a study, finished or not."""
     if options.out and options.out.is_dir():
         raise UsageError(f"{options.out} is a folder: name a file, as in --out {options.out / 'page.html'}")
     from optimist.studies.scores.normalisation import normaliser
 
+    plugins.allow(options.allow)
     by = normaliser(options.normaliser) if options.normaliser else None
-    if len(options.folders) == 1 and options.out:
+    if options.out:
         from optimist.studies.report.study_report import write_page
 
-        warned = write_page(options.folders[0], options.out, by)
+        warned = write_page(options.folder, options.out, by)
         print(f"wrote {options.out}")
-    elif len(options.folders) == 1:
-        warned = _report_in(options.folders[0], by)
     else:
-        from optimist.studies.report.side_by_side import write_side_by_side
-
-        page = options.out or Path("compared.html")
-        first, second = options.folders
-        warned = write_side_by_side(page, first, second, by)
-        print(f"wrote {page}")
+        warned = _report_in(options.folder, by)
     print_warnings(warned)
 
 

@@ -1,4 +1,4 @@
-"""`optimist study run`: a study, and `proposition-1`, which is no grid of runs."""
+"""`optimist study run`."""
 
 import argparse
 import logging
@@ -9,21 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from optimist.cli import index
-from optimist.cli.engines import add_engines, check_engine, pool_of
-from optimist.cli.options import Parser, arguments_in, number, whole_number
-from optimist.cli.settings import add_settings, given
+from optimist.cli.engines import add_engine, engine_options
+from optimist.cli.options import Parser, arguments_in
 from optimist.errors import UsageError, command_line, did_you_mean
 
 CATALOG = Path(__file__).parents[1] / "studies" / "catalog"
-PROPOSITION = "proposition-1"  # this study is not a grid of runs
 log = logging.getLogger("optimist")
 
 
 def titles() -> dict[str, str]:
     """The title of every study by its name."""
     found = {path.stem: tomllib.loads(path.read_text("utf-8"))["title"] for path in CATALOG.glob("*.toml")}
-    alone = {PROPOSITION: "Do the heads of REM become one function, and is it Q*? A minute, with a figure."}
-    return dict(sorted(found.items())) | alone
+    return dict(sorted(found.items()))
 
 
 def run_options(parser: Parser, words: list[str]) -> None:
@@ -37,11 +34,6 @@ def run_options(parser: Parser, words: list[str]) -> None:
         metavar="NAME",
         help="one of those below, or your own file such as mine.toml",
     )
-    if name == PROPOSITION:
-        parser.add_argument("--out", type=Path, default=Path(name), help=f"the study's folder [{name}]")
-        add_settings(parser, index.settings(index.read()["settings"][name]), "setting")
-        parser.set_defaults(run=_proposition)
-        return
     parser.add_argument("--scale", metavar="name", help="paper, mini or tiny [mini]")
     parser.add_argument("--out", type=Path, help="the study's folder [studies/NAME-SCALE]")
     parser.add_argument(
@@ -51,22 +43,11 @@ def run_options(parser: Parser, words: list[str]) -> None:
         "--agents", metavar="A,B", help="only these, as the study calls them, such as REM,QR-DQN [all]"
     )
     parser.add_argument("--parts", metavar="A,B", help="only these parts of the data, such as 1%%,10%% [all]")
-    # The former names in random-scores.
-    parser.add_argument("--games", help=argparse.SUPPRESS)
-    parser.add_argument("--processes", type=whole_number, help=argparse.SUPPRESS)
     parser.add_argument(
         "--logs", type=Path, metavar="FOLDER", help="use the logs of this study, made with the same settings"
     )
     parser.add_argument(
-        "--dry-run", action="store_true", help="print the runs and what they take, and run nothing"
-    )
-    parser.add_argument(
-        "--rates",
-        metavar="A,B",
-        help="with --dry-run: studies whose runs were measured [the study's folder and its neighbours]",
-    )
-    parser.add_argument(
-        "--price", type=number, metavar="number", help="with --dry-run: of one device for one hour"
+        "--dry-run", action="store_true", help="print the runs and their steps, and run nothing"
     )
     parser.add_argument(
         "--restart", action="store_true", help="start again the runs in the folder that have other settings"
@@ -77,20 +58,20 @@ def run_options(parser: Parser, words: list[str]) -> None:
     parser.add_argument(
         "--prepare", action="store_true", help="check the study and write its list of runs, and run nothing"
     )
-    add_engines(parser)
+    add_engine(parser, words)
 
 
 def run(options: argparse.Namespace) -> None:
     """Run a study and write its report. The same command again continues."""
-    _rename_former(options)
-    _check(options)
+    engine, chosen = engine_options(options)
     study = _study(options)
     out = options.out or Path("studies") / f"{study.name}-{study.size}"
     jobs, line = _jobs(study, options), _command(study, out, options)
     if options.dry_run:
-        from optimist.cli.estimates import print_estimates
+        from optimist.cli.tables import grid_table
+        from optimist.studies.sheet import print_sheet
 
-        print_estimates(study.title, jobs, out, rates=options.rates, price=options.price)
+        print_sheet(grid_table(study.title, jobs))
     elif options.prepare:
         from optimist.studies.perform import prepare
 
@@ -98,16 +79,7 @@ def run(options: argparse.Namespace) -> None:
         each = command_line("study", "work", out, "--index", 0)
         print(f"{len(jobs)} runs in {out}; run each with {each} to {len(jobs) - 1}")
     else:
-        _perform(study, jobs, out, line, options)
-
-
-def _rename_former(options: argparse.Namespace) -> None:
-    if options.processes is not None:
-        log.warning("--processes is now called --workers")
-        options.workers = options.processes
-    if options.games:
-        log.warning("--games Pong is now called --environments atari/Pong")
-        options.environments = ",".join(f"atari/{game}" for game in options.games.split(","))
+        _perform(study, jobs, out, line, engine, chosen, options.restart)
 
 
 def _study(options: argparse.Namespace) -> Any:
@@ -125,9 +97,9 @@ def _jobs(study: Any, options: argparse.Namespace) -> list[Any]:
     if not options.logs:
         return jobs
     from optimist.studies.preparation import with_logs_of
-    from optimist.studies.status import read_jobs
+    from optimist.studies.status import read_record
 
-    return with_logs_of(options.logs, read_jobs(options.logs)[1], jobs)
+    return with_logs_of(options.logs, read_record(options.logs).jobs, jobs)
 
 
 def _labels(text: str | None, known: Mapping[str, Any]) -> list[str]:
@@ -147,23 +119,14 @@ def _command(study: Any, out: Path, options: argparse.Namespace) -> str:
     return command_line("study", "run", *words, *["--no-select"] * options.no_select)
 
 
-def _perform(study: Any, jobs: list[Any], out: Path, line: str, options: argparse.Namespace) -> None:
-    from optimist.studies.engines.engine import Detached
+def _perform(
+    study: Any, jobs: list[Any], out: Path, line: str, engine: Any, chosen: Any, restart: bool
+) -> None:
+    from optimist.studies.engines._schedule import Detached
     from optimist.studies.perform import perform_study
 
-    if options.store:
-        from optimist.studies.engines.places import LocalCopy
-
-        LocalCopy(options.store, out).bring_begun(jobs)
     try:
-        written, warned = perform_study(
-            study,
-            jobs,
-            out,
-            lambda: pool_of(options, out, len(jobs)),
-            command=line,
-            restart=options.restart,
-        )
+        written, warned = perform_study(study, jobs, out, engine, chosen, command=line, restart=restart)
     except Detached:
         see = command_line("study", "status", out)
         print(f"the runs are in the queue; see {see}; the same command without --detach")
@@ -171,24 +134,6 @@ def _perform(study: Any, jobs: list[Any], out: Path, line: str, options: argpars
         return
     print_warnings(warned)
     print(f"all {len(jobs)} runs are done in {out}; the report is {written[0]}")
-
-
-def _check(options: argparse.Namespace) -> None:
-    check_engine(options)
-    for name in ("rates", "price"):
-        if getattr(options, name) is not None and not options.dry_run:
-            raise UsageError(f"--{name} is for --dry-run: add it, or leave out --{name}")
-    if options.price is not None and options.price < 0:
-        raise UsageError(f"--price is {options.price:g}: give 0 or more for one device and one hour")
-
-
-def _proposition(options: argparse.Namespace) -> None:
-    from optimist.studies.proposition import Proposition, run, sheet, write_results
-    from optimist.studies.sheet import print_sheet
-
-    readings = list(run(Proposition(**given(options, "setting"))))
-    print_sheet(sheet(readings))
-    print("wrote " + " and ".join(map(str, write_results(options.out, readings))))
 
 
 def print_warnings(warned: list[str]) -> None:

@@ -108,7 +108,7 @@ def train(options: argparse.Namespace) -> None:
 
 
 def _print_estimators(run: Path) -> None:
-    from optimist.studies.results.run_curves import estimator_sheet
+    from optimist.studies.scores.curves import estimator_sheet
     from optimist.studies.sheet import print_sheet
     from optimist.training.storage.metrics import read_metrics
 
@@ -118,7 +118,7 @@ def _print_estimators(run: Path) -> None:
 
 
 def _print_scores(name: str, run: Path, dataset: Any) -> None:
-    from optimist.data.card import card
+    from optimist.data.look import card
     from optimist.studies.scores.curves import scores, sheet, summary
     from optimist.studies.sheet import print_sheet
 

@@ -36,19 +36,16 @@ def work(options: argparse.Namespace) -> None:
     """Run one run of a study, from its last checkpoint. For schedulers that start a process for each run; it
     waits for the log that the run needs."""
     from optimist import plugins
-    from optimist.studies.engines.work import work as perform
+    from optimist.studies.work import work as perform
 
     plugins.allow(options.allow)
-    asked = {"index": options.index, "run": options.name, "restart": options.restart}
-    if "://" in options.out:
-        from optimist.data.machine import cache_folder
-        from optimist.studies.engines.work import work_at
-
-        work_at(options.out, options.scratch or cache_folder() / "work", **asked)
-        return
-    if options.scratch:
-        raise UsageError("--scratch is for a study at an address; leave it out, the study is a folder here")
-    perform(Path(options.out), **asked)
+    perform(
+        options.out,
+        index=options.index,
+        run=options.name,
+        restart=options.restart,
+        scratch=options.scratch,
+    )
 
 
 def push_options(parser: Parser, words: list[str]) -> None:
@@ -59,10 +56,10 @@ def push_options(parser: Parser, words: list[str]) -> None:
 def push(options: argparse.Namespace) -> None:
     """Send a study to an address, such as s3://bucket/study, where workers find it. Only what changed is
     sent."""
-    from optimist.studies.status import read_jobs
+    from optimist.studies.status import read_record
     from optimist.studies.store import Store
 
-    read_jobs(options.out)
+    read_record(options.out)
     count = Store(_address(options.address)).send(options.out, "")
     print(f"sent {count} files of {options.out} to {options.address}")
 

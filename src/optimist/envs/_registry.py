@@ -4,14 +4,11 @@ Options that change a game are part of its name, as in an address: "atari/Breako
 runs store them with the name.
 """
 
-import importlib
 import inspect
 import os
-import pkgutil
 import shlex
 import sys
 from dataclasses import asdict, fields
-from pathlib import Path
 from typing import Any
 
 from optimist import plugins
@@ -51,7 +48,7 @@ def from_data(name: Any) -> str:
 def code(name: str) -> dict[str, str]:
     """Hashes of the user's own files that define this environment, by "code of module"."""
     family, game = base_name(name).partition("/")[::2]
-    modules = getattr(_family(family), "modules", None) if family in _families() else None
+    modules = getattr(families().get(family), "modules", None)
     if modules is None:
         return own_files.hashes("environments", name)
     own = filter(own_files.is_own, modules(game))
@@ -79,7 +76,7 @@ def options_of(name: str) -> Any:
 
 def families() -> dict[str, Any]:
     """Every family that comes with the package."""
-    return {name: _family(name) for name in _families()}
+    return {name: plugins.find("environments", name) for name in plugins.own("environments")}
 
 
 def named(name: str, options: Any) -> str:
@@ -92,7 +89,7 @@ def named(name: str, options: Any) -> str:
 
 def available() -> list[str]:
     """Every name that works if its family's package is installed."""
-    return [f"{name}/{game}" for name in _families() for game in _family(name).games()]
+    return [f"{name}/{game}" for name, family in families().items() for game in family.games()]
 
 
 def games_of(name: str) -> list[str]:
@@ -100,8 +97,9 @@ def games_of(name: str) -> list[str]:
     _, colon, rest = _address(name)
     if "/" in (rest if colon else name):
         return [name]
-    if not colon and name not in [*_families(), *plugins.names("environments")]:
-        close = closest(name, _families())
+    own = plugins.own("environments")
+    if not colon and name not in [*own, *plugins.names("environments")]:
+        close = closest(name, own)
         hint = f'did you mean "{close}"?' if close else _families_with(name)
         raise UsageError(f'"{name}" is neither a family of environments nor of the form family/game: {hint}')
     games: list[str] = getattr(found(f"{name}/")[0], "games", list)()
@@ -115,30 +113,19 @@ def found(name: str) -> tuple[Any, str]:
     module, colon, rest = _address(name)
     if colon:
         family, _, game = rest.partition("/")
-        return _checked(plugins.find("environments", f"{module}:{family}"), name), game
+        return plugins.find("environments", f"{module}:{family}"), game
     if (file := base_name(name).partition(":")[0]).endswith(".py"):
         raise UsageError(f'write the whole path of the file in "{name}": {os.path.abspath(file)}')
     family, slash, game = base_name(name).partition("/")
     if not slash:
         raise UsageError(f'"{name}" is not of the form family/game: {_families_with(name)}')
-    if family in plugins.names("environments") and family not in _families():
-        return _checked(plugins.find("environments", family), name), game
-    if family not in _families():
-        known = did_you_mean(family, [*_families(), *plugins.names("environments")])
-        raise UsageError(f'no environment family "{family}" in "{name}": {known}')
-    return _family(family), game
+    return plugins.find("environments", family), game
 
 
 def _address(name: str) -> tuple[str, str, str]:
     """("module", ":", "Family/game") of a name that begins with a user's module; not of "gym/x:Id"."""
     module, colon, rest = base_name(name).partition(":")
     return (module, colon, rest) if os.path.isabs(module) or "/" not in module else ("", "", "")
-
-
-def _checked(family: Any, name: str) -> Any:
-    if not callable(getattr(family, "make", None)):
-        raise UsageError(f'"{name}" is not a family of environments: it has no make(game, seeds=...)')
-    return family
 
 
 def _families_with(game: str) -> str:
@@ -183,18 +170,6 @@ def _read(where: str, text: str, kind: type) -> Any:
 
 def _as_word(value: Any) -> str:
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
-
-
-def _families() -> list[str]:
-    return [
-        module.name
-        for module in pkgutil.iter_modules([str(Path(__file__).parent)])
-        if not module.name.startswith("_")
-    ]
-
-
-def _family(name: str) -> Any:
-    return importlib.import_module(f"{__package__}.{name}")
 
 
 def _refuse_unknown_options(family: Any, options: dict) -> None:

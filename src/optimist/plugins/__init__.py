@@ -1,39 +1,59 @@
-"""One look-up for agents, environments, formats, torsos, loggers and estimators that users add.
+"""One look-up for what has a name: agents, environments, formats, estimators, figures, engines and the like.
 
-The package's own are in its folders and are looked up there first. A plug-in has one of two names: that of an
-entry point (group `optimist.agents`, `optimist.environments`, ...), or an address, `module:Name` or
-`/folder/file.py:Name`. The same name leads to the same object in every process. The current folder is not
-searched, because it may hold files that the user does not trust.
+`find(kind, name)` gives the thing. The package's own are the files of one folder for each kind. A user's
+plug-in has one of two names: that of an entry point (group `optimist.agents`, `optimist.engines`, ...), or an
+address, `module:Name` or `/folder/file.py:Name`. The same name leads to the same object in every process. The
+current folder is not searched, because it may hold files that the user does not trust.
 """
 
 import contextlib
 import importlib
 import importlib.util
 import os
+import pkgutil
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from optimist.errors import DataError, UsageError, did_you_mean, in_one_line
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-KINDS = {
-    "agents": "agent",
-    "environments": "environment family",
-    "formats": "format",
-    "torsos": "torso",
-    "loggers": "logger",
-    "estimators": "estimator",
+
+class Kind(NamedTuple):
+    """What things of one kind are called, where the package's own are, and what each of them has."""
+
+    word: str  # in messages
+    folder: str = ""  # each file or folder in it is one of the package's own, unless its name begins with _
+    needs: tuple[str, ...] = ()  # the functions that a user's own must have
+    is_class: bool = False  # the file one_two.py holds the class OneTwo; otherwise the module is the thing
+
+
+KINDS = {  # by the group of their entry points, without "optimist."
+    "agents": Kind("agent", "agents", is_class=True),
+    "environments": Kind("environment family", "envs", needs=("make",)),
+    "formats": Kind("format", "data/formats"),
+    "torsos": Kind("torso"),
+    "loggers": Kind("logger", "training/loggers", needs=("add", "close"), is_class=True),
+    "estimators": Kind("estimator", "choosing/estimators", needs=("scores",), is_class=True),
+    "figures": Kind("figure", "studies/report/figures"),
+    "engines": Kind("engine", "studies/engines", needs=("run",)),
 }
 _named: set[str] = set()  # the modules of the plug-ins that this process uses
 _allowed_files: dict[str, str] = {}  # by their names: a run that was moved has the path of another machine
 PACKAGES = str(Path(__file__).resolve().parents[2])  # the folder that contains this package
+
+
+def own(kind: str) -> list[str]:
+    """The names of the package's own: the files of their folder, except those that begin with _."""
+    folder = KINDS[kind].folder and os.path.join(PACKAGES, "optimist", KINDS[kind].folder)
+    files = pkgutil.iter_modules([folder]) if folder else ()
+    return sorted(file.name for file in files if not file.name.startswith("_"))
 
 
 def names(kind: str) -> list[str]:
@@ -42,15 +62,31 @@ def names(kind: str) -> list[str]:
 
 
 def find(kind: str, name: str, known: Iterable[str] = ()) -> Any:
-    """The object of a name that is none of the package's own names (`known`); UsageError if there is none."""
+    """The thing of this name: the package's own, that of an entry point, or that at an address. UsageError if
+    there is none, with a hint at the names of entry points and the `known` ones, by default the package's."""
+    if name in own(kind):
+        return _own(KINDS[kind], name)
     if name in _entries(kind):
         entry = _entries(kind)[name]
-        return _attribute(f"{entry.module}:{entry.attr}" if entry.attr else entry.module)
+        return _whole(KINDS[kind], name, _attribute(f"{entry.module}:{entry.attr}".rstrip(":")))
     if is_address(name):
-        return _attribute(name)
-    hint = did_you_mean(name, [*known, *names(kind)])
-    own = ", or your own as module:Name" if hint.startswith("known") else ""
-    raise UsageError(f'there is no {KINDS[kind]} "{name}": {hint}{own}')
+        return _whole(KINDS[kind], name, _attribute(name))
+    hint = did_you_mean(name, [*(known or own(kind)), *names(kind)])
+    yours = ", or your own as module:Name" if hint.startswith("known") else ""
+    raise UsageError(f'there is no {KINDS[kind].word} "{name}": {hint}{yours}')
+
+
+def _own(kind: Kind, name: str) -> Any:
+    module = importlib.import_module(f"optimist.{kind.folder.replace('/', '.')}.{name}")
+    return getattr(module, name.title().replace("_", "")) if kind.is_class else module
+
+
+def _whole(kind: Kind, name: str, thing: Any) -> Any:
+    """The thing, if it has every function that such a thing needs."""
+    if all(callable(getattr(thing, part, None)) for part in kind.needs):
+        return thing
+    article = "an" if kind.word[0] in "aeiou" else "a"
+    raise UsageError(f"{name} is not {article} {kind.word}: it needs {' and '.join(kind.needs)}")
 
 
 def is_address(name: str) -> bool:
@@ -88,18 +124,18 @@ def trusted(kind: str, name: str) -> bool:
 
 def check_trusted(kind: str, name: str) -> None:
     """Raise DataError if a name that was found in a folder is not trusted."""
-    if not trusted(kind, name):
-        module = name.partition(":")[0]
-        if module.endswith(".py") and not os.path.isfile(module):
-            file = os.path.basename(module)
-            raise DataError(
-                f'the folder names the {KINDS[kind]} "{name}", and that file is not here; if you trust it, '
-                f'name its place: --allow /folder/{file}, in Python allow=["/folder/{file}"]'
-            )
+    if trusted(kind, name):
+        return
+    module, named = name.partition(":")[0], f'the folder names the {KINDS[kind].word} "{name}"'
+    if module.endswith(".py") and not os.path.isfile(module):
+        file = os.path.basename(module)
         raise DataError(
-            f'the folder names the {KINDS[kind]} "{name}", which imports "{module}"; if you trust it: '
-            f'--allow {module}, in Python allow=["{module}"]'
+            f"{named}, and that file is not here; if you trust it, name its place: --allow /folder/{file}, "
+            f'in Python allow=["/folder/{file}"]'
         )
+    raise DataError(
+        f'{named}, which imports "{module}"; if you trust it: --allow {module}, in Python allow=["{module}"]'
+    )
 
 
 def module_of(kind: str, name: str) -> str:

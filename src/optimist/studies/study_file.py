@@ -4,7 +4,6 @@ A file has one table per scale: `paper` has the paper's numbers, `mini` takes ha
 ten minutes on two cores. Keys outside these tables hold for all scales.
 """
 
-import logging
 import string
 import tomllib
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from typing import Any
 from optimist import envs
 from optimist.errors import UsageError, did_you_mean, in_one_line
 from optimist.studies.plan import WHOLE, Study
+from optimist.studies.report import figures
 from optimist.studies.scores.normalisation import BUILT_IN, normaliser
 from optimist.training.settings import Collection
 from optimist.training.values import fits, in_words
@@ -52,9 +52,7 @@ COLLECT_KEYS = {
 }
 PLAY = frozenset(field.name for field in fields(Collection))
 PLACES = ("environment", "game", "run")  # what a path of data may have in braces
-FIGURES = ("intervals", "iqm", "medians", "bars", "curves", "spread", "profiles", "parts")
 MOST_SEEDS = 1000  # as on the command line
-log = logging.getLogger("optimist")
 
 
 def catalogue() -> list[str]:
@@ -124,9 +122,6 @@ def _at_scale(name: str, table: dict, size: str) -> dict[str, Any]:
         raise UsageError(f'study {name} has no scale "{size}": {did_you_mean(size, scales)}')
     _check_nothing_is_lost(name, size, keys, scales[size])
     keys |= scales[size]
-    if "scale" in keys:
-        log.warning("study %s: the key `scale` is now called `recipe`, as in optimist train --recipe", name)
-        keys["recipe"] = keys.pop("scale")
     return keys
 
 
@@ -166,8 +161,7 @@ def _all_agents(name: str, agents: dict, beside: dict) -> dict:
 def _check_names(name: str, keys: dict) -> None:
     """Raise UsageError for a figure, a normaliser or a filmed agent that does not exist."""
     for figure in keys.get("figures", ()):
-        if figure not in FIGURES:
-            raise UsageError(f'study {name}: no figure "{figure}": {did_you_mean(figure, FIGURES)}')
+        figures.check(figure)
     if "normaliser" in keys:
         normaliser(keys["normaliser"])  # raises if it does not exist
     if keys.get("film", "") not in ("", *keys["agents"]):

@@ -16,8 +16,7 @@ import numpy as np
 from optimist.data import machine
 from optimist.data.packing import GROUP, LINE, Packed, joined, nbytes, packed
 from optimist.data.sampling import Rows, window
-from optimist.data.stacking import earlier, stacked
-from optimist.data.timeline import Timeline
+from optimist.data.timeline import Timeline, earlier, stacked
 from optimist.data.transition import Spec, Transition
 
 JUDGED = 64  # groups from which the size of all is estimated

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
-from optimist.data.paper_sampling import SAMPLERS
+from optimist.data.sampling import SAMPLERS
 from optimist.errors import UsageError, did_you_mean
 from optimist.networks.precision import PRECISION, check_precision
 from optimist.training.loggers import USUAL

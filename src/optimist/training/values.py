@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import numpy as np
 
-from optimist.data.numbers import LARGEST
+from optimist.data.transition import LARGEST
 from optimist.errors import UsageError, did_you_mean, in_one_line
 
 WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text", NoneType: "none"}

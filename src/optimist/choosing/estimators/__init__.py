@@ -3,13 +3,9 @@
 `select` ranks by the scores of one of them, its rule.
 """
 
-import importlib
-import pkgutil
-from functools import cache
 from typing import Any, Protocol
 
 from optimist import plugins
-from optimist.errors import UsageError
 
 USUAL = "cautious"
 
@@ -25,20 +21,12 @@ class Estimator(Protocol):
         ...
 
 
-@cache
-def available() -> tuple[str, ...]:
-    """The names of the package's own; those whose scores agree most with real returns come first."""
-    names = {module.name for module in pkgutil.iter_modules(__path__)}
-    first = [name for name in (USUAL, "supported", "fqe") if name in names]
-    return (*first, *sorted(names - set(first)))
+def available() -> list[str]:
+    """The names of the package's own, the usual rule and its parts first."""
+    first = [USUAL, "supported", "fqe"]
+    return [*first, *(name for name in plugins.own("estimators") if name not in first)]
 
 
 def estimator(name: str) -> Estimator:
     """The estimator of this name."""
-    if name in available():
-        kind = getattr(importlib.import_module(f"{__name__}.{name}"), name.title())
-    else:
-        kind = plugins.find("estimators", name, available())
-    if not all(hasattr(kind, part) for part in ("about", "needs", "scores")):
-        raise UsageError(f"{name} is not an estimator: it needs about, needs and scores")
-    return kind()
+    return plugins.find("estimators", name, available())()

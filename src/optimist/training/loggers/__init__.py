@@ -3,13 +3,10 @@
 Loggers are not part of a run's identity: a run may continue with others.
 """
 
-import importlib
-import pkgutil
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from optimist import plugins
-from optimist.errors import UsageError
 
 USUAL = "jsonl,tensorboard"
 
@@ -29,14 +26,6 @@ class Logger(Protocol):
 def logger_classes(chosen: str | Iterable[Any]) -> list[Callable[..., Logger]]:
     """The classes of "jsonl,tensorboard,my_package:Wandb", or of a list of names and classes."""
     names = chosen.split(",") if isinstance(chosen, str) else chosen
-    return [_class(name.strip()) if isinstance(name, str) else name for name in names if name]
-
-
-def _class(name: str) -> Callable[..., Logger]:
-    own = [module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")]
-    if name in own:
-        return getattr(importlib.import_module(f"{__name__}.{name}"), name.title())
-    found = plugins.find("loggers", name, own)
-    if not all(callable(getattr(found, part, None)) for part in ("add", "close")):
-        raise UsageError(f"{name} is not a logger: it needs add and close")
-    return found
+    return [
+        plugins.find("loggers", name.strip()) if isinstance(name, str) else name for name in names if name
+    ]
