@@ -21,7 +21,7 @@ from optimist.data.disk.files import write_whole
 from optimist.errors import RunError, StorageError
 from optimist.training.evaluation import EpisodeScore
 from optimist.training.storage.checkpoint import save_state
-from optimist.training.storage.configuration import changes, fingerprint, toml
+from optimist.training.storage.configuration import fingerprint, toml
 from optimist.training.storage.run_folder import RunFolder, read_config, read_episodes, write_episodes
 from patience import PATIENCE
 
@@ -445,28 +445,3 @@ steps = 100
 log = "own"
 home = "memory"
 """
-
-
-@pytest.mark.parametrize(
-    ("text", "known", "network"),
-    [
-        (
-            TABLE,
-            "11325fc206fa3473d279af32748afb1eb84cdcae1c04432fbf8c73bffdebe7b6",
-            {"torso": "auto", "hidden": "auto"},
-        ),
-        (ACTOR, "80ed8aa7dcacb0ae8f4eda1409e69056c0db6cb79860952647f8cbc6300d73a3", {"hidden": "400,300"}),
-    ],
-)
-def test_a_configuration_of_version_0_1_0_is_read_in_todays_words(tmp_path, text, known, network):
-    """The fingerprints are those that its checkpoints have."""
-    (tmp_path / "config.toml").write_text(text)
-    config = read_config(tmp_path)
-    assert config["agent"]["network"] == network and "hidden" not in config["agent"]
-    assert {"data_per_seed", "feed"} < config["training"].keys() and "log" not in config["training"]
-    assert fingerprint(config) == fingerprint(tomllib.loads(text)) == known
-    assert changes(tomllib.loads(text), config) == []
-    wider = {**config, "agent": {**config["agent"], "network": {**network, "hidden": "256,256"}}}
-    assert fingerprint(wider) != known
-    (change,) = changes(config, wider)
-    assert change.startswith("agent.network.hidden: ")
