@@ -8,7 +8,7 @@ LONGEST = (
     "tests/studies/report/test_study_report.py",
     "tests/training/export/test_export.py",
     "tests/agents/test_actor_critic.py",
-    "tests/training/selection/test_selecting.py",
+    "tests/choosing/test_selecting.py",
     "tests/studies/engines/test_engine.py",
     "tests/training/test_resume.py",
     "tests/studies/test_demo.py",

@@ -74,7 +74,8 @@ def test_the_whole_study_in_miniature(tmp_path):
     sizes = {"BCQ": {"network.hidden": "16,8", "vae_hidden": "16,8"}}
     table = {
         "agents": {
-            label: {**said, "options": sizes.get(label, {"network.hidden": "16,8"})} for label, said in agents.items()
+            label: {**said, "options": sizes.get(label, {"network.hidden": "16,8"})}
+            for label, said in agents.items()
         },
         "figures": ["spread"],
         "scales": {
