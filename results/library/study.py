@@ -88,12 +88,8 @@ class Study:
         return iqm_figure.iqm_over_training(curves, "random play", self.by.yardstick, OFFLINE)
 
     def medians(self, xlabel: str = OFFLINE) -> Figure:
-        agents = self.file.agents
-        means = {agent: normalisation.seed_means(games) for agent, games in agents.items()}
         return medians_figure.medians(
-            {agent: normalisation.median_curve(curves, self.by) for agent, curves in means.items()},
-            {agent: normalisation.seed_medians(games, self.by) for agent, games in agents.items()},
-            {agent: normalisation.better_curve(curves, self.by) for agent, curves in means.items()},
+            {agent: intervals.medians(games, self.by) for agent, games in self.file.agents.items()},
             yardstick=self.by.yardstick,
             one=self.by.yardstick,
             games=len(self.file.games),

@@ -3,8 +3,9 @@
 from optimist.errors import some_of
 from optimist.studies.report.study_tables import rules
 from optimist.studies.results import runs as results
-from optimist.studies.results.findings import OWN, StudyResults
+from optimist.studies.results.findings import StudyResults
 from optimist.studies.results.provenance import diverged, read_versions
+from optimist.studies.scores.normalisation import OWN
 from optimist.studies.sheet import number
 from optimist.training.storage.selected import NAME as SELECTION
 

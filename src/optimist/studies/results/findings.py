@@ -20,12 +20,10 @@ from optimist.studies.results import runs as results
 from optimist.studies.results.logs import Log, read_logs
 from optimist.studies.results.runs import Evaluated
 from optimist.studies.scores import intervals, table_one
-from optimist.studies.scores.normalisation import Normaliser, normaliser, own
+from optimist.studies.scores.normalisation import OWN, Normaliser, normaliser
 from optimist.studies.scores.score_files import ScoreFile, incomplete_games
 from optimist.studies.scores.statistics import Interval
 from optimist.studies.status import JobStatus, StudyRecord, job_status, read_record
-
-OWN = "the study's own scores"
 
 
 @dataclass(frozen=True)
@@ -220,10 +218,9 @@ def own_normaliser(record: StudyRecord, out: Path, logs: dict[str, Log]) -> Norm
     evaluated = all(log.evaluation is not None for log in logs.values())
     scores = {name: log.evaluation if evaluated else log.player for name, log in logs.items()}
     measure = "best evaluation of the logged online agent" if evaluated else "last tenth of its play"
-    return own(
+    return Normaliser(
         {environment: score for environment, score in scores.items() if score is not None},
         results.random_scores(record.jobs, out),
-        name=OWN,
         yardstick=_player(record, logs),
         provenance=f"the {measure}, the mean over its seeds, and random play, of this study",
     )

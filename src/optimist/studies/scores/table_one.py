@@ -15,7 +15,7 @@ from pathlib import Path
 from optimist.data.disk.files import make_folder, write_whole
 from optimist.studies.scores import reference
 from optimist.studies.scores.curves import RECENT
-from optimist.studies.scores.normalisation import KINDS, Normaliser, kind_title, scores_by_kind, seed_means
+from optimist.studies.scores.normalisation import KINDS, Normaliser, kind_title, scores_by_kind
 from optimist.studies.scores.score_files import ScoreFile
 from optimist.studies.sheet import Cell, Sheet, as_markdown, number, records_csv
 
@@ -49,7 +49,6 @@ def per_game(scores: ScoreFile, by: Normaliser, recent: int = RECENT) -> dict[st
     """The games of each agent, the least improved first, as in Figure 4."""
     rows: dict[str, list[GameRow]] = {}
     for agent, by_game in scores.agents.items():
-        seed_means(by_game)  # raises if seeds were evaluated at different steps
         rows[agent] = []
         for game, seeds in by_game.items():
             by_kind = scores_by_kind(seeds, recent, scores.chosen_of(agent, game))
