@@ -13,7 +13,8 @@ from optimist.data import Dataset, formats
 from optimist.data.formats import minari, npz, parquet
 from optimist.errors import OptimistError
 from optimist.studies.report.study_tables import chosen_by
-from optimist.studies.results import logs, provenance
+from optimist.studies.report.study_warnings import first_alarm
+from optimist.studies.results import logs
 from optimist.training.loading import load_run
 from optimist.training.loggers._told import FOLDER, Told
 from optimist.training.storage import alarms, checked_lines, selected
@@ -68,7 +69,7 @@ def alarm(run: Path, random: np.random.Generator) -> None:
     found = alarms.read_alarms(run)
     alarms.write_alarms(run, found)
     if found:
-        provenance._when(found)
+        first_alarm(found)
 
 
 def told(run: Path, random: np.random.Generator) -> None:

@@ -9,17 +9,11 @@ import pytest
 
 from optimist.errors import DataError, UsageError
 from optimist.studies.scores import normalisation, reference
+from optimist.studies.scores.finding import Finding
 from optimist.studies.scores.intervals import medians
 from optimist.studies.scores.normalisation import Normaliser, scores_by_kind
 from optimist.studies.scores.score_files import complete, read_scores
-from optimist.studies.scores.table_one import (
-    notes,
-    paper_numbers,
-    per_game,
-    sheet,
-    table_one,
-    write,
-)
+from optimist.studies.scores.table_one import paper_numbers
 
 # On B, DQN is worse than random play.
 BY = Normaliser({"A": 100, "B": 10, "C": 50}, {"A": 0, "B": 20, "C": -50})
@@ -335,14 +329,14 @@ def test_many_gaps_are_counted(tmp_path):
 def test_agents_may_be_trained_for_different_times(tmp_path, scores):
     found = read_scores(write_csv(tmp_path, *REM, *(row for row in ADAM if ",2," not in row)))
     assert found.gaps() == {}
-    assert "1 to 2 (more are an advantage)" in notes(table_one(found, BY), BY)[0]
+    assert "1 to 2 (more are an advantage)" in Finding(found, BY).table().notes[0]
 
 
 # Table 1
 
 
 def test_the_table_is_what_one_works_out_by_hand(scores):
-    rem, adam = table_one(scores, BY)
+    rem, adam = Finding(scores, BY).rows
     assert (rem.agent, rem.games, rem.seeds, rem.evaluations) == ("REM", 3, 2, 2)
     # best: A 110, B 15, C 100; last: A 110, B 9, C 100; mean of both: A 100, B 12, C 75
     kinds = ("best", "last", "mean_of_last")
@@ -354,12 +348,12 @@ def test_the_table_is_what_one_works_out_by_hand(scores):
 
 def test_best_is_the_best_mean_and_not_the_mean_of_bests(tmp_path):
     rows = ["A,REM,0,1,100", "A,REM,0,2,0", "A,REM,1,1,0", "A,REM,1,2,100"]
-    (row,) = table_one(read_scores(write_csv(tmp_path, *rows)), BY)
+    (row,) = Finding(read_scores(write_csv(tmp_path, *rows)), BY).rows
     assert row.median_percent["best"] == pytest.approx(50)
 
 
 def test_games_are_sorted_by_improvement(scores):
-    games = per_game(scores, BY)
+    games = Finding(scores, BY).games
     assert [row.game for row in games["REM"]] == ["B", "A", "C"]
     assert [row.improvement["best"] for row in games["REM"]] == pytest.approx([-50, 10, 50])
     assert [row.improvement["last"] for row in games["REM"]] == pytest.approx([-110, 10, 50])
@@ -367,7 +361,7 @@ def test_games_are_sorted_by_improvement(scores):
 
 
 def test_the_paper_stands_beside_agents_of_its_names(scores):
-    shown = sheet(table_one(scores, BY), BY)
+    shown = Finding(scores, BY).table()
     means = ("last", "mean of last 2", "mean of all")  # there are no more than 2
     assert shown.heads == ["agent", "best", "cross-chosen best", *means, "paper, 1X", "paper, 5X"]
     rem, adam = ([cell.text for cell in row] for row in shown.cells())
@@ -390,18 +384,18 @@ def test_dqn_alone_is_neither_of_the_papers_two():
 
 def test_the_paper_is_not_shown_beside_percent_of_something_else(scores):
     by = Normaliser(BY.yardstick_scores, BY.random_scores, yardstick="human")
-    assert not any("paper" in kind for row in table_one(scores, by) for kind in row.median_percent)
-    assert not any("the paper's numbers" in note for note in notes(table_one(scores, by), by))
+    finding = Finding(scores, by)
+    assert not any("paper" in kind for row in finding.rows for kind in row.median_percent)
+    assert not any("the paper's numbers" in note for note in finding.table().notes)
 
 
 def test_the_table_as_files(tmp_path, scores):
-    rows, games = table_one(scores, BY), [row for mine in per_game(scores, BY).values() for row in mine]
-    paths = write(tmp_path / "out", rows, games, BY, 3, ["a note"])
-    assert [path.name for path in paths] == ["table.md", "table.csv", "per_game.csv"]
+    paths = Finding(scores, BY, {"D": "none of REM"}).write(tmp_path / "out")
+    assert [path.name for path in paths] == ["table.md", "table.csv", "per_game.csv", "aggregates.csv"]
     page = paths[0].read_text()
     assert page.splitlines()[0] == "# Median normalised score / games > DQN, of 3 games"
     assert "| REM | 110.0% / 3 | " in page
-    assert page.endswith("\n- a note\n")
+    assert page.endswith("\n- left out of every number: D (none of REM)\n")
     rem, adam = csv.DictReader(io.StringIO(paths[1].read_text()))
     assert rem["games_better_best"] == "3" and float(rem["median_percent_last"]) == pytest.approx(110)
     assert adam["median_percent_paper_5X"] == "111.9" and adam["evaluations"] == "2"

@@ -12,7 +12,6 @@ from PIL import Image
 
 from optimist.data.card import card, follows_time, mean_interval
 from optimist.data.dataset import Dataset
-from optimist.data.disk.files import make_folder, write_whole
 from optimist.data.episodes import episodes_in_words
 from optimist.data.look import Look
 from optimist.data.warnings import warnings_of
@@ -25,11 +24,9 @@ from optimist.studies.report.drawing import (
     colour,
     draw_lines,
     dress,
-    laid_out,
     panels,
-    svg,
 )
-from optimist.studies.report.page import Picture, data_link, page, picture
+from optimist.studies.report.page import Picture, data_link, picture, write_html
 from optimist.studies.sheet import Sheet, facts_in_words, number
 
 MOST_FEATURES = 500  # rows of the table
@@ -54,7 +51,8 @@ def write_data_report(dataset: Dataset, out: Path, *, title: str, command: str) 
     """Write the page and return its warnings."""
     look = Look(dataset)
     warned = warnings_of(look)
-    content = page(
+    write_html(
+        out,
         "data.html.j2",
         title=title,
         headline=headline(look, warned),
@@ -66,8 +64,6 @@ def write_data_report(dataset: Dataset, out: Path, *, title: str, command: str) 
         provenance=facts_in_words(dataset.provenance),
         command=command,
     )
-    make_folder(out.parent)
-    write_whole(out, content)
     return warned
 
 
@@ -118,7 +114,7 @@ def pictures(look: Look) -> Iterator[Picture]:
 def _drawn(draw: Callable[[Axes, Look], None], look: Look, title: str, caption: str) -> Picture:
     figure, (axes,) = panels(1, 1, SMALL)
     draw(axes, look)
-    return picture(title, caption, svg(laid_out(figure)), SMALL[0])
+    return picture(title, caption, figure)
 
 
 def _returns_over_time(axes: Axes, look: Look) -> None:

@@ -72,11 +72,9 @@ def matrices(file: ScoreFile, by: Normaliser, recent: int = RECENT) -> dict[str,
             normalised = {
                 game: [by.normalised(game, score) for score in each[kind]] for game, each in by_kind.items()
             }
-            matrix: Matrix = statistics.score_matrix(normalised, file.games)
-            if kind == "cross":
-                curves = [by.normalised(game, score_table(by_game[game])) for game in file.games]
-                matrix = CrossChosen(matrix, curves)
-            scores[kind][agent] = matrix
+            matrix = statistics.score_matrix(normalised, file.games)
+            curves = [by.normalised(game, score_table(by_game[game])) for game in file.games]
+            scores[kind][agent] = CrossChosen(matrix, curves) if kind == "cross" else matrix
     return {kind: by_agent for kind, by_agent in scores.items() if len(by_agent) == len(file.agents)}
 
 

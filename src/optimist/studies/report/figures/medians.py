@@ -10,8 +10,9 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from optimist.studies.report import drawing
 from optimist.studies.report.drawing import STEPS, Line, draw_lines, dress
 from optimist.studies.report.figures import ONE_POINT, StudyFigure
-from optimist.studies.results.findings import Finding, StudyResults
+from optimist.studies.results.findings import StudyResults
 from optimist.studies.scores import intervals
+from optimist.studies.scores.finding import Finding
 from optimist.studies.scores.intervals import Medians
 
 LABEL = 36  # characters of an axis label; longer ones get a second line
