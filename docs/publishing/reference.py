@@ -19,11 +19,10 @@ PYTHON = {
     "What they return": "",
     "optimist.training.run": ["Run"],
     "optimist.training.play.acting": ["Policy"],
-    "optimist.training.selection.ranking": ["Selection", "Ranked"],
+    "optimist.choosing.ranking": ["Selection", "Ranked"],
     "optimist.training.export": ["Exported"],
     "Settings": "What `train` and `collect` take as further keywords. A recipe sets some of them otherwise.",
-    "optimist.training.offline_settings": ["Training"],
-    "optimist.training.online_settings": ["Collection"],
+    "optimist.training.settings": ["Training", "Collection"],
     "Errors": "Each is one line that names the remedy; the number is the exit code of a command.",
     "optimist.errors": [
         "OptimistError",
@@ -122,9 +121,9 @@ def _class_of(agent: str) -> str:
 
 
 def names() -> str:
-    """Environments, formats and recipes, from index.json."""
+    """Environments, formats, engines and recipes, from index.json."""
     known = index.read()
-    lines = ["# Environments, formats, recipes", "", "## Environments", ""]
+    lines = ["# Environments, formats, engines, recipes", "", "## Environments", ""]
     for family, entry in known["environments"].items():
         games = ", ".join(f"`{family}/{game}`" for game in entry["games"])
         lines += [f"### {family}", "", entry["about"], "", games, "", *_settings(entry["settings"])]
@@ -133,6 +132,9 @@ def names() -> str:
         lines += [f"### {name}", "", entry["about"], ""]
         for action, title in (("read", "Options of import"), ("write", "Options of export")):
             lines += [f"{title}:", "", *_settings(entry[action])] if entry[action] else []
+    lines += ["## Engines", "", "`optimist study run NAME --engine ENGINE`.", ""]
+    for name, options in known["engines"].items():
+        lines += [f"### {name}", "", *_settings(options)]
     lines += [
         "## Recipes",
         "",

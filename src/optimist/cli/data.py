@@ -40,7 +40,7 @@ def info(options: argparse.Namespace) -> None:
     """Describe a dataset, or a view of it, and warn of what may hinder learning from it."""
     refuse_logs(options.data)
     from optimist.cli.dataset_tables import card_table
-    from optimist.data.card import card
+    from optimist.data.look import card
     from optimist.data.warnings import warnings
     from optimist.studies.sheet import print_sheet
 
@@ -187,7 +187,7 @@ def import_logs(options: argparse.Namespace) -> None:
 
 def _with_bar(read: Callable[[Callable[[int, int], None]], Any]) -> Any:
     """The result of `read`, with a progress bar once the length is known."""
-    from optimist.training.progress import Bar
+    from optimist.training.terminal import Bar
 
     bars: list[Bar] = []
 

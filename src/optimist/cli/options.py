@@ -27,7 +27,6 @@ FLAGS = (
     "--follow",
     "--anyway",
     "--quick",
-    "--peers",
 )  # options without a value
 NEGATIVE = re.compile(r"-\.?\d")  # how a number, or a list of them, begins that is not an option
 

@@ -118,7 +118,7 @@ def _print_estimators(run: Path) -> None:
 
 
 def _print_scores(name: str, run: Path, dataset: Any) -> None:
-    from optimist.data.card import card
+    from optimist.data.look import card
     from optimist.studies.scores.curves import curves, sheet
     from optimist.studies.sheet import print_sheet
 

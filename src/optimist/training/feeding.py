@@ -13,12 +13,19 @@ import jax.numpy as jnp
 import numpy as np
 
 from optimist.data.sampling import Rows, Sampler, window
-from optimist.data.stacking import earlier
+from optimist.data.timeline import earlier
 from optimist.data.transition import Spec
 from optimist.errors import UsageError, did_you_mean
 from optimist.training.memory import device_bytes, host_bytes
-from optimist.training.minibatches import Gather, Join, StreamedBatch, Unpack, streamed
-from optimist.training.packed import estimated_bytes, on_device
+from optimist.training.minibatches import (
+    Gather,
+    Join,
+    StreamedBatch,
+    Unpack,
+    estimated_bytes,
+    on_device,
+    streamed,
+)
 
 PLACES = ("auto", "device", "packed", "memory", "compressed")
 STREAMED_BYTES = 16 * 2**20  # largest size of one prefetched chunk; there are two at a time

@@ -62,7 +62,7 @@ def _write_html(
     (*_, wide) = [each.picture for each in drawn if each.name == "intervals"]
     tall = picture(wide.title, wide.caption, intervals_figure.draw(study, finding, tall=True))
     pictures = [each for each in drawn if each.picture is not wide]
-    versions, warned = read_versions(study.record.jobs, study.out), warnings(study)
+    versions, warned = read_versions(study.done, study.out), warnings(study)
     write_html(
         path,
         "study.html.j2",

@@ -27,7 +27,7 @@ WARNED_GAMES = 5  # left-out games that a warning names; the notes below the tab
 def warnings(study: StudyResults) -> list[str]:
     """Mixed versions, unfinished and diverged runs, unusual scales, games left out."""
     jobs, out = study.record.jobs, study.out
-    versions = read_versions(jobs, out).items()
+    versions = read_versions(study.done, out).items()
     mixed = "; ".join(_versions_in_words(name, runs) for name, runs in versions if len(runs) > 1)
     lines = [f"the runs have different versions: {mixed}"] if mixed else []
     if study.unfinished:
@@ -36,7 +36,7 @@ def warnings(study: StudyResults) -> list[str]:
         lines.append(
             f"{len(study.unfinished)} of {len(jobs)} runs are not finished and not in the numbers{some}"
         )
-    if runs := diverged(jobs, out):
+    if runs := diverged(study.done, out):
         lines.append(
             f"diverged, with values beyond the returns of their logs: {runs}; their scores are counted"
         )
@@ -55,9 +55,9 @@ def warnings(study: StudyResults) -> list[str]:
 Versions = dict[str, dict[str, list[str]]]  # of each package or device its versions, each with its runs
 
 
-def read_versions(jobs: Sequence[Job], out: Path) -> Versions:
+def read_versions(done: Sequence[Job], out: Path) -> Versions:
     """The versions of every finished run, the most common first; "unknown" for runs without versions.json."""
-    by_run = {job.name: versions_of_run(job.run_folder(out)) for job in jobs if job.done(out)}
+    by_run = {job.name: versions_of_run(job.run_folder(out)) for job in done}
     names = dict.fromkeys(name for versions in by_run.values() for name in versions)
     runs_of: Versions = {name: {} for name in names if name not in OF_ITS_GAME}
     for name, runs in runs_of.items():
@@ -76,10 +76,10 @@ def _versions_in_words(name: str, runs: dict[str, list[str]]) -> str:
     return f"{name} {', '.join([f'{usual} in {len(most)} runs', *rare])}"
 
 
-def diverged(jobs: Sequence[Job], out: Path) -> str:
+def diverged(done: Sequence[Job], out: Path) -> str:
     """'runs/a (2 seeds, the first at step 104,750)' for every finished run with alarms; "" if there is
     none."""
-    alarms_of = {job.name: read_alarms(job.run_folder(out)) for job in jobs if job.done(out)}
+    alarms_of = {job.name: read_alarms(job.run_folder(out)) for job in done}
     return some_of(
         [f"{name} ({first_alarm(alarms)})" for name, alarms in alarms_of.items() if alarms], NAMED_DIVERGED
     )
@@ -112,7 +112,7 @@ def _close_to_random(study: StudyResults) -> list[str]:
     """The games in which the player gains less than episodes of random play differ among themselves, or so
     little that an agent's score is beyond ten times 0 to 1."""
     by, close = study.by, []
-    spreads = results.random_spreads(study.record.jobs, study.out) if by.name == OWN else {}
+    spreads = results.random_spreads(study.done, study.out) if by.name == OWN else {}
     for game, spread in spreads.items():
         if game not in by.yardstick_scores:
             continue

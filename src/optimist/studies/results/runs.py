@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from optimist.errors import RunError, command_line
-from optimist.studies.job import Job
+from optimist.studies.job import Job, Standing
 from optimist.studies.preparation import check_settings
 from optimist.studies.scores.curves import Curve, averages, curves, episodes
 from optimist.studies.scores.score_files import ScoreFile, Seeds
 from optimist.studies.sheet import Sheet, as_csv
-from optimist.training.evaluation import is_due
+from optimist.training.settings import is_due
 from optimist.training.storage.policies import kept_steps
 from optimist.training.storage.run_folder import read_config
 from optimist.training.storage.selected import chosen_steps, is_of_all, read_selection
@@ -33,12 +33,12 @@ def parts(jobs: list[Job]) -> list[str]:
     return list(dict.fromkeys(job.part for job in jobs if job.label))
 
 
-def evaluated(jobs: list[Job], out: Path) -> list[Evaluated]:
+def evaluated(jobs: list[Job], out: Path, now: Mapping[str, Standing]) -> list[Evaluated]:
     """Every finished run of the study's agents."""
-    done = [job for job in jobs if job.label and job.done(out)]
+    done = [job for job in jobs if job.label and now[job.name].done]
     if not done:
-        if any(job.standing(out).changes for job in jobs if job.label):
-            check_settings(jobs, out)  # names them
+        if any(now[job.name].changes for job in jobs if job.label):
+            check_settings(jobs, out, now)  # names them
         raise RunError(f"{out} holds no finished runs yet: see {command_line('study', 'status', out)}")
     return [_evaluated(job, out) for job in done]
 
@@ -104,20 +104,18 @@ def csv_text(file: ScoreFile) -> str:
     return as_csv(Sheet("", ["game", "agent", "seed", "step", "score"], rows))
 
 
-def random_scores(jobs: list[Job], out: Path) -> dict[str, float]:
+def random_scores(done: list[Job], out: Path) -> dict[str, float]:
     """The score of random play in each environment of the study."""
     return {
         job.environment: [*next(iter(curves(job.run_folder(out)).values())).values()][-1]
-        for job in _random_play(jobs, out)
+        for job in _random_play(done)
     }
 
 
-def random_spreads(jobs: list[Job], out: Path) -> dict[str, float]:
+def random_spreads(done: list[Job], out: Path) -> dict[str, float]:
     """By how much single episodes of random play differ in each environment: the standard deviation."""
-    return {
-        job.environment: float(episodes(job.run_folder(out)).score.std()) for job in _random_play(jobs, out)
-    }
+    return {job.environment: float(episodes(job.run_folder(out)).score.std()) for job in _random_play(done)}
 
 
-def _random_play(jobs: list[Job], out: Path) -> list[Job]:
-    return [job for job in jobs if job.agent == "random" and not job.collects and job.done(out)]
+def _random_play(done: list[Job]) -> list[Job]:
+    return [job for job in done if job.agent == "random" and not job.collects]
