@@ -151,7 +151,7 @@ BCQ = whole(  # BCQ's code: BCQ.py
     candidates=10,
     candidates_at_play=10,
     perturbation=0.05,
-    vae_hidden="750-750",
+    vae_hidden="750,750",
 )
 
 # --- How agents learn and play ---
