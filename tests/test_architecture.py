@@ -154,6 +154,28 @@ def test_the_floors_of_a_folder_are_counted(tmp_path):
         floors("data", source)
 
 
+def test_training_has_one_file_for_each_question():
+    """At most 24 files and folders, and a chain of imports passes at most 10 of its modules."""
+    rooms = [
+        path for path in (SOURCE / "training").iterdir() if path.stem.strip("_") not in ("init", "pycache")
+    ]
+    assert len(rooms) <= 24
+    names = {dotted(module, SOURCE) for module in (SOURCE / "training").rglob("*.py")}
+    graph = {
+        dotted(module, SOURCE): {parent for name in imports(module, SOURCE) for parent in _in(names, name)}
+        for module in (SOURCE / "training").rglob("*.py")
+    }
+    floor: dict[str, int] = {}
+    for name in graphlib.TopologicalSorter(graph).static_order():
+        floor[name] = 1 + max((floor[there] for there in graph[name]), default=0)
+    assert max(floor.values()) <= 10
+
+
+def _in(names: set[str], name: str) -> list[str]:
+    """The module that this name is, or is of."""
+    return [each for each in (name, name.rpartition(".")[0]) if each in names][:1]
+
+
 @pytest.fixture
 def small_package(tmp_path):
     """A made-up package in which each test plants one import."""

@@ -397,7 +397,7 @@ def test_a_damaged_or_foreign_selection_is_refused(selection, runs, tmp_path):
         file.write_text(text)
 
 
-def test_a_choice_among_earlier_policies_is_refused(log, tmp_path):
+def test_a_choice_among_earlier_policies_is_refused(log, tmp_path, caplog):
     data = Dataset.open(log)
     run = train(data, tmp_path / "run")
     optimist.select([run], updates=3, anyway=True)
@@ -406,6 +406,7 @@ def test_a_choice_among_earlier_policies_is_refused(log, tmp_path):
         optimist.load(run, step="chosen")
     optimist.select([run], updates=3, anyway=True)
     optimist.load(run, step="chosen")
+    assert "chosen with --anyway; select said: keep today's policy" in caplog.text
 
 
 def test_the_order_of_the_choice():
@@ -426,6 +427,9 @@ def test_no_policy_is_chosen_without_evidence():
     assert choice.objection(better, better, unsure, 1.0) is None
     assert "the log cannot tell" in choice.objection(better, better, better, 0.89)
     assert "may be zero" in choice.objection(unsure, better, better, 1.0)
+    assert "the first policy is worse: its gain over today's is -2" in choice.objection(
+        worse, better, better, 1.0
+    )
     assert "estimators disagree: FQE" in choice.objection(better, worse, better, 1.0)
     assert "estimators disagree: importance" in choice.objection(better, better, worse, 1.0)
     assert "nothing in the log corrects" in choice.objection(None, better, None, 1.0)

@@ -15,6 +15,7 @@ PLAYED = 5  # real episodes of the first policy
 TELLING = 0.25  # share of effective episodes: with fewer, importance sampling is too sure of itself
 SAME = 0.05  # share of the spread of all values; smaller differences are ignored
 KEEP = "keep today's policy, or clone it"
+WORSE = "the first policy is worse"
 
 
 Scores = Mapping[str, np.ndarray]
@@ -75,6 +76,8 @@ def objection(gain: Estimate | None, fqe: Estimate, weighted: Estimate | None, s
             f"the log cannot tell: the first policy acts like the behaviour in {support:.0%} of the held-out "
             f"states, and {COVERED:.0%} are needed"
         )
+    if gain.high is not None and gain.high < 0:
+        return f"{WORSE}: its gain over today's is {gain}"
     if gain.low <= 0:
         return f"its gain over today's policy, {gain}, may be zero; more held-out episodes tell more"
     for name, other in (("FQE without the held-out outcomes", fqe), ("importance sampling", weighted)):

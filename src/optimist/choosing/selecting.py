@@ -20,6 +20,7 @@ from optimist.data.transition import whole_number
 from optimist.training.evaluation import evaluate
 from optimist.training.seed_logs import whole
 from optimist.training.storage.configuration import fingerprint
+from optimist.training.storage.selected import SHIP
 
 UPDATES = 10_000
 Play = Callable[[int, int, int], Sequence[float]]  # (candidate, episodes, round) -> their returns
@@ -68,7 +69,8 @@ def select_policy(
     today = estimate(np.concatenate(analysis.observed))
     notes += _notes_on_today(analysis)
     better, shown = _by_play(evidence, ranking[0]) if play else _by_log(analysis, order[0], ranking[0])
-    answer = f"ship {ranking[0].name}: {shown}; today's earns {today}" if better else f"{KEEP}: {shown}"
+    keep = "keep today's policy" if shown.startswith(choice.WORSE) else KEEP
+    answer = f"{SHIP} {ranking[0].name}: {shown}; today's earns {today}" if better else f"{keep}: {shown}"
     facts = {
         "data": sources[0].run.data,
         "recording": sources[0].recording,

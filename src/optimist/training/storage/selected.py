@@ -1,5 +1,6 @@
 """selection.json: which policy of a run was chosen, and why. `optimist select` writes it."""
 
+import logging
 import os
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from optimist.training.storage.policies import kept_steps
 
 NAME = "selection.json"
 VERSION = 1
+SHIP = "ship"  # how the answer begins if the log shows that the policy is better than today's
+log = logging.getLogger("optimist")
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,11 @@ def chosen_policy(folder: Path, fingerprint: str) -> tuple[int, int]:
             f"{folder}: {found['answer']}. To choose the first policy all the same: {select} --anyway"
         )
     if not found.get("here", True):
-        raise RunError(f"the policy that was chosen is of {in_one_line(chosen.get('run'))}: name that run")
+        other = in_one_line(chosen.get("run"))
+        raise RunError(f"the policy that was chosen is of {other}: name that run, with --step chosen")
+    if not str(found["answer"]).startswith(SHIP):
+        said = in_one_line(found["answer"])
+        log.warning("%s: chosen with --anyway; select said: %s", folder, said)
     return int(chosen["step"]), int(chosen["seed"])
 
 
