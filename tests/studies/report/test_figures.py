@@ -79,23 +79,15 @@ def test_bars_are_sorted_and_their_scale_is_linear_only_near_nought():
     ).axes
     assert [bar.get_height() for bar in axes.patches] == [-120, 3, 50, 2000]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["Qbert", "Hero", "Pong", "Alien"]
+    assert axes.get_title(loc="left") == "REM"
     assert axes.get_yscale() == "symlog"
     assert axes.yaxis.get_transform().linthresh == 10
     shown = [label.get_text() for label in axes.get_yticklabels()]
     assert shown == ["\N{MINUS SIGN}100%", "\N{MINUS SIGN}10%", "0", "+10%", "+100%", "+1,000%"]
     assert axes.get_ylabel() == "improvement over DQN (Nature)"
-    assert axes.get_title(loc="left") == "REM"
-
-
-def test_gain_and_loss_have_colours_of_their_own():
-    (axes,) = improvement_bars({"A": -1.0, "B": 0.0, "C": 1.0}).axes
-    below, even, above = (bar.get_facecolor() for bar in axes.patches)
-    assert below == even != above
-
-
-def test_a_bar_beyond_ten_percent_has_a_tick_to_be_read_by():
+    assert len({bar.get_facecolor() for bar in axes.patches}) == 2  # loss and gain
     (axes,) = improvement_bars({"A": 50.0}).axes
-    assert list(axes.get_yticks()) == [0, 10, 100]
+    assert list(axes.get_yticks()) == [0, 10, 100]  # a bar beyond 10% has a tick above it
 
 
 @pytest.mark.parametrize("count", [5, 60])

@@ -112,8 +112,8 @@ def _close_to_random(study: StudyResults) -> list[str]:
     """The games in which the player gains less than episodes of random play differ among themselves, or so
     little that an agent's score is beyond ten times 0 to 1."""
     by, close = study.by, []
-    spreads = results.random_spreads(study.done, study.out) if by.name == OWN else {}
-    for game, spread in spreads.items():
+    played = results.random_returns(study.done, study.out) if by.name == OWN else {}
+    for game, returns in played.items():
         if game not in by.yardstick_scores:
             continue
         random, player = by.random_scores[game], by.yardstick_scores[game]
@@ -124,6 +124,6 @@ def _close_to_random(study: StudyResults) -> list[str]:
             for curve in games.get(game, {}).values()
             for score in curve.values()
         ]
-        if 0 < player - random < max(spread, max(reached, default=0) / BEYOND):
+        if 0 < player - random < max(float(returns.std()), max(reached, default=0) / BEYOND):
             close.append(f"{game} ({number(player)} and {number(random)})")
     return close

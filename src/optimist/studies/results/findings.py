@@ -253,17 +253,15 @@ def _without_yardstick(scores: ScoreFile, by: Normaliser) -> dict[str, str]:
 def by_environment(by: Normaliser, jobs: Sequence[Job]) -> Normaliser:
     """The normaliser by environment: published scores have "Breakout" for "atari/Breakout?no_ops=30"."""
     environments = dict.fromkeys(job.environment for job in jobs)
-    names = {name: envs.game_of(envs.base_name(name)) for name in environments}
-    found = replace(
-        by,
-        yardstick_scores=_renamed(by.yardstick_scores, names),
-        random_scores=_renamed(by.random_scores, names),
+
+    def renamed(scores: Mapping[str, float]) -> dict[str, float]:
+        games = {name: envs.game_of(envs.base_name(name)) for name in environments if name not in scores}
+        names = {name: games.get(name, name) for name in environments}
+        return {name: scores[game] for name, game in names.items() if game in scores}
+
+    named = replace(
+        by, yardstick_scores=renamed(by.yardstick_scores), random_scores=renamed(by.random_scores)
     )
     for environment in environments:
-        found.bounds(environment)  # raises if it has no scores of the game
-    return found
-
-
-def _renamed(scores: Mapping[str, float], names: dict[str, str]) -> dict[str, float]:
-    known = {name: name if name in scores else game for name, game in names.items()}
-    return {name: scores[game] for name, game in known.items() if game in scores}
+        named.bounds(environment)  # raises if it has no scores of the game
+    return named

@@ -3,12 +3,15 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
+
+import numpy as np
 
 from optimist.errors import RunError, command_line
 from optimist.studies.job import Job, Standing
 from optimist.studies.preparation import check_settings
-from optimist.studies.scores.curves import Curve, averages, curves, episodes
+from optimist.studies.scores.curves import Curve, averages, episodes
 from optimist.studies.scores.score_files import ScoreFile, Seeds
 from optimist.studies.sheet import Sheet, as_csv
 from optimist.training.settings import is_due
@@ -106,16 +109,10 @@ def csv_text(file: ScoreFile) -> str:
 
 def random_scores(done: list[Job], out: Path) -> dict[str, float]:
     """The score of random play in each environment of the study."""
-    return {
-        job.environment: [*next(iter(curves(job.run_folder(out)).values())).values()][-1]
-        for job in _random_play(done)
-    }
+    return {game: fmean(returns.tolist()) for game, returns in random_returns(done, out).items()}
 
 
-def random_spreads(done: list[Job], out: Path) -> dict[str, float]:
-    """By how much single episodes of random play differ in each environment: the standard deviation."""
-    return {job.environment: float(episodes(job.run_folder(out)).score.std()) for job in _random_play(done)}
-
-
-def _random_play(done: list[Job]) -> list[Job]:
-    return [job for job in done if job.agent == "random" and not job.collects]
+def random_returns(done: list[Job], out: Path) -> dict[str, np.ndarray]:
+    """The returns of the episodes of random play, which is evaluated once in each environment."""
+    random = [job for job in done if job.agent == "random" and not job.collects]
+    return {job.environment: episodes(job.run_folder(out)).score for job in random}

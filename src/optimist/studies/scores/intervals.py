@@ -83,32 +83,28 @@ def baseline(agents: Sequence[str]) -> str:
     return USUAL_BASELINE if USUAL_BASELINE in agents else agents[0]
 
 
-def rows(scores: Scores, *, repetitions: int = REPETITIONS, paired: bool = False) -> list[Certainty]:
+def rows(scores: Scores, *, paired: bool = False) -> list[Certainty]:
     """A row per agent and kind, in the order of the study; the bootstrap has a fixed seed.
     `paired`: run i of every agent learned from the same log."""
     agents = list(next(iter(scores.values())))
     other = baseline(agents)
     return [
-        _row(agent, kind, scores[kind][agent], scores[kind][other], other, repetitions, paired)
+        _row(agent, kind, scores[kind][agent], scores[kind][other], other, paired)
         for agent in agents
         for kind in scores
     ]
 
 
-def _row(
-    agent: str, kind: str, mine: Matrix, theirs: Matrix, other: str, repetitions: int, paired: bool
-) -> Certainty:
+def _row(agent: str, kind: str, mine: Matrix, theirs: Matrix, other: str, paired: bool) -> Certainty:
     seeds, games = mine.shape
-    intervals = statistics.aggregates(mine, repetitions=repetitions)
+    intervals = statistics.aggregates(mine, repetitions=REPETITIONS)
     if agent != other:
         better = statistics.probability_of_improvement
         intervals["probability_of_improvement"] = statistics.stratified_bootstrap(
-            better, mine, theirs, repetitions=repetitions, limits=statistics.SHARE
+            better, mine, theirs, repetitions=REPETITIONS, limits=statistics.SHARE
         )
     if agent != other and paired:
-        intervals["paired_difference_of_iqm"] = statistics.paired_difference(
-            mine, theirs, repetitions=repetitions
-        )
+        intervals["paired_difference_of_iqm"] = _difference(mine, theirs)
     known = {name: _known(interval, seeds) for name, interval in intervals.items()}
     return Certainty(agent, kind, games, seeds, **known, improvement_over=other if agent != other else None)
 
@@ -118,19 +114,17 @@ def _known(interval: Interval, seeds: int) -> Interval:
     return interval if seeds > 1 else Interval(interval.estimate, None, None)
 
 
-def pairs(scores: Scores, *, repetitions: int = REPETITIONS) -> list[Pair]:
+def pairs(scores: Scores) -> list[Pair]:
     """Every two agents, by each kind of score."""
     return [
-        Pair(
-            *(kind, agent, other),
-            _known(
-                statistics.paired_difference(by_agent[agent], by_agent[other], repetitions=repetitions),
-                len(by_agent[agent]),
-            ),
-        )
+        Pair(kind, agent, other, _known(_difference(by_agent[agent], by_agent[other]), len(by_agent[agent])))
         for kind, by_agent in scores.items()
         for agent, other in combinations(by_agent, 2)
     ]
+
+
+def _difference(mine: Matrix, theirs: Matrix) -> Interval:
+    return statistics.paired_difference(mine, theirs, repetitions=REPETITIONS)
 
 
 def profiles(scores: Scores) -> dict[str, dict[str, Profile]]:
