@@ -23,7 +23,7 @@ with filelock.FileLock("run/.lock"):
     sys.stdin.read()
 """
 TRAINING = [
-    "--network",
+    "--network.torso",
     "linear",
     "--columns",
     "4",
@@ -34,7 +34,18 @@ TRAINING = [
     "--episodes",
     "2",
 ]
-PLAY = ["--network", "linear", "--lanes", "4", "--warm-up", "64", "--window", "256", "--epsilon-decay", "100"]
+PLAY = [
+    "--network.torso",
+    "linear",
+    "--lanes",
+    "4",
+    "--warm-up",
+    "64",
+    "--window",
+    "256",
+    "--epsilon-decay",
+    "100",
+]
 STUDY = """title = "A sample for tests"
 environments = ["gym/CartPole-v1"]
 seeds = 2

@@ -5,10 +5,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from optimist.cli.options import Parser, number, whole_number
-from optimist.cli.work import ADDRESS
 from optimist.errors import UsageError, did_you_mean
 
+ADDRESS = "name an address, such as s3://bucket/study"
 ENGINES = {  # with their options
     "local": ("workers", "runs_per_gpu"),
     "ray": ("address", "cpus_per_run", "gpus_per_run", "store", "scratch"),
@@ -19,51 +18,22 @@ ENGINES = {  # with their options
 }
 
 
-def add_engines(parser: Parser) -> None:
-    """Add --engine and the options of each engine."""
-    names = ", ".join(ENGINES).replace(", slurm", " or slurm")
-    parser.add_argument("--engine", default="local", metavar="name", help=f"{names} [local]")
-    local = parser.add_argument_group("with --engine local")
-    _add(local, "--workers", whole_number, "int", "processes [one per core, or three per GPU]")
-    _add(local, "--runs-per-gpu", whole_number, "int", "runs that share one GPU; all GPUs are used [3]")
-    both = parser.add_argument_group("with --engine ray or slurm")
-    _add(both, "--cpus-per-run", number, "number", "cores of each run [1]")
-    _add(both, "--gpus-per-run", number, "number", "GPUs of each run; with Ray at 0.5 two runs share one [0]")
-    _add(both, "--store", str, "ADDRESS", "where the runs are, such as s3://bucket/study [in --out]")
-    _add(both, "--scratch", Path, "FOLDER", "with --store: local folder of each node [in the user's cache]")
-    ray = parser.add_argument_group("with --engine ray, on a running cluster")
-    _add(ray, "--address", str, "HOST:PORT", "its head [RAY_ADDRESS, or the local cluster]")
-    slurm = parser.add_argument_group("with --engine slurm, on a node of the cluster")
-    _add(slurm, "--partition", str, "name", "the queue [the cluster's default]")
-    _add(slurm, "--time", _minutes, "H:MM", "limit of each job; a run continues after it [1:00]")
-    _add(slurm, "--memory-per-run", number, "GiB", "memory of each run [the cluster's default]")
-    _add(slurm, "--runs-at-once", whole_number, "int", "runs of a game, or logs, at the same time [all]")
-    _add(slurm, "--sbatch", _pairs, "A=B,C=D", "other options of sbatch, such as account=lab,qos=long")
-    slurm.add_argument(
-        "--detach", action="store_true", default=None, help="leave the runs in the queue and end this command"
-    )
-
-
-def _add(group: Any, name: str, kind: Any, shown: str, help: str) -> None:
-    group.add_argument(name, type=kind, metavar=shown, help=help)
-
-
 def _minutes(text: str) -> int:
     """ "90" and "1:30" are minutes; days are written as in SLURM, "2-00:00"."""
     days, dash, clock = text.rpartition("-")
     parts = clock.split(":")
     if not re.fullmatch(r"(\d+-)?\d+(:\d\d)?", text) or (dash and len(parts) < 2):
-        raise argparse.ArgumentTypeError(f'"{text}" is not a time: write minutes, H:MM or D-HH:MM')
+        raise UsageError(f'"{text}" is not a time: write minutes, H:MM or D-HH:MM')
     minutes = int(parts[0]) * (60 if len(parts) == 2 else 1) + (int(parts[1]) if len(parts) == 2 else 0)
     if not (total := minutes + 24 * 60 * int(days or 0)):
-        raise argparse.ArgumentTypeError("a time limit of 0 leaves no time to run")
+        raise UsageError("a time limit of 0 leaves no time to run")
     return total
 
 
 def _pairs(text: str) -> tuple[tuple[str, str], ...]:
     pairs = [part.partition("=") for part in text.split(",")]
     if not all(name and equals for name, equals, _ in pairs):
-        raise argparse.ArgumentTypeError(f'"{text}" is not a list of options: write account=lab,qos=long')
+        raise UsageError(f'"{text}" is not a list of options: write account=lab,qos=long')
     return tuple((name.lstrip("-"), value) for name, _, value in pairs)
 
 
@@ -115,11 +85,11 @@ def _shares(options: argparse.Namespace) -> Any:
             raise UsageError(f"--{name.replace('_', '-')} {share:g}: SLURM gives whole ones to a run")
     asked = {
         "partition": options.partition,
-        "minutes": options.time,
+        "minutes": options.time and _minutes(options.time),
         "memory_gib": options.memory_per_run,
         "cpus": options.cpus_per_run and int(options.cpus_per_run),
         "gpus": options.gpus_per_run and int(options.gpus_per_run),
         "at_once": options.runs_at_once,
-        "more": options.sbatch,
+        "more": options.sbatch and _pairs(options.sbatch),
     }
     return Shares(**{name: value for name, value in asked.items() if value is not None})
