@@ -35,7 +35,7 @@ test: lint browser  ## check format, lint and types; run all tests that are not 
 test-slow: $(INSTALLED)  ## run the tests that take minutes
 	$(BIN)/pytest -m slow --timeout 3600
 
-# The campaign and the removal of guards continue where they were stopped; make torture PARTS="campaign soak" does some.
+# The campaign and the mutants continue where they were stopped; make torture PARTS="campaign soak" does some.
 PARTS := campaign mutations kills fuzz soak
 IN_TREE := PYTHONPATH=src:tests JAX_PLATFORMS=cpu $(BIN)/python -m
 torture: $(INSTALLED) $(PARTS:%=torture-%)  ## attack the promises of docs/reliability.md: hours, in parts of at most 80 minutes
@@ -44,6 +44,7 @@ torture-campaign: $(INSTALLED)
 	MINUTES=80 $(IN_TREE) torture
 
 torture-mutations: $(INSTALLED)
+	$(BIN)/pip install --quiet --disable-pip-version-check cosmic-ray
 	$(IN_TREE) torture.mutations
 
 torture-kills: $(INSTALLED)

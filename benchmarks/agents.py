@@ -1,6 +1,6 @@
 """Gradient steps per second of every agent on the MinAtar and the Nature network, one seed and several fused.
 
-`python -m benchmarks agents` prints a table and, if OUT names a folder, writes it there as CSV. docs/results
+`python -m benchmarks agents` prints a table and, if OUT names a folder, writes it there as CSV. results
 has the table of an H200.
 """
 

@@ -132,7 +132,7 @@ def on_slurm(study: Path, out: Path, total: int) -> None:
         cluster.start()
         try:
             with stopwatch("until all runs are in the queue"):
-                await_end(begin(study, out, "--engine", "slurm", "--detach"), study)
+                await_end(begin(study, out, "--engine", "slurm", "--detach", "yes"), study)
             running = begin(study, out, "--engine", "slurm")
             with stopwatch("the first half"):
                 await_runs(total // 2, out, running)

@@ -1,9 +1,9 @@
 """How the cost of an update grows with heads, batch size and seeds, and that of a batch with the log's size.
 
-`python -m benchmarks growth` measures on this machine and writes docs/results/performance/growth.csv (with
+`python -m benchmarks growth` measures on this machine and writes results/performance/growth.csv (with
 WHAT=heads, batch, seeds or steps it replaces only those rows);
 `python -m benchmarks.growth` only draws growth.png from that file and from the H200's figures of
-docs/results/agents. The unit is processor time, which others on the machine disturb least. Each figure is the
+results/agents. The unit is processor time, which others on the machine disturb least. Each figure is the
 least of a few.
 """
 
@@ -20,9 +20,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from benchmarks.repeated import repeated
-from optimist.studies.report import figures
+from optimist.studies.report import drawing
 
-ROOT = Path(__file__).parents[1] / "docs" / "results"
+ROOT = Path(__file__).parents[1] / "results"
 CSV, PICTURE = ROOT / "performance" / "growth.csv", ROOT / "performance" / "growth.png"
 H200 = ROOT / "agents" / "learner-h200.csv"
 TIMES, SECONDS = 5, 0.2
@@ -135,18 +135,18 @@ def draw() -> None:
         axes.set(xscale="log", yscale=SCALES.get(what, "linear"), xlabel=label, ylabel=unit)
         if what not in SCALES:
             axes.set_ylim(bottom=0)
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: figures.short_count(value)))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: drawing.short_count(value)))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.yaxis.set_minor_formatter(NullFormatter())
         axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(color=figures.FAINT, alpha=0.25, linewidth=0.7)
+        axes.grid(color=drawing.FAINT, alpha=0.25, linewidth=0.7)
         axes.legend(frameon=False, fontsize=8)
-    figures.save_png(figures.laid_out(figure), PICTURE)
+    drawing.save_png(drawing.laid_out(figure), PICTURE)
     print(f"wrote {PICTURE}")
 
 
 def _line(axes: Axes, points: list[tuple[float, float]], label: str, number: int) -> None:
-    axes.plot(*zip(*points, strict=True), marker="o", color=figures.colour(number), label=label)
+    axes.plot(*zip(*points, strict=True), marker="o", color=drawing.colour(number), label=label)
 
 
 def h200_seeds() -> list[tuple[float, float]]:

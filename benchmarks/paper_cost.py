@@ -12,7 +12,7 @@ GAMES, SEEDS = 60, 5
 AGENTS = ("DQN (Nature)", "DQN (Adam)", "Ensemble-DQN", "QR-DQN", "REM")  # trained offline on all games
 UPDATES = {"1X": 12_500_000, "5X": 62_500_000}  # of one run
 GPUS = (1, 8, 64)
-RATES = Path(__file__).parents[1] / "docs" / "results" / "performance" / "gpu-learner.csv"
+RATES = Path(__file__).parents[1] / "results" / "performance" / "gpu-learner.csv"
 
 
 def days(updates: int, rate: float, fused: int, gpus: int) -> float:

@@ -7,7 +7,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 ABOVE = (ROOT / name for name in ("README.md", "CONTRIBUTING.md", "examples/README.md"))
-PAGES = {str(path.relative_to(ROOT)): path for path in [*ABOVE, *sorted((ROOT / "docs").rglob("*.md"))]}
+PAGES = {
+    str(path.relative_to(ROOT)): path
+    for path in [*ABOVE, *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "results").rglob("*.md"))]
+}
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 COMMANDS, PYTHON, STUDY, SHOWN = "", "python", "toml", "text"  # the kinds of blocks, as they are written
 PROGRAMS = ("optimist", "python", "pip", "make", "bash", "ray")

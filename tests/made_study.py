@@ -9,7 +9,6 @@ from matplotlib.figure import Figure
 from little import random_play
 from optimist.data import Recorder, Spec
 from optimist.studies.job import Job
-from optimist.studies.report.study_figures import Drawing
 from optimist.studies.results.findings import StudyResults
 from optimist.studies.status import write_jobs
 from optimist.training.selection.choice import RULES
@@ -109,9 +108,9 @@ def write_study(out: Path, *, lift: float = 0.0, batch: int = 32, said: dict | N
     return out
 
 
-def empty_drawings(findings: StudyResults, name: str) -> list[Drawing]:
+def empty_drawings(findings: StudyResults, name: str) -> list[tuple[str, str, Figure]]:
     """In place of `study_figures.drawings`: real figures take seconds to draw."""
-    return [(f"{each.name}/{name}", name, "", Figure(figsize=(1, 1))) for each in findings.longest]
+    return [(f"{each.name}/{name}", name, Figure(figsize=(1, 1))) for each in findings.longest]
 
 
 def fqe(step: int, seed: int) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from optimist.studies.engines import connection
+from optimist.studies.engines import ray
 from patience import PATIENCE
 
 SMALL = {"object_store_memory": 80 * 2**20}
@@ -23,8 +23,8 @@ STARTING = 30  # seconds that Ray gives a node
 COMMAND = f"""
 import sys
 from optimist.cli.main import main
-from optimist.studies.engines import connection
-connection.ANSWER_SECONDS = {PATIENCE}
+from optimist.studies.engines import ray
+ray.ANSWER_SECONDS = {PATIENCE}
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -37,7 +37,7 @@ def ray_cluster() -> Iterator[Any]:
         patch.setenv("RAY_TMPDIR", folder)
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         patch.delenv("RAY_ADDRESS", raising=False)
-        patch.setattr(connection, "ANSWER_SECONDS", PATIENCE)
+        patch.setattr(ray, "ANSWER_SECONDS", PATIENCE)
         cluster = ray_head(num_cpus=0, _system_config=QUICK | PATIENT)
         try:
             for _ in range(2):

@@ -132,10 +132,6 @@ PREPARED = {"optimist study run ": "optimist study run --prepare "}
 QUALITY_LOGS = {" --logs studies/dataset-quality-mini": ""}  # no log has been collected here
 ON_A_GPU = "minutes to hours on a GPU; what it gave is on the page"
 MINUTES = "many minutes on two cores; what it gave is on the page"
-BY_THE_CLOCK = {
-    "python docs/results/by_the_clock.py": "half an hour on a GPU; final-buffer runs it in a small size",
-    "python docs/results/study_scores.py": "needs the runs of the line before",
-}
 # Figure 8 by tiny networks, from the players to the table; without BCQ, which takes a minute to compile.
 TASKS = ("HalfCheetah", "Hopper", "Walker2d")
 THREE_TASKS = """
@@ -228,7 +224,7 @@ cp -r studies/a studies/b
             **QUALITY_LOGS,
         },
         afterwards="""
-cp docs/results/asymptotic/normaliser.csv .
+cp results/asymptotic/normaliser.csv .
 optimist study run mine.toml --scale mine --dry-run
 """,
     ),
@@ -254,92 +250,36 @@ optimist study run mine.toml --scale mine --dry-run
             "optimist bench --peers": "a large download; `make bench` has it",
         },
     ),
-    "docs/results/agents/README.md": Reading(not_run={"JOBS=8 bash": ON_A_GPU}),
-    "docs/results/asymptotic/README.md": Reading(smaller=PREPARED),
-    "docs/results/atari/README.md": Reading(not_run={"bash": ON_A_GPU}),
-    "docs/results/bcq-divergence/README.md": Reading(
+    "results/agents/README.md": Reading(not_run={"JOBS=8 bash": ON_A_GPU}),
+    "results/asymptotic/README.md": Reading(smaller=PREPARED),
+    "results/atari/README.md": Reading(not_run={"bash": ON_A_GPU}),
+    "results/bcq-divergence/README.md": Reading(
         smaller={
             "--steps 600000": CONTROL,
             "--steps 140000 --evaluate-every 20000 --episodes 5": OFFLINE_CONTROL,
         },
-        not_run={"python docs/results/bcq-divergence/divergence.py gather": "needs thousands of updates"},
     ),
-    "docs/results/bounded-targets/README.md": Reading(smaller=PREPARED),
-    "docs/results/committee/README.md": Reading(not_run={"python docs/results/committee/run.py": ON_A_GPU}),
-    "docs/results/d3rlpy/README.md": Reading(not_run={"OPTIMIST_PEERS": "needs d3rlpy and hours"}),
-    "docs/results/dataset-quality/README.md": Reading(smaller=PREPARED | QUALITY_LOGS),
-    "docs/results/dataset-size/README.md": Reading(smaller=PREPARED | QUALITY_LOGS, not_run=BY_THE_CLOCK),
-    "docs/results/demo/README.md": Reading(),
-    "docs/results/epsilon-and-heads/README.md": Reading(smaller=PREPARED),
-    "docs/results/exploration/README.md": Reading(
-        smaller=PREPARED | {" --logs studies/exploration-mini": ""}
+    "results/bounded-targets/README.md": Reading(smaller=PREPARED),
+    "results/committee/README.md": Reading(),
+    "results/d3rlpy/README.md": Reading(not_run={"OPTIMIST_PEERS": "needs d3rlpy and hours"}),
+    "results/dataset-quality/README.md": Reading(smaller=PREPARED | QUALITY_LOGS),
+    "results/dataset-size/README.md": Reading(smaller=PREPARED | QUALITY_LOGS),
+    "results/demo/README.md": Reading(),
+    "results/epsilon-and-heads/README.md": Reading(smaller=PREPARED),
+    "results/exploration/README.md": Reading(smaller=PREPARED | {" --logs studies/exploration-mini": ""}),
+    "results/figure-7-atari/README.md": Reading(),
+    "results/final-buffer/README.md": Reading(smaller=PREPARED),
+    "results/first-frames/README.md": Reading(),
+    "results/growing-the-log/README.md": Reading(),
+    "results/multi-network/README.md": Reading(smaller=PREPARED | {" --logs studies/asymptotic-mini": ""}),
+    "results/online/README.md": Reading(smaller=PREPARED),
+    "results/pong/README.md": Reading(),
+    "results/precision/README.md": Reading(),
+    "results/large-batches/README.md": Reading(),
+    "results/proposition-1/README.md": Reading(
+        smaller={"100000 results/proposition-1": "40 again"}  # on another machine sums round otherwise
     ),
-    "docs/results/figure-7-atari/README.md": Reading(
-        # Tables accumulate: those of the small games have a folder of their own, so that the page's stay.
-        given="mkdir docs/results/two-games; cp docs/results/figure-7-atari/table.py docs/results/two-games",
-        smaller={
-            "--collected-by 740 --until 1650": TWO_GAMES,
-            "results docs/results/figure-7-atari": "results docs/results/two-games",
-        },
-        afterwards="python docs/results/two-games/table.py | grep 'REM,last'",
-    ),
-    "docs/results/final-buffer/README.md": Reading(
-        given=THREE_TASKS,
-        # Tables accumulate: those of the small runs have a folder of their own, then the page's.
-        smaller=PREPARED
-        | {"docs/results/final-buffer/three-tasks.toml": "three-small.toml", "--workers 3": "--workers 1"}
-        | {f"results/{task} docs/results/final-buffer/2019": f"results/{task} small" for task in TASKS},
-        afterwards="rm -r docs/results/final-buffer/2019; mv small docs/results/final-buffer/2019\n"
-        "python docs/results/final-buffer/three_tasks.py | grep 'Hopper.*last,TD3,DDPG'",
-    ),
-    "docs/results/first-frames/README.md": Reading(
-        not_run={
-            "python docs/results/first-frames/first_frames.py": ON_A_GPU,
-            "python docs/results/gathering.py": "needs the runs of the lines before",
-        }
-    ),
-    "docs/results/growing-the-log/README.md": Reading(
-        smaller={"OUT 5": "OUT 1"},  # the table of one seed, not the published one of five
-    ),
-    "docs/results/multi-network/README.md": Reading(
-        smaller=PREPARED | {" --logs studies/asymptotic-mini": ""}
-    ),
-    "docs/results/narrow-log/README.md": Reading(
-        smaller={"PYTHONPATH=. ": "", "narrow.py FOLDER": "narrow.py FOLDER 50"},  # the root is on the path
-    ),
-    "docs/results/online/README.md": Reading(smaller=PREPARED, not_run=BY_THE_CLOCK),
-    "docs/results/pong/README.md": Reading(
-        not_run={
-            "python docs/results/own_logs.py": ON_A_GPU,
-            "python docs/results/gathering.py": "needs the runs of the line before",
-        }
-    ),
-    "docs/results/precision/README.md": Reading(
-        not_run={
-            "python docs/results/precision/precision.py": ON_A_GPU,
-            "python docs/results/precision/table.py gather": "needs the runs of the line before",
-        }
-    ),
-    "docs/results/large-batches/README.md": Reading(
-        not_run={
-            "python docs/results/large-batches/large_batches.py": ON_A_GPU,
-            "python docs/results/own_logs.py": ON_A_GPU,
-            "python docs/results/large-batches/table.py gather": "needs the runs of the line before",
-        }
-    ),
-    "docs/results/proposition-1/README.md": Reading(
-        smaller={"100000 docs/results/proposition-1": "40 again"}  # on another machine sums round otherwise
-    ),
-    "docs/results/selection/README.md": Reading(
-        smaller=PREPARED,
-        not_run={
-            "python docs/results/selection/replay.py": ON_A_GPU,
-            "python docs/results/selection/too_early.py studies": MINUTES,
-        },
-    ),
-    "docs/results/reward-scale/README.md": Reading(
-        not_run={"python docs/results/reward-scale/scale.py OUT": MINUTES},
-    ),
-    "docs/results/small-scale/README.md": Reading(smaller=PREPARED),
-    "docs/results/ten-times-the-log/README.md": Reading(smaller=PREPARED, not_run=BY_THE_CLOCK),
+    "results/selection/README.md": Reading(smaller=PREPARED),
+    "results/small-scale/README.md": Reading(smaller=PREPARED),
+    "results/ten-times-the-log/README.md": Reading(smaller=PREPARED),
 }

@@ -530,7 +530,7 @@ def test_other_data_is_refused_in_one_line(name):
 
 @pytest.mark.parametrize(
     "changes",
-    [{"hidden": "400x300"}, {"hidden": "0-3"}, {"critics": 0}, {"target_rate": 0.0}, {"actor_period": 0}],
+    [{"network": "400x300"}, {"network": "0-3"}, {"critics": 0}, {"target_rate": 0.0}, {"actor_period": 0}],
 )
 def test_settings_that_make_no_sense_are_refused(changes):
     with pytest.raises(UsageError):
@@ -588,12 +588,6 @@ def test_the_settings_are_the_published_ones():
     assert (td3.critics, td3.blur, td3.blur_limit, td3.actor_period, td3.target_period) == (2, 0.2, 0.5, 2, 2)
     assert (bcq.caution, bcq.perturbation, bcq.candidates, bcq.candidates_at_play) == (0.75, 0.05, 10, 100)
     assert (bcq.vae_hidden, bcq.critics, ddpg.noise) == ("750-750", 2, 0.5)
-
-
-@pytest.mark.parametrize("name", ["ddpg", "bcq"])
-def test_the_former_name_of_a_preset_works_with_a_notice(name, caplog):
-    assert agents.preset(name, "paper") == agents.preset(name, "2020")
-    assert '"paper" is called "2020" now' in caplog.text
 
 
 def on_torso(tree):

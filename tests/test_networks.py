@@ -480,8 +480,3 @@ def test_a_network_may_be_said_in_several_ways():
     for hidden in ("", "0", "3,,4", "3,-1", "x", (), (2.5,)):
         with pytest.raises(UsageError, match="write their widths as 400,300"):
             Network(hidden=hidden)
-
-
-def test_the_former_name_of_widths_goes_on_working(caplog):
-    assert agents.Td3(hidden="6-5") == agents.Td3(network=DenseNetwork("6,5"))
-    assert caplog.messages == ['"hidden" is called "network.hidden" now']

@@ -1,18 +1,18 @@
 """Each published interval stands in a CSV file, and the CSV files follow from the scores.
 
-`test_documentation.py` runs the commands of the pages, which make every file again, bounds too."""
+The slow test makes every file again, bounds too."""
 
 import csv
 import re
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
+from results.library import publish, scores
 
 ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "docs" / "results"
+RESULTS = ROOT / "results"
 NUMBER = r"[-+]?\d[\d,]*(?:\.\d+)?"
 INTERVAL = re.compile(rf"({NUMBER})%?\s+\[({NUMBER}),\s+({NUMBER})\]")
 ESTIMATES = ("estimate", "mean", "value", "difference", "difference_of_iqm")  # beside plain `low` and `high`
@@ -58,14 +58,6 @@ QUICK = [
     *("committee/committee.csv", "dataset-size/parts.csv", "exploration/share.csv"),
     *("growing-the-log/differences.csv", "multi-network/differences.csv"),
 ]
-
-
-@pytest.fixture(scope="module")
-def scripts():
-    """docs/results as the scripts there see it."""
-    sys.path.insert(0, str(RESULTS))
-    yield
-    sys.path.remove(str(RESULTS))
 
 
 class Row(NamedTuple):
@@ -186,20 +178,22 @@ def without_bounds(text: str) -> list[list]:
     return [[row[place] for place in kept] for row in (heads, *rows)]
 
 
-def test_the_estimates_follow_from_the_scores(scripts, monkeypatch):
+def test_the_estimates_follow_from_the_scores(monkeypatch):
     """With two draws, because estimates do not depend on them."""
-    import differences
-    import recompute
-    import resampling
-
-    for module in (resampling, differences):
-        monkeypatch.setattr(module, "DRAWS", 2)
-    files = {path: recompute.of_script(path) for path in QUICK if path in recompute.SCRIPTS}
-    for path in (path for path in QUICK if path not in files):
-        files[path] = recompute.text_of([resampling.HEADS, *recompute.DIFFERENCES[path]()])
-    for path, text in files.items():
+    monkeypatch.setattr(scores, "DRAWS", 2)
+    for path in QUICK:
+        page, _, name = path.partition("/")
         theirs = without_bounds((RESULTS / path).read_text("utf-8"))
-        assert_alike(without_bounds(text), theirs, path)
+        assert_alike(without_bounds(publish.table(page, name)), theirs, path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", publish.PAGES)
+def test_every_table_of_a_page_follows_from_its_data(page):
+    for name in publish.analysis(page).TABLES:
+        assert_alike(
+            numbers(publish.table(page, name)), numbers((RESULTS / page / name).read_text("utf-8")), name
+        )
 
 
 def assert_alike(mine: list[list], theirs: list[list], path: str) -> None:

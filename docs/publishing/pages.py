@@ -1,4 +1,4 @@
-"""The pages of the site: those of docs/ with their links mended, and the references made from the code.
+"""The pages of the site: those of docs/ and results/ with their links mended, and references from the code.
 
 `make site` writes them and builds the site from them.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 from publishing import programs, reference
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCS = ROOT / "docs"
+DOCS, RESULTS = ROOT / "docs", ROOT / "results"
 ABOVE = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -67,7 +67,7 @@ SECTIONS: dict[str, list[tuple[str, str]]] = {
         ("Agents", "reference/agents.md"),
         ("Parts to replace", "reference/parts.md"),
         ("Command line", "reference/command-line.md"),
-        ("Environments, formats, recipes", "reference/names.md"),
+        ("Environments, formats, engines, recipes", "reference/names.md"),
     ],
 }
 NAVIGATION = [path for pages in SECTIONS.values() for _, path in pages]
@@ -77,7 +77,10 @@ def write(folder: Path) -> None:
     """Write all pages into a new folder."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(DOCS, folder, ignore=shutil.ignore_patterns("README.md", "publishing"))
-    for source in [*DOCS.rglob("*.md"), *(ROOT / name for name in ABOVE)]:
+    shutil.copytree(
+        RESULTS, folder / "results", ignore=shutil.ignore_patterns("README.md", "*.py", "__pycache__")
+    )
+    for source in [*DOCS.rglob("*.md"), *RESULTS.rglob("*.md"), *(ROOT / name for name in ABOVE)]:
         target = folder / staged(source)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(unbroken(with_links(source)), "utf-8")
@@ -92,7 +95,7 @@ def staged(source: Path) -> Path:
     """The place of a file on the site. A README is the index of its folder there."""
     if (name := _name(source)) in ABOVE:
         return Path(ABOVE[name])
-    inside = source.relative_to(DOCS)
+    inside = source.relative_to(ROOT if source.is_relative_to(RESULTS) else DOCS)
     return inside.with_name("index.md") if source.name == "README.md" else inside
 
 
@@ -153,7 +156,8 @@ def _page(target: Path) -> Path | None:
         return Path("decisions/index.md")
     if target.is_dir():
         target = target / "README.md"
-    known = target.is_relative_to(DOCS) or _name(target) in ABOVE
+    published = target.is_relative_to(DOCS) or (target.is_relative_to(RESULTS) and target.suffix != ".py")
+    known = published or _name(target) in ABOVE
     return staged(target) if known and target.exists() else None
 
 

@@ -120,8 +120,8 @@ def _class_of(agent: str) -> str:
 
 
 def names() -> str:
-    """Environments, formats and recipes."""
-    lines = ["# Environments, formats, recipes", "", "## Environments", ""]
+    """Environments, formats, engines and recipes."""
+    lines = ["# Environments, formats, engines, recipes", "", "## Environments", ""]
     for family, entry in index.environments().items():
         games = ", ".join(f"`{family}/{game}`" for game in entry["games"])
         lines += [f"### {family}", "", entry["about"], "", games, "", *_settings(entry["settings"])]
@@ -130,6 +130,9 @@ def names() -> str:
         lines += [f"### {name}", "", entry["about"], ""]
         for action, title in (("read", "Options of import"), ("write", "Options of export")):
             lines += [f"{title}:", "", *_settings(entry[action])] if entry[action] else []
+    lines += ["## Engines", "", "`optimist study run NAME --engine ENGINE`.", ""]
+    for name, settings in index.engines().items():
+        lines += [f"### {name}", "", *_settings(settings)]
     lines += [
         "## Recipes",
         "",

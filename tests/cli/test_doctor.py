@@ -156,7 +156,7 @@ def test_damage_is_named_with_its_remedy(folder, capsys, name, spoil, code, word
 
 
 def test_a_failed_run_of_a_study_is_named(folder, capsys):
-    _, jobs = status.read_jobs(folder / "study")
+    jobs = status.read_record(folder / "study").jobs
     (jobs[0].run_folder(folder / "study") / "DONE").unlink()
     status.note_failure(jobs[0], folder / "study", "Traceback\nthe disk was full")
     code, wrong, _ = diagnosed(capsys, "study")
@@ -166,7 +166,8 @@ def test_a_failed_run_of_a_study_is_named(folder, capsys):
 
 
 def test_of_many_failed_runs_five_are_named_and_the_others_counted(folder, capsys):
-    title, (first_job, *_) = status.read_jobs(folder / "study")
+    study = status.read_record(folder / "study")
+    title, (first_job, *_) = study.title, study.jobs
     jobs = [replace(first_job, name=f"runs/{number}") for number in range(7)]
     status.write_jobs(folder / "study", title, jobs)
     for job in jobs:

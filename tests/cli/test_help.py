@@ -28,7 +28,7 @@ COMMANDS = {
     "data info": ["DATA", "--json", "--best"],
     "data verify": ["PATH"],
     "data import": ["FORMAT", "ADDRESS", "--actions"],
-    "data import dqn-replay": ["--shard-steps"],
+    "data import dqn-replay": ["--actions-count"],
     "data export": ["FORMAT", "DATA", "--out", "--capacity"],
     "agents": ["usage"],
     "environments": ["usage"],

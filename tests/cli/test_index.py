@@ -1,4 +1,4 @@
-"""Help needs no JAX: what the classes say is kept in the user's cache folder, and made again when it changes."""
+"""Help needs no JAX: what classes say is kept in the user's cache folder, and made again when it changes."""
 
 import os
 import threading

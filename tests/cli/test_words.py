@@ -156,10 +156,10 @@ def test_a_field_with_the_name_of_another_option_is_refused():
         ("--epslion", ["--optimizer.epsilon", "--epsilon"], "--epsilon"),
         ("bc", ["bcq", "behaviour_cloning"], "behaviour_cloning"),
         ("rme", ["rem", "dqn"], "rem"),
-        ("cql", ["bcq", "dqn", "c51"], None),
+        ("ppo", ["bcq", "dqn", "c51"], None),
         ("iql", ["bcq", "dqn", "rem"], None),
         ("zzzz", ["bcq"], None),
-        ("stepz", ["steps", "step"], "steps"),
+        ("stpes", ["steps", "step"], "steps"),
         ("x", [], None),
     ],
 )

@@ -7,17 +7,19 @@ from pathlib import Path
 
 import numpy as np
 
-from optimist.data.formats import dqn_replay
+from optimist.data import formats
+
+REPLAY = formats.find("dqn-replay")
 
 PADDING = 3
 
 
 def import_dqn_replay(address, out, progress=None, **options):
-    return dqn_replay.read(address, out, dqn_replay.ReadOptions(**options), progress)
+    return REPLAY.read(address, out, REPLAY.ReadOptions(**options), progress)
 
 
 def export_dqn_replay(dataset, out, **options):
-    return dqn_replay.write(dataset, out, dqn_replay.WriteOptions(**options))
+    return REPLAY.write(dataset, out, REPLAY.WriteOptions(**options))
 
 
 @dataclass

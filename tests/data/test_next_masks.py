@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from optimist.cli.main import main
 from optimist.data import Dataset, Sampler, Spec, formats, from_arrays, open_dataset, transitions
 from optimist.data.disk import manifest as manifests
-from optimist.data.formats.parquet import table_log
+from optimist.data.formats.parquet import rows as table_rows
 from optimist.data.intake import Intake
 from optimist.data.verify import verify
 from optimist.data.warnings import warnings
@@ -170,13 +170,13 @@ def test_a_format_gives_back_what_is_known_and_what_is_not(columns, data, way, t
     found.write(part, folder / "out", found.WriteOptions(**options))
     (file,) = (folder / "out").iterdir()
     assert found.verify(file).problems == []
-    found.read(file, folder / "again", found.ReadOptions(), None)
+    found.read(file, folder / "again")
     assert_same(part, open_dataset(folder / "again"))
 
 
 def test_a_format_without_masks_says_that_they_are_lost(tmp_path):
     found = formats.find("hdf5")
-    summary = found.write(from_arrays(**with_next(log())), tmp_path / "out", found.WriteOptions())
+    summary = found.write(from_arrays(**with_next(log())), tmp_path / "out")
     assert "note: left out: allowed actions and next allowed actions" in summary.lines()
 
 
@@ -221,7 +221,7 @@ def test_steps_are_appended_whether_or_not_a_log_knows_the_masks_after_its_ends(
             found.write(copy, out, found.WriteOptions(**options))
             (file,) = out.iterdir()
             assert found.verify(file).problems == []
-            found.read(file, out / "again", found.ReadOptions(), None)
+            found.read(file, out / "again")
             np.testing.assert_array_equal(
                 *(np.asarray(each.timeline.next_allowed) for each in (copy, open_dataset(out / "again")))
             )
@@ -306,7 +306,7 @@ def test_what_does_not_fit_is_refused_in_one_line_however_it_comes(tmp_path, cha
     def imported():
         np.savez(tmp_path / "log.npz", **given)
         found = formats.find("npz")
-        found.read(tmp_path / "log.npz", tmp_path / "imported", found.ReadOptions(), None)
+        found.read(tmp_path / "log.npz", tmp_path / "imported")
 
     for way_in in (lambda: from_arrays(**given), part_by_part, imported):
         with pytest.raises(DataError, match=said) as refused:
@@ -356,9 +356,9 @@ def test_a_table_names_the_masks_after_its_rows(tmp_path, capsys):
 
 @pytest.mark.parametrize("row", [None, 3, 5])
 def test_a_table_with_final_observations_is_checked_where_its_parts_meet_too(tmp_path, monkeypatch, row):
-    monkeypatch.setattr(table_log, "MOST_ROWS", 6)
+    monkeypatch.setattr(table_rows, "MOST_ROWS", 6)
     found = formats.find("parquet")
-    found.write(from_arrays(**KNOWN), tmp_path / "ours", found.WriteOptions())
+    found.write(from_arrays(**KNOWN), tmp_path / "ours")
     table = pq.read_table(tmp_path / "ours" / "log.parquet").replace_schema_metadata(
         {}
     )  # now it is anybody's
@@ -372,13 +372,13 @@ def test_a_table_with_final_observations_is_checked_where_its_parts_meet_too(tmp
     problems = found.verify(tmp_path / "log.parquet").problems
     if row is None:
         assert problems == []
-        found.read(tmp_path / "log.parquet", tmp_path / "log", found.ReadOptions(), None)
+        found.read(tmp_path / "log.parquet", tmp_path / "log")
         assert_as_by_hand(open_dataset(tmp_path / "log"), by_hand(KNOWN))
         return
     said = {3: "in row 3 allow nothing", 5: "of row 5 are not the allowed_actions of row 6"}[row]
     assert [said in problem for problem in problems] == [True]
     with pytest.raises(DataError, match=said):
-        found.read(tmp_path / "log.parquet", tmp_path / "log", found.ReadOptions(), None)
+        found.read(tmp_path / "log.parquet", tmp_path / "log")
 
 
 def test_a_forged_mask_of_the_next_state_is_refused(tmp_path):

@@ -6,9 +6,9 @@ import pytest
 
 from optimist.cli.main import main
 from optimist.studies import study_file
-from optimist.studies.status import read_jobs
+from optimist.studies.status import read_record
 
-RESULTS = Path(__file__).parents[2] / "docs/results"
+RESULTS = Path(__file__).parents[2] / "results"
 
 # Imitation, imitation of the best episodes, and the two agents that fall least stand in every study of
 # offline agents, unless there is a reason.
@@ -56,7 +56,7 @@ def test_a_published_cut_has_runs_of_the_study(file):
 
 def settings(job, may_differ: set[str]) -> str:
     """All that decides what a run learns, but for these settings of the training."""
-    asked = job.asked()
+    asked = job.wanted
     training = {key: value for key, value in asked["training"].items() if key not in may_differ}
     return repr((job.label, job.view, job.share, job.kept, job.data, asked | {"training": training}))
 
@@ -67,7 +67,7 @@ def runs(tmp_path):
 
     def named(*words: str) -> list[str]:
         assert main(["study", "run", *words, "--prepare", "--out", str(tmp_path / "study")]) == 0
-        return [job.name for job in read_jobs(tmp_path / "study")[1] if job.label]
+        return [job.name for job in read_record(tmp_path / "study").jobs if job.label]
 
     return named
 

@@ -9,6 +9,7 @@ import pytest
 import optimist
 from little import played
 from optimist.data import Dataset
+from optimist.data.disk.records import record
 from optimist.studies.job import Job
 from optimist.studies.job_run import perform_job
 from optimist.training.offline import OfflineTraining
@@ -40,9 +41,9 @@ def begin(one: Job, out) -> None:
 def test_settings_that_follow_the_data_are_no_difference(log, tmp_path):
     begin(job(log), tmp_path)
     assert read_config(tmp_path / "runs/one")["training"]["observations"] == "standard"
-    assert job(log).done(tmp_path) and job(log).changes(tmp_path) == []
-    read_back = Job.from_json(job(log).written_down())  # as a report finds it in study.json
-    assert read_back.done(tmp_path) and read_back.changes(tmp_path) == []
+    assert job(log).done(tmp_path) and job(log).standing(tmp_path).changes == []
+    read_back = record(Job, job(log).written_down())  # as a report finds it in study.json
+    assert read_back.done(tmp_path) and read_back.standing(tmp_path).changes == []
 
 
 def test_a_study_and_train_find_the_same_values_in_a_log(tmp_path):
@@ -65,12 +66,12 @@ def test_targets_that_the_log_limits_are_no_difference_and_a_number_is_one(log, 
     limited = replace(job(log), options={"target_limit": "auto"})
     begin(limited, tmp_path)
     found = read_config(tmp_path / "runs/one")["agent"]["target_limit"]
-    assert found > 0 and limited.done(tmp_path) and limited.changes(tmp_path) == []
-    assert Job.from_json(limited.written_down()).done(tmp_path)
-    (other,) = replace(limited, options={"target_limit": 2 * found}).changes(tmp_path)
+    assert found > 0 and limited.done(tmp_path) and limited.standing(tmp_path).changes == []
+    assert record(Job, limited.written_down()).done(tmp_path)
+    (other,) = replace(limited, options={"target_limit": 2 * found}).standing(tmp_path).changes
     assert other.startswith("agent.target_limit")
     begin(replace(limited, name="runs/two", options={"target_limit": found}), tmp_path)
-    (other,) = replace(limited, name="runs/two").changes(tmp_path)
+    (other,) = replace(limited, name="runs/two").standing(tmp_path).changes
     assert other == f"agent.target_limit: {found!r} saved, 'auto' requested"
 
 
@@ -84,10 +85,10 @@ def test_targets_that_the_log_limits_are_no_difference_and_a_number_is_one(log, 
 )
 def test_an_edited_study_does_not_count_the_run(changes, difference, log, tmp_path):
     begin(job(log), tmp_path)
-    assert job(log, **changes).changes(tmp_path) == [difference]
+    assert job(log, **changes).standing(tmp_path).changes == [difference]
     begin(job(log, **changes), tmp_path / "other")
-    assert job(log, **changes).changes(tmp_path / "other") == []
-    assert len(job(log).changes(tmp_path / "other")) == 1
+    assert job(log, **changes).standing(tmp_path / "other").changes == []
+    assert len(job(log).standing(tmp_path / "other").changes) == 1
 
 
 @pytest.mark.parametrize(
@@ -103,23 +104,19 @@ def test_a_run_on_another_part_of_the_log_is_not_counted(before, after, differen
     perform_job(replace(job(log), **before), tmp_path)
     assert replace(job(log), **before).done(tmp_path)
     edited = replace(job(log), **after)
-    assert not edited.done(tmp_path) and edited.changes(tmp_path) == [f"dataset.part: {difference}"]
-    read_back = Job.from_json(edited.written_down())
-    assert read_back.changes(tmp_path) == edited.changes(tmp_path)
+    assert not edited.done(tmp_path) and edited.standing(tmp_path).changes == [f"dataset.part: {difference}"]
+    read_back = record(Job, edited.written_down())
+    assert read_back.standing(tmp_path).changes == edited.standing(tmp_path).changes
     lost = replace(edited, data=str(tmp_path / "lost"))  # a log that was deleted since
-    assert lost.changes(tmp_path) == edited.changes(tmp_path)
-
-
-def test_a_run_of_an_older_version_does_not_say_which_part_it_learned_from(log, tmp_path):
-    begin(job(log), tmp_path)
-    assert "part" not in read_config(tmp_path / "runs/one")["dataset"]
-    assert replace(job(log), view={"first": 0.5}).changes(tmp_path) == []
+    assert lost.standing(tmp_path).changes == edited.standing(tmp_path).changes
 
 
 def test_a_run_of_fewer_players_than_are_kept_is_not_counted(log, tmp_path):
     begin(job(log), tmp_path)
-    assert replace(job(log), kept=1).changes(tmp_path) == []
-    assert replace(job(log), kept=2).changes(tmp_path) == ["seeds: [0] saved, the best 2 players requested"]
+    assert replace(job(log), kept=1).standing(tmp_path).changes == []
+    assert replace(job(log), kept=2).standing(tmp_path).changes == [
+        "seeds: [0] saved, the best 2 players requested"
+    ]
 
 
 def test_a_lost_log_is_no_difference(log, tmp_path):
@@ -127,4 +124,4 @@ def test_a_lost_log_is_no_difference(log, tmp_path):
     shutil.copytree(log, moved)
     begin(job(moved), tmp_path)
     shutil.rmtree(moved)
-    assert job(moved).changes(tmp_path) == []
+    assert job(moved).standing(tmp_path).changes == []

@@ -8,10 +8,10 @@ import pytest
 
 from optimist.cli.main import main
 from optimist.errors import RunError
-from optimist.studies.engines.local import performed
 from optimist.studies.job import Job
-from optimist.studies.status import FILE, read_jobs, read_record, write_jobs
+from optimist.studies.status import FILE, read_record, write_jobs
 from optimist.studies.study_file import catalogue, load
+from optimist.studies.work import performed
 from optimist.training.loggers._told import FOLDER, Told
 
 LOG = Job("logs/game", "gym/CartPole-v1", "dqn", "adam", "small", (0,), settings={"steps": 10})
@@ -39,14 +39,14 @@ def test_a_run_that_leads_out_of_the_folder_is_refused(name, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("changes", "phrase"),
     [
-        ({"name": 5}, "name is not text"),
-        ({"settings": None}, "settings is not a table"),
-        ({"seeds": ["0"]}, "seeds is not a list of whole numbers"),
+        ({"name": 5}, "Expected `str`, got `int` - at `$.jobs[1].name`"),
+        ({"settings": None}, "Expected `object`, got `null` - at `$.jobs[1].settings`"),
+        ({"seeds": ["0"]}, "Expected `int`, got `str` - at `$.jobs[1].seeds[0]`"),
         ({"needs": ["logs/other"]}, "no run logs/other"),
         ({"view": {"save": 1.0}}, "no view save"),  # a method of datasets, and not a part of one
         ({"share": {"hold_out": 0.5}}, "no view hold_out"),
-        ({"resolved": {"training": {"steps": "x"}}}, "the resolved training"),
-        ({"unknown": 1}, "unknown"),
+        ({"resolved": {"training": {"steps": "x"}}}, "a run lacks its resolved training"),
+        ({"resolved": None}, "a run lacks its resolved training"),
     ],
 )
 def test_a_value_that_no_study_writes_is_one_line(changes, phrase, tmp_path, capsys):
@@ -68,7 +68,7 @@ def test_the_command_of_a_study_can_be_copied(tmp_path, capsys):
 def test_what_a_study_writes_is_read_back(name, tmp_path):
     jobs = load(name, "tiny").jobs()
     write_jobs(tmp_path, "a study", jobs)
-    assert [job.unresolved for job in read_jobs(tmp_path)[1]] == jobs
+    assert [job.unresolved for job in read_record(tmp_path).jobs] == jobs
 
 
 def test_the_output_of_a_run_is_not_written_through_a_link(tmp_path):
@@ -76,7 +76,7 @@ def test_the_output_of_a_run_is_not_written_through_a_link(tmp_path):
     log = tmp_path / "study" / RUN.name / "log.txt"
     log.parent.mkdir(parents=True)
     log.symlink_to(tmp_path / "victim")
-    assert performed(RUN, tmp_path / "study") == f"{log} is a link, which a run does not follow: remove it"
+    assert performed(RUN, tmp_path / "study", 0) == f"{log} is a link, which a run does not follow: remove it"
     assert (tmp_path / "victim").read_text() == "mine"
 
 

@@ -162,7 +162,7 @@ COMMON = {
     "gamma": 0.99,  # Table
     "clip_rewards": 1.0,  # Table
     "reward_scale": 1.0,  # ours; 1: not used
-    "precision": "tf32",  # ours; a P100 (Table) has no tf32, docs/results/precision has the difference
+    "precision": "tf32",  # ours; a P100 (Table) has no tf32, results/precision has the difference
     "evaluation_steps": 125_000,  # Table
     "episodes": 20,  # not used beside evaluation_steps
 }

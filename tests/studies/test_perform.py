@@ -1,5 +1,6 @@
 """What a study shows is made of its runs as they are now."""
 
+import shutil
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -9,7 +10,7 @@ import pytest
 from little import random_play
 from made_study import AGENTS, GAMES, SPEC, jobs, write_study
 from optimist.data import Dataset, Recorder, Spec
-from optimist.errors import RunError, StorageError, UsageError
+from optimist.errors import RunError, UsageError
 from optimist.studies import perform, study_file
 from optimist.studies.report.study_report import FILM
 
@@ -53,19 +54,6 @@ def test_a_game_without_scores_is_told_of_before_any_run(tmp_path):
     perform.prepare(known, known.jobs(), tmp_path / "study", command="")
 
 
-def test_workers_are_closed_if_the_study_cannot_be_written(tmp_path, monkeypatch):
-    def full(*_, **__):
-        raise StorageError("the disk is full")
-
-    closed = []
-    workers = SimpleNamespace(close=lambda: closed.append(True))
-    monkeypatch.setattr(perform, "write_jobs", full)
-    study = study_file.load("demo", "tiny")
-    with pytest.raises(StorageError, match="the disk is full"):
-        perform.perform_study(study, study.jobs(), tmp_path, lambda: workers, command="")
-    assert closed == [True]
-
-
 def test_logs_that_were_played_with_other_options_are_named_once(tmp_path, caplog):
     """Only log.txt of each run said so."""
     spec = Spec((10, 10, 4), "bool", actions=3)
@@ -90,14 +78,14 @@ def test_a_log_that_grew_while_its_study_ran_is_named_at_the_end(tmp_path, monke
     with (run.run_folder(out) / "config.toml").open("a") as config:
         config.write(f'[dataset]\nrecording = "{Dataset.open(log).fingerprint}"\npart = "whole"\n')
 
-    def record_more(*_):
+    def record_more(jobs, out, options):
+        shutil.copytree(run.run_folder(out), more.run_folder(out))  # it is performed, and then the log grows
         with Recorder(log, SPEC, lanes=1) as recorder:
             for step in random_play(SPEC, rows=4, lanes=1):
                 recorder.add(*step)
-        return []
 
-    monkeypatch.setattr(perform, "perform_all", record_more)
     study = replace(study_file.load("demo", "tiny"), film="", select=None)
-    said = f"1 of 4 runs in .* {run.name} has dataset.recording: .* it has grown since.* --restart"
+    engine, more = SimpleNamespace(run=record_more), replace(every[-1], name="runs/more")
+    said = f"2 of 5 runs in .* {run.name} has dataset.recording: .* it has grown since.* --restart"
     with pytest.raises(RunError, match=said):
-        perform.perform_study(study, every, out, SimpleNamespace, command="")
+        perform.perform_study(study, [*every, more], out, engine, None, command="")

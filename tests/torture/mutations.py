@@ -1,141 +1,74 @@
-"""Removes each guard of guards.py in a copy of the tree and runs the test that must fail then.
+"""Mutants of the modules that hold promises: cosmic-ray changes one operator, number or branch at a time in a
+copy of the source, and the tests beside the module must then fail.
 
-`python -m torture.mutations` continues where it was stopped, and prints the table of docs/reliability.md.
+`python -m torture.mutations [PART ...]` tries the modules whose path has one of these parts; it continues
+where it was stopped, and ends with the number of mutants that no test noticed.
 """
 
 import os
-import re
 import shutil
-import signal
+import subprocess
 import sys
-import tempfile
-import time
-import traceback
-import warnings
 from pathlib import Path
 
-import quick_jax  # noqa: F401  (before JAX)
-
-# isort: split
-
-import jax.numpy  # noqa: F401  (imported once for all tests, as the packages below)
-import pyarrow  # noqa: F401
-import pytest
-import safetensors.numpy  # noqa: F401
-import zstandard  # noqa: F401
-
-from torture.guards import GUARDS, Guard
-from torture.results import Results
-
 ROOT = Path(__file__).parents[2]
-COPIED = ("src", "tests", "benchmarks", "docs", "pyproject.toml", "README.md", "Makefile", "CONTRIBUTING.md")
-SECONDS = 300  # for one test; a guard whose absence makes a test hang is caught too
+TREE = ROOT / "runs" / "mutants"  # ignored by git
+COPIED = ("src", "tests", "pyproject.toml")
+TESTS = {  # of the modules whose silent failure would lose data or falsify results
+    "data/disk/records.py": "tests/data/disk/test_records.py",
+    "data/disk/files.py": "tests/data/disk tests/test_power_loss.py",
+    "data/disk/manifest.py": "tests/data",
+    "data/disk/lock.py": "tests/data/disk/test_lock.py tests/data/test_recorder.py",
+    "data/disk/reader.py": "tests/data",
+    "data/timeline.py": "tests/data",
+    "data/sampling.py": "tests/data/test_sampling.py",
+    "training/storage/checkpoint.py": "tests/training/storage/test_checkpoint.py tests/test_power_loss.py",
+    "equations/losses.py": "tests/equations",
+    "studies/scores/statistics.py": "tests/studies/scores/test_statistics.py",
+}
+COMMAND = "{python} -m pytest -n 0 -x -q -p no:cacheprovider -m 'not slow' {tests}"
+SETTINGS = """[cosmic-ray]
+module-path = "src/optimist/{module}"
+timeout = 300.0
+excluded-modules = []
+test-command = "{command}"
+[cosmic-ray.distributor]
+name = "local"
+"""
 
 
-def main(words: list[str]) -> int:
-    """The number of guards whose absence no test notices; `words` may be parts of promises to try alone."""
-    warnings.filterwarnings("ignore", message="os.fork")
-    results = Results("mutations")
-    chosen = [guard for guard in GUARDS if not words or any(word in guard.promise for word in words)]
-    with tempfile.TemporaryDirectory(prefix="torture-") as name:
-        tree = Path(name)
-        for part in COPIED:
-            source = ROOT / part
-            (shutil.copytree if source.is_dir() else shutil.copy)(source, tree / part)
-        left = [guard for guard in chosen if not _caught(results, guard)]
-        for guard in left:
-            results.add(_key(guard), _verdict(tree, guard))
-            print(f"{results.known[_key(guard)]}: {guard.promise}", flush=True)
-        failed = _fails_anyway(tree, chosen) if left else ""
-        for guard in chosen:
-            if failed and guard.test.endswith(failed):  # its failure said nothing about the guard
-                results.add(_key(guard), f"fails although the guard is there: {failed}")
-    print(table(results))
-    if failed:
-        print(f"{failed}: although every guard was there; repair it first")
-    return max(bool(failed), sum(not _caught(results, guard) for guard in chosen))
+def main(parts: list[str]) -> int:
+    for part in COPIED:
+        source = ROOT / part
+        copy, whole = (shutil.copytree, {"dirs_exist_ok": True}) if source.is_dir() else (shutil.copy, {})
+        copy(source, TREE / part if source.is_dir() else TREE, **whole)
+    modules = [module for module in TESTS if not parts or any(part in module for part in parts)]
+    return sum(surviving(module) for module in modules)
 
 
-def _fails_anyway(tree: Path, guards: list[Guard]) -> str:
-    """The name of a test that fails although every guard is there; empty if all pass."""
-    tests = {slow: sorted({guard.test for guard in guards if guard.slow == slow}) for slow in (False, True)}
-    found = (_failed(tree, *names, slow=slow) for slow, names in tests.items() if names)
-    return next(filter(None, found), "")
+def surviving(module: str) -> int:
+    """How many mutants of this module its tests do not notice."""
+    session = TREE / f"{module.replace('/', '-')}.sqlite"
+    settings = session.with_suffix(".toml")
+    command = COMMAND.format(python=sys.executable, tests=TESTS[module])
+    settings.write_text(SETTINGS.format(module=module, command=command))
+    if not session.exists():
+        cosmic_ray("cosmic-ray", "baseline", settings)  # the tests pass while nothing is changed
+        cosmic_ray("cosmic-ray", "init", settings, session)
+    cosmic_ray("cosmic-ray", "exec", settings, session)
+    lines = cosmic_ray("cr-report", "--surviving-only", "--show-diff", session).splitlines()
+    print("\n".join(lines), flush=True)
+    return sum("SURVIVED" in line for line in lines)
 
 
-def _verdict(tree: Path, guard: Guard) -> str:
-    """The name of the test that failed without the guard."""
-    file = tree / "src" / "optimist" / guard.file
-    whole = file.read_text(encoding="utf-8")
-    if whole.count(guard.text) != 1:
-        return "the text is not there once"
-    file.write_text(whole.replace(guard.text, guard.without), encoding="utf-8")
-    try:
-        return _failed(tree, guard.test, slow=guard.slow) or "NOT CAUGHT"
-    finally:
-        file.write_text(whole, encoding="utf-8")
-
-
-def _failed(tree: Path, *tests: str, slow: bool) -> str:
-    """The name of the first test that fails; empty if all pass."""
-    output = tree / "output.txt"
-    child = os.fork()  # what tests import from other packages is imported already
-    if not child:
-        os.setsid()  # so that what a hanging test has started ends with it
-        try:
-            _test(tree, tests, output, "slow" if slow else "not slow")
-        except BaseException:
-            output.write_text(traceback.format_exc())
-        finally:
-            os._exit(70)  # never the parent's work, whatever happened
-    deadline = time.monotonic() + SECONDS * len(tests)
-    while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0):
-        if time.monotonic() > deadline:
-            os.killpg(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            return "it hangs"
-        time.sleep(0.05)
-    code = os.waitstatus_to_exitcode(ended[1])
-    named = re.search(r"^(?:FAILED|ERROR) \S*?::(\w+)", output.read_text(errors="replace"), re.MULTILINE)
-    if code < 0:
-        return f"{tests[0].rpartition('::')[2]} ({signal.Signals(-code).name} ended it)"
-    return named[1] if named else "" if code == 0 else f"pytest ended with {code}"
-
-
-def _test(tree: Path, tests: tuple[str, ...], output: Path, marked: str) -> None:
-    """Run tests of the copied tree in this process, and end it."""
-    descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    os.dup2(descriptor, 1)
-    os.dup2(descriptor, 2)
-    os.chdir(tree)
-    places = [str(tree / part) for part in ("src", "tests", ".")]
-    os.environ["PYTHONPATH"] = os.pathsep.join(places)
-    sys.path[:0] = places
-    for name in [name for name in sys.modules if name.partition(".")[0] in ("torture", "optimist")]:
-        del sys.modules[name]
-    options = ["-n", "0", "-x", "-q", "-p", "no:cacheprovider", "-m", marked]
-    code = pytest.main([*options, *(f"tests/{test}" for test in tests)])
-    sys.stdout.flush()
-    os._exit(code)
-
-
-def _key(guard: Guard) -> str:
-    return f"{guard.promise}: {guard.text} -> {guard.without}"
-
-
-def _caught(results: Results, guard: Guard) -> bool:
-    verdict = results.known.get(_key(guard), "")
-    return verdict.startswith("test_") or verdict == "it hangs"
-
-
-def table(results: Results) -> str:
-    rows = ["| guard that was removed | where | test that failed |", "|---|---|---|"]
-    for guard in GUARDS:
-        verdict = results.known.get(_key(guard), "not tried")
-        rows.append(f"| {guard.promise} | `{guard.file}` | `{verdict}` |")
-    caught = sum(_caught(results, guard) for guard in GUARDS)
-    return "\n".join([*rows, "", f"{caught} of {len(GUARDS)} removals were caught."])
+def cosmic_ray(program: str, *words: object) -> str:
+    environment = {**os.environ, "PYTHONPATH": "src:tests"}
+    command = [str(Path(sys.executable).with_name(program)), *map(str, words)]
+    return subprocess.run(
+        command, cwd=TREE, env=environment, check=True, stdout=subprocess.PIPE, text=True
+    ).stdout
 
 
 if __name__ == "__main__":
+    TREE.mkdir(parents=True, exist_ok=True)
     sys.exit(bool(main(sys.argv[1:])))

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from optimist.data.disk import manifest
 from optimist.errors import OptimistError
 from optimist.studies import status, study_file
-from optimist.studies.results import logs, run_curves
+from optimist.studies.results import logs
+from optimist.studies.scores.curves import estimator_sheet
 from optimist.training.loggers._told import Told
 from optimist.training.storage import alarms, checked_lines, code_versions, metrics, run_folder, selected
 from optimist.training.storage.checkpoint import load_state
@@ -187,7 +188,7 @@ def test_figures_of_any_values_under_their_checks(rows):
             for line in file.read_bytes().splitlines(keepends=True)
         )
         checked_lines.checks_of(file).write_bytes(checks)
-        run_curves.estimator_sheet(found := metrics.read_metrics(folder))
+        estimator_sheet(found := metrics.read_metrics(folder))
         metrics.curves_of(found, "loss")
 
     content = b"".join(json.dumps(row).encode() + b"\n" for row in rows)

@@ -122,7 +122,7 @@ def rare(steps=900) -> optimist.Dataset:
 
 
 def test_a_standardised_feature_ends_at_ten_deviations():
-    """A network overrates a state whose feature is 47 (docs/results/reward-scale, the log of a machine)."""
+    """A network overrates a state whose feature is 47 (results/reward-scale, the log of a machine)."""
     scale = measured([rare()], "standard")
     assert scale.limit == 10 and 1 / scale.spread[1] > 17
     seen = np.asarray(scale(jnp.array([[0.0, 1.0], [0.0, 0.0], [-1e6, 0.5], [0.3, 1e6]])))

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import InitVar, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from optimist.agents._agent import Agent, LearnsValues, Objective, mean_loss
 from optimist.data.transition import Spec, Transition
 from optimist.equations.optimizers import Adam, RmsProp
-from optimist.errors import DataError, UsageError, renamed
+from optimist.errors import DataError, UsageError
 from optimist.networks import (
     DenseNetwork,
     OnTorso,
@@ -85,12 +85,7 @@ class ActorAgent(Agent):
     network: DenseNetwork = DenseNetwork()
     noise: Annotated[float, "standard deviation of the exploration noise; the largest action is 1"] = 0.5
 
-    hidden: InitVar[str | None] = None  # the former name of network.hidden
-
-    def __post_init__(self, hidden):
-        if hidden is not None:
-            renamed("hidden", "network.hidden")
-            object.__setattr__(self, "network", DenseNetwork(hidden))
+    def __post_init__(self):
         if isinstance(self.network, str):  # only the widths of its layers
             object.__setattr__(self, "network", DenseNetwork(self.network))
         if self.target_period < 1 or not 0 < self.target_rate <= 1:
@@ -150,8 +145,8 @@ class CriticAgent(LearnsValues, ActorAgent):
     late_action: Annotated[bool, "the action enters the critics at their second layer"] = False
     layer_norm: Annotated[bool, "the critics normalise the numbers of each hidden layer"] = False
 
-    def __post_init__(self, hidden):
-        super().__post_init__(hidden)
+    def __post_init__(self):
+        super().__post_init__()
         self.check_limit()
         if min(self.actor_period, self.critics) < 1:
             raise UsageError(

@@ -58,8 +58,8 @@ class Bcq(ActorCritic):
     perturbation: Annotated[float, "phi: largest change by the actor; the largest action is 1"] = 0.05
     vae_hidden: Annotated[str, "widths of the layers of encoder and decoder"] = "750-750"
 
-    def __post_init__(self, hidden):
-        super().__post_init__(hidden)
+    def __post_init__(self):
+        super().__post_init__()
         sizes(self.vae_hidden)  # raises for invalid widths
         if min(self.candidates_at_play, self.candidates) < 1:
             raise UsageError(

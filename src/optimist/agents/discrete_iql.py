@@ -17,7 +17,7 @@ class DiscreteIql(ValueAgent):
 
     vector_peer: ClassVar[str] = "iql"
     # In an exponent the errors of large values decide which actions are imitated: on a narrow CartPole log
-    # five seeds play 326 of 500 with values of about 100, and 500 with a tenth (docs/results/narrow-log).
+    # five seeds play 326 of 500 with values of about 100, and 500 with a tenth (results/narrow-log).
     best_value_size: ClassVar[float] = 10.0
     columns: Annotated[
         int, "4: two Q-functions, the value of the state (the mean of its column), the policy's logits"

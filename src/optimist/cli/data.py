@@ -96,7 +96,7 @@ def verify(data: Annotated[str, "a dataset's folder, or logs (also at gs://...)"
     from optimist.data import formats
 
     if name := formats.detected(data):
-        _verify_logs(formats.able_to("verify", name), data)
+        _verify_logs(formats.find(name), data)
         return
     from optimist.data.verify import verify as problems_in
 
@@ -244,7 +244,8 @@ def export_logs(
     """Write a dataset, or a part of it, in a format that other programs read."""
     from optimist.data import formats
 
-    module = formats.able_to("write", format)
+    module = formats.find(format)
+    module.check_can_write()
     summary = module.write(part.opened(data), out, module.WriteOptions(**settings))
     first, *more = summary.lines()
     print(f"{first}: {out}", *more, sep="\n")

@@ -89,6 +89,13 @@ def formats() -> Table:
 
 
 @kept
+def engines() -> Table:
+    from optimist.studies import engines
+
+    return {name: _settings(engines.find(name).Options()) for name in engines.available()}
+
+
+@kept
 def records() -> Table:
     """The settings of each record that a command sets."""
     from optimist.studies.demo import Demo
@@ -146,6 +153,15 @@ def format(name: str) -> Table:
     from optimist.data import formats as modules
 
     return _format(modules.find(name))
+
+
+def engine(name: str) -> Table:
+    """The settings of an engine; an engine of another package is imported."""
+    if name in engines():
+        return engines()[name]
+    from optimist.studies import engines as modules
+
+    return _settings(modules.find(name).Options())
 
 
 def environment_settings(name: str) -> Table:
@@ -247,7 +263,7 @@ def _format(format: Any) -> Table:
     """The entry of a format; one that can only be read, or only written, has none for the other."""
     options = {"read": getattr(format, "ReadOptions", None), "write": getattr(format, "WriteOptions", None)}
     found = {action: _settings(record()) if record else None for action, record in options.items()}
-    return {"about": _first_line(format), **found}
+    return {"about": _first_line(format.source), **found}
 
 
 def _settings(record: Any) -> dict[str, list]:

@@ -109,7 +109,7 @@ def train(data: Path, part: Part, *, game: dict[str, Any], settings: dict[str, A
 
 def _print_estimates(run: Path) -> None:
     """What the log alone says of the policies, and what to do with them."""
-    from optimist.studies.results.run_curves import estimator_sheet
+    from optimist.studies.scores.curves import estimator_sheet
     from optimist.studies.sheet import print_sheet
     from optimist.training.storage.alarms import read_alarms
     from optimist.training.storage.metrics import read_metrics

@@ -1,6 +1,6 @@
 """`optimist scores`: the paper's Table 1 from a table of scores."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +13,11 @@ random play and of the agent to compare with, whose column may have another name
 
 
 def scores(
-    file: Annotated[Path, "scores by game, agent and seed", "FILE.csv"],
+    files: Annotated[
+        Sequence[Path],
+        "scores by game, agent and seed; agents of a second file are called REM (B), of a third REM (C)",
+        "FILE.csv ...",
+    ],
     *,
     normaliser: Annotated[
         str, "what 0 and 100% are: dqn-random, human-random, or a CSV file", "NAME|CSV"
@@ -37,7 +41,7 @@ def scores(
     if recent < 1:
         raise UsageError(f"--recent {recent}: it must be at least 1")
     by = normalisation.normaliser(normaliser)
-    asked = _only(read_scores(file), list(agent))
+    asked = _only(read_scores(*files), list(agent))
     chosen, left_out = complete(asked, leave_out=incomplete == "leave-out")
     notes = [f"left out of every number: {incomplete_games(left_out, len(asked.games))}"] if left_out else []
     _print_tables(chosen, by, recent, notes, out)
@@ -53,13 +57,14 @@ def _only(scores, names: list[str]):
 
 def _print_tables(scores, by, recent: int, notes: list[str], out: Path | None) -> None:
     from optimist.studies.scores import table_one
+    from optimist.studies.scores.normalisation import MAIN
     from optimist.studies.sheet import print_sheet
 
-    rows, games = table_one.table_one(scores, by, recent), table_one.per_game(scores, by, recent)
+    rows, by_agent = table_one.table_one(scores, by, recent), table_one.per_game(scores, by, recent)
+    games = [row for mine in by_agent.values() for row in mine]
     recent = min(recent, max(row.evaluations for row in rows))
-    for agent, played in games.items():
-        print_sheet(table_one.improvement_sheet(agent, played, by, recent))
-    print_sheet(table_one.sheet(rows, by, recent, kinds=table_one.MAIN, left_out=notes))
+    print_sheet(table_one.per_game_sheet(games, by, MAIN, recent))
+    print_sheet(table_one.sheet(rows, by, recent, kinds=MAIN, left_out=notes))
     if out:
         written = table_one.write(out, rows, games, by, recent, notes)
         written += _write_verdict(scores, by, out)
@@ -69,21 +74,24 @@ def _print_tables(scores, by, recent: int, notes: list[str], out: Path | None) -
 def _write_verdict(scores, by, out: Path) -> list[Path]:
     """Write the intervals of every agent, the differences of every pair, and the figures."""
     from optimist.data.disk.files import write_whole
-    from optimist.studies.report import figures, interval_figures
+    from optimist.studies.report import drawing
+    from optimist.studies.report.figures.intervals import interval_plot
+    from optimist.studies.report.figures.iqm import iqm_over_training
     from optimist.studies.scores import intervals
+    from optimist.studies.sheet import records_csv
 
     matrices = intervals.matrices(scores, by)
-    found = intervals.rows(matrices)
-    texts = {"aggregates.csv": intervals.csv_text(found), "pairs.csv": intervals.pairs_csv(matrices)}
-    for name, text in texts.items():
-        write_whole(out / name, text.encode())
+    rows = intervals.rows(matrices)
+    tables: dict[str, list] = {"aggregates.csv": rows, "pairs.csv": intervals.pairs(matrices)}
+    for name, table in tables.items():
+        write_whole(out / name, records_csv(table).encode())
     evaluations = len(next(iter(next(iter(next(iter(scores.agents.values())).values())).values())))
     zero, one = by.ends(scores.games)
     curves = intervals.over_training(scores, by)
-    drawn = {
-        "intervals.png": interval_figures.interval_plot(found, evaluations, one),
-        "iqm.png": interval_figures.iqm_over_training(curves, zero, one, scores.axis),
+    figures = {
+        "intervals.png": interval_plot(rows, evaluations, one),
+        "iqm.png": iqm_over_training(curves, zero, one, scores.axis),
     }
-    for name, figure in drawn.items():
-        figures.save_png(figures.laid_out(figure), out / name)
-    return [out / name for name in (*texts, *drawn)]
+    for name, figure in figures.items():
+        drawing.save_png(drawing.laid_out(figure), out / name)
+    return [out / name for name in (*tables, *figures)]

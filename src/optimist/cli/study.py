@@ -1,18 +1,18 @@
 """`optimist study run`, `status`, `report`, `work`, `push` and `pull`."""
 
-import argparse
 import logging
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 from optimist.api import Allow
-from optimist.cli.engines import ADDRESS, check_engine, pool_of
-from optimist.cli.words import CommandLine, lines
+from optimist.cli import index
+from optimist.cli.words import CommandLine, lines, setting_words
 from optimist.errors import StorageError, UsageError, command_line, did_you_mean
 
+LOCAL = "local"  # the engine, if none is named
 CATALOG = Path(__file__).parents[1] / "studies" / "catalog"
 Folder = Annotated[Path, "the study's folder", "FOLDER"]
 Address = Annotated[str, "an address, such as s3://bucket/study", "ADDRESS"]
@@ -29,7 +29,14 @@ def run_words(line: CommandLine) -> None:
     name, known = "".join(line.arguments()[:1]), titles()
     if name and name not in known and not name.endswith(".toml"):
         raise UsageError(f'there is no study "{name}": {did_you_mean(name, known)}')
-    line.after = "studies:\n" + lines(known)
+    engine = line.value("--engine") or LOCAL
+    line.after = f"engines: {', '.join(index.engines())}\n\nstudies:\n{lines(known)}"
+    line.add(f"with --engine {engine}", setting_words(index.settings(index.engine(engine)), "settings"))
+    unknown = line.typed_options() - line.options().keys()
+    for other, settings in index.engines().items():
+        for word in setting_words(index.settings(settings), "settings"):
+            if word.spelled in unknown:
+                raise UsageError(f"{word.spelled} is for another engine: add --engine {other}")
 
 
 def run(
@@ -49,73 +56,44 @@ def run(
     restart: Annotated[bool, "start again the runs in the folder that have other settings"] = False,
     no_select: Annotated[bool, "choose no policies by the logs, and show none"] = False,
     prepare: Annotated[bool, "check the study and write its list of runs, and run nothing"] = False,
-    engine: Annotated[str, "local, ray or slurm"] = "local",
-    workers: Annotated[int | None, "local: processes [one per core, or three per GPU]"] = None,
-    runs_per_gpu: Annotated[int | None, "local: runs that share one GPU; all GPUs are used [3]"] = None,
-    cpus_per_run: Annotated[float | None, "ray, slurm: cores of each run [1]"] = None,
-    gpus_per_run: Annotated[
-        float | None, "ray, slurm: GPUs of each run; with Ray at 0.5 two runs share one [0]"
-    ] = None,
-    store: Annotated[
-        str | None, "ray, slurm: where the runs are, such as s3://bucket/study [in --out]", "ADDRESS"
-    ] = None,
-    scratch: Annotated[
-        Path | None, "with --store: local folder of each node [in the user's cache]", "FOLDER"
-    ] = None,
-    address: Annotated[
-        str | None, "ray: the cluster's head [RAY_ADDRESS, or the local cluster]", "HOST:PORT"
-    ] = None,
-    partition: Annotated[str | None, "slurm: the queue [the cluster's default]"] = None,
-    time: Annotated[str | None, "slurm: limit of each job; a run continues after it [1:00]", "H:MM"] = None,
-    memory_per_run: Annotated[
-        float | None, "slurm: memory of each run [the cluster's default]", "GiB"
-    ] = None,
-    runs_at_once: Annotated[int | None, "slurm: runs of a game, or logs, at the same time [all]"] = None,
-    sbatch: Annotated[
-        str | None, "slurm: other options of sbatch, such as account=lab,qos=long", "A=B,C=D"
-    ] = None,
-    detach: Annotated[bool, "slurm: leave the runs in the queue and end this command"] = False,
+    engine: Annotated[str, "what runs it; its options depend on it"] = LOCAL,
+    settings: dict[str, Any],
 ) -> None:
     """Run a study and write its report. The same command again continues."""
-    options = argparse.Namespace(**locals())
-    options.detach = detach or None
-    check_engine(options)
-    study = _study(options)
+    from optimist.studies import engines, study_file
+
+    module = engines.find(engine)
+    options = module.Options(**settings)
+    study = replace(study_file.load(name, scale), selects=not no_select)
+    if environments:
+        study = replace(study, environments=study_file.environments(name, environments.split(",")))
     out = out or Path("studies") / f"{study.name}-{study.size}"
-    jobs, line = _jobs(study, options), _command(study, out, options)
+    jobs = study.some_jobs(_labels(agents, study.agents), _labels(parts, study.views))
+    jobs = _with_logs(jobs, logs) if logs else jobs
+    chosen = {"environments": environments, "agents": agents, "parts": parts, "logs": logs}
+    words = [word for option, value in chosen.items() if value for word in (f"--{option}", value)]
+    words += ["--no-select"] * no_select
+    line = command_line("study", "run", name, "--scale", scale, "--out", out, *words)
     if dry_run:
         from optimist.cli.tables import grid_table
         from optimist.studies.sheet import print_sheet
 
         print_sheet(grid_table(study.title, jobs))
     elif prepare:
-        from optimist.studies.perform import prepare
+        from optimist.studies import perform
 
-        prepare(study, jobs, out, command=line, restart=options.restart)
+        perform.prepare(study, jobs, out, command=line, restart=restart)
         each = command_line("study", "work", out, "--index", 0)
         print(f"{len(jobs)} runs in {out}; run each with {each} to {len(jobs) - 1}")
     else:
-        _perform(study, jobs, out, line, options)
+        _perform(study, jobs, out, module, options, command=line, restart=restart)
 
 
-def _study(options: argparse.Namespace) -> Any:
-    from optimist.studies import study_file
-
-    study = study_file.load(options.name, options.scale)
-    if options.environments:
-        names = study_file.environments(options.name, options.environments.split(","))
-        study = replace(study, environments=names)
-    return replace(study, selects=not options.no_select)
-
-
-def _jobs(study: Any, options: argparse.Namespace) -> list[Any]:
-    jobs = study.some_jobs(_labels(options.agents, study.agents), _labels(options.parts, study.views))
-    if not options.logs:
-        return jobs
+def _with_logs(jobs: list[Any], logs: Path) -> list[Any]:
     from optimist.studies.preparation import with_logs_of
-    from optimist.studies.status import read_jobs
+    from optimist.studies.status import read_record
 
-    return with_logs_of(options.logs, read_jobs(options.logs)[1], jobs)
+    return with_logs_of(logs, read_record(logs).jobs, jobs)
 
 
 def _labels(text: str | None, known: Mapping[str, Any]) -> list[str]:
@@ -125,43 +103,22 @@ def _labels(text: str | None, known: Mapping[str, Any]) -> list[str]:
     return [label.strip() for label in text.split(";" if ";" in text else ",")]
 
 
-def _command(study: Any, out: Path, options: argparse.Namespace) -> str:
-    """The command with everything on which the results depend."""
-    words = [options.name, "--scale", options.scale, "--out", out]
-    words += ["--environments", options.environments] if options.environments else []
-    words += ["--agents", options.agents] if options.agents else []
-    words += ["--parts", options.parts] if options.parts else []
-    words += ["--logs", options.logs] if options.logs else []
-    return command_line("study", "run", *words, *["--no-select"] * options.no_select)
-
-
-def _perform(study: Any, jobs: list[Any], out: Path, line: str, options: argparse.Namespace) -> None:
-    from optimist.studies.engines.engine import Detached
+def _perform(study: Any, jobs: list[Any], out: Path, engine: Any, options: Any, **more: Any) -> None:
+    from optimist.studies.engines._schedule import Detached
     from optimist.studies.perform import perform_study
 
-    if options.store:
-        from optimist.studies.engines.places import LocalCopy
-
-        LocalCopy(options.store, out).bring_begun(jobs)
     try:
-        written, warned = perform_study(
-            study,
-            jobs,
-            out,
-            lambda: pool_of(options, out, len(jobs)),
-            command=line,
-            restart=options.restart,
-        )
+        written, warned = perform_study(study, jobs, out, engine, options, **more)
     except Detached:
         see = command_line("study", "status", out)
         print(f"the runs are in the queue; see {see}; the same command without --detach")
         print("waits for them and writes the report")
         return
-    print_warnings(warned)
+    _print_warnings(warned)
     print(f"all {len(jobs)} runs are done in {out}; the report is {written[0]}")
 
 
-def print_warnings(warned: list[str]) -> None:
+def _print_warnings(warned: list[str]) -> None:
     """Print the warnings of the page on the console too."""
     for line in warned:
         log.warning("%s", line)
@@ -171,50 +128,41 @@ def status(out: Folder) -> None:
     """Show the progress of a study, run by run."""
     from optimist.cli.tables import status_table
     from optimist.studies.sheet import print_sheet
-    from optimist.studies.status import job_status, read_jobs
+    from optimist.studies.status import job_status, read_record
 
-    title, jobs = read_jobs(out)
-    print_sheet(status_table(title, [job_status(job, out) for job in jobs]))
+    study = read_record(out)
+    print_sheet(status_table(study.title, [job_status(job, out) for job in study.jobs]))
 
 
 def report(
-    folders: Annotated[Sequence[Path], "the folder of a study, or the folders of two", "FOLDER ..."],
+    folder: Folder,
     *,
     out: Annotated[
-        Path | None,
-        "the page [of one study: FOLDER/report.html, with tables and figures in FOLDER/results; of two: "
-        "compared.html]",
-        "PAGE",
+        Path | None, "the page alone [FOLDER/report.html, with tables and figures in FOLDER/results]", "PAGE"
     ] = None,
     normaliser: Annotated[
         str | None,
         "what 0 and 100% are, as in optimist scores [the study's own player and random play]",
         "NAME|CSV",
     ] = None,
+    allow: Annotated[Iterable[str], "a module with figures of the study; may be repeated", "module"] = (),
 ) -> None:
-    """Write the report of a study, finished or not, or of two studies side by side."""
-    if len(folders) > 2:
-        raise UsageError(f"{len(folders)} folders: name one study, or two to compare")
+    """Write the report of a study, finished or not."""
     if out and out.is_dir():
         raise UsageError(f"{out} is a folder: name a file, as in --out {out / 'page.html'}")
+    from optimist import plugins
     from optimist.studies.scores import normalisation
 
+    plugins.allow(allow)
     by = normalisation.normaliser(normaliser) if normaliser else None
-    if len(folders) == 1 and out:
+    if out:
         from optimist.studies.report.study_report import write_page
 
-        warned = write_page(folders[0], out, by)
+        warned = write_page(folder, out, by)
         print(f"wrote {out}")
-    elif len(folders) == 1:
-        warned = _report_in(folders[0], by)
     else:
-        from optimist.studies.report.side_by_side import write_side_by_side
-
-        page = out or Path("compared.html")
-        first, second = folders
-        warned = write_side_by_side(page, first, second, by)
-        print(f"wrote {page}")
-    print_warnings(warned)
+        warned = _report_in(folder, by)
+    _print_warnings(warned)
 
 
 def _report_in(folder: Path, by: Any) -> list[str]:
@@ -243,27 +191,19 @@ def work(
     """Run one run of a study, from its last checkpoint. For schedulers that start a process for each run; it
     waits for the log that the run needs."""
     from optimist import plugins
-    from optimist.studies.engines.work import work as perform
+    from optimist.studies.work import work as perform
 
     plugins.allow(allow)
-    if "://" in out:
-        from optimist.data.machine import cache_folder
-        from optimist.studies.engines.work import work_at
-
-        work_at(out, scratch or cache_folder() / "work", index=index, run=run, restart=restart)
-        return
-    if scratch:
-        raise UsageError("--scratch is for a study at an address; leave it out, the study is a folder here")
-    perform(Path(out), index=index, run=run, restart=restart)
+    perform(out, index=index, run=run, restart=restart, scratch=scratch)
 
 
 def push(out: Folder, address: Address) -> None:
     """Send a study to an address, such as s3://bucket/study, where workers find it. Only what changed is
     sent."""
-    from optimist.studies.status import read_jobs
+    from optimist.studies.status import read_record
     from optimist.studies.store import Store
 
-    read_jobs(out)
+    read_record(out)
     count = Store(_address(address)).send(out, "")
     print(f"sent {count} files of {out} to {address}")
 
@@ -285,5 +225,5 @@ def pull(
 
 def _address(text: str) -> str:
     if "://" not in text:
-        raise UsageError(f'"{text}" is not an address: {ADDRESS}')
+        raise UsageError(f'"{text}" is not an address: name one, such as s3://bucket/study')
     return text

@@ -115,6 +115,9 @@ class CommandLine:
         """The typed words that are neither options nor their values."""
         return [text for option, text in self._split() if option is None and text is not None]
 
+    def typed_options(self) -> set[str]:
+        return {option for option, _ in self._split() if option is not None}
+
     def value(self, option: str) -> str | None:
         """The value that is typed for an option."""
         return next((text for name, text in self._split() if name == option), None)

@@ -73,57 +73,33 @@ def pull_run(repository: str, folder: Path) -> None:
 
 def data_card(dataset: Dataset, repository: str, license: str = "") -> str:
     """What people should know of a dataset before they use it, in the Hub's form."""
-    facts = card(dataset)
-    size = next((name for most, name in SIZES if len(dataset) < most), "10M<n")
-    agent = "rem" if dataset.spec.discrete else "bcq"
-    head = {"tags": ["reinforcement-learning", "offline-rl", "optimist"], "size_categories": [size]}
-    environment = dataset.provenance.get("environment")
-    shown = {"environment": environment, **facts}
-    rows = [
-        f"| {name.replace('_', ' ')} | {_plain(shown[name])} |"
-        for name in FACTS
-        if shown.get(name) not in (None, "")
-    ]
-    lines = [
-        *_front(head | ({"license": license} if license else {})),
-        f"# {repository.rpartition('/')[2]}",
-        "",
-        "Logged play for offline reinforcement learning, as Arrow shards of Optimist with a hash each.",
-        "",
-        *("| fact | value |", "|---|---|", *rows),
-        "",
-        *(
-            ["## Before you train", "", *(f"- {line}" for line in warnings(dataset)), ""]
-            if warnings(dataset)
-            else []
-        ),
-        *(
-            "## Use",
-            "",
-            "```",
-            f"optimist data pull {repository} --out data",
-            f"optimist train {agent} data --out run",
-            "```",
-        ),
-    ]
-    return "\n".join(lines) + "\n"
+    known = {"environment": dataset.provenance.get("environment"), **card(dataset)}
+    return _card(
+        "data_card",
+        repository,
+        {name.replace("_", " "): known.get(name) for name in FACTS},
+        size=next((name for most, name in SIZES if len(dataset) < most), "10M<n"),
+        license=license,
+        warnings=warnings(dataset),
+        agent="rem" if dataset.spec.discrete else "bcq",
+    )
 
 
 def run_card(facts: Mapping[str, Any], repository: str) -> str:
     """What people should know of a run."""
-    rows = [f"| {name} | {_plain(value)} |" for name, value in facts.items() if value not in (None, "")]
-    use = use_of_run("run", facts.get("environment"))
-    lines = [
-        *_front({"tags": ["reinforcement-learning", "offline-rl", "optimist"]}),
-        f"# {repository.rpartition('/')[2]}",
-        "",
-        "A run of Optimist: its settings, results and policies.",
-        "",
-        *("| fact | value |", "|---|---|", *rows),
-        "",
-        *("## Use", "", "```", f"optimist run pull {repository} --out run", use, "```"),
-    ]
-    return "\n".join(lines) + "\n"
+    return _card("run_card", repository, facts, use=use_of_run("run", facts.get("environment")))
+
+
+def _card(template: str, repository: str, facts: Mapping[str, Any], **more: Any) -> str:
+    """A text from a template, with the facts that are known."""
+    from jinja2 import Environment, PackageLoader
+
+    loader = PackageLoader("optimist.data")
+    pages = Environment(loader=loader, trim_blocks=True, keep_trailing_newline=True)
+    shown = {name: _plain(value) for name, value in facts.items() if value not in (None, "")}
+    title = repository.rpartition("/")[2]
+    page = pages.get_template(f"{template}.md.jinja")
+    return page.render(title=title, repository=repository, facts=shown, **more)
 
 
 def use_of_run(folder: str | Path, environment: Any) -> str:
@@ -131,15 +107,6 @@ def use_of_run(folder: str | Path, environment: Any) -> str:
     if environment:
         return command_line("evaluate", folder)
     return command_line("export", folder, "--to", "policy.npz")
-
-
-def _front(fields: Mapping[str, Any]) -> list[str]:
-    """The fields that the Hub reads."""
-    listed = [
-        f"{name}: [{', '.join(value)}]" if isinstance(value, list) else f"{name}: {value}"
-        for name, value in fields.items()
-    ]
-    return ["---", *listed, "---", ""]
 
 
 def _plain(value: Any) -> str:

@@ -76,6 +76,8 @@ class Intake:
         self._is_padded = is_padded  # rows without successors are not steps: they hold final observations
         self._given_left_out = LeftOut.said(provenance or {})
         self._is_new_folder = not self.folder.exists()
+        if os.path.lexists(self.folder / manifests.NAME):
+            writing(self.folder).release()  # another writer is the first thing to say
         existing = to_extend(self.folder, spec, provenance or {}, append, restart)
         self._lock = writing(self.folder)
         try:
@@ -96,7 +98,7 @@ class Intake:
         self._appends = existing is not None
         lanes = (block.lane for shard in self._manifest.shards for block in shard.blocks)
         self._first_lane = 1 + max(lanes, default=-1)
-        self._steps = 0
+        self._steps = self._lane = self._lane_start = 0  # of the steps: the number of the lane, its first one
         self._stream = ShardStream(self.folder, spec, len(self._manifest.shards), shard_steps)
         self._stream.begin(self._first_lane)
         # In a file of ours a next mask without actions is one that is not known.
@@ -151,6 +153,13 @@ class Intake:
     def _extend(self, piece: Piece) -> None:
         self.extend(piece, np.arange(self._steps, self._steps + len(piece)))
         self._steps += len(piece)
+
+    def next_lane(self) -> None:
+        """The next rows follow a gap: what came after the last row is not known."""
+        self._stream.end(self._joining.end())
+        if self._steps > self._lane_start:  # rows that leave no step make no lane
+            self._lane, self._lane_start = self._lane + 1, self._steps
+            self._stream.begin(self._first_lane + self._lane)
 
     def begin_lane(self, number: int) -> None:
         """The next steps are the first of this lane; its number counts from the first new lane."""

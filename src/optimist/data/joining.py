@@ -85,11 +85,14 @@ class Joining:
         return piece if last is None else Piece(np.concatenate([piece.frames, last[None]]), piece.steps)
 
     def end(self) -> np.ndarray | None:
-        """The observation after the last step if its episode has no end; call it after the last row."""
-        if self._held is None:
-            return self._next
-        self._drop(self._held[1]["reward"])
-        return None if self._held_begins else self._held[0][0]
+        """The observation after the last step if its episode has no end; rows may follow after a gap."""
+        last, held = self._next, self._held
+        self._next = self._held = None
+        self._masks.end_lane()
+        if held is None:
+            return last
+        self._drop(held[1]["reward"])
+        return None if self._held_begins else held[0][0]
 
     def _drop(self, rewards: np.ndarray) -> None:
         steps, total, _ = self.left_out

@@ -15,7 +15,7 @@ from optimist.errors import in_one_line
 
 SAMPLE, SAMPLE_BYTES, FEWEST = 6000, 2**24, 500  # observations to read: as many as their bytes allow
 # Standardised features end at +- this: one that is 1 in 9 of 20,000 rows and else 0 would be 47, and DQN
-# overrates such states (docs/results/reward-scale). In no log are more than 1% of the rows farther away.
+# overrates such states (results/reward-scale). In no log are more than 1% of the rows farther away.
 FARTHEST = 10.0
 MUCH, RUNS = 2**27, 32  # a file is hashed when it is opened: of more bytes of frames, a few runs are read
 

@@ -60,6 +60,10 @@ class GivenMasks:
             )
         self._last = None if ended[-1] else following[-1].copy()
 
+    def end_lane(self) -> None:
+        """The next row follows a gap."""
+        self._last = None
+
 
 def _differs(row: int) -> DataError:
     return DataError(

@@ -42,7 +42,7 @@ KINDS = {  # by the group of their entry points, without "optimist."
     "loggers": Kind("logger", "training/loggers", needs=("add", "close"), is_class=True),
     "estimators": Kind("estimator", "choosing/estimators"),
     "figures": Kind("figure", "studies/report/figures"),
-    "engines": Kind("engine", "studies/engines", needs=("pool",)),
+    "engines": Kind("engine", "studies/engines", needs=("run",)),
 }
 _named: set[str] = set()  # the modules of the plug-ins that this process uses
 _allowed_files: dict[str, str] = {}  # by their names: a run that was moved has the path of another machine

@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 
 from optimist.errors import UsageError
 from optimist.studies import study_file
-from optimist.studies.engines.local import local_pool
+from optimist.studies.engines import find
 from optimist.studies.perform import perform_study
 from optimist.studies.plan import WHOLE, Study
 from optimist.studies.results.logs import read_logs
@@ -69,9 +69,8 @@ def run_demo(out: Path, demo: Demo) -> Outcome:
     """Run everything in one folder; the same call again continues after a stop."""
     study = demo.study()
     jobs = study.jobs()
-    written, _ = perform_study(
-        study, jobs, out, lambda: local_pool(out, len(jobs)), command=demo.command(out)
-    )
+    engine = find("local")
+    written, _ = perform_study(study, jobs, out, engine, engine.Options(), command=demo.command(out))
     runs = {job.label: summary(scores(job.run_folder(out))) for job in jobs if job.label}
     (log,) = read_logs(jobs, out).values()
     levels = {

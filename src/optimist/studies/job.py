@@ -3,9 +3,10 @@
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from optimist import plugins
 from optimist.agents import described
@@ -13,11 +14,11 @@ from optimist.agents._agent import Agent
 from optimist.data.dataset import Dataset, fingerprint_of
 from optimist.data.disk import manifest
 from optimist.data.disk.files import stays_inside
+from optimist.data.disk.records import json_value, record
 from optimist.data.machine import with_home
 from optimist.errors import UsageError, did_you_mean
 from optimist.studies.store import is_address, staged_path
 from optimist.training.automatic import AUTO
-from optimist.training.kinds import fits, in_words
 from optimist.training.online_settings import settled_for
 from optimist.training.resolve import Resolved, resolve_collection, resolve_training
 from optimist.training.settling import FOLLOWING
@@ -27,6 +28,14 @@ from optimist.training.storage.run_folder import read_config
 RECORDS = ("agent", "training")  # tables of settings in a configuration
 VIEWS = ("first", "last", "fraction", "best")  # names of methods of Dataset
 COUNTED = ("first", "last")  # their amounts are transitions, or shares if they are below 1
+
+
+class Standing(NamedTuple):
+    """What the folder of a job holds, as one look found it."""
+
+    begun: bool  # it holds a run
+    done: bool  # and the run is finished, with the settings of the job
+    changes: list[str]  # the settings in which the run differs from the job
 
 
 @dataclass(frozen=True)
@@ -49,8 +58,7 @@ class Job:
     label: str = ""  # name of the agent in tables and figures
     part: str = ""  # name of the part of the data
     restart: bool = False  # delete the run in its folder, which has other settings
-    # In a job read from study.json: every setting as resolved when the study ran, which a report compares
-    # with; empty if an older version wrote the file.
+    # In a job read from study.json: every setting as resolved when the study ran.
     resolved: dict[str, Any] | None = None
 
     @property
@@ -72,23 +80,23 @@ class Job:
             return staged_path(self.data)
         return out / self.data if self.data in self.needs else Path(with_home(self.data))
 
+    def standing(self, out: Path) -> Standing:
+        """What its folder holds now."""
+        folder = self.run_folder(out)
+        ended = (folder / "DONE").exists()
+        if not (folder / "config.toml").exists():
+            return Standing(False, False, ["config.toml: missing"] if ended else [])
+        before = read_config(folder)  # it also has settings that are known only once the data is open
+        wanted = {**self.expected(before), **self._log(out, before)}
+        changed = changes({name: before[name] for name in wanted if name in before}, wanted)
+        changed += self._players(before)
+        # A run of fewer steps goes on.
+        done = ended and not changed and before["training"]["steps"] == self.steps()
+        return Standing(True, done, changed)
+
     def done(self, out: Path) -> bool:
         """Does its folder hold a finished run with these settings?"""
-        folder = self.run_folder(out)
-        if not (folder / "DONE").exists() or self.changes(out):
-            return False
-        steps = self.asked().get("training", {}).get("steps")
-        return steps is None or read_config(folder)["training"]["steps"] == steps
-
-    def changes(self, out: Path) -> list[str]:
-        """The settings in which the run in its folder differs from this job; empty if there is no run."""
-        folder = self.run_folder(out)
-        if not (folder / "config.toml").exists():
-            return ["config.toml: missing"] if (folder / "DONE").exists() else []
-        before = read_config(folder)  # it also has settings that are known only once the data is open
-        asked = {**self.expected(before), **self._log(out, before)}
-        found = changes({name: before[name] for name in asked if name in before}, asked)
-        return [*found, *self._players(before)]
+        return self.standing(out).done
 
     def _players(self, before: dict[str, Any]) -> list[str]:
         """Whether the run has as many players as are kept; who they are follows from the log."""
@@ -97,11 +105,12 @@ class Job:
             return []
         return [f"seeds: {seeds} saved, the best {self.kept} players requested"]
 
-    def asked(self) -> dict[str, Any]:
+    @cached_property
+    def wanted(self) -> dict[str, Any]:
         """The settings that the run must have, as far as they are known before its data is opened."""
         if self.resolved is not None:
             return self.resolved
-        agent, training = self._resolved()
+        agent, training = self._resolution
         limit = (
             {"huber_limit": AUTO} if getattr(agent, "huber_limit", None) == AUTO and not self.plays else {}
         )
@@ -113,22 +122,22 @@ class Job:
         return config if self.kept else {"seeds": list(self.seeds), **config}
 
     def expected(self, before: dict[str, Any]) -> dict[str, Any]:
-        """The settings that the run with the configuration `before` must have: `asked`, with what the log was
-        to decide as it decided for that run."""
-        asked, there = self.asked(), before.get("dataset")
+        """The settings that the run with the configuration `before` must have: `wanted`, with what the log
+        was to decide as it decided for that run."""
+        wanted, there = self.wanted, before.get("dataset")
         followed = there.get("following", FOLLOWING) if isinstance(there, dict) else FOLLOWING
-        tables = {name: _as_decided(asked.get(name), before.get(name), followed) for name in RECORDS}
-        return {**asked, **{name: table for name, table in tables.items() if table is not None}}
+        tables = {name: _as_decided(wanted.get(name), before.get(name), followed) for name in RECORDS}
+        return {**wanted, **{name: table for name, table in tables.items() if table is not None}}
 
     def _log(self, out: Path, before: dict[str, Any]) -> dict[str, Any]:
         """The log as it is now, if it is there, and the part to learn from; as far as the run has them."""
         there = before.get("dataset")
-        if self.plays or self.resolved == {} or not isinstance(there, dict):
+        if self.plays or not isinstance(there, dict):
             return {}
-        asked = {"part": self.part_in_words} if "part" in there else {}
+        log = {"part": self.part_in_words} if "part" in there else {}
         if "recording" in there and (self.data_folder(out) / manifest.NAME).exists():
-            asked["recording"] = fingerprint_of(manifest.read(self.data_folder(out)))
-        return {"dataset": {**there, **asked}}
+            log["recording"] = fingerprint_of(manifest.read(self.data_folder(out)))
+        return {"dataset": {**there, **log}}
 
     @property
     def part_in_words(self) -> str:
@@ -142,13 +151,14 @@ class Job:
 
     def record(self) -> Any:
         """The settings of its collection or training."""
-        return self._resolved().settings
+        return self._resolution.settings
 
     def built_agent(self) -> Agent:
         """The agent by the job's recipe, with its options; `optimizer.epsilon` is a nested field."""
-        return self._resolved().agent
+        return self._resolution.agent
 
-    def _resolved(self) -> Resolved:
+    @cached_property
+    def _resolution(self) -> Resolved:
         resolve: Callable[..., Resolved] = resolve_collection if self.plays else resolve_training
         if self.resolved is not None:  # it was read from a file, which may be malicious
             plugins.check_trusted("agents", self.agent)
@@ -166,7 +176,7 @@ class Job:
 
     def check(self) -> None:
         """Raise UsageError for settings that would fail later in a worker."""
-        self._resolved()
+        _ = self._resolution
         for name, amount in (*self.view.items(), *self.share.items()):
             if name not in VIEWS:
                 raise UsageError(f'{self.name}: no view "{name}": {did_you_mean(name, VIEWS)}')
@@ -182,28 +192,22 @@ class Job:
 
     @staticmethod
     def from_json(text: str) -> "Job":
-        record = {"resolved": {}, **json.loads(text)}
-        job = Job(**{**record, "seeds": tuple(record["seeds"]), "needs": tuple(record["needs"])})
-        job._check_record()
-        return job
+        return record(Job, json_value(text))
 
-    def _check_record(self) -> None:
-        """Raise ValueError for what no job has: its record may be malicious, and its name is a folder."""
-        for each in fields(self):
-            if not fits(getattr(self, each.name), each.type):
-                raise ValueError(f"{each.name} is not {in_words(each.type)}")
+    def check_record(self) -> None:
+        """Raise ValueError for what no job in a file has: it may be malicious, and its name is a folder."""
         for name in (self.name, *self.needs):
             if not stays_inside(name):
                 raise ValueError(f'the run "{name}" leads out of its folder')
         if unknown := {*self.view, *self.share} - set(VIEWS):
             raise ValueError(f"no view {', '.join(unknown)}")
-        training = (self.resolved or {}).get("training", {})
-        if not fits(training, dict[str, Any]) or not fits(training.get("steps", 0), int):
-            raise ValueError("the resolved training")
+        training = (self.resolved or {}).get("training")
+        if not isinstance(training, dict) or type(training.get("steps")) is not int:
+            raise ValueError("a run lacks its resolved training")
 
-    def written_down(self) -> str:
-        """Its JSON in study.json, with every setting as it is resolved now."""
-        return replace(self, restart=False, resolved=self.asked()).as_json()
+    def written_down(self) -> dict[str, Any]:
+        """Its record in study.json, with every setting as it is resolved now."""
+        return asdict(replace(self, restart=False, resolved=self.wanted))
 
     @property
     def unresolved(self) -> "Job":
@@ -211,12 +215,12 @@ class Job:
         return replace(self, restart=False, resolved=None)
 
 
-def _as_decided(asked: Any, before: Any, followed: Sequence[str]) -> Any:
+def _as_decided(wanted: Any, before: Any, followed: Sequence[str]) -> Any:
     """A table of settings whose "auto" is replaced by what the run has, where the run followed its log."""
-    if not isinstance(asked, dict) or not isinstance(before, dict):
-        return asked
-    decided = {name: before.get(name) for name in followed if asked.get(name) == AUTO}
-    return {name: value for name, value in {**asked, **decided}.items() if value is not None}
+    if not isinstance(wanted, dict) or not isinstance(before, dict):
+        return wanted
+    decided = {name: before.get(name) for name in followed if wanted.get(name) == AUTO}
+    return {name: value for name, value in {**wanted, **decided}.items() if value is not None}
 
 
 def _complaint(view: str, amount: float) -> str:

@@ -53,7 +53,7 @@ def players_of(job: Job, dataset: Dataset) -> list[Dataset]:
 def parts_of(job: Job, dataset: Dataset) -> list[Dataset]:
     """The part of each player's log that the job is about: of each log by itself if each seed has its own,
     otherwise what each player has in the part of all logs together."""
-    if job.asked().get("training", {}).get("data_per_seed") == "own":
+    if job.wanted.get("training", {}).get("data_per_seed") == "own":
         return [job.part_of(log) for log in players_of(job, dataset)]
     return players_of(job, job.part_of(dataset))
 

@@ -1,12 +1,14 @@
 """What a study checks before its runs start: runs with other settings, logs that are missing."""
 
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from optimist.data.disk import manifest
 from optimist.errors import DataError, RunError, UsageError, some_of
-from optimist.studies.job import Job
+from optimist.studies.job import Job, Standing
+from optimist.studies.status import standings
 from optimist.studies.store import Store, is_address
 from optimist.training.evaluation import other_options
 from optimist.training.storage.code_versions import other_code, own_code, read_versions
@@ -24,31 +26,29 @@ def check_place(out: Path) -> None:
             )
 
 
-def outdated(jobs: list[Job], out: Path) -> dict[str, list[str]]:
+def outdated(jobs: list[Job], now: Mapping[str, Standing]) -> dict[str, list[str]]:
     """The jobs whose folders hold another run, by name, with the reasons: the run has other settings, or it
     learned from another log, because its own log is not recorded yet."""
-    unplayed = {job.name for job in jobs if not job.done(out)}
-    found = {}
+    reasons = {}
     for job in jobs:
-        begun = (job.run_folder(out) / "config.toml").exists()
         logs = [
             f"{name}: it learned from another log, this one is not recorded yet"
             for name in job.needs
-            if name in unplayed
+            if name in now and not now[name].done
         ]
-        found[job.name] = job.changes(out) or (logs if begun else [])
-    return {name: reasons for name, reasons in found.items() if reasons}
+        reasons[job.name] = now[job.name].changes or (logs if now[job.name].begun else [])
+    return {name: why for name, why in reasons.items() if why}
 
 
-def restarted(jobs: list[Job], out: Path) -> list[Job]:
+def restarted(jobs: list[Job], now: Mapping[str, Standing]) -> list[Job]:
     """The same jobs; those with an outdated run in their folder start again."""
-    anew = outdated(jobs, out)
+    anew = outdated(jobs, now)
     return [replace(job, restart=True) if job.name in anew else job for job in jobs]
 
 
 def by_other_code(jobs: list[Job], out: Path) -> dict[str, list[str]]:
     """The jobs whose runs were made by another version of the user's own file, by name, with the file."""
-    found = {job.name: other_code(own_code(job.asked()), read_versions(job.run_folder(out))) for job in jobs}
+    found = {job.name: other_code(own_code(job.wanted), read_versions(job.run_folder(out))) for job in jobs}
     return {name: files for name, files in found.items() if files}
 
 
@@ -76,9 +76,9 @@ def warn_of_other_options(jobs: list[Job], out: Path) -> None:
         log.warning("%s", line)
 
 
-def check_settings(jobs: list[Job], out: Path) -> None:
+def check_settings(jobs: list[Job], out: Path, now: Mapping[str, Standing] | None = None) -> None:
     """Raise RunError if the folder holds outdated runs: the report would count them as this study's."""
-    found = outdated(jobs, out)
+    found = outdated(jobs, now or standings(jobs, out))
     if found:
         named = some_of([f"{name} has {'; '.join(changed)}" for name, changed in found.items()], NAMED)
         raise RunError(

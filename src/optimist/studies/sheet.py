@@ -3,8 +3,10 @@
 import csv
 import io
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, is_dataclass
+from dataclasses import fields as dataclass_fields
 from typing import Any, NamedTuple
 
 from markupsafe import Markup, escape
@@ -78,6 +80,36 @@ def as_csv(sheet: Sheet) -> str:
     return text.getvalue()
 
 
+def records_csv(rows: Sequence[Any]) -> str:
+    """Dataclasses or named tuples as CSV; numbers have all digits. A record or a table in a row has a column
+    for each of its fields, `iqm_low` for `row.iqm.low`, and an estimate has the plain name, `iqm`. None is an
+    empty cell."""
+    flat = [dict(_columns(row)) for row in rows]
+    heads = dict.fromkeys(head for row in sorted(flat, key=len, reverse=True) for head in row)
+    text = io.StringIO()
+    table = csv.DictWriter(text, list(heads), restval="", lineterminator="\n")
+    table.writeheader()
+    table.writerows(flat)
+    return text.getvalue()
+
+
+def _columns(record: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    fields = record if isinstance(record, Mapping) else _fields(record)
+    for name, value in fields.items():
+        column = "_".join(filter(None, (prefix, "" if name == "estimate" else re.sub(r"\W+", "_", name))))
+        if isinstance(value, Mapping) or _fields(value):
+            yield from _columns(value, column)
+        elif value is not None:
+            yield column, value
+
+
+def _fields(record: Any) -> dict[str, Any]:
+    """The fields of a dataclass or named tuple; none for a plain value."""
+    if is_dataclass(record):
+        return {field.name: getattr(record, field.name) for field in dataclass_fields(record)}
+    return record._asdict() if hasattr(record, "_asdict") else {}
+
+
 def as_html(sheet: Sheet, name: str) -> Markup:
     """A card of a page: a click on a heading sorts the rows; a long table is folded.
 
@@ -132,6 +164,12 @@ def in_words(value: Any) -> str:
     if isinstance(value, list | tuple):
         return listed(list(map(in_words, value)))
     return str(value)
+
+
+def facts_in_words(facts: Mapping[str, Any]) -> dict[str, str]:
+    """Facts for a page, without the empty ones."""
+    known = {name: value for name, value in facts.items() if value not in (None, "")}
+    return {str(name).replace("_", " "): in_words(value) for name, value in known.items()}
 
 
 def listed(words: Sequence[str]) -> str:

@@ -2,24 +2,25 @@
 
 import json
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from optimist.data.disk.files import make_folder, remove, write_whole
-from optimist.data.disk.records import json_value
+from optimist.data.disk.records import json_value, record
 from optimist.errors import RunError
-from optimist.studies.job import Job
-from optimist.training.kinds import fits, in_words
+from optimist.studies.job import Job, Standing
+from optimist.training.storage.run_folder import METRICS
 
 FILE = "study.json"  # in the study's folder: its title, settings and jobs
 FAILED = "FAILED"  # in a job's folder: the error of its last attempt
+ACTIVE_SECONDS = 120  # a run that wrote no metrics for longer has stopped
 
 
 @dataclass(frozen=True)
 class StudyRecord:
-    """The content of study.json; files of older versions lack some fields."""
+    """The content of study.json."""
 
     title: str
     jobs: list[Job]
@@ -38,55 +39,39 @@ class JobStatus:
     state: str  # done, running, failed, stopped, waiting, or by other settings
     step: int
     steps: int
-    rate: float | None  # steps per second since it was last started
-    seconds_left: float | None
+    rate: float | None = None  # steps per second since it was last started
+    seconds_left: float | None = None
     complaint: str = ""  # why it failed
 
 
-def write_jobs(
-    out: Path,
-    title: str,
-    jobs: list[Job],
-    *,
-    read_at: Mapping[str, int] | None = None,
-    figures: Sequence[str] = (),
-    command: str = "",
-    normaliser: str = "",
-    selects: bool = True,
-) -> None:
+def write_jobs(out: Path, title: str, jobs: list[Job], **more: Any) -> None:
+    """Write study.json, with every setting of its jobs as it is resolved now; `more` is what else it has."""
     make_folder(out)
-    record: dict[str, Any] = {"title": title, "command": command, "read_at": dict(read_at or {})}
-    record |= {"figures": list(figures), "normaliser": normaliser, "selects": selects}
-    record |= {"jobs": [json.loads(job.written_down()) for job in jobs]}
-    write_whole(out / FILE, json.dumps(record, indent=1).encode())
+    study = asdict(StudyRecord(title, [], **more))
+    content = {**study, "jobs": [job.written_down() for job in jobs]}
+    write_whole(out / FILE, json.dumps(content, indent=1).encode())
 
 
 def read_record(out: Path) -> StudyRecord:
     if not (out / FILE).exists():
         raise RunError(f"{out} is not a study's folder: it has no {FILE}; name the --out of a study")
     try:
-        record = json_value((out / FILE).read_text(encoding="utf-8"))
-        record["jobs"] = [Job.from_json(json.dumps(job)) for job in record["jobs"]]
-        record["figures"] = tuple(record.get("figures", ()))
-        return _checked(StudyRecord(**record))
-    except (ValueError, TypeError, KeyError, AttributeError) as problem:
+        study = record(StudyRecord, json_value((out / FILE).read_bytes()))
+        for job in study.jobs:
+            job.check_record()
+        names = {job.name for job in study.jobs}
+        if missing := {name for job in study.jobs for name in job.needs} - names:
+            raise ValueError(f"no run {', '.join(missing)}")
+    except ValueError as problem:
         raise RunError(
             f"{out / FILE} is damaged ({problem}): the command that runs the study rewrites it"
         ) from problem
+    return study
 
 
-def _checked(record: StudyRecord) -> StudyRecord:
-    for each in fields(record):
-        if not fits(getattr(record, each.name), each.type):
-            raise ValueError(f"{each.name} is not {in_words(each.type)}")
-    if missing := {name for job in record.jobs for name in job.needs} - {job.name for job in record.jobs}:
-        raise ValueError(f"no run {', '.join(missing)}")
-    return record
-
-
-def read_jobs(out: Path) -> tuple[str, list[Job]]:
-    record = read_record(out)
-    return record.title, record.jobs
+def standings(jobs: Iterable[Job], out: Path) -> dict[str, Standing]:
+    """What the folder of each job holds, by the job's name."""
+    return {job.name: job.standing(out) for job in jobs}
 
 
 def note_failure(job: Job, out: Path, complaint: str) -> None:
@@ -99,32 +84,37 @@ def note_failure(job: Job, out: Path, complaint: str) -> None:
         remove(file)
 
 
-def job_status(job: Job, out: Path) -> JobStatus:
+def failure_of(job: Job, out: Path) -> str:
+    """The error of its last attempt; "" if there is none."""
+    file = out / job.name / FAILED
+    return file.read_text("utf-8", errors="replace") if file.exists() else ""
+
+
+def job_status(job: Job, out: Path, standing: Standing | None = None) -> JobStatus:
     """The state of a run; the rate is its steps over the time from config.toml to the newest metrics."""
     folder, steps = job.run_folder(out), job.steps()
-    metrics, failed = folder / "metrics.jsonl", out / job.name / FAILED
-    if job.done(out):
-        return JobStatus(job.name, "done", steps, steps, None, None)
-    changed = "; ".join(job.changes(out))
-    if changed:
-        return JobStatus(job.name, "by other settings", 0, steps, None, None, changed)
+    standing = standing or job.standing(out)
+    if standing.done:
+        return JobStatus(job.name, "done", steps, steps)
+    if standing.changes:
+        return JobStatus(job.name, "by other settings", 0, steps, complaint="; ".join(standing.changes))
     step = steps_done(job, out)
-    if failed.exists():
-        return JobStatus(
-            job.name, "failed", step, steps, None, None, failed.read_text("utf-8", errors="replace")
-        )
+    if complaint := failure_of(job, out):
+        return JobStatus(job.name, "failed", step, steps, complaint=complaint)
+    metrics = folder / METRICS
     if not metrics.exists():
-        return JobStatus(job.name, "waiting", 0, steps, None, None)
-    running = (folder / ".holder").exists() and time.time() - metrics.stat().st_mtime < 120
+        return JobStatus(job.name, "waiting", 0, steps)
+    written = metrics.stat().st_mtime
+    if not (folder / ".holder").exists() or time.time() - written >= ACTIVE_SECONDS:
+        return JobStatus(job.name, "stopped", step, steps)
     begun = (folder / "config.toml").stat().st_mtime
-    rate = step / max(metrics.stat().st_mtime - begun, 1e-9) if running and step else None
-    left = (steps - step) / rate if rate else None
-    return JobStatus(job.name, "running" if running else "stopped", step, steps, rate, left)
+    rate = step / max(written - begun, 1e-9) if step else None
+    return JobStatus(job.name, "running", step, steps, rate, (steps - step) / rate if rate else None)
 
 
 def steps_done(job: Job, out: Path) -> int:
     """The step of the last complete row of its metrics; only the end of the file is read."""
-    metrics = job.run_folder(out) / "metrics.jsonl"
+    metrics = job.run_folder(out) / METRICS
     if not metrics.exists():
         return 0
     with metrics.open("rb") as stream:

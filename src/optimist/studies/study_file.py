@@ -16,6 +16,7 @@ from typing import Any
 from optimist import envs
 from optimist.errors import UsageError, did_you_mean, in_one_line
 from optimist.studies.plan import WHOLE, Study
+from optimist.studies.report import figures
 from optimist.studies.scores.normalisation import BUILT_IN, normaliser
 from optimist.training.kinds import fits, in_words
 from optimist.training.online_settings import Collection
@@ -51,7 +52,6 @@ COLLECT_KEYS = {
 }
 PLAY = frozenset(field.name for field in fields(Collection))
 PLACES = ("environment", "game", "run")  # what a path of data may have in braces
-FIGURES = ("intervals", "iqm", "medians", "bars", "curves", "spread", "profiles", "parts")
 MOST_SEEDS = 1000  # as on the command line
 
 
@@ -161,8 +161,7 @@ def _all_agents(name: str, agents: dict, beside: dict) -> dict:
 def _check_names(name: str, keys: dict) -> None:
     """Raise UsageError for a figure, a normaliser or a filmed agent that does not exist."""
     for figure in keys.get("figures", ()):
-        if figure not in FIGURES:
-            raise UsageError(f'study {name}: no figure "{figure}": {did_you_mean(figure, FIGURES)}')
+        figures.check(figure)
     if "normaliser" in keys:
         normaliser(keys["normaliser"])  # raises if it does not exist
     if keys.get("film", "") not in ("", *keys["agents"]):

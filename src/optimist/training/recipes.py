@@ -112,7 +112,7 @@ def _numbers(target_period: int, optimizer: RmsProp | Adam, **others: object) ->
 
 # The paper's online value, a tenth of its offline one. Within the 100,000 updates of `small`, REM learns more
 # with it: an IQM of 0.79 against 0.45 over five games and five logs. No difference is shown for DQN (Adam)
-# and QR-DQN (docs/results/small-scale).
+# and QR-DQN (results/small-scale).
 SMALL_EPSILON = 0.001 / 32
 PLAYED_SMALL = Collection(steps=500_000, window=100_000, warm_up=5_000, epsilon_decay=100_000)
 PAPER = Recipe(Collection(evaluation_steps=125_000), Training(evaluation_steps=125_000), target_period=2_000)

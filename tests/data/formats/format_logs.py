@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from little import PIXELS, random_play
-from optimist.data import Dataset, Recorder, Spec
+from optimist.data import Dataset, Recorder, Spec, formats
 
 VECTORS = Spec((4,), "float32", actions=3)
 CONTINUOUS = Spec((3,), "float32", action_low=(-1.0, -2.0), action_high=(1.0, 2.0))
@@ -36,3 +36,19 @@ def assert_equal_steps(one: Dataset, other: Dataset, *, but_ends: bool = False) 
         last = np.append(one.timeline.episode_starts[1:], len(one)) - 1
         used[(last + np.arange(len(last)) + 1)[one.timeline.terminal[last]]] = False
     np.testing.assert_array_equal(one.timeline.decoded()[used], other.timeline.decoded()[used])
+
+
+def the_log_in(folder: Path) -> Path:
+    """The only file in it, if a format writes one file; otherwise the folder."""
+    first, *others = folder.iterdir()
+    return folder if others or first.is_dir() else first
+
+
+def there_and_back(data: Dataset, name: str, folder: Path, **options):
+    """A dataset that was written and read again, and the summaries of both."""
+    found = formats.find(name)
+    written = found.write(data, folder / "out", found.WriteOptions(**options) if options else None)
+    log = the_log_in(folder / "out")
+    assert formats.detected(log) == name and found.verify(log).problems == []
+    read = found.read(log, folder / "again")
+    return Dataset.open(folder / "again"), written, read

@@ -28,8 +28,8 @@ def steps_of(lengths, unfinished, seed=0, spec=SPEC):
             yield frames[step], int(random.integers(4)), float(random.integers(-1, 2)), ends, following
 
 
-def recorded(path, lengths, unfinished, shard_steps=16384):
-    with Recorder(path, SPEC, lanes=1, shard_steps=shard_steps) as recorder:
+def recorded(path, lengths, unfinished):
+    with Recorder(path, SPEC, lanes=1) as recorder:
         for frame, action, reward, ends, following in steps_of(lengths, unfinished):
             recorder.add(frame[None], [action], [reward], [ends], [False], following[None])
     return open_dataset(path)
@@ -44,14 +44,13 @@ def contents(folder):
     lengths=st.lists(st.integers(1, 25), min_size=1, max_size=8),
     unfinished=st.integers(0, 9),
     capacity=st.integers(5, 40),
-    shard_steps=st.integers(2, 60),
 )
-def test_a_round_trip_gives_back_every_byte(tmp_path_factory, lengths, unfinished, capacity, shard_steps):
+def test_a_round_trip_gives_back_every_byte(tmp_path_factory, lengths, unfinished, capacity):
     folder = tmp_path_factory.mktemp("trip")
-    dataset = recorded(folder / "data", lengths, unfinished, shard_steps)
+    dataset = recorded(folder / "data", lengths, unfinished)
     summary = export_dqn_replay(dataset, folder / "logs", capacity=capacity)
-    assert summary.losses() == [] and summary.steps == len(dataset)
-    import_dqn_replay(folder / "logs", folder / "again", actions_count=4, shard_steps=shard_steps)
+    assert summary.notes == () and summary.steps == len(dataset)
+    import_dqn_replay(folder / "logs", folder / "again", actions_count=4)
     assert contents(folder / "again") == contents(folder / "data")
 
 
@@ -105,11 +104,11 @@ def test_what_the_format_cannot_hold_is_counted(tmp_path):
     episodes = dataset.episodes
     summary = export_dqn_replay(dataset, tmp_path / "logs", capacity=100)
     unfinished = int((~(episodes.terminal | episodes.truncated)).sum())
-    assert summary.unfinished_left_out == unfinished - 1 == 2
-    assert summary.truncated_as_terminal == episodes.truncated.sum() > 0
-    assert summary.steps + summary.steps_left_out == len(dataset)
-    assert 0 < summary.rewards_clipped <= (np.abs(dataset.timeline.reward) > 1).sum()
-    assert len(summary.losses()) == 3
+    left_out, cut, clipped = summary.notes
+    assert unfinished == 3
+    assert left_out == f"2 unfinished episodes left out, with {len(dataset) - summary.steps} steps"
+    assert cut == f"{episodes.truncated.sum()} time-outs written as ends of the game"
+    assert 0 < int(clipped.split()[0]) <= (np.abs(dataset.timeline.reward) > 1).sum()
     import_dqn_replay(tmp_path / "logs", tmp_path / "again", actions_count=3)
     again = open_dataset(tmp_path / "again")
     order = np.flatnonzero(episodes.terminal | episodes.truncated)
@@ -124,15 +123,13 @@ def test_a_view_is_exported_alone(tmp_path):
     dataset = recorded(tmp_path / "data", [9, 14, 6], 3)
     view = dataset.first(17)
     summary = export_dqn_replay(view, tmp_path / "logs", capacity=12)
-    assert summary.steps == 17 and summary.begun_late == 0
+    assert summary.steps == 17 and summary.notes == ()
     import_dqn_replay(tmp_path / "logs", tmp_path / "again", actions_count=4)
     again = open_dataset(tmp_path / "again").timeline
     np.testing.assert_array_equal(again.action, dataset.timeline.action[:17])
     np.testing.assert_array_equal(again.decoded(), dataset.timeline.frames(np.arange(19)))
     late = export_dqn_replay(dataset.last(5), tmp_path / "late", capacity=12)
-    assert late.begun_late == 1 and late.losses() == [
-        "1 episodes without their first steps, which are not in this view"
-    ]
+    assert late.notes == ("1 episodes without their first steps, which are not in this view",)
 
 
 @pytest.mark.parametrize(

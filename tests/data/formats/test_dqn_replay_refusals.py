@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import os
 import re
 import shutil
 import struct
@@ -12,12 +11,9 @@ import sys
 import numpy as np
 import pytest
 
-from optimist.data import open_dataset
-from optimist.data.formats.dqn_replay import verify as verify_dqn_replay
-from optimist.data.verify import verify
 from optimist.errors import DataError
 from patience import is_quick
-from replay_ring import Ring, import_dqn_replay, play, put
+from replay_ring import REPLAY, Ring, import_dqn_replay, play, put
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 OBSERVATION, ACTION = "$store$_observation_ckpt.1.gz", "$store$_action_ckpt.1.gz"
@@ -74,40 +70,16 @@ def gone(name):
     return lambda logs: (logs / name).unlink()
 
 
-def cut(logs):
-    path = logs / OBSERVATION
-    os.truncate(path, path.stat().st_size // 2)
+def bytes_of(name, change):
+    """The packed bytes of a file are changed."""
+    return lambda logs: (logs / name).write_bytes(change((logs / name).read_bytes()))
 
 
-def cut_trailer(logs):
-    path = logs / OBSERVATION
-    os.truncate(path, path.stat().st_size - 3)
+def unpacked(name, change):
+    return bytes_of(name, lambda content: gzip.compress(change(gzip.decompress(content))))
 
 
-def lengthened(logs):
-    with open(logs / OBSERVATION, "ab") as stream:
-        stream.write(b"more")
-
-
-def second_member(logs):
-    with open(logs / ACTION, "ab") as stream:
-        stream.write(gzip.compress(b"more"))
-
-
-def wrong_checksum(logs):
-    content = bytearray((logs / OBSERVATION).read_bytes())
-    content[-6] ^= 1
-    (logs / OBSERVATION).write_bytes(content)
-
-
-def more_than_declared(logs):
-    content = gzip.decompress((logs / REWARD).read_bytes())
-    (logs / REWARD).write_bytes(gzip.compress(content + b"1234"))
-
-
-def less_than_declared(logs):
-    content = gzip.decompress((logs / OBSERVATION).read_bytes())
-    (logs / OBSERVATION).write_bytes(gzip.compress(content[:-30]))
+wrong_checksum = bytes_of(OBSERVATION, lambda old: old[:-6] + bytes([old[-6] ^ 1]) + old[-5:])
 
 
 def the_same_window_twice(logs):
@@ -133,13 +105,29 @@ def unfinished_in_the_middle(logs):
 
 
 REFUSED = [
-    ("truncated", cut, f"{OBSERVATION} is cut short"),
-    ("without its trailer", cut_trailer, f"{OBSERVATION} is cut short"),
-    ("trailing garbage", lengthened, f"{OBSERVATION} goes on after its end"),
-    ("two gzip members", second_member, f"{ACTION} goes on after its end"),
+    ("truncated", bytes_of(OBSERVATION, lambda old: old[: len(old) // 2]), f"{OBSERVATION} is cut short"),
+    ("without its trailer", bytes_of(OBSERVATION, lambda old: old[:-3]), f"{OBSERVATION} is cut short"),
+    (
+        "trailing garbage",
+        bytes_of(OBSERVATION, lambda old: old + b"more"),
+        f"{OBSERVATION} goes on after its end",
+    ),
+    (
+        "two gzip members",
+        bytes_of(ACTION, lambda old: old + gzip.compress(b"more")),
+        f"{ACTION} goes on after its end",
+    ),
     ("wrong checksum", wrong_checksum, f"{OBSERVATION} is damaged"),
-    ("more than declared", more_than_declared, f"{REWARD} holds more than its header declares"),
-    ("less than declared", less_than_declared, f"{OBSERVATION} holds less than its header declares"),
+    (
+        "more than declared",
+        unpacked(REWARD, lambda old: old + b"1234"),
+        f"{REWARD} holds more than its header declares",
+    ),
+    (
+        "less than declared",
+        unpacked(OBSERVATION, lambda old: old[:-30]),
+        f"{OBSERVATION} holds less than its header declares",
+    ),
     ("empty file", raw(ACTION, b""), f"{ACTION} is cut short"),
     ("not gzip", raw(ACTION, b"hello" * 99), f"{ACTION} is damaged"),
     ("not npy", raw(ACTION, gzip.compress(b"hello" * 99)), f"{ACTION} is not a gzipped .npy file"),
@@ -189,38 +177,25 @@ def test_import_and_verify_say_it_in_one_line(logs, tmp_path, damage, said):
     with pytest.raises(DataError, match=said) as refused:
         import_dqn_replay(logs, tmp_path / "out")
     assert "\n" not in str(refused.value) and len(str(refused.value)) < 500
-    problems = verify_dqn_replay(logs).problems
+    problems = REPLAY.verify(logs).problems
     assert any(re.search(said, problem) for problem in problems), problems
     assert all("\n" not in problem for problem in problems)
 
 
 def test_sound_logs_have_no_problem(logs):
-    report = verify_dqn_replay(logs.parent / "logs")
+    report = REPLAY.verify(logs.parent / "logs")
     assert report.problems == []
-    assert [(row.suffix, row.window) for row in report.windows] == [(0, 0), (1, 1), (2, 2), (3, 3)]
-    assert sum(row.episodes for row in report.windows) == 4
-    assert all(row.largest_action == 3 and row.problems == 0 for row in report.windows[:3])
+    assert report.heads[:4] == ("suffix", "window", "steps", "episodes")
+    assert [row[:2] for row in report.rows] == [("0", "0"), ("1", "1"), ("2", "2"), ("3", "3")]
+    assert sum(int(row[3]) for row in report.rows) == 4
+    assert all(row[-2:] == ("0 to 3", "0") for row in report.rows[:3])
 
 
-def test_a_bad_window_leaves_the_ones_before_it(logs, tmp_path):
-    good = (logs / "$store$_observation_ckpt.2.gz").read_bytes()
-    hurt = bytearray(good)
-    hurt[-6] ^= 1
-    (logs / "$store$_observation_ckpt.2.gz").write_bytes(hurt)
+def test_a_bad_window_leaves_no_dataset(logs, tmp_path):
+    wrong_checksum(logs)
     with pytest.raises(DataError, match="is damaged"):
-        import_dqn_replay(logs, tmp_path / "out", shard_steps=10)
-    named = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    assert named["provenance"]["windows_imported"] == 2
-    listed = {shard[kind]["file"] for shard in named["shards"] for kind in ("steps", "frames")}
-    assert listed == {path.name for path in (tmp_path / "out").glob("*.arrow")}
-    with pytest.raises(DataError, match="is not complete: the import was interrupted; give the same command"):
-        open_dataset(tmp_path / "out")
-    assert any("is not complete" in problem for problem in verify(tmp_path / "out"))
-    (logs / "$store$_observation_ckpt.2.gz").write_bytes(good)
-    import_dqn_replay(logs, tmp_path / "out", shard_steps=10)
-    import_dqn_replay(logs, tmp_path / "straight", shard_steps=10)
-    for path in (tmp_path / "straight").iterdir():
-        assert path.read_bytes() == (tmp_path / "out" / path.name).read_bytes()
+        import_dqn_replay(logs, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_actions_outside_the_set_are_refused_with_their_row(logs, tmp_path):
@@ -234,12 +209,12 @@ def test_a_pickled_seventh_file_is_never_opened(logs, tmp_path):
     for suffix in range(4):
         (logs / f"episode_end_indices_ckpt.{suffix}.gz").write_bytes(b"not even gzip")
     summary = import_dqn_replay(logs, tmp_path / "out")
-    assert summary.notes == () and verify_dqn_replay(logs).problems == []
+    assert not any(note.startswith("note:") for note in summary.notes) and REPLAY.verify(logs).problems == []
 
 
 def test_other_files_are_named(logs, tmp_path):
     (logs / "checkpoint.txt").write_text("")
-    assert "such as checkpoint.txt" in import_dqn_replay(logs, tmp_path / "out").notes[0]
+    assert "such as checkpoint.txt" in import_dqn_replay(logs, tmp_path / "out").notes[-1]
 
 
 def test_rewards_that_were_not_clipped_are_said(logs, tmp_path):
@@ -247,13 +222,13 @@ def test_rewards_that_were_not_clipped_are_said(logs, tmp_path):
     import_dqn_replay(logs, tmp_path / "out")
     facts = json.loads((tmp_path / "out" / "manifest.json").read_text())["provenance"]
     assert facts["rewards"] == "as found, up to 5"
-    assert any("row 6: 5 is outside [-1, 1]" in problem for problem in verify_dqn_replay(logs).problems)
+    assert any("row 6: 5 is outside [-1, 1]" in problem for problem in REPLAY.verify(logs).problems)
 
 
 def test_the_same_content_twice_is_found(logs):
     for path in list(logs.glob("$store$_*_ckpt.1.gz")):
         shutil.copy(path, logs / path.name.replace(".1.gz", ".2.gz"))
-    assert any("holds the same frames as suffix 1" in problem for problem in verify_dqn_replay(logs).problems)
+    assert any("holds the same frames as suffix 1" in problem for problem in REPLAY.verify(logs).problems)
 
 
 def test_a_folder_with_something_else_is_refused(logs, tmp_path):
@@ -262,13 +237,7 @@ def test_a_folder_with_something_else_is_refused(logs, tmp_path):
     with pytest.raises(DataError, match="holds notes.txt, not a dataset"):
         import_dqn_replay(logs, tmp_path / "busy")
     import_dqn_replay(logs, tmp_path / "out")
-    with pytest.raises(DataError, match="holds an import with 4 actions, not 6"):
-        import_dqn_replay(logs, tmp_path / "out", actions_count=6)
-    with pytest.raises(DataError, match="whose environment was"):
-        import_dqn_replay(logs, tmp_path / "out", environment="atari/Pong")
-    put(logs / OBSERVATION, array(logs / OBSERVATION), level=9)
-    put(logs / REWARD, array(logs / REWARD), level=0)
-    with pytest.raises(DataError, match="whose files was"):
+    with pytest.raises(DataError, match="holds a dataset already; choose a new folder"):
         import_dqn_replay(logs, tmp_path / "out")
 
 
@@ -283,11 +252,11 @@ def test_a_game_s_folder_names_its_runs(logs, tmp_path):
 
 BOMB = """
 import resource, sys, time
-from optimist.data.formats.dqn_replay import read
+from optimist.data import formats
 from optimist.errors import DataError
 before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
 try:
-    read(sys.argv[1], sys.argv[2])
+    formats.find("dqn-replay").read(sys.argv[1], sys.argv[2])
 except DataError as problem:
     spent = time.process_time() - start
     print(problem, spent, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024, sep="|")

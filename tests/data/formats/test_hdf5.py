@@ -36,7 +36,7 @@ def saved(path, content) -> None:
 def test_d4rls_layout_is_read_like_from_arrays_and_the_rest_is_said(tmp_path):
     log = arrays()
     saved(tmp_path / "log.hdf5", {**log, "infos/goal": np.zeros(60), "metadata/algorithm": "SAC"})
-    summary = FORMAT.read(tmp_path / "log.hdf5", tmp_path / "data", FORMAT.ReadOptions(), None)
+    summary = FORMAT.read(tmp_path / "log.hdf5", tmp_path / "data")
     lost = log["rewards"][log["timeouts"]].sum()
     assert summary.lines() == [
         "57 steps in 6 episodes",
@@ -59,26 +59,26 @@ def test_texts_are_read_like_those_of_from_arrays(tmp_path, stored):
     del log["timeouts"]
     saved(tmp_path / "log.hdf5", log)
     assert FORMAT.verify(tmp_path / "log.hdf5").problems == []
-    FORMAT.read(tmp_path / "log.hdf5", tmp_path / "data", FORMAT.ReadOptions(), None)
+    FORMAT.read(tmp_path / "log.hdf5", tmp_path / "data")
     data, expected = open_dataset(tmp_path / "data"), from_arrays(**log | {"actions": names})
     assert data.spec.action_names == ("left", "right", "up")
     assert_equal_steps(data, expected)
     log["episodes"] = stored([f"visit {row // 10 % 3}" for row in range(60)])
     saved(tmp_path / "again.hdf5", log)
     with pytest.raises(DataError, match="episode visit 0 appears again near row 30"):
-        FORMAT.read(tmp_path / "again.hdf5", tmp_path / "none", FORMAT.ReadOptions(), None)
+        FORMAT.read(tmp_path / "again.hdf5", tmp_path / "none")
 
 
 def test_next_observations_keep_every_step_and_show_jumps(tmp_path):
     log = arrays()
     log["next_observations"] = np.roll(log["observations"], -1, axis=0)
     saved(tmp_path / "log.hdf5", log)
-    summary = FORMAT.read(tmp_path / "log.hdf5", tmp_path / "data", FORMAT.ReadOptions(), None)
+    summary = FORMAT.read(tmp_path / "log.hdf5", tmp_path / "data")
     assert summary.lines() == ["60 steps in 6 episodes"]
     log["next_observations"][34] += 1
     saved(tmp_path / "log.hdf5", log)
     with pytest.raises(DataError, match="the next observation of row 34 is not the observation of row 35"):
-        FORMAT.read(tmp_path / "log.hdf5", tmp_path / "other", FORMAT.ReadOptions(), None)
+        FORMAT.read(tmp_path / "log.hdf5", tmp_path / "other")
 
 
 def test_a_file_without_timeouts_is_asked_about_them(tmp_path):
@@ -86,12 +86,12 @@ def test_a_file_without_timeouts_is_asked_about_them(tmp_path):
     del log["timeouts"]
     saved(tmp_path / "log.hdf5", log)
     with pytest.raises(DataError, match="terminals do not show where time limits ended episodes"):
-        FORMAT.read(tmp_path / "log.hdf5", tmp_path / "data", FORMAT.ReadOptions(), None)
+        FORMAT.read(tmp_path / "log.hdf5", tmp_path / "data")
     assert FORMAT.verify(tmp_path / "log.hdf5").problems == []
-    FORMAT.read(tmp_path / "log.hdf5", tmp_path / "data", FORMAT.ReadOptions(truncations="no"), None)
+    FORMAT.read(tmp_path / "log.hdf5", tmp_path / "data", FORMAT.ReadOptions(truncations="no"))
     assert open_dataset(tmp_path / "data").episodes.terminal.sum() == 3
     with pytest.raises(UsageError, match="--truncations timeouts"):
-        FORMAT.read(tmp_path / "log.hdf5", tmp_path / "x", FORMAT.ReadOptions(truncations="timeouts"), None)
+        FORMAT.read(tmp_path / "log.hdf5", tmp_path / "x", FORMAT.ReadOptions(truncations="timeouts"))
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_file_without_timeouts_is_asked_about_them(tmp_path):
 def test_wrong_arrays_are_named_in_one_line(tmp_path, change, said):
     saved(tmp_path / "log.h5", arrays(**change))
     with pytest.raises(DataError, match=said) as refused:
-        FORMAT.read(tmp_path / "log.h5", tmp_path / "data", FORMAT.ReadOptions(), None)
+        FORMAT.read(tmp_path / "log.h5", tmp_path / "data")
     assert "\n" not in str(refused.value) and not (tmp_path / "data").exists()
 
 
@@ -129,7 +129,7 @@ def test_missing_arrays_and_other_files_are_refused(tmp_path, capsys):
     assert "not a readable HDF5 file" in FORMAT.verify(tmp_path / "text.h5").problems[0]
     saved(tmp_path / "log.h5", arrays())
     with pytest.raises(DataError, match='has no array "timeout": did you mean "timeouts"'):
-        FORMAT.read(tmp_path / "log.h5", tmp_path / "data", FORMAT.ReadOptions(drop="timeout"), None)
+        FORMAT.read(tmp_path / "log.h5", tmp_path / "data", FORMAT.ReadOptions(drop="timeout"))
     with pytest.raises(UsageError, match="choose d3rlpy or d4rl"):
         FORMAT.WriteOptions(layout="d5rl")
 
@@ -139,14 +139,14 @@ def test_without_h5py_the_command_to_install_it_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "h5py", None)
     assert FORMAT.detect(tmp_path / "log.h5")
     with pytest.raises(UsageError, match=r'pip install "optimist-rl\[hdf5\]"'):
-        FORMAT.read(tmp_path / "log.h5", tmp_path / "data", FORMAT.ReadOptions(), None)
+        FORMAT.read(tmp_path / "log.h5", tmp_path / "data")
     assert main(["data", "verify", str(tmp_path / "log.h5")]) == 2
 
 
 def test_d3rlpys_file_holds_every_transition(tmp_path):
     """d3rlpy's loader takes the observation after a step from the next row of its episode."""
     data = recorded(tmp_path / "data", SPECS["images"])
-    FORMAT.write(data, tmp_path / "log.h5", FORMAT.WriteOptions())
+    FORMAT.write(data, tmp_path / "log.h5")
     episodes, timeline, first = data.episodes, data.timeline, 0
     with h5py.File(tmp_path / "log.h5") as file:
         assert file["version"][()].decode() == "2.1"
@@ -162,7 +162,7 @@ def test_d3rlpys_file_holds_every_transition(tmp_path):
             assert rewards.shape == file[f"actions_{number}"].shape == (len(observations), 1)
             assert rewards.sum() == pytest.approx(episodes.returns[number], abs=1e-4)
             first += steps + 1
-    summary = FORMAT.read(tmp_path / "log.h5", tmp_path / "back", FORMAT.ReadOptions())
+    summary = FORMAT.read(tmp_path / "log.h5", tmp_path / "back")
     assert not summary.counts.left_out.steps and "left_out" not in open_dataset(tmp_path / "back").provenance
 
 
@@ -175,17 +175,17 @@ def test_the_row_that_d3rlpy_needs_at_a_cut_has_an_action_that_can_be(tmp_path):
         np.zeros(20, bool),
         truncations=np.arange(20) % 5 == 4,
     )
-    FORMAT.write(data, tmp_path / "log.h5", FORMAT.WriteOptions())
-    FORMAT.read(tmp_path / "log.h5", tmp_path / "back", FORMAT.ReadOptions())
+    FORMAT.write(data, tmp_path / "log.h5")
+    FORMAT.read(tmp_path / "log.h5", tmp_path / "back")
     assert_equal_steps(open_dataset(tmp_path / "back"), data, but_ends=True)
 
 
 def test_a_file_of_d3rlpy_is_read_without_our_attributes(tmp_path):
     data = recorded(tmp_path / "data", SPECS["vectors"])
-    FORMAT.write(data, tmp_path / "log.h5", FORMAT.WriteOptions())
+    FORMAT.write(data, tmp_path / "log.h5")
     with h5py.File(tmp_path / "log.h5", "a") as file:
         del file.attrs["optimist"]
-    FORMAT.read(tmp_path / "log.h5", tmp_path / "again", FORMAT.ReadOptions(), None)
+    FORMAT.read(tmp_path / "log.h5", tmp_path / "again")
     assert_equal_steps(open_dataset(tmp_path / "again"), data, but_ends=True)
     with h5py.File(tmp_path / "log.h5", "a") as file:
         del file["version"]
@@ -197,6 +197,6 @@ def test_the_flat_files_of_d3rlpy_1_are_read(tmp_path):
     log = arrays()
     log["episode_terminals"] = log["terminals"] | log.pop("timeouts")
     saved(tmp_path / "old.h5", log)
-    FORMAT.read(tmp_path / "old.h5", tmp_path / "data", FORMAT.ReadOptions(), None)
+    FORMAT.read(tmp_path / "old.h5", tmp_path / "data")
     data = open_dataset(tmp_path / "data")
     assert (data.episodes.terminal.sum(), data.episodes.truncated.sum()) == (3, 3)

@@ -14,7 +14,7 @@ from test_nothing_leaves import exported
 
 from optimist.cli.main import main
 from optimist.data import formats
-from optimist.data.formats.minari.minari_log import OURS
+from optimist.data.formats.minari.reading import OURS
 from optimist.errors import DataError
 
 ROOM = 2**29  # bytes that an import may take beyond what the process has
@@ -266,6 +266,4 @@ def test_one_hot_vectors_need_no_square_of_their_length(tmp_path):
     with little_memory():
         assert found.verify(log).problems == []
     with pytest.raises(DataError, match="lacks"):
-        formats.find("hdf5").read(
-            log / "data" / "main_data.hdf5", tmp_path / "x", formats.find("hdf5").ReadOptions(), None
-        )
+        formats.find("hdf5").read(log / "data" / "main_data.hdf5", tmp_path / "x")

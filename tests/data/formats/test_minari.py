@@ -89,7 +89,7 @@ def test_a_dataset_of_the_package_comes_in_and_goes_out(store, tmp_path, name):
     theirs = made(env, name, jpeg_encoding=False)
     assert formats.detect(name) == "minari"
     assert FORMAT.verify(name).problems == []
-    FORMAT.read(name, tmp_path / "data", FORMAT.ReadOptions(), None)
+    FORMAT.read(name, tmp_path / "data")
     data = open_dataset(tmp_path / "data")
     start = 0
     for number, episode in enumerate(theirs.iterate_episodes()):
@@ -124,7 +124,7 @@ def test_the_environment_is_the_datasets_own(store, tmp_path, capsys):
     assert main(["data", "import", "cart-v0", "--out", str(tmp_path / "data")]) == 0
     assert "environment: gym/CartPole-v1" in capsys.readouterr().out
     assert open_dataset(tmp_path / "data").provenance["environment"] == "gym/CartPole-v1"
-    FORMAT.write(open_dataset(tmp_path / "data"), store / "again-v0", FORMAT.WriteOptions())
+    FORMAT.write(open_dataset(tmp_path / "data"), store / "again-v0")
     assert minari.load_dataset("again-v0").recover_environment().spec.id == "CartPole-v1"
 
 
@@ -132,9 +132,9 @@ def test_the_environment_is_the_datasets_own(store, tmp_path, capsys):
 def test_jpeg_images_are_refused_unless_asked_for(store, tmp_path):
     theirs = made(Noise(IMAGE, spaces.Discrete(3)), "jpeg-v0")
     with pytest.raises(DataError, match="holds JPEG images.*--jpeg yes") as refused:
-        FORMAT.read("jpeg-v0", tmp_path / "data", FORMAT.ReadOptions(), None)
+        FORMAT.read("jpeg-v0", tmp_path / "data")
     assert "\n" not in str(refused.value) and not (tmp_path / "data").exists()
-    summary = FORMAT.read("jpeg-v0", tmp_path / "data", FORMAT.ReadOptions(jpeg=True), None)
+    summary = FORMAT.read("jpeg-v0", tmp_path / "data", FORMAT.ReadOptions(jpeg=True))
     assert any("stored as JPEG" in line for line in summary.lines())
     episode = next(iter(theirs.iterate_episodes()))
     frames = open_dataset(tmp_path / "data").timeline.frames(np.arange(6))
@@ -144,13 +144,13 @@ def test_jpeg_images_are_refused_unless_asked_for(store, tmp_path):
 @pytest.mark.filterwarnings("ignore")
 def test_parts_of_the_observations_can_be_left_out(store, tmp_path):
     made(Noise(MIXED, BOX), "mixed-v0")
-    FORMAT.read("mixed-v0", tmp_path / "data", FORMAT.ReadOptions(drop="z,m"), None)
+    FORMAT.read("mixed-v0", tmp_path / "data", FORMAT.ReadOptions(drop="z,m"))
     assert open_dataset(tmp_path / "data").spec.frame_shape == (3,)
     with pytest.raises(DataError, match='the observations have no part "zz"'):
-        FORMAT.read("mixed-v0", tmp_path / "other", FORMAT.ReadOptions(drop="zz"), None)
+        FORMAT.read("mixed-v0", tmp_path / "other", FORMAT.ReadOptions(drop="zz"))
     made(Noise(spaces.Dict(image=IMAGE, speed=BOX), BOX), "pictures-v0", jpeg_encoding=False)
     with pytest.raises(DataError, match="--drop image"):
-        FORMAT.read("pictures-v0", tmp_path / "other", FORMAT.ReadOptions(), None)
+        FORMAT.read("pictures-v0", tmp_path / "other")
 
 
 class Masked(Noise):
@@ -215,7 +215,7 @@ class MaskedInside(Masked):
 @pytest.mark.parametrize("drop", ["", "action_mask"])
 def test_masks_inside_the_observations_are_the_logs(store, tmp_path, drop):
     said = collected(MaskedInside(), "inside-v0", obeys=True)
-    FORMAT.read("inside-v0", tmp_path / "data", FORMAT.ReadOptions(drop=drop), None)
+    FORMAT.read("inside-v0", tmp_path / "data", FORMAT.ReadOptions(drop=drop))
     data = open_dataset(tmp_path / "data")
     assert data.spec.frame_shape == BOX.shape
     if drop:
@@ -238,11 +238,11 @@ def test_masks_of_actions_among_the_infos_are_the_logs(store, tmp_path, capsys):
         known = masks[1:].copy()
         known[-1] &= not timeline.terminal[steps[-1]]  # nothing is chosen after a terminal step
         np.testing.assert_array_equal(after, known)
-    FORMAT.write(open_dataset(tmp_path / "data"), store / "again-v0", FORMAT.WriteOptions())
+    FORMAT.write(open_dataset(tmp_path / "data"), store / "again-v0")
     for masks, theirs in zip(said, minari.load_dataset("again-v0").iterate_episodes(), strict=True):
         last = masks[-1] & (not theirs.terminations[-1])
         np.testing.assert_array_equal(theirs.infos["action_mask"], [*masks[:-1], last])
-    FORMAT.read("again-v0", tmp_path / "again", FORMAT.ReadOptions(), None)
+    FORMAT.read("again-v0", tmp_path / "again")
     again = open_dataset(tmp_path / "again").timeline
     np.testing.assert_array_equal(np.asarray(again.allowed), np.asarray(timeline.allowed))
     np.testing.assert_array_equal(again.next_allowed.bits, timeline.next_allowed.bits)
@@ -285,9 +285,9 @@ def test_observations_without_numbers_are_refused(store, tmp_path, capsys):
 
 def test_what_is_not_a_dataset_is_refused_in_one_line(store, tmp_path):
     with pytest.raises(DataError, match="pip install minari.: minari download cart/pole-v9"):
-        FORMAT.read("cart/pole-v9", tmp_path / "data", FORMAT.ReadOptions(), None)
+        FORMAT.read("cart/pole-v9", tmp_path / "data")
     recorded(tmp_path / "log", SPECS["vectors"])
-    FORMAT.write(open_dataset(tmp_path / "log"), tmp_path / "out", FORMAT.WriteOptions())
+    FORMAT.write(open_dataset(tmp_path / "log"), tmp_path / "out")
     file, facts = tmp_path / "out" / "data" / "main_data.hdf5", tmp_path / "out" / "data" / "metadata.json"
     content = file.read_bytes()
     file.write_bytes(content[: len(content) // 2])

@@ -83,7 +83,7 @@ def table(folder, rewards):
 
 def read(name, log, folder):
     found = formats.find(name)
-    return found.read(log, folder / "again", found.ReadOptions(), None)
+    return found.read(log, folder / "again")
 
 
 WAYS = [in_memory, by_parts, npz, hdf5, minari, table]

@@ -86,7 +86,7 @@ def test_no_reader_starts_a_program(tmp_path, monkeypatch, name):
     else:
         log = exported(tmp_path, name)
         begun = len(started)
-        found.read(log, tmp_path / "again", found.ReadOptions(), None)
+        found.read(log, tmp_path / "again")
     found.verify(log)
     assert started[begun:] == []
     assert not (tmp_path / "started").exists()
@@ -149,7 +149,7 @@ def test_no_way_leads_out_of_an_hdf5_file(tmp_path, layout, way):
     with h5py.File(secret, "w") as file:
         file["secret"] = np.ones(shape, np.uint8)
     with pytest.raises(DataError, match=f'{array}" in .* (is virtual|leads out|in another file)') as refused:
-        found.read(log, tmp_path / "again", found.ReadOptions(), None)
+        found.read(log, tmp_path / "again")
     assert "\n" not in str(refused.value)
     assert "must be in the file itself: copy it there" in found.verify(log).problems[0]
     assert not (tmp_path / "again").exists()
@@ -160,7 +160,7 @@ def test_a_link_within_the_file_is_followed_and_one_to_itself_is_not(tmp_path):
     with h5py.File(log, "a") as file:
         file.move("terminals", "dones/plain")
         file["terminals"] = h5py.SoftLink("/dones/plain")
-    found.read(log, tmp_path / "again", found.ReadOptions(), None)
+    found.read(log, tmp_path / "again")
     terminal = open_dataset(tmp_path / "data").timeline.terminal
     np.testing.assert_array_equal(open_dataset(tmp_path / "again").timeline.terminal, terminal)
     with h5py.File(log, "a") as file:
@@ -175,7 +175,7 @@ def test_a_linked_file_in_a_minari_folder_is_refused(tmp_path, part):
     shutil.move(log / part, tmp_path / "elsewhere")
     (log / part).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(DataError, match=f"{part} is a link, .* put the file itself there"):
-        found.read(log, tmp_path / "again", found.ReadOptions(), None)
+        found.read(log, tmp_path / "again")
     assert "is a link" in found.verify(log).problems[0]
 
 
@@ -203,7 +203,7 @@ def test_a_linked_file_in_another_folder_of_a_log_is_refused(tmp_path, name):
     shutil.move(log / part, tmp_path / "elsewhere")
     (log / part).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(DataError, match=f"{re.escape(part)} is a link, .* put the file itself there"):
-        found.read(log, tmp_path / "again", found.ReadOptions(), None)
+        found.read(log, tmp_path / "again")
     assert "is a link" in found.verify(log).problems[0]
 
 
@@ -212,9 +212,7 @@ def test_a_split_of_hugging_face_is_in_its_folder(tmp_path):
     (tmp_path / "tables" / "dataset_dict.json").write_text('{"splits": ["../secret"]}')
     shutil.move(exported(tmp_path, "parquet"), tmp_path / "secret")
     with pytest.raises(DataError, match="lists something other than names"):
-        formats.find("parquet").read(
-            tmp_path / "tables", tmp_path / "again", formats.find("parquet").ReadOptions(), None
-        )
+        formats.find("parquet").read(tmp_path / "tables", tmp_path / "again")
 
 
 def test_the_user_may_name_a_link(tmp_path):

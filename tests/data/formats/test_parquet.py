@@ -14,7 +14,8 @@ from format_logs import SPECS, assert_equal_steps, recorded
 
 from optimist.cli.main import main
 from optimist.data import formats, from_arrays, open_dataset
-from optimist.data.formats.parquet import table_log, tables
+from optimist.data.formats.parquet import rows as table_rows
+from optimist.data.formats.parquet import tables
 from optimist.data.look import Look
 from optimist.data.warnings import warnings
 from optimist.errors import DataError, UsageError
@@ -38,7 +39,7 @@ def columns(steps: int = 60) -> dict:
 
 
 def read(path, out, **options):
-    return FORMAT.read(path, out, FORMAT.ReadOptions(**options), None)
+    return FORMAT.read(path, out, FORMAT.ReadOptions(**options))
 
 
 def expected(table: dict, actions=None, **more):
@@ -278,6 +279,7 @@ def changed(name, row, value):
             {"drop": "terminal"},
             "with --terminals COLUMN; --terminals done if no time limit is among its ends; its columns are x",
         ),
+        ({"episode": [[0, 0]] * 60}, {}, '"episode" holds list<.*>; name one of numbers or texts'),
         ({"reward": ["5 EUR"] * 60}, {}, r"not numbers \(5 EUR in row 0\); convert it, or name another"),
     ],
 )
@@ -315,19 +317,64 @@ def test_a_heading_without_rows_is_called_that(tmp_path, ends):
         read(tmp_path / "log.csv", tmp_path / "data", observations="x", **ends)
 
 
-@pytest.mark.parametrize("sign", [";", "\t"])
-def test_a_csv_file_with_another_sign_between_its_cells_is_refused(tmp_path, sign):
-    pd.DataFrame(columns()).to_csv(tmp_path / "log.csv", index=False, sep=sign)
-    with pytest.raises(DataError, match="has one column, x.y.is_new.*must be separated by commas"):
-        read(tmp_path / "log.csv", tmp_path / "data", observations="x")
+PLAIN = pd.DataFrame({"x": [0, 1], "action": [0, 1], "reward": [0, 1], "terminal": [0, 1]})
+NAMED = PLAIN.assign(action="süd", name="Müller")
+SEPARATED = "log.csv has one column, .*: its cells must be separated by commas"
+CSV = {
+    "semicolons": (PLAIN.to_csv(index=False, sep=";").encode(), SEPARATED),
+    "tabs": (PLAIN.to_csv(index=False, sep="\t").encode(), SEPARATED),
+    "decimal commas": (b"x;y;is_new\n" + b"1,5;2,5;0\n" * 5, SEPARATED),  # rows with more commas than names
+    "and a long name": (b"a long name;of a column\n" + b"1,5;2,5\n" * 5, SEPARATED),
+    "no names": (
+        PLAIN.to_csv(index=False, header=False).encode(),
+        'two columns with the name "0": rename one',
+    ),
+    "utf-16": (
+        PLAIN.to_csv(index=False).encode("utf-16"),
+        "is UTF-16, as spreadsheets save it: save it as UTF-8",
+    ),
+    "latin-1": (
+        NAMED.to_csv(index=False).encode("latin-1"),
+        r'is not UTF-8 \(column "action"\): save it as UTF-8',
+    ),
+}
 
 
-@pytest.mark.parametrize("heading", ["x;y;is_new", "a long name;of a column"])
-def test_decimal_commas_are_refused_as_signs_between_cells(tmp_path, heading):
-    """The heading has one cell for pyarrow, and the rows have as many as they have commas."""
-    (tmp_path / "log.csv").write_text(heading + "\n" + "1,5;2,5;0\n" * 5)
-    with pytest.raises(DataError, match="has one column, .*must be separated by commas"):
-        read(tmp_path / "log.csv", tmp_path / "data", observations="x")
+@pytest.mark.parametrize(("content", "said"), CSV.values(), ids=CSV)
+def test_other_files_of_text_are_told_what_is_wrong(tmp_path, content, said):
+    (tmp_path / "log.csv").write_bytes(content)
+    with pytest.raises(DataError, match=said):
+        read(tmp_path / "log.csv", tmp_path / "data", observations="x", truncations="no")
+
+
+def test_columns_that_are_not_read_may_be_in_another_encoding(tmp_path):
+    (tmp_path / "log.csv").write_bytes(NAMED.assign(action=0).to_csv(index=False).encode("latin-1"))
+    read(tmp_path / "log.csv", tmp_path / "data", observations="x", truncations="no")
+
+
+CLOCK = 1_700_000_000 + 60 * np.arange(60)
+YEAR = 525_600.25 * np.arange(60)
+ROUNDED = '"y" are near 1.7.* in steps of 128: subtract a constant'
+TIMES = [
+    (CLOCK, '"y" hold whole numbers .* subtract a constant from times'),
+    (CLOCK.astype(float), '"y" hold whole numbers .* subtract a constant from times'),
+    (CLOCK + 0.25 * np.arange(60), ROUNDED),
+    (1_700_000_000 + YEAR, ROUNDED),  # they were taken in silence where they spread over a year
+    (2.0**28 * np.arange(60), None),  # float32 holds these
+    (YEAR, None),
+    (2.0e7 + 1_100_000.25 * np.arange(60), None),  # no offset
+]
+
+
+@pytest.mark.parametrize("save", [in_parquet, in_csv])
+@pytest.mark.parametrize(("times", "said"), TIMES)
+def test_times_in_seconds_are_not_rounded(tmp_path, save, times, said):
+    table = save(columns() | {"y": times}, tmp_path)
+    if said is None:
+        assert read(table, tmp_path / "data", observations="x,y").counts.steps == 57
+        return
+    with pytest.raises(DataError, match=said):
+        read(table, tmp_path / "data", observations="x,y")
 
 
 @pytest.mark.parametrize("name", ["log.tsv", "log.csv.gz", "log"])
@@ -378,7 +425,7 @@ def test_a_wrong_description_of_a_column_is_refused(tmp_path, metadata, said):
 def test_a_wrong_list_of_files_is_refused(tmp_path, content):
     hub = in_hugging_faces_folder(columns(), tmp_path)
     (hub / "train" / "state.json").write_text(content)
-    with pytest.raises(DataError, match="state.json lists something other than names"):
+    with pytest.raises(DataError, match="state.json is not readable .*_data_files"):
         read(hub, tmp_path / "data", observations="x")
 
 
@@ -438,7 +485,7 @@ def test_a_folder_of_other_things_with_a_csv_file_is_no_log(tmp_path):
 
 def test_an_exported_table_is_what_a_user_of_pandas_expects(tmp_path):
     data = recorded(tmp_path / "data", SPECS["continuous"])
-    FORMAT.write(data, tmp_path / "log.parquet", FORMAT.WriteOptions())
+    FORMAT.write(data, tmp_path / "log.parquet")
     frame = pd.read_parquet(tmp_path / "log.parquet")
     assert list(frame) == [
         *("episode", "observation", "action", "reward", "terminal", "truncated", "final_observation")
@@ -458,7 +505,7 @@ def test_what_an_exported_file_says_of_itself_cannot_be_said_otherwise(tmp_path)
     observations, actions = np.zeros((6, 2), np.float32), np.linspace(-1, 1, 12).reshape(6, 2)
     log = from_arrays(observations, actions, np.ones(6), np.ones(6, bool), action_low=-1.0, action_high=1.0)
     path = tmp_path / "log.parquet"
-    FORMAT.write(log, path, FORMAT.WriteOptions())
+    FORMAT.write(log, path)
     for number, same in enumerate(({}, {"action_low": -1.0}, {"action_high": (1.0, 1.0)})):
         read(path, tmp_path / f"log-{number}", **same)
         assert open_dataset(tmp_path / f"log-{number}").spec == log.spec
@@ -500,30 +547,6 @@ def test_the_command_takes_columns_as_options(tmp_path, capsys):
     assert 'has no option "--obs": did you mean "--observations"' in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("save", [in_parquet, in_csv])
-def test_times_in_seconds_are_not_rounded(tmp_path, save):
-    """float32 would hold 1,700,000,000 in steps of 128."""
-    seconds = 1_700_000_000 + 60 * np.arange(60)
-    for each in (seconds, seconds.astype(float)):
-        table = save(columns() | {"y": each}, tmp_path)
-        with pytest.raises(DataError, match=r'"y" hold whole numbers .* subtract a constant from times'):
-            read(table, tmp_path / "data", observations="x,y")
-    large = save(columns() | {"y": 2.0**28 * np.arange(60)}, tmp_path)  # float32 holds these
-    assert read(large, tmp_path / "data", observations="x,y").counts.steps == 57
-
-
-@pytest.mark.parametrize("save", [in_parquet, in_csv])
-@pytest.mark.parametrize("seconds", [60.25, 525_600.25])  # from row to row; the second makes a year
-def test_times_with_fractions_of_seconds_are_not_rounded(tmp_path, save, seconds):
-    """They were taken in silence where they spread over a year: whole seconds alone were refused."""
-    clock = 1_700_000_000 + seconds * np.arange(60)
-    with pytest.raises(DataError, match='"y" are near 1.7.* in steps of 128: subtract a constant'):
-        read(save(columns() | {"y": clock}, tmp_path), tmp_path / "data", observations="x,y")
-    for kept in (clock - 1_700_000_000, 2.0e7 + 1_100_000.25 * np.arange(60)):  # the second has no offset
-        table = save(columns() | {"y": kept}, tmp_path)
-        read(table, tmp_path / f"{kept[0]:g}", observations="x,y")
-
-
 def test_an_episode_that_goes_on_after_its_end_is_said_once(tmp_path, caplog):
     table = columns() | {"terminal": np.arange(60) % 10 == 4}
     read(in_parquet(table, tmp_path), tmp_path / "data", observations="x,y")
@@ -535,7 +558,7 @@ def test_an_episode_that_goes_on_after_its_end_is_said_once(tmp_path, caplog):
 @pytest.mark.parametrize("rows", [5, 7, 100])
 def test_episodes_alone_may_say_where_the_log_ends(tmp_path, monkeypatch, written, rows):
     """With the user's word on what their ends are; the rows are read in parts of so many."""
-    monkeypatch.setattr(table_log, "MOST_ROWS", rows)
+    monkeypatch.setattr(table_rows, "MOST_ROWS", rows)
     table, ends = columns(), np.arange(60) % 10 == 9
     del table["terminal"]
     path = written(table, tmp_path)
@@ -564,12 +587,6 @@ def test_episodes_have_labels_of_any_type(tmp_path, label):
     assert "\n" not in str(refused.value)
 
 
-def test_lists_are_no_labels_of_episodes(tmp_path):
-    path = in_parquet(columns() | {"episode": [[row // 10, 0] for row in range(60)]}, tmp_path)
-    with pytest.raises(DataError, match='"episode" holds list<.*>; name one of numbers or texts'):
-        read(path, tmp_path / "data", observations="x,y")
-
-
 def test_terminals_no_goes_with_a_column_of_truncations(tmp_path):
     table, cut = columns(), np.arange(60) % 15 == 14
     del table["terminal"], table["episode"]
@@ -583,7 +600,7 @@ def test_terminals_no_goes_with_a_column_of_truncations(tmp_path):
 @pytest.mark.parametrize("rows", [5, 10, 100])
 def test_an_end_that_is_not_marked_contradicts_truncations_no(tmp_path, monkeypatch, rows):
     """Before, such an end was taken for a truncation, whatever the user said."""
-    monkeypatch.setattr(table_log, "MOST_ROWS", rows)
+    monkeypatch.setattr(table_rows, "MOST_ROWS", rows)
     path = in_parquet(columns(), tmp_path)  # every second episode ends without a terminal step
     with pytest.raises(
         DataError, match="episode 1 ends in row 19 without a terminal step, but --truncations no"
@@ -614,7 +631,7 @@ INTERLEAVED = np.arange(60).reshape(3, 2, 10).swapaxes(1, 2).ravel()  # two epis
 )
 def test_rows_that_go_back_in_time_are_refused(tmp_path, monkeypatch, written, order, clock, row):
     """The border between two parts is looked at too: the rows are read in parts of five."""
-    monkeypatch.setattr(table_log, "MOST_ROWS", 5)
+    monkeypatch.setattr(table_rows, "MOST_ROWS", 5)
     table = stepped()
     table[clock] = table.pop("step")
     if clock == "timestamp":
@@ -661,19 +678,13 @@ def test_unmarked_ends_are_found_by_the_steps(tmp_path):
 
 @pytest.mark.parametrize("written", [in_parquet, in_csv])
 def test_rows_that_are_there_twice_are_counted(tmp_path, monkeypatch, written):
-    monkeypatch.setattr(table_log, "MOST_ROWS", 5)
+    monkeypatch.setattr(table_rows, "MOST_ROWS", 5)
     path = written(reordered(stepped(), [*range(5), 4, *range(5, 32), 31, 31, *range(32, 60)]), tmp_path)
     lines = read(path, tmp_path / "data", observations="x,y,is_new").lines()
     assert lines[-1] == (
         "3 of 63 rows equal the row before in every column that is read (first: row 5); if rows were written "
         "twice, remove them"
     )
-
-
-def test_one_row_that_is_there_twice_is_counted_in_the_singular(tmp_path):
-    path = in_csv(reordered(stepped(), [0, *range(60)]), tmp_path)
-    line = read(path, tmp_path / "data", observations="x,y,is_new").lines()[-1]
-    assert line.startswith("1 of 61 rows equals the row before") and "(first: row 1)" in line
 
 
 def test_the_numbers_of_rows_that_pandas_writes_have_no_name(tmp_path):
@@ -691,24 +702,6 @@ def test_a_file_that_may_not_be_read_is_not_called_damaged(tmp_path, monkeypatch
     monkeypatch.setitem(tables._SCHEMAS, "csv", refused)
     with pytest.raises(DataError, match="log.csv may not be read: Permission denied; change its rights"):
         read(path, tmp_path / "data", observations="x")
-
-
-def test_a_csv_file_without_names_of_columns_or_in_utf_16_is_refused_in_these_words(tmp_path):
-    table = pd.DataFrame({"x": [0, 1], "action": [0, 1], "reward": [0, 1], "terminal": [0, 1]})
-    table.to_csv(tmp_path / "log.csv", index=False, header=False)
-    with pytest.raises(
-        DataError, match='two columns with the name "0": rename one, or put a line with the names'
-    ):
-        read(tmp_path / "log.csv", tmp_path / "data", observations="x")
-    table.to_csv(tmp_path / "log.csv", index=False, encoding="utf-16")
-    with pytest.raises(DataError, match="log.csv is UTF-16, as spreadsheets save it: save it as UTF-8"):
-        read(tmp_path / "log.csv", tmp_path / "data", observations="x")
-    table["action"], table["name"] = "süd", "Müller"
-    table.to_csv(tmp_path / "log.csv", index=False, encoding="latin-1")
-    with pytest.raises(DataError, match=r'log.csv is not UTF-8 \(column "action"\): save it as UTF-8'):
-        read(tmp_path / "log.csv", tmp_path / "data", observations="x", truncations="no")
-    table.assign(action=0).to_csv(tmp_path / "log.csv", index=False, encoding="latin-1")
-    read(tmp_path / "log.csv", tmp_path / "data", observations="x", truncations="no")
 
 
 def test_honest_rows_are_taken_without_a_remark(tmp_path, caplog):

@@ -11,7 +11,7 @@ from PIL import Image
 from optimist.cli.data import game_of
 from optimist.cli.main import main
 from optimist.data import formats, open_dataset
-from optimist.data.formats.rlds.crc32c import crc32c, masked
+from optimist.data.formats.rlds.records import crc32c, masked
 from optimist.errors import UsageError
 
 FORMAT = formats.find("rlds")
@@ -151,7 +151,7 @@ def test_transitions_keep_their_own_successors_in_any_order(tmp_path):
     images = frames(5)
     steps = [transition(step, images, 0.0 if step == 3 else 1.0, number=7) for step in range(4)]
     saved(tmp_path / "run_1-00000-of-00001", [steps[number] for number in (2, 3, 0, 1)])
-    summary = FORMAT.read(tmp_path, tmp_path / "data", FORMAT.ReadOptions(actions_count=3), None)
+    summary = FORMAT.read(tmp_path, tmp_path / "data", FORMAT.ReadOptions(actions_count=3))
     assert summary.lines()[0] == "4 steps in 2 episodes"  # 2 leads to 3, and 0 to 1
     data = open_dataset(tmp_path / "data")
     assert data.spec.observation_shape == (84, 84, 4)
@@ -210,6 +210,6 @@ def test_the_game_is_named_by_the_address():
 
 def test_they_are_not_written(capsys):
     with pytest.raises(UsageError, match='the format "rlds" can only be read'):
-        formats.able_to("write", "rlds")
+        formats.find("rlds").check_can_write()
     assert main(["data", "export", "--help"]) == 0
     assert "rlds" not in capsys.readouterr().out

@@ -9,7 +9,8 @@ import pytest
 
 from optimist.cli.main import main
 from optimist.data import formats, open_dataset
-from optimist.data.formats.parquet import sorting, table_log
+from optimist.data.formats.parquet import rows as table_rows
+from optimist.data.formats.parquet import sorting
 from optimist.data.warnings import warnings
 from optimist.errors import DataError
 
@@ -66,7 +67,7 @@ def written(request, tmp_path):
 
 
 def read(path, out, **options):
-    return FORMAT.read(path, out, FORMAT.ReadOptions(**{**COLUMNS, **options}), None)
+    return FORMAT.read(path, out, FORMAT.ReadOptions(**{**COLUMNS, **options}))
 
 
 def grouped(table):
@@ -97,7 +98,7 @@ def test_customers_that_would_be_mixed_up_are_refused(tmp_path, written):
 def test_episodes_sort_by_themselves(tmp_path, written, monkeypatch, rows):
     """In sorted files of so many rows."""
     monkeypatch.setattr(sorting, "MOST_ROWS", rows)
-    monkeypatch.setattr(table_log, "MOST_ROWS", rows)
+    monkeypatch.setattr(table_rows, "MOST_ROWS", rows)
     table = shop()
     found = read(written(table), tmp_path / "data", episodes="customer_id", truncations="no")
     assert "the rows were sorted by customer_id" in found.notes
@@ -238,7 +239,7 @@ def test_what_may_be_an_identity_is_said_at_the_import_and_by_data_info(tmp_path
 def test_all_missing_roles_are_named_at_once_with_all_columns(tmp_path, written):
     path, table = written(shop()), shop()
     with pytest.raises(DataError) as caught:
-        FORMAT.read(path, tmp_path / "data", FORMAT.ReadOptions(), None)
+        FORMAT.read(path, tmp_path / "data")
     said = str(caught.value)
     assert (
         "no column for the observations, actions, rewards, terminals: name them with --observations A,B,C "

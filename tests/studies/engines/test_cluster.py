@@ -13,9 +13,9 @@ import pytest
 from little import begin, outcome, wait_for
 from made_study import STUDY
 from optimist.cli.main import main
-from optimist.studies.engines import connection
-from optimist.studies.engines.cluster import RayPool
-from optimist.studies.engines.engine import perform_all
+from optimist.studies.engines import ray as engine
+from optimist.studies.engines._schedule import perform_all
+from optimist.studies.engines.ray import Options, RayPool
 from optimist.studies.job import Job
 from optimist.studies.report.study_report import write_findings
 from optimist.studies.status import write_jobs
@@ -80,7 +80,7 @@ def test_a_cluster_comes_to_the_same_numbers_and_tables(straight, cluster, tmp_p
     command = begin(*words(study_file(tmp_path), "out", *engine), program=COMMAND)
     told, complaints = command.communicate()
     assert command.returncode == 0, complaints
-    assert complaints.count(" is done after ") == 4
+    assert complaints.count(" is done (") == 4
     assert complaints.count("scores there are divided by this small difference") == 1  # it hardly learned
     assert complaints.count("\n") == 5  # nothing from Ray
     assert "all 4 runs are done in out" in told
@@ -104,7 +104,10 @@ def test_a_node_that_is_lost_costs_nothing_but_time(straight, cluster, tmp_path)
     killer = threading.Thread(target=lose_the_node_that_trains)
     killer.start()
     try:
-        assert perform_all(jobs, tmp_path, RayPool(tmp_path, cluster.address), told.append) == []
+        assert (
+            perform_all(jobs, tmp_path, RayPool(tmp_path, Options(address=cluster.address)), told.append)
+            == []
+        )
     finally:
         over.set()
         killer.join()
@@ -144,7 +147,7 @@ def test_a_node_that_does_not_see_the_folder_says_so(cluster, tmp_path, monkeypa
     out = Path("/proc/self/cwd")  # the same path everywhere, another folder for every process
     [log, *_] = jobs = load(str(study_file(tmp_path)), "tiny").jobs()
     write_jobs(out, "a study", jobs)
-    [failed] = perform_all([log], out, RayPool(out, cluster.address), lambda line: None)
+    [failed] = perform_all([log], out, RayPool(out, Options(address=cluster.address)), lambda line: None)
     assert failed.complaint == (
         f"{socket.gethostname()} does not see the study in {out}: choose an --out that all nodes share, "
         "or a --store"
@@ -152,7 +155,7 @@ def test_a_node_that_does_not_see_the_folder_says_so(cluster, tmp_path, monkeypa
 
 
 def test_a_run_that_fits_on_no_node_is_told_of(cluster, tmp_path, capsys):
-    RayPool(tmp_path, cluster.address, cpus=64).close()
+    RayPool(tmp_path, Options(address=cluster.address, cpus_per_run=64)).close()
     assert "no node has the 64 cores and 0 GPUs" in capsys.readouterr().err
 
 
@@ -160,7 +163,7 @@ def test_no_node_searches_the_folder_that_the_command_was_given_in(cluster, tmp_
     import ray
 
     monkeypatch.chdir(tmp_path)
-    connection.connect(ray, cluster.address)
+    engine.connect(ray, cluster.address)
     try:
         searched = ray.get(
             ray.remote(num_cpus=1)(lambda: [str(Path(entry).resolve()) for entry in sys.path]).remote()
@@ -176,11 +179,11 @@ MISTAKES = [
     ("--address 10.0.0.1:6379", "--address is for another engine: add --engine ray"),
     ("--gpus-per-run 1", "--gpus-per-run is for another engine: add --engine ray"),
     ("--store s3://bucket/study", "--store is for another engine: add --engine ray"),
-    ("--engine ray --store bucket", "--store bucket is not an address: name an address, such as s3://"),
+    ("--engine ray --store bucket", "--store bucket is not an address: name one, such as s3://"),
     ("--engine ray --scratch /tmp", "--scratch is for runs at an address: add --store, or leave out"),
     ("--engine ray --workers 2", "--workers is for another engine: add --engine local"),
-    ("--engine ray --cpus-per-run 0", "--cpus-per-run 0: it must be above 0"),
-    ("--engine ray --gpus-per-run 1.5", "--gpus-per-run 1.5: it must be from 0 to 1, or a whole number"),
+    ("--engine ray --cpus-per-run 0", "cpus_per_run is 0: it must be above 0"),
+    ("--engine ray --gpus-per-run 1.5", "gpus_per_run is 1.5: it must be from 0 to 1, or a whole number"),
     ("--engine ray --address head", '"head" is not the address of a cluster: write HOST:PORT of its head'),
     ("--engine ray --address ray://head:10001", "is not the address of a cluster"),
     ("--engine ray --address head.invalid:6379", "cannot connect to a Ray cluster at head.invalid:6379"),
@@ -201,11 +204,11 @@ def test_a_mistake_is_one_line_at_once(more, phrase, tmp_path, monkeypatch, capf
     complaint = capfd.readouterr().err
     assert complaint.startswith("optimist: ") and complaint.count("\n") == 1
     assert phrase in complaint
-    assert not (tmp_path / "out").exists()
+    assert not list((tmp_path / "out").glob("*/"))
 
 
 def test_what_is_no_cluster_is_given_up_in_one_line(tmp_path, monkeypatch, capfd):
-    monkeypatch.setattr(connection, "ANSWER_SECONDS", 3)
+    monkeypatch.setattr(engine, "ANSWER_SECONDS", 3)
     with socket.create_server(("127.0.0.1", 0)) as other:
         address = f"127.0.0.1:{other.getsockname()[1]}"
         assert (

@@ -8,7 +8,7 @@ import pytest
 
 from little import plain_python
 from optimist.cli.main import main
-from optimist.studies.engines import devices
+from optimist.studies.engines import local
 from optimist.studies.engines.local import LocalPool, usual_workers
 from optimist.studies.job import Job
 
@@ -19,7 +19,7 @@ def variables_of(pid: int) -> dict[str, str]:
 
 
 def test_workers_are_spread_over_the_gpus(tmp_path, monkeypatch):
-    monkeypatch.delenv(devices.VISIBLE, raising=False)
+    monkeypatch.delenv(local.VISIBLE, raising=False)
     pool, seen = LocalPool(tmp_path, 3, ["0", "GPU-7f"]), []
     for _ in range(3):
         worker = pool._new_worker()
@@ -29,24 +29,24 @@ def test_workers_are_spread_over_the_gpus(tmp_path, monkeypatch):
         seen.append(variables_of(worker.process.pid))
         worker.process.kill()
         worker.process.join()
-    assert [found.get(devices.VISIBLE) for found in seen] == ["0", "GPU-7f", "0"]
-    assert {found[devices.RUNS_PER_GPU] for found in seen} == {"2"}
-    assert devices.VISIBLE not in os.environ  # of this process nothing is changed
+    assert [found.get(local.VISIBLE) for found in seen] == ["0", "GPU-7f", "0"]
+    assert {found[local.RUNS_PER_GPU] for found in seen} == {"2"}
+    assert local.VISIBLE not in os.environ  # of this process nothing is changed
 
 
 def test_the_share_of_a_worker(monkeypatch):
     monkeypatch.delenv("XLA_PYTHON_CLIENT_PREALLOCATE", raising=False)
-    shared = {devices.RUNS_PER_MACHINE: "3", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
-    assert devices.share(None, runs=3, gpus=0) == shared
-    assert devices.share("0", runs=3, gpus=1) == {devices.VISIBLE: "0", devices.RUNS_PER_GPU: "3", **shared}
-    alone = {devices.VISIBLE: "1", devices.RUNS_PER_GPU: "1", devices.RUNS_PER_MACHINE: "2"}
-    assert devices.share("1", runs=2, gpus=2) == alone  # it may reserve its GPU
+    shared = {local.RUNS_PER_MACHINE: "3", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    assert local.share(None, runs=3, gpus=0) == shared
+    assert local.share("0", runs=3, gpus=1) == {local.VISIBLE: "0", local.RUNS_PER_GPU: "3", **shared}
+    alone = {local.VISIBLE: "1", local.RUNS_PER_GPU: "1", local.RUNS_PER_MACHINE: "2"}
+    assert local.share("1", runs=2, gpus=2) == alone  # it may reserve its GPU
 
 
 def test_a_worker_that_died_is_replaced_on_its_gpu():
-    assert devices.least_used(["0", "1"], ["0", "1", "1"]) == "0"
-    assert devices.least_used(["0", "1"], ["0"]) == "1"
-    assert devices.least_used([], []) is None
+    assert local.least_used(["0", "1"], ["0", "1", "1"]) == "0"
+    assert local.least_used(["0", "1"], ["0"]) == "1"
+    assert local.least_used([], []) is None
 
 
 def test_the_number_of_workers_follows_the_gpus():
@@ -56,35 +56,35 @@ def test_the_number_of_workers_follows_the_gpus():
 
 
 def test_gpus_that_the_user_chose_keep_their_names(monkeypatch):
-    monkeypatch.delenv(devices.VISIBLE, raising=False)
-    assert devices._names(2) == ["0", "1"]
-    monkeypatch.setenv(devices.VISIBLE, "3, GPU-7f,5")
-    assert devices._names(3) == ["3", "GPU-7f", "5"]
-    assert devices._names(2) == ["3", "GPU-7f"]
+    monkeypatch.delenv(local.VISIBLE, raising=False)
+    assert local._names(2) == ["0", "1"]
+    monkeypatch.setenv(local.VISIBLE, "3, GPU-7f,5")
+    assert local._names(3) == ["3", "GPU-7f", "5"]
+    assert local._names(2) == ["3", "GPU-7f"]
 
 
 def test_jax_is_asked_for_the_gpus(monkeypatch):
     """Where there is none, its answer is the CPU."""
     monkeypatch.delenv("JAX_PLATFORMS")
-    monkeypatch.setattr(devices, "PLUGINS", ("jax",))
-    assert devices.gpus() == []
-    monkeypatch.setattr(devices, "QUESTION", "print('gpu', 2)")
-    assert devices.gpus() == ["0", "1"]
-    monkeypatch.setattr(devices, "QUESTION", "raise SystemExit('no driver')")
-    assert devices.gpus() == []
+    monkeypatch.setattr(local, "PLUGINS", ("jax",))
+    assert local.gpus() == []
+    monkeypatch.setattr(local, "QUESTION", "print('gpu', 2)")
+    assert local.gpus() == ["0", "1"]
+    monkeypatch.setattr(local, "QUESTION", "raise SystemExit('no driver')")
+    assert local.gpus() == []
 
 
 def test_runs_per_gpu_without_a_gpu_is_one_line(tmp_path, capsys):
     words = ["study", "run", "asymptotic", "--scale", "tiny", "--out", str(tmp_path / "out")]
     assert main([*words, "--runs-per-gpu", "2"]) == 2
     assert "--runs-per-gpu: JAX finds no GPU here" in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
+    assert not list((tmp_path / "out").glob("*/"))
 
 
 TASK = """
-from optimist.studies.engines.cluster import _environment, _settle
+from optimist.studies.engines.ray import Options, apply, environment
 import jax
-_settle(_environment(1, {gpus}))
+apply(environment(Options(gpus_per_run={gpus})))
 print(jax.config.jax_platforms)
 """
 
@@ -95,10 +95,8 @@ def test_a_task_without_gpus_uses_none_even_if_it_sees_them(gpus, platforms, tmp
 
 
 def test_a_pool_is_no_larger_than_its_study(tmp_path):
-    from optimist.studies.engines.local import local_pool
-
-    assert local_pool(tmp_path, jobs=1, workers=64).free() == 1
-    assert local_pool(tmp_path, jobs=9, workers=2).free() == 2
+    assert local.pool(tmp_path, 1, local.Options(workers=64)).free() == 1
+    assert local.pool(tmp_path, 9, local.Options(workers=2)).free() == 2
 
 
 def test_a_pool_starts_no_worker_before_it_has_a_job(tmp_path):

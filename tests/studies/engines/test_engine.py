@@ -1,6 +1,5 @@
 """Studies performed by real processes: in order, once, whoever dies on the way, and with the same results."""
 
-import json
 import os
 import shutil
 import signal
@@ -15,13 +14,13 @@ import pytest
 from little import outcome
 from optimist.cli.tables import status_table
 from optimist.errors import RunError, UsageError
-from optimist.studies.engines import engine
-from optimist.studies.engines.engine import Progress, perform_all
+from optimist.studies.engines import _schedule
+from optimist.studies.engines._schedule import Progress, perform_all
 from optimist.studies.engines.local import LocalPool, cores_each
-from optimist.studies.engines.work import work
 from optimist.studies.job import Job
 from optimist.studies.preparation import check_settings, restarted, with_logs_of
-from optimist.studies.status import job_status, note_failure, read_jobs, write_jobs
+from optimist.studies.status import job_status, note_failure, read_record, standings, write_jobs
+from optimist.studies.work import work
 from optimist.training import progress
 from optimist.training.online import OnlineTraining
 
@@ -89,15 +88,6 @@ def test_logs_by_another_recipe_and_unfinished_ones_are_refused(straight, tmp_pa
         with_logs_of(there, jobs(), runs)
 
 
-def test_what_is_done_is_not_done_again(straight):
-    out, _ = straight
-    before = {job.name: (job.run_folder(out) / "DONE").stat().st_mtime_ns for job in jobs()}
-    told = []
-    assert perform_all(jobs(), out, LocalPool(out, 1), told.append) == []
-    assert told == ["3 of 3 runs are done already"]
-    assert before == {job.name: (job.run_folder(out) / "DONE").stat().st_mtime_ns for job in jobs()}
-
-
 def edited(**changes) -> list[Job]:
     """The same study after somebody edited its file: other settings of the runs."""
     log, *runs = jobs()
@@ -138,17 +128,21 @@ def test_more_steps_are_the_same_run_continued(straight):
     assert [job.done(out) for job in longer] == [True, False, False]
 
 
+def begun_anew(jobs: list[Job], out: Path) -> list[Job]:
+    return restarted(jobs, standings(jobs, out))
+
+
 @pytest.mark.slow
 def test_restarting_begins_anew_what_differs_and_what_learned_from_it(straight, tmp_path):
     out = shutil.copytree(straight[0], tmp_path / "study")
-    anew = restarted(edited(**OTHER_GAMMA), out)
+    anew = begun_anew(edited(**OTHER_GAMMA), out)
     assert [job.restart for job in anew] == [False, True, True]
     assert perform_all(anew, out, LocalPool(out, 1), lambda line: None) == []
     assert all(job.done(out) for job in edited(**OTHER_GAMMA)) and not jobs()[1].done(out)
     log, *runs = jobs()
     other_log = replace(log, settings={**log.settings, "steps": 400})
     # A longer log is the same log continued; what learned from the shorter one begins anew.
-    anew = restarted([other_log, *edited(**OTHER_GAMMA)[1:]], out)
+    anew = begun_anew([other_log, *edited(**OTHER_GAMMA)[1:]], out)
     assert [job.restart for job in anew] == [False, True, True]
 
 
@@ -157,9 +151,9 @@ def test_runs_begin_anew_with_their_log_though_they_are_done_until_then(straight
     out, _ = straight
     log, *runs = jobs()
     for other_log in ({"seeds": (7,)}, {"settings": {**log.settings, "steps": 400}}):
-        anew = restarted([replace(log, **other_log), *runs], out)
-        waiting = engine.Schedule(anew, out, lambda line: None).waiting
-        assert [job.name for job in waiting] == [job.name for job in jobs()]
+        anew = begun_anew([replace(log, **other_log), *runs], out)
+        assert anew[0].restart or not anew[0].done(out)
+        assert [job.restart for job in anew[1:]] == [True, True]
 
 
 def test_a_run_that_is_started_alone_with_restart_waits_for_its_log(straight, tmp_path):
@@ -170,7 +164,8 @@ def test_a_run_that_is_started_alone_with_restart_waits_for_its_log(straight, tm
     note_failure(log, out, "no room")
     with pytest.raises(RunError, match="runs/dqn: logs/breakout failed; run that first"):
         work(out, run="runs/dqn", restart=True)
-    assert work(out, run="runs/dqn").done(out)
+    work(out, run="runs/dqn")
+    assert runs[0].done(out)
 
 
 def test_a_run_that_learned_from_a_log_that_is_no_longer_there_is_not_done(straight, tmp_path):
@@ -180,7 +175,7 @@ def test_a_run_that_learned_from_a_log_that_is_no_longer_there_is_not_done(strai
         log.built_agent(), GAME, log.record(), out=out / log.name, seeds=(7,), restart=True
     )
     again.run()
-    (said,) = run.changes(out)
+    (said,) = run.standing(out).changes
     assert not run.done(out) and "dataset.recording" in said
     assert said.endswith(" requested (another log, or it has grown since)")
 
@@ -188,18 +183,7 @@ def test_a_run_that_learned_from_a_log_that_is_no_longer_there_is_not_done(strai
 def test_a_run_without_its_configuration_is_not_done(straight, tmp_path):
     out = shutil.copytree(straight[0], tmp_path / "study")
     (out / "runs/dqn/config.toml").unlink()
-    assert not jobs()[1].done(out) and jobs()[1].changes(out)
-
-
-def test_a_study_of_an_older_version_reports_what_it_ran(straight, tmp_path):
-    """Its list of jobs does not say how their settings were resolved then."""
-    out = shutil.copytree(straight[0], tmp_path / "study")
-    write_jobs(out, "a study", edited(**OTHER_GAMMA))
-    record = json.loads((out / "study.json").read_text())
-    for job in record["jobs"]:
-        del job["resolved"]
-    (out / "study.json").write_text(json.dumps(record))
-    assert all(job.done(out) for job in read_jobs(out)[1])
+    assert not jobs()[1].done(out) and jobs()[1].standing(out).changes
 
 
 def test_a_worker_that_is_killed_is_replaced_and_the_results_are_the_same(straight, tmp_path):
@@ -222,8 +206,8 @@ def test_a_worker_that_is_killed_is_replaced_and_the_results_are_the_same(straig
 
 def test_a_job_that_fails_takes_only_what_needs_it_along(tmp_path):
     log, one, other = jobs()
-    broken = Job(**{**log.__dict__, "name": "logs/broken", "agent": "td3", "options": {}})
-    lost = Job(**{**one.__dict__, "data": "logs/broken", "needs": ("logs/broken",)})
+    broken = replace(log, name="logs/broken", agent="td3", options={})
+    lost = replace(one, data="logs/broken", needs=("logs/broken",))
     failed = perform_all([broken, lost, log, other], tmp_path, LocalPool(tmp_path, 1), lambda line: None)
     assert {ended.job.name for ended in failed} == {"logs/broken", "runs/dqn"}
     assert "discrete" in failed[0].complaint and failed[1].complaint == "logs/broken failed"
@@ -235,8 +219,8 @@ def test_a_job_that_fails_takes_only_what_needs_it_along(tmp_path):
 def test_a_study_tells_how_far_it_is(straight, tmp_path):
     out, _ = straight
     write_jobs(out, "a study", jobs())
-    title, known = read_jobs(out)
-    assert title == "a study" and [job.unresolved for job in known] == jobs()
+    known = read_record(out).jobs
+    assert read_record(out).title == "a study" and [job.unresolved for job in known] == jobs()
     assert [job_status(job, out).state for job in known] == ["done"] * 3
     longer = jobs(steps=100)[1]
     (Path(out) / "runs/dqn/DONE").unlink()
@@ -252,12 +236,12 @@ def test_jobs_share_the_cores_where_there_are_many(monkeypatch, cores, jobs, eac
 
 
 def test_the_progress_of_a_run_that_begins_anew_does_not_count_its_old_steps(tmp_path, monkeypatch):
-    monkeypatch.setattr(engine, "LOOK_SECONDS", 0)
+    monkeypatch.setattr(_schedule, "LOOK_SECONDS", 0)
     run = replace(jobs()[1], restart=True)
     metrics = run.run_folder(tmp_path) / "metrics.jsonl"
     metrics.parent.mkdir(parents=True)
     metrics.write_text('{"step": 40}\n')
-    progress, shown = Progress([run], tmp_path, ()), []
+    progress, shown = Progress([run], tmp_path), []
     monkeypatch.setattr(progress._bar, "update", lambda steps, note: shown.append(steps))
     for step in (40, None, 20, 40, 60):  # the worker deletes the old run, and the new one passes its steps
         metrics.unlink()
@@ -270,20 +254,20 @@ def test_the_progress_of_a_run_that_begins_anew_does_not_count_its_old_steps(tmp
 def test_the_rate_of_a_continued_study_does_not_count_what_was_done_before(tmp_path, monkeypatch, capsys):
     clock = [0.0]
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-    monkeypatch.setattr(engine, "LOOK_SECONDS", 0)
+    monkeypatch.setattr(_schedule, "LOOK_SECONDS", 0)
     known = jobs()
     active, waits = (job.run_folder(tmp_path) / "metrics.jsonl" for job in known[1:])
     for metrics in (active, waits):
         metrics.parent.mkdir(parents=True)
         metrics.write_text('{"step": 40}\n')
-    bar = Progress(known, tmp_path, [known[0].name])
+    bar = Progress(known[1:], tmp_path)
     for step in (40, 20, 60):  # the run goes back to its checkpoint, and on from there
         clock[0] += 20
         active.write_text(f'{{"step": {step}}}\n')
-        bar.show([known[0].name], [known[1].name])
+        bar.show((), [known[1].name])
     bar.close()
     assert capsys.readouterr().out.splitlines() == [
-        "all runs: 280/320 steps  1 of 3 runs done",
-        "all runs: 260/320 steps  1 of 3 runs done",
-        "all runs: 300/320 steps, 1/s, 30 s left  1 of 3 runs done",
+        "all runs: 80/120 steps  0 of 2 runs done",
+        "all runs: 60/120 steps  0 of 2 runs done",
+        "all runs: 100/120 steps, 1/s, 30 s left  0 of 2 runs done",
     ]

@@ -19,10 +19,10 @@ pytestmark = pytest.mark.filterwarnings("ignore:os.fork")  # JAX warns of it, Ra
 
 WATCHER = """
 import sys, time
-from optimist.studies.engines import watch
-assert watch.EVERY * watch.MISSES < 30
-watch.EVERY = 0.1
-watch.Watch(sys.argv[1])
+from optimist.studies.engines import ray
+assert ray.EVERY * ray.MISSES < 30
+ray.EVERY = 0.1
+ray.Watch(sys.argv[1])
 time.sleep(60)
 """
 

@@ -13,9 +13,10 @@ from little import begin, outcome, random_play
 from made_study import SPEC, STUDY
 from optimist.cli.main import main
 from optimist.data import Dataset, Recorder
+from optimist.errors import RunError
 from optimist.studies import store as stores
-from optimist.studies.engines import work as works
-from optimist.studies.engines.places import Address, LocalCopy
+from optimist.studies import work as works
+from optimist.studies.engines._remote import LocalCopy
 from optimist.studies.job import Job
 from optimist.studies.status import write_jobs
 from optimist.studies.store import Store
@@ -123,7 +124,8 @@ def test_a_run_that_fails_at_an_address_says_why(study, tmp_path):
     (tmp_path / "failed").mkdir()
     (tmp_path / "failed" / "FAILED").write_text("no emulator")
     Store(address).send(tmp_path / "failed", log.name)
-    assert Address(address, tmp_path / "node").performed(run) == f"{log.name} failed; run that first"
+    with pytest.raises(RunError, match=f"{run.name}: {log.name} failed; run that first"):
+        works.work(address, run=run.name, scratch=tmp_path / "node")
 
 
 def test_a_node_waits_for_the_log_that_is_recorded_anew_and_takes_it_whatever_its_size(
@@ -136,19 +138,19 @@ def test_a_node_waits_for_the_log_that_is_recorded_anew_and_takes_it_whatever_it
     def send(_: float = 0) -> None:
         Store(address).send(next(made) / log.name, log.name)
 
-    def learn(out: Path, **_) -> None:
+    def learn(out: Path, *_) -> None:
         fingerprints.append(Dataset.open(out / log.name).fingerprint)
         (out / run.name).mkdir(parents=True, exist_ok=True)
 
     fingerprints: list[str] = []
     monkeypatch.setattr(stores, "_is_small", lambda size: size < 5000)  # all but the shards
-    monkeypatch.setattr(works, "work", learn)
+    monkeypatch.setattr(works, "_work_in", learn)
     monkeypatch.setattr(works, "time", SimpleNamespace(sleep=send))
     LocalCopy(address, tmp_path / "mine").send_list()
     send()
     files = [tmp_path / name / log.name / "steps-000000.arrow" for name in ("before", "now")]
     assert files[0].stat().st_size == files[1].stat().st_size > 5000
-    works.work_at(address, tmp_path / "node", run=run.name)
+    works.work(address, run=run.name, scratch=tmp_path / "node")
     assert fingerprints == [Dataset.open(tmp_path / "now" / log.name).fingerprint]
 
 

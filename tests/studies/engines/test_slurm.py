@@ -14,13 +14,11 @@ import pytest
 from little import begin, outcome, wait_for
 from made_study import STUDY
 from made_study import jobs as made_jobs
-from optimist.cli.engines import _minutes
 from optimist.cli.main import main
 from optimist.errors import UsageError
-from optimist.studies.engines import slurm, slurm_queue
-from optimist.studies.engines.engine import waves
-from optimist.studies.engines.places import Address
-from optimist.studies.engines.slurm import Shares, SlurmPool, task
+from optimist.studies.engines import slurm
+from optimist.studies.engines._schedule import waves
+from optimist.studies.engines.slurm import Options, SlurmPool, minutes, task
 from optimist.studies.status import write_jobs
 from optimist.studies.study_file import load
 from slurm_cluster import SlurmCluster
@@ -78,7 +76,7 @@ def is_learning(run: Path) -> bool:
 
 
 def job_of(out: Path, name: str) -> str:
-    return slurm._read_ids(out)[name]
+    return slurm.read_ids(out)[name]
 
 
 @pytest.mark.slow
@@ -110,21 +108,21 @@ def test_a_command_that_was_killed_finds_its_runs_in_the_queue(cluster, straight
     wait_for(lambda: is_learning(tmp_path / "out" / DQN), command)
     command.kill()
     command.communicate()
-    before = slurm._read_ids(tmp_path / "out")
+    before = slurm.read_ids(tmp_path / "out")
     cluster.stop_controller()  # and the controller too, for a moment
     cluster.start_controller()
     again = begin(*line)
     told, complaints = again.communicate()
     assert again.returncode == 0, complaints
     assert "runs are in SLURM's queue already" in complaints
-    assert slurm._read_ids(tmp_path / "out") == before
+    assert slurm.read_ids(tmp_path / "out") == before
     assert same(tmp_path / "out", straight)
 
 
 @pytest.mark.slow
 def test_ctrl_c_saves_and_empties_the_queue_and_detach_leaves_it(cluster, tmp_path):
     line = words(study_file(tmp_path, 1_000_000), tmp_path / "out", "--engine", "slurm")
-    left = begin(*line, "--detach")
+    left = begin(*line, "--detach", "yes")
     told, _ = left.communicate()
     assert left.returncode == 0 and "the runs are in the queue" in told
     command = begin(*line)
@@ -132,10 +130,8 @@ def test_ctrl_c_saves_and_empties_the_queue_and_detach_leaves_it(cluster, tmp_pa
     command.send_signal(signal.SIGINT)
     _, complaints = command.communicate()
     assert command.returncode == 130 and "stopped" in complaints
-    submitted = set(
-        slurm._read_ids(tmp_path / "out").values()
-    )  # a job of an earlier test may be ending still
-    assert len(submitted) == 4 and not submitted & slurm_queue.queued()
+    submitted = set(slurm.read_ids(tmp_path / "out").values())  # a job of an earlier test may be ending still
+    assert len(submitted) == 4 and not submitted & slurm.queued()
     assert not (tmp_path / "out" / DQN / ".holder").exists()  # it left by itself
 
 
@@ -146,16 +142,16 @@ def test_what_slurm_refuses_is_one_line(cluster, tmp_path, capfd):
     assert "SLURM refuses the jobs: " in capfd.readouterr().err
 
 
-LATER = Shares(more=(("begin", "now+1hour"), ("comment", "lab")))  # jobs that stay in the queue
+LATER = Options(sbatch="begin=now+1hour,comment=lab")  # jobs that stay in the queue
 
 
 @pytest.mark.slow
 def test_runs_are_arrays_that_wait_for_their_log(cluster, tmp_path):
     jobs = made_jobs()
-    pool = SlurmPool(tmp_path / "out", LATER, detach=True)
+    pool = SlurmPool(tmp_path / "out", replace(LATER, detach=True))
     pool.start(jobs)
     pool.close()
-    ids = slurm._read_ids(tmp_path / "out")
+    ids = slurm.read_ids(tmp_path / "out")
     assert len(ids) == len(jobs) == len(set(ids.values()))
     breakout, freeway, asterix = (ids[f"logs/minatar/{game}"] for game in ("breakout", "freeway", "asterix"))
     assert breakout.partition("_")[0] == freeway.partition("_")[0]  # three logs in arrays of at most two
@@ -172,13 +168,13 @@ def test_runs_are_arrays_that_wait_for_their_log(cluster, tmp_path):
 @pytest.mark.slow
 def test_runs_in_the_queue_are_not_submitted_twice(cluster, tmp_path, capsys):
     jobs = made_jobs()
-    SlurmPool(tmp_path / "out", LATER, detach=True).start(jobs)
-    before = slurm._read_ids(tmp_path / "out")
+    SlurmPool(tmp_path / "out", replace(LATER, detach=True)).start(jobs)
+    before = slurm.read_ids(tmp_path / "out")
     left = {name for name in before if "asterix" in name}
     cluster.asked("scancel", *(before[name] for name in before if name not in left))
-    SlurmPool(tmp_path / "out", LATER, detach=True).start(jobs)
+    SlurmPool(tmp_path / "out", replace(LATER, detach=True)).start(jobs)
     assert "5 runs are in SLURM's queue already" in capsys.readouterr().err
-    after = slurm._read_ids(tmp_path / "out")
+    after = slurm.read_ids(tmp_path / "out")
     assert {name for name in before if before[name] == after[name]} == left
     cluster.asked("scancel", *after.values())
 
@@ -218,8 +214,8 @@ MISTAKES = [
     ("--time soon", '"soon" is not a time: write minutes, H:MM or D-HH:MM'),
     ("--time 0", "a time limit of 0 leaves no time to run"),
     ("--sbatch account", '"account" is not a list of options: write account=lab,qos=long'),
-    ("--gpus-per-run 0.5", "--gpus-per-run 0.5: SLURM gives whole ones to a run"),
-    ("--cpus-per-run 0", "--cpus-per-run 0: SLURM gives whole ones to a run"),
+    ("--gpus-per-run 0.5", '"0.5" is not a whole number'),
+    ("--cpus-per-run 0", "give each run at least one core"),
     ("--workers 2", "--workers is for another engine: add --engine local"),
     ("--address a:1", "--address is for another engine: add --engine ray"),
     ("", "squeue is not installed: run this on a node of a SLURM cluster"),
@@ -232,7 +228,7 @@ def test_a_mistake_is_one_line(more, phrase, tmp_path, monkeypatch, capsys):
     assert main(words(study_file(tmp_path), tmp_path / "out", "--engine", "slurm", *more.split())) == 2
     complaint = capsys.readouterr().err
     assert phrase in complaint and complaint.count("\n") == 1
-    assert not (tmp_path / "out").exists()
+    assert not list((tmp_path / "out").glob("*/"))
 
 
 def test_without_submitit_the_line_that_installs_it_is_named(tmp_path, monkeypatch, capsys):
@@ -241,13 +237,15 @@ def test_without_submitit_the_line_that_installs_it_is_named(tmp_path, monkeypat
     assert 'submitit is not installed: pip install "optimist' in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("text", "minutes"), [("90", 90), ("1:30", 90), ("2-01:30", 2 * 24 * 60 + 90)])
-def test_times_are_written_as_people_write_them(text, minutes):
-    assert _minutes(text) == minutes
+@pytest.mark.parametrize(("text", "count"), [("90", 90), ("1:30", 90), ("2-01:30", 2 * 24 * 60 + 90)])
+def test_times_are_written_as_people_write_them(text, count):
+    assert minutes(text) == count
 
 
 def test_what_a_job_asks_for():
-    asked = Shares(partition="gpu", minutes=30, memory_gib=1.5, cpus=4, gpus=1, at_once=7).parameters()
+    asked = Options(
+        partition="gpu", time="30", memory_per_run=1.5, cpus_per_run=4, gpus_per_run=1, runs_at_once=7
+    ).parameters()
     assert asked == {
         "partition": "gpu",
         "time": 30,
@@ -258,7 +256,7 @@ def test_what_a_job_asks_for():
         "signal_delay_s": 120,
         "stderr_to_stdout": True,
     }
-    assert Shares(minutes=1).parameters()["signal_delay_s"] == 30  # or it would stop when it begins
+    assert Options(time="1").parameters()["signal_delay_s"] == 30  # or it would stop when it begins
 
 
 def test_jobs_come_after_those_that_they_need():
@@ -273,11 +271,11 @@ def test_jobs_come_after_those_that_they_need():
 def test_a_module_of_the_users_own_is_allowed_on_the_node(tmp_path):
     own = replace(made_jobs()[0], agent="mine.agents:Own", environment="/home/me/games.py:Games/chess")
     allowed = ("--allow", "mine.agents", "--allow", "/home/me/games.py")
-    assert task(own, tmp_path, restart=True).words == (
+    assert task(replace(own, restart=True), tmp_path, Options()).words == (
         *(str(tmp_path), "--run", own.name, "--restart"),
         *allowed,
     )
-    assert task(own, tmp_path, Address("s3://bucket/mine", Path("/scratch"))).words == (
+    assert task(own, tmp_path, Options(store="s3://bucket/mine", scratch="/scratch")).words == (
         *("s3://bucket/mine", "--run", own.name, "--scratch", "/scratch"),
         *allowed,
     )
@@ -286,7 +284,7 @@ def test_a_module_of_the_users_own_is_allowed_on_the_node(tmp_path):
 def test_a_reason_for_a_refusal_is_shown():
     refusal = "import sys; sys.exit('squeue: error:\\nno controller')"
     with pytest.raises(UsageError, match=r"SLURM refuses \S+: squeue: error: no controller$"):
-        slurm_queue.answer(sys.executable, "-c", refusal)
+        slurm.answer(sys.executable, "-c", refusal)
 
 
 def test_work_takes_one_run_by_number_or_name(tmp_path, capsys):

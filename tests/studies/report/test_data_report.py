@@ -17,8 +17,13 @@ from optimist.data import Dataset, from_arrays
 from optimist.data.card import card, mean_interval
 from optimist.data.look import Look
 from optimist.data.warnings import warnings
-from optimist.studies.report.data_figures import example_frames, pictures
-from optimist.studies.report.data_report import feature_table, headline, write_data_report
+from optimist.studies.report.data_report import (
+    example_frames,
+    feature_table,
+    headline,
+    pictures,
+    write_data_report,
+)
 from optimist.studies.sheet import number
 
 

@@ -10,7 +10,7 @@ import pytest
 from browser import Browser
 from little import small_words, vectors
 from optimist.cli.main import main
-from optimist.studies.results.run_curves import estimator_sheet
+from optimist.studies.scores.curves import estimator_sheet
 from optimist.training.estimators import in_words
 from optimist.training.loggers.jsonl import Jsonl
 from optimist.training.storage.alarms import Alarm, write_alarms

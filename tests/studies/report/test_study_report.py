@@ -9,7 +9,6 @@ import re
 import shutil
 import statistics
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -34,12 +33,12 @@ from made_study import (
 )
 from optimist.cli.main import main
 from optimist.errors import DataError, RunError, UsageError
-from optimist.studies import study_file
 from optimist.studies.folders import folder_names
-from optimist.studies.report import page, side_by_side, study_figures, study_tables
-from optimist.studies.report.chart import chart_data
+from optimist.studies.report import figures, page, study_figures, study_tables
+from optimist.studies.report.interactive import chart_data
 from optimist.studies.report.study_figures import draw
-from optimist.studies.report.study_report import warnings, write_findings
+from optimist.studies.report.study_report import write_findings
+from optimist.studies.report.study_warnings import warnings
 from optimist.studies.results.findings import find
 from optimist.studies.scores import intervals
 from optimist.studies.scores.normalisation import Normaliser, dqn_random
@@ -48,7 +47,6 @@ from optimist.training.storage.alarms import Alarm, write_alarms
 from optimist.training.storage.configuration import toml
 
 KINDS = ("best", "cross", "last", "mean_of_last", "area")
-LIFTS = {"first": 0.0, "second": 3.0}  # how much higher all scores of a study are
 
 
 @pytest.fixture
@@ -84,19 +82,6 @@ def shown(tmp_path_factory):
             note_failure(job, broken, f"a long complaint about /a/folder/{'x' * 90} that must be broken")
     write_findings(broken)
     write_findings(write_selections(write_study(folder / "selected")))
-    write_study(folder / "second", lift=3.0)
-    assert (
-        main(
-            [
-                "study",
-                "report",
-                *map(str, (folder / "first", folder / "second")),
-                "--out",
-                str(folder / "two.html"),
-            ]
-        )
-        == 0
-    )
     return folder
 
 
@@ -166,16 +151,16 @@ def test_aggregates_are_those_of_plain_loops(study):
 
 
 def test_the_median_of_best_is_that_of_table_one(study):
-    (finding,) = find(study).found
-    ours = {row.agent: row.aggregates["median"].estimate for row in finding.certainty if row.kind == "best"}
-    assert {row.agent: row.best.median for row in finding.rows} == pytest.approx(
+    (finding,) = find(study).findings
+    ours = {row.agent: row.median.estimate for row in finding.certainty if row.score == "best"}
+    assert {row.agent: row.median_percent["best"] for row in finding.rows} == pytest.approx(
         {agent: 100 * value for agent, value in ours.items()}
     )
 
 
 def test_improvement_is_over_dqn_nature_and_counts_pairs(study):
-    (finding,) = find(study).found
-    found = {(row.agent, row.kind): row.better for row in finding.certainty}
+    (finding,) = find(study).findings
+    found = {(row.agent, row.score): row.probability_of_improvement for row in finding.certainty}
     assert found["DQN (Nature)", "last"] is None
     wins = []
     for game in GAMES:
@@ -205,7 +190,7 @@ def test_one_seed_has_no_interval(study):
     text = (study / "report.html").read_text()
     assert {row["IQM"] for row in table(text, "aggregates")} <= {f"{n / 100:.2f}" for n in range(300)}
     row = next(csv.DictReader((study / "results/all/aggregates.csv").read_text().splitlines()))
-    assert (row["iqm_low"], row["iqm_high"]) == ("", "")
+    assert "iqm" in row and "iqm_low" not in row
     assert "one seed: the spread over seeds is unknown" in text
 
 
@@ -383,7 +368,6 @@ def test_a_study_whose_runs_all_have_other_settings_names_them(study, capsys):
     ("words", "code", "said"),
     [
         ("{out}", 4, "is not a study's folder: it has no study.json; name the --out of a study"),
-        ("{made} {made} {made}", 2, "3 folders: name one study, or two"),
         ("{made} --out {out}", 2, "is a folder: name a file, as in --out"),
         ("{made} --normaliser dqn-random", 2, 'dqn-random has no DQN score of "minatar/breakout"'),
         ("{made} --normaliser mine", 2, 'there is no normaliser "mine"'),
@@ -402,34 +386,21 @@ def test_a_damaged_list_of_runs_is_named(study):
         find(study)
 
 
-def test_a_study_of_an_earlier_version_is_reported(study):
-    """Its list of runs had a title and jobs, which said less."""
-    record = json.loads((study / "study.json").read_text())
-    old = {"title": record["title"], "jobs": [{**job} for job in record["jobs"]]}
-    for job in old["jobs"]:
-        del job["resolved"]
-    (study / "study.json").write_text(json.dumps(old))
-    write_findings(study)
-    assert len(table((study / "report.html").read_text(), "per-game")) == len(GAMES) * len(AGENTS)
-
-
 def test_a_normaliser_of_ones_own_is_found_by_the_names_of_games(study):
     names = [game.partition("/")[2] for game in GAMES]
     by = Normaliser("mine", "human", dict.fromkeys(names, 50.0), dict.fromkeys(names, 0.0), "by hand")
-    (finding,) = find(study, by).found
-    (row,) = [row for row in finding.certainty if (row.agent, row.kind) == ("REM", "last")]
+    (finding,) = find(study, by).findings
+    (row,) = [row for row in finding.certainty if (row.agent, row.score) == ("REM", "last")]
     means = [sum(height(game, "REM", seed, 400) for seed in SEEDS) / 3 / 50 for game in GAMES]
-    assert row.aggregates["mean"].estimate == pytest.approx(sum(means) / len(means))
+    assert row.mean.estimate == pytest.approx(sum(means) / len(means))
     with pytest.raises(UsageError, match="no DQN score"):
         find(study, dqn_random())
 
 
-@pytest.mark.parametrize("folders", [("{made}",), ("{made}", "{first}")], ids=["one study", "two studies"])
-def test_the_command_on_a_page_has_the_normaliser(study, shown, tmp_path, folders):
+def test_the_command_on_a_page_has_the_normaliser(study, shown, tmp_path):
     """Without it the command wrote other numbers than the page that shows it."""
     shutil.copy(shown / "first/results/normaliser.csv", tmp_path / "by.csv")
-    named = [name.format(made=study, first=shown / "first") for name in folders]
-    words = ["study", "report", *named, "--out", str(tmp_path / "page.html")]
+    words = ["study", "report", str(study), "--out", str(tmp_path / "page.html")]
     words += ["--normaliser", str(tmp_path / "by.csv")]
     assert main(words) == 0
     assert f"<pre>optimist {' '.join(words)}</pre>" in html.unescape((tmp_path / "page.html").read_text())
@@ -463,8 +434,8 @@ def test_a_damaged_log_of_which_nothing_is_remembered_is_an_error(study):
 
 @pytest.mark.slow
 def test_every_figure_that_a_study_may_name_is_drawn(made):
-    assert all(study_figures.drawings(find(made), name) for name in study_file.FIGURES)
-    write_jobs(made, "All of them", jobs(), figures=study_file.FIGURES)
+    assert all(list(study_figures.drawings(find(made), name)) for name in figures.available())
+    write_jobs(made, "All of them", jobs(), figures=tuple(figures.available()))
     written = {path.name for path in write_findings(made)[0]}
     bars = {f"bars-{folder}.png" for folder in folder_names(AGENTS).values()}
     assert written >= {"medians.png", "curves.png", "profiles.png", "parts.png", *bars}
@@ -475,10 +446,14 @@ def test_a_study_on_parts_of_its_data_shows_them_side_by_side(tmp_path):
     findings = find(study)
     usual = ("intervals", "iqm", "curves", "medians", "profiles")
     assert study_figures.named(findings) == (*usual, "parts")
-    ((_, _, _, figure),) = study_figures.drawings(findings, "parts")
+    ((_, _, figure),) = study_figures.drawings(findings, "parts")
     titles = [axes.get_title() for axes in figure.axes]
     assert titles == [f"{agent}, {game.partition('/')[2]}" for agent in AGENTS for game in GAMES]
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["all", "half", "the online DQN"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
+        "all",
+        "half",
+        "1 is the online DQN",
+    ]
 
 
 def test_the_papers_numbers_stand_beside_whole_logs_only(shown):
@@ -488,7 +463,7 @@ def test_the_papers_numbers_stand_beside_whole_logs_only(shown):
 
 
 def test_the_lines_of_the_curves_are_those_of_the_data(made):
-    ((_, _, _, figure),) = study_figures.drawings(find(made), "curves")
+    ((_, _, figure),) = study_figures.drawings(find(made), "curves")
     levels = {line.get_ydata()[0] for line in figure.axes[0].lines if len(set(line.get_xdata())) == 2}
     assert levels >= {PLAYER, RANDOM}
     names = [text.get_text() for text in figure.legends[0].get_texts()]
@@ -496,7 +471,7 @@ def test_the_lines_of_the_curves_are_those_of_the_data(made):
 
 
 def test_a_profile_is_the_share_of_runs_above(study):
-    (finding,) = find(study).found
+    (finding,) = find(study).findings
     thresholds, share = intervals.profiles(finding.scores)["last"]["REM"]
     every = [score for game in GAMES for score in runs_scores(game, "REM", "last")]
     expected = [sum(score > tau for score in every) / len(every) for tau in thresholds]
@@ -570,141 +545,30 @@ def test_agents_that_play_online_are_counted_in_steps_played(study, tmp_path):
     )
 
 
-def test_two_studies_differ_by_what_was_added(shown):
-    text = (shown / "two.html").read_text()
-    for row in table(text, "per-game"):
-        assert float(row["last, difference"]) == pytest.approx(3.0)
-        assert float(row["best, difference"]) == pytest.approx(3.0)
-    for row in table(text, "aggregates"):
-        assert row["IQM difference"].startswith(f"{3 / (PLAYER - RANDOM):+.2f} [")
-
-
-def test_a_difference_of_rounding_has_no_sign():
-    one, other = SimpleNamespace(last=1.0), SimpleNamespace(last=1.0 - 1e-15)
-    *_, difference = side_by_side._both_and_difference(one, other, "last")
-    assert difference.text == "+0.00"  # it was -0.00
-
-
-def test_what_the_logs_chose_is_compared_if_both_studies_select(tmp_path):
-    """Seed 0 chooses step 400 and the others 300. The page had the five other scores only."""
-    first, other = (write_selections(write_study(tmp_path / name, lift=lift)) for name, lift in LIFTS.items())
-    page = tmp_path / "two.html"
-    assert main(["study", "report", str(first), str(other), "--out", str(page)]) == 0
-    rows = [row for row in table(page.read_text(), "aggregates") if row["score"] == "chosen offline"]
-    assert [row["agent"] for row in rows] == list(AGENTS)
-    for row in rows:
-        steps = [400, 300, 300]
-        every = [height(game, row["agent"], seed, steps[seed]) for game in GAMES for seed in SEEDS]
-        assert row["IQM first"] == f"{trimmed_mean([normalised(score) for score in every]):.2f}"
-        assert row["IQM difference"].startswith(f"{3 / (PLAYER - RANDOM):+.2f} [")
-
-
-def test_policies_that_were_chosen_in_different_ways_are_a_warning(tmp_path, caplog):
+def test_runs_of_which_policies_were_chosen_in_different_ways_are_a_warning(study, caplog):
     """`optimist select` on some of the runs replaces what the study chose for them."""
-    first, mixed = (write_selections(write_study(tmp_path / name)) for name in ("first", "mixed"))
-    write_selections(mixed, agents=AGENTS[:1], updates=1000)
-    page = str(tmp_path / "two.html")
-    assert main(["study", "report", str(first), str(mixed), "--out", page]) == 0
-    both = "fqe, 1,000 updates; fqe, 50 updates"
-    assert caplog.messages == [
-        f"policies were chosen offline by fqe, 50 updates in first and by {both} in mixed",
-        f"mixed: the runs' policies were chosen offline in different ways: {both}",
-    ]
-    caplog.clear()
-    assert main(["study", "report", str(first), "--out", page]) == 0
-    assert caplog.messages == []
-
-
-def test_two_studies_are_named_by_their_folders_wherever_the_command_runs(shown, tmp_path, monkeypatch):
-    """In the folder itself the study had no name."""
-    monkeypatch.chdir(shown / "first")
-    assert main(["study", "report", ".", "../second", "--out", str(tmp_path / "two.html")]) == 0
-    assert "IQM first" in table((tmp_path / "two.html").read_text(), "aggregates")[0]
-
-
-def test_a_study_beside_itself_is_refused(shown, monkeypatch, capsys):
-    """Its page had every column twice and no difference, as of a folder that was typed wrongly."""
-    monkeypatch.chdir(shown)
-    assert main(["study", "report", "first", str(shown / "first")]) == 2
-    assert "are the same folder: name two studies" in capsys.readouterr().err
-
-
-def test_two_studies_that_were_done_differently_say_so(shown, tmp_path, caplog):
-    other = write_study(tmp_path / "other", batch=64, agents=AGENTS[:2], games=GAMES[:2])
-    (other / f"random/{GAMES[0]}/episodes.csv").write_text("step,seed,episode,return,length\n1,0,0,1,7\n")
-    (other / "random" / GAMES[1] / "versions.json").write_text(json.dumps({**VERSIONS, "jax": "0.9"}))
-    page = tmp_path / "two.html"
-    assert main(["study", "report", str(shown / "first"), str(other), "--out", str(page)]) == 0
-    told = "\n".join(caplog.messages)
-    assert "only first has the agents REM" in told
-    assert f"only first has the games {GAMES[2]}" in told
-    assert "the normalisers differ" in told and f"{GAMES[0]} from 2 to 20 and from 1 to 20" in told
-    assert "the protocols of first and other differ in training.batch" in told
-    assert "first was made with jax 0.10.2, other with 0.10.2 and 0.9" in told
-    text = page.read_text()
-    assert [line for line in caplog.messages if line not in html.unescape(text)] == []
-    rows = table(text, "protocol")
-    assert {(row["setting"], row["first"], row["other"]) for row in rows} == {("training.batch", "32", "64")}
-    assert {row["agent"] for row in table(text, "per-game")} == set(AGENTS[:2])
-
-
-def test_two_studies_are_compared_without_a_game_that_cannot_be_normalised(shown, tmp_path, caplog):
-    """The page of the study itself leaves this game out; beside another study it was an error."""
-    flat = write_study(tmp_path / "flat")
-    row = f"1,0,0,{PLAYER},7"
-    (flat / f"random/{GAMES[0]}/episodes.csv").write_text(f"step,seed,episode,return,length\n{row}\n")
-    page = tmp_path / "two.html"
-    assert main(["study", "report", str(shown / "first"), str(flat), "--out", str(page)]) == 0
-    assert {row["game"] for row in table(page.read_text(), "per-game")} == set(GAMES[1:])
-    assert any("player and random play both score 20" in line for line in caplog.messages)
-
-
-def test_parts_and_readings_that_only_one_study_has_are_named(shown, tmp_path, caplog):
-    """Their numbers are not on the page, and nothing said so."""
-    said = [{"read_at": read_at} for read_at in ({"1X": 100, "5X": 400}, {"1X": 100, "3X": 300})]
-    first = write_study(tmp_path / "first", parts=("all", "half"), said=said[0])
-    other = write_study(tmp_path / "other", said=said[1])
-    page = tmp_path / "two.html"
-    assert main(["study", "report", str(first), str(other), "--out", str(page)]) == 0
-    assert [line for line in caplog.messages if line.startswith("only")] == [
-        "only first has the parts of the data half",
-        "only first has the readings 5X",
-        "only other has the readings 3X",
+    write_selections(write_selections(study), agents=AGENTS[:1], updates=1000)
+    assert write_findings(study)[1] == [
+        "the runs' policies were chosen offline in different ways: fqe, 1,000 updates; fqe, 50 updates"
     ]
 
 
-@pytest.mark.parametrize(
-    ("grid", "missing"),
-    [
-        (
-            {"parts": ("half",)},
-            'parts of the data in common: first has all of the data ("all"), other has half; give parts',
-        ),
-        (
-            {"said": {"read_at": {"1X": 100}}},
-            "readings in common: first has the end of the runs, other has 1X; give read_at the same names",
-        ),
-    ],
-)
-def test_two_studies_with_nothing_in_common_are_refused(shown, tmp_path, capsys, grid, missing):
-    """The remedy is about what they do not share: it was always to rename agents and parts. What a study's
-    file does not name was called "all", as if it were a part, or a reading, of that name."""
-    other = write_study(tmp_path / "other", **grid)
-    assert main(["study", "report", str(shown / "first"), str(other)]) == 3
-    complaint = capsys.readouterr().err
-    assert f"first and other have no {missing}" in complaint and complaint.count("\n") == 1
+def test_two_studies_stand_in_one_table(study, tmp_path):
+    """The agents of the second are called "REM (B)"; all its scores are 3 higher."""
+    other = write_study(tmp_path / "other", lift=3.0)
+    for folder in (study, other):
+        write_findings(folder)
+    files = [str(folder / "results/all/scores.csv") for folder in (study, other)]
+    by = ["--normaliser", str(study / "results/normaliser.csv")]
+    assert main(["scores", *files, *by, "--out", str(tmp_path / "both")]) == 0
+    rows = list(csv.DictReader((tmp_path / "both/aggregates.csv").read_text().splitlines()))
+    last = {row["agent"]: float(row["mean"]) for row in rows if row["score"] == "last"}
+    assert list(last) == [*AGENTS, *(f"{agent} (B)" for agent in AGENTS)]
+    for agent in AGENTS:
+        assert last[f"{agent} (B)"] - last[agent] == pytest.approx(3 / (PLAYER - RANDOM))
 
 
-@pytest.mark.parametrize("what", ["agents", "games"])
-def test_two_studies_of_other_agents_or_games_are_refused(tmp_path, capsys, what):
-    every = {"agents": AGENTS, "games": GAMES}[what]
-    one = write_study(tmp_path / "one", **{what: every[:1]})
-    other = write_study(tmp_path / "other", **{what: every[1:]})
-    assert main(["study", "report", str(one), str(other)]) == 3
-    assert f"have no {what} in common: one has {every[0]}, other has" in capsys.readouterr().err
-
-
-PAGES = ("first/report.html", "parts/report.html", "selected/report.html", "two.html", "broken/report.html")
+PAGES = ("first/report.html", "parts/report.html", "selected/report.html", "broken/report.html")
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -909,7 +773,9 @@ def test_headline_axes_and_warning_agree_where_the_player_is_worse_than_random_p
     findings = find(made)
     assert said in study_tables.headline(findings)
     one = said.removeprefix("1 is ").partition(" and 0 ")[0]
-    drawn = {name: study_figures.drawings(findings, name)[0][3] for name in ("intervals", "iqm", "medians")}
+    drawn = {
+        name: next(study_figures.drawings(findings, name))[2] for name in ("intervals", "iqm", "medians")
+    }
     words = {
         name: " ".join(text.get_text().replace("\n", " ") for text in figure.findobj(Text))
         for name, figure in drawn.items()
@@ -919,7 +785,7 @@ def test_headline_axes_and_warning_agree_where_the_player_is_worse_than_random_p
     )
     levels = json.loads(chart_data(findings))["panels"][0]["levels"]
     assert levels == {one: 1, said.partition(" and 0 ")[2]: 0}
-    (warned,) = [line for line in warnings(findings, []) if "worse than random play" in line]
+    (warned,) = [line for line in warnings(findings) if "worse than random play" in line]
     assert warned.endswith("there 1 is random play, and 0 is the player")
 
 

@@ -10,7 +10,7 @@ from optimist.data import Dataset, Recorder, Spec
 from optimist.studies import study_file
 from optimist.studies.job_run import perform_job
 from optimist.studies.players import final_returns, ranked
-from optimist.studies.report.paper_figures import curve_grid
+from optimist.studies.report.figures.curves import curve_grid
 from optimist.studies.report.study_report import write_findings
 from optimist.studies.results.findings import find
 from optimist.studies.status import write_jobs
@@ -50,7 +50,14 @@ def test_an_episode_longer_than_the_last_tenth_counts_where_it_ended(tmp_path):
 
 
 def test_a_point_is_the_mean_and_the_deviation_over_seeds_where_all_have_one():
-    (axes,) = curve_grid({"Hopper": {"BCQ": {1: {5: 3.0, 9: 1.0}, 3: {5: 7.0}}}}, window=1, traces=False).axes
+    (axes,) = curve_grid(
+        {"Hopper": {"BCQ": {1: {5: 3.0, 9: 1.0}, 3: {5: 7.0}}}},
+        {},
+        xlabel="",
+        columns=1,
+        window=1,
+        traces=False,
+    ).axes
     assert (list(axes.lines[0].get_xdata()), list(axes.lines[0].get_ydata())) == ([5], [5.0])
     (band,) = axes.collections
     assert set(band.get_paths()[0].vertices[:, 1]) == {3.0, 7.0}  # one deviation around it is 2

@@ -1,8 +1,6 @@
 """Tables and figures of a study, from run folders that say what they hold."""
 
 import csv
-import json
-import shutil
 from dataclasses import replace
 from itertools import product
 
@@ -115,7 +113,6 @@ def test_the_studys_own_player_and_random_play_are_the_yardsticks(study):
         ({"collection": {}, "agent": {"name": "my_package:Keen"}}, "the logged KEEN"),
         ({"collection": {}, "agent": {"name": "dqn"}}, "DQN"),
         ({"format": "dqn-replay"}, "DQN"),
-        (None, "DQN"),  # an older version's results/logs.json does not know
     ],
 )
 def test_who_played_existing_logs_follows_from_the_logs(study, provenance, named):
@@ -125,14 +122,8 @@ def test_who_played_existing_logs_follows_from_the_logs(study, provenance, named
         finish(each, study)
     for game in GAMES:
         log = study / "logs" / game
-        replace(manifest.read(log), provenance=provenance or {}).write(log)
+        replace(manifest.read(log), provenance=provenance).write(log)
     write_jobs(study, "Existing logs", made)
-    if provenance is None:
-        write_findings(study)
-        remembered = json.loads((study / "results" / "logs.json").read_text())
-        text = json.dumps({game: {**log, "agent": None} for game, log in remembered.items()})
-        (study / "results" / "logs.json").write_text(text.replace(', "agent": null', ""))
-        shutil.rmtree(study / "logs")
     found = find(study)
     assert found.by.yardstick == named and found.by.yardstick_scores == dict.fromkeys(GAMES, 10.0)
 
@@ -244,7 +235,7 @@ def test_an_evaluation_at_the_former_end_of_a_longer_run_does_not_count(study):
     """A game was added to a study that was made longer, and left out because it lacked that evaluation."""
     rows = [(step, seed, 0, 9.0, 9) for step in (100, 150, 200) for seed in (0, 1)]
     episodes(study / f"runs/{GAMES[0]}/A", rows)
-    (finding,) = find(study).found
+    (finding,) = find(study).findings
     assert finding.left_out == {}
     steps = {step for games in finding.file.agents.values() for by in games.values() for step in by[0]}
     assert steps == {100, 200}
@@ -275,7 +266,7 @@ def run_by_run(study) -> list[Job]:
 def test_games_in_which_every_agent_lacks_the_same_run_are_left_out(study):
     """They were averaged over the runs that were there, and their 100% was that of their logs."""
     run_by_run(study)
-    (finding,) = find(study).found
+    (finding,) = find(study).findings
     assert finding.left_out == {} and finding.file.seeds == [1, 2]
     for game, label in product(GAMES, "AB"):
         (study / f"runs/{game}/{label}/2/DONE").unlink()
@@ -295,7 +286,7 @@ def test_tables_and_figures_are_written_for_every_reading(study):
     found = {}
     for name in ("1x", "2x"):
         rows = csv.DictReader((study / "results" / name / "table.csv").read_text().splitlines())
-        found[name] = {row["agent"]: (row["last_median_percent"], row["last_games_better"]) for row in rows}
+        found[name] = {row["agent"]: (row["median_percent_last"], row["games_better_last"]) for row in rows}
     as_numbers = {
         name: {agent: (float(median), int(better)) for agent, (median, better) in rows.items()}
         for name, rows in found.items()
@@ -327,14 +318,14 @@ def test_a_study_without_results_says_so(study, tmp_path):
 
 def test_a_game_without_its_random_play_is_left_out_and_named(study):
     (study / f"random/{GAMES[0]}/DONE").unlink()
-    (finding,) = find(study).found
+    (finding,) = find(study).findings
     assert finding.left_out == {GAMES[0]: "random play is not finished"}
     assert finding.file.games == [GAMES[1]]
 
 
 def test_a_game_whose_player_is_no_better_than_random_play_is_left_out(study):
     episodes(study / f"random/{GAMES[0]}", [(1, 0, 0, 10, 9)])
-    (finding,) = find(study).found
+    (finding,) = find(study).findings
     assert finding.left_out == {GAMES[0]: "its player and random play both score 10"}
 
 

@@ -31,16 +31,14 @@ def study(tmp_path_factory):
 
 
 def test_the_regret_within_a_run_is_the_one_of_plain_loops(study):
-    found = [loss for loss in find(study).losses if loss.rule == "fqe" and loss.field.agent != regrets.ALL]
+    found = [loss for loss in find(study).losses if loss.rule == "fqe" and loss.agent != regrets.ALL]
     assert len(found) == len(GAMES) * len(AGENTS) * len(SEEDS)
     for loss in found:
-        field = loss.field
-        truth = {step: height(field.game, field.agent, field.seed, step) for step in STEPS}
-        picked = max(STEPS, key=lambda step: fqe(step, field.seed))
+        truth = {step: height(loss.game, loss.agent, loss.seed, step) for step in STEPS}
+        picked = max(STEPS, key=lambda step: fqe(step, loss.seed))
         expected = (max(truth.values()) - truth[picked]) / (max(truth.values()) - RANDOM)
-        np.testing.assert_allclose(loss.first, expected)
-        assert loss.three == 0  # step 300 is always among the first three
-        assert (expected > 0) == (field.seed == 0)
+        np.testing.assert_allclose(loss.regret, expected)
+        assert (expected > 0) == (loss.seed == 0)
 
 
 def test_the_last_policy_and_the_same_step_stand_beside(study):
@@ -51,15 +49,22 @@ def test_the_last_policy_and_the_same_step_stand_beside(study):
         *("fqe", "support", "last", "the same step for all"),
         *("the best of 3 that are played", "the best of 5 that are played"),
     ]
-    assert all(loss.first > 0 for loss in by_rule["last"])
-    assert all(loss.first == 0 for loss in by_rule["the same step for all"])  # 300 is best everywhere
-    assert all(loss.first == 0 for loss in by_rule["the best of 5 that are played"])
+    assert all(loss.regret > 0 for loss in by_rule["last"])
+    assert all(loss.regret == 0 for loss in by_rule["the same step for all"])  # 300 is best everywhere
+    assert all(loss.regret == 0 for loss in by_rule["the best of 5 that are played"])
 
 
 def test_across_agents_all_policies_of_a_seed_compete(study):
-    across = [loss for loss in find(study).losses if loss.field.agent == regrets.ALL and loss.rule == "fqe"]
+    across = [loss for loss in find(study).losses if loss.agent == regrets.ALL and loss.rule == "fqe"]
     assert len(across) == len(GAMES) * len(SEEDS)
-    assert all(len(loss.field.truth) == len(AGENTS) * len(STEPS) for loss in across)
+    for loss in across:
+        truth = {
+            (agent, step): height(loss.game, agent, loss.seed, step) for agent in AGENTS for step in STEPS
+        }
+        picked = max(truth, key=lambda each: fqe(each[1], loss.seed))  # the first of equal scores
+        np.testing.assert_allclose(
+            loss.regret, (max(truth.values()) - truth[picked]) / (max(truth.values()) - RANDOM)
+        )
 
 
 def test_ranks_of_equal_values_are_shared():
@@ -67,23 +72,25 @@ def test_ranks_of_equal_values_are_shared():
         0.5
     )
     assert regrets.rank_correlation(np.array([1.0, 1.0, 2.0]), np.array([5.0, 5.0, 9.0])) == pytest.approx(1)
-    assert np.isnan(regrets.rank_correlation(np.array([1.0, 1.0]), np.array([5.0, 9.0])))
+    assert regrets.rank_correlation(np.array([1.0, 1.0]), np.array([5.0, 9.0])) is None
 
 
 def test_the_report_shows_what_was_chosen_offline(study, monkeypatch):
     monkeypatch.setattr(study_figures, "drawings", empty_drawings)
-    finding = find(study).found[0]
+    finding = find(study).findings[0]
     for rows in finding.games.values():
         for row in rows:
             chosen = [height(row.game, row.agent, seed, 400 if seed == 0 else 300) for seed in SEEDS]
-            np.testing.assert_allclose(row.score.chosen, np.mean(chosen))
-    assert {row.kind for row in finding.certainty} >= {"chosen", "best", "last"}
+            np.testing.assert_allclose(row.score["chosen"], np.mean(chosen))
+    assert {row.score for row in finding.certainty} >= {"chosen", "best", "last"}
     write_findings(study)
     table = (study / "results" / "all" / "table.md").read_text()
     assert "chosen offline" in table
     assert "regret of each rule" in (study / "report.html").read_text().lower()
     assert (
-        (study / "results" / "selection.csv").read_text().startswith("game,data,agent,seed,rule,regret_at_1")
+        (study / "results" / "selection.csv")
+        .read_text()
+        .startswith("game,part,agent,seed,rule,regret,rank_correlation")
     )
 
 
@@ -109,7 +116,7 @@ def test_a_study_that_does_not_select_shows_no_earlier_choice_and_says_so(tmp_pa
     assert "policies that were chosen by the logs earlier are not shown, because of --no-select" in warned
     findings = find(out)
     assert not findings.losses and "chosen offline by" not in facts(findings)
-    assert "chosen" not in {row.kind for row in findings.found[0].certainty}
+    assert "chosen" not in {row.score for row in findings.findings[0].certainty}
     assert not (out / "results" / "selection.csv").exists()
     write_jobs(out, "the same", jobs())
     assert find(out).losses  # nothing was deleted
@@ -119,4 +126,4 @@ def test_without_a_selection_nothing_is_shown_about_it(tmp_path):
     out = write_study(tmp_path / "out")
     findings = find(out)
     assert not findings.losses and "chosen offline by" not in facts(findings)
-    assert "chosen" not in {row.kind for row in findings.found[0].certainty}
+    assert "chosen" not in {row.score for row in findings.findings[0].certainty}

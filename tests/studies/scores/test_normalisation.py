@@ -1,6 +1,7 @@
 """Scores become medians and counts as one works them out by hand, and nothing incomplete is averaged in."""
 
 import csv
+import gzip
 import io
 
 import numpy as np
@@ -8,16 +9,13 @@ import pytest
 
 from optimist.errors import DataError, UsageError
 from optimist.studies.scores import normalisation, reference
-from optimist.studies.scores.normalisation import Ending, ending, own, scores_of
+from optimist.studies.scores.normalisation import own, scores_by_kind
 from optimist.studies.scores.score_files import complete, read_scores
 from optimist.studies.scores.table_one import (
-    Median,
     notes,
-    paper_medians,
+    paper_numbers,
     per_game,
-    per_game_csv,
     sheet,
-    table_csv,
     table_one,
     write,
 )
@@ -158,14 +156,17 @@ def test_curves_end_in_five_ways():
     """Means over seeds: 5, 4, 3, 5.5. Seed 0 is best for itself at 10, seed 1 at 40."""
     seeds = {0: {10: 9.0, 20: 1.0, 30: 2.0, 40: 3.0}, 1: {10: 1.0, 20: 7.0, 30: 4.0, 40: 8.0}}
     # Seed 0 is scored where seed 1 is best, at 40; seed 1 where seed 0 is, at 10.
-    expected = Ending(best=5.5, cross=(3 + 1) / 2, last=5.5, mean_of_last=(2.5 + 6) / 2, area=35 / 8)
-    assert ending(seeds, recent=2) == expected
-    assert scores_of("best", seeds) == [3, 8] and scores_of("cross", seeds) == [3, 1]
+    assert scores_by_kind(seeds, recent=2) == {
+        "best": [3, 8],
+        "cross": [3, 1],
+        "last": [3, 8],
+        "mean_of_last": [2.5, 6],
+        "area": [15 / 4, 5],
+    }
 
 
 def test_one_seed_is_chosen_by_no_other():
-    assert ending({7: {0: 4.0}}) == Ending(best=4, cross=None, last=4, mean_of_last=4, area=4)
-    assert scores_of("cross", {7: {0: 4.0}}) is None
+    assert scores_by_kind({7: {0: 4.0}}) == dict.fromkeys(("best", "last", "mean_of_last", "area"), [4])
 
 
 def test_the_best_of_noise_flatters_and_the_cross_chosen_best_does_not():
@@ -173,8 +174,8 @@ def test_the_best_of_noise_flatters_and_the_cross_chosen_best_does_not():
     flattered, fair = [], []
     for _ in range(200):
         seeds = {seed: dict(enumerate(random.normal(size=25))) for seed in range(5)}
-        flattered.append(ending(seeds).best)
-        fair.append(ending(seeds).cross)
+        flattered.append(np.mean(scores_by_kind(seeds)["best"]))
+        fair.append(np.mean(scores_by_kind(seeds)["cross"]))
     assert np.mean(flattered) > 0.8 and abs(np.mean(fair)) < 0.1
 
 
@@ -217,6 +218,16 @@ def test_rows_and_columns_come_in_any_order(tmp_path, scores):
     found = read_scores(write_csv(tmp_path, *turned, header="score,step,seed,agent,game"))
     assert found.agents["REM"] == scores.agents["REM"]
     assert found.axis == "step"
+
+
+def test_a_compressed_file_is_read(tmp_path, scores):
+    """The page of a large study has one."""
+    text = write_csv(tmp_path, *REM, *ADAM).read_bytes()
+    (tmp_path / "scores.csv.gz").write_bytes(gzip.compress(text))
+    assert read_scores(tmp_path / "scores.csv.gz") == scores
+    (tmp_path / "scores.csv.gz").write_bytes(text)
+    with pytest.raises(DataError, match="is not a CSV file"):
+        read_scores(tmp_path / "scores.csv.gz")
 
 
 def test_a_file_without_iterations_has_one_evaluation(tmp_path):
@@ -334,27 +345,25 @@ def test_the_table_is_what_one_works_out_by_hand(scores):
     rem, adam = table_one(scores, BY)
     assert (rem.agent, rem.games, rem.seeds, rem.evaluations) == ("REM", 3, 2, 2)
     # best: A 110, B 15, C 100; last: A 110, B 9, C 100; mean of both: A 100, B 12, C 75
-    assert rem.best == pytest.approx(Median(110, 3))  # of 110, 50, 150
-    assert rem.last == pytest.approx(Median(110, 2))  # of 110, -10, 150
-    assert rem.mean_of_last == pytest.approx(Median(100, 2))  # of 100, 20, 125; A is DQN's equal, not better
-    assert adam.best == adam.last == adam.mean_of_last == pytest.approx(Median(50, 1))  # of 50, 200, 50
+    kinds = ("best", "last", "mean_of_last")
+    assert [rem.median_percent[kind] for kind in kinds] == pytest.approx([110, 110, 100])
+    assert [rem.games_better[kind] for kind in kinds] == [3, 2, 2]  # A is DQN's equal in the mean, not better
+    assert [adam.median_percent[kind] for kind in kinds] == pytest.approx([50] * 3)  # of 50, 200, 50
+    assert [adam.games_better[kind] for kind in kinds] == [1] * 3
 
 
 def test_best_is_the_best_mean_and_not_the_mean_of_bests(tmp_path):
     rows = ["A,REM,0,1,100", "A,REM,0,2,0", "A,REM,1,1,0", "A,REM,1,2,100"]
     (row,) = table_one(read_scores(write_csv(tmp_path, *rows)), BY)
-    assert row.best.median == 50
+    assert row.median_percent["best"] == pytest.approx(50)
 
 
 def test_games_are_sorted_by_improvement(scores):
     games = per_game(scores, BY)
     assert [row.game for row in games["REM"]] == ["B", "A", "C"]
-    assert [row.improvement.best for row in games["REM"]] == pytest.approx([-50, 10, 50])
-    assert [row.improvement.last for row in games["REM"]] == pytest.approx([-110, 10, 50])
+    assert [row.improvement["best"] for row in games["REM"]] == pytest.approx([-50, 10, 50])
+    assert [row.improvement["last"] for row in games["REM"]] == pytest.approx([-110, 10, 50])
     assert [row.game for row in games["DQN (Adam)"]] == ["A", "C", "B"]
-    first = next(csv.DictReader(io.StringIO(per_game_csv(games))))
-    assert (first["agent"], first["game"], first["best_score"]) == ("REM", "B", "15.0")
-    assert float(first["best_improvement_percent"]) == -50
 
 
 def test_the_paper_stands_beside_agents_of_its_names(scores):
@@ -370,29 +379,32 @@ def test_the_paper_stands_beside_agents_of_its_names(scores):
 
 @pytest.mark.parametrize("name", ["qr_dqn", "QR-DQN", "Qr Dqn"])
 def test_a_name_is_known_in_any_spelling(name):
-    assert paper_medians(name) == {"1X": (115.0, 44), "5X": (118.9, 45)}
-    assert paper_medians(f"{name} (1X)") == {"1X": (115.0, 44)}
+    assert paper_numbers(name) == {"paper, 1X": (115.0, 44), "paper, 5X": (118.9, 45)}
+    assert paper_numbers(f"{name} (1X)") == {"paper, 1X": (115.0, 44)}
 
 
 def test_dqn_alone_is_neither_of_the_papers_two():
-    assert paper_medians("DQN") == paper_medians("C51") == {}
-    assert paper_medians("dqn-nature")["5X"] == (83.4, 17)
+    assert paper_numbers("DQN") == paper_numbers("C51") == {}
+    assert paper_numbers("dqn-nature")["paper, 5X"] == (83.4, 17)
 
 
 def test_the_paper_is_not_shown_beside_percent_of_something_else(scores):
     by = own(BY.yardstick_scores, BY.random_scores, yardstick="human")
-    assert [row.paper for row in table_one(scores, by)] == [{}, {}]
+    assert not any("paper" in kind for row in table_one(scores, by) for kind in row.median_percent)
     assert not any("the paper's numbers" in note for note in notes(table_one(scores, by), by))
 
 
 def test_the_table_as_files(tmp_path, scores):
-    rows, games = table_one(scores, BY), per_game(scores, BY)
+    rows, games = table_one(scores, BY), [row for mine in per_game(scores, BY).values() for row in mine]
     paths = write(tmp_path / "out", rows, games, BY, 3, ["a note"])
     assert [path.name for path in paths] == ["table.md", "table.csv", "per_game.csv"]
     page = paths[0].read_text()
     assert page.splitlines()[0] == "# Median normalised score / games > DQN, of 3 games"
     assert "| REM | 110.0% / 3 | " in page
     assert page.endswith("\n- a note\n")
-    rem, adam = csv.DictReader(io.StringIO(table_csv(rows)))
-    assert rem["best_games_better"] == "3" and float(rem["last_median_percent"]) == pytest.approx(110)
-    assert adam["paper_5x_median_percent"] == "111.9" and adam["evaluations"] == "2"
+    rem, adam = csv.DictReader(io.StringIO(paths[1].read_text()))
+    assert rem["games_better_best"] == "3" and float(rem["median_percent_last"]) == pytest.approx(110)
+    assert adam["median_percent_paper_5X"] == "111.9" and adam["evaluations"] == "2"
+    first = next(csv.DictReader(io.StringIO(paths[2].read_text())))
+    assert (first["agent"], first["game"], first["score_best"]) == ("REM", "B", "15.0")
+    assert float(first["improvement_best"]) == -50

@@ -141,6 +141,28 @@ def stored_whole(path: Path, needed: int = 0) -> Iterator[IO[bytes]]:
         raise storage_error(path, needed, problem) from problem
 
 
+@contextlib.contextmanager
+def built_beside(path: Path) -> Iterator[Path]:
+    """A place to write a file or a folder, which takes its name when it is complete; what an interrupted
+    attempt left there is removed, and not followed if it is a link."""
+    partial = path.with_name(path.name + TEMPORARY)
+    make_folder(path.parent)
+    _discard(partial)
+    try:
+        yield partial
+        partial.rename(path)
+    except OSError as problem:
+        _discard(partial)
+        raise storage_error(path, 0, problem) from problem
+
+
+def _discard(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        remove(path)
+
+
 def opened_beside(partial: Path) -> IO[bytes]:
     """Open a new file. A leftover of that name is removed and never opened, because it may be a link to a
     file outside."""

@@ -1,50 +1,29 @@
 """Formats of other programs' logs. The folder is the registry: each file or folder in it is a format.
 
-A format is a module with the members of `Format`; modules whose name begins with an underscore are not
+A format is a module with the members of `Source`; modules whose name begins with an underscore are not
 formats. A format of another package is such a module, or a class with these functions as static methods:
 `optimist.plugins` finds it by an entry point of `optimist.formats` or as `module:Name`.
 """
 
-from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from optimist import plugins
+from optimist.data.formats._incoming import Address, Imported, Progress, Report, bring_in, checked
+from optimist.data.formats._log import Asked, Log
 from optimist.errors import DataError, UsageError
 
-Address = str | Path  # a path, or an address such as gs://bucket/folder
+__all__ = ["Asked", "Format", "Log", "Report", "Source", "available", "detect", "detected", "find"]
 TABLES = ("csv", "arrow", "feather")  # files that people may take for formats
 
 
-class Summary(Protocol):
-    """The result of reading or writing logs."""
-
-    def lines(self) -> list[str]:
-        """The counts, then a line for each kind of loss or change."""
-        ...
-
-
-class Report(Protocol):
-    """The result of verifying logs."""
-
-    problems: list[str]  # a line for each
-
-    @property
-    def heads(self) -> Sequence[str]:
-        """The names of the columns of `rows`."""
-        ...
-
-    @property
-    def rows(self) -> Sequence[Sequence[str]]:
-        """A table of the contents of the logs; it may be empty."""
-        ...
-
-
-class Format(Protocol):
-    """One format. Its options are frozen dataclasses whose fields are `Annotated` with their help."""
+class Source(Protocol):
+    """What a format gives. It may also have `write(dataset, out, options)`, which writes a dataset or a view
+    and returns an object with `lines()`, and its `WriteOptions`; and a `verify(address)` that finds more than
+    an import does. Options are frozen dataclasses whose fields are `Annotated` with their help."""
 
     ReadOptions: Any
-    WriteOptions: Any
 
     @staticmethod
     def detect(address: Address) -> bool:
@@ -52,21 +31,45 @@ class Format(Protocol):
         ...
 
     @staticmethod
+    def open(address: Address, options: Any) -> Log:
+        """The log at this address, or a DataError."""
+        ...
+
+
+class Format:
+    """A format by its name: what it gives, and the import and the check that follow from that."""
+
+    def __init__(self, name: str, source: Any):
+        for member in ("detect", "open", "ReadOptions"):
+            if not hasattr(source, member):
+                raise UsageError(f'"{name}" is no format: it has no {member}')
+        self.name, self.source = name, source
+        self.detect, self.open, self.ReadOptions = source.detect, source.open, source.ReadOptions
+        self.WriteOptions: Any = getattr(source, "WriteOptions", None)
+
     def read(
-        address: Address, out: Address, options: Any, progress: Callable[[int, int], None] | None
-    ) -> Summary:
-        """Convert the logs to the dataset folder `out`, or raise DataError."""
-        ...
+        self, address: Address, out: Address, options: Any = None, progress: Progress | None = None
+    ) -> Imported:
+        """Write the log into the new folder `out` as a dataset."""
+        with closing(self.open(address, options or self.ReadOptions())) as log:
+            origin = {"format": self.name, "source": Path(address).name, **log.provenance}
+            return bring_in(log, out, origin, progress)
 
-    @staticmethod
-    def write(dataset: Any, out: Address, options: Any) -> Summary:
-        """Write a dataset, or a view, as logs of this format."""
-        ...
+    def verify(self, address: Address) -> Report:
+        """Read all of the log; most formats report the first problem that an import would raise."""
+        if hasattr(self.source, "verify"):
+            return self.source.verify(address)
+        return checked(lambda: self.open(address, self.ReadOptions()))
 
-    @staticmethod
-    def verify(address: Address) -> Report:
-        """Read every byte and report every problem."""
-        ...
+    def write(self, dataset: Any, out: Address, options: Any = None) -> Any:
+        """Write a dataset, or a view, as logs of this format; the result has `lines()`."""
+        self.check_can_write()
+        return self.source.write(dataset, out, options or self.WriteOptions())
+
+    def check_can_write(self) -> None:
+        """Raise UsageError for a format that can only be read."""
+        if not hasattr(self.source, "write"):
+            raise UsageError(f'the format "{self.name}" can only be read: it has no function write')
 
 
 def available() -> list[str]:
@@ -81,15 +84,9 @@ def find(name: str) -> Format:
             f'there is no format "{name}": the format parquet reads such files too; name parquet'
         )
     own = name.replace("-", "_")
-    return cast(Format, plugins.find("formats", own if own in plugins.own("formats") else name, available()))
-
-
-def able_to(action: str, name: str) -> Format:
-    """The format with this name; UsageError if it lacks this function: one of a user may only read."""
-    format = find(name)
-    if not hasattr(format, action):
-        raise UsageError(f'the format "{name}" can only be read: it has no function {action}')
-    return format
+    if own in plugins.own("formats"):
+        return Format(own.replace("_", "-"), plugins.find("formats", own))
+    return Format(name, plugins.find("formats", name, available()))
 
 
 def detected(address: Address) -> str | None:
@@ -99,17 +96,16 @@ def detected(address: Address) -> str | None:
 
 def detect(address: Address) -> str:
     """The name of the format of the logs at this address, or a DataError."""
-    found = detected(address)
-    if found is None and "://" not in str(address) and not Path(address).exists():
+    if (name := detected(address)) is not None:
+        return name
+    if "://" not in str(address) and not Path(address).exists():
         raise DataError(f"{address} does not exist; check its spelling")
-    if found is None and (inside := _file_inside(address)):
+    if inside := _file_inside(address):
         raise DataError(f"{address} is a folder: name a file in it, such as {inside}")
-    if found is None:
-        raise DataError(
-            f"{address} is in none of the known formats ({', '.join(_all())}); name one, or convert it to a "
-            ".csv or .parquet file"
-        )
-    return found
+    raise DataError(
+        f"{address} is in none of the known formats ({', '.join(_all())}); name one, or convert it to a "
+        ".csv or .parquet file"
+    )
 
 
 def _file_inside(address: Address) -> Path | None:

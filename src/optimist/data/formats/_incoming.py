@@ -1,7 +1,8 @@
 """A log on its way in: its columns, part by part, become the steps of a new dataset."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from optimist.data.checking import checked_piece, checked_rows, checked_steps
-from optimist.data.formats._log import Asked, Log, Part
+from optimist.data.formats._log import Log, Part
 from optimist.data.formats._log_ends import check_ends
 from optimist.data.formats._plan import Plan
 from optimist.data.intake import Counts, Intake
@@ -19,9 +20,8 @@ from optimist.data.propensities import Propensities
 from optimist.data.transition import Spec
 from optimist.errors import DataError, UsageError
 
-__all__ = ["Asked", "Imported", "Log", "Part", "Report", "bring_in", "gathered", "problems", "said_no"]
-
-Progress = Callable[[int, int], None]
+Address = str | Path  # a path, or an address such as gs://bucket/folder
+Progress = Callable[[int, int], None]  # rows read, rows in all
 
 BYTES_AT_ONCE = 2**24  # of the observations that are read together
 FEW_ROWS = 2**13  # shorter parts, such as episodes, are joined up to these rows
@@ -43,31 +43,33 @@ class Imported:
 class Report:
     """A table of what the log holds, and the problems."""
 
-    problems: list[str]
-    rows: Sequence[Sequence[str]]
-    heads: Sequence[str]
+    problems: list[str]  # a line for each
+    heads: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
 
 
-def bring_in(
-    log: Log,
-    out: str | Path,
-    asked: Asked,
-    provenance: dict[str, Any],
-    progress: Progress | None = None,
-    notes: Iterable[str] = (),
-    *,
-    is_padded: bool = False,
-) -> Imported:
-    """Write the log into the new folder `out`; `is_padded` says that its last rows of truncated episodes hold
-    final observations and are no steps."""
+def bring_in(log: Log, out: Address, provenance: Mapping[str, Any], progress: Progress | None) -> Imported:
+    """Write the log into the new folder `out`; errors name the rows of its file."""
+    try:
+        return _brought_in(log, out, provenance, progress)
+    except DataError as problem:
+        if (said := log.in_file(str(problem))) != str(problem):
+            raise DataError(said) from problem
+        raise
+
+
+def _brought_in(log: Log, out: Address, provenance: Mapping[str, Any], progress: Progress | None) -> Imported:
+    asked, ours = log.asked, log.spec is not None
     check_ends(log, asked)
     plan = Plan.of(log, asked)
     origin = {"environment": asked.environment or "", **provenance}
-    ours = log.spec is not None
-    with Intake(out, plan.spec, provenance=origin, is_padded=is_padded, unknown_masks=ours) as intake:
-        done, total, last_frame, masks = 0, log.rows, None, GivenMasks(may_be_unknown=ours)
-        propensities = Propensities(plan.spec.actions)
+    propensities = Propensities(plan.spec.actions)
+    with Intake(out, plan.spec, provenance=origin, is_padded=log.is_padded, unknown_masks=ours) as intake:
+        done, last_frame, last_lane, masks = 0, None, 0, GivenMasks(may_be_unknown=ours)
         for part in _read_ahead(plan.parts(log)):
+            lane = part.pop("lanes", np.zeros(1))[0]
+            if done and lane != last_lane:
+                intake.next_lane()
             if "frames" in part:
                 piece, last_frame = framed_piece(part, plan.spec, masks, done)
                 intake.extend(piece, np.arange(done, done + len(piece)))
@@ -75,13 +77,13 @@ def bring_in(
                 intake.add(part)
             if "probabilities" in part and plan.spec.discrete:
                 propensities.add(part["actions"], part["probabilities"], part.get("allowed_actions"))
-            done += len(part["rewards"])
-            if progress and total:
-                progress(done, total)
+            done, last_lane = done + len(part["rewards"]), lane
+            if progress and log.rows:
+                progress(done, log.rows)
         if last_frame is not None:
             intake.end_lane(last_frame)
     doubts = [f"warning: {doubt}" for doubt in propensities.doubts(plan.spec.action_names)]
-    return Imported(intake.counts, asked.environment, (*notes, *doubts))
+    return Imported(intake.counts, asked.environment, (*log.notes, *doubts))
 
 
 def _read_ahead(parts: Iterator[Part]) -> Iterator[Part]:
@@ -97,11 +99,11 @@ def _read_ahead(parts: Iterator[Part]) -> Iterator[Part]:
             thread.submit(parts.close)  # type: ignore[attr-defined]  # where it ran: it closes its files
 
 
-def problems(log: Log, asked: Asked) -> list[str]:
+def problems(log: Log) -> list[str]:
     """The first problem in the rows; all of them are read as by `bring_in`, and nothing is written."""
     try:
         masks = GivenMasks(may_be_unknown=log.spec is not None)
-        plan, joining, done = Plan.of(log, asked, is_verified=True), Joining(masks), 0
+        plan, joining, done = Plan.of(log, log.asked, is_verified=True), Joining(masks), 0
         for part in plan.parts(log):
             if "frames" in part:
                 framed_piece(part, plan.spec, masks, done)
@@ -109,8 +111,17 @@ def problems(log: Log, asked: Asked) -> list[str]:
                 checked_piece(part, plan.spec, joining)
             done += len(part["rewards"])
     except DataError as problem:
-        return [str(problem)]
+        return [log.in_file(str(problem))]
     return []
+
+
+def checked(opened: Callable[[], Log]) -> Report:
+    """What a log holds, and the first problem that an import would raise."""
+    try:
+        with closing(opened()) as log:
+            return Report(problems(log), log.heads, log.contents)
+    except DataError as problem:
+        return Report([str(problem)])
 
 
 def framed_piece(part: Part, spec: Spec, masks: GivenMasks, first: int) -> tuple[Piece, np.ndarray | None]:

@@ -1,8 +1,8 @@
 """A log of another program, part by part, and what the user says about it."""
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -10,40 +10,6 @@ from optimist.data.array_actions import Actions
 from optimist.data.transition import Spec
 
 Part = dict[str, np.ndarray]
-
-
-class Log(Protocol):
-    """A log of another program, which can be read more than once."""
-
-    @property
-    def rows(self) -> int:
-        """The number of rows; 0 if it is not known yet."""
-        ...
-
-    @property
-    def columns(self) -> Collection[str]:
-        """The names of its columns: those of `Dataset.from_arrays`; "frames" may stand for both columns of
-        observations."""
-        ...
-
-    @property
-    def spec(self) -> Spec | None:
-        """The spec, if this package wrote the log."""
-        ...
-
-    @property
-    def actions(self) -> Actions | None:
-        """The number or the bounds of its actions, if the log declares them."""
-        ...
-
-    @property
-    def actions_are_named(self) -> bool:
-        """Whether a log that this package wrote has the names of its actions, not their numbers."""
-        ...
-
-    def parts(self, names: Collection[str]) -> Iterator[Part]:
-        """These columns of all rows in time order, a bounded number of rows at a time."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -60,7 +26,35 @@ class Asked:
     action_high: tuple[float, ...] | float | None = None
 
 
-def with_following(parts: Iterator[Part]) -> Iterator[tuple[Part, Part | None]]:
+def _nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Log:
+    """A log of another program, which can be read more than once.
+
+    `columns` are names of `Dataset.from_arrays`. "frames" may stand for both columns of observations: then
+    the final observation of every episode follows its last row. With "lanes", which all rows of a part share,
+    rows of another lane follow a gap."""
+
+    columns: Collection[str]
+    parts: Callable[[Collection[str]], Iterable[Part]]  # these columns of all rows in time order
+    rows: int = 0  # 0: not known yet
+    asked: Asked = Asked()
+    spec: Spec | None = None  # if the log declares it, as those do that this package wrote
+    actions: Actions | None = None  # the number or the bounds, if the log declares them
+    actions_are_named: bool = False  # a log with a spec has the names of its actions, not their numbers
+    is_padded: bool = False  # the last rows of truncated episodes hold final observations, and are no steps
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)  # on what was chosen or left out; reading may add some
+    heads: Sequence[str] = ()  # of the table of its contents
+    contents: Sequence[Sequence[str]] = ()
+    in_file: Callable[[str], str] = str  # an error in which rows have their numbers in the file
+    close: Callable[[], None] = _nothing
+
+
+def with_following(parts: Iterable[Part]) -> Iterator[tuple[Part, Part | None]]:
     """Every part, with the part after it; None after the last."""
     held: Part | None = None
     for part in parts:

@@ -9,8 +9,7 @@ import numpy as np
 
 from optimist.data.formats._incoming import BYTES_AT_ONCE
 from optimist.data.formats._options import ArrayFacts
-from optimist.data.transition import Spec
-from optimist.errors import DataError, did_you_mean, in_one_line
+from optimist.errors import DataError, did_you_mean, in_one_line, some_of
 
 NEEDED = ("observations", "actions", "rewards", "terminals")
 KNOWN = {  # the column of a log that an array of this name is
@@ -42,30 +41,23 @@ class NamedArrayFacts(ArrayFacts):
         return asked
 
 
-@dataclass(frozen=True)
-class NamedArrays:
-    """The log in a file of arrays; a format adds how their rows are read."""
-
-    path: Path
-    uses: dict[str, str]  # the array of each column
-    rows: int
-    spec: Spec | None  # of a file that `write` made
-    environment: str | None
-    names: Mapping[str, list[str]]  # of columns of the table that a log of ours comes from
-    actions = None
-
-    @property
-    def columns(self) -> Collection[str]:
-        return self.uses
+def check_needed(columns: Collection[str], held: Iterable[str], path: Path) -> None:
+    """Raise DataError if the file lacks a column that every log has; `held` are the names of its arrays."""
+    missing = [name for name in NEEDED if name not in columns]
+    if missing:
+        shown = some_of([in_one_line(name, 40) for name in held], 100) or "nothing"
+        raise DataError(f"{path} holds {shown}, and lacks {', '.join(missing)}: save them with these names")
 
 
-def check_lengths(lengths: Mapping[str, Any], path: Path) -> None:
-    """Raise DataError if the arrays have different numbers of rows."""
+def common_length(arrays: Mapping[str, tuple[tuple[int, ...], Any]], path: Path) -> int:
+    """The number of rows of all these arrays, given by shape and type; DataError if they differ."""
+    lengths = {name: shape[0] if shape else 0 for name, (shape, _) in arrays.items()}
     if len(set(lengths.values())) > 1:
         raise DataError(f"{path} has arrays of different lengths: {in_one_line(lengths, 200)}; save it again")
+    return next(iter(lengths.values()))
 
 
-def rows_at_once(arrays: Iterable[tuple[tuple[int, ...], np.dtype]]) -> int:
+def rows_together(arrays: Iterable[tuple[tuple[int, ...], np.dtype]]) -> int:
     """The number of rows of all these arrays, given by shape and type, that are read together."""
     width = sum(dtype.itemsize * int(np.prod(shape[1:])) for shape, dtype in arrays)
     return max(1, min(MOST_ROWS, BYTES_AT_ONCE // max(1, width)))

@@ -82,6 +82,14 @@ def parts(dataset: Dataset, names: Collection[str] = COLUMNS) -> Iterator[Part]:
         yield {name: column() for name, column in columns.items() if name in names}
 
 
+def frames_of(dataset: Dataset, start: int, count: int) -> Iterator[tuple[int, np.ndarray]]:
+    """The frames from that of a step on, a bounded number at a time, with the place of their first."""
+    first = start + int(dataset.timeline.episode_of(np.array([start]))[0])
+    at_once = rows_at_once(dataset.spec)
+    for place in range(0, count, at_once):
+        yield place, dataset.timeline.frames(first + np.arange(place, min(place + at_once, count)))
+
+
 def named_parts(dataset: Dataset, names: Collection[str] = COLUMNS) -> Iterator[Part]:
     """The same with the user's own names of the actions."""
     own = dataset.spec.action_names

@@ -30,6 +30,7 @@ STORED = (
     "allowed_actions",
     "next_allowed_actions",
     "frames",  # the observations with the final one of every episode after its last row
+    "lanes",
 )
 
 
@@ -51,7 +52,7 @@ class Plan:
                 return cls(spec)
             names = np.array(spec.action_names, None if len(set(map(type, spec.action_names))) == 1 else str)
             return cls(spec, distinct=np.sort(names), numbers=np.argsort(names))
-        first = next(log.parts(["observations"]), {}).get("observations", np.empty((0, 1)))
+        first = next(iter(log.parts(["observations"])), {}).get("observations", np.empty((0, 1)))
         if not len(first):
             raise DataError("the log has no rows; check that it is the right file")
         layout = Layout() if is_verified else Layout.of(first, asked.channels)
@@ -83,7 +84,7 @@ class Plan:
             yield {name: self._column(name, part[name], first) for name in STORED if name in part}
             first += len(part["rewards"])
         if labels.early:
-            warn.warning(getattr(log, "in_file", str)(labels.early))
+            warn.warning(log.in_file(labels.early))
 
     def _column(self, name: str, values: np.ndarray, first: int) -> np.ndarray:
         if name in ("observations", "next_observations", "frames"):

@@ -6,9 +6,10 @@ import struct
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,15 +18,14 @@ from numpy.lib import format as npy
 
 from optimist.data.dataset import Dataset
 from optimist.data.disk.files import check_is_file, stored_whole
-from optimist.data.formats import _incoming
-from optimist.data.formats._incoming import Imported, Part, Report, said_no
+from optimist.data.formats._incoming import said_no
+from optimist.data.formats._log import Log, Part
 from optimist.data.formats._named_arrays import (
     KNOWN,
-    NEEDED,
     NamedArrayFacts,
-    NamedArrays,
-    check_lengths,
-    rows_at_once,
+    check_needed,
+    common_length,
+    rows_together,
 )
 from optimist.data.formats._outgoing import (
     WRITTEN,
@@ -63,25 +63,20 @@ def detect(address: str | Path) -> bool:
     return Path(address).suffix == ".npz" and Path(address).is_file()
 
 
-@dataclass(frozen=True)
-class Arrays(NamedArrays):
-    """The arrays of a file, which are read as streams: all of them together may exceed the memory. One in
-    Fortran order, as `DataFrame.to_numpy` gives it, is turned in memory first."""
-
-    actions_are_named = True
-
-    def parts(self, names: Collection[str]) -> Iterator[Part]:
-        with _readable(self.path), zipfile.ZipFile(self.path) as archive, ExitStack() as stack:
-            streams = {}
-            for name in names:
-                if name in self.uses:
-                    stream = stack.enter_context(_opened(archive, self.uses[name]))
-                    shape, dtype, is_turned = _header(stream)
-                    streams[name] = (_by_rows(stream, shape, dtype) if is_turned else stream, shape, dtype)
-            size = rows_at_once((shape, dtype) for _, shape, dtype in streams.values())
-            for start in range(0, self.rows, size):
-                count = min(size, self.rows - start)
-                yield {name: _rows(*stream, count) for name, stream in streams.items()}
+def _parts(path: Path, uses: dict[str, str], rows: int, names: Collection[str]) -> Iterator[Part]:
+    """The arrays are read as streams: all of them together may exceed the memory. One in Fortran order, as
+    `DataFrame.to_numpy` gives it, is turned in memory first."""
+    with _readable(path), zipfile.ZipFile(path) as archive, ExitStack() as stack:
+        streams = {}
+        for name in names:
+            if name in uses:
+                stream = stack.enter_context(_opened(archive, uses[name]))
+                shape, dtype, is_turned = _header(stream)
+                streams[name] = (_by_rows(stream, shape, dtype) if is_turned else stream, shape, dtype)
+        size = rows_together((shape, dtype) for _, shape, dtype in streams.values())
+        for start in range(0, rows, size):
+            count = min(size, rows - start)
+            yield {name: _rows(*stream, count) for name, stream in streams.items()}
 
 
 def _opened(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
@@ -131,7 +126,7 @@ def _readable(path: Path) -> Iterator[None]:
         ) from None
 
 
-def opened(address: str | Path, options: ReadOptions) -> Arrays:
+def open(address: str | Path, options: ReadOptions) -> Log:
     """The log in the file, after a check of the names and lengths of its arrays."""
     path = Path(address)
     check_is_file(path)
@@ -145,16 +140,21 @@ def opened(address: str | Path, options: ReadOptions) -> Arrays:
             hint = did_you_mean(unknown[0], KNOWN)
             raise DataError(f'{path} holds an array "{in_one_line(unknown[0])}": {hint}')
         uses = {KNOWN[name]: name for name in names if name not in dropped}
-        shapes = {name: _shape(archive, use)[0] for name, use in uses.items()}
-        missing = [name for name in NEEDED if name not in uses]
-        if missing:
-            held = ", ".join(in_one_line(name, 40) for name in names)
-            raise DataError(
-                f"{path} holds {held}, and lacks {', '.join(missing)}: save them with these names"
-            )
-    lengths = {name: shape[0] if shape else 0 for name, shape in shapes.items()}
-    check_lengths(lengths, path)
-    return Arrays(path, uses, lengths["rewards"], *ours)
+        shapes = {name: _shape(archive, name) for name in uses.values()}
+    check_needed(uses, names, path)
+    rows = common_length(shapes, path)
+    return Log(
+        columns=uses,
+        parts=partial(_parts, path, uses, rows),
+        rows=rows,
+        asked=options.asked(ours.environment, every_end_is_terminal=said_no(options.truncations)),
+        spec=ours.spec,
+        actions_are_named=True,
+        provenance=ours.names,
+        notes=[f"left out: {options.drop}"] if options.drop else [],
+        heads=("array", "shape", "type"),
+        contents=[(name, str(shape), str(dtype)) for name, (shape, dtype) in shapes.items()],
+    )
 
 
 def _shape(archive: zipfile.ZipFile, name: str) -> tuple[tuple[int, ...], np.dtype]:
@@ -168,26 +168,8 @@ def _whole(archive: zipfile.ZipFile, name: str) -> Any:
         return _next(stream, shape, dtype).reshape(shape)
 
 
-def read(
-    address: str | Path,
-    out: str | Path,
-    options: ReadOptions = ReadOptions(),  # noqa: B008  (frozen)
-    progress: Callable[[int, int], None] | None = None,
-) -> Imported:
-    """Check the arrays like `Dataset.from_arrays`, and write them into a new folder."""
-    log = opened(address, options)
-    asked = options.asked(log.environment, every_end_is_terminal=said_no(options.truncations))
-    provenance = {"format": "npz", "source": Path(address).name, **log.names}
-    notes = [f"left out: {options.drop}"] if options.drop else []
-    return _incoming.bring_in(log, out, asked, provenance, progress, notes)
-
-
-def write(
-    dataset: Dataset,
-    out: str | Path,
-    options: WriteOptions = WriteOptions(),  # noqa: B008  (frozen)
-) -> Written:
-    """Write one file, `out` or `out/log.npz`, which `read` imports without loss."""
+def write(dataset: Dataset, out: str | Path, options: WriteOptions) -> Written:
+    """Write one file, `out` or `out/log.npz`, which is imported without loss."""
     path = new_file(out, (".npz",))
     fast = 1  # the other levels of compression take many times as long
     with (
@@ -209,17 +191,3 @@ def _write_array(archive: zipfile.ZipFile, name: str, rows: int | None, blocks: 
                 descr = npy.dtype_to_descr(block.dtype)
                 npy.write_array_header_1_0(stream, {"descr": descr, "fortran_order": False, "shape": shape})
             stream.write(np.ascontiguousarray(block).tobytes())
-
-
-def verify(address: str | Path) -> Report:
-    """Report the first problem that an import would raise."""
-    rows: list[tuple[str, ...]] = []
-    try:
-        log = opened(address, ReadOptions())
-        with _readable(log.path), zipfile.ZipFile(log.path) as archive:
-            shown = [(use, *_shape(archive, use)) for use in log.uses.values()]
-            rows = [(use, str(shape), str(dtype)) for use, shape, dtype in shown]
-        problems = _incoming.problems(log, ReadOptions().asked(log.environment))
-    except DataError as problem:
-        problems = [str(problem)]
-    return Report(problems, rows, ("array", "shape", "type"))

@@ -13,7 +13,7 @@ from optimist.data.disk.files import make_folder
 from optimist.studies.bench import peers
 from optimist.studies.bench.measuring import Row
 from optimist.studies.bench.timing import Subject
-from optimist.studies.report import figures
+from optimist.studies.report import drawing
 from optimist.studies.sheet import Cell, Sheet, as_csv
 
 TABLE, FIGURE = "bench.csv", "bench.png"
@@ -83,7 +83,7 @@ def write_table(rows: Sequence[Row], folder: Path) -> Path:
 
 def write_figure(rows: Sequence[Row], folder: Path) -> Path:
     make_folder(folder)
-    figures.save_png(figures.laid_out(chart(rows)), folder / FIGURE)
+    drawing.save_png(drawing.laid_out(chart(rows)), folder / FIGURE)
     return folder / FIGURE
 
 
@@ -93,7 +93,7 @@ def chart(rows: Sequence[Row]) -> Figure:
     axes = figure.subplots()
     places = list(range(len(rows)))[::-1]
     shares = [row.rate / row.limit for row in rows]
-    handles: list[Any] = [axes.barh(places, shares, height=0.6, color=figures.COLOURS[0])]
+    handles: list[Any] = [axes.barh(places, shares, height=0.6, color=drawing.COLOURS[0])]
     labels = ["Optimist"]
     for number, (form, name) in enumerate(peers.FORMS.items(), 1):
         marks = [
@@ -102,7 +102,7 @@ def chart(rows: Sequence[Row]) -> Figure:
             if form in row.times
         ]
         if marks:
-            handles.append(axes.scatter(*zip(*marks, strict=True), color=figures.colour(number), zorder=3))
+            handles.append(axes.scatter(*zip(*marks, strict=True), color=drawing.colour(number), zorder=3))
             labels.append(name)
     for row, share, place in zip(rows, shares, places, strict=True):
         axes.annotate(
@@ -115,11 +115,11 @@ def chart(rows: Sequence[Row]) -> Figure:
         )
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=None))
-    axes.set(xlabel="share of the limit", xlim=(min(0.001, *shares) / 2, 8), facecolor=figures.PAPER)
-    axes.axvline(1, color=figures.FAINT, linewidth=1)
+    axes.set(xlabel="share of the limit", xlim=(min(0.001, *shares) / 2, 8), facecolor=drawing.PAPER)
+    axes.axvline(1, color=drawing.FAINT, linewidth=1)
     axes.set_yticks(places, [_label(row.subject) for row in rows], fontsize=8)
     axes.spines[["top", "right"]].set_visible(False)
-    figures.legend(figure, handles, labels)
+    drawing.legend(figure, handles, labels)
     return figure
 
 

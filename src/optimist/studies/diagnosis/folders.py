@@ -142,14 +142,14 @@ def _holder(path: Path) -> Iterator[Finding]:
 def study(path: Path) -> Iterator[Finding]:
     """The runs of a study by their states."""
     try:
-        title, jobs = status.read_jobs(path)
+        record = status.read_record(path)
     except RunError as problem:
         yield Finding(str(problem), RunError)
         return
-    states = [status.job_status(job, path) for job in jobs]
+    states = [status.job_status(job, path) for job in record.jobs]
     counts = Counter(state.state for state in states)
     words = ", ".join(f"{count} {state}" for state, count in counts.items())
-    yield Finding(f"{path} is the study {title}: {len(jobs)} runs, {words}")
+    yield Finding(f"{path} is the study {record.title}: {len(record.jobs)} runs, {words}")
     failed = [_failure(state) for state in states if state.state in FAILURES]
     yield from _first(failed, f"runs: {command_line('study', 'status', path)} lists them")
 

@@ -1,33 +1,61 @@
 """Workers on this machine: long-lived processes, so that JAX loads once and equal programs compile once."""
 
+import importlib.util
 import multiprocessing
 import os
 import signal
+import subprocess
 import sys
-import time
-import traceback
 from collections.abc import Mapping, Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
 
-from optimist import plugins
 from optimist.data import machine
-from optimist.envs._processes import isolated, serve, setting
-from optimist.errors import OptimistError, UsageError, in_one_line
-from optimist.studies.engines.devices import RUNS_PER_GPU_DEFAULT, gpus, least_used, share
-from optimist.studies.engines.engine import Ended
+from optimist.envs._processes import isolated, serve, setting, variables
+from optimist.errors import UsageError
+from optimist.studies.engines._schedule import Ended, perform_all
 from optimist.studies.job import Job
-from optimist.studies.job_run import perform_job
-from optimist.training.interrupt import Interrupted
-from optimist.training.storage.run_folder import InUseError
+from optimist.studies.work import performed
+from optimist.training.memory import RUNS_PER_GPU, RUNS_PER_MACHINE
 
 PATIENCE = 0.5  # seconds between checks for signals
 LEAVING_SECONDS = 60
 FEW_CORES = 4
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+RUNS_PER_GPU_DEFAULT = 3  # one run alone leaves a GPU idle at times
+ANSWER_SECONDS = 120  # for JAX to find the devices; a cold file system takes long
+PLUGINS = ("jax_cuda12_plugin", "jax_cuda13_plugin")
+# JAX is asked in another process: in this one it would reserve memory on a GPU until the study ends.
+QUESTION = "import jax; print(jax.default_backend(), jax.local_device_count())"
 NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Options:
+    workers: Annotated[int | None, "processes; none is one per core, or three per GPU"] = None
+    runs_per_gpu: Annotated[int | None, "runs that share one GPU; all GPUs are used; none is 3"] = None
+
+    def __post_init__(self):
+        for name, value in (("workers", self.workers), ("runs_per_gpu", self.runs_per_gpu)):
+            if value is not None and value < 1:
+                raise UsageError(f"{name} is {value}: choose at least 1")
+
+
+def run(jobs: list[Job], out: Path, options: Options) -> None:
+    """Run the jobs on all GPUs of this machine, or on its cores."""
+    perform_all(jobs, out, pool(out, len(jobs), options))
+
+
+def pool(out: Path, jobs: int, options: Options) -> "LocalPool":
+    """Workers for so many jobs."""
+    devices = gpus()
+    if options.runs_per_gpu and not devices:
+        raise UsageError("--runs-per-gpu: JAX finds no GPU here; leave it out, or choose --workers")
+    most = options.workers or usual_workers(len(devices), options.runs_per_gpu)
+    return LocalPool(out, min(most, max(jobs, 1)), devices)
 
 
 def usual_workers(gpus: int = 0, runs_per_gpu: int | None = None) -> int:
@@ -116,20 +144,6 @@ class LocalPool:
             worker.process.join()
 
 
-def local_pool(
-    out: Path, jobs: int, workers: int | None = None, runs_per_gpu: int | None = None
-) -> LocalPool:
-    """A pool for so many jobs on all GPUs of this machine, or on its cores."""
-    for name, value in (("--workers", workers), ("--runs-per-gpu", runs_per_gpu)):
-        if value is not None and value < 1:
-            raise UsageError(f"{name} {value}: choose at least 1")
-    found = gpus()
-    if runs_per_gpu and not found:
-        raise UsageError("--runs-per-gpu: JAX finds no GPU here; leave it out, or choose --workers")
-    most = workers or usual_workers(len(found), runs_per_gpu)
-    return LocalPool(out, min(most, max(jobs, 1)), found)
-
-
 def serve_jobs(wire: Connection, out: str) -> None:
     """The worker's loop: receive jobs as JSON, send back the error of each, or ""."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process; the engine sends SIGTERM
@@ -140,42 +154,42 @@ def serve_jobs(wire: Connection, out: str) -> None:
             return
         if cores is not None:
             os.environ["NPROC"] = str(cores)  # `free_cores` starts from it, and so does XLA at its first job
-        wire.send(performed(Job.from_json(job), Path(out)))
+        wire.send(performed(Job.from_json(job), Path(out), LEAVING_SECONDS))
 
 
-def _performed_when_free(job: Job, out: Path, leaving_seconds: int) -> None:
-    """Wait until a worker of an earlier engine releases the run, then run the job."""
-    for attempt in range(leaving_seconds + 1):
-        try:
-            return perform_job(job, out)
-        except InUseError:
-            if attempt == leaving_seconds:
-                raise
-            time.sleep(1)
+def gpus() -> list[str]:
+    """The GPUs that JAX would use here, by their names for CUDA_VISIBLE_DEVICES; empty on a CPU."""
+    if os.environ.get("JAX_PLATFORMS") == "cpu" or not any(map(importlib.util.find_spec, PLUGINS)):
+        return []
+    try:
+        answer = subprocess.run(
+            [sys.executable, "-P", "-c", QUESTION],
+            env={**variables(), "XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
+            capture_output=True,
+            text=True,
+            timeout=ANSWER_SECONDS,
+        )
+        backend, count = answer.stdout.split()
+    except (subprocess.TimeoutExpired, ValueError):
+        return []
+    return _names(int(count)) if backend == "gpu" else []
 
 
-def performed(job: Job, out: Path, leaving_seconds: int = LEAVING_SECONDS) -> str:
-    """Run the job, with its output in log.txt; return its error, or ""."""
-    log = out / job.name / "log.txt"
-    log.parent.mkdir(parents=True, exist_ok=True)
-    if log.is_symlink():
-        return f"{log} is a link, which a run does not follow: remove it"
-    with log.open("a") as stream, redirect_stdout(stream), redirect_stderr(stream):
-        try:
-            _performed_when_free(job, out, leaving_seconds)
-        except Interrupted:
-            sys.exit(0)
-        except Exception as problem:  # the other jobs continue
-            traceback.print_exc()
-            return _told(problem, log)
-    return ""
+def _names(count: int) -> list[str]:
+    chosen = [name.strip() for name in os.environ.get(VISIBLE, "").split(",") if name.strip()]
+    return (chosen or [str(number) for number in range(count)])[:count]
 
 
-def _told(problem: Exception, log: Path) -> str:
-    """The line about an error, as a command of one run has it; the traceback is in the log."""
-    if isinstance(problem, OptimistError):
-        line = str(problem)
-    else:
-        usual = f"{type(problem).__name__}: {in_one_line(problem, 400)} (see {log})"
-        line = plugins.failure(problem) or usual
-    return line.replace("--debug shows", f"{log} shows")
+def least_used(gpus: list[str], in_use: list[str | None]) -> str | None:
+    """The GPU for one more worker: the first of those with the fewest workers; None without GPUs."""
+    return min(gpus, key=in_use.count) if gpus else None
+
+
+def share(gpu: str | None, runs: int, gpus: int) -> dict[str, str]:
+    """Environment variables of one of `runs` workers, which share this machine and its GPUs."""
+    shared = {RUNS_PER_MACHINE: str(runs)}
+    if gpu is not None:
+        shared |= {VISIBLE: gpu, RUNS_PER_GPU: str(-(-runs // gpus))}
+    if runs > gpus:  # several processes share one device: none may reserve all of its memory
+        shared["XLA_PYTHON_CLIENT_PREALLOCATE"] = os.environ.get("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    return shared

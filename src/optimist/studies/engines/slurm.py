@@ -6,26 +6,28 @@ if this process is lost, the same command finds those that still wait or run.
 """
 
 import contextlib
+import getpass
 import json
 import os
+import re
+import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from optimist.data.disk.files import make_folder, write_whole
-from optimist.data.disk.records import json_value
+from optimist.data.disk.records import json_value, record
 from optimist.envs._lanes import package
 from optimist.envs._processes import VARIABLE, setting, variables
 from optimist.errors import UsageError
-from optimist.studies.engines import slurm_queue
-from optimist.studies.engines.engine import Detached, Ended, waves
-from optimist.studies.engines.places import Address, LocalCopy
-from optimist.studies.engines.slurm_task import Task
-from optimist.studies.engines.work import modules_of
+from optimist.studies.engines._remote import Remote, copy_of
+from optimist.studies.engines._schedule import Detached, Ended, perform_all, waves
+from optimist.studies.engines._slurm_task import Task
 from optimist.studies.job import Job
-from optimist.studies.status import FAILED
+from optimist.studies.status import failure_of
+from optimist.studies.work import modules_of
 from optimist.training.interrupt import StopRequest
 from optimist.training.progress import say
 
@@ -33,35 +35,73 @@ FOLDER = "slurm"  # in the study's folder: submitit's files and jobs.json
 AHEAD = 10_000  # jobs in the queue; clusters have limits of their own, and refuse
 LOOK_SECONDS = 2.0  # between looks at the folders of runs
 ASK_SECONDS = 20.0  # between questions to SLURM, which serves many users
+ANSWER_SECONDS = 60  # a busy controller takes long
 SAVE_SECONDS = 120  # before the time limit, so that a run can save
 LEAVING_SECONDS = 90
 TIME_LIMITS = 10_000  # a run may reach the limit this often; it continues each time
+MAX_ARRAY = 1001  # SLURM's default of MaxArraySize
 
 
 @dataclass(frozen=True)
-class Shares:
-    """What a SLURM job asks for; None is the cluster's default."""
+class Options(Remote):
+    partition: Annotated[str | None, "the queue; none is the cluster's default"] = None
+    time: Annotated[str, "limit of each job as minutes, H:MM or D-HH:MM; a run continues after it"] = "1:00"
+    memory_per_run: Annotated[float | None, "GiB of each run; none is the cluster's default"] = None
+    cpus_per_run: Annotated[int, "cores of each run"] = 1
+    gpus_per_run: Annotated[int, "GPUs of each run"] = 0
+    runs_at_once: Annotated[int, "runs of a game, or logs, at the same time"] = 1000
+    sbatch: Annotated[str | None, "other options of sbatch, such as account=lab,qos=long"] = None
+    detach: Annotated[bool, "leave the runs in the queue and end this command"] = False
 
-    partition: str | None = None
-    minutes: int = 60
-    memory_gib: float | None = None
-    cpus: int = 1
-    gpus: int = 0
-    at_once: int = 1000  # jobs of one array that run at the same time
-    more: tuple[tuple[str, str], ...] = ()  # other options of sbatch
+    def __post_init__(self):
+        super().__post_init__()
+        if self.cpus_per_run < 1 or self.gpus_per_run < 0:
+            raise UsageError("give each run at least one core, and no GPU or more: --cpus-per-run 1")
+        minutes(self.time), pairs(self.sbatch)  # raise for what is neither
 
     def parameters(self) -> dict[str, Any]:
         """In submitit's words."""
+        limit = minutes(self.time)
         found: dict[str, Any] = {
-            "time": self.minutes,
-            "cpus_per_task": self.cpus,
-            "array_parallelism": self.at_once,
-            "signal_delay_s": min(SAVE_SECONDS, 30 * self.minutes),
+            "time": limit,
+            "cpus_per_task": self.cpus_per_run,
+            "array_parallelism": self.runs_at_once,
+            "signal_delay_s": min(SAVE_SECONDS, 30 * limit),
             "stderr_to_stdout": True,
         }
         found |= {"partition": self.partition} if self.partition else {}
-        found |= {"mem": f"{int(self.memory_gib * 1024)}M"} if self.memory_gib else {}
-        return found | ({"gpus_per_node": self.gpus} if self.gpus else {})
+        found |= {"mem": f"{int(self.memory_per_run * 1024)}M"} if self.memory_per_run else {}
+        return found | ({"gpus_per_node": self.gpus_per_run} if self.gpus_per_run else {})
+
+
+def minutes(text: str) -> int:
+    """ "90" and "1:30" are minutes; days are written as in SLURM, "2-00:00"."""
+    days, dash, clock = text.rpartition("-")
+    parts = clock.split(":")
+    if not re.fullmatch(r"(\d+-)?\d+(:\d\d)?", text) or (dash and len(parts) < 2):
+        raise UsageError(f'"{text}" is not a time: write minutes, H:MM or D-HH:MM')
+    within = int(parts[0]) * (60 if len(parts) == 2 else 1) + (int(parts[1]) if len(parts) == 2 else 0)
+    if not (total := within + 24 * 60 * int(days or 0)):
+        raise UsageError("a time limit of 0 leaves no time to run")
+    return total
+
+
+def pairs(text: str | None) -> dict[str, str]:
+    parts = [part.partition("=") for part in (text.split(",") if text else ())]
+    if not all(name and equals for name, equals, _ in parts):
+        raise UsageError(f'"{text}" is not a list of options: write account=lab,qos=long')
+    return {name.lstrip("-"): value for name, _, value in parts}
+
+
+def run(jobs: list[Job], out: Path, options: Options) -> None:
+    """Run the jobs in SLURM's queue."""
+    perform_all(jobs, out, SlurmPool(out, options))
+
+
+def bring(jobs: list[Job], out: Path, options: Options) -> None:
+    """Bring what was begun at the study's address."""
+    if copy := copy_of(out, options):
+        copy.bring_begun(jobs)
 
 
 class SlurmPool:
@@ -69,22 +109,13 @@ class SlurmPool:
 
     keeps_order = True
 
-    def __init__(
-        self,
-        out: Path,
-        shares: Shares,
-        *,
-        restart: bool = False,
-        detach: bool = False,
-        store: Address | None = None,
-    ):
+    def __init__(self, out: Path, options: Options):
         with setting({"SUBMITIT_LOG_LEVEL": "NOCONFIG"}):  # or it would replace all handlers of logging
             self._submitit: Any = package("submitit", extra="slurm")
-        self._alive = slurm_queue.queued()  # raises if this is no SLURM cluster
-        self._largest = slurm_queue.largest_array()
-        self._out, self._shares, self._restart, self._detach = out.absolute(), shares, restart, detach
-        self._store, self._copy = store, LocalCopy(store.address, self._out) if store else None
-        self._before = _read_ids(self._out)
+        self._alive = queued()  # raises if this is no SLURM cluster
+        self._largest = largest_array()
+        self._out, self._options, self._copy = out.absolute(), options, copy_of(out, options)
+        self._before = read_ids(self._out)
         self._running: dict[str, Job] = {}
         self._ids: dict[str, str] = dict(self._before)
         self._failed: set[str] = set()
@@ -104,32 +135,37 @@ class SlurmPool:
         if left and self._copy:
             self._copy.send_list()
         for wave in waves(left, known):
-            for needed, together in _alike(wave, self._waited_for):
+            for needed, together in self._by_what_they_wait_for(wave).items():
                 for first in range(0, len(together), self._largest):
                     self._submit(together[first : first + self._largest], needed)
         if jobs:
             make_folder(self._out / FOLDER)
             write_whole(self._out / FOLDER / "jobs.json", json.dumps(self._ids, indent=1).encode())
 
-    def _waited_for(self, job: Job) -> tuple[str, ...]:
-        return tuple(self._ids[name] for name in job.needs if name in self._running)
+    def _by_what_they_wait_for(self, jobs: list[Job]) -> dict[tuple[str, ...], list[Job]]:
+        groups: dict[tuple[str, ...], list[Job]] = {}
+        for job in jobs:
+            needed = tuple(self._ids[name] for name in job.needs if name in self._running)
+            groups.setdefault(needed, []).append(job)
+        return groups
 
     def _submit(self, jobs: list[Job], needed: tuple[str, ...]) -> None:
         """One array of jobs that wait for the same ones."""
         executor = self._submitit.SlurmExecutor(self._out / FOLDER, max_num_timeout=TIME_LIMITS)
-        more: dict[str, Any] = {"requeue": True, "kill-on-invalid-dep": "yes", **dict(self._shares.more)}
+        more: dict[str, Any] = {"requeue": True, "kill-on-invalid-dep": "yes", **pairs(self._options.sbatch)}
         more |= {"dependency": "afterok:" + ":".join(needed)} if needed else {}
         name = f"optimist-{self._out.name}"
-        executor.update_parameters(**self._shares.parameters(), job_name=name, additional_parameters=more)
+        executor.update_parameters(**self._options.parameters(), job_name=name, additional_parameters=more)
         with setting(self._environment()), self._refusals(), executor.batch():
-            sent = [executor.submit(task(job, self._out, self._store, self._restart)) for job in jobs]
+            sent = [executor.submit(task(job, self._out, self._options)) for job in jobs]
         for job, given in zip(jobs, sent, strict=True):
             self._ids[job.name], self._running[job.name] = given.job_id, job
 
     def _environment(self) -> dict[str, str]:
         """sbatch gives the variables of this process to the job."""
-        found = {"PYTHONPATH": variables()["PYTHONPATH"], VARIABLE: "1", "NPROC": str(self._shares.cpus)}
-        return found | ({} if self._shares.gpus else {"JAX_PLATFORMS": "cpu"})
+        cores = str(self._options.cpus_per_run)
+        found = {"PYTHONPATH": variables()["PYTHONPATH"], VARIABLE: "1", "NPROC": cores}
+        return found | ({} if self._options.gpus_per_run else {"JAX_PLATFORMS": "cpu"})
 
     @contextlib.contextmanager
     def _refusals(self) -> Iterator[None]:
@@ -143,7 +179,7 @@ class SlurmPool:
             ) from None
 
     def wait(self) -> list[Ended]:
-        if self._detach:
+        if self._options.detach:
             raise Detached
         time.sleep(0 if self._stop.received else LOOK_SECONDS)
         self._stop.leave(f"{len(self._running)} runs")
@@ -151,9 +187,8 @@ class SlurmPool:
         if self._copy:
             for name in gone:
                 self._copy.bring(name)
-        ended = [
-            found for job in list(self._running.values()) if (found := self._ended(job, job.name in gone))
-        ]
+        looks = [self._ended(job, job.name in gone) for job in self._running.values()]
+        ended = [each for each in looks if each]
         for each in ended:
             del self._running[each.job.name]
             self._failed |= {each.job.name} if each.complaint and not each.worker_died else set()
@@ -164,15 +199,14 @@ class SlurmPool:
         if time.monotonic() - self._asked < ASK_SECONDS:
             return set()
         self._asked = time.monotonic()
-        self._alive = slurm_queue.queued()
+        self._alive = queued()
         return {name for name in self._running if self._ids[name] not in self._alive}
 
     def _ended(self, job: Job, gone: bool) -> Ended | None:
         """What became of a run, by the files in its folder."""
         if (job.run_folder(self._out) / "DONE").exists() and job.done(self._out):
             return Ended(job)
-        failed = self._out / job.name / FAILED
-        if failed.exists() and (complaint := failed.read_text("utf-8", errors="replace")):
+        if complaint := failure_of(job, self._out):
             return Ended(job, complaint)
         if unmet := [name for name in job.needs if name in self._failed]:
             return Ended(job, f"{', '.join(unmet)} failed")
@@ -185,43 +219,61 @@ class SlurmPool:
         """Cancel what is in the queue; runs that are active save and stop. A detached study stays there."""
         try:
             left = {self._ids[name] for name in self._running}
-            if left and not self._detach:
-                slurm_queue.cancel(left)
+            if left and not self._options.detach:
+                answer("scancel", "--quiet", *left)  # SIGTERM, and some time to save
                 _await_leaving(left)
         finally:
             self._stop.__exit__()
 
 
-def task(job: Job, out: Path, store: Address | None = None, restart: bool = False) -> Task:
+def task(job: Job, out: Path, options: Options) -> Task:
     """What the node runs."""
-    words = [store.address if store else str(out), "--run", job.name]
-    words += ["--scratch", str(store.scratch)] if store and store.scratch else []
-    words += ["--restart"] if restart else []
+    words = [options.store or str(out), "--run", job.name]
+    words += ["--scratch", str(options.scratch_folder)] if options.scratch else []
+    words += ["--restart"] if job.restart else []
     for module in modules_of(job):
         words += ["--allow", module]
     return Task(tuple(words), os.getcwd())
 
 
-def _await_leaving(jobs: set[str]) -> None:
+def _await_leaving(jobs: Collection[str]) -> None:
     deadline = time.monotonic() + LEAVING_SECONDS
-    while jobs & slurm_queue.queued() and time.monotonic() < deadline:
+    while set(jobs) & queued() and time.monotonic() < deadline:
         time.sleep(LOOK_SECONDS)
 
 
-def _alike(jobs: list[Job], waited_for: Any) -> Iterator[tuple[tuple[str, ...], list[Job]]]:
-    """The jobs that wait for the same ones, together."""
-    groups: dict[tuple[str, ...], list[Job]] = {}
-    for job in jobs:
-        groups.setdefault(waited_for(job), []).append(job)
-    yield from groups.items()
-
-
-def _read_ids(out: Path) -> dict[str, str]:
+def read_ids(out: Path) -> dict[str, str]:
     """The numbers of the jobs that an earlier process submitted."""
     try:
-        return {
-            str(name): str(number)
-            for name, number in json_value((out / FOLDER / "jobs.json").read_text("utf-8")).items()
-        }
-    except (OSError, ValueError, AttributeError):
+        return record(dict[str, str], json_value((out / FOLDER / "jobs.json").read_bytes()))
+    except (OSError, ValueError):
         return {}
+
+
+def answer(*command: str) -> str:
+    """The output of one of SLURM's commands; UsageError in one line if it fails."""
+    try:
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=ANSWER_SECONDS)
+    except FileNotFoundError:
+        raise UsageError(
+            f"{command[0]} is not installed: run this on a node of a SLURM cluster, such as its login node"
+        ) from None
+    except subprocess.TimeoutExpired:
+        raise UsageError(f"SLURM does not answer {command[0]} within {ANSWER_SECONDS} s: try again") from None
+    if ended.returncode:
+        reason = " ".join(ended.stderr.split()) or f"code {ended.returncode}"
+        raise UsageError(f"SLURM refuses {command[0]}: {reason}")
+    return ended.stdout
+
+
+def queued() -> set[str]:
+    """The user's jobs that wait, run or are just ending: "12", or "12_3" in an array."""
+    return set(
+        answer("squeue", "--noheader", "--array", "--format=%i", f"--user={getpass.getuser()}").split()
+    )
+
+
+def largest_array() -> int:
+    """The number of jobs that one array may have."""
+    found = re.search(r"MaxArraySize\s*=\s*(\d+)", answer("scontrol", "show", "config"))
+    return max(1, (int(found[1]) if found else MAX_ARRAY) - 1)

@@ -1,19 +1,45 @@
 """The page of a dataset: what to know before training on it, in one file."""
 
+import io
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from optimist.data.card import card, mean_interval
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+from PIL import Image
+
+from optimist.data.card import card, follows_time, mean_interval
 from optimist.data.dataset import Dataset
 from optimist.data.disk.files import make_folder, write_whole
 from optimist.data.episodes import episodes_in_words
 from optimist.data.look import Look
 from optimist.data.warnings import warnings_of
-from optimist.studies.report.data_figures import example_frames, pictures
-from optimist.studies.report.page import page
-from optimist.studies.sheet import Sheet, in_words, number
+from optimist.studies.report.drawing import (
+    COLOURS,
+    INK,
+    SMALL,
+    STEPS,
+    Line,
+    colour,
+    draw_lines,
+    dress,
+    laid_out,
+    panels,
+    svg,
+)
+from optimist.studies.report.page import Picture, data_link, page, picture
+from optimist.studies.sheet import Sheet, facts_in_words, number
 
 MOST_FEATURES = 500  # rows of the table
+BINS = 40
+DOTS = 1500  # up to so many episodes each is a dot; of more, only averages are drawn
+BARS = 24  # actions that have their own bar
+MANY_TIMES = 50  # ratio of counts above which the axis is logarithmic
+FEW_VALUES = 12  # distinct whole numbers that are counted one by one
+CURVES = len(COLOURS)  # dimensions of action vectors in one figure
+FRAMES, PIXELS = 8, 160  # example frames, and their least width in the page
 SHOWN_ELSEWHERE = (  # facts in figures, or in the words about the spec
     "provenance",
     "return_per_tenth",
@@ -37,7 +63,7 @@ def write_data_report(dataset: Dataset, out: Path, *, title: str, command: str) 
         frames=example_frames(look),
         features=feature_table(look),
         facts=_facts(look),
-        provenance=_in_words(dataset.provenance),
+        provenance=facts_in_words(dataset.provenance),
         command=command,
     )
     make_folder(out.parent)
@@ -76,6 +102,174 @@ def feature_table(look: Look) -> Sheet | None:
     return Sheet("features of the observation", heads, rows, notes)
 
 
+def pictures(look: Look) -> Iterator[Picture]:
+    """The figures of this dataset; without a complete episode there are no returns."""
+    complete = int(look.episodes.complete.sum())
+    if complete > 1:
+        order = "Returns over time" if follows_time(look.dataset.provenance) else "Returns in the log's order"
+        yield _drawn(_returns_over_time, look, order, _caption_of_returns(look))
+    if complete:
+        yield _drawn(_returns, look, "Returns of complete episodes", "The line is the mean.")
+    yield _drawn(_lengths, look, "Lengths of episodes", _caption_of_ends(look))
+    yield _drawn(_actions if look.spec.discrete else _vectors, look, "Actions", _caption_of_actions(look))
+    yield _drawn(_rewards, look, "Rewards of single steps", _caption_of_rewards(look))
+
+
+def _drawn(draw: Callable[[Axes, Look], None], look: Look, title: str, caption: str) -> Picture:
+    figure, (axes,) = panels(1, 1, SMALL)
+    draw(axes, look)
+    return picture(title, caption, svg(laid_out(figure)), SMALL[0])
+
+
+def _returns_over_time(axes: Axes, look: Look) -> None:
+    episodes = look.episodes
+    order = np.flatnonzero(episodes.complete)[np.argsort(episodes.time[episodes.complete], kind="stable")]
+    returns, ended = episodes.returns[order], np.cumsum(episodes.lengths[order])
+    many = len(order) > DOTS
+    if not many:
+        axes.plot(ended, returns, ".", color=colour(0), alpha=0.25, markersize=4)
+    stretches = np.array_split(np.arange(len(order)), min(BINS, len(order)))
+    at, means = ([each[stretch].mean() for stretch in stretches] for each in (ended, returns))
+    low, high = np.transpose([np.quantile(returns[stretch], (0.1, 0.9)) for stretch in stretches])
+    draw_lines(axes, {"": Line(at, means, band=(low, high) if many else None)})
+    by = "by time" if follows_time(look.dataset.provenance) else "in the log's order"
+    dress(axes, xlabel=f"steps, {by}", ylabel="return")
+
+
+def _returns(axes: Axes, look: Look) -> None:
+    returns = look.episodes.returns[look.episodes.complete]
+    _histogram(axes, returns, "return", "episodes")
+    axes.axvline(returns.mean(), color=INK, linewidth=1)
+
+
+def _lengths(axes: Axes, look: Look) -> None:
+    _histogram(axes, look.episodes.lengths, "steps", "episodes")
+
+
+def _rewards(axes: Axes, look: Look) -> None:
+    _histogram(axes, look.reward, "reward", "steps")
+
+
+def _histogram(axes: Axes, values: np.ndarray, xlabel: str, ylabel: str) -> None:
+    """A bar for each value if they are few, or else for each of BINS ranges; logarithmic if the counts
+    differ much."""
+    known = np.unique(values)
+    whole = bool((known == np.round(known)).all())
+    if len(known) <= FEW_VALUES:
+        counts = np.array([(values == each).sum() for each in known])
+        axes.bar(known, counts, width=0.6 * (np.diff(known).min() if len(known) > 1 else 1), color=colour(0))
+    else:
+        counts, edges = np.histogram(values, _edges(known, whole))
+        axes.bar(edges[:-1], counts, width=np.diff(edges), align="edge", color=colour(0))
+    if len(counts) > 1 and counts.max() > MANY_TIMES * counts[counts > 0].min():
+        axes.set_yscale("log")
+        axes.set_ylim(bottom=0.7)
+        ylabel += " (logarithmic)"
+    dress(axes, xlabel=xlabel, ylabel=ylabel)
+    axes.xaxis.set_major_locator(MaxNLocator(5, steps=STEPS, integer=whole))
+    if len(known) == 1:
+        axes.set(xlim=(known[0] - 1, known[0] + 1), xticks=known)
+
+
+def _edges(known: np.ndarray, whole: bool) -> np.ndarray:
+    """Borders of at most BINS ranges; each holds equally many whole numbers."""
+    if not whole:
+        return np.linspace(known[0], known[-1], BINS + 1)
+    width = -(-(known[-1] - known[0] + 1) // BINS)
+    return np.arange(known[0] - 0.5, known[-1] + width, width)
+
+
+def _actions(axes: Axes, look: Look) -> None:
+    """Shares of the most frequent actions; all others together are the last bar."""
+    share = look.action_counts / len(look.action)
+    few = len(share) <= BARS
+    chosen = np.arange(len(share)) if few else np.argsort(-share, kind="stable")[: BARS - 1]
+    heights = [*(100 * share[chosen]), *([] if few else [100 * (1 - share[chosen].sum())])]
+    labels = [*map(look.name_of, chosen.tolist()), *([] if few else ["others"])]
+    axes.bar(range(len(heights)), heights, color=colour(0))
+    dress(axes, xlabel="action", ylabel="% of the steps")
+    turned = max(map(len, labels)) * len(labels) > 40
+    axes.set_xticks(range(len(heights)), labels, rotation=90 if turned else 0, parse_math=False)
+
+
+def _vectors(axes: Axes, look: Look) -> None:
+    """The density of each dimension, scaled to its bounds."""
+    low, high = np.array(look.spec.action_low), np.array(look.spec.action_high)
+    scaled = 2 * (look.sample.actions - low) / np.where(high > low, high - low, 1) - 1
+    for column in range(min(CURVES, scaled.shape[1])):
+        counts, edges = np.histogram(scaled[:, column], BINS, range=(-1, 1))
+        shares = 100 * counts / len(scaled)
+        label = f"{column}: {look.action_column(column)}, {low[column]:g} to {high[column]:g}"
+        axes.stairs(shares, edges, color=colour(column), label=label)
+    dress(axes, xlabel="from the lower to the upper bound", ylabel="% of the steps")
+    axes.set_xticks([-1, 0, 1], ["low", "middle", "high"])
+    for text in axes.legend(frameon=False, fontsize=8).get_texts():
+        text.set_parse_math(False)
+
+
+def _caption_of_returns(look: Look) -> str:
+    several = look.episodes.complete.sum() > DOTS
+    around = "the band holds the middle 80% of the episodes" if several else "a dot is an episode"
+    return f"The line is the average of consecutive episodes; {around}."
+
+
+def _caption_of_ends(look: Look) -> str:
+    episodes = look.episodes
+    ends = {"terminal": episodes.terminal.sum(), "truncated": episodes.truncated.sum()}
+    cut = len(episodes) - sum(ends.values())
+    words = [f"{count:,} end {name}" for name, count in ends.items() if count]
+    return ", ".join([*words, *([f"{cut:,} are cut off"] if cut else [])]).capitalize() + "."
+
+
+def _caption_of_actions(look: Look) -> str:
+    predicted = look.predicted
+    known = "" if predicted is None else f"{predicted:.0%} of {{}} predicted from the observation"
+    if not look.spec.discrete:
+        shown = f"{CURVES} of {look.spec.action_shape[0]} dimensions. " * (look.spec.action_shape[0] > CURVES)
+        return shown + known.format("their variance is") + "." * bool(known)
+    entropy = f"Entropy {look.action_entropy:.2f} of {np.log(look.spec.actions):.2f} nats"
+    beside = f" ({look.most_common:.0%} by the most common action alone)" if known else ""
+    return "; ".join(filter(None, [entropy, known.format("them are") + beside])) + "."
+
+
+def _caption_of_rewards(look: Look) -> str:
+    rewards, steps = look.rewards, len(look.reward)
+    share = rewards.unusual_steps / steps
+    if not share:
+        return f"Every reward is {rewards.usual:g}."
+    if share > 0.9:
+        return f"From {rewards.low:g} to {rewards.high:g}."
+    return (
+        f"From {rewards.low:g} to {rewards.high:g}; {rewards.unusual_steps:,} of {steps:,} steps "
+        f"({100 * share:.2g}%) have a reward other than {rewards.usual:g}."
+    )
+
+
+def example_frames(look: Look) -> list[str]:
+    """Some images of the sample, in order of time, as links of a page; none for vectors."""
+    if len(look.spec.frame_shape) < 3:
+        return []
+    seen, depth = look.sample.observations, look.spec.frame_shape[-1]
+    chosen = np.unique(np.linspace(0, len(seen) - 1, FRAMES).astype(int))
+    return [data_link("image/png", _png(seen[each][..., -depth:])) for each in chosen]
+
+
+def _png(frame: np.ndarray) -> bytes:
+    """A frame with grey, colour or any number of channels; the last kind gets a colour per channel."""
+    values = frame.astype(np.float64) * (255 if frame.dtype == bool else 1)
+    if frame.dtype.kind == "f":
+        values = 255 * (values - values.min()) / max(np.ptp(values), 1e-9)
+    if frame.shape[-1] not in (1, 3):
+        inks = [[int(ink[at : at + 2], 16) for at in (1, 3, 5)] for ink in COLOURS]
+        coloured = [values[..., [n]] / 255 * inks[n % len(inks)] for n in range(frame.shape[-1])]
+        values = np.max(coloured, axis=0)
+    image = np.broadcast_to(np.clip(values, 0, 255).astype(np.uint8), (*frame.shape[:2], 3))
+    factor = -(-PIXELS // frame.shape[1])
+    file = io.BytesIO()
+    Image.fromarray(image.repeat(factor, axis=0).repeat(factor, axis=1)).save(file, "PNG")
+    return file.getvalue()
+
+
 def _facts(look: Look) -> dict[str, str]:
     known = card(look.dataset)
     facts = {name: value for name, value in known.items() if name not in SHOWN_ELSEWHERE}
@@ -83,9 +277,4 @@ def _facts(look: Look) -> dict[str, str]:
     if best:
         share = f"{best.steps:,} steps, {best.steps / len(look.dataset):.1%} of all"
         facts["best tenth"] = f"{episodes_in_words(best.episodes)}, {share}"
-    return _in_words(facts)
-
-
-def _in_words(record: dict[str, Any]) -> dict[str, str]:
-    known = {name: value for name, value in record.items() if value not in (None, "")}
-    return {str(name).replace("_", " "): in_words(value) for name, value in known.items()}
+    return facts_in_words(facts)

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import jinja2
 from markupsafe import Markup
 
-from optimist.studies.report import figures
+from optimist.studies.report import drawing
 from optimist.studies.sheet import as_html
 
 # Variables of the page's style replace matplotlib's colours, so that figures have the page's dark theme.
-_THEMED = {figures.INK: "var(--ink)", figures.FAINT: "var(--faint)", figures.PAPER: "var(--paper)"}
+_THEMED = {drawing.INK: "var(--ink)", drawing.FAINT: "var(--faint)", drawing.PAPER: "var(--paper)"}
 
 SORTING = ("sort.js",)
 CHART = ("uPlot.iife.min.js", "chart.js", *SORTING)  # uPlot (MIT) draws the curves
@@ -61,11 +61,11 @@ def static(name: str) -> Markup:
     return Markup(files("optimist.studies.report").joinpath("static").joinpath(name).read_text("utf-8"))
 
 
-def inline(drawing: str) -> Markup:
+def inline(svg: str) -> Markup:
     """SVG from matplotlib as markup; it is safe, because matplotlib escapes text."""
     for colour, variable in _THEMED.items():
-        drawing = drawing.replace(colour, variable)
-    return Markup(drawing)
+        svg = svg.replace(colour, variable)
+    return Markup(svg)
 
 
 def picture(title: str, caption: str, svg: str, inches: float) -> Picture:

@@ -1,27 +1,23 @@
 """The page of one run: how training went, with or without an environment, in one file."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from optimist.data.disk.files import make_folder, write_whole
 from optimist.errors import RunError
-from optimist.studies.report.figures import FAINT, INK, colour, dash, dress, laid_out, svg
+from optimist.studies.report.drawing import FAINT, INK, SMALL, Line, chart, laid_out, svg
 from optimist.studies.report.page import Picture, page, picture
-from optimist.studies.results.run_curves import estimator_sheet, estimators_of
-from optimist.studies.scores.curves import curves
-from optimist.studies.sheet import in_words
+from optimist.studies.scores.curves import curves, estimator_sheet, estimators_of
+from optimist.studies.sheet import facts_in_words
 from optimist.training.estimators import SHARES, Course, held_out_courses, held_out_remarks, title
 from optimist.training.guard import TIMES
 from optimist.training.storage.alarms import read_alarms
 from optimist.training.storage.metrics import RunCurve, curves_of, read_metrics
 from optimist.training.storage.run_folder import EPISODES, read_config
 
-WIDTH, HEIGHT = 3.75, 2.6  # inches: three fit in a row, and one fits on a phone
+NAMED = 6  # seeds up to which a small figure has room for their names
 WIDE = 100  # ratio of values above which the axis is logarithmic
 CAPTIONS = {
     "value_ratio": "The size that 95 of 100 values of logged states do not exceed, relative to the largest "
@@ -32,6 +28,7 @@ CAPTIONS = {
     "estimate": "The mean value of logged states; the grey line is the mean return from there in the log.",
     "return": "Mean return of the evaluation episodes, played in the environment.",
 }
+HELD_OUT = "The loss on episodes that were held back."
 LOSS = "The loss on episodes that were held back; it {}."
 MARKED = " The dotted line is where it was lowest."
 Curves = dict[int, RunCurve]
@@ -51,7 +48,7 @@ def write_run_report(run: Path, out: Path, *, command: str) -> list[str]:
         warnings=warned,
         figures=list(_pictures(run, rows)),
         estimators=table if table.rows else None,
-        settings={name: _in_words(config.get(name, {})) for name in ("agent", "training", "dataset")},
+        settings={name: facts_in_words(config.get(name, {})) for name in ("agent", "training", "dataset")},
         run=str(run),
         command=command,
     )
@@ -88,82 +85,64 @@ def warnings(run: Path, config: dict, rows: list[dict]) -> list[str]:
 def _pictures(run: Path, rows: list[dict]) -> Iterator[Picture]:
     """Returns first if the run was evaluated, then the estimators, then the losses in training."""
     if (run / EPISODES).exists():
-        found = {
+        returns = {
             seed: RunCurve(np.array(list(curve)), np.array(list(curve.values())))
             for seed, curve in curves(run).items()
         }
-        yield _drawn("return", CAPTIONS["return"], found)
+        yield _picture("return", CAPTIONS["return"], returns)
     courses = held_out_courses(rows)
     for name in estimators_of(rows):
-        caption, extra = _explained(name, courses.get(name))
-        yield _drawn(title(name), caption, curves_of(rows, name), share=name in SHARES, extra=extra)
+        yield _estimator(name, curves_of(rows, name), courses.get(name))
     if estimates := curves_of(rows, "estimate"):
-        logged = [curve.values[-1] for curve in curves_of(rows, "logged_value").values()]
-        yield _drawn("estimate", CAPTIONS["estimate"], estimates, extra=_line_at(logged))
+        logged = [float(curve.values[-1]) for curve in curves_of(rows, "logged_value").values()]
+        yield _picture("estimate", CAPTIONS["estimate"], estimates, levels=logged)
     for name in dict.fromkeys(name for row in rows for name in row if name.startswith("loss_")):
         words = f"loss {name.removeprefix('loss_')}"
-        yield _drawn(words, "The loss on the minibatches in training.", curves_of(rows, name))
+        yield _picture(words, "The loss on the minibatches in training.", curves_of(rows, name))
 
 
-def _named(seed: int, curve: RunCurve, times: float) -> dict[str, Any]:
-    """The label of a seed's line; a single value is no line, so it is a dot with its number."""
-    if len(curve.steps) > 1:
-        return {"label": f"seed {seed}"}
-    return {"label": f"seed {seed}: {times * curve.values[0]:.4g} at step {curve.steps[0]:,}", "marker": "o"}
+def _estimator(name: str, found: Curves, course: Course | None) -> Picture:
+    if name not in CAPTIONS and course and course.rose:
+        return _picture(title(name), LOSS.format(course) + MARKED, found, mark=course.step)
+    if name not in CAPTIONS:
+        return _picture(title(name), LOSS.format(course) if course else HELD_OUT, found)
+    times = 100 if name in SHARES else 1
+    found = {seed: RunCurve(curve.steps, times * curve.values) for seed, curve in found.items()}
+    highest = max(curve.values.max() for curve in found.values())
+    is_near = name == "value_ratio" and highest > TIMES / 2
+    words = f"{title(name)} in %" if name in SHARES else title(name)
+    return _picture(words, CAPTIONS[name], found, levels=[TIMES] if is_near else [])
 
 
-def _explained(name: str, course: Course | None) -> tuple[str, Callable[[Axes], object] | None]:
-    """The caption of an estimator's figure, and what is drawn besides the curves."""
-    if name in CAPTIONS:
-        return CAPTIONS[name], (_limit if name == "value_ratio" else None)
-    if course is None:
-        return "The loss on episodes that were held back.", None
-    if not course.rose:
-        return LOSS.format(course), None
-    mark: Any = {"color": INK, "linewidth": 1, "linestyle": ":"}
-    return LOSS.format(course) + MARKED, lambda axes: axes.axvline(course.step, **mark)
-
-
-def _drawn(
-    words: str,
-    caption: str,
-    found: Curves,
-    *,
-    share: bool = False,
-    extra: Callable[[Axes], object] | None = None,
+def _picture(
+    words: str, caption: str, found: Curves, *, levels: Sequence[float] = (), mark: float | None = None
 ) -> Picture:
-    """A line for each seed."""
-    figure = Figure((WIDTH, HEIGHT), layout="constrained")
-    axes = figure.subplots()
-    times = 100 if share else 1
-    for place, (seed, curve) in enumerate(found.items()):
-        look: Any = {"color": colour(place), "linestyle": dash(place), "linewidth": 1.2}
-        axes.plot(curve.steps, times * curve.values, **look, **_named(seed, curve, times))
+    """A line for each seed, horizontal lines at `levels`, and a dotted one at the step `mark`."""
     every = np.concatenate([curve.values for curve in found.values()])
-    if every.min() > 0 and every.max() > WIDE * every.min():
-        axes.set_yscale("log")
-    if extra:
-        extra(axes)
-    dress(axes, xlabel="gradient steps", ylabel=f"{words} in %" if share else words)
-    if 1 < len(found) <= 6 or len(every) == 1:
-        axes.legend(frameon=False, fontsize=8)
-    return picture(words.capitalize(), caption, svg(laid_out(figure)), WIDTH)
+    wide = every.min() > 0 and every.max() > WIDE * every.min()
+    lines = {_named(seed, curve): _line(curve) for seed, curve in found.items()}
+    figure = chart(
+        lines,
+        xlabel="gradient steps",
+        ylabel=words,
+        scale="log" if wide else "linear",
+        has_legend=1 < len(found) <= NAMED or len(every) == 1,
+    )
+    for level in sorted(set(levels)):
+        figure.axes[0].axhline(level, color=FAINT, linewidth=1, linestyle="--")
+    if mark is not None:
+        figure.axes[0].axvline(mark, color=INK, linewidth=1, linestyle=":")
+    return picture(words.removesuffix(" in %").capitalize(), caption, svg(laid_out(figure)), SMALL[0])
 
 
-def _limit(axes: Axes) -> None:
-    """The ratio above which a measurement counts as diverged, if the curve comes near it."""
-    if axes.get_ylim()[1] > TIMES / 2:
-        axes.axhline(TIMES, color=INK, linewidth=1, linestyle=":")
+def _line(curve: RunCurve) -> Line:
+    """A single value is no line, so it is a dot."""
+    dot = (float(curve.steps[0]), float(curve.values[0])) if len(curve.steps) == 1 else None
+    return Line(curve.steps, curve.values, dot=dot)
 
 
-def _line_at(values: list[float]) -> Callable[[Axes], None]:
-    def draw(axes: Axes) -> None:
-        for value in sorted(set(values)):
-            axes.axhline(value, color=FAINT, linewidth=1, linestyle="--")
-
-    return draw
-
-
-def _in_words(table: dict[str, Any]) -> dict[str, str]:
-    known = {name: value for name, value in table.items() if value not in (None, "")}
-    return {name.replace("_", " "): in_words(value) for name, value in known.items()}
+def _named(seed: int, curve: RunCurve) -> str:
+    """The label of a seed's line; a single value has its number."""
+    if len(curve.steps) > 1:
+        return f"seed {seed}"
+    return f"seed {seed}: {curve.values[0]:.4g} at step {curve.steps[0]:,}"

@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from optimist.data.disk.files import make_folder, write_whole
 from optimist.data.episodes import episodes_in_words
-from optimist.studies.report.figures import colour, dash, dress, laid_out, legend, svg
+from optimist.studies.report.drawing import Line, chart, laid_out, svg
 from optimist.studies.report.page import Picture, page, picture
 from optimist.studies.sheet import Cell, Sheet, in_words, number
 from optimist.training.selection import Ranked, Selection
@@ -17,48 +16,39 @@ from optimist.training.selection.choice import RULES
 from optimist.training.selection.selecting import LEFT_OUT
 
 PAGE = "selection.html"
-WIDTH, HEIGHT = 5.5, 3.4  # inches
+SIZE = (5.5, 3.4)  # inches
 FAR = 30  # times the median: then the scale is logarithmic
 
 
 def ranking_sheet(selection: Selection, most: int | None = None) -> Sheet:
     """The policies, the best first, and the notes."""
-    played = any(each.returns for each in selection.ranking)
-    heads = ["rank", "run", "agent", "step", "seed", *_scores(selection), *(["played"] if played else [])]
-    today = [
-        "today",
-        "the log's own policy",
-        "",
-        "",
-        "",
-        Cell(str(selection.today), selection.today.mean),
-        "",
-        "",
+    played = ["played"] if any(each.returns for each in selection.ranking) else []
+    today = Cell(str(selection.today), selection.today.mean)
+    rows: list[list[Any]] = [
+        ["today", "the log's own policy", "", "", "", today, "", "", *("" for _ in played)]
     ]
-    rows = [[*today, *([""] if played else [])]]
     rows += [
-        [str(place), *_row(each), *([_played(each)] if played else [])]
+        [str(place), *_row(each), *(_played(each) for _ in played)]
         for place, each in enumerate(selection.ranking[:most], 1)
     ]
     more = len(selection.ranking) + 1 - len(rows)
     notes = [f"and {more:,} more policies"] * (more > 0) + list(selection.notes)
     if selection.ranking[0].gain:
         notes.append(f"gain: FQE, corrected by held-out outcomes, above today's policy; {LEFT_OUT}")
-    return Sheet(f"policies by {RULES[selection.rule].about}", heads, rows, notes)
+    return Sheet(
+        f"policies by {RULES[selection.rule].about}", ["rank", *_heads(selection), *played], rows, notes
+    )
 
 
-def _scores(selection: Selection) -> list[str]:
-    return [selection.rule, "gain", "support"]
+def _heads(selection: Selection) -> list[str]:
+    return ["run", "agent", "step", "seed", selection.rule, "gain", "support"]
 
 
 def _row(each: Ranked) -> list[Any]:
     value = Cell("none") if each.value is None else Cell(f"{each.value:.4g}", each.value)
     gain = Cell("none") if each.gain is None else Cell(str(each.gain), each.gain.mean)
-    return [str(each.run), each.agent, str(each.step), str(each.seed), value, gain, _share(each.support)]
-
-
-def _share(share: float) -> Cell:
-    return Cell(f"{share:.0%}", share)
+    support = Cell(f"{each.support:.0%}", each.support)
+    return [str(each.run), each.agent, str(each.step), str(each.seed), value, gain, support]
 
 
 def _played(each: Ranked) -> Cell:
@@ -89,36 +79,37 @@ def write_selection_page(selection: Selection, out: Path, command: str) -> Path:
 
 def _runs_sheet(selection: Selection) -> Sheet:
     rows = [_row(each) for each in selection.ranking if selection.runs[each.run] is each]
-    return Sheet("the first policy of each run", ["run", "agent", "step", "seed", *_scores(selection)], rows)
+    return Sheet("the first policy of each run", _heads(selection), rows)
 
 
 def _pictures(selection: Selection) -> Iterator[Picture]:
     """A figure for each score that is known: the mean over the seeds of each run, over training."""
-    for score, (about, _) in RULES.items():
-        known = [each for each in selection.ranking if each.scores[score] is not None]
+    for rule, (about, _) in RULES.items():
+        known = [each for each in selection.ranking if each.scores[rule] is not None]
         if known:
-            figure = Figure((WIDTH, HEIGHT), layout="constrained")
-            _draw(figure, selection, known, score)
+            lines = {str(run): _line(selection.runs[run], known, rule) for run in sorted(selection.runs)}
+            scores = [abs(each.scores[rule] or 0.0) for each in known]
+            # diverged agents are many powers of ten away
+            scale = "symlog" if max(scores) > FAR * float(np.median(scores)) > 0 else "linear"
+            figure = chart(
+                {run: line for run, line in lines.items() if line},
+                xlabel="gradient steps",
+                ylabel=rule.replace("_", " "),
+                size=SIZE,
+                scale=scale,
+            )
             caption = f"{about[:1].upper()}{about[1:]}. The mean over the seeds; the dot is the first policy."
-            yield picture(score, caption, svg(laid_out(figure)), WIDTH)
+            yield picture(rule, caption, svg(laid_out(figure)), SIZE[0])
 
 
-def _draw(figure: Figure, selection: Selection, known: list[Ranked], score: str) -> None:
-    axes, handles = figure.subplots(), {}
-    for place, run in enumerate(sorted(selection.runs)):
-        curve = dict[int, list[float]]()
-        for each in known:
-            if each.run == run:
-                curve.setdefault(each.step, []).append(float(each.scores[score] or 0.0))
-        if curve:
-            at = sorted(curve)
-            means = [float(np.mean(curve[step])) for step in at]
-            (handles[str(run)],) = axes.plot(at, means, dash(place), color=colour(place))
-            mine, best = selection.runs[run], selection.runs[run].scores[score]
-            if best is not None:
-                axes.plot([mine.step], [best], "o", color=colour(place))
-    sizes = [abs(float(each.scores[score] or 0.0)) for each in known]
-    if max(sizes) > FAR * float(np.median(sizes)) > 0:  # diverged agents are many powers of ten away
-        axes.set_yscale("symlog")
-    dress(axes, xlabel="gradient steps", ylabel=score.replace("_", " "))
-    legend(figure, list(handles.values()), list(handles))
+def _line(first: Ranked, known: list[Ranked], rule: str) -> Line | None:
+    """The scores of the run whose first policy this is."""
+    curve = dict[int, list[float]]()
+    for each in known:
+        if each.run == first.run:
+            curve.setdefault(each.step, []).append(each.scores[rule] or 0.0)
+    if not curve:
+        return None
+    steps, best = sorted(curve), first.scores[rule]
+    dot = None if best is None else (first.step, best)
+    return Line(steps, [float(np.mean(curve[step])) for step in steps], dot=dot)

@@ -9,26 +9,27 @@ from optimist.studies.results import regrets
 from optimist.studies.results.findings import Finding, StudyResults
 from optimist.studies.results.runs import Evaluated
 from optimist.studies.scores import intervals, table_one
+from optimist.studies.scores.normalisation import MAIN
 from optimist.studies.sheet import Sheet
 
 NAMESAKES = "DQN"  # the paper has two offline DQNs; the headline gives the scores of both
 
 
-def headline(findings: StudyResults) -> str:
+def headline(study: StudyResults) -> str:
     """The agent with the best last evaluation, its interval, and the scores of the offline DQNs; or why no
     agent is shown to be the best."""
-    finding = findings.longest[-1]
-    last = {row.agent: row for row in finding.certainty if row.kind == "last"}
-    best = max(last.values(), key=lambda row: row.aggregates["iqm"].estimate)
+    finding = study.longest[-1]
+    last = {row.agent: row for row in finding.certainty if row.score == "last"}
+    best = max(last.values(), key=lambda row: row.iqm.estimate)
     games, seeds = len(finding.file.games), best.seeds
     counted = f"{games} game{'s' * (games > 1)}, {seeds} seed{'s' * (seeds > 1)}"
     where = "".join(f" ({word})" for word in (finding.part, finding.reading) if word != "all")
-    zero, one = findings.ends(finding.file.games)
+    zero, one = study.ends(finding.file.games)
     scale = f"1 is {one} and 0 {zero}; {counted}."
     if len(last) == 1:
         return f"{best.agent} ends at a normalised score of {_iqm(best)}{where}; {scale}"
-    if why := _undecided(best, last.values(), findings.one_log):
-        levels = sorted(row.aggregates["iqm"].estimate for row in last.values())
+    if why := _undecided(best, last.values(), study.one_log):
+        levels = sorted(row.iqm.estimate for row in last.values())
         return (
             f"No agent is shown to be the best: at the last evaluation{where} the interquartile means of "
             f"{len(last)} agents are {levels[0]:.2f} to {levels[-1]:.2f}, {why}; {scale}"
@@ -49,31 +50,31 @@ def _undecided(best: intervals.Certainty, every: Iterable[intervals.Certainty], 
         return f"from {one}, and another log may give another order"
     if best.seeds == 1:
         return "with one seed each"
-    low = best.aggregates["iqm"].low
-    overlap = any(row.aggregates["iqm"].high >= low for row in every if row is not best)
+    low = best.iqm.low
+    overlap = any(row.iqm.high >= low for row in every if row is not best)
     return "and their intervals overlap" if overlap else ""
 
 
-def tables(findings: StudyResults) -> dict[str, Sheet]:
+def tables(study: StudyResults) -> dict[str, Sheet]:
     """The tables of the page by their HTML id."""
-    by = findings.by
+    by = study.by
     return {
-        "table": _joined(findings, lambda each: table_one.sheet(each.rows, by, kinds=table_one.MAIN)),
-        "aggregates": _joined(findings, lambda each: intervals.sheet(each.certainty, each.evaluations)),
-        "per-game": _joined(findings, lambda each: table_one.per_game_sheet(each.games, by)),
-        **(regrets.sheets(findings.losses) if findings.losses else {}),
-        "logs": logs(findings),
-        "players": players(findings),
-        "unfinished": unfinished(findings),
-        "cost": cost(findings.runs),
+        "table": _joined(study, lambda each: table_one.sheet(each.rows, by, kinds=MAIN)),
+        "aggregates": _joined(study, lambda each: intervals.sheet(each.certainty, each.evaluations)),
+        "per-game": _joined(study, lambda each: table_one.per_game_sheet(each.game_rows, by, MAIN)),
+        **({"rules": regrets.sheet(study.losses)} if study.losses else {}),
+        "logs": logs(study),
+        "players": players(study),
+        "unfinished": unfinished(study),
+        "cost": cost(study.runs),
     }
 
 
-def logs(findings: StudyResults) -> Sheet:
+def logs(study: StudyResults) -> Sheet:
     """Average returns in the logs."""
     rows = [
         [game, part, log.average.get(part), log.best.get(part), log.player, log.evaluation]
-        for game, log in findings.logs.items()
+        for game, log in study.logs.items()
         for part in log.average
     ]
     heads = [
@@ -87,11 +88,11 @@ def logs(findings: StudyResults) -> Sheet:
     return Sheet("average returns in the logs", heads, rows)
 
 
-def players(findings: StudyResults) -> Sheet:
+def players(study: StudyResults) -> Sheet:
     """How far the players of a game differ: an agent learned from the log of one of them."""
     rows = [
         [game, seed, log.exploring.get(seed), log.players.get(seed)]
-        for game, log in findings.logs.items()
+        for game, log in study.logs.items()
         for seed in sorted({*log.exploring, *log.players}, key=int)
     ]
     heads = ["game", "player", "at the end, while it explored", "best evaluation"]
@@ -109,30 +110,27 @@ def cost(runs: Sequence[Evaluated]) -> Sheet:
     return Sheet("online play of the evaluations", heads, rows, [f"total: {', '.join(total)}"])
 
 
-def unfinished(findings: StudyResults) -> Sheet:
-    rows = [[each.name, each.state, each.step, each.steps, each.complaint] for each in findings.unfinished]
+def unfinished(study: StudyResults) -> Sheet:
+    rows = [[each.name, each.state, each.step, each.steps, each.complaint] for each in study.unfinished]
     heads = ["run", "state", "steps done", "of", "why"]
-    notes = [f"{command_line('study', 'status', findings.out)} shows their progress"]
+    notes = [f"{command_line('study', 'status', study.out)} shows their progress"]
     return Sheet("runs that are not in these numbers", heads, rows, notes)
 
 
-def facts(findings: StudyResults) -> dict[str, str]:
+def facts(study: StudyResults) -> dict[str, str]:
     """The settings of the study."""
-    jobs = [job for job in findings.record.jobs if job.label]
-    by, every = findings.by, len(findings.record.jobs)
+    jobs = [job for job in study.record.jobs if job.label]
+    by, every = study.by, len(study.record.jobs)
     return {
         "environments": ", ".join(dict.fromkeys(job.environment for job in jobs)),
-        "agents": ", ".join(findings.agents),
+        "agents": ", ".join(study.agents),
         "learned from": ", ".join(dict.fromkeys(job.part for job in jobs)),
         "seeds": _range(list(_seeds(jobs).values())),
-        "gradient steps" if findings.offline else "steps played": _range([job.steps() for job in jobs]),
-        "evaluations of a seed": _range(
-            [len(curve) for run in findings.runs for curve in run.curves.values()]
-        ),
-        "read at": ", ".join(f"{name}: {step:,}" for name, step in findings.record.read_at.items())
-        or "the end",
-        "finished runs": f"{every - len(findings.unfinished)} of {every}",
-        **chosen_by(findings.selections),
+        "gradient steps" if study.offline else "steps played": _range([job.steps() for job in jobs]),
+        "evaluations of a seed": _range([len(curve) for run in study.runs for curve in run.curves.values()]),
+        "read at": ", ".join(f"{name}: {step:,}" for name, step in study.record.read_at.items()) or "the end",
+        "finished runs": f"{every - len(study.unfinished)} of {every}",
+        **chosen_by(study.selections),
         "0 and 100%": f"the worse and the better of random play and {by.yardstick}: {by.provenance}",
     }
 
@@ -159,12 +157,12 @@ def rules(selections: Sequence[dict]) -> list[str]:
     return list(dict.fromkeys(f"{each['rule']}, {each['updates']:,} updates" for each in selections))
 
 
-def _joined(findings: StudyResults, sheet: Callable[[Finding], Sheet]) -> Sheet:
+def _joined(study: StudyResults, sheet: Callable[[Finding], Sheet]) -> Sheet:
     """One sheet of all findings, sorted by agent; part and reading are columns if there are several."""
-    sheets = [(finding, sheet(finding)) for finding in findings.found]
+    sheets = [(finding, sheet(finding)) for finding in study.findings]
     places = {
-        "data": [finding.part for finding in findings.found],
-        "read at": [finding.reading for finding in findings.found],
+        "data": [finding.part for finding in study.findings],
+        "read at": [finding.reading for finding in study.findings],
     }
     several = [head for head, values in places.items() if len(set(values)) > 1]
     columns = list(dict.fromkeys(head for _, each in sheets for head in each.heads))
@@ -173,7 +171,7 @@ def _joined(findings: StudyResults, sheet: Callable[[Finding], Sheet]) -> Sheet:
         where = {head: places[head][index] for head in several}
         rows += [{**dict(zip(each.heads, row, strict=True)), **where} for row in each.rows]
     heads = [columns[0], *several, *columns[1:]]
-    rows.sort(key=lambda row: findings.agents.index(row["agent"]))  # a stable sort
+    rows.sort(key=lambda row: study.agents.index(row["agent"]))  # a stable sort
     last = sheets[-1][1]
     notes = dict.fromkeys(note for _, each in reversed(sheets) for note in each.notes)
     return Sheet(last.title, heads, [[row.get(head) for head in heads] for row in rows], list(notes))
@@ -181,9 +179,9 @@ def _joined(findings: StudyResults, sheet: Callable[[Finding], Sheet]) -> Sheet:
 
 def _iqm(row: intervals.Certainty) -> str:
     """'1.12 (0.98 to 1.20)'."""
-    found = row.aggregates["iqm"]
-    bounds = f" (95% interval {found.low:.2f} to {found.high:.2f})" if row.seeds > 1 else ""
-    return f"{found.estimate:.2f}{bounds}"
+    sure = row.iqm
+    bounds = "" if sure.low is None else f" (95% interval {sure.low:.2f} to {sure.high:.2f})"
+    return f"{sure.estimate:.2f}{bounds}"
 
 
 def _spent(runs: Sequence[Evaluated]) -> list[int]:

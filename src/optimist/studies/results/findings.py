@@ -47,6 +47,10 @@ class Finding:
     def evaluations(self) -> int:
         return max(row.evaluations for row in self.rows)
 
+    @property
+    def game_rows(self) -> list[table_one.GameRow]:
+        return [row for rows in self.games.values() for row in rows]
+
 
 @dataclass(frozen=True)
 class StudyResults:
@@ -58,7 +62,7 @@ class StudyResults:
     unfinished: list[JobStatus]
     logs: dict[str, Log]
     by: Normaliser
-    found: list[Finding]
+    findings: list[Finding]
     empty_parts: list[str]  # parts of the data without results yet, each with the reason
 
     @cached_property
@@ -79,8 +83,8 @@ class StudyResults:
     @property
     def longest(self) -> list[Finding]:
         """For each part of the data its longest reading, or if that has no results, another."""
-        chosen = {finding.part: finding for finding in self.found}
-        chosen |= {finding.part: finding for finding in self.found if finding.longest}
+        chosen = {finding.part: finding for finding in self.findings}
+        chosen |= {finding.part: finding for finding in self.findings if finding.longest}
         return list(chosen.values())
 
     @property
@@ -97,7 +101,7 @@ class StudyResults:
         """Did all seeds of a game learn from one log? Then intervals over seeds leave out other logs."""
         logs: dict[tuple, set] = {}
         for job in self.record.jobs if self.offline else ():
-            own = job.asked().get("training", {}).get("data_per_seed") == "own"
+            own = job.wanted.get("training", {}).get("data_per_seed") == "own"
             if job.label:
                 whose = job.seeds if own else (None,)
                 logs.setdefault((job.environment, job.part), set()).update((job.data, seed) for seed in whose)
@@ -105,12 +109,41 @@ class StudyResults:
 
     @property
     def offline(self) -> bool:
-        """Did the agents learn from logs alone?"""
-        return _share_logs(self.record)
+        """Did the agents learn from logs alone? Then run i of every agent learned from the same log."""
+        return not any(job.plays for job in self.record.jobs if job.label)
 
     @property
     def agents(self) -> list[str]:
         return list(dict.fromkeys(job.label for job in self.record.jobs if job.label))
+
+    @property
+    def unit(self) -> str:
+        """The unit of the x axis of curves."""
+        return "gradient updates" if self.offline else "steps played"
+
+    def levels(self, part: str, game: str) -> dict[str, float]:
+        """Returns that curves are compared with: the paper's two, if the log exists, and random play."""
+        lines = {}
+        if game in self.logs and part in self.logs[game].best:
+            lines = {
+                "best policy in the data": self.logs[game].best[part],
+                "average behaviour": self.logs[game].average[part],
+            }
+        return {**lines, "random play": self.by.random_scores[game]}
+
+    def titled(self, words: str, finding: Finding) -> str:
+        """The title of a figure, with the part and the reading if the study has several."""
+        several = len({other.part for other in self.findings}) > 1
+        part = "all of the data" if finding.part == WHOLE and several else finding.part
+        where = [word for word in (part, finding.reading) if word != WHOLE]
+        return f"{words}: {', '.join(where)}" if where else words
+
+
+def short_names(games: Sequence[str]) -> dict[str, str]:
+    """ "Breakout" for "atari/Breakout", if all games are of one family."""
+    short = {game: envs.game_of(game) for game in games}
+    one = len({game.removesuffix(short[game]) for game in games}) == 1
+    return {game: short[game] if one and short[game] else game for game in games}
 
 
 def find(out: Path, by: Normaliser | None = None) -> StudyResults:
@@ -120,45 +153,62 @@ def find(out: Path, by: Normaliser | None = None) -> StudyResults:
     if not record.selects:
         runs = [replace(run, selection=None) for run in runs]
     by = by or (normaliser(record.normaliser) if record.normaliser else None)
-    given = by is not None
     by = by_environment(by, record.jobs) if by else own_normaliser(record, out, logs)
-    found, empty = [], {}
-    parts, readings = results.parts(record.jobs), _readings(record.read_at)
-    names = folder_names(_words(part, reading) for part in parts for reading, _, _ in readings)
-    for part, (reading, until, longest) in product(parts, readings):
-        try:
-            asked = results.score_file(runs, part, until)
-            partly = results.partly_run(record.jobs, runs, part)
-            gaps = _gaps(asked, partly, part, reading, None if given else by)
-            file = asked.without(gaps)
-            scores = intervals.matrices(file, by)
-            finding = Finding(
-                name=names[_words(part, reading)],
-                part=part,
-                reading=reading,
-                longest=longest,
-                file=file,
-                left_out=gaps,
-                rows=table_one.table_one(file, by, whole_log=is_whole(part, record)),
-                games=table_one.per_game(file, by),
-                scores=scores,
-                certainty=intervals.rows(scores, paired=_share_logs(record)),
-            )
-            found.append(finding)
-        except DataError as problem:
-            empty[part] = str(problem)
-    if not found:
-        raise DataError(next(iter(empty.values())))
     standings = [job_status(job, out) for job in record.jobs]
-    return StudyResults(
+    study = StudyResults(
         out=out,
         record=record,
         runs=runs,
         unfinished=[each for each in standings if each.state != "done"],
         logs=logs,
         by=by,
-        found=found,
-        empty_parts=[f"{part}: {why}" for part, why in empty.items()],
+        findings=[],
+        empty_parts=[],
+    )
+    _add_findings(study)
+    return study
+
+
+def _add_findings(study: StudyResults) -> None:
+    """Add the results of every part and reading, or the reason why a part has none."""
+    parts, readings = results.parts(study.record.jobs), _readings(study.record.read_at)
+    names = folder_names(_words(part, reading) for part in parts for reading, _, _ in readings)
+    empty: dict[str, str] = {}
+    for part, (reading, until, longest) in product(parts, readings):
+        scores = results.score_file(study.runs, part, until)
+        try:
+            gaps = _gaps(study, scores, part, reading)
+            name = names[_words(part, reading)]
+            study.findings.append(_finding(study, scores.without(gaps), gaps, name, part, reading, longest))
+        except DataError as problem:
+            empty[part] = str(problem)
+    if not study.findings:
+        raise DataError(next(iter(empty.values())))
+    study.empty_parts.extend(f"{part}: {why}" for part, why in empty.items())
+
+
+def _finding(
+    study: StudyResults,
+    file: ScoreFile,
+    gaps: dict[str, str],
+    name: str,
+    part: str,
+    reading: str,
+    longest: bool,
+) -> Finding:
+    scores = intervals.matrices(file, study.by)
+    is_whole = not any(job.view for job in study.record.jobs if job.part == part)
+    return Finding(
+        name=name,
+        part=part,
+        reading=reading,
+        longest=longest,
+        file=file,
+        left_out=gaps,
+        rows=table_one.table_one(file, study.by, whole_log=is_whole),
+        games=table_one.per_game(file, study.by),
+        scores=scores,
+        certainty=intervals.rows(scores, paired=study.offline),
     )
 
 
@@ -187,21 +237,11 @@ def _player(record: StudyRecord, logs: Mapping[str, Log]) -> str:
     if online:
         return f"{online[0].label} in training"
     players = {job.agent for job in record.jobs if job.collects}
-    players = players or {log.agent for log in logs.values() if log.agent is not None}
+    players = players or {log.agent for log in logs.values()}
     if "" in players:
         return "the player of the log"
     names = sorted(name.rpartition(":")[2] for name in players - {"dqn"})
     return f"the logged {' and '.join(names).upper()}" if names else "DQN"
-
-
-def _share_logs(record: StudyRecord) -> bool:
-    """Did run i of every agent learn from the same log? Agents that learn online did not."""
-    return not any(job.plays for job in record.jobs if job.label)
-
-
-def is_whole(part: str, record: StudyRecord) -> bool:
-    """Is this part of the data all of it?"""
-    return not any(job.view for job in record.jobs if job.part == part)
 
 
 def _words(part: str, reading: str) -> str:
@@ -209,18 +249,17 @@ def _words(part: str, reading: str) -> str:
     return "\n".join(word for word in (part, reading) if word != WHOLE) or WHOLE
 
 
-def _gaps(
-    asked: ScoreFile, partly: Mapping[str, str], part: str, reading: str, own_scores: Normaliser | None
-) -> dict[str, str]:
+def _gaps(study: StudyResults, scores: ScoreFile, part: str, reading: str) -> dict[str, str]:
     """Games that are left out, each with the reason; raises DataError if no game is left."""
-    if not asked.agents:
+    if not scores.agents:
         raise DataError(f"no run on {part} is finished: see optimist study status")
     if not all(
-        curve for games in asked.agents.values() for seeds in games.values() for curve in seeds.values()
+        curve for games in scores.agents.values() for seeds in games.values() for curve in seeds.values()
     ):
         raise DataError(f"{reading} is before the first evaluation: set a later step in read_at")
-    gaps = {**(_without_yardstick(asked, own_scores) if own_scores else {}), **partly, **asked.gaps()}
-    if len(gaps) == len(asked.games):
+    without = _without_yardstick(scores, study.by) if study.by.name == OWN else {}
+    gaps = {**without, **results.partly_run(study.record.jobs, study.runs, part), **scores.gaps()}
+    if len(gaps) == len(scores.games):
         raise DataError(
             f"{incomplete_games(gaps, len(gaps))}: no game is left; finish the runs, "
             "or define 0 and 100% with optimist study report --normaliser FILE.csv"
@@ -233,17 +272,17 @@ def _readings(read_at: dict[str, int]) -> list[tuple[str, int | None, bool]]:
     return [(reading, until, until == last) for reading, until in read_at.items()] or [("all", None, True)]
 
 
-def _without_yardstick(file: ScoreFile, by: Normaliser) -> dict[str, str]:
+def _without_yardstick(scores: ScoreFile, by: Normaliser) -> dict[str, str]:
     """Games that cannot be normalised: random play or the player has no score, or both have the same."""
-    found = {}
-    for game in file.games:
+    reasons = {}
+    for game in scores.games:
         if game not in by.random_scores:
-            found[game] = "random play is not finished"
+            reasons[game] = "random play is not finished"
         elif game not in by.yardstick_scores:
-            found[game] = "its log is missing, or has no complete episode at its end"
+            reasons[game] = "its log is missing, or has no complete episode at its end"
         elif by.random_scores[game] == by.yardstick_scores[game]:
-            found[game] = f"its player and random play both score {by.random_scores[game]:g}"
-    return found
+            reasons[game] = f"its player and random play both score {by.random_scores[game]:g}"
+    return reasons
 
 
 def by_environment(by: Normaliser, jobs: Sequence[Job]) -> Normaliser:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +12,13 @@ from optimist.data.card import best_policy_return
 from optimist.data.dataset import Dataset
 from optimist.data.disk import manifest
 from optimist.data.disk.files import write_whole
-from optimist.data.disk.records import json_value
+from optimist.data.disk.records import json_value, record
 from optimist.errors import DataError, RunError, in_one_line
 from optimist.studies.job import Job
 from optimist.studies.job_run import best_players, parts_of, players_of
 from optimist.studies.players import final_returns
 from optimist.studies.scores.curves import Curve, curves, mean_curve
 from optimist.training.automatic import IMPORTED
-from optimist.training.kinds import fits, in_words
 
 REMEMBERED = "results/logs.json"  # logs are large and may be deleted; their returns are kept here
 
@@ -34,7 +33,7 @@ class Log:
     evaluation: float | None = None  # the best evaluation of the player, as the paper measures it
     players: dict[str, float] = field(default_factory=dict)  # best evaluation of each player, by its seed
     exploring: dict[str, float] = field(default_factory=dict)  # `player` of each of them, by its seed
-    agent: str | None = None  # that played; "" in somebody else's log; None in files of older versions
+    agent: str = ""  # that played; "" in somebody else's log
 
 
 def read_logs(jobs: list[Job], out: Path) -> dict[str, Log]:
@@ -68,19 +67,12 @@ def _remembered(path: Path) -> dict[str, Log]:
     if not path.exists():
         return {}
     try:
-        return {name: _checked(Log(**log)) for name, log in json_value(path.read_text("utf-8")).items()}
-    except (ValueError, TypeError, AttributeError) as problem:
+        return record(dict[str, Log], json_value(path.read_text("utf-8")))
+    except ValueError as problem:
         raise RunError(
             f"{path} is damaged ({in_one_line(problem)}): restore it from a copy, or remove it if the logs "
             "are still there"
         ) from problem
-
-
-def _checked(log: Log) -> Log:
-    for each in fields(log):
-        if not fits(getattr(log, each.name), each.type):
-            raise ValueError(f"{each.name} is not {in_words(each.type)}")
-    return log
 
 
 def _log(jobs: list[Job], out: Path) -> Log:

@@ -38,7 +38,7 @@ def evaluated(jobs: list[Job], out: Path) -> list[Evaluated]:
     """Every finished run of the study's agents."""
     done = [job for job in jobs if job.label and job.done(out)]
     if not done:
-        if any(job.changes(out) for job in jobs if job.label):
+        if any(job.standing(out).changes for job in jobs if job.label):
             check_settings(jobs, out)  # names them
         raise RunError(f"{out} holds no finished runs yet: see {command_line('study', 'status', out)}")
     return [_evaluated(job, out) for job in done]

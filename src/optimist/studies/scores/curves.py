@@ -1,7 +1,7 @@
 """Scores of a run, read from its episodes.csv: averages per evaluation, then scores per seed."""
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,7 +9,9 @@ import numpy as np
 
 from optimist.errors import RunError, command_line
 from optimist.studies.sheet import Cell, Sheet, number
+from optimist.training.estimators import estimators_in, shown, title
 from optimist.training.storage.episodes import EvaluationEpisodes, read
+from optimist.training.storage.metrics import curves_of
 
 RECENT = 3  # evaluations in "mean of last 3", which reduces the effect of one lucky evaluation
 
@@ -124,6 +126,21 @@ def sheet(summaries: Mapping[str, Summary], levels: Mapping[str, float | None]) 
         if level is not None
     ]
     return Sheet("average return, mean ± sd over seeds", heads, rows)
+
+
+def estimators_of(rows: Sequence[dict]) -> list[str]:
+    """The names of the estimators that the run logged."""
+    return list(dict.fromkeys(name for row in rows for name in estimators_in(row)))
+
+
+def estimator_sheet(rows: Sequence[dict]) -> Sheet:
+    """The first and the last value of each estimator, means over the seeds."""
+    table = []
+    for name in estimators_of(rows):
+        curves = curves_of(rows, name).values()
+        first, last = (float(np.mean([curve.values[at] for curve in curves])) for at in (0, -1))
+        table.append([title(name), *(Cell(shown(name, value), value) for value in (first, last))])
+    return Sheet("how it went, without an environment", ["estimator", "first", "last"], table)
 
 
 def _seed_score(seed: int, curve: Curve) -> SeedScore:

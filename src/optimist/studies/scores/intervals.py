@@ -1,6 +1,6 @@
 """IQM, median, mean and optimality gap of each agent, with bootstrap intervals.
 
-A run is scored in each way of `table_one` (its kind). `best` is the paper's: in each game, the evaluation at
+A run is scored in each way of `normalisation.KINDS`. `best` is the paper's: in each game, the evaluation at
 which the mean over seeds is best; so the median here equals the median of Table 1.
 """
 
@@ -13,11 +13,10 @@ import numpy as np
 from optimist.studies.scores import statistics
 from optimist.studies.scores.cross_chosen import CrossChosen
 from optimist.studies.scores.curves import RECENT
-from optimist.studies.scores.normalisation import KINDS, Normaliser, scores_of, seed_means
+from optimist.studies.scores.normalisation import KINDS, Normaliser, kind_title, scores_by_kind, seed_means
 from optimist.studies.scores.score_files import ScoreFile, Seeds
-from optimist.studies.scores.statistics import AGGREGATES, Interval
-from optimist.studies.scores.table_one import kind_title
-from optimist.studies.sheet import Cell, Sheet, as_csv
+from optimist.studies.scores.statistics import Interval
+from optimist.studies.sheet import Cell, Sheet
 
 USUAL_BASELINE = "DQN (Nature)"  # the agent that the others are compared with, if the study has it
 REPETITIONS = 5_000  # enough: with another seed a bound moves by 1% of the interval's width
@@ -26,177 +25,56 @@ THRESHOLDS = 81  # points of a profile
 TITLES = {"iqm": "IQM", "median": "median", "mean": "mean", "optimality_gap": "optimality gap"}
 
 Matrix = np.ndarray | CrossChosen  # (seeds, games), normalised
+Scores = Mapping[str, Mapping[str, Matrix]]  # by kind and agent
 Profile = tuple[np.ndarray, Interval]  # thresholds, and the share of runs above each
 
 
 @dataclass(frozen=True)
 class Certainty:
-    """Aggregates of one agent for one kind of score; with one seed they have no intervals."""
+    """Aggregates of one agent for one kind of score. With one seed the intervals have no bounds; the baseline
+    is not compared with itself."""
 
     agent: str
-    kind: str
+    score: str  # its kind
     games: int
     seeds: int
-    aggregates: Mapping[str, Interval]
-    better: Interval | None  # probability of improvement over the baseline; None for the baseline
-    ahead: Interval | None = None  # paired difference of IQMs, if both learned from the same logs
+    iqm: Interval
+    median: Interval | None = None
+    mean: Interval | None = None
+    optimality_gap: Interval | None = None
+    probability_of_improvement: Interval | None = None
+    paired_difference_of_iqm: Interval | None = None  # if both learned from the same logs
+    improvement_over: str | None = None
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The paired difference of the IQMs of two agents."""
+
+    score: str
+    agent: str
+    other: str
+    difference_of_iqm: Interval
 
 
 def matrices(file: ScoreFile, by: Normaliser, recent: int = RECENT) -> dict[str, dict[str, Matrix]]:
-    """Normalised scores by kind and agent; every agent has the same games in the same order."""
-    found: dict[str, dict[str, Matrix]] = {kind: {} for kind in KINDS}
+    """Normalised scores by kind and agent; every agent has the same games in the same order. A kind that some
+    run does not have is left out."""
+    scores: dict[str, dict[str, Matrix]] = {kind: {} for kind in KINDS}
     for agent, by_game in file.agents.items():
         seed_means(by_game)  # raises if seeds were evaluated at different steps
-        for kind in KINDS:
-            taken = {
-                game: scores_of(kind, seeds, recent, file.chosen_of(agent, game))
-                for game, seeds in by_game.items()
-            }
-            if None in taken.values():  # cross-chosen best needs several seeds
-                continue
-            scores = {
-                game: [by.normalised(game, score) for score in each or ()] for game, each in taken.items()
-            }
-            matrix = statistics.score_matrix(scores, file.games)
-            curves = [_curves(by_game[game], game, by) for game in file.games] if kind == "cross" else []
-            found[kind][agent] = CrossChosen(matrix, curves) if curves else matrix
-    return {kind: by_agent for kind, by_agent in found.items() if len(by_agent) == len(file.agents)}
-
-
-def baseline(agents: Sequence[str]) -> str:
-    """The agent that the others are compared with."""
-    return USUAL_BASELINE if USUAL_BASELINE in agents else agents[0]
-
-
-def rows(
-    scores: Mapping[str, Mapping[str, Matrix]], *, repetitions: int = REPETITIONS, paired: bool = False
-) -> list[Certainty]:
-    """A row per agent and kind, in the order of the study; the bootstrap has a fixed seed.
-    `paired`: run i of every agent learned from the same log."""
-    agents = list(scores[KINDS[0]])
-    other = baseline(agents)
-    return [
-        Certainty(
-            agent=agent,
-            kind=kind,
-            games=scores[kind][agent].shape[1],
-            seeds=scores[kind][agent].shape[0],
-            aggregates=statistics.aggregates(scores[kind][agent], repetitions=repetitions),
-            better=_better(scores[kind][agent], scores[kind][other], repetitions) if agent != other else None,
-            ahead=statistics.paired_difference(
-                scores[kind][agent], scores[kind][other], repetitions=repetitions
-            )
-            if paired and agent != other
-            else None,
-        )
-        for agent in agents
-        for kind in scores
-    ]
-
-
-def pairs_csv(scores: Mapping[str, Mapping[str, Matrix]], *, repetitions: int = REPETITIONS) -> str:
-    """The paired difference of the IQMs of every two agents."""
-    lines = []
-    for kind, by_agent in scores.items():
-        for agent, other in combinations(by_agent, 2):
-            found = statistics.paired_difference(by_agent[agent], by_agent[other], repetitions=repetitions)
-            lines.append([kind, agent, other, *_numbers(found, len(by_agent[agent]))])
-    heads = ["score", "agent", "other", "difference_of_iqm", "low", "high"]
-    return as_csv(Sheet("", heads, lines))
-
-
-def profiles(scores: Mapping[str, Mapping[str, Matrix]]) -> dict[str, dict[str, Profile]]:
-    """By kind and agent, the share of runs above each threshold, from 0 to the best run (at most 2)."""
-    found: dict[str, dict[str, Profile]] = {}
-    for kind, by_agent in scores.items():
-        highest = max(float(np.max(matrix)) for matrix in by_agent.values())
-        thresholds = np.linspace(0, min(2.0, max(1.2, highest)), THRESHOLDS)
-        found[kind] = {
-            agent: (thresholds, _profile(matrix, thresholds)) for agent, matrix in by_agent.items()
+        by_kind = {
+            game: scores_by_kind(seeds, recent, file.chosen_of(agent, game))
+            for game, seeds in by_game.items()
         }
-    return found
-
-
-def over_training(file: ScoreFile, by: Normaliser) -> dict[str, tuple[list[int], Interval]]:
-    """For each agent the evaluated steps and the IQM at each of them."""
-    found = {}
-    for agent, by_game in file.agents.items():
-        steps = sorted(next(iter(next(iter(by_game.values())).values())))
-        scores = np.array([_curves(seeds, game, by) for game, seeds in by_game.items()])
-        matrices = [scores[:, :, place].T for place in range(len(steps))]
-        sure = [
-            statistics.stratified_bootstrap(statistics.iqm, matrix, repetitions=BAND_REPETITIONS)
-            for matrix in matrices
-        ]
-        columns = zip(*((each.estimate, each.low, each.high) for each in sure), strict=True)
-        found[agent] = steps, Interval(*(np.array(column) for column in columns))
-    return found
-
-
-def sheet(found: Sequence[Certainty], evaluations: int) -> Sheet:
-    """A row per agent and kind, every estimate with its interval."""
-    other = baseline([row.agent for row in found])
-    paired = any(row.ahead for row in found)
-    heads = ["agent", "score", *TITLES.values(), f"P(better than {other})"]
-    rows = [
-        [
-            row.agent,
-            kind_title(row.kind, evaluations),
-            *(interval_cell(row.aggregates[name], row.seeds) for name in TITLES),
-            interval_cell(row.better, row.seeds),
-            *([interval_cell(row.ahead, row.seeds)] if paired else []),
-        ]
-        for row in found
-    ]
-    return Sheet(
-        "aggregates over games and runs",
-        [*heads, *([f"IQM less {other}'s, paired"] if paired else [])],
-        rows,
-        notes(found),
-    )
-
-
-def interval_cell(interval: Interval | None, seeds: int, sign: str = "") -> Cell:
-    """'1.04 [0.98, 1.10]'; with one seed the estimate alone: its spread is unknown, not zero."""
-    if interval is None:
-        return Cell("")
-    bounds = f" [{interval.low:{sign}.2f}, {interval.high:{sign}.2f}]" if seeds > 1 else ""
-    return Cell(f"{interval.estimate:{sign}.2f}{bounds}", float(interval.estimate))
-
-
-def notes(found: Sequence[Certainty]) -> list[str]:
-    """Notes that explain the intervals."""
-    lines = [
-        "scores are normalised: 0 and 1 are the 0 and 100% of Table 1; a smaller optimality gap is better",
-        "best is chosen with the scores that it reports, and its intervals do not repeat that choice, so it "
-        "is too high; cross-chosen best scores each seed at the evaluation that is best for the others, and "
-        "every draw of its intervals chooses again",
-    ]
-    if any(row.ahead for row in found):
-        lines.append("paired: runs that learned from the same log are drawn together")
-    if any(row.seeds > 1 for row in found):
-        few = min(row.seeds for row in found)
-        lines.insert(
-            0,
-            f"in brackets 95% intervals, {REPETITIONS:,} stratified bootstrap draws of {few} seeds per game: "
-            "they describe other runs on the same games, and are too narrow with few seeds",
-        )
-    else:
-        lines.insert(0, "one seed: the spread over seeds is unknown, so there are no intervals")
-    return lines
-
-
-def csv_text(found: Sequence[Certainty]) -> str:
-    """A row per agent and kind; bounds are empty if there is one seed."""
-    names = [*AGGREGATES, "probability_of_improvement", "paired_difference_of_iqm"]
-    heads = [f"{name}{end}" for name in names for end in ("", "_low", "_high")]
-    other = baseline([row.agent for row in found])
-    lines: list[list] = []
-    for row in found:
-        intervals = [*(row.aggregates[name] for name in AGGREGATES), row.better, row.ahead]
-        numbers = [number for interval in intervals for number in _numbers(interval, row.seeds)]
-        lines.append([row.agent, row.kind, row.games, row.seeds, *numbers, other if row.better else ""])
-    return as_csv(Sheet("", ["agent", "score", "games", "seeds", *heads, "improvement_over"], lines))
+        for kind in (kind for kind in KINDS if all(kind in each for each in by_kind.values())):
+            normalised = {
+                game: [by.normalised(game, score) for score in each[kind]] for game, each in by_kind.items()
+            }
+            matrix = statistics.score_matrix(normalised, file.games)
+            curves = [_curves(by_game[game], game, by) for game in file.games] if kind == "cross" else []
+            scores[kind][agent] = CrossChosen(matrix, curves) if curves else matrix
+    return {kind: by_agent for kind, by_agent in scores.items() if len(by_agent) == len(file.agents)}
 
 
 def _curves(seeds: Seeds, game: str, by: Normaliser) -> np.ndarray:
@@ -206,10 +84,71 @@ def _curves(seeds: Seeds, game: str, by: Normaliser) -> np.ndarray:
     )
 
 
-def _better(x: Matrix, y: Matrix, repetitions: int) -> Interval:
-    return statistics.stratified_bootstrap(
-        statistics.probability_of_improvement, x, y, repetitions=repetitions, limits=statistics.SHARE
-    )
+def baseline(agents: Sequence[str]) -> str:
+    """The agent that the others are compared with."""
+    return USUAL_BASELINE if USUAL_BASELINE in agents else agents[0]
+
+
+def rows(scores: Scores, *, repetitions: int = REPETITIONS, paired: bool = False) -> list[Certainty]:
+    """A row per agent and kind, in the order of the study; the bootstrap has a fixed seed.
+    `paired`: run i of every agent learned from the same log."""
+    agents = list(next(iter(scores.values())))
+    other = baseline(agents)
+    return [
+        _row(agent, kind, scores[kind][agent], scores[kind][other], other, repetitions, paired)
+        for agent in agents
+        for kind in scores
+    ]
+
+
+def _row(
+    agent: str, kind: str, mine: Matrix, theirs: Matrix, other: str, repetitions: int, paired: bool
+) -> Certainty:
+    seeds, games = mine.shape
+    intervals = statistics.aggregates(mine, repetitions=repetitions)
+    if agent != other:
+        better = statistics.probability_of_improvement
+        intervals["probability_of_improvement"] = statistics.stratified_bootstrap(
+            better, mine, theirs, repetitions=repetitions, limits=statistics.SHARE
+        )
+    if agent != other and paired:
+        intervals["paired_difference_of_iqm"] = statistics.paired_difference(
+            mine, theirs, repetitions=repetitions
+        )
+    known = {name: _known(interval, seeds) for name, interval in intervals.items()}
+    return Certainty(agent, kind, games, seeds, **known, improvement_over=other if agent != other else None)
+
+
+def _known(interval: Interval, seeds: int) -> Interval:
+    """With one seed the estimate only: its spread is unknown, not zero."""
+    return interval if seeds > 1 else Interval(interval.estimate, None, None)
+
+
+def pairs(scores: Scores, *, repetitions: int = REPETITIONS) -> list[Pair]:
+    """Every two agents, by each kind of score."""
+    return [
+        Pair(
+            *(kind, agent, other),
+            _known(
+                statistics.paired_difference(by_agent[agent], by_agent[other], repetitions=repetitions),
+                len(by_agent[agent]),
+            ),
+        )
+        for kind, by_agent in scores.items()
+        for agent, other in combinations(by_agent, 2)
+    ]
+
+
+def profiles(scores: Scores) -> dict[str, dict[str, Profile]]:
+    """By kind and agent, the share of runs above each threshold, from 0 to the best run (at most 2)."""
+    by_kind: dict[str, dict[str, Profile]] = {}
+    for kind, by_agent in scores.items():
+        highest = max(float(np.max(matrix)) for matrix in by_agent.values())
+        thresholds = np.linspace(0, min(2.0, max(1.2, highest)), THRESHOLDS)
+        by_kind[kind] = {
+            agent: (thresholds, _profile(matrix, thresholds)) for agent, matrix in by_agent.items()
+        }
+    return by_kind
 
 
 def _profile(matrix: Matrix, thresholds: np.ndarray) -> Interval:
@@ -221,7 +160,57 @@ def _profile(matrix: Matrix, thresholds: np.ndarray) -> Interval:
     )
 
 
-def _numbers(interval: Interval | None, seeds: int) -> list:
+def over_training(file: ScoreFile, by: Normaliser) -> dict[str, tuple[list[int], Interval]]:
+    """For each agent the evaluated steps and the IQM at each of them."""
+    by_agent = {}
+    for agent, by_game in file.agents.items():
+        steps = sorted(next(iter(next(iter(by_game.values())).values())))
+        scores = np.array([_curves(seeds, game, by) for game, seeds in by_game.items()])
+        sure = [
+            statistics.stratified_bootstrap(
+                statistics.iqm, scores[:, :, place].T, repetitions=BAND_REPETITIONS
+            )
+            for place in range(len(steps))
+        ]
+        columns = zip(*((each.estimate, each.low, each.high) for each in sure), strict=True)
+        by_agent[agent] = steps, Interval(*(np.array(column) for column in columns))
+    return by_agent
+
+
+def sheet(rows: Sequence[Certainty], evaluations: int) -> Sheet:
+    """A row per agent and kind, every estimate with its interval."""
+    other = baseline([row.agent for row in rows])
+    titles = TITLES | {"probability_of_improvement": f"P(better than {other})"}
+    if any(row.paired_difference_of_iqm for row in rows):
+        titles["paired_difference_of_iqm"] = f"IQM less {other}'s, paired"
+    cells = [
+        [row.agent, kind_title(row.score, evaluations), *(_cell(getattr(row, name)) for name in titles)]
+        for row in rows
+    ]
+    return Sheet("aggregates over games and runs", ["agent", "score", *titles.values()], cells, notes(rows))
+
+
+def _cell(interval: Interval | None) -> Cell:
+    """'1.04 [0.98, 1.10]'; with one seed the estimate only."""
     if interval is None:
-        return ["", "", ""]
-    return [interval.estimate, *((interval.low, interval.high) if seeds > 1 else ("", ""))]
+        return Cell("")
+    bounds = "" if interval.low is None else f" [{interval.low:.2f}, {interval.high:.2f}]"
+    return Cell(f"{interval.estimate:.2f}{bounds}", float(interval.estimate))
+
+
+def notes(rows: Sequence[Certainty]) -> list[str]:
+    """Notes that explain the intervals."""
+    few = min((row.seeds for row in rows if row.seeds > 1), default=None)
+    lines = [
+        "one seed: the spread over seeds is unknown, so there are no intervals"
+        if few is None
+        else f"in brackets 95% intervals, {REPETITIONS:,} stratified bootstrap draws of {few} seeds per "
+        "game: they describe other runs on the same games, and are too narrow with few seeds",
+        "scores are normalised: 0 and 1 are the 0 and 100% of Table 1; a smaller optimality gap is better",
+        "best is chosen with the scores that it reports, and its intervals do not repeat that choice, so it "
+        "is too high; cross-chosen best scores each seed at the evaluation that is best for the others, and "
+        "every draw of its intervals chooses again",
+    ]
+    if any(row.paired_difference_of_iqm for row in rows):
+        lines.append("paired: runs that learned from the same log are drawn together")
+    return lines

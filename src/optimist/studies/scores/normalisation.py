@@ -7,9 +7,8 @@ DQN is 1; on Skiing and Solaris DQN is the worse.
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from optimist.errors import DataError, UsageError, did_you_mean
 from optimist.studies.scores import reference
@@ -69,19 +68,15 @@ class Normaliser:
         return score > self.yardstick_scores[game]
 
 
-@dataclass(frozen=True)
-class Ending:
-    """Six ways to make one score of the curves of all seeds; each is a mean over seeds."""
-
-    best: float  # at the evaluation whose mean over seeds is largest, as in the paper
-    cross: float | None  # each seed at the evaluation that is best for the others; None with one seed
-    last: float
-    mean_of_last: float
-    area: float  # the mean over all evaluations
-    chosen: float | None = None  # each seed at the evaluation that `optimist select` chose by the log alone
-
-
-KINDS = tuple(field.name for field in fields(Ending))
+KINDS = {  # six ways to make one score of the curves of all seeds
+    "best": "best",  # at the evaluation whose mean over seeds is largest, as in the paper
+    "cross": "cross-chosen best",  # each seed at the evaluation that is best for the others
+    "last": "last",
+    "mean_of_last": "mean of last {}",
+    "area": "mean of all",
+    "chosen": "chosen offline",  # each seed at the evaluation that `optimist select` chose by the log alone
+}
+MAIN = ("best", "cross", "chosen", "last")  # for tables without room for all
 NOTHING_CHOSEN: Mapping[int, int] = {}
 
 
@@ -153,42 +148,43 @@ def from_csv(path: Path) -> Normaliser:
     return Normaliser(str(path), shown, columns_of[yardstick], columns_of["random"], f"the file {path}")
 
 
-def scores_of(
-    kind: str, seeds: Seeds, recent: int = RECENT, chosen: Mapping[int, int] = NOTHING_CHOSEN
-) -> list[float] | None:
-    """The score of each seed, in order, in one of the ways of `Ending`; None for `cross` with one seed, and
-    for `chosen` if a seed was not evaluated at its chosen step.
+def kind_title(kind: str, evaluations: int | None, recent: int = RECENT) -> str:
+    """'best of 50', 'cross-chosen best', 'last', 'mean of last 3' (or of as many as there are)."""
+    if kind == "best" and evaluations:
+        return f"best of {evaluations}"
+    return KINDS[kind].format(min(recent, evaluations or recent))
+
+
+def scores_by_kind(
+    seeds: Seeds, recent: int = RECENT, chosen: Mapping[int, int] = NOTHING_CHOSEN
+) -> dict[str, list[float]]:
+    """The score of each seed, in order, in each way of `KINDS`: without `cross` if there is one seed, and
+    without `chosen` if a seed was not evaluated at its chosen step.
 
     All seeds must be evaluated at the same steps; curves may be shorter than `recent`."""
     curves = [seeds[seed] for seed in sorted(seeds)]
     steps = sorted(curves[0])
-    if kind == "chosen":
-        known = all(chosen.get(seed) in curve for seed, curve in seeds.items())
-        return [seeds[seed][chosen[seed]] for seed in sorted(seeds)] if known else None
-    if kind == "cross":
-        if len(curves) == 1:
-            return None
+    at_steps = {
+        "best": [_best_step(steps, curves)],
+        "last": steps[-1:],
+        "mean_of_last": steps[-recent:],
+        "area": steps,
+    }
+    scores = {
+        kind: [statistics.fmean(curve[step] for step in some) for curve in curves]
+        for kind, some in at_steps.items()
+    }
+    if len(curves) > 1:
         others = [[other for other in curves if other is not mine] for mine in curves]
-        return [mine[_best_step(steps, rest)] for mine, rest in zip(curves, others, strict=True)]
-    taken = {
-        "best": lambda: [_best_step(steps, curves)],
-        "last": lambda: steps[-1:],
-        "mean_of_last": lambda: steps[-recent:],
-        "area": lambda: steps,
-    }[kind]()
-    return [statistics.fmean(curve[step] for step in taken) for curve in curves]
+        scores["cross"] = [mine[_best_step(steps, rest)] for mine, rest in zip(curves, others, strict=True)]
+    if all(chosen.get(seed) in curve for seed, curve in seeds.items()):
+        scores["chosen"] = [seeds[seed][chosen[seed]] for seed in sorted(seeds)]
+    return {kind: scores[kind] for kind in KINDS if kind in scores}
 
 
 def _best_step(steps: Sequence[int], curves: Sequence[Curve]) -> int:
     """The first step at which the mean over the curves is largest."""
     return max(steps, key=lambda step: statistics.fmean(curve[step] for curve in curves))
-
-
-def ending(seeds: Seeds, recent: int = RECENT, chosen: Mapping[int, int] = NOTHING_CHOSEN) -> Ending:
-    """The mean over seeds of each way to score a run."""
-    found = {kind: scores_of(kind, seeds, recent, chosen) for kind in KINDS}
-    means: dict[str, Any] = {kind: each and statistics.fmean(each) for kind, each in found.items()}
-    return Ending(**means)
 
 
 def median_curve(by_game: Mapping[str, Curve], by: Normaliser) -> Curve:

@@ -1,13 +1,16 @@
 """Reads tables of scores, one row per game, agent, seed and iteration, and finds incomplete games."""
 
 import csv
+import gzip
 import math
+import string
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TextIO
 
-from optimist.errors import DataError, did_you_mean, some_of
+from optimist.errors import DataError, UsageError, did_you_mean, some_of
 from optimist.studies.scores.curves import Curve
 
 Seeds = Mapping[int, Curve]  # seed -> iteration -> score
@@ -79,7 +82,20 @@ class ScoreFile:
         return ""
 
 
-def read_scores(path: Path) -> ScoreFile:
+def read_scores(*paths: Path) -> ScoreFile:
+    """The scores of one file, or of several: the agents of the second are called "REM (B)"."""
+    files = [_read(path) for path in paths]
+    if len({file.axis for file in files}) > 1:
+        raise DataError(f"{paths[0]} counts {files[0].axis}s and another file does not: rename the column")
+    letters = ["", *(f" ({letter})" for letter in string.ascii_uppercase[1:])]
+    if len(files) > len(letters):
+        raise UsageError(f"{len(files)} files: name at most {len(letters)}")
+    named = zip(letters, files, strict=False)
+    agents = {agent + letter: games for letter, file in named for agent, games in file.agents.items()}
+    return ScoreFile(agents, files[0].axis)
+
+
+def _read(path: Path) -> ScoreFile:
     """Every row of the file; raises DataError for a row that cannot be read or occurs twice."""
     rows = read_rows(path)
     if not rows:
@@ -127,11 +143,11 @@ def read_rows(path: Path) -> list[tuple[int, dict[str, str]]]:
     if not path.exists():
         raise DataError(f"{path} does not exist; name a CSV file with scores")
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
+        with _opened(path) as file:
             reader = csv.DictReader(file, strict=True, skipinitialspace=True)
             rows = [(reader.line_num, row) for row in reader]
             header = list(reader.fieldnames or ())
-    except (UnicodeDecodeError, csv.Error) as problem:
+    except (UnicodeDecodeError, csv.Error, gzip.BadGzipFile, EOFError) as problem:
         raise DataError(f"{path} is not a CSV file in UTF-8 ({problem}): save it as one") from None
     if len(set(header)) < len(header):
         raise DataError(f"{path} has two columns with the same name: keep one of them")
@@ -139,6 +155,12 @@ def read_rows(path: Path) -> list[tuple[int, dict[str, str]]]:
         if None in row or None in row.values():
             raise DataError(f"{path}, line {line} has more or fewer cells than the header: correct the row")
     return [(line, {name.strip(): value.strip() for name, value in row.items()}) for line, row in rows]
+
+
+def _opened(path: Path) -> TextIO:
+    """A CSV file; pages have large ones compressed."""
+    open_text: Any = gzip.open if path.suffix == ".gz" else open
+    return open_text(path, "rt", newline="", encoding="utf-8-sig")
 
 
 def finite(text: str, place: str) -> float:

@@ -8,54 +8,41 @@ the mean of all (`area`) need no choice.
 
 import re
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from optimist.data.disk.files import make_folder, write_whole
 from optimist.studies.scores import reference
 from optimist.studies.scores.curves import RECENT
-from optimist.studies.scores.normalisation import KINDS, Ending, Normaliser, ending, seed_means
+from optimist.studies.scores.normalisation import KINDS, Normaliser, kind_title, scores_by_kind, seed_means
 from optimist.studies.scores.score_files import ScoreFile
-from optimist.studies.sheet import Cell, Sheet, as_csv, as_markdown, number
+from optimist.studies.sheet import Cell, Sheet, as_markdown, number, records_csv
 
-MAIN = ("best", "cross", "chosen", "last")  # for tables without room for all
-PAPER = ("1X", "5X")  # the gradient steps of online DQN, and five times as many
-
-
-class Median(NamedTuple):
-    """Median over games of the normalised score in percent, and the number of games above the yardstick."""
-
-    median: float
-    better: int
+PAPER = ("paper, 1X", "paper, 5X")  # its kinds: the gradient steps of online DQN, and five times as many
 
 
 @dataclass(frozen=True)
 class GameRow:
-    """One agent in one game: scores averaged over seeds, and their improvement in percent."""
+    """One agent in one game, by kind of score: the mean over seeds, and its improvement in percent."""
 
     agent: str
     game: str
-    score: Ending
-    improvement: Ending
+    score: Mapping[str, float]
+    improvement: Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class AgentRow:
-    """One agent over all games; `paper` has its numbers in the paper, by gradient steps (1X, 5X)."""
+    """One agent over all games, by kind of score, among them the paper's: the median of the normalised score,
+    and the number of games above the yardstick."""
 
     agent: str
     games: int
     seeds: int
     evaluations: int
-    best: Median
-    cross: Median | None
-    last: Median
-    mean_of_last: Median
-    area: Median
-    chosen: Median | None
-    paper: Mapping[str, Median]
+    median_percent: Mapping[str, float]
+    games_better: Mapping[str, int]
 
 
 def per_game(scores: ScoreFile, by: Normaliser, recent: int = RECENT) -> dict[str, list[GameRow]]:
@@ -63,11 +50,13 @@ def per_game(scores: ScoreFile, by: Normaliser, recent: int = RECENT) -> dict[st
     rows: dict[str, list[GameRow]] = {}
     for agent, by_game in scores.agents.items():
         seed_means(by_game)  # raises if seeds were evaluated at different steps
-        ends = {game: ending(seeds, recent, scores.chosen_of(agent, game)) for game, seeds in by_game.items()}
-        rows[agent] = sorted(
-            (GameRow(agent, game, end, _improvement(game, end, by)) for game, end in ends.items()),
-            key=lambda row: (row.improvement.best, row.game),
-        )
+        rows[agent] = []
+        for game, seeds in by_game.items():
+            by_kind = scores_by_kind(seeds, recent, scores.chosen_of(agent, game))
+            means = {kind: statistics.fmean(each) for kind, each in by_kind.items()}
+            gains = {kind: by.improvement(game, mean) for kind, mean in means.items()}
+            rows[agent].append(GameRow(agent, game, means, gains))
+        rows[agent].sort(key=lambda row: (row.improvement["best"], row.game))
     return rows
 
 
@@ -78,29 +67,36 @@ def table_one(
     comparable = whole_log and by.yardstick == "DQN"
     rows = []
     for agent, games in per_game(scores, by, recent).items():
-        curves = next(iter(scores.agents[agent].values()))
-        medians: dict[str, Any] = {kind: _median(games, kind, by) for kind in KINDS}
+        seeds = next(iter(scores.agents[agent].values()))
+        shared = [kind for kind in KINDS if all(kind in row.score for row in games)]
+        medians = {kind: 100 + statistics.median(row.improvement[kind] for row in games) for kind in shared}
+        wins = {kind: sum(by.is_better(row.game, row.score[kind]) for row in games) for kind in shared}
+        paper = paper_numbers(agent) if comparable else {}
         rows.append(
             AgentRow(
                 agent=agent,
                 games=len(games),
-                seeds=len(curves),
-                evaluations=len(next(iter(curves.values()))),
-                paper=paper_medians(agent) if comparable else {},
-                **medians,
+                seeds=len(seeds),
+                evaluations=len(next(iter(seeds.values()))),
+                median_percent=medians | {kind: median for kind, (median, _) in paper.items()},
+                games_better=wins | {kind: better for kind, (_, better) in paper.items()},
             )
         )
     return rows
 
 
-def paper_medians(agent: str) -> dict[str, Median]:
-    """The paper's numbers for an agent of this name, such as "qr_dqn", "REM" or "DQN (Adam) (1X)"."""
+def paper_numbers(agent: str) -> dict[str, tuple[float, int]]:
+    """Median and games in the paper of an agent of this name, such as "qr_dqn" or "DQN (Adam) (1X)"."""
     plain = _plain(agent)
-    found = {}
-    for row in reference.paper_table():
-        if plain in (_plain(row["agent"]), _plain(row["agent"] + row["steps"])):
-            found[row["steps"]] = Median(float(row["median_percent"]), int(row["games_better"]))
-    return found
+    return {
+        f"paper, {row['steps']}": (float(row["median_percent"]), int(row["games_better"]))
+        for row in reference.paper_table()
+        if plain in (_plain(row["agent"]), _plain(row["agent"] + row["steps"]))
+    }
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 def sheet(
@@ -108,70 +104,49 @@ def sheet(
     by: Normaliser,
     recent: int = RECENT,
     *,
-    kinds: Sequence[str] = KINDS,
+    kinds: Collection[str] = KINDS,
     left_out: Sequence[str] = (),
 ) -> Sheet:
     """The table to print, with columns for the paper's numbers if it has any."""
     games = f"{rows[0].games} game{'s' * (rows[0].games != 1)}"
-    paper = PAPER if any(row.paper for row in rows) else ()
     few = min(recent, max(row.evaluations for row in rows))
-    kinds = _known(kinds, rows)
-    titles = [kind_title(kind, None, few) for kind in kinds]
-    return Sheet(
-        f"median normalised score / games > {by.yardstick}, of {games}",
-        ["agent", *titles, *(f"paper, {steps}" for steps in paper)],
-        [
-            [
-                row.agent,
-                *(_shown(getattr(row, kind)) for kind in kinds),
-                *(_shown(row.paper.get(steps)) for steps in paper),
-            ]
-            for row in rows
-        ],
-        [*notes(rows, by), *left_out],
-    )
+    shown = [kind for kind in (*kinds, *PAPER) if any(kind in row.median_percent for row in rows)]
+    cells = [[row.agent, *(_median(row, kind) for kind in shown)] for row in rows]
+    titles = [kind if kind in PAPER else kind_title(kind, None, few) for kind in shown]
+    title = f"median normalised score / games > {by.yardstick}, of {games}"
+    return Sheet(title, ["agent", *titles], cells, [*notes(rows, by), *left_out])
 
 
-def per_game_sheet(games: Mapping[str, Sequence[GameRow]], by: Normaliser, recent: int = RECENT) -> Sheet:
-    """The average returns of every agent in every game, and their improvement over the yardstick."""
-    every = [row for mine in games.values() for row in mine]
-    kinds = _known(MAIN, [row.score for row in every])
-    titles = [kind_title(kind, None, recent) for kind in kinds]
-    rows = []
-    for row in every:
-        pairs = [(getattr(row.score, kind), getattr(row.improvement, kind)) for kind in kinds]
-        numbers = [(_number(score, number), _number(gain, "{:+,.1f}%".format)) for score, gain in pairs]
-        rows.append([row.agent, row.game, *(cell for pair in numbers for cell in pair)])
+def _median(row: AgentRow, kind: str) -> Cell:
+    if kind not in row.median_percent:
+        return Cell("")
+    median = row.median_percent[kind]
+    return Cell(f"{median:.1f}% / {row.games_better[kind]}", median)
+
+
+def per_game_sheet(
+    rows: Sequence[GameRow], by: Normaliser, kinds: Collection[str] = KINDS, recent: int = RECENT
+) -> Sheet:
+    """The average returns of agents in games, and their improvement over the yardstick."""
+    shown = [kind for kind in kinds if any(kind in row.score for row in rows)]
+    cells = []
+    for row in rows:
+        pairs = [(row.score.get(kind), row.improvement.get(kind)) for kind in shown]
+        numbers = [each for score, gain in pairs for each in (_cell(score), _cell(gain, "%"))]
+        cells.append([row.agent, row.game, *numbers])
+    titles = [kind_title(kind, None, recent) for kind in shown]
     heads = ["agent", "game", *(head for title in titles for head in (title, f"{title}, gain"))]
     note = (
         "average returns, mean over seeds; gain: the improvement of the normalised score over "
         f"{by.yardstick}, as in Figure 4"
     )
-    return Sheet("game by game", heads, rows, [note])
+    return Sheet("game by game", heads, cells, [note])
 
 
-def improvement_sheet(agent: str, rows: Sequence[GameRow], by: Normaliser, recent: int = RECENT) -> Sheet:
-    """One agent's games, the least improved first."""
-    kinds = _known(KINDS, [row.score for row in rows])
-    titles = [kind_title(kind, None, recent) for kind in kinds]
-    shown = [
-        [row.game, *(_number(getattr(row.improvement, kind), "{:+,.1f}".format) for kind in kinds)]
-        for row in rows
-    ]
-    return Sheet(f"{agent}: improvement over {by.yardstick} in %", ["game", *titles], shown)
-
-
-def kind_title(kind: str, evaluations: int | None, recent: int = RECENT) -> str:
-    """'best of 50', 'cross-chosen best', 'last', 'mean of last 3' (or of as many as there are)."""
-    recent = min(recent, evaluations or recent)
-    return {
-        "best": f"best of {evaluations}" if evaluations else "best",
-        "cross": "cross-chosen best",
-        "last": "last",
-        "mean_of_last": f"mean of last {recent}",
-        "area": "mean of all",
-        "chosen": "chosen offline",
-    }[kind]
+def _cell(value: float | None, unit: str = "") -> Cell:
+    if value is None:
+        return Cell("")
+    return Cell(f"{value:+,.1f}{unit}" if unit else number(value), value)
 
 
 def notes(rows: Sequence[AgentRow], by: Normaliser) -> list[str]:
@@ -183,11 +158,11 @@ def notes(rows: Sequence[AgentRow], by: Normaliser) -> list[str]:
         "cross-chosen best: each seed is scored at the evaluation that is best for the other seeds",
         f"of random play and {by.yardstick} the worse is 0 and the better 100%: {by.provenance}",
     ]
-    if any(row.chosen for row in rows):
+    if any("chosen" in row.median_percent for row in rows):
         lines.append(
             "chosen offline: each seed is scored at the evaluation that optimist select chose by its log"
         )
-    if any(row.paper for row in rows):
+    if any(kind in row.median_percent for row in rows for kind in PAPER):
         lines.append(
             "the paper's numbers: best, over 60 Atari games and 5 seeds, normalised by its own scores"
         )
@@ -197,7 +172,7 @@ def notes(rows: Sequence[AgentRow], by: Normaliser) -> list[str]:
 def write(
     out: Path,
     rows: Sequence[AgentRow],
-    games: Mapping[str, Sequence[GameRow]],
+    games: Sequence[GameRow],
     by: Normaliser,
     recent: int = RECENT,
     left_out: Sequence[str] = (),
@@ -206,65 +181,9 @@ def write(
     make_folder(out)
     texts = {
         "table.md": as_markdown(sheet(rows, by, recent, left_out=left_out)),
-        "table.csv": table_csv(rows),
-        "per_game.csv": per_game_csv(games),
+        "table.csv": records_csv(rows),
+        "per_game.csv": records_csv(games),
     }
     for name, text in texts.items():
         write_whole(out / name, text.encode())
     return [out / name for name in texts]
-
-
-def table_csv(rows: Sequence[AgentRow]) -> str:
-    kinds = _known(KINDS, rows)
-    names = [*kinds, *(f"paper_{steps.lower()}" for steps in PAPER)]
-    heads = [f"{name}_{part}" for name in names for part in ("median_percent", "games_better")]
-    lines: list[list] = []
-    for row in rows:
-        found = [*(getattr(row, kind) for kind in kinds), *(row.paper.get(steps) for steps in PAPER)]
-        values = [value for share in found for value in (share or (None, None))]
-        lines.append([row.agent, row.games, row.seeds, row.evaluations, *values])
-    return as_csv(Sheet("", ["agent", "games", "seeds", "evaluations", *heads], lines))
-
-
-def per_game_csv(rows: Mapping[str, Sequence[GameRow]]) -> str:
-    every = [row for games in rows.values() for row in games]
-    kinds = _known(KINDS, [row.score for row in every])
-    heads = [f"{kind}_{part}" for kind in kinds for part in ("score", "improvement_percent")]
-    lines: list[list] = []
-    for row in every:
-        pairs = [(getattr(row.score, kind), getattr(row.improvement, kind)) for kind in kinds]
-        lines.append([row.agent, row.game, *(value for pair in pairs for value in pair)])
-    return as_csv(Sheet("", ["agent", "game", *heads], lines))
-
-
-def _known(kinds: Sequence[str], rows: Sequence[Any]) -> list[str]:
-    """The kinds without `chosen` if nothing was chosen by a log alone."""
-    return [kind for kind in kinds if kind != "chosen" or any(row.chosen is not None for row in rows)]
-
-
-def _shown(share: Median | None) -> Cell:
-    return Cell(f"{share.median:.1f}% / {share.better}", share.median) if share else Cell("")
-
-
-def _number(value: float | None, shown: Callable[[float], str]) -> Cell:
-    return Cell("") if value is None else Cell(shown(value), value)
-
-
-def _improvement(game: str, end: Ending, by: Normaliser) -> Ending:
-    scores = {kind: getattr(end, kind) for kind in KINDS}
-    found: dict[str, Any] = {
-        kind: None if score is None else by.improvement(game, score) for kind, score in scores.items()
-    }
-    return Ending(**found)
-
-
-def _median(games: Sequence[GameRow], kind: str, by: Normaliser) -> Median | None:
-    scores = {row.game: getattr(row.score, kind) for row in games}
-    if None in scores.values():
-        return None
-    median = statistics.median(100 * by.normalised(game, score) for game, score in scores.items())
-    return Median(median, sum(by.is_better(game, score) for game, score in scores.items()))
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.lower())

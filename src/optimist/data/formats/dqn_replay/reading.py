@@ -1,29 +1,36 @@
-"""Import of DQN Replay logs into a dataset, in one pass over the frames, window by window.
+"""Import of DQN Replay logs: which entries of the dumps are steps, in the order in which they were played.
 
-A window is added to the dataset when its files have been read to their ends without an error. An interrupted
-import continues there, and the result has the same bytes.
+The last slot of a file holds the entry before its first one. So its frame is looked up while the file before
+is imported, and every file of frames is read twice.
 """
 
-import os
-import re
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from pathlib import Path
+from threading import Event
 from typing import Annotated
 
-from optimist.data.disk import manifest as manifests
-from optimist.data.disk.files import TEMPORARY, remove
-from optimist.data.disk.lock import HOLDER, LOCK, writing
-from optimist.data.disk.manifest import Manifest
-from optimist.data.episodes import episodes_in_words
-from optimist.data.formats.dqn_replay.log import STACK, Log
-from optimist.data.formats.dqn_replay.opening import in_ranges, read_log
-from optimist.data.formats.dqn_replay.plan import Plan, plan
-from optimist.data.formats.dqn_replay.shards import Progress, Writing
+import numpy as np
+
+from optimist.data.formats._log import Asked, Log, Part
+from optimist.data.formats.dqn_replay.dumps import (
+    COLUMNS,
+    PADDING,
+    STACK,
+    Dump,
+    ReplayLogs,
+    in_ranges,
+    read_logs,
+)
+from optimist.data.formats.dqn_replay.files import MEND
 from optimist.data.transition import Spec
 from optimist.errors import DataError
 
-FORMAT = "dqn-replay"
 ENDS = "time-outs are among the terminals: these logs do not tell them apart"
+OTHERS = "these logs are of another kind, or damaged"
 
 
 @dataclass(frozen=True)
@@ -32,138 +39,206 @@ class ReadOptions:
 
     environment: Annotated[str | None, "the game, such as atari/Breakout; none: from the address"] = None
     actions_count: Annotated[int | None, "number of actions; none: the game's own"] = None
-    shard_steps: Annotated[int, "steps per file of the dataset"] = 16384
 
     def __post_init__(self) -> None:
         if self.actions_count is not None and self.actions_count < 1:
             raise DataError(f"{self.actions_count} actions: give the game's number of actions, at least 1")
-        if self.shard_steps < 1:
-            raise DataError(f"shards of {self.shard_steps} steps: give at least 1")
 
 
 @dataclass(frozen=True)
-class Imported:
-    """What was imported, and what was left out."""
+class Entries:
+    """The entries of a dump without frames, in time order."""
 
-    steps: int
-    episodes: int
-    lanes: int
-    windows: int
-    missing_windows: tuple[int, ...]
-    padding_dropped: int
-    steps_without_successor: int  # dropped: the last of each stretch of windows
-    steps_with_unknown_past: int  # kept: earlier frames in their stacks are black
-    notes: tuple[str, ...]
+    slots: np.ndarray
+    columns: dict[str, np.ndarray]
+    is_padding: np.ndarray
+    padding_after: int  # the number of padding entries that follow its last entry
 
-    def lines(self) -> list[str]:
-        stretches = f" in {self.lanes} stretches" if self.lanes > 1 else ""
-        counted = f"{self.steps:,} steps in {episodes_in_words(self.episodes)}"
-        said = [
-            f"{counted} from {self.windows} windows{stretches}",
-            f"left out: {self.padding_dropped:,} padding entries, {self.steps_without_successor} last steps",
+    @cached_property
+    def steps(self) -> tuple[np.ndarray, ...]:
+        """Action, reward and terminal of the entries that are not padding."""
+        return tuple(self.columns[name][~self.is_padding] for name in COLUMNS)
+
+    def faults(self, logs: ReplayLogs, dump: Dump, actions: int | None = None) -> Iterator[str]:
+        """One line for each kind of wrong value, with its file and its first row."""
+        action, reward, terminal = (self.columns[name] for name in COLUMNS)
+        wrong = [
+            ("terminal", "is neither 0 nor 1", terminal > 1, MEND),
+            ("reward", "is not finite", ~np.isfinite(reward), MEND),
+            ("action", "is negative", action < 0, MEND),
         ]
-        if self.steps_with_unknown_past:
-            said.append(
-                f"{self.steps_with_unknown_past} steps after a gap have black frames in place of unknown ones"
-            )
-        return [*said, *(f"note: {note}" for note in self.notes)]
+        if actions is not None:
+            outside = f"is outside the {actions} actions"
+            wrong.append(("action", outside, action >= actions, "give the game's own number of actions"))
+        for name, column in self.columns.items():
+            what = "should be padding before an episode, but is not zero"
+            wrong.append((name, what, self.is_padding & (column != 0), OTHERS))
+        for name, what, rows, remedy in wrong:
+            if rows.any():
+                yield f"{self.first(logs, dump, name, rows, what)}; {remedy}"
+
+    def first(self, logs: ReplayLogs, dump: Dump, name: str, rows: np.ndarray, what: str) -> str:
+        """A description of these wrong rows of a column: the first row, its value, and their number."""
+        at = int(np.argmax(rows))
+        where = f"{logs.name(name, dump.suffix)} row {int(self.slots[at])}"
+        return f"{where}: {self.columns[name][at]:g} {what} ({int(rows.sum())} such rows)"
 
 
-def read(
-    address: str | Path,
-    out: str | Path,
-    options: ReadOptions = ReadOptions(),  # noqa: B008  (frozen)
-    progress: Progress | None = None,
-) -> Imported:
-    """Convert a run's logs, on disk or at an fsspec address, to a dataset folder; the same call continues
-    after an interruption. The default of `actions_count` is the largest action in the logs plus one."""
-    log, folder = read_log(address), Path(out)
-    if log.faults:
-        raise DataError(log.faults[0] + (f" ({len(log.faults)} problems)" if log.faults[1:] else ""))
-    made = plan(log, options.actions_count)
-    if not made.steps:
-        raise DataError(f"{log.folder.address} holds no step whose successor is known; nothing to import")
-    actions = options.actions_count or made.largest_action + 1
-    spec = Spec((*log.dumps[0].frame, 1), "uint8", actions=actions, stack=STACK)
-    _refuse_other_files(folder)
-    with writing(folder):
-        manifest = _manifest_to_extend(folder, Manifest(spec, _provenance(log, made, options)))
-        try:
-            Writing(log, made, folder, manifest, options.shard_steps).run(progress)
-        except DataError:
-            _remove_leftovers(folder, manifest)
-            raise
-    return Imported(
-        steps=manifest.steps,
-        episodes=manifest.episodes,
-        lanes=len(made.lanes),
-        windows=len(log.dumps),
-        missing_windows=tuple(log.missing),
-        padding_dropped=made.padding,
-        steps_without_successor=made.without_successor,
-        steps_with_unknown_past=made.with_unknown_past,
-        notes=tuple(made.notes),
-    )
+def entries(logs: ReplayLogs, dump: Dump, due: int | None) -> Entries:
+    """The entries of a dump whose first `due` are padding; `due` is None if the dump before it is missing."""
+    columns = {name: logs.array(name, dump.suffix)[dump.slots] for name in COLUMNS}
+    if due is None or not dump.joined:
+        due = PADDING if dump.window == 0 else logs.leading_padding(dump)
+    count = len(dump.slots)
+    mask = np.zeros(count + PADDING, bool)
+    mask[:due] = True
+    for distance in range(1, PADDING + 1):
+        mask[np.flatnonzero(columns["terminal"]) + distance] = True
+    return Entries(dump.slots, columns, mask[:count], int(mask[count:].sum()))
 
 
-def _provenance(log: Log, made: Plan, options: ReadOptions) -> dict:
-    return {
-        "environment": options.environment or "",
-        "format": FORMAT,
-        "source": log.label,
-        "files": {"count": len(log.sizes), "bytes": sum(log.sizes.values()), "sha256": log.fingerprint},
-        "capacity": log.dumps[0].capacity,
-        "windows": in_ranges([dump.window for dump in log.dumps]),
-        "missing_windows": in_ranges(log.missing),
-        "rewards": "clipped" if made.largest_reward <= 1 else f"as found, up to {made.largest_reward:g}",
-        "ends": ENDS,
-        "final_observations": "black: they were not logged",
-        "notes": list(made.notes),
-        "shard_steps": options.shard_steps,
-        "windows_imported": 0,
-        "unfinished": "the import was interrupted; give the same command again",
-    }
+@dataclass
+class Survey:
+    """What the columns of all dumps hold, without their frames."""
+
+    rows: int = 0
+    padding: int = 0
+    largest_action: int = 0
+    largest_reward: float = 0.0
+    with_unknown_past: int = 0  # first steps of stretches that begin inside an episode
+    ended: list[bool] = field(default_factory=list)  # whether the last step of each stretch ended an episode
+    notes: list[str] = field(default_factory=list)
 
 
-def _refuse_other_files(folder: Path) -> None:
-    """Raise DataError for a folder with other files, before a lock file is made in it."""
-    if not folder.is_dir() or os.path.lexists(folder / manifests.NAME):
-        return
-    ours = (TEMPORARY, LOCK, HOLDER)
-    others = sorted(path.name for path in folder.iterdir() if not path.name.endswith(ours))
-    if others:
-        raise DataError(f"{folder} holds {others[0]}, not a dataset; import into a new folder")
-
-
-def _manifest_to_extend(folder: Path, wanted: Manifest) -> Manifest:
-    """The manifest of an interrupted import of the same files, or a new one in an empty folder."""
-    if not os.path.lexists(folder / manifests.NAME):
-        wanted.write(folder)
-        return wanted
-    found = manifests.read(folder)
-    if found.provenance.get("format") != FORMAT:
-        raise DataError(f"{folder} holds another dataset; import into another folder")
-    windows = found.provenance.get("windows_imported")
-    if type(windows) is not int or windows < 0:
-        raise DataError(f"{folder} does not say how many windows were imported; remove it and import again")
-    if found.spec != wanted.spec:
-        actions = f"{found.spec.actions} actions, not {wanted.spec.actions}"
-        raise DataError(f"{folder} holds an import with {actions}; import into another folder")
-    before, now = found.provenance, wanted.provenance
-    passing = ("windows_imported", "unfinished", "notes")  # these change during an import or between versions
-    for name in {**now, **before}:
-        if name not in passing and before.get(name) != now.get(name):
-            raise DataError(
-                f"{folder} holds an import of {before.get('source')} whose {name} was {before.get(name)}, "
-                f"not {now.get(name)}; import into another folder"
-            )
-    _remove_leftovers(folder, found)
+def survey(logs: ReplayLogs, actions: int | None) -> Survey:
+    """Read all columns of every dump; DataError for the first wrong value."""
+    found, contents, due = Survey(), dict[bytes, int](), None
+    for dump in logs.dumps:
+        held = entries(logs, dump, due)
+        for fault in held.faults(logs, dump, actions):
+            raise DataError(fault)
+        action, reward, terminal = held.steps
+        if not dump.joined:
+            found.ended.append(True)
+            if dump.window and not held.is_padding[:1].any():
+                found.with_unknown_past += min(PADDING, _first_end(terminal))
+        if len(terminal):
+            found.ended[-1] = bool(terminal[-1])
+        found.rows += len(action)
+        found.padding += int(held.is_padding.sum())
+        found.largest_action = max(found.largest_action, int(action.max(initial=0)))
+        found.largest_reward = max(found.largest_reward, float(np.abs(reward).max(initial=0)))
+        content = hashlib.sha256(b"".join(column.tobytes() for column in held.columns.values())).digest()
+        if content in contents and dump.full:
+            found.notes.append(f"suffixes {contents[content]} and {dump.suffix} hold the same steps")
+        contents[content], due = dump.suffix, held.padding_after
     return found
 
 
-def _remove_leftovers(folder: Path, manifest: Manifest) -> None:
-    """Remove the shards of the window that an interrupted import had not completed."""
-    shard = re.compile(r"(steps|frames)-(\d{6,})\.arrow")
-    matches = [match for path in folder.iterdir() if (match := shard.fullmatch(path.name))]
-    unnamed = [folder / match[0] for match in matches if int(match[2]) >= len(manifest.shards)]
-    remove(*folder.glob(f"*{TEMPORARY}"), *unnamed)
+def _first_end(terminal: np.ndarray) -> int:
+    return int(np.argmax(terminal)) + 1 if terminal.any() else len(terminal)
+
+
+def open(address: str | Path, options: ReadOptions) -> Log:
+    """A run's logs, on disk or at an fsspec address. The default of `actions_count` is the largest action in
+    the logs plus one."""
+    logs = read_logs(address)
+    if logs.faults:
+        raise DataError(logs.faults[0] + (f" ({len(logs.faults)} problems)" if logs.faults[1:] else ""))
+    found = survey(logs, options.actions_count)
+    if found.rows <= found.ended.count(False):
+        raise DataError(f"{logs.folder.address} holds no step whose successor is known; nothing to import")
+    actions = options.actions_count or found.largest_action + 1
+    return Log(
+        columns=("observations", "actions", "rewards", "terminals", "truncations", "lanes"),
+        parts=partial(_parts, logs),
+        rows=found.rows,
+        spec=Spec((*logs.dumps[0].frame, 1), "uint8", actions=actions, stack=STACK),
+        asked=Asked(options.environment),
+        provenance=_provenance(logs, found),
+        notes=_notes(logs, found),
+    )
+
+
+def _provenance(logs: ReplayLogs, found: Survey) -> dict:
+    return {
+        "source": logs.label,
+        "files": {"count": len(logs.sizes), "bytes": sum(logs.sizes.values()), "sha256": logs.fingerprint},
+        "capacity": logs.dumps[0].capacity,
+        "windows": in_ranges([dump.window for dump in logs.dumps]),
+        "missing_windows": in_ranges(logs.missing),
+        "rewards": "clipped" if found.largest_reward <= 1 else f"as found, up to {found.largest_reward:g}",
+        "ends": ENDS,
+        "final_observations": "black: they were not logged",
+        "notes": [*logs.notes, *found.notes],
+    }
+
+
+def _notes(logs: ReplayLogs, found: Survey) -> list[str]:
+    stretches = f" in {len(found.ended)} stretches" if len(found.ended) > 1 else ""
+    past = f"{found.with_unknown_past} steps after a gap have black frames in place of unknown ones"
+    return [
+        f"from {len(logs.dumps)} windows{stretches}",
+        f"left out: {found.padding:,} padding entries",
+        *([past] if found.with_unknown_past else []),
+        *(f"note: {note}" for note in (*logs.notes, *found.notes)),
+    ]
+
+
+def _parts(logs: ReplayLogs, names: Collection[str]) -> Iterator[Part]:
+    due, last_frame, lane, stopped = None, None, -1, Event()
+    with ThreadPoolExecutor(1, "last frames") as thread:
+        try:
+            for dump, following in zip(logs.dumps, [*logs.dumps[1:], None], strict=True):
+                coming = None
+                if following and following.joined:
+                    coming = thread.submit(_last_frame, logs, following, stopped)
+                held, lane = entries(logs, dump, due), lane + (not dump.joined)
+                for part in _steps(logs, dump, held, last_frame):
+                    part["lanes"] = np.full(len(part["rewards"]), lane)
+                    yield {name: part[name] for name in names}
+                due, last_frame = held.padding_after, coming.result() if coming else None
+        finally:
+            stopped.set()
+
+
+def _last_frame(logs: ReplayLogs, dump: Dump, stopped: Event) -> np.ndarray:
+    last = np.empty((1, *dump.frame), np.uint8)
+    for _, frames in logs.frames(dump):
+        last[0] = frames[-1]
+        if stopped.is_set():
+            break
+    return last
+
+
+def _steps(logs: ReplayLogs, dump: Dump, held: Entries, last_frame: np.ndarray | None) -> Iterator[Part]:
+    """The steps of a dump, a block of its file at a time; `last_frame` is that of its last slot."""
+    action, reward, terminal = (held.columns[name] for name in COLUMNS)
+    stop = 0
+    for start, frames in logs.frames(dump):
+        frames = frames[: max(0, dump.fresh - start)]
+        if last_frame is not None and not start:
+            frames = np.concatenate([last_frame, frames])
+        here = slice(stop, stop + len(frames))
+        stop = here.stop
+        _check_black(logs, dump, held.slots[here], frames, held.is_padding[here])
+        is_step = ~held.is_padding[here]
+        yield {
+            "observations": frames[is_step][..., None],
+            "actions": action[here][is_step],
+            "rewards": reward[here][is_step],
+            "terminals": terminal[here][is_step].astype(bool),
+            "truncations": np.zeros(int(is_step.sum()), bool),
+        }
+
+
+def _check_black(
+    logs: ReplayLogs, dump: Dump, slots: np.ndarray, frames: np.ndarray, is_padding: np.ndarray
+) -> None:
+    bright = frames[is_padding].any(axis=(1, 2))
+    if bright.any():
+        row = int(slots[is_padding][np.argmax(bright)])
+        name = logs.name("observation", dump.suffix)
+        raise DataError(
+            f"{name} row {row}: the frame should be padding before an episode, but is not black; {OTHERS}"
+        )

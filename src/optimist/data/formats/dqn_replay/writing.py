@@ -5,7 +5,6 @@ clips rewards, and drops the observation after an episode's last step. Only the 
 unfinished; one extra entry then holds its last observation, so that an import returns the same steps.
 """
 
-import shutil
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -17,12 +16,13 @@ import numpy as np
 from numpy.lib import format as npy
 
 from optimist.data.dataset import Dataset
-from optimist.data.disk.files import TEMPORARY, make_folder, remove, stored_whole
+from optimist.data.disk.files import built_beside, make_folder, stored_whole
 from optimist.data.disk.lock import writing
+from optimist.data.formats._outgoing import Written
+from optimist.data.formats.dqn_replay.dumps import FOLDER, MOST_SLOTS, PADDING, STACK, TYPES, Dump
 from optimist.data.formats.dqn_replay.files import GZIP
-from optimist.data.formats.dqn_replay.log import FOLDER, MOST_SLOTS, PADDING, STACK, TYPES
 from optimist.data.transition import Spec
-from optimist.errors import DataError, StorageError
+from optimist.errors import DataError
 
 ROWS_AT_ONCE = 1024
 PUBLISHED = 1_000_000  # entries of each public file
@@ -45,68 +45,19 @@ class WriteOptions:
             raise DataError(f"a compression level of {self.level}: choose one from 0 to 9")
 
 
-@dataclass(frozen=True)
-class Exported:
-    """What was written, and what the format cannot hold."""
-
-    steps: int
-    episodes: int
-    dumps: int
-    bytes: int
-    unfinished_left_out: int
-    steps_left_out: int
-    truncated_as_terminal: int
-    rewards_clipped: int
-    begun_late: int  # episodes of a view whose first steps are not in it
-
-    def losses(self) -> list[str]:
-        """One line for each kind of difference between the logs and the dataset."""
-        said = {
-            f"unfinished episodes left out, with {self.steps_left_out:,} steps": self.unfinished_left_out,
-            "time-outs written as ends of the game": self.truncated_as_terminal,
-            "rewards clipped to [-1, 1]": self.rewards_clipped,
-            "episodes without their first steps, which are not in this view": self.begun_late,
-        }
-        return [f"{count:,} {what}" for what, count in said.items() if count]
-
-    def lines(self) -> list[str]:
-        size = f"{self.bytes / 2**20:,.1f} MiB"
-        written = f"{self.steps:,} steps in {self.dumps} dumps, {size}"
-        return [written, *(f"note: {loss}" for loss in self.losses())]
-
-
-def write(
-    dataset: Dataset,
-    out: str | Path,
-    options: WriteOptions = WriteOptions(),  # noqa: B008  (frozen)
-) -> Exported:
+def write(dataset: Dataset, out: str | Path, options: WriteOptions) -> Written:
     """Write a dataset or a view as `out/replay_logs`; the folder appears when it is complete."""
     _check(dataset.spec)
     stream, folder = Stream(dataset), Path(out) / FOLDER
     if folder.exists():
         raise DataError(f"{folder} exists already; export into another folder")
-    with writing(folder.parent):
-        return _export(stream, folder, options)
-
-
-def _export(stream: "Stream", folder: Path, options: WriteOptions) -> Exported:
-    partial = folder.with_name(folder.name + TEMPORARY)
-    if partial.is_symlink():
-        remove(partial)
-    shutil.rmtree(partial, ignore_errors=True)
-    make_folder(partial)
     capacity = options.capacity or min(PUBLISHED, len(stream) + 1)  # of a full file one slot is free
-    dumps = list(_dumps(len(stream), capacity))
-    for suffix, (added, counted) in enumerate(dumps):
-        _write_dump(
-            stream, partial, suffix, added=added, counted=counted, capacity=capacity, level=options.level
-        )
-    size = sum(path.stat().st_size for path in partial.iterdir())
-    try:
-        partial.rename(folder)
-    except OSError as problem:
-        raise StorageError(f"cannot make {folder}: {problem.strerror}; choose another folder") from problem
-    return stream.summary(len(dumps), size)
+    with writing(folder.parent), built_beside(folder) as partial:
+        make_folder(partial)
+        for suffix, (added, counted) in enumerate(_dumps(len(stream), capacity)):
+            dump = Dump(suffix, added, capacity, stream.frame, added % capacity)
+            _write_dump(stream, partial, dump, counted, options.level)
+    return Written(int(stream.lengths.sum()), len(stream.lengths), tuple(stream.losses()))
 
 
 def _check(spec: Spec) -> None:
@@ -128,7 +79,8 @@ class Stream:
     ends, and the final observation of the last episode if it is unfinished."""
 
     def __init__(self, dataset: Dataset):
-        self.timeline, self.spec, episodes = dataset.timeline, dataset.spec, dataset.episodes
+        self.timeline, episodes = dataset.timeline, dataset.episodes
+        self.frame = (dataset.spec.frame_shape[0], dataset.spec.frame_shape[1])
         finished = episodes.terminal | episodes.truncated
         chosen = np.flatnonzero(finished)
         chosen = chosen[np.argsort(episodes.time[chosen], kind="stable")]
@@ -159,7 +111,7 @@ class Stream:
 
     def frames(self, entries: np.ndarray) -> np.ndarray:
         real, steps, is_step = self._places(entries)
-        found = np.zeros((len(entries), *self.spec.frame_shape[:2]), np.uint8)
+        found = np.zeros((len(entries), *self.frame), np.uint8)
         before = steps - ~is_step  # a final observation is the frame after that of the last step
         found[real] = self.timeline.frames(before + self.timeline.episode_of(before) + ~is_step)[..., 0]
         return found
@@ -173,33 +125,27 @@ class Stream:
         terminal[rows] = self.timeline.terminal[steps] | self.timeline.truncated[steps]
         return {"action": action, "reward": reward, "terminal": terminal}
 
-    def summary(self, dumps: int, size: int) -> Exported:
+    def losses(self) -> list[str]:
+        """One line for each kind of difference between the logs and the dataset."""
         clipped = sum(
             int((np.abs(self.timeline.reward[start : start + length]) > 1).sum())
             for start, length in zip(self.starts, self.lengths, strict=True)
         )
         unfinished, steps = self._left_out
-        return Exported(
-            steps=int(self.lengths.sum()),
-            episodes=len(self.lengths),
-            dumps=dumps,
-            bytes=size,
-            unfinished_left_out=unfinished,
-            steps_left_out=steps,
-            truncated_as_terminal=self._truncated,
-            rewards_clipped=clipped,
-            begun_late=self._begun_late,
-        )
+        said = {
+            f"unfinished episodes left out, with {steps:,} steps": unfinished,
+            "time-outs written as ends of the game": self._truncated,
+            "rewards clipped to [-1, 1]": clipped,
+            "episodes without their first steps, which are not in this view": self._begun_late,
+        }
+        return [f"{count:,} {what}" for what, count in said.items() if count]
 
 
-def _write_dump(
-    stream: Stream, folder: Path, suffix: int, *, added: int, counted: int, capacity: int, level: int
-) -> None:
-    """Write the contents of a ring of this capacity after `added` entries; unwritten slots are zero."""
-    slots = np.arange(capacity)
-    window, cursor = divmod(added, capacity)
+def _write_dump(stream: Stream, folder: Path, dump: Dump, counted: int, level: int) -> None:
+    """Write the contents of a ring after all entries added so far; unwritten slots are zero."""
+    slots, capacity = np.arange(dump.capacity), dump.capacity
+    window, cursor = divmod(dump.add_count, capacity)
     entries = slots + np.where(slots < cursor, window, window - 1) * capacity
-    shape = (capacity, *stream.spec.frame_shape[:2])
     blocks = (stream.frames(entries[at : at + ROWS_AT_ONCE]) for at in range(0, capacity, ROWS_AT_ONCE))
     arrays = {
         **stream.columns(entries),
@@ -207,8 +153,8 @@ def _write_dump(
         "invalid_range": (cursor - 1 + np.arange(STACK + 1)) % capacity,
     }
     for name, array in arrays.items():
-        _write_array(folder, name, suffix, array.shape, [array], level)
-    _write_array(folder, "observation", suffix, shape, blocks, level)
+        _write_array(folder, name, dump.suffix, array.shape, [array], level)
+    _write_array(folder, "observation", dump.suffix, (capacity, *dump.frame), blocks, level)
 
 
 def _write_array(

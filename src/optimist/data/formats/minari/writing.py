@@ -5,7 +5,6 @@ The observations of an episode are its frames, one by one; a stack is not writte
 
 import json
 import re
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -13,10 +12,10 @@ from typing import Annotated, Any, cast
 import numpy as np
 
 from optimist.data.dataset import Dataset
-from optimist.data.disk.files import TEMPORARY, make_folder, storage_error
+from optimist.data.disk.files import built_beside, make_folder
 from optimist.data.formats import _hdf5
-from optimist.data.formats._outgoing import Written, left_out, rows_at_once, signature, truncations, written
-from optimist.data.formats.minari.minari_log import DATA, MASK, METADATA, OURS
+from optimist.data.formats._outgoing import Written, frames_of, left_out, signature, truncations, written
+from optimist.data.formats.minari.reading import DATA, MASK, METADATA, OURS
 from optimist.data.timeline import Masks, Timeline
 from optimist.data.transition import Spec
 from optimist.errors import DataError, UsageError
@@ -37,27 +36,15 @@ class WriteOptions:
             raise UsageError(f'--id "{self.id}": write namespace/name-v0, of letters, digits, - and _')
 
 
-def write(
-    dataset: Dataset,
-    out: str | Path,
-    options: WriteOptions = WriteOptions(),  # noqa: B008  (frozen)
-) -> Written:
+def write(dataset: Dataset, out: str | Path, options: WriteOptions) -> Written:
     """Write `out/data`; the folder appears when it is complete."""
     folder = Path(out) / "data"
     if folder.exists():
         raise DataError(f"{folder} exists already; export into another folder")
-    partial = folder.with_name(folder.name + TEMPORARY)
-    if partial.is_symlink():
-        partial.unlink()
-    shutil.rmtree(partial, ignore_errors=True)
-    make_folder(partial)
-    try:
+    with built_beside(folder) as partial:
+        make_folder(partial)
         _write_episodes(dataset, partial / DATA)
         (partial / METADATA).write_text(json.dumps(_metadata(dataset, Path(out), options)), "utf-8")
-        partial.rename(folder)
-    except OSError as problem:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise storage_error(folder, 0, problem) from problem
     stack = dataset.spec.stack
     open_end = not (dataset.episodes.terminal | dataset.episodes.truncated)[-1]
     return written(
@@ -70,57 +57,23 @@ def write(
 
 def _write_episodes(dataset: Dataset, path: Path) -> None:
     """Write one group for each episode, a bounded number of frames at a time."""
-    timeline, spec, at_once = dataset.timeline, dataset.spec, rows_at_once(dataset.spec)
-    starts, stops, truncated = dataset.starts, dataset.stops, truncations(dataset)
-    truncated[-1] |= not timeline.terminal[stops[-1] - 1]
-    number = 0
+    timeline, spec, truncated = dataset.timeline, dataset.spec, truncations(dataset)
+    truncated[-1] |= not timeline.terminal[dataset.stops[-1] - 1]
     with _hdf5.created(path, "minari", track_order=True) as file:
-        while number < len(starts):
-            # As many whole episodes as fit into memory, at least one.
-            last = int(np.searchsorted(dataset.offsets, dataset.offsets[number] + at_once, side="right")) - 1
-            last = max(number + 1, last)
-            frames = None if last == number + 1 else _frames(dataset, number, last)
-            for episode in range(number, last):
-                steps, rows = (
-                    slice(starts[episode], stops[episode]),
-                    slice(*dataset.offsets[[episode, episode + 1]]),
-                )
-                group = file.create_group(f"episode_{episode}")
-                group.attrs["id"] = episode
-                group.attrs["total_steps"] = int(stops[episode] - starts[episode])
-                if frames is None:
-                    _write_frames(dataset, group, episode, at_once)
-                else:
-                    first = rows.start - int(dataset.offsets[number]) + episode - number
-                    count = rows.stop - rows.start + 1
-                    group.create_dataset("observations", data=frames[first : first + count])
-                group.create_dataset("actions", data=_actions(timeline.action[steps], spec))
-                group.create_dataset("rewards", data=timeline.reward[steps])
-                group.create_dataset("terminations", data=timeline.terminal[steps])
-                group.create_dataset("truncations", data=truncated[rows])
-                if timeline.allowed is not None:
-                    group.create_dataset(f"infos/{MASK}", data=_masks(timeline, steps))
-            number = last
-
-
-def _frames(dataset: Dataset, first: int, last: int) -> np.ndarray:
-    """The frames of consecutive episodes of the view, with the final ones."""
-    timeline = dataset.timeline
-    begins = dataset.starts[first:last] + timeline.episode_of(dataset.starts[first:last])
-    counts = (dataset.stops - dataset.starts)[first:last] + 1
-    offsets = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    return timeline.frames(np.repeat(begins - offsets, counts) + np.arange(counts.sum()))
-
-
-def _write_frames(dataset: Dataset, group: Any, episode: int, at_once: int) -> None:
-    """The observations of one long episode, part by part."""
-    start, count = int(dataset.starts[episode]), int(dataset.stops[episode] - dataset.starts[episode]) + 1
-    first = start + int(dataset.timeline.episode_of(np.array([start]))[0])
-    spec = dataset.spec
-    target = group.create_dataset("observations", (count, *spec.frame_shape), spec.frame_dtype)
-    for place in range(0, count, at_once):
-        numbers = np.arange(place, min(place + at_once, count))
-        target[place : place + len(numbers)] = dataset.timeline.frames(first + numbers)
+        for episode, (start, stop) in enumerate(zip(dataset.starts, dataset.stops, strict=True)):
+            group, steps = file.create_group(f"episode_{episode}"), slice(start, stop)
+            group.attrs["id"], group.attrs["total_steps"] = episode, int(stop - start)
+            shape = (int(stop - start) + 1, *spec.frame_shape)
+            observations = group.create_dataset("observations", shape, spec.frame_dtype)
+            for place, frames in frames_of(dataset, int(start), shape[0]):
+                observations[place : place + len(frames)] = frames
+            group.create_dataset("actions", data=_actions(timeline.action[steps], spec))
+            group.create_dataset("rewards", data=timeline.reward[steps])
+            group.create_dataset("terminations", data=timeline.terminal[steps])
+            rows = slice(*dataset.offsets[[episode, episode + 1]])
+            group.create_dataset("truncations", data=truncated[rows])
+            if timeline.allowed is not None:
+                group.create_dataset(f"infos/{MASK}", data=_masks(timeline, steps))
 
 
 def _masks(timeline: Timeline, steps: slice) -> np.ndarray:

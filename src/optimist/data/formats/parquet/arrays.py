@@ -17,10 +17,6 @@ def numbers(name: str, column: pa.Array, field: pa.Field, first: int) -> np.ndar
     """A column of numbers, or of lists of them, as an array (n, ...); `first` is the number of row 0."""
     refuse_nulls(name, column, first)
     kind = column.type
-    if isinstance(kind, pa.ExtensionType):
-        return numbers(name, column.storage, field, first)
-    if pa.types.is_dictionary(kind):
-        return numbers(name, column.dictionary_decode(), field, first)
     if is_list(kind):
         return _nested(name, column, field, first)
     if _is_bytes(kind):
@@ -44,8 +40,6 @@ def plain(column: pa.Array) -> np.ndarray:
 def labels(name: str, column: pa.Array, first: int) -> np.ndarray:
     """A column of numbers or texts that only tell rows apart."""
     refuse_nulls(name, column, first)
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
     refuse_lists(name, column)
     if is_text(column.type):
         found = np.asarray(column.to_pylist(), dtype=str)
@@ -58,8 +52,6 @@ def labels(name: str, column: pa.Array, first: int) -> np.ndarray:
 def lists(name: str, column: pa.Array, first: int) -> list[list]:
     """A column of lists, or of texts such as a;b or ["a", "b"], as a .csv file has them."""
     refuse_nulls(name, column, first)
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
     return list(map(_words, column.to_pylist())) if is_text(column.type) else column.to_pylist()
 
 
@@ -71,8 +63,6 @@ def _words(text: str) -> list[str]:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
 
 

@@ -53,7 +53,7 @@ def _numbers(column: pa.Array, known: dict[object, int], name: str, first: int) 
     """The labels of episodes as numbers, in the order in which they first appear."""
     refuse_nulls(name, column, first)
     refuse_lists(name, column)
-    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    encoded = column.dictionary_encode()
     here, values = plain(encoded.indices.cast(pa.int64())), encoded.dictionary.to_pylist()
     refuse_empty(name, here == (values.index("") if "" in values else -1), first)
     used, appears = np.unique(here, return_index=True)
@@ -66,8 +66,6 @@ def _numbers(column: pa.Array, known: dict[object, int], name: str, first: int) 
 def _times(name: str, column: pa.Array, first: int) -> np.ndarray:
     """Numbers, dates, times, or texts of them in ISO's form, as numbers that sort in their order."""
     refuse_nulls(name, column, first)
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
     if is_text(column.type):
         column = _of_texts(name, column, first)
     if pa.types.is_temporal(column.type):
@@ -130,14 +128,7 @@ def _refuse_numbers_that_begin_again(episode: np.ndarray, names: list) -> None:
 def sorted_copy(table: Table, columns: Collection[str], rows: np.ndarray, folder: Path) -> Table:
     """The table of these columns with the rows in this order, in files in the folder. Each file gets its rows
     in the order of the table first, and is then sorted by itself."""
-    plainly = [table.schema.field(name) for name in columns]
-    schema = pa.schema(
-        [
-            each.with_type(each.type.value_type) if pa.types.is_dictionary(each.type) else each
-            for each in plainly
-        ],
-        table.schema.metadata,
-    )
+    schema = pa.schema([table.schema.field(name) for name in columns], table.schema.metadata)
     at_once = min(MOST_ROWS, BYTES_AT_ONCE // table.row_bytes(columns))
     size = max(1, at_once, -(-len(rows) // MOST_FILES))
     files = [folder / f"{number}.arrow" for number in range(-(-len(rows) // size))]
@@ -147,10 +138,7 @@ def sorted_copy(table: Table, columns: Collection[str], rows: np.ndarray, folder
         streams = [opened.enter_context(pa.ipc.new_stream(str(file), schema)) for file in files]
         first = 0
         for batch in table.batches(list(columns), MOST_ROWS):
-            arrays = [
-                each.dictionary_decode() if pa.types.is_dictionary(each.type) else each for each in batch
-            ]
-            whole = pa.RecordBatch.from_arrays(arrays, schema=schema)
+            whole = pa.RecordBatch.from_arrays(batch.columns, schema=schema)
             file_of = place[first : first + len(batch)] // size
             for number in np.unique(file_of).tolist():
                 streams[number].write_batch(whole.take(pa.array(np.flatnonzero(file_of == number))))

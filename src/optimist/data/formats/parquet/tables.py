@@ -4,7 +4,7 @@ import re
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from optimist.data.disk.files import check_exists, refuse_links, stays_inside
-from optimist.data.disk.records import json_value
+from optimist.data.disk.records import json_value, record
 from optimist.errors import DataError, in_one_line
 
 KINDS = {
@@ -29,7 +29,7 @@ MEND = "save it again"
 
 @dataclass(frozen=True)
 class Table:
-    """The rows of one or more files, one file after the other."""
+    """The rows of one or more files, one file after the other; categories are texts, as in a .csv file."""
 
     files: tuple[Path, ...]
     kind: str
@@ -63,12 +63,12 @@ class Table:
                 self._check(file, names)
                 for batch in _BATCHES[self.kind](file, list(names), rows, self.schema):
                     for start in range(0, batch.num_rows, rows):
-                        yield batch.slice(start, rows)
+                        yield _plain(batch.slice(start, rows))
 
     def _check(self, file: Path, names: Sequence[str]) -> None:
         """The columns of all files must be those of the first; of a .csv file, which has no types, those that
         are read."""
-        schema = _SCHEMAS[self.kind](file)
+        schema = _schema(file, self.kind)
         needed = names if self.kind == "csv" else self.schema.names
         missing = sorted(set(needed) - set(schema.names))
         if missing or (self.kind != "csv" and not schema.equals(self.schema)):
@@ -86,6 +86,24 @@ def _width(kind: pa.DataType) -> int:
     if pa.types.is_fixed_size_binary(kind):
         return kind.byte_width
     return max(1, kind.bit_width // 8) if pa.types.is_primitive(kind) else 16
+
+
+def _schema(file: Path, kind: str) -> pa.Schema:
+    schema = _SCHEMAS[kind](file)
+    return pa.schema([field.with_type(_plain_type(field.type)) for field in schema], schema.metadata)
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    if isinstance(kind, pa.ExtensionType):
+        return _plain_type(kind.storage_type)
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The columns without dictionaries and extensions of Arrow's types."""
+    columns = [each.storage if isinstance(each.type, pa.ExtensionType) else each for each in batch]
+    columns = [each.dictionary_decode() if pa.types.is_dictionary(each.type) else each for each in columns]
+    return pa.RecordBatch.from_arrays(columns, batch.schema.names)
 
 
 def is_table(address: str | Path) -> bool:
@@ -112,7 +130,7 @@ def open_table(address: str | Path) -> Table:
         known = ", ".join(KINDS)
         raise DataError(f"{path} holds {' and '.join(kinds)} files; name one kind of file ({known})")
     with _readable(files[0]):
-        return Table(tuple(files), kinds[0], _SCHEMAS[kinds[0]](files[0]))
+        return Table(tuple(files), kinds[0], _schema(files[0], kinds[0]))
 
 
 def _in_folder(folder: Path) -> list[Path]:
@@ -148,39 +166,46 @@ def _parts(path: Path) -> list[str]:
     return re.split(r"(\d+)", path.name)
 
 
+@dataclass(frozen=True)
+class SavedFile:
+    """A file of a saved Hugging Face Dataset."""
+
+    filename: str
+
+
+@dataclass(frozen=True)
+class SavedDataset:
+    """What a saved Hugging Face Dataset, or a DatasetDict, says of itself."""
+
+    splits: list[str] = field(default_factory=list)
+    _data_files: list[SavedFile] = field(default_factory=list)
+    _indices_data_files: list[Any] | None = None
+    _indices_files: list[Any] | None = None
+
+
+def _saved(path: Path) -> SavedDataset:
+    try:
+        found = record(SavedDataset, json_value(path.read_text("utf-8")))
+    except (OSError, ValueError) as problem:
+        raise DataError(f"{path} is not readable ({in_one_line(problem)}); {MEND}") from None
+    names = [*found.splits, *(file.filename for file in found._data_files)]
+    if not all("\0" not in name and stays_inside(name) for name in names):
+        raise DataError(f"{path} lists something other than names; {MEND}")
+    return found
+
+
 def _splits(folder: Path) -> list[str]:
     """The splits of a saved Hugging Face DatasetDict."""
-    if not (folder / "dataset_dict.json").exists():
-        return []
-    return _names(folder / "dataset_dict.json", _json(folder / "dataset_dict.json").get("splits", []))
+    file = folder / "dataset_dict.json"
+    return _saved(file).splits if file.exists() else []
 
 
 def _of_hugging_face(folder: Path) -> list[Path]:
     """The files of a saved Hugging Face Dataset, in their order."""
-    state = _json(folder / "state.json")
-    if state.get("_indices_data_files") or state.get("_indices_files"):
+    found = _saved(folder / "state.json")
+    if found._indices_data_files or found._indices_files:
         raise DataError(f"{folder} keeps its rows in another order; save it after dataset.flatten_indices()")
-    try:
-        names = [file["filename"] for file in state.get("_data_files", [])]
-    except (TypeError, KeyError):
-        names = None
-    return [folder / name for name in _names(folder / "state.json", names)]
-
-
-def _names(file: Path, found: Any) -> list[str]:
-    """The names that a file of Hugging Face lists, of what lies beside it."""
-    names: list[Any] = found if isinstance(found, list) else [None]
-    if all(isinstance(each, str) and "\0" not in each and stays_inside(each) for each in names):
-        return names
-    raise DataError(f"{file} lists something other than names; {MEND}")
-
-
-def _json(path: Path) -> dict:
-    try:
-        found = json_value(path.read_text("utf-8"))
-    except (OSError, ValueError) as problem:
-        raise DataError(f"{path} is not readable ({in_one_line(problem)}); {MEND}") from None
-    return found if isinstance(found, dict) else {}
+    return [folder / file.filename for file in found._data_files]
 
 
 @contextmanager

@@ -49,7 +49,6 @@ class Unused:
 
     def look(self, column: pa.Array, goes_on: np.ndarray, first: int) -> None:
         """Look at the next rows; `goes_on` says of each whether it continues the episode of the last."""
-        column = _plainly(column)
         before = column.slice(0, 1) if self.before is None else self.before
         late, early = column, pa.concat_arrays([before, column.slice(0, len(column) - 1)])
         self.before = column.slice(len(column) - 1)
@@ -171,8 +170,6 @@ def _last_word(name: str) -> str:
 
 
 def _is_label(kind: pa.DataType) -> bool:
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
     is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
     return is_number or is_text(kind) or pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind)
 
@@ -180,11 +177,7 @@ def _is_label(kind: pa.DataType) -> bool:
 def _comes_again(column: pa.Array) -> bool:
     """Do values of the column come again, as those of an identity do? A number of the row does not; a flag
     has two values, and a measurement has fractions."""
-    values = _plainly(column).drop_null()
+    values = column.drop_null()
     if pa.types.is_floating(values.type) and not pc.all(pc.equal(values, pc.floor(values))).as_py():
         return False
     return 2 < pc.count_distinct(values).as_py() < len(values)
-
-
-def _plainly(column: pa.Array) -> pa.Array:
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column

@@ -27,7 +27,7 @@ from optimist.data.formats._outgoing import (
     written,
 )
 from optimist.data.formats.parquet.arrays import as_column, sparse_column
-from optimist.data.formats.parquet.columns import METADATA
+from optimist.data.formats.parquet.reading import METADATA
 from optimist.data.transition import Spec
 from optimist.errors import UsageError
 
@@ -45,11 +45,7 @@ class WriteOptions:
             raise UsageError(f"--compression {self.compression}: choose one of {', '.join(COMPRESSIONS)}")
 
 
-def write(
-    dataset: Dataset,
-    out: str | Path,
-    options: WriteOptions = WriteOptions(),  # noqa: B008  (frozen)
-) -> Written:
+def write(dataset: Dataset, out: str | Path, options: WriteOptions) -> Written:
     """Write one file, `out` or `out/log.parquet`, which `read` imports without loss."""
     path = new_file(out, (".parquet", ".pq"))
     schema = _schema(dataset)

@@ -1,5 +1,206 @@
-"""RL Unplugged's Atari logs (TFRecords), for reading; built from the schema and untried on originals."""
+"""RL Unplugged's Atari logs (TFRecords), for reading; built from the schema and untried on originals.
 
-from optimist.data.formats.rlds.reading import ReadOptions, detect, read, verify
+There are three layouts:
 
-__all__ = ["ReadOptions", "detect", "read", "verify"]
+- Transitions: `o_t` and `o_tp1` (4 PNG frames each), `a_t`, `r_t`, `d_t`, `episode_id`. They may be shuffled:
+  a step is stored with its own successor, and continues the step before only where that one led to it.
+- Episodes as published: `observations` (PNG frames), `actions`, `unclipped_rewards`, `discounts`.
+- Episodes as TFDS writes them: `steps/observation`, `steps/action`, `steps/reward`, `steps/is_terminal`.
+
+Of the last row of an episode only the observation counts: it is the final one.
+"""
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+
+from optimist.data.disk.files import refuse_links
+from optimist.data.formats._incoming import BYTES_AT_ONCE, gathered
+from optimist.data.formats._log import Asked, Log, Part
+from optimist.data.formats._pictures import pixels
+from optimist.data.formats.rlds.records import Features, examples, is_record_file
+from optimist.errors import DataError, in_one_line, some_of
+
+SHARD = re.compile(r".*(-\d{5}-of-\d{5}|\.tfrecord(s)?(\.gz)?)$")
+STACK = 4
+UNTRIED = "built from the published schema, and not tried on the original files beyond a public sample"
+LAYOUTS = {
+    "transitions": ("o_t", "o_tp1", "a_t", "r_t", "d_t"),
+    "episodes": ("observations", "actions", "discounts"),
+    "TFDS episodes": ("steps/observation", "steps/action", "steps/reward", "steps/is_terminal"),
+}
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """Options of an import."""
+
+    environment: Annotated[str | None, "the game, such as atari/Breakout; none: from the address"] = None
+    actions_count: Annotated[int | None, "number of actions; none: the game's own"] = None
+
+
+def files_of(address: str | Path) -> list[Path]:
+    """The record files: one file, or all in a folder."""
+    path = Path(address)
+    found = [path] if path.is_file() else sorted(path.iterdir()) if path.is_dir() else []
+    return [file for file in found if SHARD.match(file.name) and file.is_file()]
+
+
+def detect(address: str | Path) -> bool:
+    if "://" in str(address):
+        return False
+    files = files_of(address)
+    return bool(files) and is_record_file(files[0])
+
+
+COLUMNS = ("observations", "actions", "rewards", "terminals", "truncations", "next_observations")
+
+
+def open(address: str | Path, options: ReadOptions) -> Log:
+    """The records of one run."""
+    records = Records(address)
+    stack = 1 if records.layout == "transitions" else STACK
+    return Log(
+        columns=COLUMNS,
+        parts=records.parts,
+        asked=Asked(options.environment, options.actions_count, stack=stack),
+        notes=[f"{records.layout} of RL Unplugged; this reader was {UNTRIED}"],
+        heads=("file", "layout"),
+        contents=[(file.name, records.layout) for file in records.files],
+    )
+
+
+class Records:
+    """The records of all files, one file after the other."""
+
+    def __init__(self, address: str | Path):
+        self.files = files_of(address)
+        refuse_links(path for path in self.files if path != Path(address))  # the user may name a link
+        if not self.files:
+            raise DataError(
+                f"{address} holds no TFRecord files, such as run_1-00000-of-00100; check its spelling"
+            )
+        self._shape: tuple[int, ...] | None = None  # of all images: that of the first one
+        self.layout = _layout(next(examples(self.files[0]), {}), self.files[0])
+
+    def parts(self, names: Collection[str]) -> Iterator[Part]:
+        wants_frames = "observations" in names
+        if self.layout == "transitions":
+            return _linked(gathered(self._transitions(wants_frames)))
+        return gathered(self._episodes(wants_frames))
+
+    def _records(self) -> Iterator[tuple[str, Features]]:
+        for file in self.files:
+            for number, features in enumerate(examples(file)):
+                yield f"{file} record {number}", features
+
+    def _transitions(self, wants_frames: bool) -> Iterator[Part]:
+        for place, features in self._records():
+            terminal = _floats(features, "d_t", place)[:1] == 0
+            part = {
+                "actions": _whole(features, "a_t", place)[:1],
+                "rewards": _floats(features, "r_t", place)[:1],
+                "terminals": terminal,
+            }
+            if wants_frames:
+                for name, key in (("observations", "o_t"), ("next_observations", "o_tp1")):
+                    frames = [self._decoded(png, place) for png in _bytes(features, key, place)]
+                    part[name] = np.concatenate(frames, axis=-1)[None]
+            yield part
+
+    def _episodes(self, wants_frames: bool) -> Iterator[Part]:
+        """An episode of n observations has n - 1 steps; a long one is given in several parts."""
+        for place, features in self._records():
+            pngs, columns = self._episode(features, place)
+            steps = len(pngs) - 1
+            at_once = max(1, BYTES_AT_ONCE // self._decoded(pngs[0], place).size)
+            for start in range(0, steps, at_once):
+                stop = min(start + at_once, steps)
+                part = {name: column[start:stop] for name, column in columns.items()}
+                if wants_frames:
+                    frames = np.stack([self._decoded(png, place) for png in pngs[start : stop + 1]])
+                    part |= {"observations": frames[:-1], "next_observations": frames[1:]}
+                yield part
+
+    def _decoded(self, png: Any, place: str) -> np.ndarray:
+        """One grey image, (height, width, 1)."""
+        image = pixels(png, place, like=self._shape)
+        if image.dtype != np.uint8 or image.ndim not in (2, 3) or image.shape[2:] not in ((), (1,)):
+            raise DataError(
+                f"{place} holds an image of {image.shape} {image.dtype}; these logs have grey frames"
+            )
+        self._shape = image.shape[:2]
+        return image.reshape(*image.shape[:2], 1)
+
+    def _episode(self, features: Features, place: str) -> tuple[list, Part]:
+        is_tfds = self.layout == "TFDS episodes"
+        names = ("steps/observation", "steps/action", "steps/reward") if is_tfds else (
+            "observations",
+            "actions",
+            "unclipped_rewards" if "unclipped_rewards" in features else "clipped_rewards",
+        )  # fmt: skip
+        pngs, actions = _bytes(features, names[0], place), _whole(features, names[1], place)
+        rewards = _floats(features, names[2], place)
+        ends = (
+            _whole(features, "steps/is_terminal", place) if is_tfds else _floats(features, "discounts", place)
+        )
+        if not len(pngs) == len(actions) == len(rewards) == len(ends):
+            raise DataError(f"{place} has columns of different lengths; fetch it again")
+        terminal = bool(ends[-1]) if is_tfds else bool(ends[-1] == 0)
+        last = np.arange(len(pngs) - 1) == len(pngs) - 2
+        return pngs, {
+            "actions": actions[:-1],
+            "rewards": rewards[:-1],
+            "terminals": last & terminal,
+            "truncations": last & (not terminal),
+        }
+
+
+def _linked(parts: Iterator[Part]) -> Iterator[Part]:
+    """Mark every step as truncated that does not lead to the observation of the next step."""
+    held: Part | None = None
+    for part in parts:
+        if "observations" not in part:
+            yield part
+            continue
+        whole = part if held is None else {name: np.concatenate([held[name], part[name]]) for name in part}
+        follows = (whole["next_observations"][:-1] == whole["observations"][1:]).all(axis=(1, 2, 3))
+        whole["truncations"] = np.append(~follows, True) & ~whole["terminals"]
+        held = {name: column[-1:] for name, column in whole.items() if name != "truncations"}
+        yield {name: column[:-1] for name, column in whole.items()}
+    if held is not None:
+        yield {**held, "truncations": ~held["terminals"]}
+
+
+def _layout(features: Features, file: Path) -> str:
+    found = [name for name, keys in LAYOUTS.items() if set(keys) <= set(features)]
+    if not found:
+        held = some_of([in_one_line(name, 40) for name in sorted(features)], 12) or "nothing"
+        raise DataError(f"{file} is not one of RL Unplugged's Atari logs: its records hold {held}")
+    return found[0]
+
+
+def _bytes(features: Features, name: str, place: str) -> list:
+    found = features.get(name)
+    if not isinstance(found, list) or not found:
+        raise DataError(f'{place} lacks the images "{name}"; fetch it again')
+    return found
+
+
+def _floats(features: Features, name: str, place: str) -> np.ndarray:
+    return _array(features, name, place, "f")
+
+
+def _whole(features: Features, name: str, place: str) -> np.ndarray:
+    return _array(features, name, place, "i")
+
+
+def _array(features: Features, name: str, place: str, kind: str) -> np.ndarray:
+    found: Any = features.get(name)
+    if not isinstance(found, np.ndarray) or found.dtype.kind != kind or not len(found):
+        raise DataError(f'{place} lacks the numbers "{name}"; fetch it again')
+    return found
