@@ -24,6 +24,8 @@ cpu_parts     the parts of one update of the Atari network, ours beside PyTorch 
 growth        the cost by heads, batch size, seeds and steps
 workers       the learner's rate by the number of processes on one GPU
 paper_cost    the paper's grid in days of GPUs
+peers         updates per second beside PyTorch's and d3rlpy's (OPTIMIST_PEERS names a Python that has them)
+homes         batches from Atari-like frames by where they are
 online        returns of online play beside Stable-Baselines3's (OPTIMIST_PEERS names a Python that has it)
 conservative  returns beside d3rlpy's (OPTIMIST_PEERS names a Python that has it)
 packed        the learner's rate by the home of its data (ale-py)

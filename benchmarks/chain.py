@@ -60,7 +60,7 @@ def log(steps: int = 5_000, seed: int = 0, *, ahead: float = 0.5) -> dict[str, n
         "actions": action,
         "rewards": terminal * 1.0,
         "terminals": terminal,
-        "truncated": truncated,
+        "truncations": truncated,
         "next_observations": observations()[following % STATES],
     }
 

@@ -6,16 +6,14 @@ same command continues after the last agent that is done.
 """
 
 import csv
-import json
 import math
-import os
-import subprocess
 import tempfile
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.peer_d3rlpy import returns
+from benchmarks.peers import answers
 from optimist import api, envs
 from optimist.data import Dataset, Recorder, Sampler, transitions
 
@@ -123,14 +121,7 @@ def theirs(game: str, name: str, files: list[str], folder: Path) -> list[list[fl
     lengths = {"steps": UPDATES[game], "rate": RATE}
     actions = {CARTPOLE: 2, PENDULUM: 1}[game]
     settings = {**COMMON, **lengths, "game": game, "agent": name, "logs": files, "actions": actions}
-    (folder / "settings.json").write_text(json.dumps(settings))
-    script = Path(__file__).with_name("peer_d3rlpy.py")
-    line = [os.environ["OPTIMIST_PEERS"], str(script), str(folder / "settings.json")]
-    done = subprocess.run(line, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"seed"')]
-    return [row["returns"] for row in rows]
+    return [row["returns"] for row in answers("peer_d3rlpy.py", settings, folder) if "seed" in row]
 
 
 def interval(differences: np.ndarray) -> tuple[float, float]:

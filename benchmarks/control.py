@@ -42,7 +42,7 @@ def ours(agent_name: str, seeds: int, play: dict) -> Callable[[], None]:
 
 
 def eager_pytorch() -> Callable[[], None]:
-    from optimist.studies.bench.peer_program import Td3Updates
+    from benchmarks.peer_torch import Td3Updates
 
     peer = Td3Updates(BATCH, tuned=False)
 

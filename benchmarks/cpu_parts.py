@@ -29,7 +29,7 @@ def programs() -> list:
     from optimist.agents import preset
     from optimist.data.sampling import Sampler
     from optimist.networks import TORSOS, LayeredTorso, Table
-    from optimist.studies.bench.learners import random_log, updating
+    from optimist.studies.bench import random_log, updating
     from optimist.training.feeding import feed_of
     from optimist.training.learner import Learner
 

@@ -59,7 +59,7 @@ def learner_cost(heads: int = 200, batch: int = 32, seeds: int = 1) -> float:
     """An update of one seed of REM on the MinAtar network."""
     from optimist.agents import preset
     from optimist.data.sampling import Sampler
-    from optimist.studies.bench.learners import random_log, updating
+    from optimist.studies.bench import random_log, updating
     from optimist.training.feeding import feed_of
     from optimist.training.learner import Learner
     from optimist.training.resolve import with_values

@@ -53,7 +53,7 @@ def training(agent_name: str, samplers: list[Sampler], steps: int) -> Callable[[
 
 
 def eager_pytorch() -> Callable[[], None]:
-    from optimist.studies.bench.peer_program import TableUpdates
+    from benchmarks.peer_torch import TableUpdates
 
     peer = TableUpdates("rem", "minatar", batch=32, tuned=False)
 

@@ -8,14 +8,12 @@ to `online/returns.csv`; the same command continues after the last run that is d
 """
 
 import csv
-import json
-import os
-import subprocess
 import tempfile
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.peers import answers
 from optimist import api
 
 SEEDS, STEPS, FIFTHS, EPISODES = range(3), 50_000, 5, 50
@@ -67,13 +65,7 @@ def ours(game: str, seed: int, folder: Path) -> tuple[list[float], list[float]]:
 
 def theirs(game: str, seed: int, settings: dict, folder: Path) -> tuple[list[float], list[float]]:
     asked = {"game": game, "seed": seed, "steps": STEPS, "episodes": EPISODES, "settings": settings}
-    (folder / "settings.json").write_text(json.dumps(asked))
-    script = Path(__file__).with_name("peer_sb3.py")
-    line = [os.environ["OPTIMIST_PEERS"], str(script), str(folder / "settings.json")]
-    done = subprocess.run(line, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    found = json.loads(done.stdout.splitlines()[-1])
+    *_, found = answers("peer_sb3.py", asked, folder)
     return fifths(np.array(found["ends"]), np.array(found["returns"])), found["final"]
 
 

@@ -22,7 +22,7 @@ from benchmarks.repeated import repeated
 from benchmarks.streaming import write_dataset
 from optimist.agents import preset
 from optimist.data import Dataset, Sampler, transitions
-from optimist.studies.bench.learners import updating
+from optimist.studies.bench import updating
 from optimist.training.feeding import DeviceFeed, Feed, StreamedFeed
 from optimist.training.learner import Learner
 

@@ -18,7 +18,7 @@ from benchmarks.atari import GAMES, SPEC, played
 from optimist.data import Dataset, Sampler
 from optimist.data.disk.files import File, write_whole
 from optimist.data.disk.manifest import Block, Manifest, Shard
-from optimist.data.disk.shard import Steps, frames_content, steps_content
+from optimist.data.disk.shard import frames_content, steps_content
 from optimist.training.feeding import StreamedFeed
 
 STEPS = int(os.environ.get("STEPS", 50_000_000))
@@ -55,11 +55,11 @@ def write_frames(folder: Path, shards: int, games: tuple[str, ...]) -> list[File
     return files
 
 
-def columns(number: int) -> Steps:
+def columns(number: int) -> dict[str, np.ndarray]:
     """The steps of one shard; an episode ends every 512 steps."""
     random, count = np.random.default_rng(number), LANES * ROWS
     lane, row = np.divmod(np.arange(count), ROWS)
-    return Steps(
+    return dict(
         lane=lane.astype(np.int32),
         time=number * count + row * LANES + lane,
         action=random.integers(0, SPEC.actions, count).astype(np.int32),

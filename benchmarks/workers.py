@@ -15,7 +15,7 @@ from typing import Any
 
 from optimist.agents import preset
 from optimist.data.sampling import Sampler
-from optimist.studies.bench.learners import random_log, updating
+from optimist.studies.bench import random_log, updating
 from optimist.training.feeding import feed_of
 from optimist.training.learner import Learner
 

@@ -11,7 +11,7 @@ LONGEST = (
     "tests/studies/engines/test_engine.py",
     "tests/training/test_resume.py",
     "tests/studies/test_demo.py",
-    "tests/studies/bench/test_bench.py",
+    "tests/studies/test_bench.py",
 )
 
 

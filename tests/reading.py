@@ -26,6 +26,7 @@ OWN_TESTS = {
     "docs/choosing-a-policy.md": "tests/test_choosing_a_policy.py",
     "docs/growing-the-log.md": "tests/test_growing_the_log.py",
     "docs/extending.md": "tests/test_extending.py",
+    "CONTRIBUTING.md": "tests/studies/engines/test_registry.py",
 }
 
 
@@ -247,7 +248,6 @@ optimist study run mine.toml --scale mine --dry-run
     "docs/performance.md": Reading(
         not_run={
             "optimist bench  ": "some minutes; the same program as with --quick, with more rows",
-            "optimist bench --peers": "a large download; `make bench` has it",
         },
     ),
     "results/agents/README.md": Reading(not_run={"JOBS=8 bash": ON_A_GPU}),

@@ -8,8 +8,7 @@ import pytest
 import optimist
 from little import GAME, outcome, played, small, vectors
 from optimist.cli.main import main
-from optimist.data.intake import Intake
-from optimist.data.saving import copy_into
+from optimist.data.intake import Intake, copy_into
 from optimist.errors import DataError, RunError, UsageError
 from optimist.training.recipes import RECIPES
 

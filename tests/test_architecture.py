@@ -109,6 +109,50 @@ def test_the_top_is_small():
     assert len([path for path in SOURCE.iterdir() if path.name != "__pycache__"]) <= 14
 
 
+INSIDE = {"data": (20, 8)}  # of a folder: the most entries, and the longest chain of imports among them
+
+
+def floors(folder: str, source: Path) -> dict[str, int]:
+    """The floor of every entry of a folder, from 1 on; it imports from lower ones. A circle is an error."""
+    package = f"{source.name}.{folder}."
+    below: dict[str, set[str]] = {}
+    for module in (source / folder).rglob("*.py"):
+        here = module.relative_to(source / folder).parts[0].removesuffix(".py")
+        names = {
+            name.removeprefix(package).split(".")[0]
+            for name in imports(module, source)
+            if name.startswith(package)
+        }
+        below.setdefault(here, set()).update(names - {here})
+    below.pop("__init__", None)
+    found: dict[str, int] = {}
+    for entry in graphlib.TopologicalSorter(below).static_order():
+        found[entry] = 1 + max((found[name] for name in below.get(entry, ()) if name in below), default=0)
+    return {entry: found[entry] for entry in below}
+
+
+@pytest.mark.parametrize("folder", INSIDE)
+def test_a_folder_has_few_entries_on_few_floors(folder):
+    entries = [path for path in (SOURCE / folder).iterdir() if path.name != "__pycache__"]
+    most_entries, most_floors = INSIDE[folder]
+    assert len(entries) <= most_entries
+    assert max(floors(folder, SOURCE).values()) <= most_floors
+
+
+def test_the_floors_of_a_folder_are_counted(tmp_path):
+    source = tmp_path / "optimist"
+    (source / "data" / "disk").mkdir(parents=True)
+    (source / "data" / "spec.py").write_text("")
+    (source / "data" / "disk" / "file.py").write_text("from optimist.data.spec import Spec")
+    (source / "data" / "dataset.py").write_text(
+        "from optimist.data.disk.file import read\nfrom . import spec"
+    )
+    assert floors("data", source) == {"spec": 1, "disk": 2, "dataset": 3}
+    (source / "data" / "spec.py").write_text("from optimist.data import dataset")
+    with pytest.raises(graphlib.CycleError):
+        floors("data", source)
+
+
 @pytest.fixture
 def small_package(tmp_path):
     """A made-up package in which each test plants one import."""

@@ -11,6 +11,7 @@ from little import small, small_words
 from optimist import agents, envs
 from optimist.cli.main import main
 from optimist.data import Recorder, Spec
+from optimist.data.disk.manifest import spec_from
 from optimist.errors import DataError, RunError
 from optimist.training.learner import Learner
 from optimist.training.loading import load_run
@@ -71,7 +72,7 @@ def test_a_dataset_cannot_have_a_module_imported(tmp_path, executed, name, capsy
 def forge_checkpoint(run) -> None:
     """As somebody would who hands the run on: the checkpoint fits the configuration."""
     config = read_config(run)
-    learner = Learner(agents.from_description(config["agent"]), Spec.from_json(config["spec"]))
+    learner = Learner(agents.from_description(config["agent"]), spec_from(config["spec"]))
     step, state = load_state(run / "checkpoints", learner.shapes((0,)))
     for path in (run / "checkpoints").iterdir():
         path.unlink()

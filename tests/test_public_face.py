@@ -51,7 +51,7 @@ def test_every_public_name_is_listed_and_found() -> None:
 
 def test_signatures_are_real() -> None:
     parameters = inspect.signature(optimist.Dataset.from_arrays).parameters
-    assert list(parameters)[:5] == ["observations", "actions", "rewards", "terminals", "truncated"]
+    assert list(parameters)[:5] == ["observations", "actions", "rewards", "terminals", "truncations"]
     assert "next_observations" in (inspect.getdoc(optimist.Dataset.from_arrays) or "")
 
 

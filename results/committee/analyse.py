@@ -25,10 +25,10 @@ AT_PLAY = [(agent, LAST) for agent in ("dqn", "rem", "networks_4", "cloning")] +
 AT_PLAY += [(agent, FIVE) for agent in (*PRIMARY, "networks_4", "cloning")]
 
 
-def cases_of() -> dict[tuple, list[dict]]:
+def cases_of(file: str) -> dict[tuple, list[dict]]:
     """The rows of each (stage, agent, game, log). 5X has the kept policies of 1X that are on its grid too."""
     found = defaultdict(list)
-    for row in read("committee/evaluations.csv"):
+    for row in read(f"committee/{file}.csv"):
         row |= {name: float(row[name]) for name in ("average", "step", "first", "second")}
         row["seeds"] = [int(seed) for seed in row["seeds"].split("-")]
         found[row["stage"], row["agent"], row["game"], row["log"]].append(row)
@@ -143,8 +143,22 @@ def points(stage: str, cases: dict[tuple, dict]) -> Iterator[list]:
             yield [stage, agent, game, way, "points", len(some), f"{mean:.6f}", "", ""]
 
 
+def summary() -> Iterator[list]:
+    """Of the third machine: the primary agents together, and the uses of several networks."""
+    found = cases_of("again")
+    for stage in ("1X", "5X", "long"):
+        cases = {
+            key[1:]: scores([r for r in some if r["kind"] != "estimate"])
+            for key, some in found.items()
+            if key[0] == stage
+        }
+        yield from of_ways(stage, PRIMARY, cases)
+        yield from at_play(stage, cases, dict.fromkeys(cases, ""))
+        yield from points(stage, cases)
+
+
 def lines() -> Iterator[list]:
-    found = cases_of()
+    found = cases_of("evaluations")
     for stage in ("1X", "5X", "long"):
         rows = {key[1:]: some for key, some in found.items() if key[0] == stage}
         cases = {key: scores([r for r in some if r["kind"] != "estimate"]) for key, some in rows.items()}
@@ -161,4 +175,7 @@ def lines() -> Iterator[list]:
                 yield [*words, len(large), sum(large), "", ""]
 
 
-TABLES = {"committee.csv": lambda: [HEADS, *lines()]}
+TABLES = {
+    "committee.csv": lambda: [HEADS, *lines()],
+    "repeated.csv": lambda: [HEADS, *summary()],
+}

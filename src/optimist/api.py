@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from optimist.data.dataset import Dataset
     from optimist.training.export import Exported
     from optimist.training.run import Run
-    from optimist.training.selection import Selection
+    from optimist.training.selection.ranking import Selection
 
 Preset = Annotated[str | None, "the agent's named settings [its first]"]
 Recipe = Annotated[str, "lengths and rates; auto: by the observations and actions"]
@@ -196,7 +196,7 @@ def select(
     """
     from optimist.data.machine import with_home
     from optimist.training.run import Run
-    from optimist.training.selection import select_policy
+    from optimist.training.selection.selecting import select_policy
     from optimist.training.storage.selected import refuse_read_only
 
     several = [runs] if isinstance(runs, (str, Path, Run)) else list(runs)

@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 SHOWN = 40  # known words in a message: more than there are agents
-ALIKE = 0.66  # of two words, as difflib measures it: "rme" is 0.67 like "rem"
 log = logging.getLogger("optimist")
 
 
@@ -71,9 +70,14 @@ def closest(word: str, known: Iterable[str]) -> str | None:
     meant, spelled = _letters(word), {**parts, **names}
     if len(meant) > 1 and meant in {**initials, **spelled}:
         return {**initials, **spelled}[meant]
-    alike = difflib.get_close_matches(meant, spelled, n=1, cutoff=ALIKE)
-    begun = [form for form in spelled if len(meant) > 2 and form.startswith(meant)]
+    cutoff = 0.66 if len(meant) < 5 else 0.7  # one of three letters may differ: "rme" is "rem"
+    alike = difflib.get_close_matches(meant, spelled, n=1, cutoff=cutoff)
+    begun = [form for form in spelled if min(len(meant), len(form)) > 2 and _begins(meant, form)]
     return next((spelled[form] for form in (*alike, *begun)), None)
+
+
+def _begins(one: str, other: str) -> bool:
+    return one.startswith(other) or other.startswith(one)
 
 
 def _letters(word: str) -> str:

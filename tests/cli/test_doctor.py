@@ -10,11 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from optimist.cli.main import main
 from optimist.errors import StorageError
-from optimist.studies import status
-from optimist.studies.diagnosis import installation
+from optimist.studies import diagnosis, status
 
 HOLD = """
 import filelock, sys
@@ -239,7 +239,7 @@ def test_a_folder_that_cannot_be_written_is_a_problem(tmp_path):
         tmp_path = Path("/proc/self")
     else:
         tmp_path.chmod(0o500)
-    (finding,) = installation.disk(tmp_path)
+    (finding,) = diagnosis.disk(tmp_path)
     assert finding.problem is StorageError
     assert "choose another folder" in finding.text
 
@@ -249,12 +249,11 @@ def test_a_folder_that_cannot_be_written_is_a_problem(tmp_path):
     [
         ("jax>=0.4", ""),
         ("jax<99,>=0.4", ""),
-        ("jax>=99.1", "is older than 99.1"),
+        ("jax>=99.1", " is not >=99.1"),
         ("no-such-package>=1", "no-such-package is not installed"),
         ("jax[cuda12]>=0.4", "jax-cuda12"),
-        ('jax>=0.4; python_version < "3.12"', ""),
     ],
 )
 def test_requirements_are_compared_with_what_is_installed(requirement, complaint):
-    found = installation._unmet(requirement)
+    found = diagnosis.unmet(Requirement(requirement))
     assert complaint in found if complaint else found == ""

@@ -38,7 +38,7 @@ COMMANDS = {
     "study run asymptotic": ["--scale", "--workers"],
     "study status": ["FOLDER"],
     "study report": ["FOLDER", "--normaliser"],
-    "bench": ["--quick", "--peers", "--only", "limit"],
+    "bench": ["--quick", "--rounds", "updates"],
 }
 LIGHT = [*(f"{words} --help" for words in COMMANDS), "agents", "environments", "--version", "help", ""]
 WRONG = [

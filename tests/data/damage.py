@@ -10,7 +10,7 @@ import zstandard
 
 from optimist.data import Recorder, Spec
 from optimist.data.disk.files import write_whole
-from optimist.data.disk.manifest import signed
+from optimist.data.disk.records import sealed
 
 SPEC = Spec((12, 12, 1), "uint8", actions=3)
 
@@ -36,7 +36,7 @@ def rewritten(folder, change, name="steps", number=0):
         path = folder / record["shards"][number][name]["file"]
         file = write_whole(path, change(path))
         record["shards"][number][name] = vars(file)
-    (folder / "manifest.json").write_text(signed(record))
+    (folder / "manifest.json").write_text(sealed(record))
 
 
 def arrow(batch):

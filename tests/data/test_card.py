@@ -7,8 +7,8 @@ import pytest
 
 from optimist.cli.card_table import card_table
 from optimist.data import from_arrays, open_dataset
-from optimist.data.card import card, mean_interval
 from optimist.data.intake import Intake
+from optimist.data.look import card, mean_interval
 from reference import SPECS, record
 
 

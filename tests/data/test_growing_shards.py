@@ -176,7 +176,7 @@ def _crashed(folder, rows: list, moment: int, monkeypatch) -> tuple[int, bool]:
         except Crash:
             pass
     if recorder:
-        recorder._lock.release()
+        recorder._folder.release()
     return durable, left <= 0
 
 

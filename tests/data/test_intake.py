@@ -226,7 +226,7 @@ def test_a_manifest_that_names_columns_which_the_files_lack_is_refused(tmp_path)
     with Intake(tmp_path / "log", SPEC) as intake:
         intake.add(rows(30))
     manifest = manifests.read(tmp_path / "log")
-    for columns, said in ((("probability",), "instead of .*probability"), (("luck",), "malformed")):
+    for columns, said in ((("probability",), "instead of .*probability"), (("luck",), "damaged")):
         manifest.columns = columns
         manifest.write(tmp_path / "log")
         with pytest.raises(DataError, match=said):

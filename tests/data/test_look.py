@@ -22,7 +22,7 @@ def log_of(**changes) -> Dataset:
         "actions": random.integers(3, size=STEPS),
         "rewards": random.normal(size=STEPS),
         "terminals": ends,
-        "truncated": np.zeros(STEPS, bool),
+        "truncations": np.zeros(STEPS, bool),
         "actions_count": 3,
     }
     columns |= {name: value(columns) if callable(value) else value for name, value in changes.items()}
@@ -72,7 +72,7 @@ FOUND = {
     "the log is one episode of 1,999 steps without an end": {"terminals": np.zeros(STEPS, bool)},
     "no episode ends with a terminal step, and their lengths differ": {
         "terminals": np.zeros(STEPS, bool),
-        "truncated": lambda columns: np.random.default_rng(0).random(STEPS) < 0.05,
+        "truncations": lambda columns: np.random.default_rng(0).random(STEPS) < 0.05,
     },
     "50 of 50 episodes have exactly 40 steps and end with a terminal step": {"terminals": every(40)},
     "the observation is always the same": {"observations": np.ones((STEPS, 4))},
@@ -153,7 +153,7 @@ def test_what_train_does_by_itself_is_not_asked_for():
     "good",
     [
         {"rewards": np.ones(STEPS)},  # the return is in the length, as in CartPole
-        {"terminals": np.zeros(STEPS, bool), "truncated": every(50)},  # a time limit, as in HalfCheetah
+        {"terminals": np.zeros(STEPS, bool), "truncations": every(50)},  # a time limit, as in HalfCheetah
         {"terminals": every(5)},  # short rounds of a fixed length
         {"observations": np.eye(9)[np.random.default_rng(0).integers(7, size=STEPS)]},  # a coded category
         {"observations": np.random.default_rng(0).integers(256, size=(STEPS, 8, 8)).astype(np.uint8)},

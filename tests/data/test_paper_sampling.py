@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from optimist.data import Dataset, Recorder, Sampler, Spec
-from optimist.data.paper_sampling import FiveBuffers
+from optimist.data.sampling import FiveBuffers
 
 SIZE, LANES, LENGTH = 100, 4, 1_050  # a short buffer at the end, as in the public data
 

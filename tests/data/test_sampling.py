@@ -9,7 +9,7 @@ import pytest
 from optimist.data import Sampler, from_arrays, open_dataset, transitions
 from optimist.data.disk import reader as reading
 from optimist.data.sampling import window
-from optimist.data.stacking import decoded_stacks
+from optimist.data.timeline import decoded_stacks
 from optimist.errors import DataError
 from reference import SPECS, episodes_of, record, slow_transition
 

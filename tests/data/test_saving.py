@@ -12,7 +12,7 @@ from little import pixels, random_play, vectors
 from optimist.cli.card_table import card_table
 from optimist.cli.main import main
 from optimist.data import Dataset, Recorder, Sampler, transitions
-from optimist.data.card import card
+from optimist.data.look import card
 from optimist.data.verify import verify
 from optimist.errors import DataError
 

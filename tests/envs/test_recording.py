@@ -240,7 +240,7 @@ def test_steps_stay_in_memory_when_the_disk_refuses(tmp_path, monkeypatch):
     def full(*_):
         raise StorageError("cannot write: no space left")
 
-    monkeypatch.setattr("optimist.data.disk.growth.write_shard", full)
+    monkeypatch.setattr("optimist.data.disk.growing.write_shard", full)
     monkeypatch.setattr("optimist.data.lane_recorder.SECONDS", -1)
     with pytest.raises(StorageError):
         env.step(5)
@@ -377,4 +377,4 @@ def test_a_fork_does_not_write(tmp_path):
     recorder._process = -1  # as in a child process
     lane.close()
     assert not list(tmp_path.glob("*.arrow")) and not recorder.closed
-    recorder._lock.release()
+    recorder.folder.release()

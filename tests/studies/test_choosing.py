@@ -16,7 +16,7 @@ from optimist.studies.job import Job
 from optimist.studies.job_run import perform_job
 from optimist.studies.results.regrets import ALL
 from optimist.studies.results.runs import evaluated
-from optimist.studies.status import read_record
+from optimist.studies.status import read_record, standings
 from optimist.training.storage.selected import NAME, read_selection
 
 GAME = "minatar/breakout"
@@ -80,9 +80,11 @@ def test_a_continued_run_is_selected_again(chosen, tmp_path):
     ]
     for job in longer:
         perform_job(job, out)
-    assert [run.selection for run in evaluated(longer, out)] == [None] * 4  # it chose among the earlier ones
+    assert [run.selection for run in evaluated(longer, out, standings(longer, out))] == [
+        None
+    ] * 4  # it chose among the earlier ones
     choose_policies(longer, out, {"updates": 2})
-    for run in evaluated(longer, out):
+    for run in evaluated(longer, out, standings(longer, out)):
         assert run.selection and {each["step"] for each in run.selection["candidates"]} == {10, 20, 30}
 
 

@@ -13,6 +13,7 @@ from optimist.data import Dataset, Recorder, Spec
 from optimist.errors import RunError, UsageError
 from optimist.studies import perform, study_file
 from optimist.studies.report.study_report import FILM
+from optimist.training import loading
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def filmed(monkeypatch):
         shade = np.uint8(len(runs))
         return SimpleNamespace(pictures=lambda frames: [np.full((8, 8, 3), shade)])
 
-    monkeypatch.setattr(perform, "load_run", load_run)
+    monkeypatch.setattr(loading, "load_run", load_run)
     return runs
 
 
@@ -86,6 +87,6 @@ def test_a_log_that_grew_while_its_study_ran_is_named_at_the_end(tmp_path, monke
 
     study = replace(study_file.load("demo", "tiny"), film="", select=None)
     engine, more = SimpleNamespace(run=record_more), replace(every[-1], name="runs/more")
-    said = f"2 of 5 runs in .* {run.name} has dataset.recording: .* it has grown since.* --restart"
+    said = f"2 of 5 runs .* {run.name} has dataset.recording: .* it has grown since.* --restart"
     with pytest.raises(RunError, match=said):
         perform.perform_study(study, [*every, more], out, engine, None, command="")

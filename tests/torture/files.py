@@ -20,7 +20,7 @@ import numpy as np
 from little import add_metrics
 from optimist.cli.main import main
 from optimist.data import Dataset, Sampler
-from optimist.data.disk.manifest import signed
+from optimist.data.disk.records import sealed
 from optimist.data.verify import verify
 from optimist.envs import from_data
 from optimist.errors import OptimistError
@@ -152,7 +152,7 @@ def forge_a_manifest(random: np.random.Generator, folder: Path) -> str:
     here = Path.cwd()
     try:
         os.chdir(data)
-        (data / "manifest.json").write_text(signed(record))
+        (data / "manifest.json").write_text(sealed(record))
         opened = Dataset.open(data)
         from_data(opened.provenance.get("environment", "minatar/breakout"))
         opened.timeline.decoded()

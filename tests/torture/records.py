@@ -137,7 +137,7 @@ def forge_a_foreign_log(random: np.random.Generator, folder: Path) -> str:
 
 
 def in_minari(source: Path, random: np.random.Generator) -> None:
-    file = source / "data" / minari.minari_log.METADATA
+    file = source / "data" / minari.reading.METADATA
     record = json.loads(file.read_text())
     spaces = {name: json.loads(record[name]) for name in ("observation_space", "action_space")}
     which = [record, *spaces.values()][int(random.integers(3))]
@@ -157,7 +157,7 @@ def in_npz(source: Path, random: np.random.Generator) -> None:
 
 def in_parquet(source: Path, random: np.random.Generator) -> None:
     """Either the description of the whole table or that of a column."""
-    table, key = pq.read_table(source), parquet.columns.METADATA
+    table, key = pq.read_table(source), parquet.reading.METADATA
     record = json.loads(table.schema.metadata[key])
     if random.random() < 0.5:
         forge(record, random)

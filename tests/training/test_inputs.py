@@ -215,7 +215,7 @@ def test_a_log_is_measured_in_blocks_of_any_size(block, monkeypatch):
     ends = random.random(500) < 0.1
     ends[-1] = True
     log = (features, np.zeros(500, int), np.zeros(500), ends)
-    data = optimist.Dataset.from_arrays(*log, truncated=np.zeros(500, bool))
+    data = optimist.Dataset.from_arrays(*log, truncations=np.zeros(500, bool))
     exact = features.astype(np.float64)
     found = measured([data], "standard")
     np.testing.assert_allclose(found.centre, exact.mean(axis=0), rtol=1e-12, atol=1e-12)

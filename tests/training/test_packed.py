@@ -3,13 +3,13 @@
 import jax
 import numpy as np
 import pytest
+from benchmarks.homes import game_frames
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optimist.data import Dataset, Sampler, Spec, from_arrays
 from optimist.data.packing import GROUP, LINE, joined, nbytes, packed
 from optimist.errors import UsageError
-from optimist.studies.bench.feeds import game_frames
 from optimist.training import feeding
 from optimist.training import packed as packed_frames
 from optimist.training.packed import estimated_bytes, frames_at, on_device, sent

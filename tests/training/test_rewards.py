@@ -9,9 +9,8 @@ import optimist
 from little import small, vectors
 from optimist import agents
 from optimist.data.disk import manifest
-from optimist.data.paper_sampling import FiveBuffers
 from optimist.data.returns_to_go import logged_values
-from optimist.data.sampling import Sampler
+from optimist.data.sampling import FiveBuffers, Sampler
 from optimist.errors import UsageError
 from optimist.training.automatic import clipping, is_own, scaling
 from optimist.training.offline import OfflineTraining, Training
@@ -326,7 +325,7 @@ def balanced() -> optimist.Dataset:
     ends = np.zeros(1000, bool)
     ends[499::500] = True
     log = (np.zeros((1000, 1)), np.zeros(1000, int), np.ones(1000), ends)
-    return optimist.Dataset.from_arrays(*log, truncated=np.zeros(1000, bool))
+    return optimist.Dataset.from_arrays(*log, truncations=np.zeros(1000, bool))
 
 
 @pytest.mark.parametrize(("name", "scale"), [("discrete_iql", 0.1), ("cql", 0.2), ("dqn", 0.5)])

@@ -47,7 +47,7 @@ def info(data: Data, part: Part, *, json: Annotated[bool, "print all facts as JS
     """Describe a dataset, or a part of it, and warn of what may hinder learning from it."""
     refuse_logs(data)
     from optimist.cli.card_table import card_table
-    from optimist.data.card import card
+    from optimist.data.look import card
     from optimist.data.warnings import warnings
     from optimist.studies.sheet import print_sheet
 

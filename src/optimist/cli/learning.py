@@ -127,7 +127,7 @@ def _print_estimates(run: Path) -> None:
 
 def _print_scores(run: Any, dataset: "Dataset") -> None:
     from optimist.agents import short_name
-    from optimist.data.card import card
+    from optimist.data.look import card
     from optimist.studies.scores.curves import scores, sheet, summary
     from optimist.studies.sheet import print_sheet
 

@@ -68,8 +68,7 @@ def doctor(
 ) -> None:
     """Say what is wrong with the installation, the device, the disk or a folder, and how to mend it. A
     dataset and the files of a run are read to their last byte."""
-    from optimist.studies.diagnosis.folders import folder
-    from optimist.studies.diagnosis.installation import device, disk, installation
+    from optimist.studies.diagnosis import device, disk, folder, installation
 
     wrong = []
     findings = itertools.chain(installation(), device(), disk(Path()), *map(folder, folders))

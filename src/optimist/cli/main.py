@@ -84,7 +84,7 @@ COMMANDS = {
     "study work": Command(study.work, continues=True),
     "study push": Command(study.push),
     "study pull": Command(study.pull),
-    "bench": Command(bench.bench, after=bench.WHAT),
+    "bench": Command(bench.bench),
     "doctor": Command(listing.doctor),
 }
 

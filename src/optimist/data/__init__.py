@@ -1,11 +1,11 @@
 """Logged experience: recording it, storing it, and sampling transitions from it."""
 
 from optimist.data.dataset import Dataset, open_dataset
-from optimist.data.episodes import Episode, Episodes
 from optimist.data.recorder import Recorder
 from optimist.data.sampling import Rows, Sampler, transitions
 from optimist.data.timeline import Timeline
 from optimist.data.transition import Spec, Transition
+from optimist.data.views import Episode, Episodes
 
 from_arrays = Dataset.from_arrays
 

@@ -13,14 +13,12 @@ from optimist.data import arrays
 from optimist.data.disk import manifest as manifests
 from optimist.data.disk.manifest import Manifest
 from optimist.data.disk.reader import read_timeline
-from optimist.data.intake import Intake
+from optimist.data.intake import Intake, copy_into
 from optimist.data.machine import with_home
-from optimist.data.numbers import number, whole_number
+from optimist.data.rules.log import Asked
 from optimist.data.sampling import Sampler, transitions
-from optimist.data.saving import copy_into
-from optimist.data.stacking import decoded_stacks
-from optimist.data.timeline import Timeline
-from optimist.data.transition import Spec, Transition
+from optimist.data.timeline import Timeline, decoded_stacks
+from optimist.data.transition import Spec, Transition, number, whole_number
 from optimist.data.views import View
 from optimist.errors import DataError, in_one_line
 
@@ -47,11 +45,6 @@ class Dataset(View):
 
     @staticmethod
     def _of(folder: Path, manifest: Manifest) -> "Dataset":
-        if "unfinished" in manifest.provenance:
-            reason = in_one_line(manifest.provenance["unfinished"])
-            raise DataError(f"{folder} is not complete: {reason}")
-        if not manifest.shards:
-            raise DataError(f"{folder} is empty: record into it first")
         timeline = read_timeline(folder, manifest)
         return Dataset.whole(manifest.spec, timeline, fingerprint_of(manifest), manifest.provenance, folder)
 
@@ -74,9 +67,8 @@ class Dataset(View):
         actions: ArrayLike,
         rewards: ArrayLike,
         terminals: ArrayLike,
-        truncated: ArrayLike | None = None,
-        *,
         truncations: ArrayLike | None = None,
+        *,
         next_observations: ArrayLike | None = None,
         episodes: ArrayLike | None = None,
         action_names: Sequence[int | str] | None = None,
@@ -98,7 +90,7 @@ class Dataset(View):
         episode ends with a terminal step, True that every row is an episode of its own (shuffled
         transitions). `episodes` is a label for each row: where it changes, the episode ends.
         `next_observations` are the successors: at a row that is not marked as an end, the successor must be
-        the observation of the next row. `truncated` is the earlier name of truncations.
+        the observation of the next row.
 
         With next_observations every step is kept. Without them a terminal step gets a black final
         observation, which has no effect because its discount is zero. Where an episode is truncated, or the
@@ -109,14 +101,14 @@ class Dataset(View):
         one. Texts, negative numbers, numbers from 10,000 on, and numbers from 64 on of which fewer than half
         occur, are mapped to 0 to n - 1 in sorted order; the spec keeps them as `action_names`, and a policy
         answers with them. `action_names` may list all names in order, also those that do not occur. More than
-        10,000 different actions are refused. Floats are vectors; their bounds are those of the data unless
-        `action_low` and `action_high` are given. One whole-number float per row is a discrete action, unless
-        bounds are given.
+        10,000 different actions are refused. Floats, and rows of several numbers, are vectors; their bounds
+        are those of the data unless `action_low` and `action_high` are given. One whole-number float per row
+        is a discrete action, unless bounds are given.
 
-        **Observations.** (n, k) are vectors; whole numbers are stored as float32. (n, h, w) uint8 or bool are
-        images of one channel. (n, h, w, c) and (n, c, h, w) are told apart by `channels`, "last" or "first",
-        which may be left out if one of the two axes is at most 4 and the other at least 8. A policy takes the
-        layout that was given here. An observation is a stack of `stack` frames.
+        **Observations.** (n, k) and (n,) are vectors; whole numbers are stored as float32. (n, h, w) uint8 or
+        bool are images of one channel. (n, h, w, c) and (n, c, h, w) are told apart by `channels`, "last" or
+        "first", which may be left out if one of the two axes is at most 4 and the other at least 8. A policy
+        takes the layout that was given here. An observation is a stack of `stack` frames.
 
         **Optional.** `probabilities` are those with which the logging policy chose the logged actions.
         `allowed_actions`, (n, actions), are true for the actions that could be chosen. Those after a step are
@@ -124,25 +116,30 @@ class Dataset(View):
         step of a truncated episode: `next_allowed_actions`, (n, actions), say what could be chosen there;
         without them its own allowed_actions stand for them.
         """
-        made = arrays.parts(
-            observations=observations,
-            actions=actions,
-            rewards=rewards,
-            terminals=terminals,
-            truncated=truncated,
-            truncations=truncations,
-            next_observations=next_observations,
-            episodes=episodes,
-            action_names=action_names,
+        every_row = truncations is True or truncations is np.True_
+        no_row = truncations is False or truncations is np.False_
+        asked = Asked(
+            actions_count=None if actions_count is None else whole_number("actions_count", actions_count),
+            action_names=None if action_names is None else tuple(action_names),
             stack=whole_number("stack", stack),
             channels=channels,
-            actions_count=None if actions_count is None else whole_number("actions_count", actions_count),
+            every_end_is_terminal=no_row,
             action_low=action_low,
             action_high=action_high,
-            probabilities=probabilities,
-            allowed_actions=allowed_actions,
-            next_allowed_actions=next_allowed_actions,
         )
+        columns = {
+            "observations": observations,
+            "actions": actions,
+            "rewards": rewards,
+            "terminals": terminals,
+            "truncations": None if no_row else np.equal(terminals, 0) if every_row else truncations,
+            "next_observations": next_observations,
+            "episodes": episodes,
+            "probabilities": probabilities,
+            "allowed_actions": allowed_actions,
+            "next_allowed_actions": next_allowed_actions,
+        }
+        made = arrays.in_memory(columns, asked)
         origin = made.left_out.noted_in(provenance or {})
         return Dataset.whole(made.spec, made.timeline, made.fingerprint, origin)
 

@@ -5,31 +5,29 @@ import contextlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optimist.data.appending import APPENDED, appended, begun_with, check_is_new, to_extend
-from optimist.data.checking import checked_piece
 from optimist.data.disk import manifest as manifests
+from optimist.data.disk.appending import APPENDED, appended, begun_with, check_is_new, to_extend
 from optimist.data.disk.files import remove, write_whole
-from optimist.data.disk.leftovers import APPENDING, clean_up, discard_held
-from optimist.data.disk.lock import LOCK, writing
-from optimist.data.disk.manifest import OPTIONAL_COLUMNS, Manifest
+from optimist.data.disk.lock import APPENDING, LOCK, clean_up, discard_held, writing
+from optimist.data.disk.manifest import Manifest
 from optimist.data.disk.shard_stream import ShardStream, steps_per_shard
-from optimist.data.episodes import episodes_in_words
-from optimist.data.joining import Joining, LeftOut, Piece
 from optimist.data.machine import with_home
-from optimist.data.next_masks import NEXT, GivenMasks
-from optimist.data.transition import Spec
-from optimist.data.views import View
+from optimist.data.rules.joining import Joining, LeftOut, Piece
+from optimist.data.rules.log import FRAMES, Part
+from optimist.data.transition import NEXT, OF_STEPS, OPTIONAL, Spec
+from optimist.data.views import View, episodes_in_words
 from optimist.errors import DataError, OptimistError
 
 NEEDED = ("observations", "actions", "rewards", "terminals")
 AFTER = ("next_observations", "next_allowed_actions")  # every part of a log must have them, or none
-KNOWN = (*NEEDED, "truncations", *AFTER, "probabilities", "allowed_actions")
+KNOWN = tuple(dict.fromkeys((*NEEDED, "next_observations", *(column.plural for column in OF_STEPS))))
 UNFINISHED = "it was interrupted; remove the folder, or import again with --restart"  # 80 letters are shown
 
 
@@ -102,7 +100,7 @@ class Intake:
         self._stream = ShardStream(self.folder, spec, len(self._manifest.shards), shard_steps)
         self._stream.begin(self._first_lane)
         # In a file of ours a next mask without actions is one that is not known.
-        self._joining = Joining(GivenMasks(may_be_unknown=unknown_masks))
+        self._joining = Joining(spec, unknown_masks=unknown_masks)
         self._rows_at_once = shard_steps or steps_per_shard(spec)
         self._optional: tuple[str, ...] | None = None  # the optional columns that were given
         self._after: set[str] | None = None  # which of AFTER were given
@@ -114,13 +112,16 @@ class Intake:
         `truncations`, `next_observations`, `probabilities`, `allowed_actions` and `next_allowed_actions`, of
         which the last need next_observations. Without next_observations the successor of a row is the
         observation of the next row; a truncated row, and the last one, has none and is dropped. A terminal
-        row then gets a black final observation, which has no effect."""
+        row then gets a black final observation, which has no effect. `frames` may stand for both columns of
+        observations: those of the rows, with the final one of every episode after its last row."""
+        rows = {name: np.asarray(values) for name, values in columns.items() if values is not None}
+        if FRAMES in rows:
+            return self._add(rows)
         unknown = sorted(set(columns) - set(KNOWN))
-        if unknown or any(columns.get(name) is None for name in NEEDED):
+        if unknown or any(name not in rows for name in NEEDED):
             raise DataError(
                 f"columns {', '.join(map(str, columns))}: give {', '.join(KNOWN)}; the first 4 are needed"
             )
-        rows = {name: np.asarray(values) for name, values in columns.items() if values is not None}
         count = len(rows["rewards"]) if rows["rewards"].ndim else -1
         for name, array in rows.items():
             if not array.ndim or len(array) != count:
@@ -147,10 +148,8 @@ class Intake:
                 f"these have {given}; choose a new folder, or give the same"
             )
 
-    def _add(self, rows: Mapping[str, np.ndarray]) -> None:
-        self._extend(checked_piece(rows, self.spec, self._joining))
-
-    def _extend(self, piece: Piece) -> None:
+    def _add(self, rows: Part) -> None:
+        piece = self._joining.add(rows)
         self.extend(piece, np.arange(self._steps, self._steps + len(piece)))
         self._steps += len(piece)
 
@@ -168,7 +167,7 @@ class Intake:
     def extend(self, piece: Piece, time: np.ndarray) -> None:
         """Add steps that are known to be right, such as those of another dataset, at these times, counted
         from the first new step."""
-        self._check_optional(tuple(name for name in OPTIONAL_COLUMNS if name in piece.steps and name != NEXT))
+        self._check_optional(tuple(name for name in OPTIONAL if name in piece.steps and name != NEXT))
         self._stream.extend(Piece(piece.frames, {**piece.steps, "time": self._manifest.steps + time}))
 
     def end_lane(self, last_frame: np.ndarray | None) -> None:
@@ -234,3 +233,56 @@ def discard_unfinished(folder: Path) -> None:
         return
     with writing(folder):
         discard_held(folder)
+
+
+def copy_into(intake: Intake, view: View) -> None:
+    """Write the steps of a view lane by lane, in parts; the order of time over all lanes is kept."""
+    if not len(view):
+        raise DataError("there is no transition to save: the view is empty")
+    timeline, at_once = view.timeline, steps_per_shard(view.spec)
+    lane = np.searchsorted(timeline.lane_starts, view.starts, side="right") - 1  # of each range
+    first_ranges = np.flatnonzero(np.diff(lane, prepend=-1))
+    times = _times(view) if len(first_ranges) > 1 else None
+    borders = [*view.offsets[first_ranges].tolist(), len(view)]
+    for number, (start, stop) in enumerate(pairwise(borders)):
+        intake.begin_lane(int(timeline.lanes[lane[first_ranges[number]]]))
+        for first in range(start, stop, at_once):
+            positions = np.arange(first, min(first + at_once, stop))
+            intake.extend(_piece(view, positions), positions if times is None else times[positions])
+        intake.end_lane(_open_end(view, stop - 1))
+
+
+def _times(view: View) -> np.ndarray:
+    """The place of each step of the view in the order of time over all lanes."""
+    order = np.argsort(view.timeline.time[view.steps()], kind="stable")
+    times = np.empty_like(order)
+    times[order] = np.arange(len(order))
+    return times
+
+
+def _open_end(view: View, position: int) -> np.ndarray | None:
+    """The frame after this last step of a lane, if its episode has no end."""
+    timeline, (step,) = view.timeline, view.steps_at(np.array([position]))
+    if timeline.terminal[step] or _truncated(view, np.array([step]), np.array([position]))[0]:
+        return None
+    return timeline.frames(timeline.frame_of(step) + 1)
+
+
+def _truncated(view: View, steps: np.ndarray, positions: np.ndarray) -> np.ndarray:
+    """Which of these steps a time limit ended, or the view by a cut. The last episode of a lane may have no
+    end, as in the recording."""
+    timeline = view.timeline
+    is_last = np.isin(positions + 1, view.offsets[1:])
+    ends_lane = np.isin(steps + 1, np.append(timeline.lane_starts[1:], len(timeline)))
+    return timeline.truncated[steps] | (is_last & ~timeline.terminal[steps] & ~ends_lane)
+
+
+def _piece(view: View, positions: np.ndarray) -> Piece:
+    timeline, steps = view.timeline, view.steps_at(positions)
+    truncated = _truncated(view, steps, positions)
+    columns = {name: column[steps] for name, column in timeline.columns.items()} | {"truncated": truncated}
+    if timeline.allowed is not None:
+        columns[NEXT] = timeline.allowed_after(steps)  # the row after a cut is not saved
+    frame = timeline.frame_of(steps)
+    ended = np.flatnonzero(columns["terminal"] | truncated)
+    return Piece(timeline.frames(np.insert(frame, ended + 1, frame[ended] + 1)), columns)

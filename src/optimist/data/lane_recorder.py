@@ -4,29 +4,20 @@ import math
 import os
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from optimist.data.disk.codec import stored_frame_bytes
-from optimist.data.disk.growth import grown
-from optimist.data.disk.manifest import Block
-from optimist.data.disk.shard import Steps
+from optimist.data.disk.growing import GrowingFolder
 from optimist.data.disk.write_buffer import checked
-from optimist.data.recorder import checked_masked, locked_manifest, masked
-from optimist.data.transition import Spec
+from optimist.data.rules.joining import Piece, joined
+from optimist.data.rules.masks import at_ends
+from optimist.data.transition import COLUMNS, NEXT, Spec
 from optimist.errors import DataError
 
 SHARD_STEPS, SHARD_BYTES = 16384, 2**26  # a shard is written when either is reached
 SECONDS = 60  # after this long what there is of a shard is written, so that a crash loses no more
-
-
-class Part(NamedTuple):
-    """Steps of a lane that can be written, and their frames."""
-
-    block: Block
-    columns: dict[str, np.ndarray]  # those of Steps
-    frames: list[np.ndarray]
 
 
 class LaneRecorder:
@@ -35,25 +26,21 @@ class LaneRecorder:
 
     def __init__(self, path: str | Path, spec: Spec, *, provenance: dict[str, Any] | None = None):
         self.path, self.spec = Path(path), spec
-        self._lock, self._manifest = locked_manifest(self.path, spec, provenance)
-        recorded = (block.lane for shard in self._manifest.shards for block in shard.blocks)
-        self._next_lane = 1 + max(recorded, default=-1)
-        self._clock = self._before = self._manifest.steps  # the second: in whole shards
-        self._whole = len(self._manifest.shards)
+        self.folder = GrowingFolder(self.path, spec, provenance)
+        self._clock = self.folder.whole_steps
         self._most = min(SHARD_STEPS, max(1, SHARD_BYTES // stored_frame_bytes(spec)))
         self._written_at = time.monotonic()
         self._process = os.getpid()
         self._lanes: list[Lane] = []
-        self.masked = masked(self._manifest)
 
     @property
     def closed(self) -> bool:
-        return not self._lock.held
+        return not self.folder.held
 
     def lane(self) -> "Lane":
         """A new lane."""
-        self._lanes.append(Lane(self, self._next_lane))
-        self._next_lane += 1
+        self._lanes.append(Lane(self, self.folder.next_lane))
+        self.folder.next_lane += 1
         return self._lanes[-1]
 
     def tick(self) -> int:
@@ -62,31 +49,28 @@ class LaneRecorder:
         return self._clock - 1
 
     def flush_if_due(self) -> None:
-        if self._clock - self._before >= self._most + len(self._lanes):
+        if self._clock - self.folder.whole_steps >= self._most + len(self._lanes):
             self.flush()
         elif time.monotonic() - self._written_at > SECONDS:
             self._write()
 
     def flush(self) -> None:
         """Write the steps in memory and end the shard. If writing fails, the steps stay in memory."""
-        for lane, part in self._write().items():
-            lane.drop(part)
-        self._whole, self._before = len(self._manifest.shards), self._manifest.steps
+        for lane, piece in self._write().items():
+            lane.drop(piece)
+        self.folder.end_shard()
 
-    def _write(self) -> "dict[Lane, Part]":
+    def _write(self) -> "dict[Lane, Piece]":
         """Write the steps in memory, but for the newest step of each episode that goes on: a reset may yet
         truncate it. They are the shard after the whole ones; until it ends, a longer one takes its place."""
         if os.getpid() != self._process:
             return {}  # after a fork the parent writes the steps, and holds the lock
         self._written_at = time.monotonic()
-        parts = {lane: part for lane in self._lanes if (part := lane.part())}
-        blocks = tuple(part.block for part in parts.values())
-        if self._before + sum(block.steps for block in blocks) > self._manifest.steps:
-            names = next(iter(parts.values())).columns
-            steps = Steps(**{n: np.concatenate([part.columns[n] for part in parts.values()]) for n in names})
-            frames = np.stack([frame for part in parts.values() for frame in part.frames])
-            self._manifest = grown(self.path, self._manifest, self._whole, steps, frames, blocks)
-        return parts
+        pieces = {lane: piece for lane in self._lanes if (piece := lane.piece())}
+        if self.folder.whole_steps + sum(map(len, pieces.values())) > self.folder.manifest.steps:
+            whole = joined(list(pieces.values()))
+            self.folder.write(whole.steps, whole.frames)
+        return pieces
 
     def leave(self, lane: "Lane") -> None:
         """Write all steps of a closed lane; after the last lane, release the folder."""
@@ -95,7 +79,7 @@ class LaneRecorder:
         self.flush()
         self._lanes.remove(lane)
         if not self._lanes:
-            self._lock.release()
+            self.folder.release()
 
 
 class Lane:
@@ -115,8 +99,7 @@ class Lane:
         """Start an episode. One that goes on is truncated: what followed its last step was observed."""
         self._check_open()
         frame = self._copied("observation", frame)
-        recorder = self._recorder
-        recorder.masked = checked_masked(recorder.path, recorder.masked, allowed is not None)
+        self._recorder.folder.check_masks(allowed is not None)
         if self._goes_on and self._steps and not self._ended(-1):
             self._steps[-1][4] = True
         elif self._goes_on:  # no step was taken in it
@@ -164,43 +147,34 @@ class Lane:
             self.closed = False
             raise
 
-    def part(self) -> Part | None:
+    def piece(self) -> Piece | None:
         """The steps to write. The newest step waits while its episode goes on."""
         waits = self._goes_on and not self.closed and bool(self._steps) and not self._ended(-1)
-        steps = self._steps[: len(self._steps) - waits]
-        if not steps:
+        rows = self._steps[: len(self._steps) - waits]
+        if not rows:
             return None
-        ended = np.array([self._ended(place) for place in range(len(steps))])
-        is_open = not ended[-1]
-        block = Block(self._number, len(steps), len(steps) + int(ended.sum()) + is_open, bool(is_open))
-        time, action, reward, terminal, truncated = map(list, zip(*steps, strict=True))
-        spec, count = self._spec, len(steps)
-        columns: dict[str, np.ndarray] = {
-            "lane": np.full(count, self._number, np.int32),
-            "time": np.array(time, np.int64),
-            "action": np.array(action, spec.action_dtype).reshape(count, *spec.action_shape),
-            "reward": np.array(reward, np.float32),
-            "terminal": np.array(terminal, bool),
-            "truncated": np.array(truncated, bool),
-            **self._mask_columns(np.array(terminal, bool), ended),
+        spec, count = self._spec, len(rows)
+        values = dict(
+            zip(("time", "action", "reward", "terminal", "truncated"), zip(*rows, strict=True), strict=True)
+        )
+        values["lane"] = (self._number,) * count
+        steps = {
+            column.name: np.array(values[column.name], column.dtype(spec)).reshape(count, *column.shape(spec))
+            for column in COLUMNS
+            if column.name in values
         }
-        return Part(block, columns, self._frames[: block.frames])
+        ended = steps["terminal"] | steps["truncated"]
+        begins = np.arange(count) + np.cumsum(ended) - ended  # the frame of each step
+        if self._masks:
+            bits = np.stack(self._masks)
+            steps = at_ends({**steps, "allowed": bits[begins], NEXT: bits[begins + 1]}, [-1])
+        return Piece(np.stack(self._frames[: begins[-1] + 2]), steps)
 
-    def _mask_columns(self, terminal: np.ndarray, ended: np.ndarray) -> dict[str, np.ndarray]:
-        """The masks of the steps, and of the next states where no next row of this part has them."""
-        if not self._masks:
-            return {}
-        begins = np.arange(len(ended)) + np.cumsum(ended) - ended  # the frame of each step
-        needed = ended & ~terminal
-        needed[-1] |= ~terminal[-1]
-        bits = np.stack(self._masks)
-        after = np.where(needed[:, None], bits[begins + 1], np.uint8(0))
-        return {"allowed": bits[begins], "next_allowed": after}
-
-    def drop(self, part: Part) -> None:
-        """Forget steps that are on disk; an open block's last frame is also the first of the next block."""
-        self._steps = self._steps[part.block.steps :]
-        kept = part.block.frames - part.block.ends_open
+    def drop(self, piece: Piece) -> None:
+        """Forget steps that are on disk; the last frame of one that goes on is also the first of the next."""
+        self._steps = self._steps[len(piece) :]
+        is_open = not (piece.steps["terminal"][-1] or piece.steps["truncated"][-1])
+        kept = len(piece.frames) - is_open
         self._frames, self._masks = self._frames[kept:], self._masks[kept:]
 
     def _ended(self, place: int) -> bool:

@@ -1,22 +1,32 @@
-"""A look at a log before training: facts about it."""
+"""A look at a log before training: facts about it, and the card that has them as figures."""
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from optimist.data.appending import ACTION_COLUMNS, FEATURES
-from optimist.data.dataset import Dataset
-from optimist.data.predictability import predictability
-from optimist.data.stacking import decoded_stacks
+from optimist.data.disk.appending import ACTION_COLUMNS, FEATURES
+from optimist.data.rules.joining import LeftOut
+from optimist.data.timeline import decoded_stacks
+from optimist.data.transition import Spec
+from optimist.data.views import View
 from optimist.errors import in_one_line
 
 SAMPLE, SAMPLE_BYTES, FEWEST = 6000, 2**24, 500  # observations to read: as many as their bytes allow
 # Standardised features end at +- this: one that is 1 in 9 of 20,000 rows and else 0 would be 47, and DQN
 # overrates such states (results/reward-scale). In no log are more than 1% of the rows farther away.
 FARTHEST = 10.0
+FEWEST_WINDOW_EPISODES = 20  # a mean over fewer says little about their policy
+# Of `predictability`, which measures how narrow a log is.
+FEWEST_STEPS, FEWEST_EPISODES = 200, 5  # with fewer there is no honest held-out figure
+HELD_OUT = 5  # every fifth episode
+RAW, RANDOM = 256, 256  # the most features as they are, and random ones of them
+PROJECTED = 4096  # the most inputs of a random feature
+MOST_CLASSES = 64  # the most frequent actions; any other counts as not predicted
+PENALTIES = (1e-3, 1e-1)  # of the ridge, per row
 MUCH, RUNS = 2**27, 32  # a file is hashed when it is opened: of more bytes of frames, a few runs are read
 
 
@@ -64,7 +74,7 @@ class Look:
     """Facts about a dataset or a view. Rewards, actions and ends are those of all steps; observations are
     those of a sample, so that a look at a million steps takes less than a second."""
 
-    def __init__(self, dataset: Dataset):
+    def __init__(self, dataset: View):
         self.dataset, self.spec, self.episodes = dataset, dataset.spec, dataset.episodes
 
     @cached_property
@@ -137,8 +147,7 @@ class Look:
     def sample(self) -> Sample:
         dataset, timeline = self.dataset, self.dataset.timeline
         positions = self._positions()
-        ranges = dataset.ranges_at(positions)
-        steps = dataset.starts[ranges] + positions - dataset.offsets[ranges]
+        steps = dataset.steps_at(positions)
         episode = timeline.episode_of(steps)
         age = np.minimum(steps - timeline.episode_starts[episode], self.spec.stack - 1)
         seen = decoded_stacks(timeline.frames, steps + episode, age, self.spec.stack)
@@ -146,7 +155,7 @@ class Look:
 
     def _positions(self) -> np.ndarray:
         """Positions in the view to read, in order."""
-        each = prod(self.spec.observation_shape) * np.dtype(self.spec.frame_dtype).itemsize
+        each = self.spec.frame_bytes * self.spec.stack
         count, steps = int(np.clip(SAMPLE_BYTES // each, FEWEST, SAMPLE)), len(self.dataset)
         if steps <= count:
             return np.arange(steps)
@@ -176,18 +185,18 @@ class Look:
         return Features(mean, spread, low, high, constant, repeats, alike)
 
 
-def feature_names(dataset: Dataset) -> list[str]:
+def feature_names(dataset: View) -> list[str]:
     """The names of the features in the table that they come from, in the order in which an agent reads them;
     empty if they are not known."""
     return _columns(dataset, FEATURES, dataset.spec.frame_shape)
 
 
-def action_columns(dataset: Dataset) -> list[str]:
+def action_columns(dataset: View) -> list[str]:
     """The same of the numbers of an action vector."""
     return _columns(dataset, ACTION_COLUMNS, dataset.spec.action_shape)
 
 
-def _columns(dataset: Dataset, kind: str, shape: tuple[int, ...]) -> list[str]:
+def _columns(dataset: View, kind: str, shape: tuple[int, ...]) -> list[str]:
     names = dataset.provenance.get(kind)
     if not isinstance(names, list) or shape != (len(names),):
         return []
@@ -197,3 +206,180 @@ def _columns(dataset: Dataset, kind: str, shape: tuple[int, ...]) -> list[str]:
 def _differ(values: np.ndarray, middle: float) -> bool:
     """Do the values above the middle differ, or those below? NaN is neither."""
     return any(len(np.unique(side)) > 1 for side in (values[values > middle], values[values < middle]))
+
+
+def predictability(
+    observations: np.ndarray, actions: np.ndarray, episodes: np.ndarray, spec: Spec
+) -> float | None:
+    """The share of held-out actions that a ridge classifier predicts, or for action vectors the share of
+    their variance that a ridge regression explains. The regressors are the observation and random ReLU
+    features of it. Whole episodes are held out. None if there is too little to tell."""
+    _, number = np.unique(episodes, return_inverse=True)
+    if len(number) < FEWEST_STEPS or number.max() + 1 < FEWEST_EPISODES:
+        return None
+    held = np.random.default_rng(0).permutation(number.max() + 1)[number] % HELD_OUT == 0
+    inputs = _features(observations.reshape(len(observations), -1), ~held)
+    if not spec.discrete:
+        return _explained(inputs, actions, held)
+    kinds, counts = np.unique(actions[~held], return_counts=True)
+    frequent = kinds[np.argsort(-counts, kind="stable")[:MOST_CLASSES]]
+    targets = (actions[:, None] == frequent).astype(np.float32)
+    guesses = [frequent[each.argmax(axis=1)] for each in _fitted(inputs, targets, held)]
+    return max(float((guess == actions[held]).mean()) for guess in guesses)
+
+
+def _explained(inputs: np.ndarray, actions: np.ndarray, held: np.ndarray) -> float | None:
+    """The mean over the dimensions that vary of the explained share of the variance, at least 0."""
+    error_of_mean = ((actions[held] - actions[~held].mean(axis=0)) ** 2).mean(axis=0)
+    varies = error_of_mean > 0
+    if not varies.any():
+        return None
+    fits = _fitted(inputs, actions, held)
+    errors = [((fit - actions[held]) ** 2).mean(axis=0)[varies] for fit in fits]
+    return max(float(np.clip(1 - error / error_of_mean[varies], 0, 1).mean()) for error in errors)
+
+
+def _features(rows: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    """Standardised observations and random ReLU features of them, (n, d), with a column of ones."""
+    random = np.random.default_rng(0)
+    varying = np.flatnonzero((rows[kept] != rows[kept][0]).any(axis=0))
+    if len(varying) > PROJECTED:
+        varying = np.sort(random.choice(varying, PROJECTED, replace=False))
+    chosen = rows[:, varying].astype(np.float32)
+    spread = chosen[kept].std(axis=0)
+    scaled = np.clip((chosen - chosen[kept].mean(axis=0)) / np.where(spread > 0, spread, 1), -10, 10)
+    width = min(RANDOM, len(rows) // 8)
+    weights = random.normal(size=(len(varying), width)).astype(np.float32) / max(1, len(varying)) ** 0.5
+    hidden = np.maximum(scaled @ weights + random.uniform(-1, 1, width).astype(np.float32), 0)
+    shown = random.permutation(len(varying))[:RAW]
+    return np.concatenate([np.ones((len(rows), 1), np.float32), scaled[:, shown], hidden], axis=1)
+
+
+def _fitted(inputs: np.ndarray, targets: np.ndarray, held: np.ndarray) -> list[np.ndarray]:
+    """The held-out predictions of a ridge regression for each penalty."""
+    known = inputs[~held]
+    gram, moment = known.T @ known, known.T @ targets[~held]
+    gram, ridge = gram.astype(np.float64), len(known) * np.eye(len(gram))
+    return [inputs[held] @ np.linalg.solve(gram + penalty * ridge, moment) for penalty in PENALTIES]
+
+
+def card(dataset: View) -> dict[str, Any]:
+    """Counts, returns, actions, sizes and origin of a dataset or a view. Returns are those of complete
+    episodes, undiscounted and unclipped; they are None if no episode is complete."""
+    episodes = dataset.episodes
+    returns, time = episodes.returns[episodes.complete], episodes.time[episodes.complete]
+    left_out = LeftOut.said(dataset.provenance)
+    return {
+        "steps": len(dataset),
+        "episodes": len(episodes),
+        "complete_episodes": len(returns),
+        "left_out": f"{left_out}; lengths and returns lack them" if left_out.steps else None,
+        "spec": dataset.spec.in_words(),
+        **({"features": names} if (names := feature_names(dataset)) else {}),
+        **_return_figures(returns[np.argsort(time)], follows_time(dataset.provenance)),
+        "return_per_tenth": _return_per_tenth(dataset, returns, time),
+        "episode_length": _length_figures(episodes.lengths),
+        "terminal_rate": float(episodes.terminal.mean()),
+        "truncated_rate": float(episodes.truncated.mean()),
+        **_action_figures(Look(dataset)),
+        **_optional_figures(dataset),
+        **_size_figures(dataset),
+        "provenance": dataset.provenance,
+        "fingerprint": dataset.fingerprint,
+    }
+
+
+def _return_figures(returns: np.ndarray, follows_time: bool) -> dict[str, Any]:
+    """Figures of the returns of complete episodes, which are sorted by time."""
+    names = (
+        "return_mean",
+        "return_mean_interval",
+        "return_median",
+        "return_best",
+        "return_worst",
+        "return_best_tenth",
+        "best_policy_return",
+    )
+    if not len(returns):
+        return dict.fromkeys(names)
+    best_tenth = np.sort(returns)[-max(1, len(returns) // 10) :]
+    figures = (returns.mean(), np.median(returns), returns.max(), returns.min(), best_tenth.mean())
+    mean, *others = map(float, figures)
+    best_policy = best_policy_return(returns) if follows_time else None
+    return dict(zip(names, (mean, mean_interval(returns), *others, best_policy), strict=True))
+
+
+def mean_interval(returns: np.ndarray) -> list[float] | None:
+    """The 95% interval of the mean over episodes, by their standard error; none if they are too few."""
+    if len(returns) < FEWEST_WINDOW_EPISODES:
+        return None
+    error = 1.96 * returns.std(ddof=1) / math.sqrt(len(returns))
+    return [float(returns.mean() - error), float(returns.mean() + error)]
+
+
+def follows_time(provenance: Mapping[str, Any]) -> bool:
+    """Is it a log of play, in the order in which it was played? A table may be grouped by customer."""
+    return bool(provenance.get("environment")) or "recorded" in provenance
+
+
+def best_policy_return(returns: np.ndarray) -> float:
+    """The best mean return over a window of a twentieth of the episodes, which are sorted by time: an
+    estimate of the score of the best policy in the recording."""
+    window = min(len(returns), max(FEWEST_WINDOW_EPISODES, len(returns) // 20))
+    total = np.concatenate([[0.0], np.cumsum(returns)])
+    return float((total[window:] - total[:-window]).max() / window)
+
+
+def _return_per_tenth(dataset: View, returns: np.ndarray, ended: np.ndarray) -> list[float | None]:
+    """The mean return of the episodes that ended in each tenth of the view, by time."""
+    time = dataset.timeline.time[dataset.steps()]
+    tenth = np.searchsorted(np.quantile(time, np.linspace(0, 1, 11)[1:-1]), ended)
+    groups = [returns[tenth == number] for number in range(10)]
+    return [float(group.mean()) if len(group) else None for group in groups]
+
+
+def _length_figures(lengths: np.ndarray) -> dict[str, Any]:
+    figures = {"mean": lengths.mean(), "median": np.median(lengths), "longest": lengths.max()}
+    return {name: float(value) for name, value in figures.items()} | {"shortest": float(lengths.min())}
+
+
+def _action_figures(look: Look) -> dict[str, Any]:
+    if not look.spec.discrete:
+        names = action_columns(look.dataset)
+        return {
+            **({"action_columns": names} if names else {}),
+            "action_low": list(look.spec.action_low),
+            "action_high": list(look.spec.action_high),
+            "action_mean": look.action.mean(axis=0).tolist(),
+            "action_std": look.action.std(axis=0).tolist(),
+        }
+    return {
+        **({"action_names": list(look.spec.action_names)} if look.spec.action_names else {}),
+        "action_frequency": (look.action_counts / len(look.action)).tolist(),
+        "action_entropy": look.action_entropy,
+    }
+
+
+def _optional_figures(dataset: View) -> dict[str, Any]:
+    """The probabilities of the logged actions and the numbers of allowed ones, if they were logged."""
+    timeline, steps, found = dataset.timeline, dataset.steps(), {}
+    if timeline.probability is not None:
+        found["probabilities"] = _range(timeline.probability[steps])
+    if timeline.allowed is not None:
+        found["allowed_actions"] = _range(np.bitwise_count(timeline.allowed.bits[steps]).sum(axis=1))
+    return found
+
+
+def _range(values: np.ndarray) -> dict[str, Any]:
+    return {"mean": float(values.mean()), "least": float(values.min()), "most": float(values.max())}
+
+
+def _size_figures(dataset: View) -> dict[str, Any]:
+    """Sizes of the whole timeline, also for a view; the raw size counts one byte per flag."""
+    timeline, spec = dataset.timeline, dataset.spec
+    kept = timeline.source.frame_bytes
+    return {
+        "bytes_on_disk": kept + timeline.source.step_bytes if dataset.path else 0,
+        "bytes_per_frame_raw": spec.frame_bytes,
+        "bytes_per_frame_stored": kept / timeline.frame_count,
+    }

@@ -1,6 +1,5 @@
 """Recording of every step of every lane, in shards that survive a crash."""
 
-import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -8,18 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optimist.data.disk import manifest as manifests
 from optimist.data.disk.codec import stored_frame_bytes
-from optimist.data.disk.growth import grown
-from optimist.data.disk.leftovers import clean_up
-from optimist.data.disk.lock import FolderLock, writing
-from optimist.data.disk.manifest import Block, Manifest
+from optimist.data.disk.growing import GrowingFolder
 from optimist.data.disk.reader import read_timeline
 from optimist.data.disk.write_buffer import Buffer
 from optimist.data.machine import with_home
 from optimist.data.timeline import Masks, Timeline
 from optimist.data.transition import Spec
-from optimist.errors import DataError, StorageError, in_one_line
+from optimist.errors import DataError, StorageError
 
 SHARD_STEPS, SHARD_ROWS = 16384, 1024  # the least of each in a shard; fewer rows if they exceed SHARD_BYTES
 SHARD_BYTES = 2**26
@@ -51,30 +46,26 @@ class Recorder:
         if lanes < 1 or shard_steps < 1:
             raise DataError(f"{lanes} lanes in shards of {shard_steps} steps: both must be at least 1")
         self.path, self.spec, self.lanes = Path(with_home(path)), spec, lanes
-        self._lock, self._manifest = locked_manifest(self.path, spec, provenance)
-        self._closed, self._masked = False, masked(self._manifest)
+        self._folder, self._closed = GrowingFolder(self.path, spec, provenance), False
         self._rows = max(1, shard_steps // lanes)
         self._buffer = Buffer(spec, lanes, self._rows)
         self._spare: Buffer | None = None
         self._handed_over: Buffer | None = None  # full; perhaps not yet on disk
-        self._writing: Future[Manifest] | None = None
+        self._writing: Future[None] | None = None
         self._thread = ThreadPoolExecutor(1, "recorder")
         self._skipped = 0  # coming rows that are recorded already
-        self._whole, self._before = 0, 0  # shards that grow no more, and their steps
-        self._end_shard()
-        recorded = (block.lane for shard in self._manifest.shards for block in shard.blocks)
-        self._first_lane = 1 + max(recorded, default=-1)
+        self._first_lane = self._folder.next_lane
 
     @property
     def steps(self) -> int:
         """All steps so far, including those of earlier sessions and those not yet flushed."""
         waiting = self._handed_over.filled if self._handed_over else 0
-        return self._before + (waiting + self._buffer.filled) * self.lanes
+        return self._folder.whole_steps + (waiting + self._buffer.filled) * self.lanes
 
     @property
     def provenance(self) -> dict[str, Any]:
         """What the folder says of the origin of its steps."""
-        return self._manifest.provenance
+        return self._folder.manifest.provenance
 
     @property
     def shard_rows(self) -> int:
@@ -84,17 +75,18 @@ class Recorder:
     @property
     def whole_steps(self) -> int:
         """The steps in shards that are written and will not grow."""
-        return self._before
+        return self._folder.whole_steps
 
     def go_on(self, steps: int) -> bool:
         """Continue the newest lanes from this step on; False if they do not reach back that far. Steps added
         up to the recording's end are skipped, because they are recorded already. The first new step must
         begin at the recorded frames; otherwise `add` raises DepartedError."""
-        blocks = [block for shard in self._manifest.shards for block in shard.blocks]
+        manifest = self._folder.manifest
+        blocks = [block for shard in manifest.shards for block in shard.blocks]
         lanes = sorted({block.lane for block in blocks})[-self.lanes :]
         recorded = sum(block.steps for block in blocks if block.lane in lanes)
-        newest = sorted(block.lane for block in self._manifest.shards[-1].blocks) if blocks else []
-        behind = self._manifest.steps - steps
+        newest = sorted(block.lane for block in manifest.shards[-1].blocks) if blocks else []
+        behind = manifest.steps - steps
         if newest != lanes or len(lanes) != self.lanes or not 0 <= behind <= recorded:
             return False
         self._first_lane, self._skipped = lanes[0], behind // self.lanes
@@ -103,16 +95,16 @@ class Recorder:
 
     def _take_up(self, lanes: list[int]) -> None:
         """Continue after the last steps of these lanes; an unfinished last shard is read back."""
-        timeline = read_timeline(self.path, self._manifest)
+        timeline = read_timeline(self.path, self._folder.manifest)
         last = np.append(timeline.lane_starts[1:], len(timeline))[np.searchsorted(timeline.lanes, lanes)] - 1
-        counts = {block.steps for block in self._manifest.shards[-1].blocks}
+        counts = {block.steps for block in self._folder.manifest.shards[-1].blocks}
         rows = max(counts)
         if len(counts) > 1 or rows >= self._rows:
             goes_on = ~(timeline.terminal[last] | timeline.truncated[last])
-            self._buffer.lead_to(timeline.frames(last + timeline.episode_of(last) + 1), goes_on)
+            self._buffer.lead_to(timeline.frames(timeline.frame_of(last) + 1), goes_on)
             return
         _read_back(timeline, last + np.arange(1 - rows, 1)[:, None], self._buffer)
-        self._whole, self._before = self._whole - 1, self._before - rows * self.lanes
+        self._folder.reopen_last()
 
     def add(
         self,
@@ -132,7 +124,7 @@ class Recorder:
         if self._skipped:
             self._skipped -= 1
             return
-        self._masked = checked_masked(self.path, self._masked, allowed is not None)
+        self._folder.check_masks(allowed is not None)
         if self._writing is None or self._writing.done():
             self._settle()
         if self._buffer.full:  # writing it failed last time
@@ -145,10 +137,10 @@ class Recorder:
     def flush(self) -> None:
         """Write the steps in memory; every recorded step is on disk afterwards."""
         self._settle()
-        if self.steps > self._manifest.steps:
-            self._manifest = self._grown(self._buffer)
+        if self.steps > self._folder.manifest.steps:
+            self._write(self._buffer)
         if self._buffer.full:
-            self._end_shard()
+            self._folder.end_shard()
             self._buffer.clear()
 
     def _hand_over(self) -> None:
@@ -159,37 +151,27 @@ class Recorder:
         following = self._spare or Buffer(self.spec, self.lanes, self._rows)
         following.continue_from(self._buffer)
         self._handed_over, self._buffer, self._spare = self._buffer, following, None
-        self._writing = self._thread.submit(self._grown, self._handed_over)
+        self._writing = self._thread.submit(self._write, self._handed_over)
 
     def _settle(self) -> None:
         """Wait until the buffer that was handed over is on disk; if writing failed before, try again."""
         if self._handed_over is None:
             return
         try:
-            self._manifest = self._writing.result() if self._writing else self._grown(self._handed_over)
+            if self._writing:
+                self._writing.result()
+            else:
+                self._write(self._handed_over)
         except Exception:  # not KeyboardInterrupt: the thread would still be writing
             self._writing = None
             raise
-        self._end_shard()
+        self._folder.end_shard()
         self._spare, self._handed_over, self._writing = self._handed_over, None, None
 
-    def _end_shard(self) -> None:
-        """Let no shard on disk grow any more: remember how many there are, and their steps."""
-        self._whole, self._before = len(self._manifest.shards), self._manifest.steps
-
-    def _grown(self, buffer: Buffer) -> Manifest:
-        """Write this buffer as the shard after the whole ones; the manifest with it. Nothing in memory
-        changes."""
-        steps = buffer.steps(self._first_lane, first_time=self._before)
-        return grown(self.path, self._manifest, self._whole, steps, buffer.frames(), self._blocks(buffer))
-
-    def _blocks(self, buffer: Buffer) -> tuple[Block, ...]:
-        steps = buffer.filled
-        ended, ends_open = buffer.episodes_ended().tolist(), buffer.ends_open().tolist()
-        return tuple(
-            Block(self._first_lane + lane, steps, frames=steps + closed + is_open, ends_open=is_open)
-            for lane, (closed, is_open) in enumerate(zip(ended, ends_open, strict=True))
-        )
+    def _write(self, buffer: Buffer) -> None:
+        """Write this buffer as the shard after the whole ones; the buffer stays as it is."""
+        steps = buffer.steps(self._first_lane, first_time=self._folder.whole_steps)
+        self._folder.write(steps, buffer.frames())
 
     def close(self) -> None:
         """Flush and release the folder; if flushing fails, the recorder stays open and can try again."""
@@ -198,7 +180,7 @@ class Recorder:
 
     def _let_go(self) -> None:
         self._closed = True
-        self._lock.release()
+        self._folder.release()
 
     def __enter__(self) -> "Recorder":
         return self
@@ -214,7 +196,7 @@ def _read_back(timeline: Timeline, steps: np.ndarray, buffer: Buffer) -> None:
     """Put these recorded steps, (rows, lanes), into an empty buffer."""
     for first in range(0, len(steps), ROWS_AT_ONCE):
         part = steps[first : first + ROWS_AT_ONCE]
-        frame = part + timeline.episode_of(part)
+        frame = timeline.frame_of(part)
         shown, following = (timeline.frames(numbers) for numbers in (frame, frame + 1))
         columns = [timeline.action, timeline.reward, timeline.terminal, timeline.truncated]
         found = [shown, *(column[part] for column in columns), following]
@@ -228,50 +210,3 @@ def usual_shard_steps(spec: Spec, lanes: int) -> int:
     """The default length of a shard. It is longer for many lanes of small frames: the manifest has an entry
     for every lane of every shard, and is rewritten with each shard."""
     return max(SHARD_STEPS, min(SHARD_ROWS * lanes, SHARD_BYTES // stored_frame_bytes(spec)))
-
-
-def masked(manifest: Manifest) -> bool | None:
-    """Do the recorded steps have masks of allowed actions? None if nothing is recorded."""
-    return "allowed" in manifest.columns if manifest.shards else None
-
-
-def checked_masked(folder: Path, recorded: bool | None, given: bool) -> bool:
-    """Is a step given with a mask? DataError if those before it differ."""
-    if recorded not in (None, given):
-        theirs, ours = ("masks", "none") if recorded else ("no masks", "one")
-        raise DataError(
-            f"the steps in {folder} have {theirs} of allowed actions, and this step has {ours}; record into "
-            "another folder"
-        )
-    return given
-
-
-def locked_manifest(
-    folder: Path, spec: Spec, provenance: dict[str, Any] | None
-) -> tuple[FolderLock, Manifest]:
-    """The lock of a folder and the manifest to extend; if that fails, the lock is released."""
-    lock = writing(folder)
-    try:
-        return lock, _manifest_to_extend(folder, spec, provenance)
-    except BaseException:
-        lock.release()
-        raise
-
-
-def _manifest_to_extend(folder: Path, spec: Spec, provenance: dict[str, Any] | None) -> Manifest:
-    """The folder's manifest, or a new one; writes it and removes the leftovers of a crash."""
-    is_new = not os.path.lexists(folder / manifests.NAME)  # a broken link counts as a manifest
-    manifest = Manifest(spec, {}) if is_new else manifests.read(folder)
-    if manifest.spec != spec:
-        raise DataError(f"{folder} holds {manifest.spec}, not {spec}; record into another folder")
-    if "probability" in manifest.columns:
-        raise DataError(
-            f"the steps in {folder} have a probability each, which a recording lacks; "
-            "record into another folder"
-        )
-    if "unfinished" in manifest.provenance:
-        raise DataError(f"{folder} is not complete: {in_one_line(manifest.provenance['unfinished'])}")
-    clean_up(folder, manifest)
-    manifest.provenance = {**manifest.provenance, **(provenance or {})}
-    manifest.write(folder)
-    return manifest

@@ -1,4 +1,6 @@
-"""All steps of a dataset in one order, lane by lane, with the frames before and after each."""
+"""All steps of a dataset in one order, lane by lane, with the frames before and after each.
+
+Frames are stored singly, and an observation is a stack of them; its arrays may be NumPy's or JAX's."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,6 +8,8 @@ from functools import cached_property
 from typing import Any, Protocol, cast
 
 import numpy as np
+
+from optimist.data.transition import NEXT, Columns
 
 
 class Frames(Protocol):
@@ -57,17 +61,46 @@ class Timeline:
     """Every step in lane order. An episode of n steps has n + 1 frames; the last is its final observation.
     Step i begins at frame i + episode(i), and its successor is the next frame."""
 
-    action: np.ndarray
-    reward: np.ndarray
-    terminal: np.ndarray
-    truncated: np.ndarray
+    columns: Columns  # all of COLUMNS that the log has, but for lane and time
+    actions: int  # the number of discrete actions
     lanes: np.ndarray  # the number of each lane
     lane_starts: np.ndarray  # the first step of each lane
     clock: Callable[[], np.ndarray]  # reads the time of every step; training does not need it
     source: Frames
-    probability: np.ndarray | None = None  # with which the logging policy chose the action
-    allowed: Masks | None = None  # the actions that could be chosen
-    next_allowed: Masks | None = None  # those after the last steps of episodes, where they are known
+
+    @property
+    def action(self) -> np.ndarray:
+        return self.columns["action"]
+
+    @property
+    def reward(self) -> np.ndarray:
+        return self.columns["reward"]
+
+    @property
+    def terminal(self) -> np.ndarray:
+        return self.columns["terminal"]
+
+    @property
+    def truncated(self) -> np.ndarray:
+        return self.columns["truncated"]
+
+    @property
+    def probability(self) -> np.ndarray | None:
+        """With which the logging policy chose the action."""
+        return self.columns.get("probability")
+
+    @property
+    def allowed(self) -> Masks | None:
+        """The actions that could be chosen."""
+        return self._masks("allowed")
+
+    @property
+    def next_allowed(self) -> Masks | None:
+        """Those after the last steps of episodes, where they are known."""
+        return self._masks(NEXT)
+
+    def _masks(self, name: str) -> Masks | None:
+        return Masks(self.columns[name], self.actions) if name in self.columns else None
 
     def __len__(self) -> int:
         return len(self.reward)
@@ -94,6 +127,10 @@ class Timeline:
 
     def episode_of(self, steps: np.ndarray) -> np.ndarray:
         return np.searchsorted(self.episode_starts, steps, side="right") - 1
+
+    def frame_of(self, steps: np.ndarray) -> np.ndarray:
+        """The numbers of the frames with which these steps begin; each step ends with the next frame."""
+        return steps + self.episode_of(steps)
 
     def allowed_after(self, steps: np.ndarray) -> np.ndarray:
         """The actions that could be chosen after each of these steps of a log with masks, as bits,
@@ -135,3 +172,55 @@ class MemoryFrames:
 
     def decoded(self) -> np.ndarray:
         return self.array
+
+
+def stacked(take: Callable[[int], Any], age: Any, stack: int) -> Any:
+    """Frames joined on the last axis, oldest first, black before the episode's start. `take(back)` returns
+    the frames `back` steps earlier, (..., *frame_shape). The `age` of an observation, (...), is the number of
+    earlier frames in its episode; frames from before the episode are ignored."""
+    if stack == 1:
+        return take(0)
+    back = range(stack - 1, -1, -1)
+    images = [take(each) for each in back]
+    if isinstance(images[0], np.ndarray):
+        return _joined(np.stack(images), np.stack([each > age for each in back]))
+    return _side_by_side(
+        [_black_unless(each <= age, image) for each, image in zip(back, images, strict=True)]
+    )
+
+
+def _joined(images: np.ndarray, is_black: np.ndarray) -> np.ndarray:
+    """Join and blacken NumPy frames; several times as fast as masking and concatenating."""
+    images[is_black] = 0
+    return np.moveaxis(images, 0, -2).reshape(*images.shape[1:-1], len(images) * images.shape[-1])
+
+
+def _black_unless(exists: Any, image: Any) -> Any:
+    return image * exists.reshape(*exists.shape, *(1,) * (image.ndim - exists.ndim)).astype(image.dtype)
+
+
+def _side_by_side(images: list[Any]) -> Any:
+    """Images joined on their last axis. For four grey images each pixel becomes one 32-bit number, with the
+    oldest image in the lowest byte: on a CPU that is three times as fast as interleaving bytes."""
+    first = images[0]
+    if len(images) == 4 and first.dtype == np.uint8 and first.shape[-1] == 1:
+        words = [image[..., 0].astype(np.uint32) << 8 * place for place, image in enumerate(images)]
+        pixels = words[0] | words[1] | words[2] | words[3]
+        return pixels.view(np.uint8).reshape(*pixels.shape, 4)
+    return first.__array_namespace__().concatenate(images, axis=-1)
+
+
+def earlier(frame: Any, age: Any, back: int) -> Any:
+    """The number of the frame `back` steps earlier, or of the first frame of its episode."""
+    return frame - age.clip(max=back)
+
+
+def decoded_stacks(
+    frames_of: Callable[[np.ndarray], np.ndarray], frame: np.ndarray, age: np.ndarray, stack: int
+) -> np.ndarray:
+    """The observations that end with these frames. `frames_of` decodes frames by their numbers; each frame is
+    decoded once."""
+    back = range(stack - 1, -1, -1)
+    wanted = np.stack([earlier(frame, age, each) for each in back])
+    numbers, places = np.unique(wanted, return_inverse=True)
+    return _joined(frames_of(numbers)[places.reshape(wanted.shape)], np.stack([each > age for each in back]))

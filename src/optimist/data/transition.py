@@ -1,17 +1,17 @@
-"""The two records that the whole package shares: a transition, and the shapes of its parts."""
+"""What the whole package shares: a transition, the shapes of its parts, and the columns of a log."""
 
 import math
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from optimist.errors import DataError, in_one_line, some_of
+from optimist.errors import DataError, UsageError, in_one_line, some_of
 
 LARGEST_OBSERVATION = 2**26  # bytes, stacked: the most that a file can make us allocate for one
 MOST_ACTIONS = 2**20
+LARGEST = 2**63  # nobody means a whole number beyond it, and arithmetic with floats would overflow
 LARGEST_BOUND = float(np.finfo(np.float32).max)  # of an action, which is stored as float32
 ROUNDING = 1e-6  # relative to the largest bound: how far a float32 action may be outside its box
 
@@ -53,7 +53,7 @@ class Spec:
             )
         pairs = list(zip(self.action_low, self.action_high, strict=False))
         if len(self.action_low) != len(self.action_high) or not all(
-            -math.inf < low <= high < math.inf for low, high in pairs
+            -LARGEST_BOUND <= low <= high <= LARGEST_BOUND for low, high in pairs
         ):
             raise DataError(
                 f"vector actions from {self.action_low} to {self.action_high}: give as many low bounds as "
@@ -62,6 +62,8 @@ class Spec:
         if not 0 <= self.actions <= MOST_ACTIONS:
             raise DataError(f"{self.actions} discrete actions: there may be up to {MOST_ACTIONS:,}")
         names = self.action_names
+        if any(isinstance(name, int) and not -LARGEST <= name < LARGEST for name in names):
+            raise DataError(f"an action is named by a number from 2**63 on, which cannot be stored: {names}")
         if names and (len(names) != self.actions or len(set(names)) != len(names)):
             raise DataError(
                 f"{len(names)} action names for {self.actions} discrete actions: give each action one name"
@@ -74,13 +76,23 @@ class Spec:
         stacked = f"a stack of {self.stack} frames of shape {self.frame_shape}"
         if self.stack < 1 or not self.frame_shape or min(self.frame_shape) < 1:
             raise DataError(f"{stacked} makes no observation")
-        size = math.prod(self.frame_shape) * self.stack * np.dtype(self.frame_dtype).itemsize
+        size = self.frame_bytes * self.stack
         if size > LARGEST_OBSERVATION:
             raise DataError(f"{stacked} takes {size:,} bytes: at most {LARGEST_OBSERVATION:,} are supported")
 
     @property
     def discrete(self) -> bool:
         return self.actions > 0
+
+    @property
+    def frame_bytes(self) -> int:
+        """The memory of one frame."""
+        return math.prod(self.frame_shape) * np.dtype(self.frame_dtype).itemsize
+
+    @property
+    def mask_bytes(self) -> int:
+        """The bytes of a mask over the discrete actions; eight actions share a byte."""
+        return (self.actions + 7) // 8
 
     @property
     def observation_shape(self) -> tuple[int, ...]:
@@ -153,49 +165,73 @@ class Spec:
         return f"{frames}{stack}; {actions}"
 
     def as_json(self) -> dict[str, Any]:
-        """The fields as a record for a file; those of later versions only if they are used."""
+        """The fields as a record for a file; the last two only if they are used."""
         record = asdict(self)
+        for name in ("action_low", "action_high"):
+            record[name] = tuple(map(float, record[name]))  # as they are read back
         for name in ("action_names", "channels_first"):
             if not record[name]:
                 del record[name]
         return record
 
-    @classmethod
-    def from_json(cls, record: dict[str, Any]) -> "Spec":
-        """The spec in a record from a file, after a check of every type."""
-        known = {field.name: _TYPES[field.name] for field in fields(cls)}
-        given: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in dict(record).items()
-        }
-        for name, value in given.items():
-            if name not in known or not known[name](value):
-                raise DataError(
-                    f"the spec's {in_one_line(name)} cannot be {in_one_line(value)}; restore it from a copy"
-                )
-        if "frame_shape" not in given or "frame_dtype" not in given:
-            raise DataError("the spec lacks its frame_shape or frame_dtype; restore it from a copy")
-        return cls(**given)
+
+class Column(NamedTuple):
+    """A column of a log: a value for every step, beside its frames."""
+
+    name: str  # of one value: in the files of a dataset
+    plural: str  # of many: in arrays that people give, and in files of other programs; "" if it is not there
+    kind: str = "float32"  # or "int32", "int64", "bool"; "action" is as the spec says, "mask" a bit an action
+    is_optional: bool = False  # all steps of a dataset have it, or none has
+
+    def shape(self, spec: Spec) -> tuple[int, ...]:
+        """The shape of one value, as it is stored."""
+        return {"action": spec.action_shape, "mask": (spec.mask_bytes,)}.get(self.kind, ())
+
+    def dtype(self, spec: Spec) -> np.dtype:
+        return {"action": spec.action_dtype, "mask": np.dtype(np.uint8)}.get(self.kind) or np.dtype(self.kind)
+
+    def empty(self, count: int, spec: Spec) -> np.ndarray:
+        """An array for the values of `count` steps."""
+        return np.empty((count, *self.shape(spec)), self.dtype(spec))
 
 
-def _whole(value: Any) -> bool:
-    return type(value) is int and -(2**63) <= value < 2**63
+Columns = dict[str, np.ndarray]  # by the names of single values
+
+# A new line here is a new column of all logs: files, checks, views, exports and imports follow.
+COLUMNS = (
+    Column("lane", "", "int32"),
+    Column("time", "", "int64"),  # counted over all lanes
+    Column("action", "actions", "action"),
+    Column("reward", "rewards"),
+    Column("terminal", "terminals", "bool"),
+    Column("truncated", "truncations", "bool"),
+    Column("probability", "probabilities", is_optional=True),  # with which the policy chose the action
+    Column("allowed", "allowed_actions", "mask", is_optional=True),
+    # The mask of the state after a step, where the next step lacks it; without bits where nobody knows it.
+    Column("next_allowed", "next_allowed_actions", "mask", is_optional=True),
+)
+NEXT = "next_allowed"
+OPTIONAL = tuple(column.name for column in COLUMNS if column.is_optional)
+OF_STEPS = tuple(column for column in COLUMNS if column.plural)
 
 
-def _bounds(value: Any) -> bool:
-    return isinstance(value, tuple) and all(
-        type(each) in (int, float) and -LARGEST_BOUND <= each <= LARGEST_BOUND for each in value
-    )
+def whole_number(name: str, value: Any, least: int | None = None) -> int:
+    """The whole number that this value is, 1000 for 1e3; UsageError for any other value, or a smaller one."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if not _is_number(value) or not abs(value) < LARGEST or value % 1:  # NaN is not below anything
+        raise UsageError(f"{name} is {in_one_line(repr(value))}, not a whole number")
+    if least is not None and value < least:
+        raise UsageError(f"{name} is {value:g}: it must be at least {least}")
+    return int(value)
 
 
-_TYPES: dict[str, Callable[[Any], bool]] = {
-    "frame_shape": lambda value: isinstance(value, tuple) and all(map(_whole, value)),
-    "frame_dtype": lambda value: isinstance(value, str),
-    "actions": _whole,
-    "action_low": _bounds,
-    "action_high": _bounds,
-    "stack": _whole,
-    "action_names": lambda value: (
-        isinstance(value, tuple) and all(_whole(x) or type(x) is str for x in value)
-    ),
-    "channels_first": lambda value: type(value) is bool,
-}
+def number(name: str, value: Any) -> float:
+    """The float that this value is; UsageError for what is no number, such as text."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if not _is_number(value):
+        raise UsageError(f"{name} is {in_one_line(repr(value))}, not a number")
+    return float(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
-from optimist.data.dataset import Dataset
 from optimist.data.disk import manifest as manifests
 from optimist.data.disk.codec import Decoder
 from optimist.data.disk.files import TEMPORARY, checked_path, naming
 from optimist.data.disk.manifest import Manifest, Shard
-from optimist.data.disk.reader import wrong_options
-from optimist.data.disk.shard import Steps, open_frames, read_steps
-from optimist.data.transition import Spec
+from optimist.data.disk.reader import read_timeline, wrong_options
+from optimist.data.disk.shard import open_frames, read_steps
+from optimist.data.transition import Columns, Spec
 from optimist.errors import DataError, some_of
 
 
@@ -123,18 +122,18 @@ def _wrong_rows(folder: Path, shard: Shard, manifest: Manifest) -> list[str]:
     return [f"{folder / shard.steps.file}: {problem}" for problem in _wrong_values(steps, shard, spec)]
 
 
-def _wrong_values(steps: Steps, shard: Shard, spec: Spec) -> Iterator[str]:
+def _wrong_values(steps: Columns, shard: Shard, spec: Spec) -> Iterator[str]:
     counts = np.array([block.steps for block in shard.blocks], np.int64)
     lanes = np.repeat([block.lane for block in shard.blocks], counts)
     last = np.cumsum(counts) - 1
-    ended = steps.terminal | steps.truncated
+    ended = steps["terminal"] | steps["truncated"]
     closed = np.add.reduceat(ended, last + 1 - counts, dtype=np.int64)
     within = np.diff(lanes) == 0
     wrong = {
-        "the lane is not the manifest's": steps.lane != lanes,
-        "the time does not increase": np.append(False, within & (np.diff(steps.time) <= 0)),
-        "the reward is not finite": ~np.isfinite(steps.reward),
-        "the action is outside the spec": spec.outside(steps.action),
+        "the lane is not the manifest's": steps["lane"] != lanes,
+        "the time does not increase": np.append(False, within & (np.diff(steps["time"]) <= 0)),
+        "the reward is not finite": ~np.isfinite(steps["reward"]),
+        "the action is outside the spec": spec.outside(steps["action"]),
         **wrong_options(steps, spec),
     }
     yield from (f"rows {_some(rows)}: {what}" for what, rows in wrong.items() if rows.any())
@@ -150,7 +149,7 @@ def _some(rows: np.ndarray) -> str:
 
 def _does_not_open(folder: Path) -> list[str]:
     try:
-        timeline = Dataset.open(folder).timeline
+        timeline = read_timeline(folder, manifests.read(folder))
     except DataError as problem:
         return [str(problem)]
     backwards = (np.diff(timeline.time) <= 0) & (np.diff(timeline.lane) == 0)

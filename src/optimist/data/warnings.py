@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from optimist.data.appending import DOUBTS
-from optimist.data.dataset import Dataset
+from optimist.data.disk.appending import DOUBTS
 from optimist.data.look import FARTHEST, Features, Look
-from optimist.data.propensities import Propensities
+from optimist.data.rules.propensities import Propensities
+from optimist.data.views import View
 from optimist.errors import DataError, in_one_line, some_of
 
 NARROW = 0.9  # share of the actions that is predicted
@@ -25,7 +25,7 @@ THIN = 0.01  # share of the steps
 SHOWN = 6  # names in a list
 
 
-def warnings(dataset: Dataset) -> list[str]:
+def warnings(dataset: View) -> list[str]:
     """None if nothing is remarkable. If frames are damaged, a line says so."""
     return warnings_of(Look(dataset))
 

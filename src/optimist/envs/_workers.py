@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from optimist.data.transition import Spec
+from optimist.data.disk.manifest import spec_from
 from optimist.envs._environment import Step
 from optimist.envs._lanes import as_array, checked_actions, free_cores, from_array
 from optimist.envs._processes import SAFELY, variables
@@ -188,7 +188,7 @@ class Split:
         about, *_ = self._workers.ask([{**wish, "seeds": share.tolist()} for share in shares])
         self.name, self._versions = about["name"], about["versions"]
         self.resumable, self._shares = about["resumable"], [len(share) for share in shares]
-        self.spec = Spec.from_json(about["spec"])
+        self.spec = spec_from(about["spec"])
         self._memory = self._shared([len(share) for share in shares])
         self._board = board(self.spec, self.lanes, self._memory)
         self._started, self._masked = False, False

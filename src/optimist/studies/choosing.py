@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from optimist.studies.job import Job
-from optimist.training.selection import UPDATES, choice, select_policy
+from optimist.training.selection import choice
+from optimist.training.selection.selecting import UPDATES, select_policy
 from optimist.training.storage.configuration import fingerprint
 from optimist.training.storage.policies import kept_steps
 from optimist.training.storage.run_folder import read_config

@@ -5,7 +5,6 @@ from typing import Any
 
 from optimist.data.disk.files import make_folder, remove, write_whole
 from optimist.errors import RunError, command_line
-from optimist.studies.choosing import choose_policies
 from optimist.studies.engines import Engine
 from optimist.studies.engines._schedule import waves
 from optimist.studies.job import Job
@@ -22,8 +21,6 @@ from optimist.studies.report.study_report import FILM, write_findings
 from optimist.studies.results.findings import by_environment
 from optimist.studies.scores.normalisation import normaliser
 from optimist.studies.status import standings, write_jobs
-from optimist.training.loading import load_run
-from optimist.training.play.video import gif_bytes
 from optimist.training.progress import say
 
 FRAMES = 300  # length of the film
@@ -52,6 +49,8 @@ def perform_study(
     _check_ends(jobs, out)
     _film(study, jobs, out)
     if study.select is not None and study.selects:
+        from optimist.studies.choosing import choose_policies
+
         choose_policies(jobs, out, study.select)
     return write_findings(out)
 
@@ -104,5 +103,8 @@ def _film(study: Study, jobs: list[Job], out: Path) -> None:
     remove(out / FILM)
     runs = [job.run_folder(out) for job in jobs if study.film and job.label == study.film]
     if runs:
+        from optimist.training.loading import load_run
+        from optimist.training.play.video import gif_bytes
+
         make_folder((out / FILM).parent)
         write_whole(out / FILM, gif_bytes(load_run(runs[0]).pictures(frames=FRAMES)))

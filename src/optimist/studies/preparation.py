@@ -8,7 +8,6 @@ from pathlib import Path
 from optimist.data.disk import manifest
 from optimist.errors import DataError, RunError, UsageError, some_of
 from optimist.studies.job import Job, Standing
-from optimist.studies.status import standings
 from optimist.studies.store import Store, is_address
 from optimist.training.evaluation import other_options
 from optimist.training.storage.code_versions import other_code, own_code, read_versions
@@ -76,9 +75,9 @@ def warn_of_other_options(jobs: list[Job], out: Path) -> None:
         log.warning("%s", line)
 
 
-def check_settings(jobs: list[Job], out: Path, now: Mapping[str, Standing] | None = None) -> None:
+def check_settings(jobs: list[Job], out: Path, now: Mapping[str, Standing]) -> None:
     """Raise RunError if the folder holds outdated runs: the report would count them as this study's."""
-    found = outdated(jobs, now or standings(jobs, out))
+    found = outdated(jobs, now)
     if found:
         named = some_of([f"{name} has {'; '.join(changed)}" for name, changed in found.items()], NAMED)
         raise RunError(

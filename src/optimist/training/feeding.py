@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from optimist.data.sampling import Rows, Sampler, window
-from optimist.data.stacking import earlier
+from optimist.data.timeline import earlier
 from optimist.data.transition import Spec
 from optimist.errors import UsageError, did_you_mean
 from optimist.training.memory import device_bytes, host_bytes

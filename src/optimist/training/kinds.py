@@ -5,7 +5,7 @@ from dataclasses import InitVar, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from optimist.data.numbers import LARGEST
+from optimist.data.transition import LARGEST
 from optimist.errors import UsageError
 
 WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text", NoneType: "none"}

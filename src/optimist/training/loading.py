@@ -8,9 +8,9 @@ import numpy as np
 
 from optimist import plugins
 from optimist.agents import from_description
+from optimist.data.disk.manifest import spec_from
 from optimist.data.machine import with_home
-from optimist.data.numbers import whole_number
-from optimist.data.transition import Spec
+from optimist.data.transition import whole_number
 from optimist.errors import RunError, UsageError, in_one_line, some_of
 from optimist.training.guard import FREEZE, NEVER, health_like, where
 from optimist.training.inputs import Inputs
@@ -102,7 +102,7 @@ def _warn_of_divergence(path: Path, config: dict, step: int) -> None:
 
 def learner_of(config: dict) -> Learner:
     """The learner of a run with this configuration."""
-    agent, spec = from_description(config["agent"]), Spec.from_json(config["spec"])
+    agent, spec = from_description(config["agent"]), spec_from(config["spec"])
     return Learner(agent, spec, Inputs.from_config(config.get("inputs"), spec))
 
 

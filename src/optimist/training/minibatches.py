@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from optimist.data.sampling import Rows, window
-from optimist.data.stacking import earlier, stacked
+from optimist.data.timeline import earlier, stacked
 from optimist.data.transition import Spec, Transition
 from optimist.training.packed import frames_at
 

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from optimist.data.paper_sampling import SAMPLERS
+from optimist.data.sampling import SAMPLERS
 from optimist.errors import UsageError, did_you_mean
 from optimist.networks.precision import PRECISION, check_precision
 from optimist.training.automatic import AUTO, CLIPPED, SCALED, check_clipping, is_scale

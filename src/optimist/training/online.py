@@ -13,10 +13,9 @@ import numpy as np
 from optimist import envs
 from optimist.agents import described, short_name
 from optimist.agents._agent import Agent
-from optimist.data.appending import APPENDED
 from optimist.data.disk import manifest
-from optimist.data.disk.leftovers import discard
-from optimist.data.disk.lock import refuse_run_or_study
+from optimist.data.disk.appending import APPENDED
+from optimist.data.disk.lock import discard, refuse_run_or_study
 from optimist.data.disk.write_buffer import DepartedError
 from optimist.data.recorder import Recorder
 from optimist.data.views import View

@@ -11,7 +11,7 @@ import numpy as np
 from optimist import envs
 from optimist.agents import short_name
 from optimist.data.dataset import Dataset
-from optimist.data.numbers import whole_number
+from optimist.data.transition import whole_number
 from optimist.envs._environment import named_failures
 from optimist.errors import DataError, RunError, UsageError
 from optimist.training.evaluation import EpisodeScore, check_playable, evaluate, mean_scores

@@ -6,10 +6,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from optimist.data.dataset import Dataset
-from optimist.data.episodes import episodes_in_words
-from optimist.data.paper_sampling import SAMPLERS
 from optimist.data.returns_to_go import LoggedValues, logged_values
-from optimist.data.sampling import Sampler
+from optimist.data.sampling import SAMPLERS, Sampler
+from optimist.data.views import episodes_in_words
 from optimist.training.automatic import AUTO
 from optimist.training.offline_settings import Training
 

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from optimist.data import Recorder, open_dataset
-from optimist.data.disk.leftovers import discard
-from optimist.data.disk.lock import FolderLock, HeldError, writing
+from optimist.data.disk.lock import FolderLock, HeldError, discard, writing
 from optimist.errors import DataError, StorageError
 from reference import SPECS, record
 from replay_ring import Ring, export_dqn_replay, import_dqn_replay, play

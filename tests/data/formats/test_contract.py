@@ -8,7 +8,7 @@ from format_logs import SPECS, assert_equal_steps, recorded, the_log_in, there_a
 
 from optimist.cli.main import main
 from optimist.data import Dataset, Spec, formats, from_arrays, open_dataset
-from optimist.data.formats._plan import signed
+from optimist.data.formats._incoming import signed
 from optimist.data.look import action_columns, feature_names
 from optimist.errors import DataError
 

@@ -304,7 +304,7 @@ def test_the_ends_of_episodes_are_asked_for(tmp_path):
         in_parquet({**table, "terminal": np.ones(60, bool)}, tmp_path), tmp_path / "bandit", observations="x"
     )
     assert len(open_dataset(tmp_path / "bandit").episodes) == 60
-    with pytest.raises(DataError, match="no step of the log is terminal"):
+    with pytest.raises(DataError, match="but no step is terminal"):
         none = in_parquet({**table, "terminal": np.zeros(60, bool)}, tmp_path)
         read(none, tmp_path / "none", observations="x", truncations="no")
 

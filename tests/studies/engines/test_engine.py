@@ -114,7 +114,7 @@ def test_an_edited_study_does_not_report_the_numbers_of_the_old_one(straight, ch
     log, *runs = edited(**changes)
     assert log.done(out) and not any(job.done(out) for job in runs)
     with pytest.raises(RunError, match="2 of 3 runs in .* were made with other settings") as caught:
-        check_settings([log, *runs], out)
+        check_settings([log, *runs], out, standings([log, *runs], out))
     assert said in str(caught.value) and "--restart" in str(caught.value)
     now = job_status(runs[0], out)
     assert now.state == "by other settings" and said in now.complaint
@@ -124,7 +124,7 @@ def test_an_edited_study_does_not_report_the_numbers_of_the_old_one(straight, ch
 def test_more_steps_are_the_same_run_continued(straight):
     out, _ = straight
     longer = jobs(steps=80)
-    check_settings(longer, out)
+    check_settings(longer, out, standings(longer, out))
     assert [job.done(out) for job in longer] == [True, False, False]
 
 

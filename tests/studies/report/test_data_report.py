@@ -14,8 +14,7 @@ from browser import Browser
 from little import pixels, played
 from optimist.cli.main import main
 from optimist.data import Dataset, from_arrays
-from optimist.data.card import card, mean_interval
-from optimist.data.look import Look
+from optimist.data.look import Look, card, mean_interval
 from optimist.data.warnings import warnings
 from optimist.studies.report.data_report import (
     example_frames,

@@ -18,7 +18,7 @@ from optimist.studies.results.findings import find
 from optimist.studies.results.logs import read_logs
 from optimist.studies.results.runs import Evaluated, csv_text, evaluated, parts, score_file
 from optimist.studies.scores.score_files import ScoreFile, read_scores
-from optimist.studies.status import write_jobs
+from optimist.studies.status import standings, write_jobs
 from optimist.training.storage.configuration import toml
 
 GAMES = ("minatar/breakout", "minatar/freeway")
@@ -296,7 +296,7 @@ def test_tables_and_figures_are_written_for_every_reading(study):
 
 
 def test_scores_come_back_from_the_csv(study):
-    named = score_file(evaluated(jobs(), study), "all").agents
+    named = score_file(evaluated(jobs(), study, standings(jobs(), study)), "all").agents
     file = ScoreFile({f'"{agent}", 4 networks': games for agent, games in named.items()}, "step")
     (study / "again.csv").write_text(csv_text(file))
     assert read_scores(study / "again.csv") == file
@@ -313,7 +313,7 @@ def test_an_unfinished_run_is_named_and_its_game_left_out(study):
 def test_a_study_without_results_says_so(study, tmp_path):
     assert parts(jobs()) == ["all"]
     with pytest.raises(RunError, match="no finished runs yet: see optimist study status"):
-        evaluated(jobs(), tmp_path / "elsewhere")
+        evaluated(jobs(), tmp_path / "elsewhere", standings(jobs(), tmp_path / "elsewhere"))
 
 
 def test_a_game_without_its_random_play_is_left_out_and_named(study):

@@ -1,20 +1,25 @@
-"""A lock on a folder, so that one process at a time writes into it. It ends with its process, and a file
-beside it names the holder."""
+"""A lock on a folder, so that one process at a time writes into it, and what a dead one left there.
+
+The lock ends with its process, and a file beside it names the holder."""
 
 import contextlib
 import errno
 import os
 import platform
+import re
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from optimist.data.disk.files import make_folder, plain_bytes, storage_error, write_whole
+from optimist.data.disk.files import TEMPORARY, make_folder, plain_bytes, remove, storage_error, write_whole
+from optimist.data.disk.manifest import NAME as MANIFEST
+from optimist.data.disk.manifest import Manifest
 from optimist.errors import DataError, StorageError
 
 OTHER_USES = {"config.toml": "a run", "study.json": "a study"}
-MANIFEST = "manifest.json"  # an older version may have written a run beside it
 NO_LOCKS = {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL}
+APPENDING = ".appending"  # there while shards are written that the manifest will name all at once
+_SHARD = re.compile(r"(?:steps|frames)-(\d{6,})(-\d+)?\.arrow")  # its number, and its version if it grew
 LOCK, HOLDER = ".lock", ".holder"  # beside the files they protect; reading needs neither
 
 
@@ -94,3 +99,43 @@ def writing(folder: Path) -> FolderLock:
             f"{folder} is being written by {held}: wait for it, or choose another folder"
         ) from None
     return lock
+
+
+def clean_up(folder: Path, manifest: Manifest) -> None:
+    """Remove the leftovers of a crash: temporaries, other versions of shards in the manifest, and the shard
+    after the last one there, or all shards after it if an append was interrupted. Other unlisted shards mean
+    that the manifest is old; DataError, because recording would overwrite them."""
+    remove(*folder.glob(f"*{TEMPORARY}"))
+    listed = {file.file for shard in manifest.shards for file in (shard.steps, shard.frames)}
+    unlisted = {path.name for path in folder.glob("*-*.arrow")} - listed
+    newer = sorted(name for name in unlisted if not _is_left_over(folder, manifest, name))
+    if newer:
+        raise DataError(
+            f"{folder} holds {newer[0]}, which its manifest does not name; "
+            "the manifest is old: restore it, or move the file away"
+        )
+    remove(*(folder / name for name in unlisted), folder / APPENDING)
+
+
+def _is_left_over(folder: Path, manifest: Manifest, name: str) -> bool:
+    """Does a crash leave a file of this name, which the manifest does not list?"""
+    match = _SHARD.fullmatch(name)
+    if not match:
+        return False
+    number, version, following = int(match[1]), match[2], len(manifest.shards)
+    if number < following:  # if the listed version is not there, this one took its place
+        shard = manifest.shards[number]
+        return all((folder / file.file).exists() for file in (shard.steps, shard.frames))
+    return not version and (number == following or (folder / APPENDING).exists())
+
+
+def discard(folder: Path) -> None:
+    """Remove a recording and nothing else: the manifest, the shards, and temporaries."""
+    with writing(folder):
+        discard_held(folder)
+
+
+def discard_held(folder: Path) -> None:
+    """The same for a folder whose lock is held."""
+    remove(folder / MANIFEST, *folder.glob("steps-*.arrow"), *folder.glob("frames-*.arrow"))
+    remove(*folder.glob(f"*{TEMPORARY}"), folder / APPENDING)

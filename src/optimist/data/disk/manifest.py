@@ -1,19 +1,18 @@
 """The manifest: the list of a dataset's files with their hashes, and a hash of the list itself."""
 
-import hashlib
-import json
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from optimist.data.disk.files import File, plain_bytes, write_whole
-from optimist.data.transition import Spec
+from optimist.data.disk.records import json_value, record, sealed, unsealed
+from optimist.data.transition import NEXT, OPTIONAL, Spec
 from optimist.errors import DataError, in_one_line
 
 NAME = "manifest.json"
 FORMAT, VERSION = "optimist-dataset", 1
 MOST_LANES, LARGEST_COUNT = 2**31, 2**48  # limits of the columns of a shard and of their sums
-OPTIONAL_COLUMNS = ("probability", "allowed", "next_allowed")  # of the steps, in this order in the files
 LONGEST_NAME = 255  # bytes; the limit of file systems
 
 
@@ -70,7 +69,7 @@ class Manifest:
 
     def text(self) -> str:
         """The text of the manifest file, which includes the hash of the rest."""
-        record = {
+        content = {
             "format": FORMAT,
             "version": VERSION,
             "spec": self.spec.as_json(),
@@ -81,102 +80,89 @@ class Manifest:
             **({"columns": list(self.columns)} if self.columns else {}),
         }
         try:
-            text = signed(record)
-            text.encode()  # raises for text that UTF-8 cannot encode
+            return sealed(content)
         except (TypeError, ValueError) as problem:
             raise DataError(f"the provenance cannot be saved as JSON: {problem}") from problem
-        return text
 
     def write(self, folder: Path) -> None:
         write_whole(folder / NAME, self.text().encode())
 
 
-def signed(record: dict) -> str:
-    return json.dumps({**record, "sha256": _hash_of(record)}, ensure_ascii=False, allow_nan=False) + "\n"
+@dataclass(frozen=True)
+class _Record:
+    """The manifest as it is in the file."""
 
-
-def _hash_of(record: dict) -> str:
-    canonical = json.dumps(record, sort_keys=True, allow_nan=False)
-    return hashlib.sha256(canonical.encode()).hexdigest()
+    spec: Spec
+    provenance: dict[str, Any]
+    shards: list[Shard]
+    steps: int
+    episodes: int
+    columns: tuple[str, ...] = ()
 
 
 def read(folder: Path) -> Manifest:
     """The manifest of a folder; DataError if it is missing or damaged."""
+    path = folder / NAME
     try:
-        record = json.loads(plain_bytes(folder / NAME).decode(), parse_constant=_refused_constant)
+        text = plain_bytes(path).decode()
+        _check_identity(folder, json_value(text))
+        return _manifest(record(_Record, unsealed(text)))
     except (FileNotFoundError, NotADirectoryError):
         problem = "has no manifest.json (is it a dataset?)" if folder.exists() else "does not exist"
         remedy = "check the path, or make a dataset with `optimist collect` or `optimist data import`"
         raise DataError(f"{folder} {problem}; {remedy}") from None
     except OSError as problem:
-        raise DataError(f"{folder / NAME} cannot be read: {problem.strerror}") from problem
-    except (ValueError, RecursionError) as problem:
-        raise DataError(
-            f"{folder / NAME} is damaged ({in_one_line(problem)}); restore it from a copy"
-        ) from None
-    _check_identity(folder, record)
+        raise DataError(f"{path} cannot be read: {problem.strerror}") from problem
+    except ValueError as problem:
+        raise DataError(f"{path} is damaged ({in_one_line(problem)}); restore it from a copy") from None
+
+
+def spec_from(value: Any) -> Spec:
+    """The spec in a record from a file; DataError if it is none."""
     try:
-        return _parsed(record)
-    except (KeyError, TypeError, ValueError, AttributeError) as problem:
-        reason = in_one_line(repr(problem))
-        raise DataError(f"{folder / NAME} is malformed ({reason}); restore it from a copy") from problem
+        return record(Spec, value)
+    except ValueError as problem:
+        raise DataError(f"the spec is malformed ({in_one_line(problem)}); restore it from a copy") from None
 
 
-def _refused_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a number")
-
-
-def _check_identity(folder: Path, record) -> None:
-    if not isinstance(record, dict) or record.get("format") != FORMAT:
+def _check_identity(folder: Path, content: Any) -> None:
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise DataError(f"{folder / NAME} is not the manifest of an {FORMAT}")
-    if record.get("version") != VERSION:
-        found = in_one_line(record.get("version"))
-        raise DataError(f"{folder} has version {found}; this optimist reads version {VERSION}: upgrade")
-    stated = record.pop("sha256", None)
-    try:
-        found = _hash_of(record)
-    except (ValueError, RecursionError) as problem:
-        reason = in_one_line(problem)
-        raise DataError(f"{folder / NAME} is damaged ({reason}); restore it from a copy") from problem
-    if stated != found:
-        raise DataError(f"{folder / NAME} is damaged or edited (its hash differs); restore it from a copy")
+    if content.get("version") != VERSION:
+        version = in_one_line(content.get("version"))
+        raise DataError(f"{folder} has version {version}; this optimist reads version {VERSION}: upgrade")
 
 
-def _parsed(record: dict) -> Manifest:
-    shards = [
-        Shard(_file(s["steps"]), _file(s["frames"]), tuple(_block(block) for block in s["blocks"]))
-        for s in record["shards"]
-    ]
-    columns = tuple(record.get("columns", ()))
-    if columns != tuple(name for name in OPTIONAL_COLUMNS if name in columns):
+def _manifest(content: "_Record") -> Manifest:
+    columns, spec = content.columns, content.spec
+    if columns != tuple(name for name in OPTIONAL if name in columns):
         raise ValueError(f"the columns {columns}")
-    spec = Spec.from_json(record["spec"])
     if "allowed" in columns and not spec.discrete:
         raise ValueError("masks over actions that are vectors")
-    if "next_allowed" in columns and "allowed" not in columns:
+    if NEXT in columns and "allowed" not in columns:
         raise ValueError("masks of next states without those of the states")
-    manifest = Manifest(spec, dict(record["provenance"]), shards, columns)
-    if (record["steps"], record["episodes"]) != (manifest.steps, manifest.episodes):
+    for shard in content.shards:
+        _check_file(shard.steps)
+        _check_file(shard.frames)
+        for block in shard.blocks:
+            _check_block(block)
+    manifest = Manifest(spec, content.provenance, content.shards, columns)
+    if (content.steps, content.episodes) != (manifest.steps, manifest.episodes):
         raise ValueError("its totals differ from its shards")
     return manifest
 
 
-def _file(record: dict) -> File:
-    file = File(**record)
+def _check_file(file: File) -> None:
     name = file.file
     outside = name != os.path.basename(name) or "\\" in name or ".." in name
     if not name or outside or not name.isprintable() or len(name.encode()) > LONGEST_NAME:
         shown = in_one_line(name)
         raise DataError(f"the manifest names {shown}: not a plain file name; do not trust this dataset")
-    if not (isinstance(file.bytes, int) and file.bytes >= 0 and isinstance(file.sha256, str)):
-        raise ValueError(f"the size or hash of {name}")
-    return file
+    if file.bytes < 0:
+        raise ValueError(f"the size of {name}")
 
 
-def _block(record: dict) -> Block:
-    block = Block(**record)
+def _check_block(block: Block) -> None:
     counts = (block.lane, block.steps - 1, block.frames - block.steps - block.ends_open)
-    whole = all(type(count) is int and 0 <= count < LARGEST_COUNT for count in counts)
-    if not whole or type(block.ends_open) is not bool or block.lane >= MOST_LANES:
-        raise ValueError(f"the block {record}")
-    return block
+    if not all(0 <= count < LARGEST_COUNT for count in counts) or block.lane >= MOST_LANES:
+        raise ValueError(f"a block cannot be {block}")

@@ -2,12 +2,11 @@
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
-from math import prod
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,18 +14,18 @@ import numpy as np
 
 from optimist.data import machine
 from optimist.data.disk.codec import Decoder
-from optimist.data.disk.files import File, check_hash, checked_path
+from optimist.data.disk.files import File, check_hash, check_length, checked_path
 from optimist.data.disk.manifest import Manifest, Shard
-from optimist.data.disk.mapped import check_length
-from optimist.data.disk.shard import MEND, Steps, empty_column, mapped, open_frames, read_steps
+from optimist.data.disk.shard import MEND, mapped, open_frames, read_steps
 from optimist.data.timeline import Masks, Timeline
-from optimist.data.transition import Spec
-from optimist.errors import DataError
+from optimist.data.transition import COLUMNS, NEXT, OF_STEPS, Column, Columns, Spec
+from optimist.errors import DataError, in_one_line
 
 THREADS = min(4, os.cpu_count() or 1)  # hashing and decompressing release the interpreter lock
 BYTES_WORTH_THREADS = 2**19  # smaller requests are faster without threads
 MEMORY = machine.memory()
 FEWEST_BYTES_PER_STEP = 16  # a steps file with fewer does not hold the declared steps
+(TIME,) = (column for column in COLUMNS if column.name == "time")
 Maps = dict[str, Any]  # by the names of the files
 Found = TypeVar("Found")
 
@@ -136,14 +135,14 @@ class ShardFrames:
 
     def _empty(self, count: int) -> np.ndarray:
         """An array for this many frames; DataError if they exceed the memory, as a small forged file may."""
-        shape, dtype = self.manifest.spec.frame_shape, np.dtype(self.manifest.spec.frame_dtype)
-        needed = count * prod(shape) * dtype.itemsize
+        spec = self.manifest.spec
+        needed = count * spec.frame_bytes
         if needed > MEMORY:
             raise DataError(
                 f"{self.folder}: {count:,} frames take {needed:,} bytes, more than this machine's memory; "
                 "use a smaller batch, a view, or --feed compressed"
             )
-        return np.empty((count, *shape), dtype)
+        return np.empty((count, *spec.frame_shape), spec.frame_dtype)
 
     def take(self, indices: np.ndarray) -> np.ndarray:
         """The frames with these numbers; threads decode large requests."""
@@ -197,6 +196,10 @@ class ShardFrames:
 
 def read_timeline(folder: Path, manifest: Manifest) -> Timeline:
     """The timeline of a dataset folder; reads and checks every steps file, and no frames."""
+    if "unfinished" in manifest.provenance:
+        raise DataError(f"{folder} is not complete: {in_one_line(manifest.provenance['unfinished'])}")
+    if not manifest.shards:
+        raise DataError(f"{folder} is empty: record into it first")
     for shard in manifest.shards:
         checked_path(folder, shard.frames)
         path = checked_path(folder, shard.steps)
@@ -205,15 +208,13 @@ def read_timeline(folder: Path, manifest: Manifest) -> Timeline:
     layout, held = Layout.of(manifest), _held(folder, manifest)
     columns = partial(_columns, folder, manifest, layout, held)
     numbers, first = np.unique(layout.lane, return_index=True)
-    names = ("action", "reward", "terminal", "truncated", *manifest.columns)
-    found: dict[str, Any] = dict(zip(names, columns(names), strict=True))
-    for name in {"allowed", "next_allowed"} & set(found):
-        found[name] = Masks(found[name], manifest.spec.actions)
+    needed = [column for column in OF_STEPS if not column.is_optional or column.name in manifest.columns]
     timeline = Timeline(
-        **found,
+        columns=columns(needed),
+        actions=manifest.spec.actions,
         lanes=numbers.astype(np.int32),
         lane_starts=layout.timeline_step[first],
-        clock=lambda: columns(("time",))[0],
+        clock=lambda: columns([TIME])["time"],
         source=ShardFrames(folder, manifest, layout, held),
     )
     if timeline.frame_count != layout.frames.sum():
@@ -222,11 +223,11 @@ def read_timeline(folder: Path, manifest: Manifest) -> Timeline:
 
 
 def _columns(
-    folder: Path, manifest: Manifest, layout: Layout, held: Maps, names: tuple[str, ...]
-) -> list[np.ndarray]:
+    folder: Path, manifest: Manifest, layout: Layout, held: Maps, wanted: Sequence[Column]
+) -> Columns:
     """These columns of all steps in timeline order; every byte of every steps file is checked."""
     spec, shards = manifest.spec, manifest.shards
-    columns = [empty_column(name, int(layout.steps.sum()), spec) for name in names]
+    columns = {column.name: column.empty(int(layout.steps.sum()), spec) for column in wanted}
 
     def fill(number: int) -> None:
         blocks = layout.blocks(number)
@@ -236,8 +237,8 @@ def _columns(
         _check_values(folder / shards[number].steps.file, steps, spec)
         numbers = (layout.file_step[blocks], layout.timeline_step[blocks], layout.steps[blocks])
         parts = list(zip(*(array.tolist() for array in numbers), strict=True))
-        for name, column in zip(names, columns, strict=True):
-            rows = getattr(steps, name)
+        for name, column in columns.items():
+            rows = steps.get(name)
             for row, place, count in parts:
                 column[place : place + count] = 0 if rows is None else rows[row : row + count]
 
@@ -246,28 +247,24 @@ def _columns(
     return columns
 
 
-def wrong_options(steps: Steps, spec: Spec) -> dict[str, np.ndarray]:
+def wrong_options(steps: Columns, spec: Spec) -> dict[str, np.ndarray]:
     """The rows with impossible values in the optional columns, by the name of the problem."""
     wrong = {}
-    if steps.probability is not None:
-        wrong["a probability that is not above 0 and at most 1"] = ~(
-            (steps.probability > 0) & (steps.probability <= 1)
-        )
-    if steps.allowed is not None:
-        inside = np.where(spec.outside(steps.action), 0, steps.action)
-        wrong["an action that its mask does not allow"] = ~Masks(steps.allowed, spec.actions).allow(inside)
-    if steps.next_allowed is not None:
+    if (probability := steps.get("probability")) is not None:
+        wrong["a probability that is not above 0 and at most 1"] = ~((probability > 0) & (probability <= 1))
+    if (allowed := steps.get("allowed")) is not None:
+        inside = np.where(spec.outside(steps["action"]), 0, steps["action"])
+        wrong["an action that its mask does not allow"] = ~Masks(allowed, spec.actions).allow(inside)
+    if (after := steps.get(NEXT)) is not None:
         beyond = 0xFF >> (spec.actions - 1) % 8 + 1  # the bits of the last byte that belong to no action
-        wrong["a mask of the next state that allows an action outside the spec"] = (
-            steps.next_allowed[:, -1] & beyond
-        ) > 0
+        wrong["a mask of the next state that allows an action outside the spec"] = (after[:, -1] & beyond) > 0
     return wrong
 
 
-def _check_values(path: Path, steps: Steps, spec: Spec) -> None:
+def _check_values(path: Path, steps: Columns, spec: Spec) -> None:
     wrong = {
-        "an action outside the spec": spec.outside(steps.action),
-        "a reward that is not finite": ~np.isfinite(steps.reward),
+        "an action outside the spec": spec.outside(steps["action"]),
+        "a reward that is not finite": ~np.isfinite(steps["reward"]),
         **wrong_options(steps, spec),
     }
     for what, rows in wrong.items():

@@ -2,85 +2,38 @@
 
 import hashlib
 import os
+from collections.abc import Collection
 from math import prod
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from optimist.data.disk.codec import Decoder, Encoded, encode, stored_frame_bytes
-from optimist.data.disk.files import File, checked_path, write_whole
-from optimist.data.disk.manifest import OPTIONAL_COLUMNS, Block, Shard
-from optimist.data.disk.mapped import remember
-from optimist.data.transition import Spec
+from optimist.data.disk.files import File, checked_path, remember, write_whole
+from optimist.data.disk.manifest import Block, Shard
+from optimist.data.transition import COLUMNS, NEXT, Column, Columns, Spec
 from optimist.errors import DataError
 
 MEND = "restore it from a copy"
 
 
-class Steps(NamedTuple):
-    """The columns of steps, without frames. All steps of a dataset have the optional ones, or none has; only
-    `next_allowed` is in those shards alone that know any."""
-
-    lane: np.ndarray
-    time: np.ndarray
-    action: np.ndarray
-    reward: np.ndarray
-    terminal: np.ndarray
-    truncated: np.ndarray
-    probability: np.ndarray | None = None  # with which the logging policy chose the action
-    allowed: np.ndarray | None = None  # the actions that could be chosen, as bits, (n, mask_bytes)
-    next_allowed: np.ndarray | None = (
-        None  # those in the next state, where no next row of the shard says it; else no bits
-    )
-
-    @property
-    def optional(self) -> tuple[str, ...]:
-        """The names of the optional columns that are there."""
-        return tuple(name for name in OPTIONAL_COLUMNS if getattr(self, name) is not None)
+def steps_schema(spec: Spec, optional: Collection[str] = ()) -> pa.Schema:
+    """The columns of a steps file, with these optional ones."""
+    kept = (column for column in COLUMNS if not column.is_optional or column.name in optional)
+    return pa.schema([(column.name, _arrow_type(column, spec)) for column in kept])
 
 
-def empty_column(name: str, count: int, spec: Spec) -> np.ndarray:
-    """An array for this column of `count` steps."""
-    mask = (mask_bytes(spec),)
-    shapes = {"action": spec.action_shape, "allowed": mask, "next_allowed": mask}
-    dtypes: dict[str, Any] = {
-        "lane": np.int32,
-        "time": np.int64,
-        "action": spec.action_dtype,
-        "allowed": np.uint8,
-        "next_allowed": np.uint8,
-    }
-    numbers = np.float32 if name in ("reward", "probability") else bool
-    return np.empty((count, *shapes.get(name, ())), dtypes.get(name, numbers))
+def _arrow_type(column: Column, spec: Spec) -> pa.DataType:
+    shape, dtype = column.shape(spec), column.dtype(spec)
+    if not shape:
+        return pa.from_numpy_dtype(dtype)
+    return pa.binary(*shape) if dtype == np.uint8 else pa.list_(pa.from_numpy_dtype(dtype), *shape)
 
 
-def mask_bytes(spec: Spec) -> int:
-    """The bytes of a mask over the discrete actions; eight actions share a byte."""
-    return (spec.actions + 7) // 8
-
-
-def steps_schema(spec: Spec, optional: tuple[str, ...] = ()) -> pa.Schema:
-    types = {
-        "lane": pa.int32(),
-        "time": pa.int64(),
-        "action": pa.int32() if spec.discrete else pa.list_(pa.float32(), len(spec.action_low)),
-        "reward": pa.float32(),
-        "terminal": pa.bool_(),
-        "truncated": pa.bool_(),
-        "probability": pa.float32(),
-        "allowed": pa.binary(mask_bytes(spec)),
-        "next_allowed": pa.binary(mask_bytes(spec)),
-    }
-    return pa.schema(
-        [(name, kind) for name, kind in types.items() if name not in OPTIONAL_COLUMNS or name in optional]
-    )
-
-
-def steps_content(steps: Steps, spec: Spec) -> pa.Buffer:
-    schema = steps_schema(spec, steps.optional)
-    columns = [_step_column(getattr(steps, field.name), field.type) for field in schema]
+def steps_content(steps: Columns, spec: Spec) -> pa.Buffer:
+    schema = steps_schema(spec, steps.keys())
+    columns = [_step_column(steps[field.name], field.type) for field in schema]
     return _arrow_file(pa.record_batch(columns, schema=schema))
 
 
@@ -113,19 +66,29 @@ def frames_content(frames: np.ndarray, spec: Spec) -> pa.Buffer:
 def write_shard(
     folder: Path,
     number: int,
-    steps: Steps,
+    steps: Columns,
     frames: np.ndarray,
-    blocks: tuple[Block, ...],
     spec: Spec,
     version: str = "",
 ) -> Shard:
-    """Write both files of a shard; `version` is a part of their names."""
+    """Write both files of a shard, whose steps are sorted by lane and time; `version` is in the names."""
     name = f"{number:06d}{version}.arrow"
     return Shard(
         steps=write_whole(folder / f"steps-{name}", steps_content(steps, spec)),
         frames=write_whole(folder / f"frames-{name}", frames_content(frames, spec)),
-        blocks=blocks,
+        blocks=_blocks(steps),
     )
+
+
+def _blocks(steps: Columns) -> tuple[Block, ...]:
+    """The lanes of a shard. An episode that ends has one frame more than steps, and so has one that goes on
+    at the end of its lane."""
+    ended = steps["terminal"] | steps["truncated"]
+    lanes, starts, counts = np.unique(steps["lane"], return_index=True, return_counts=True)
+    closed = np.add.reduceat(ended, starts, dtype=np.int64)
+    is_open = ~ended[starts + counts - 1]
+    numbers = (lanes.tolist(), counts.tolist(), (counts + closed + is_open).tolist(), is_open.tolist())
+    return tuple(Block(*block) for block in zip(*numbers, strict=True))
 
 
 def _frame_column(encoded: Encoded, spec: Spec) -> pa.Array:
@@ -158,7 +121,7 @@ def read_steps(
     spec: Spec,
     optional: tuple[str, ...] = (),
     held: pa.Buffer | None = None,
-) -> Steps:
+) -> Columns:
     """The columns of a steps file, after a check of its hash. `held` is its map, if the file may be gone."""
     path = folder / file.file
     try:
@@ -167,10 +130,9 @@ def read_steps(
         raise DataError(f"{path} cannot be read ({problem.strerror}); {MEND}") from problem
     if hashlib.sha256(content).hexdigest() != file.sha256:
         raise DataError(f"{path} is damaged: its hash differs; {MEND}")
-    without_next = tuple(name for name in optional if name != "next_allowed")
-    accepted = [steps_schema(spec, names) for names in (optional, without_next)]
+    accepted = [steps_schema(spec, names) for names in (optional, {*optional} - {NEXT})]
     batch = _batch(pa.BufferReader(content), path, rows, accepted)
-    return Steps(**{name: _numpy_rows(batch.column(name)) for name in batch.schema.names})
+    return {name: _numpy_rows(batch.column(name)) for name in batch.schema.names}
 
 
 def open_frames(folder: Path, file: File, rows: int, spec: Spec, held: pa.Buffer | None = None) -> Decoder:

@@ -1,17 +1,15 @@
 """Writing of long arrays as shards of about equal size; a thread writes one while the next one is filled."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
-from math import prod
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from optimist.data.disk.manifest import Block, Shard
-from optimist.data.disk.shard import Steps, write_shard
-from optimist.data.joining import Piece
-from optimist.data.next_masks import NEXT, at_ends, if_known
-from optimist.data.transition import Spec
+from optimist.data.disk.manifest import Shard
+from optimist.data.disk.shard import write_shard
+from optimist.data.rules.joining import Piece, joined, with_last_frame
+from optimist.data.rules.masks import at_ends, if_known
+from optimist.data.transition import NEXT, Spec
 
 SHARD_BYTES, SHARD_STEPS = 2**26, 2**20  # the most of each in a shard: a writer has four shards in memory
 
@@ -19,8 +17,7 @@ FEW_STEPS = 4096  # pieces with fewer are joined early: a thousand arrays of one
 
 
 def steps_per_shard(spec: Spec) -> int:
-    frame = prod(spec.frame_shape) * np.dtype(spec.frame_dtype).itemsize
-    return max(1, min(SHARD_STEPS, SHARD_BYTES // frame))
+    return max(1, min(SHARD_STEPS, SHARD_BYTES // spec.frame_bytes))
 
 
 class ShardStream:
@@ -29,7 +26,7 @@ class ShardStream:
     def __init__(self, folder: Path, spec: Spec, first_shard: int, shard_steps: int | None = None):
         self.folder, self.spec, self._first = folder, spec, first_shard
         self._limit = shard_steps or steps_per_shard(spec)
-        self._closed: list[tuple[Block, Piece]] = []  # lanes, or parts of lanes, for the next shard
+        self._closed: list[Piece] = []  # lanes, or parts of lanes, for the next shard
         self._pieces: list[Piece] = []  # of the lane that is being filled
         self._closed_steps = self._steps = 0  # of both
         self._lane = 0
@@ -42,13 +39,13 @@ class ShardStream:
         self._lane = lane
 
     def extend(self, piece: Piece) -> None:
-        """Add steps with all columns of `Steps` except the lane."""
+        """Add steps with all columns except the lane."""
         if not len(piece.frames):
             return
         self._pieces.append(piece)
         self._steps += len(piece)
         while len(self._pieces) > 1 and len(self._pieces[-2]) <= len(self._pieces[-1]) < FEW_STEPS:
-            self._pieces[-2:] = [_joined(self._pieces[-2:])]
+            self._pieces[-2:] = [joined(self._pieces[-2:])]
         # More steps than fit: the frame after the last one of a shard is then known.
         while self._closed_steps + self._steps > self._limit:
             if self._closed_steps < self._limit:
@@ -60,8 +57,7 @@ class ShardStream:
         if not self._steps:
             return
         if last_frame is not None:
-            no_steps = {name: column[:0] for name, column in self._pieces[0].steps.items()}
-            self._pieces.append(Piece(last_frame[None], no_steps))
+            self._pieces = with_last_frame(self._pieces, last_frame)
         self._close_block(self._steps)
 
     def finish(self) -> list[Shard]:
@@ -78,14 +74,15 @@ class ShardStream:
 
     def _close_block(self, steps: int) -> None:
         """Move the first steps of this lane into the next shard."""
-        whole = _joined(self._pieces)
+        whole = joined(self._pieces)
         ended = whole.steps["terminal"] | whole.steps["truncated"]
         closed, is_open = int(ended[:steps].sum()), not ended[steps - 1]
         frames = steps + closed
         rest = Piece(whole.frames[frames:], {name: c[steps:] for name, c in whole.steps.items()})
-        columns = at_ends({name: c[:steps] for name, c in whole.steps.items()}, ends_lane=not len(rest))
-        first = Piece(whole.frames[: frames + is_open], columns)
-        self._closed.append((Block(self._lane, steps, frames=frames + is_open, ends_open=is_open), first))
+        ends_lane = [-1] if not len(rest) else []
+        columns = at_ends({name: c[:steps] for name, c in whole.steps.items()}, ends_lane)
+        columns["lane"] = np.full(steps, self._lane, np.int32)
+        self._closed.append(Piece(whole.frames[: frames + is_open], columns))
         self._pieces = [rest] if len(rest) else []
         self._closed_steps, self._steps = self._closed_steps + steps, self._steps - steps
 
@@ -93,22 +90,12 @@ class ShardStream:
         """Start writing the closed blocks as a shard, after the one before it is on disk."""
         if self._shards:
             self._shards[-1].result()
-        blocks, pieces = zip(*self._closed, strict=True)
         number = self._first + len(self._shards)
-        self._shards.append(self._thread.submit(self._written, number, blocks, list(pieces)))
+        self._shards.append(self._thread.submit(self._written, number, self._closed))
         self._closed, self._closed_steps = [], 0
 
-    def _written(self, number: int, blocks: tuple[Block, ...], pieces: list[Piece]) -> Shard:
-        lane = np.repeat(np.array([b.lane for b in blocks], np.int32), [b.steps for b in blocks])
-        whole = _joined(list(pieces))
-        columns: dict[str, Any] = if_known(whole.steps)
+    def _written(self, number: int, pieces: list[Piece]) -> Shard:
+        whole = joined(pieces)
+        columns = if_known(whole.steps)
         self.has_next_masks |= NEXT in columns
-        return write_shard(self.folder, number, Steps(lane=lane, **columns), whole.frames, blocks, self.spec)
-
-
-def _joined(pieces: list[Piece]) -> Piece:
-    """Consecutive pieces as one."""
-    if len(pieces) == 1:
-        return pieces[0]
-    names, frames = pieces[0].steps, np.concatenate([piece.frames for piece in pieces])
-    return Piece(frames, {name: np.concatenate([piece.steps[name] for piece in pieces]) for name in names})
+        return write_shard(self.folder, number, columns, whole.frames, self.spec)

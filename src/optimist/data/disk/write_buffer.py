@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from optimist.data.disk.shard import Steps, mask_bytes
-from optimist.data.transition import Spec
+from optimist.data.rules.checks import ACCEPTED
+from optimist.data.rules.masks import at_ends
+from optimist.data.transition import NEXT, Columns, Spec
 from optimist.errors import DataError
 
 
@@ -88,7 +89,7 @@ class Buffer:
                 f"lane {lane}: its mask does not allow the action {action[lane]}; correct one of them"
             )
         if self._masks is None:
-            self._masks = np.empty((2, self.rows, self.lanes, mask_bytes(spec)), np.uint8)
+            self._masks = np.empty((2, self.rows, self.lanes, spec.mask_bytes), np.uint8)
         self._masks[:, self.filled] = np.packbits([allowed, after], axis=-1)
 
     def _check_continuity(self, observation: np.ndarray) -> None:
@@ -103,20 +104,25 @@ class Buffer:
                     "pass terminal or truncated where an episode ends"
                 )
 
-    def steps(self, first_lane: int, first_time: int) -> Steps:
+    def steps(self, first_lane: int, first_time: int) -> Columns:
         """The columns of a steps file, sorted by lane and then by time."""
         shape = (self.filled, self.lanes)
         time = first_time + np.arange(self.filled * self.lanes).reshape(shape)
         lane = np.broadcast_to(np.arange(first_lane, first_lane + self.lanes, dtype=np.int32), shape)
-        columns = (lane, time, self._action, self._reward, self._terminal, self._truncated)
-        found = Steps(*(_lane_by_lane(column[: self.filled]) for column in columns))
+        columns: Columns = {
+            "lane": lane,
+            "time": time,
+            "action": self._action,
+            "reward": self._reward,
+            "terminal": self._terminal,
+            "truncated": self._truncated,
+        }
+        steps = {name: _lane_by_lane(column[: self.filled]) for name, column in columns.items()}
         if self._masks is None:
-            return found
-        allowed, after = self._masks[:, : self.filled]
-        needed = self._truncated[: self.filled].copy()  # no next row of this shard has these masks
-        needed[-1] |= ~self._terminal[self.filled - 1]
-        after = np.where(needed[..., None], after, np.uint8(0))
-        return found._replace(allowed=_lane_by_lane(allowed), next_allowed=_lane_by_lane(after))
+            return steps
+        allowed, after = (_lane_by_lane(masks[: self.filled]) for masks in self._masks)
+        last = np.arange(self.lanes) * self.filled + self.filled - 1
+        return at_ends({**steps, "allowed": allowed, NEXT: after}, last)
 
     def frames(self) -> np.ndarray:
         """The frames of a frames file, lane by lane, with the final frame of each episode and each lane."""
@@ -135,14 +141,6 @@ class Buffer:
 
     def _ended(self) -> np.ndarray:
         return self._terminal[: self.filled] | self._truncated[: self.filled]
-
-    def episodes_ended(self) -> np.ndarray:
-        """How many episodes ended in each lane."""
-        return self._ended().sum(axis=0)
-
-    def ends_open(self) -> np.ndarray:
-        """Which lanes are in the middle of an episode."""
-        return self._goes_on
 
     def continue_from(self, other: "Buffer") -> None:
         """Empty this buffer; it continues after the last steps of the other."""
@@ -174,12 +172,9 @@ def checked(name: str, value, shape: tuple[int, ...], dtype) -> np.ndarray:
     array, dtype = np.asarray(value), np.dtype(dtype)
     if array.shape != shape:
         raise DataError(f"{name} has shape {array.shape} instead of {shape}; the first axis counts the lanes")
-    if array.dtype.kind not in _ACCEPTED[dtype.kind]:
+    if array.dtype.kind not in ACCEPTED[dtype.kind]:
         raise DataError(f"{name} has type {array.dtype} instead of {dtype}; convert it first")
     array = array.astype(dtype, copy=False)
     if dtype.kind == "f" and not np.isfinite(array).all():
         raise DataError(f"{name} holds NaN or infinity; find its cause before you record it")
     return array
-
-
-_ACCEPTED = {"f": "fiu", "i": "iu", "b": "b", "u": "u"}  # the kinds of numbers that each stored kind accepts

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from optimist import plugins
 from optimist.data.formats._incoming import Address, Imported, Progress, Report, bring_in, checked
-from optimist.data.formats._log import Asked, Log
+from optimist.data.rules.log import Asked, Log
 from optimist.errors import DataError, UsageError
 
 __all__ = ["Asked", "Format", "Log", "Report", "Source", "available", "detect", "detected", "find"]

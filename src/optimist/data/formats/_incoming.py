@@ -5,20 +5,20 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from optimist.data.checking import checked_piece, checked_rows, checked_steps
-from optimist.data.formats._log import Log, Part
-from optimist.data.formats._log_ends import check_ends
-from optimist.data.formats._plan import Plan
+from optimist.data.disk.appending import ACTION_COLUMNS, FEATURES
+from optimist.data.disk.records import json_value, record
 from optimist.data.intake import Counts, Intake
-from optimist.data.joining import Joining, Piece
-from optimist.data.next_masks import GivenMasks
-from optimist.data.propensities import Propensities
+from optimist.data.rules.joining import Joining
+from optimist.data.rules.log import LANES, Log, Part
+from optimist.data.rules.plan import Plan
+from optimist.data.rules.propensities import Propensities
 from optimist.data.transition import Spec
-from optimist.errors import DataError, UsageError
+from optimist.errors import DataError, UsageError, in_one_line
 
 Address = str | Path  # a path, or an address such as gs://bucket/folder
 Progress = Callable[[int, int], None]  # rows read, rows in all
@@ -59,31 +59,23 @@ def bring_in(log: Log, out: Address, provenance: Mapping[str, Any], progress: Pr
 
 
 def _brought_in(log: Log, out: Address, provenance: Mapping[str, Any], progress: Progress | None) -> Imported:
-    asked, ours = log.asked, log.spec is not None
-    check_ends(log, asked)
-    plan = Plan.of(log, asked)
-    origin = {"environment": asked.environment or "", **provenance}
+    plan, ours = Plan.of(log), log.spec is not None
+    origin = {"environment": log.asked.environment or "", **provenance}
     propensities = Propensities(plan.spec.actions)
     with Intake(out, plan.spec, provenance=origin, is_padded=log.is_padded, unknown_masks=ours) as intake:
-        done, last_frame, last_lane, masks = 0, None, 0, GivenMasks(may_be_unknown=ours)
+        done, last_lane = 0, 0
         for part in _read_ahead(plan.parts(log)):
-            lane = part.pop("lanes", np.zeros(1))[0]
+            lane = part.pop(LANES, np.zeros(1))[0]
             if done and lane != last_lane:
                 intake.next_lane()
-            if "frames" in part:
-                piece, last_frame = framed_piece(part, plan.spec, masks, done)
-                intake.extend(piece, np.arange(done, done + len(piece)))
-            else:
-                intake.add(part)
+            intake.add(part)
             if "probabilities" in part and plan.spec.discrete:
                 propensities.add(part["actions"], part["probabilities"], part.get("allowed_actions"))
             done, last_lane = done + len(part["rewards"]), lane
             if progress and log.rows:
                 progress(done, log.rows)
-        if last_frame is not None:
-            intake.end_lane(last_frame)
     doubts = [f"warning: {doubt}" for doubt in propensities.doubts(plan.spec.action_names)]
-    return Imported(intake.counts, asked.environment, (*log.notes, *doubts))
+    return Imported(intake.counts, log.asked.environment, (*log.notes, *doubts))
 
 
 def _read_ahead(parts: Iterator[Part]) -> Iterator[Part]:
@@ -102,14 +94,14 @@ def _read_ahead(parts: Iterator[Part]) -> Iterator[Part]:
 def problems(log: Log) -> list[str]:
     """The first problem in the rows; all of them are read as by `bring_in`, and nothing is written."""
     try:
-        masks = GivenMasks(may_be_unknown=log.spec is not None)
-        plan, joining, done = Plan.of(log, log.asked, is_verified=True), Joining(masks), 0
+        plan = Plan.of(log, is_verified=True)
+        joining, last_lane = Joining(plan.spec, unknown_masks=log.spec is not None), 0
         for part in plan.parts(log):
-            if "frames" in part:
-                framed_piece(part, plan.spec, masks, done)
-            else:
-                checked_piece(part, plan.spec, joining)
-            done += len(part["rewards"])
+            lane = part.pop(LANES, np.zeros(1))[0]
+            if joining.rows and lane != last_lane:
+                joining.end()
+            joining.add(part)
+            last_lane = lane
     except DataError as problem:
         return [log.in_file(str(problem))]
     return []
@@ -122,17 +114,6 @@ def checked(opened: Callable[[], Log]) -> Report:
             return Report(problems(log), log.heads, log.contents)
     except DataError as problem:
         return Report([str(problem)])
-
-
-def framed_piece(part: Part, spec: Spec, masks: GivenMasks, first: int) -> tuple[Piece, np.ndarray | None]:
-    """The steps of a part whose frames have the final one of every episode after its last step; and the frame
-    after the last step of the log if its episode has no end."""
-    frames = checked_rows("observations", part["frames"], spec.frame_shape, spec.frame_dtype, first)
-    steps = checked_steps(part, spec, first)
-    masks.check(steps, first)
-    needed = len(steps["reward"]) + int(np.count_nonzero(steps["terminal"] | steps["truncated"]))
-    last = frames[needed] if len(frames) == needed + 1 else None
-    return Piece(frames[:needed], steps), last
 
 
 def said_no(truncations: str | None) -> bool:
@@ -163,3 +144,34 @@ def _joined(parts: list[Part]) -> Part:
     if len(parts) == 1:
         return parts[0]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+class Signed(NamedTuple):
+    """What a file that this package wrote says of itself; nothing in others."""
+
+    spec: Spec | None = None
+    environment: str | None = None
+    names: Mapping[str, list[str]] = MappingProxyType({})  # of columns of the table that it comes from
+
+
+def signed(text: Any, place: object) -> Signed:
+    """What a file that this package wrote says of itself."""
+    try:
+        found = json_value(text)
+        environment = found["environment"]
+        if not isinstance(environment, str):
+            raise ValueError("its environment")
+        return Signed(record(Spec, found["spec"]), environment or None, _column_names(found["names"]))
+    except (ValueError, TypeError, KeyError) as problem:
+        reason = in_one_line(problem)
+        raise DataError(f"{place} says what it holds in a damaged way ({reason}); export it again") from None
+
+
+def _column_names(found: Any) -> dict[str, list[str]]:
+    """The names of columns in what a file of this package says; ValueError if they are none."""
+    if not isinstance(found, dict) or not {*found} <= {FEATURES, ACTION_COLUMNS}:
+        raise ValueError("its names")
+    for names in found.values():
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise ValueError("its names")
+    return found

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from optimist.data.formats._log import Asked
+from optimist.data.rules.log import Asked
 
 BOUND = "of every number of an action vector, or of each as in 0,-300; none: that of the log"
 
@@ -33,4 +33,5 @@ class ArrayFacts:
             every_end_is_terminal=every_end_is_terminal,
             action_low=self.action_low,
             action_high=self.action_high,
+            names_are_words=True,
         )

@@ -4,17 +4,16 @@ import json
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
-from math import prod
 from pathlib import Path
 
 import numpy as np
 
-from optimist.data.appending import ACTION_COLUMNS, FEATURES
 from optimist.data.dataset import Dataset
-from optimist.data.episodes import episodes_in_words
+from optimist.data.disk.appending import ACTION_COLUMNS, FEATURES
 from optimist.data.look import action_columns, feature_names
 from optimist.data.timeline import Masks
 from optimist.data.transition import Spec
+from optimist.data.views import episodes_in_words
 from optimist.errors import DataError, in_one_line
 
 BYTES_AT_ONCE = 2**25  # of observations
@@ -47,8 +46,7 @@ def written(dataset: Dataset, *notes: str) -> Written:
 
 
 def rows_at_once(spec: Spec) -> int:
-    frame = prod(spec.frame_shape) * np.dtype(spec.frame_dtype).itemsize
-    return max(1, min(MOST_ROWS, BYTES_AT_ONCE // frame))
+    return max(1, min(MOST_ROWS, BYTES_AT_ONCE // spec.frame_bytes))
 
 
 def truncations(dataset: Dataset) -> np.ndarray:
@@ -68,7 +66,7 @@ def parts(dataset: Dataset, names: Collection[str] = COLUMNS) -> Iterator[Part]:
     size, optional = rows_at_once(dataset.spec), optional_columns(dataset)
     for start in range(0, len(steps), size):
         part = steps[start : start + size]
-        frame = part + timeline.episode_of(part)
+        frame = timeline.frame_of(part)
         columns: dict[str, Callable[[], np.ndarray]] = {
             "observations": partial(timeline.frames, frame),
             "actions": partial(timeline.action.__getitem__, part),

@@ -11,10 +11,8 @@ import numpy as np
 
 from optimist.data.dataset import Dataset
 from optimist.data.disk.files import built_beside
-from optimist.data.episodes import episodes_in_words
 from optimist.data.formats import _hdf5
-from optimist.data.formats._incoming import gathered, said_no
-from optimist.data.formats._log import Log, Part
+from optimist.data.formats._incoming import Signed, gathered, said_no, signed
 from optimist.data.formats._named_arrays import (
     KNOWN,
     NamedArrayFacts,
@@ -33,8 +31,9 @@ from optimist.data.formats._outgoing import (
     signature,
     written,
 )
-from optimist.data.formats._plan import Signed, signed
+from optimist.data.rules.log import Log, Part
 from optimist.data.transition import Spec
+from optimist.data.views import episodes_in_words
 from optimist.errors import DataError, UsageError, in_one_line, some_of
 
 SUFFIXES = (".hdf5", ".h5")

@@ -18,8 +18,7 @@ from numpy.lib import format as npy
 
 from optimist.data.dataset import Dataset
 from optimist.data.disk.files import check_is_file, stored_whole
-from optimist.data.formats._incoming import said_no
-from optimist.data.formats._log import Log, Part
+from optimist.data.formats._incoming import Signed, said_no, signed
 from optimist.data.formats._named_arrays import (
     KNOWN,
     NamedArrayFacts,
@@ -36,7 +35,7 @@ from optimist.data.formats._outgoing import (
     signature,
     written,
 )
-from optimist.data.formats._plan import Signed, signed
+from optimist.data.rules.log import Log, Part
 from optimist.errors import DataError, did_you_mean, in_one_line
 
 # NumPy packs arrays in these ways. Another one can make gigabytes of a few bytes.

@@ -10,11 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from PIL import Image
 
-from optimist.data.card import card, follows_time, mean_interval
 from optimist.data.dataset import Dataset
 from optimist.data.disk.files import make_folder, write_whole
-from optimist.data.episodes import episodes_in_words
-from optimist.data.look import Look
+from optimist.data.look import Look, card, follows_time, mean_interval
+from optimist.data.views import episodes_in_words
 from optimist.data.warnings import warnings_of
 from optimist.studies.report.drawing import (
     COLOURS,

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from optimist.data.disk.files import make_folder, write_whole
-from optimist.data.episodes import episodes_in_words
+from optimist.data.views import episodes_in_words
 from optimist.studies.report.drawing import Line, chart, laid_out, svg
 from optimist.studies.report.page import Picture, page, picture
 from optimist.studies.sheet import Cell, Sheet, in_words, number
-from optimist.training.selection import Ranked, Selection
 from optimist.training.selection.choice import RULES
+from optimist.training.selection.ranking import Ranked, Selection
 from optimist.training.selection.selecting import LEFT_OUT
 
 PAGE = "selection.html"

@@ -64,7 +64,7 @@ def study_page(
     film = study.out / FILM
     wide = [each for each in drawn if each.name == "intervals"][-1]
     pictures = [(each, picture(each.title, each.caption, each.svg, each.inches)) for each in drawn]
-    versions = read_versions(study.record.jobs, study.out)
+    versions = read_versions(study.done, study.out)
     return page(
         "study.html.j2",
         scripts=CHART,

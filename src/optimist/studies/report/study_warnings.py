@@ -15,7 +15,7 @@ WARNED_GAMES = 5  # left-out games that a warning names; the notes below the tab
 def warnings(study: StudyResults) -> list[str]:
     """Mixed versions, unfinished and diverged runs, unusual scales, games left out."""
     jobs, out = study.record.jobs, study.out
-    mixed = "; ".join(each.in_words() for each in read_versions(jobs, out) if each.mixed)
+    mixed = "; ".join(each.in_words() for each in read_versions(study.done, out) if each.mixed)
     lines = [f"the runs have different versions: {mixed}"] if mixed else []
     if study.unfinished:
         failed = sum(each.state == "failed" for each in study.unfinished)
@@ -23,7 +23,7 @@ def warnings(study: StudyResults) -> list[str]:
         lines.append(
             f"{len(study.unfinished)} of {len(jobs)} runs are not finished and not in the numbers{some}"
         )
-    if runs := diverged(jobs, out):
+    if runs := diverged(study.done, out):
         lines.append(
             f"diverged, with values beyond the returns of their logs: {runs}; their scores are counted"
         )
@@ -61,7 +61,7 @@ def _close_to_random(study: StudyResults) -> list[str]:
     """The games in which the player gains less than episodes of random play differ among themselves, or so
     little that an agent's score is beyond ten times 0 to 1."""
     by, close = study.by, []
-    spreads = results.random_spreads(study.record.jobs, study.out) if by.name == OWN else {}
+    spreads = results.random_spreads(study.done, study.out) if by.name == OWN else {}
     for game, spread in spreads.items():
         if game not in by.yardstick_scores:
             continue

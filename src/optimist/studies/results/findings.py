@@ -23,7 +23,7 @@ from optimist.studies.scores import intervals, table_one
 from optimist.studies.scores.normalisation import Normaliser, normaliser, own
 from optimist.studies.scores.score_files import ScoreFile, incomplete_games
 from optimist.studies.scores.statistics import Interval
-from optimist.studies.status import JobStatus, StudyRecord, job_status, read_record
+from optimist.studies.status import JobStatus, StudyRecord, job_status, read_record, standings
 
 OWN = "the study's own scores"
 
@@ -58,6 +58,7 @@ class StudyResults:
 
     out: Path
     record: StudyRecord
+    done: list[Job]  # of the record
     runs: list[Evaluated]
     unfinished: list[JobStatus]
     logs: dict[str, Log]
@@ -73,7 +74,7 @@ class StudyResults:
     @cached_property
     def losses(self) -> list[regrets.Loss]:
         """The regret of each rule of `optimist select`; empty if nothing was selected."""
-        return regrets.losses(self.runs, results.random_scores(self.record.jobs, self.out))
+        return regrets.losses(self.runs, results.random_scores(self.done, self.out))
 
     @property
     def selections(self) -> list[dict[str, Any]]:
@@ -149,17 +150,20 @@ def short_names(games: Sequence[str]) -> dict[str, str]:
 def find(out: Path, by: Normaliser | None = None) -> StudyResults:
     """Read the folder of a study; scores are normalised by `by`, or by the study's own scores."""
     record = read_record(out)
-    runs, logs = results.evaluated(record.jobs, out), read_logs(record.jobs, out)
+    now = standings(record.jobs, out)
+    done = [job for job in record.jobs if now[job.name].done]
+    runs, logs = results.evaluated(record.jobs, out, now), read_logs(done, out)
     if not record.selects:
         runs = [replace(run, selection=None) for run in runs]
     by = by or (normaliser(record.normaliser) if record.normaliser else None)
-    by = by_environment(by, record.jobs) if by else own_normaliser(record, out, logs)
-    standings = [job_status(job, out) for job in record.jobs]
+    by = by_environment(by, record.jobs) if by else own_normaliser(record, done, out, logs)
+    states = [job_status(job, out, now[job.name]) for job in record.jobs]
     study = StudyResults(
         out=out,
         record=record,
+        done=done,
         runs=runs,
-        unfinished=[each for each in standings if each.state != "done"],
+        unfinished=[each for each in states if each.state != "done"],
         logs=logs,
         by=by,
         findings=[],
@@ -212,7 +216,7 @@ def _finding(
     )
 
 
-def own_normaliser(record: StudyRecord, out: Path, logs: dict[str, Log]) -> Normaliser:
+def own_normaliser(record: StudyRecord, done: list[Job], out: Path, logs: dict[str, Log]) -> Normaliser:
     """The normaliser of random play and the logged player: the worse of the two is 0, the better is 1.
 
     The player's score is its best evaluation, as in the paper, or, if a player was not evaluated, its play at
@@ -222,7 +226,7 @@ def own_normaliser(record: StudyRecord, out: Path, logs: dict[str, Log]) -> Norm
     measure = "best evaluation of the logged online agent" if evaluated else "last tenth of its play"
     return own(
         {environment: score for environment, score in scores.items() if score is not None},
-        results.random_scores(record.jobs, out),
+        results.random_scores(done, out),
         name=OWN,
         yardstick=_player(record, logs),
         provenance=f"the {measure}, the mean over its seeds, and random play, of this study",

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from optimist.data.card import best_policy_return
 from optimist.data.dataset import Dataset
 from optimist.data.disk import manifest
 from optimist.data.disk.files import write_whole
 from optimist.data.disk.records import json_value, record
+from optimist.data.look import best_policy_return
 from optimist.errors import DataError, RunError, in_one_line
 from optimist.studies.job import Job
 from optimist.studies.job_run import best_players, parts_of, players_of
@@ -36,13 +36,13 @@ class Log:
     agent: str = ""  # that played; "" in somebody else's log
 
 
-def read_logs(jobs: list[Job], out: Path) -> dict[str, Log]:
+def read_logs(done: list[Job], out: Path) -> dict[str, Log]:
     """The log of each environment; if it was deleted or some of its files were, its values from
     results/logs.json."""
     remembered = _remembered(out / REMEMBERED)
     learned: dict[str, list[Job]] = {}
-    for job in jobs:
-        if not job.plays and job.done(out):
+    for job in done:
+        if not job.plays:
             learned.setdefault(job.environment, []).append(job)
     found = {}
     for environment, mine in learned.items():

@@ -34,10 +34,10 @@ class Version:
         return f"{self.name} {', '.join(counts)}"
 
 
-def read_versions(jobs: Sequence[Job], out: Path) -> list[Version]:
+def read_versions(done: Sequence[Job], out: Path) -> list[Version]:
     """The versions of every finished run; "unknown" for runs without versions.json."""
     found: dict[str, dict[str, list[str]]] = {}
-    by_run = {job.name: versions_of_run(job.run_folder(out)) for job in jobs if job.done(out)}
+    by_run = {job.name: versions_of_run(job.run_folder(out)) for job in done}
     named = dict.fromkeys(name for versions in by_run.values() for name in versions)
     for name, (run, versions) in product(named, by_run.items()):
         if name not in OF_ITS_GAME and (name in versions or not versions):
@@ -48,10 +48,10 @@ def read_versions(jobs: Sequence[Job], out: Path) -> list[Version]:
     ]
 
 
-def diverged(jobs: Sequence[Job], out: Path) -> str:
+def diverged(done: Sequence[Job], out: Path) -> str:
     """'runs/a (2 seeds, the first at step 104,750)' for every finished run with alarms; "" if there is
     none."""
-    found = {job.name: read_alarms(job.run_folder(out)) for job in jobs if job.done(out)}
+    found = {job.name: read_alarms(job.run_folder(out)) for job in done}
     return some_of([f"{name} ({_when(alarms)})" for name, alarms in found.items() if alarms], NAMED_DIVERGED)
 
 

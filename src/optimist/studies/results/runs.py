@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from optimist.errors import RunError, command_line
-from optimist.studies.job import Job
+from optimist.studies.job import Job, Standing
 from optimist.studies.preparation import check_settings
 from optimist.studies.scores import curves as scores
 from optimist.studies.scores.curves import Curve
@@ -34,12 +34,12 @@ def parts(jobs: list[Job]) -> list[str]:
     return list(dict.fromkeys(job.part for job in jobs if job.label))
 
 
-def evaluated(jobs: list[Job], out: Path) -> list[Evaluated]:
+def evaluated(jobs: list[Job], out: Path, now: Mapping[str, Standing]) -> list[Evaluated]:
     """Every finished run of the study's agents."""
-    done = [job for job in jobs if job.label and job.done(out)]
+    done = [job for job in jobs if job.label and now[job.name].done]
     if not done:
-        if any(job.standing(out).changes for job in jobs if job.label):
-            check_settings(jobs, out)  # names them
+        if any(now[job.name].changes for job in jobs if job.label):
+            check_settings(jobs, out, now)  # names them
         raise RunError(f"{out} holds no finished runs yet: see {command_line('study', 'status', out)}")
     return [_evaluated(job, out) for job in done]
 
@@ -105,16 +105,16 @@ def csv_text(file: ScoreFile) -> str:
     return as_csv(Sheet("", ["game", "agent", "seed", "step", "score"], rows))
 
 
-def random_scores(jobs: list[Job], out: Path) -> dict[str, float]:
+def random_scores(done: list[Job], out: Path) -> dict[str, float]:
     """The score of random play in each environment of the study."""
-    return {job.environment: scores.scores(job.run_folder(out))[0].last for job in _random_play(jobs, out)}
+    return {job.environment: scores.scores(job.run_folder(out))[0].last for job in _random_play(done)}
 
 
-def random_spreads(jobs: list[Job], out: Path) -> dict[str, float]:
+def random_spreads(done: list[Job], out: Path) -> dict[str, float]:
     """By how much single episodes of random play differ in each environment: the standard deviation."""
-    played = {job.environment: scores.episodes(job.run_folder(out)) for job in _random_play(jobs, out)}
+    played = {job.environment: scores.episodes(job.run_folder(out)) for job in _random_play(done)}
     return {environment: float(episodes.score.std()) for environment, episodes in played.items()}
 
 
-def _random_play(jobs: list[Job], out: Path) -> list[Job]:
-    return [job for job in jobs if job.agent == "random" and not job.collects and job.done(out)]
+def _random_play(done: list[Job]) -> list[Job]:
+    return [job for job in done if job.agent == "random" and not job.collects]

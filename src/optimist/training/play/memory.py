@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from optimist.data.stacking import stacked
+from optimist.data.timeline import stacked
 from optimist.data.transition import Spec, Transition
 
 

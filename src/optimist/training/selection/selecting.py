@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from optimist.data.dataset import Dataset
-from optimist.data.numbers import whole_number
+from optimist.data.transition import whole_number
 from optimist.training.evaluation import evaluate
 from optimist.training.seed_logs import whole
 from optimist.training.selection import choice

@@ -15,7 +15,6 @@ from typing import Annotated
 
 import numpy as np
 
-from optimist.data.formats._log import Asked, Log, Part
 from optimist.data.formats.dqn_replay.dumps import (
     COLUMNS,
     PADDING,
@@ -26,6 +25,7 @@ from optimist.data.formats.dqn_replay.dumps import (
     read_logs,
 )
 from optimist.data.formats.dqn_replay.files import MEND
+from optimist.data.rules.log import Asked, Log, Part
 from optimist.data.transition import Spec
 from optimist.errors import DataError
 

@@ -10,14 +10,13 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from optimist.data.checking import checked_rows
 from optimist.data.disk.files import refuse_links
 from optimist.data.disk.records import json_value, record
 from optimist.data.formats import _hdf5
-from optimist.data.formats._incoming import BYTES_AT_ONCE, Report, checked, gathered
-from optimist.data.formats._log import Asked, Log, Part
-from optimist.data.formats._plan import Signed, signed
+from optimist.data.formats._incoming import BYTES_AT_ONCE, Report, Signed, checked, gathered, signed
 from optimist.data.formats.minari.spaces import Space, actions_of, observations_of, parsed
+from optimist.data.rules.checks import checked_rows
+from optimist.data.rules.log import Asked, Log, Part
 from optimist.errors import DataError, did_you_mean, in_one_line, some_of
 
 DATA, METADATA = "main_data.hdf5", "metadata.json"

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from optimist.data.array_actions import Actions, check_count
 from optimist.data.disk.records import json_value
 from optimist.data.formats._hdf5 import Group
 from optimist.data.formats._pictures import pixels
+from optimist.data.rules.actions import check_count
+from optimist.data.rules.log import Actions
 from optimist.errors import DataError, in_one_line
 
 SMALLEST_IMAGE = 32  # pixels; Minari encodes images as JPEG from this size on
@@ -183,11 +184,10 @@ def _images(space: Space, array: Any, place: str, jpeg: bool) -> Reader:
 
 def actions_of(space: Space, file: Path) -> Actions | None:
     """The number or the bounds of the actions; None if they are unbounded: the data's bounds count then."""
-    nothing = np.empty(0)
     if space.kind == "Discrete":
         count, start = space.counts[0], space.starts[0]
         check_count(count)
-        return Actions(nothing, count, tuple(range(start, start + count)) if start else ())
+        return Actions(count, tuple(range(start, start + count)) if start else ())
     if space.kind != "Box" or np.dtype(space.dtype).kind != "f":
         raise DataError(
             f"{file} has {space.kind} actions of {space.dtype}: supported are Discrete ones and float Boxes"
@@ -195,4 +195,4 @@ def actions_of(space: Space, file: Path) -> Actions | None:
     low, high = (np.broadcast_to(bound, (prod(space.shape),)) for bound in (space.low, space.high))
     if not (np.isfinite(low).all() and np.isfinite(high).all()):
         return None
-    return Actions(nothing, low=tuple(low.tolist()), high=tuple(high.tolist()))
+    return Actions(low=tuple(low.tolist()), high=tuple(high.tolist()))

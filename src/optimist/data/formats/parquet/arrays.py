@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from optimist.data.checking import OR_LEAVE_OUT
 from optimist.data.disk.records import json_value
+from optimist.data.rules.checks import OR_LEAVE_OUT
 from optimist.errors import DataError, in_one_line
 
 

@@ -12,11 +12,9 @@ from typing import Annotated, Any
 
 import pyarrow as pa
 
-from optimist.data.appending import ACTION_COLUMNS, DOUBTS, FEATURES
-from optimist.data.formats._incoming import Report, checked
-from optimist.data.formats._log import Log
+from optimist.data.disk.appending import ACTION_COLUMNS, DOUBTS, FEATURES
+from optimist.data.formats._incoming import Report, Signed, checked, signed
 from optimist.data.formats._options import ArrayFacts
-from optimist.data.formats._plan import Signed, signed
 from optimist.data.formats.parquet.rows import LAST, MOST_ROWS, NONE, TableRows
 from optimist.data.formats.parquet.sorting import sorted_copy, sorted_rows
 from optimist.data.formats.parquet.tables import Table, is_table, open_table, shown
@@ -28,6 +26,7 @@ from optimist.data.formats.parquet.unused import (
     refuse_mixed,
     unused,
 )
+from optimist.data.rules.log import Log
 from optimist.errors import DataError, UsageError, did_you_mean, in_one_line, some_of
 from optimist.errors import log as warn
 

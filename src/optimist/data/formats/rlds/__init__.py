@@ -20,9 +20,9 @@ import numpy as np
 
 from optimist.data.disk.files import refuse_links
 from optimist.data.formats._incoming import BYTES_AT_ONCE, gathered
-from optimist.data.formats._log import Asked, Log, Part
 from optimist.data.formats._pictures import pixels
 from optimist.data.formats.rlds.records import Features, examples, is_record_file
+from optimist.data.rules.log import Asked, Log, Part
 from optimist.errors import DataError, in_one_line, some_of
 
 SHARD = re.compile(r".*(-\d{5}-of-\d{5}|\.tfrecord(s)?(\.gz)?)$")

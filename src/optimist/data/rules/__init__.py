@@ -1,0 +1,1 @@
+"""The rules of a log: how the rows that somebody logged become the steps of a dataset."""
