@@ -21,10 +21,11 @@ FLOORS = {
     **dict.fromkeys(("envs", "equations", "networks"), 1),
     "agents": 2,
     "training": 3,
-    "studies": 4,
-    "api": 5,
-    **dict.fromkeys(("__init__", "cli"), 6),
-    "__main__": 7,
+    "choosing": 4,
+    "studies": 5,
+    "api": 6,
+    **dict.fromkeys(("__init__", "cli"), 7),
+    "__main__": 8,
 }
 SAME_FLOOR = {("data", "errors"), ("data", "plugins"), ("plugins", "errors")}
 
@@ -105,8 +106,8 @@ def test_no_imports_go_in_a_circle():
 
 
 def test_the_top_is_small():
-    """A newcomer sees at most 14 names when opening the package."""
-    assert len([path for path in SOURCE.iterdir() if path.name != "__pycache__"]) <= 14
+    """A newcomer sees at most 15 names when opening the package."""
+    assert len([path for path in SOURCE.iterdir() if path.name != "__pycache__"]) <= 15
 
 
 INSIDE = {"data": (20, 8)}  # of a folder: the most entries, and the longest chain of imports among them

@@ -11,14 +11,15 @@ from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from optimist.choosing import estimators
 from optimist.errors import UsageError, closest
 
 if TYPE_CHECKING:
     from optimist.agents._agent import Agent
+    from optimist.choosing.ranking import Selection
     from optimist.data.dataset import Dataset
     from optimist.training.export import Exported
     from optimist.training.run import Run
-    from optimist.training.selection.ranking import Selection
 
 Preset = Annotated[str | None, "the agent's named settings [its first]"]
 Recipe = Annotated[str, "lengths and rates; auto: by the observations and actions"]
@@ -41,7 +42,7 @@ def load(path: str | Path, *, step: Step = "last", allow: Allow = ()) -> "Run":
 
     The folder may name classes of other modules: a module that is neither imported already nor installed as a
     plug-in is imported only if `allow` names it."""
-    from optimist.training.loading import load_run
+    from optimist.training.run import load_run
 
     return load_run(path, allow, step)
 
@@ -74,11 +75,11 @@ def train(
     data `data.best(0.1)` if `data_per_seed` is "own": then it selects from the log of each player.
     """
     from optimist.data.machine import with_home
-    from optimist.training.loading import load_run
     from optimist.training.offline import OfflineTraining, usual_environment, usual_folder
-    from optimist.training.offline_settings import Training
     from optimist.training.resolve import resolve_training
+    from optimist.training.run import load_run
     from optimist.training.seed_logs import whole
+    from optimist.training.settings import Training
 
     dataset, part = _dataset(agent, data), part or whole
     _refuse_misspelt(settings, Training, train)
@@ -137,8 +138,8 @@ def collect(
     from optimist.data.machine import with_home
     from optimist.training.beginning import beginning
     from optimist.training.online import OnlineTraining
-    from optimist.training.online_settings import Collection
     from optimist.training.resolve import resolve_collection
+    from optimist.training.settings import Collection
 
     _refuse_misspelt(settings, Collection, collect)
     spec, start, folder = envs.spec_of(environment), None, with_home(out)
@@ -169,8 +170,8 @@ def select(
     ],
     *,
     rule: Annotated[
-        str, "what ranks them: cautious, supported, fqe, support, agreement or importance", "RULE"
-    ] = "cautious",
+        str, f"what ranks them: {', '.join(estimators.available())}, or module:Name", "RULE"
+    ] = estimators.USUAL,
     updates: Annotated[int, "updates of each network"] = 10_000,
     steps: Annotated[
         int | None,
@@ -194,9 +195,9 @@ def select(
     `load(chosen.run, step="chosen")` loads the choice. With `episodes`, the policies that rank best play at
     most that many real episodes in all, which then decide. The page in `out` names the `command`.
     """
+    from optimist.choosing.selecting import select_policy
     from optimist.data.machine import with_home
     from optimist.training.run import Run
-    from optimist.training.selection.selecting import select_policy
     from optimist.training.storage.selected import refuse_read_only
 
     several = [runs] if isinstance(runs, (str, Path, Run)) else list(runs)
@@ -243,8 +244,7 @@ def export(
     with the policy's on observations of `data`, by default the data of the run."""
     from optimist.data.machine import with_home
     from optimist.training.export import export_policy
-    from optimist.training.loading import load_run
-    from optimist.training.run import Run
+    from optimist.training.run import Run, load_run
 
     if not isinstance(run, Run):
         run = load_run(run, allow, "last" if step is None else step)

@@ -14,7 +14,7 @@ from little import GAME, largest_file, outcome, played, random_play, small_words
 from optimist.cli.main import main
 from optimist.data import Recorder, Spec
 from optimist.envs.atari import ROMS
-from optimist.training.loading import load_run
+from optimist.training.run import load_run
 from optimist.training.storage.run_folder import read_episodes
 from patience import PATIENCE
 
@@ -78,7 +78,7 @@ MISTAKES = [
     ("select", 2, "name at least one run"),
     ("data export rlds {log} --out {out}", 2, 'the format "rlds" can only be read'),
     ("select {nowhere}", 4, "is not a run folder"),
-    ("select {log} --rule best", 2, 'there is no rule "best"'),
+    ("select {log} --rule best", 2, 'there is no estimator "best"'),
     # an agent and its settings
     ("train", 2, "name an agent"),
     ("train rme {log}", 2, 'there is no agent "rme": did you mean "rem"?'),
@@ -118,7 +118,7 @@ MISTAKES = [
     ("train rem {log} --batch 0", 2, "batch is 0"),
     ("train rem {log} --n-step 0", 2, "n_step is 0"),
     ("train rem {log} --gamma 2", 2, "gamma is 2.0: it must be between 0 and 1"),
-    ("train rem {log} --epsilon -1", 2, "epsilon is -1.0: it must be between 0 and 1"),
+    ("train rem {log} --evaluation-epsilon -1", 2, "evaluation_epsilon is -1.0: it must be between 0"),
     ("train rem {log} --clip-rewards 0", 2, "clip_rewards is 0.0: it must be above 0"),
     ("train rem {log} --clip-rewards some", 2, '"some" is not a number'),
     ("train rem {log} --reward-scale 0", 2, "reward_scale is 0.0: it must be above 0"),

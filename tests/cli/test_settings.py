@@ -8,7 +8,7 @@ import pytest
 from optimist.cli.settings import settings_of, shown
 from optimist.cli.words import CommandLine, setting_words
 from optimist.errors import UsageError
-from optimist.training.resolve import with_values
+from optimist.training.values import with_values
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,12 @@ from little import GAME, outcome, small, vectors
 from optimist.agents import from_description
 from optimist.data import Dataset
 from optimist.errors import DataError, OptimistError, RunError, UsageError
-from optimist.training.interrupt import Interrupted
-from optimist.training.loading import load_run
 from optimist.training.measures import Measures
-from optimist.training.offline import OfflineTraining, Training
+from optimist.training.offline import OfflineTraining
+from optimist.training.run import load_run
+from optimist.training.settings import Training
 from optimist.training.storage.run_folder import read_config, read_episodes
+from optimist.training.terminal import Interrupted
 
 SHORT = Training(steps=60, evaluate_every=20, episodes=2, batch=8, checkpoint_seconds=0)
 
@@ -80,7 +81,9 @@ def test_the_folder_says_what_was_asked_and_with_what(finished, log):
 
 def test_the_learner_multiplies_with_the_precision_that_was_asked_for(log, tmp_path):
     asked = replace(SHORT, precision="float32")
-    training = OfflineTraining(small("rem"), Dataset.open(log), asked, out=tmp_path, environment=GAME)
+    training = OfflineTraining(
+        small("rem"), Dataset.open(log), asked, out=tmp_path, environment=GAME
+    ).prepare()
     assert training.learner.precision == "float32"
 
 
@@ -173,7 +176,7 @@ def test_a_damaged_checkpoint_costs_one_interval_and_no_bit(log, tmp_path, finis
         {"n_step": 0},
         {"gamma": 1.01},
         {"gamma": float("nan")},
-        {"epsilon": -0.1},
+        {"evaluation_epsilon": -0.1},
         {"clip_rewards": 0.0},
         {"memory_gib": 0.0},
         {"memory_gib": float("inf")},
@@ -212,7 +215,7 @@ def test_vector_actions_are_refused_before_anything_is_written(tmp_path):
     vector_actions = Dataset.from_arrays(np.zeros((50, 3)), arms, np.zeros(50), np.ones(50, bool))
     assert data.spec.discrete and not vector_actions.spec.discrete
     with pytest.raises(DataError, match="discrete actions"):
-        OfflineTraining(small("rem"), vector_actions, SHORT, out=tmp_path / "run")
+        OfflineTraining(small("rem"), vector_actions, SHORT, out=tmp_path / "run").prepare()
     assert not (tmp_path / "run").exists()
 
 

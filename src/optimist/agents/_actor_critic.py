@@ -65,7 +65,7 @@ class Bounds(NamedTuple):
         return jnp.clip(action, self.low, self.high)
 
 
-class Players(NamedTuple):
+class Networks(NamedTuple):
     """Networks with their parameters filled in, and the box in which they act."""
 
     actor: Callable[..., Any]  # observation -> action
@@ -208,24 +208,25 @@ class ActorCritic(CriticAgent):
         losses = jax.vmap(partial(self.actor_loss, now))(batch, keys)
         return mean_loss(losses, f"{type(self).__name__}.actor_loss")
 
-    def players(self, spec: Spec, params: dict) -> Any:
-        return Players(self.actor(spec, params), *self.judges(spec, params), Bounds.of(spec))
+    def networks(self, spec: Spec, params: dict) -> Any:
+        """The networks that the losses read."""
+        return Networks(self.actor(spec, params), *self.judges(spec, params), Bounds.of(spec))
 
     def objectives(self, spec: Spec) -> tuple[Objective, ...]:
         def critic_loss(params, targets, batch, key):
-            now, target = self.players(spec, params), self.players(spec, targets)
+            now, target = self.networks(spec, params), self.networks(spec, targets)
             keys, shared_key = keys_for(batch, key)
             losses = jax.vmap(lambda step, k: self.critic_loss(now, target, step, k, shared_key))(batch, keys)
             return mean_loss(losses, f"{type(self).__name__}.critic_loss")
 
         def actor_loss(params, targets, batch, key):
-            return self.actor_batch_loss(self.players(spec, params), batch, keys_for(batch, key)[0])
+            return self.actor_batch_loss(self.networks(spec, params), batch, keys_for(batch, key)[0])
 
         return (Objective("critic", critic_loss), Objective("actor", actor_loss, self.actor_period))
 
     def estimate(self, spec: Spec, params: dict, observation) -> Any:
-        players = self.players(spec, params)
-        return players.critics(observation, players.actor(observation)).mean()
+        now = self.networks(spec, params)
+        return now.critics(observation, now.actor(observation)).mean()
 
 
 def keys_for(batch: Transition, key) -> tuple[Any, Any]:

@@ -99,8 +99,7 @@ def engines() -> Table:
 def records() -> Table:
     """The settings of each record that a command sets."""
     from optimist.studies.demo import Demo
-    from optimist.training.offline_settings import Training
-    from optimist.training.online_settings import Collection
+    from optimist.training.settings import Collection, Training
 
     kinds = {"training": Training(), "collection": Collection(), "demo": Demo()}
     return {name: _settings(record) for name, record in kinds.items()}

@@ -151,7 +151,7 @@ def collect(
 def _with_options(environment: str, game: dict[str, Any]) -> str:
     """The environment's name with the given options."""
     from optimist import envs
-    from optimist.training.resolve import with_values
+    from optimist.training.values import with_values
 
     usual = envs.options_of(environment) if environment else None
     if usual is None:

@@ -46,7 +46,7 @@ def evaluate(
     """Score every seed of a run in full episodes."""
     from optimist.cli.tables import evaluation_line, evaluation_table
     from optimist.studies.sheet import print_sheet
-    from optimist.training.loading import load_run
+    from optimist.training.run import load_run
 
     if follow:
         rows = list[Any]()
@@ -93,7 +93,7 @@ def _scores(
     usual_steps = usual.evaluation_steps if episodes is None else None
     return run.evaluate(
         episodes=100 if episodes is None else episodes,
-        epsilon=usual.epsilon if epsilon is None else epsilon,
+        epsilon=usual.evaluation_epsilon if epsilon is None else epsilon,
         environment=environment,
         steps=usual_steps if steps is None else steps,
     )
@@ -125,8 +125,8 @@ def play(
     allow: Allow = (),
 ) -> None:
     """Film a trained policy as an animated GIF or an MP4."""
-    from optimist.training.loading import load_run
     from optimist.training.play.video import check_film, write_film
+    from optimist.training.run import load_run
 
     check_film(out)
     pictures = load_run(run, allow, step).pictures(seed, frames, environment=environment)

@@ -11,8 +11,8 @@ from optimist.studies.report.drawing import FAINT, INK, SMALL, Line, chart, laid
 from optimist.studies.report.page import Picture, page, picture
 from optimist.studies.scores.curves import curves, estimator_sheet, estimators_of
 from optimist.studies.sheet import facts_in_words
-from optimist.training.estimators import SHARES, Course, held_out_courses, held_out_remarks, title
 from optimist.training.guard import TIMES
+from optimist.training.measures import SHARES, Course, held_out_courses, held_out_remarks, title
 from optimist.training.storage.alarms import read_alarms
 from optimist.training.storage.metrics import RunCurve, curves_of, read_metrics
 from optimist.training.storage.run_folder import EPISODES, read_config
@@ -76,7 +76,7 @@ def warnings(run: Path, config: dict, rows: list[dict]) -> list[str]:
     for seed, alarm in read_alarms(run).items():
         kept = f"; its last healthy policy is of step {alarm.healthy:,} (--step healthy)"
         since = f"seed {seed} diverged at step {alarm.step:,}"
-        lines.append(since if alarm.healthy is None else f"{since}{kept}")
+        lines.append(f"{since}{kept}")
     if rows[-1]["step"] < config["training"]["steps"]:
         lines.append(f"the run is not finished: the same command continues it from step {rows[-1]['step']:,}")
     return [*lines, *(remark.line for remark in held_out_remarks(rows) if remark.warns)]

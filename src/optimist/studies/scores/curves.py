@@ -9,7 +9,7 @@ import numpy as np
 
 from optimist.errors import RunError, command_line
 from optimist.studies.sheet import Cell, Sheet, number
-from optimist.training.estimators import estimators_in, shown, title
+from optimist.training.measures import estimators_in, shown, title
 from optimist.training.storage.episodes import EvaluationEpisodes, read
 from optimist.training.storage.metrics import curves_of
 
